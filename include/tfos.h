@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Distributed TensorFlow on Apache Spark: the whole C interface.
+#ifndef TFOS_H
+#define TFOS_H
+
+#include <tfos/arrow.h>
+#include <tfos/export.h>
+#include <tfos/feed.h>
+#include <tfos/member.h>
+#include <tfos/memory.h>
+#include <tfos/node.h>
+#include <tfos/rendezvous.h>
+#include <tfos/status.h>
+#include <tfos/trainer.h>
+#include <tfos/version.h>
+
+#endif

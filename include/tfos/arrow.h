@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The Arrow C data interface: how batches cross this library's interface. The two structs are those
+/// of the specification (https://arrow.apache.org/docs/format/CDataInterface.html), guarded by its own
+/// macro so that they can meet those of another Arrow implementation in one program.
+/// `release != NULL` means that the holder owns the struct; releasing or moving it sets it to NULL.
+#ifndef TFOS_ARROW_H
+#define TFOS_ARROW_H
+
+#include <stdint.h>
+
+#ifndef ARROW_C_DATA_INTERFACE
+#define ARROW_C_DATA_INTERFACE
+
+#define ARROW_FLAG_DICTIONARY_ORDERED 1
+#define ARROW_FLAG_NULLABLE 2
+#define ARROW_FLAG_MAP_KEYS_SORTED 4
+
+struct ArrowSchema {
+    const char *format;
+    const char *name;
+    const char *metadata;
+    int64_t flags;
+    int64_t n_children;
+    struct ArrowSchema **children;
+    struct ArrowSchema *dictionary;
+    void (*release)(struct ArrowSchema *);
+    void *private_data;
+};
+
+struct ArrowArray {
+    int64_t length;
+    int64_t null_count;
+    int64_t offset;
+    int64_t n_buffers;
+    int64_t n_children;
+    const void **buffers;
+    struct ArrowArray **children;
+    struct ArrowArray *dictionary;
+    void (*release)(struct ArrowArray *);
+    void *private_data;
+};
+
+#endif
+#endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A channel: JSON objects as frames over one stream socket, TCP under TLS 1.3 with a pre-shared key, or a
+/// unix socket in the clear that can also pass descriptors. Used by the rendezvous, its members, the feed and the
+/// trainer alike; docs/protocol.md has the bytes. Non-blocking at heart: whoever has an event loop calls
+/// pump(), others use the calls with a deadline. One thread at a time.
+#ifndef TFOS_BASE_CHANNEL_H
+#define TFOS_BASE_CHANNEL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tfos/status.h>
+
+#define TFOS__KEY_SIZE 32                  ///< bytes of a cluster's key
+#define TFOS__FRAME_LIMIT (4u << 20)       ///< largest body of a frame, in bytes
+#define TFOS__FRAME_DESCRIPTORS 4          ///< most descriptors that travel with one frame
+
+struct tfos__channel;
+
+enum tfos__channel_kind {
+    TFOS__CHANNEL_UNIX,       ///< in the clear, descriptors may be passed
+    TFOS__CHANNEL_TLS_SERVER, ///< TCP, this side accepted
+    TFOS__CHANNEL_TLS_CLIENT  ///< TCP, this side connected
+};
+
+/// Who we are to the peer: both ends must hold the same id and key. Copied by open.
+struct tfos__identity {
+    const char *cluster_id;
+    unsigned char key[TFOS__KEY_SIZE];
+};
+
+/// Takes over the connected socket `fd` (closed by close, and when this fails). `identity` is used by the TLS
+/// kinds only. `peer` names the other end in messages and is copied.
+enum tfos_status tfos__channel_open(int fd, enum tfos__channel_kind kind,
+                                    const struct tfos__identity *identity, const char *peer,
+                                    struct tfos__channel **out, struct tfos_error *err);
+
+/// For an event loop: the descriptor, and the events (EPOLLIN, EPOLLOUT) to wait for now.
+int tfos__channel_fd(const struct tfos__channel *channel);
+uint32_t tfos__channel_events(const struct tfos__channel *channel);
+const char *tfos__channel_peer(const struct tfos__channel *channel);
+
+/// Whether the handshake is done (always so for unix).
+bool tfos__channel_is_ready(const struct tfos__channel *channel);
+
+/// Bytes queued and not yet taken by the kernel; a caller bounds its peers by it.
+size_t tfos__channel_pending_size(const struct tfos__channel *channel);
+
+/// Shakes hands, reads and writes what can be done without waiting. OK; DENIED when the peer holds another
+/// key or id; CLOSED when the peer is gone (frames read before are still given out by next());
+/// CORRUPT for a frame that breaks the limits.
+enum tfos_status tfos__channel_pump(struct tfos__channel *channel, struct tfos_error *err);
+
+/// Takes the next whole frame that has been read. On OK the caller owns `*message` (json_decref) and the
+/// `*fd_count` descriptors in `fds` (fds may be NULL: then any that came are closed). AGAIN when there is none yet;
+/// CLOSED once the peer has gone and all is read; CORRUPT when the body is no JSON object.
+enum tfos_status tfos__channel_next(struct tfos__channel *channel, json_t **message,
+                                    int fds[TFOS__FRAME_DESCRIPTORS], int *fd_count,
+                                    struct tfos_error *err);
+
+/// Queues a frame, and with it duplicates of `fd_count` descriptors (unix only). Takes over the reference to
+/// `message`, also when it fails. Nothing is written until pump(). INVALID when larger than the limit.
+enum tfos_status tfos__channel_queue(struct tfos__channel *channel, json_t *message, const int *fds,
+                                     int fd_count, struct tfos_error *err);
+
+/// queue() and then pump() until all is written. TIMEOUT at the deadline.
+enum tfos_status tfos__channel_send(struct tfos__channel *channel, json_t *message, const int *fds,
+                                    int fd_count, int64_t deadline, struct tfos_error *err);
+
+/// Waits for the next frame. TIMEOUT at the deadline.
+enum tfos_status tfos__channel_receive(struct tfos__channel *channel, json_t **message,
+                                       int fds[TFOS__FRAME_DESCRIPTORS], int *fd_count,
+                                       int64_t deadline, struct tfos_error *err);
+
+/// Raw bytes after the last frame, for a stream that follows a hello (the feed over TCP): blocking with a
+/// deadline that each byte of progress renews (`timeout_ms`). read gives exactly `size` bytes or fails.
+enum tfos_status tfos__channel_read(struct tfos__channel *channel, void *data, size_t size,
+                                    int64_t timeout_ms, struct tfos_error *err);
+enum tfos_status tfos__channel_write(struct tfos__channel *channel, const void *data, size_t size,
+                                     int64_t timeout_ms, struct tfos_error *err);
+
+/// Ends the channel and closes its socket; what is queued is lost. NULL is accepted.
+void tfos__channel_close(struct tfos__channel *channel);
+
+#endif

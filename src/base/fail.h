@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/// How errors are written: once, where the failure is decided, and passed on untouched.
+#ifndef TFOS_BASE_FAIL_H
+#define TFOS_BASE_FAIL_H
+
+#include <tfos/status.h>
+
+/// Writes the message (printf form, `module: what failed: the cause`) into `err`, which may be NULL,
+/// and returns `status`. os_errno becomes 0.
+enum tfos_status tfos__fail(struct tfos_error *err, enum tfos_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/// The same for a failed system call: saves errno and appends ": " and its text to the message.
+enum tfos_status tfos__fail_errno(struct tfos_error *err, enum tfos_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/// Puts "prefix: " before the message already in `err` (a caller adds which node, file or peer it was).
+void tfos__fail_prefix(struct tfos_error *err, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/// Passes a failure on. Positive outcomes go on to the next statement.
+#define TFOS__TRY(expression)                                                                      \
+    do {                                                                                           \
+        enum tfos_status tfos__try_status = (expression);                                          \
+        if (tfos__try_status < 0)                                                                  \
+            return tfos__try_status;                                                               \
+    } while (0)
+
+#endif

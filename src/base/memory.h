@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/// All heap memory of the library. Sizes are checked for overflow; a test can make the n-th request fail.
+#ifndef TFOS_BASE_MEMORY_H
+#define TFOS_BASE_MEMORY_H
+
+#include <stddef.h>
+#include <tfos/status.h>
+
+/// Zeroed memory for `count` items of `size` bytes, or NULL. A count of 0 gives a pointer to free.
+void *tfos__alloc(size_t count, size_t size) __attribute__((warn_unused_result, malloc));
+
+/// Grows or shrinks a block to `count` items of `size` bytes; new bytes are not zeroed. NULL leaves the
+/// old block as it was.
+void *tfos__realloc(void *block, size_t count, size_t size) __attribute__((warn_unused_result));
+
+/// A copy of a C string, or NULL.
+char *tfos__strdup(const char *text) __attribute__((warn_unused_result, malloc));
+
+/// A new string made by printf, or NULL.
+char *tfos__format(const char *format, ...) __attribute__((warn_unused_result, format(printf, 1, 2)));
+
+/// NULL is accepted.
+void tfos__free(void *block);
+
+/// The status and message of a failed request: `module: no memory for what`.
+enum tfos_status tfos__no_memory(struct tfos_error *err, const char *module, const char *what);
+
+/// For tests: the n-th request from now (1 is the next) fails, once; 0 turns it off. Per process.
+void tfos__memory_fail_at(long n);
+
+#endif
