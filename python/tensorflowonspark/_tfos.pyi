@@ -1,0 +1,132 @@
+"""The extension module: one class a C object, each method one call of the library with the GIL released.
+
+A negative status raises a subclass of ``Error`` named after it (``TimeoutError_`` for TIMEOUT, and so on); END and AGAIN come
+back as ``None`` or as said below.
+"""
+
+from typing import Any, Iterable, Optional
+
+VERSION: str
+
+class Error(RuntimeError):
+    """A failed call: ``str(e)`` is the library's message."""
+
+    status: str  #: name of the status, such as "TIMEOUT"
+    os_errno: int
+
+class InvalidError(Error, ValueError): ...
+class NoMemoryError(Error, MemoryError): ...
+class IoError(Error, OSError): ...
+class NotFoundError(Error, LookupError): ...
+class CorruptError(Error): ...
+class DeniedError(Error, PermissionError): ...
+class TimedOutError(Error, TimeoutError): ...
+class ClosedError(Error, ConnectionError): ...
+class BusyError(Error): ...
+class UnsupportedError(Error): ...
+
+RUNNING: int
+DRAINED: int
+WORKED: int
+ENDED: int
+
+class Rendezvous:
+    """``tfos_rendezvous_*``. Thread-safe. A context manager."""
+
+    def __init__(
+        self, cluster_id: str, key: str, node_count: int, ps_count: int = 0, master_name: Optional[str] = None,
+        has_evaluator: bool = False, is_feeding: bool = False, host: Optional[str] = None,
+        listen_host: Optional[str] = None, ports: Optional[str] = None, heartbeat_timeout_ms: int = 0,
+    ) -> None: ...
+    @property
+    def address(self) -> str: ...
+    def roles(self) -> str:
+        """JSON text: {"ps": [0], "worker": [1, 2]}."""
+    def wait(self, phase: int, timeout_ms: int) -> None:
+        """Waits in slices of 100 ms, so that Ctrl-C works."""
+    def check(self) -> None: ...
+    def fail(self, status: str, message: str) -> None: ...
+    def end_epoch(self, feed: int) -> None: ...
+    def end_feed(self) -> None: ...
+    def stop(self, only_servers: bool, grace_ms: int) -> None: ...
+    def next_event(self, timeout_ms: int) -> Optional[str]:
+        """JSON text, or None after the timeout. ClosedError once closed."""
+    def status(self) -> str: ...
+    def close(self) -> None: ...
+
+def status_query(timeout_ms: int = 2000) -> str: ...
+
+class Node:
+    """``tfos_node_launch_*``: a node process that this process started. A context manager: close() on exit."""
+
+    def __init__(self, executable: str, config: str, payload: bytes) -> None: ...
+    def next(self, timeout_ms: int) -> Optional[str]:
+        """The node's next message as JSON text; None after the timeout. Waits in slices, so that signals work."""
+    def detach(self) -> None: ...
+    def close(self) -> None: ...
+
+def find_executor(pid: int) -> int:
+    """The pid of the JVM (or other process) that runs the Spark task ``pid``."""
+
+class FeedWriter:
+    """One attempt to feed one partition. Asks the rendezvous which node to feed, then opens a lane to it."""
+
+    def __init__(
+        self, address: str, cluster_id: str, key: str, feed: int, partition: int, attempt: int,
+        results: bool = False, queue: str = "input", timeout_ms: int = 0, lane_size: int = 0, remote: bool = False,
+    ) -> None:
+        """``remote=True`` feeds over TCP even where shared memory would do (for tests)."""
+    @property
+    def node(self) -> Optional[str]:
+        """"worker:0", or None when the partition is to be skipped."""
+    def feed(self, rows: Iterable[Any]) -> int:
+        """Packs the rows into columns and feeds them in batches; returns how many rows were fed. Stops early,
+        without an error, when the reader wants no more. Skips the rows that earlier attempts delivered. Marks the partition complete at the
+        end. An exception of the iterator passes through and leaves the partition incomplete."""
+    def results(self, rows: Iterable[Any]) -> "Iterable[Any]":
+        """An iterator: feeds the rows and gives one result a row, in order, as they come."""
+    def close(self) -> None: ...
+
+class Trainer:
+    """``tfos_trainer_*``: this process's link to its node. There is one per process; thread-safe."""
+
+    def __init__(self, fd: int = 3) -> None: ...
+    @property
+    def context(self) -> str:
+        """JSON text (docs/protocol.md, "Context")."""
+    def payload(self) -> bytes: ...
+    def open_feed(self, queue: str = "input") -> "FeedReader": ...
+    def agree(self, name: str, value_json: str, timeout_ms: int = 0) -> str:
+        """JSON array of all members' values. 0: 600 s."""
+    def report(self, values_json: str) -> None: ...
+    def release_port(self) -> None: ...
+    def terminate(self) -> None: ...
+    def fail(self, message: str) -> None: ...
+    def close(self) -> None: ...
+
+class FeedReader:
+    """Rows and arrays from the node's feed. One thread at a time (terminate() from any)."""
+
+    def next_rows(self, count: int, stop_at_partition: bool, stop_at_epoch: bool = False, timeout_ms: int = -1) -> "Optional[list[Any]]":
+        """Up to ``count`` rows as the Python objects that were fed: equal in value and type. Waits for more until ``count``, the end of the feed, the end of
+        a partition that gave rows (``stop_at_partition``) or of the epoch (``stop_at_epoch``). ``[]`` at an epoch's end without rows;
+        ``None`` once the feed has ended and nothing is left."""
+    def next_arrays(self, count: int, stop_at_partition: bool = False, stop_at_epoch: bool = False, timeout_ms: int = -1) -> Any:
+        """The same rows as numpy arrays that own their memory, first dimension the rows: a tuple of arrays for rows that are
+        tuples or lists, a dict for dicts and Rows, one array for scalars and arrays. Numbers keep their dtype (float: float64, int:
+        int64, bool: bool); a list of n numbers is (rows, n), an array of shape s is (rows, *s); text and bytes are object arrays;
+        lists of varying length are object arrays of arrays. InvalidError, naming the partition, row and column, when the shape or type changes
+        between rows that should go into one array. ``()`` at an epoch's end without rows; ``None`` once the feed has ended."""
+    def put_results(self, results: "list[Any]") -> None:
+        """Results for the oldest rows given out and not yet answered; InvalidError, naming the partition and both counts, when they are
+        more than the rows that the oldest unanswered partition has given out."""
+    @property
+    def at_end(self) -> bool:
+        """Whether the feed has ended and all rows were given out."""
+    def terminate(self) -> None: ...
+
+def pack(rows: "list[Any]") -> "list[Any]":
+    """For tests: packs rows into batches and unpacks them again to rows."""
+
+def pack_arrays(rows: "list[Any]") -> Any:
+    """For tests: packs rows into a batch and gives its arrays."""
