@@ -1,0 +1,389 @@
+"""Starting, feeding and stopping a TensorFlow cluster on the executors of a Spark application.
+
+A cluster has three phases. :func:`run` starts a node on each executor and returns once all of them run the user's function.
+:meth:`TFCluster.train` and :meth:`TFCluster.inference` feed RDDs to it (``InputMode.SPARK``). :meth:`TFCluster.shutdown` waits for
+the functions to return and ends everything. What fails raises :class:`tensorflowonspark._tfos.Error`, whose text names the node, the
+cause and what to do; the SparkContext stays usable.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import threading
+import time
+from typing import Any, Callable, List, Optional
+
+from . import _tfos, jobs, launch, progress
+from .events import EventPump
+
+logger = logging.getLogger(__name__)
+
+__all__ = ["InputMode", "TFCluster", "run"]
+
+_STOP_GRACE_SECS = 10
+_TENSORBOARD_WAIT_SECS = 30
+
+
+class InputMode:
+    """Who reads the data."""
+
+    TENSORFLOW = 0  #: the user's function reads its own data
+    SPARK = 1  #: Spark feeds RDDs to the function
+
+
+class TFCluster:
+    """A running cluster. Made by :func:`run`; also a context manager that shuts the cluster down.
+
+    Attributes:
+        sc: the SparkContext.
+        cluster_id: text that identifies this cluster.
+        cluster_info: a list of dictionaries, one a node, sorted by ``executor_id``, with ``host``, ``port``, ``job_name``,
+            ``task_index``, ``tb_pid`` and ``tb_port``.
+        cluster_meta: what the nodes were started with (without the key).
+        input_mode: an :class:`InputMode`.
+
+    One thread at a time may feed and shut down.
+    """
+
+    def __init__(self, sc: Any, meta: launch.ClusterMeta, rendezvous: _tfos.Rendezvous, input_mode: int,
+                 queues: List[str], tensorboard: bool) -> None:
+        self.sc = sc
+        self.cluster_id = meta.cluster_id
+        self.cluster_meta = meta.public()
+        self.input_mode = input_mode
+        self.queues = queues
+        self.defaultFS = meta.default_fs
+        self.working_dir = meta.working_dir
+        self.num_executors = meta.num_executors
+        self.nodeRDD: Any = None
+        self.cluster_info: List[dict] = []
+        self.server = rendezvous
+        self._meta = meta
+        self._rendezvous = rendezvous
+        self._tensorboard = tensorboard
+        self._feed = 0
+        self._jobs: List[jobs.SparkJob] = []
+        self._local_nodes: List[threading.Thread] = []
+        self._failure_raised = False
+        self._closed = False
+        self._events = EventPump(rendezvous, self._on_failure)
+
+    def __enter__(self) -> "TFCluster":
+        return self
+
+    def __exit__(self, exc_type: Any, exc: Any, trace: Any) -> None:
+        if exc_type is None:
+            self.shutdown()
+        else:
+            self._abort()
+
+    # -- feeding
+
+    def train(self, dataRDD: Any, num_epochs: int = 0, feed_timeout: float = 600, qname: str = "input",
+              progress: Optional[bool] = None) -> None:
+        """Feeds an RDD (or a DStream) to the workers; returns when they have taken all of it.
+
+        Each row is fed once an epoch, whatever Spark retries. An epoch is a Spark job of its own and its end reaches
+        ``ctx.get_dataset``; ``DataFeed`` sees one stream of rows.
+
+        Args:
+            dataRDD: rows of any Python type. With a DStream every batch is fed as it comes, and this returns at once.
+            num_epochs: how often the RDD is fed; 0 is 10. Feeding stops early, without an error, when all
+                workers have called ``terminate()`` or have returned.
+            feed_timeout: seconds in which a worker may take no row at all before feeding fails.
+            qname: the queue, "input".
+            progress: print a line of progress; None: only on a terminal.
+
+        Raises:
+            ValueError: an argument is wrong, or the cluster is not in ``InputMode.SPARK``.
+            tensorflowonspark._tfos.Error: a node failed or takes no rows any more.
+        """
+        self._check_feeding(feed_timeout, qname)
+        if not isinstance(num_epochs, int) or isinstance(num_epochs, bool) or num_epochs < 0:
+            raise ValueError(f"num_epochs must be an integer of 0 or more, not {num_epochs!r}")
+        if hasattr(dataRDD, "foreachRDD"):
+            dataRDD.foreachRDD(lambda rdd: self._feed_epoch(rdd, feed_timeout, qname))
+            return
+        if not hasattr(dataRDD, "foreachPartition") or not hasattr(dataRDD, "mapPartitions"):
+            raise ValueError(f"train() takes an RDD or a DStream, not {type(dataRDD).__name__}; of a DataFrame feed df.rdd")
+        with self._progress(progress):
+            for _ in range(num_epochs or 10):
+                if not self._feed_epoch(dataRDD, feed_timeout, qname):
+                    break
+            self._wait(_tfos.DRAINED, feed_timeout)
+
+    def inference(self, dataRDD: Any, feed_timeout: float = 600, qname: str = "input") -> Any:
+        """An RDD with one result a row of ``dataRDD``, in order, partition by partition; computed when an action asks for it.
+
+        The function must read with ``DataFeed(train_mode=False)`` and answer each row by ``batch_results``.
+
+        Args:
+            dataRDD: rows of any Python type.
+            feed_timeout: seconds in which no row may be taken and no result come before it fails.
+            qname: the queue, "input".
+
+        Raises:
+            ValueError: an argument is wrong, or the cluster is not in ``InputMode.SPARK``.
+        """
+        self._check_feeding(feed_timeout, qname)
+        if not hasattr(dataRDD, "mapPartitionsWithIndex"):
+            raise ValueError(f"inference() takes an RDD, not {type(dataRDD).__name__}; of a DataFrame use df.rdd")
+        feed = self._next_feed()
+        self._rendezvous.end_epoch(feed)
+        task = launch.FeedTask(self._meta, feed, feed_timeout, qname, results=True)
+        return dataRDD.mapPartitions(task)
+
+    def _check_feeding(self, feed_timeout: float, qname: str) -> None:
+        if self.input_mode != InputMode.SPARK:
+            raise ValueError("train() and inference() need a cluster started with input_mode=InputMode.SPARK")
+        if qname not in self.queues:
+            raise ValueError(f"unknown queue {qname!r}; this cluster has {', '.join(self.queues)}")
+        if not feed_timeout > 0:
+            raise ValueError(f"feed_timeout must be a number of seconds above 0, not {feed_timeout!r}")
+        if self._closed:
+            raise ValueError("the cluster has been shut down")
+
+    def _next_feed(self) -> int:
+        self._feed += 1
+        return self._feed
+
+    def _feed_epoch(self, rdd: Any, feed_timeout: float, qname: str) -> bool:
+        """Feeds the RDD once. Returns whether anybody still wants rows."""
+        feed = self._next_feed()
+        task = launch.FeedTask(self._meta, feed, feed_timeout, qname, results=False)
+        job = jobs.SparkJob(self.sc, f"feed {feed} of cluster {self.cluster_id}", lambda: rdd.foreachPartition(task))
+        self._jobs.append(job)
+        try:
+            job.run()
+        except Exception:
+            self._check()
+            raise
+        finally:
+            self._jobs.remove(job)
+        self._rendezvous.end_epoch(feed)
+        self._check()
+        return self._wants_rows()
+
+    def _wants_rows(self) -> bool:
+        workers = [n for n in self._status()["nodes"] if n["job_name"] not in ("ps", "evaluator")]
+        return any(n["state"] == "running" and not n.get("terminated") for n in workers)
+
+    def _progress(self, wanted: Optional[bool]) -> "progress.ProgressLine":
+        return progress.ProgressLine(self._status, wanted)
+
+    # -- the end
+
+    def shutdown(self, ssc: Any = None, grace_secs: float = 0, timeout: float = 259200) -> None:
+        """Waits for the workers' functions to return, then stops parameter servers and evaluator and ends the cluster.
+
+        In ``InputMode.SPARK`` the feed ends first: ``DataFeed.should_stop()`` becomes true when all rows are taken. Other Spark jobs of the
+        application are neither waited for nor touched.
+
+        Args:
+            ssc: a StreamingContext: waits for its end; it is stopped when all workers have terminated the feed.
+            grace_secs: least time to leave the workers after the end of the feed; they are waited for in any case.
+            timeout: seconds to wait for the workers' functions; -1: no limit. When it is over they are stopped.
+
+        Raises:
+            tensorflowonspark._tfos.Error: a node failed (unless ``train`` has raised that already), or the timeout is over.
+        """
+        if self._closed:
+            return
+        try:
+            if ssc is not None:
+                self._await_streaming(ssc)
+            self._rendezvous.end_feed()
+            try:
+                self._wait(_tfos.WORKED, timeout)
+            except _tfos.Error:
+                if not self._failure_raised:
+                    raise
+            self._rendezvous.stop(True, _STOP_GRACE_SECS * 1000)
+        finally:
+            self._abort()
+
+    def _await_streaming(self, ssc: Any) -> None:
+        while not ssc.awaitTerminationOrTimeout(1):
+            if self._status()["state"] == "failed" or not self._wants_rows():
+                ssc.stop(stopSparkContext=False, stopGraceFully=True)
+                return
+
+    def _abort(self) -> None:
+        """Stops what still runs and releases everything."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._rendezvous.stop(False, _STOP_GRACE_SECS * 1000)
+            self._rendezvous.wait(_tfos.ENDED, (_STOP_GRACE_SECS + 5) * 1000)
+        except _tfos.Error as error:
+            logger.debug("while stopping: %s", error)
+        for job in list(self._jobs):
+            job.cancel()
+            job.join(_STOP_GRACE_SECS)
+        for thread in self._local_nodes:
+            thread.join(_STOP_GRACE_SECS)
+        self._events.close()
+        self._rendezvous.close()
+
+    def tensorboard_url(self) -> Optional[str]:
+        """The address of the cluster's TensorBoard, or None when it was not asked for or could not start.
+
+        Waits for it to come up, 30 seconds at most.
+        """
+        deadline = time.monotonic() + _TENSORBOARD_WAIT_SECS
+        while self._tensorboard:
+            for node in self._status()["nodes"]:
+                if node.get("tensorboard"):
+                    return node["tensorboard"]
+            if self._events.has_warning("TensorBoard") or time.monotonic() > deadline or self._closed:
+                break
+            self._events.wait(0.2)
+        return None
+
+    # -- what the others share
+
+    def _status(self) -> dict:
+        return json.loads(self._rendezvous.status())
+
+    def _wait(self, phase: int, timeout: float) -> None:
+        try:
+            self._rendezvous.wait(phase, -1 if timeout < 0 else int(timeout * 1000))
+        except _tfos.Error:
+            self._failure_raised = True
+            raise
+
+    def _check(self) -> None:
+        try:
+            self._rendezvous.check()
+        except _tfos.Error:
+            self._failure_raised = True
+            raise
+
+    def _on_failure(self) -> None:
+        for job in list(self._jobs):
+            job.cancel()
+
+    def _start(self, payload: bytes, driver_ps_nodes: bool, reservation_timeout: float) -> None:
+        """Launches the nodes and waits until all of them run."""
+        first = self._meta.num_ps if driver_ps_nodes else 0
+        executors = range(first, self._meta.num_executors)
+        task = launch.NodeTask(self._meta, payload)
+        self.nodeRDD = self.sc.parallelize(executors, len(executors))
+        job = jobs.SparkJob(self.sc, f"nodes of cluster {self.cluster_id}", lambda: self.nodeRDD.foreachPartition(task))
+        self._jobs.append(job)
+        job.start(self._on_launch_failure)
+        for executor_id in range(first):
+            thread = threading.Thread(target=self._run_local_node, args=(task, executor_id), daemon=True)
+            self._local_nodes.append(thread)
+            thread.start()
+        self._wait(_tfos.RUNNING, reservation_timeout)
+        self.cluster_info = [_describe(node) for node in self._status()["nodes"]]
+
+    def _run_local_node(self, task: launch.NodeTask, executor_id: int) -> None:
+        try:
+            task.launch(executor_id)
+        except Exception as error:  # whatever it was, the driver must hear of it
+            self._rendezvous.fail("IO", f"parameter server {executor_id} in the driver: {error}")
+
+    def _on_launch_failure(self, error: BaseException) -> None:
+        if not self._closed:
+            self._rendezvous.fail("CLOSED", f"the Spark job that starts the nodes failed: {jobs.brief(error)}")
+
+
+def _describe(node: dict) -> dict:
+    """A node as an entry of ``cluster_info``."""
+    url = node.get("tensorboard") or ""
+    port = url.rpartition(":")[2].strip("/")
+    return {
+        "executor_id": node["executor_id"], "host": node["host"], "port": node["port"], "job_name": node["job_name"],
+        "task_index": node["task_index"], "pid": node["pid"], "tb_pid": 0, "tb_port": int(port) if port.isdigit() else 0,
+    }
+
+
+def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors: int, num_ps: int,
+        tensorboard: bool = False, input_mode: int = InputMode.TENSORFLOW, log_dir: Optional[str] = None,
+        driver_ps_nodes: bool = False, master_node: Optional[str] = None, reservation_timeout: float = 600,
+        queues: Optional[List[str]] = None, eval_node: bool = False, release_port: bool = True) -> TFCluster:
+    """Starts a TensorFlow cluster: ``map_fun(tf_args, ctx)`` runs once on each of ``num_executors`` nodes.
+
+    Args:
+        sc: the SparkContext.
+        map_fun: the function; it must be picklable by cloudpickle.
+        tf_args: its first argument: any object; a list also becomes ``sys.argv`` of the node's process.
+        num_executors: nodes in all. Spark must have as many free task slots.
+        num_ps: how many of them are parameter servers.
+        tensorboard: start TensorBoard beside the first worker (else the chief).
+        input_mode: an :class:`InputMode`.
+        log_dir: TensorBoard's directory; None: ``tensorboard_<executor id>`` in the executor's working directory.
+        driver_ps_nodes: run the parameter servers beside the driver; Spark needs ``num_executors - num_ps`` slots then.
+        master_node: name of the role that one node gets, "chief" or "master"; None: workers only.
+        reservation_timeout: seconds until all nodes must have registered.
+        queues: kept for compatibility; feeding uses "input".
+        eval_node: one node is the evaluator.
+        release_port: kept for compatibility. The node keeps TensorFlow's port reserved in a way that lets TensorFlow bind it; code that binds the
+            port by other means calls ``ctx.release_port()`` first.
+
+    Raises:
+        ValueError, TypeError: an argument is wrong; nothing was started.
+        tensorflowonspark._tfos.Error: the cluster did not come up; nothing is left running.
+    """
+    _check_run(sc, map_fun, num_executors, num_ps, input_mode, master_node, reservation_timeout, eval_node)
+    payload = launch.pickle_function(map_fun, tf_args)
+    feeding = input_mode == InputMode.SPARK
+    host = os.environ.get("TFOS_SERVER_HOST") or sc.getConf().get("spark.driver.host")
+    cluster_id, key = secrets.token_hex(8), secrets.token_hex(32)
+    rendezvous = _tfos.Rendezvous(
+        cluster_id, key, num_executors, num_ps, master_node, eval_node, feeding, host=host,
+        listen_host=host if host and launch.is_loopback(host) else None)
+    try:
+        meta = launch.ClusterMeta(
+            cluster_id=cluster_id, key=key, address=rendezvous.address, num_executors=num_executors, num_ps=num_ps,
+            roles=json.loads(rendezvous.roles()), feeding=feeding, default_fs=_default_fs(sc),
+            working_dir=os.getcwd(), release_port=release_port, tensorboard=bool(tensorboard), log_dir=log_dir,
+            num_gpus=launch.requested_gpus(tf_args))
+        cluster = TFCluster(sc, meta, rendezvous, input_mode, queues or ["input", "output", "error"], bool(tensorboard))
+    except BaseException:
+        rendezvous.close()
+        raise
+    try:
+        cluster._start(payload, driver_ps_nodes, reservation_timeout)
+    except BaseException:
+        cluster._abort()
+        raise
+    return cluster
+
+
+def _check_run(sc: Any, map_fun: Any, num_executors: Any, num_ps: Any, input_mode: Any, master_node: Any,
+               reservation_timeout: Any, eval_node: Any) -> None:
+    if not hasattr(sc, "parallelize"):
+        raise TypeError(f"sc must be a SparkContext, not {type(sc).__name__}; of a SparkSession pass spark.sparkContext")
+    if not callable(map_fun):
+        raise TypeError(f"map_fun must be a function of (args, ctx), not {type(map_fun).__name__}")
+    for name, value, least in (("num_executors", num_executors, 1), ("num_ps", num_ps, 0)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"{name} must be an integer, not {value!r}")
+        if value < least:
+            raise ValueError(f"{name} must be {least} or more, not {value}")
+    if input_mode not in (InputMode.TENSORFLOW, InputMode.SPARK):
+        raise ValueError(f"input_mode must be InputMode.TENSORFLOW or InputMode.SPARK, not {input_mode!r}")
+    if master_node is not None and (not isinstance(master_node, str) or not master_node.isalpha()):
+        raise ValueError(f"master_node must be a name such as 'chief' or 'master', not {master_node!r}")
+    if master_node in ("ps", "worker", "evaluator"):
+        raise ValueError(f"master_node must not be {master_node!r}, which is another role's name")
+    if not isinstance(reservation_timeout, (int, float)) or not reservation_timeout > 0:
+        raise ValueError(f"reservation_timeout must be a number of seconds above 0, not {reservation_timeout!r}")
+    special = num_ps + (1 if eval_node else 0)
+    if num_executors < special + 1:
+        raise ValueError(
+            f"num_executors={num_executors} leaves no worker: num_ps={num_ps}{' and the evaluator' if eval_node else ''} take "
+            f"{special} nodes, and a cluster needs one {'worker or ' + master_node if master_node else 'worker'} besides")
+
+
+def _default_fs(sc: Any) -> str:
+    """Hadoop's default file system, without the slash that ends "file:///"."""
+    name = sc._jsc.hadoopConfiguration().get("fs.defaultFS")
+    return name[:-1] if name.startswith("file://") and len(name) > 7 and name.endswith("/") else name

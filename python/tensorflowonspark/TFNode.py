@@ -1,0 +1,160 @@
+"""Reading the feed and other help for the user's function."""
+
+from __future__ import annotations
+
+import getpass
+import logging
+from typing import Any, Dict, List, Optional, Union
+
+logger = logging.getLogger(__name__)
+
+__all__ = ["DataFeed", "batch_results", "export_saved_model", "hdfs_path", "next_batch", "release_port",
+           "start_cluster_server", "terminate"]
+
+_SCHEMES = ("abfs://", "abfss://", "adl://", "file://", "gs://", "hdfs://", "oss://", "s3://", "s3a://", "s3n://",
+            "swift://", "viewfs://", "wasb://", "wasbs://")
+
+
+def hdfs_path(ctx: Any, path: str) -> str:
+    """An absolute path with a scheme, for TensorFlow.
+
+    A path with a scheme stays as it is; ``/a`` gets ``ctx.defaultFS`` before it; ``a`` is taken from the user's
+    home on HDFS (``/user/<name>``) or the driver's working directory on local files.
+    """
+    if path.startswith(_SCHEMES):
+        return path
+    if path.startswith("/"):
+        return ctx.defaultFS + path
+    if ctx.defaultFS.startswith(("hdfs://", "viewfs://")):
+        return f"{ctx.defaultFS}/user/{getpass.getuser()}/{path}"
+    if ctx.defaultFS.startswith("file://"):
+        return f"{ctx.defaultFS}/{ctx.working_dir[1:]}/{path}"
+    logger.warning("relative path %s on a file system of unknown layout, %s", path, ctx.defaultFS)
+    return f"{ctx.defaultFS}/{path}"
+
+
+def release_port(ctx: Any) -> None:
+    """Gives up the node's reservation of TensorFlow's port."""
+    ctx.mgr.link.release_port()
+
+
+def start_cluster_server(ctx: Any, num_gpus: int = 1, rdma: bool = False) -> Any:
+    """TensorFlow 1's way to a cluster; TensorFlow 2 has none.
+
+    Raises:
+        RuntimeError: always, with what to use instead.
+    """
+    raise RuntimeError("start_cluster_server() is TensorFlow 1's way: use a strategy of tf.distribute (TF_CONFIG is set), or "
+                       "tf.distribute.Server(ctx.cluster_spec, job_name=ctx.job_name, task_index=ctx.task_index)")
+
+
+def export_saved_model(sess: Any, export_dir: str, tag_set: str, signatures: dict) -> None:
+    """Exports the graph of a TensorFlow 1 session (``tf.compat.v1.Session``) as a SavedModel.
+
+    Args:
+        sess: the session.
+        export_dir: an empty or new directory.
+        tag_set: tags, divided by commas.
+        signatures: ``{name: {"inputs": {alias: tensor}, "outputs": {alias: tensor}, "method_name": text}}``; tensors may be names.
+    """
+    import tensorflow as tf
+
+    v1 = tf.compat.v1
+    graph = sess.graph
+
+    def infos(tensors: Dict[str, Any]) -> Dict[str, Any]:
+        return {alias: v1.saved_model.utils.build_tensor_info(graph.get_tensor_by_name(t) if isinstance(t, str) else t)
+                for alias, t in tensors.items()}
+
+    with graph.as_default():
+        definitions = {
+            name: v1.saved_model.signature_def_utils.build_signature_def(
+                inputs=infos(s["inputs"]), outputs=infos(s["outputs"]), method_name=s.get("method_name", name))
+            for name, s in signatures.items()}
+        builder = v1.saved_model.builder.SavedModelBuilder(export_dir)
+        builder.add_meta_graph_and_variables(sess, tag_set.split(","), signature_def_map=definitions, clear_devices=True)
+        builder.save()
+
+
+def next_batch(mgr: Any, batch_size: int, qname: str = "input") -> Any:
+    """Replaced by :meth:`DataFeed.next_batch`."""
+    raise RuntimeError("use TFNode.DataFeed(ctx.mgr).next_batch()")
+
+
+def batch_results(mgr: Any, results: Any, qname: str = "output") -> Any:
+    """Replaced by :meth:`DataFeed.batch_results`."""
+    raise RuntimeError("use TFNode.DataFeed(ctx.mgr, train_mode=False).batch_results()")
+
+
+def terminate(mgr: Any, qname: str = "input") -> Any:
+    """Replaced by :meth:`DataFeed.terminate`."""
+    raise RuntimeError("use TFNode.DataFeed(ctx.mgr).terminate()")
+
+
+class DataFeed:
+    """The rows that Spark feeds to this node. One thread at a time; ``terminate`` from any.
+
+    Args:
+        mgr: ``ctx.mgr``.
+        train_mode: False for inference: a batch then ends with its partition.
+        qname_in: queue to read.
+        qname_out: kept for compatibility.
+        input_mapping: ``{column: tensor}``: batches come as ``{tensor: values}``, the row's values taken in the order of sorted columns.
+    """
+
+    def __init__(self, mgr: Any, train_mode: bool = True, qname_in: str = "input", qname_out: str = "output",
+                 input_mapping: Optional[Dict[str, str]] = None) -> None:
+        self.mgr = mgr
+        self.train_mode = train_mode
+        self.qname_in = qname_in
+        self.qname_out = qname_out
+        self.done_feeding = False
+        self.input_tensors = None if input_mapping is None else [t for _, t in sorted(input_mapping.items())]
+        self._reader = mgr.link.open_feed(qname_in)
+
+    def next_batch(self, batch_size: int) -> Union[List[Any], Dict[str, List[Any]]]:
+        """Up to ``batch_size`` rows as the objects that were fed, or ``{tensor: list of values}`` with an ``input_mapping``.
+
+        Waits until so many have come. There are fewer only at the end of the feed and, with ``train_mode=False``, of a partition.
+        """
+        rows = self._reader.next_rows(batch_size, not self.train_mode) or []
+        self.done_feeding = self._reader.at_end
+        if self.input_tensors is None:
+            return rows
+        return {tensor: [row[i] for row in rows] for i, tensor in enumerate(self.input_tensors)}
+
+    def next_arrays(self, batch_size: int) -> Any:
+        """The same rows as numpy arrays, first dimension the rows, without making objects of them.
+
+        Returns:
+            A tuple of arrays for rows that are tuples or lists, a dictionary for dictionaries and Rows, one array for single
+            values; ``{tensor: array}`` with an ``input_mapping``; None once the feed has ended. A list of n numbers becomes
+            ``(rows, n)``; numbers keep their type (float64 for float, int64 for int).
+
+        Raises:
+            ValueError: rows of one batch differ in shape or type; names the partition, row and column.
+        """
+        arrays = self._reader.next_arrays(batch_size, not self.train_mode)
+        self.done_feeding = self._reader.at_end
+        if arrays is None or self.input_tensors is None:
+            return arrays
+        columns = list(arrays.values()) if isinstance(arrays, dict) else arrays
+        return {tensor: columns[i] for i, tensor in enumerate(self.input_tensors)}
+
+    def should_stop(self) -> bool:
+        """Whether the feed has ended."""
+        return self.done_feeding
+
+    def batch_results(self, results: Any) -> None:
+        """Gives one result for each of the oldest rows that have none yet.
+
+        Raises:
+            ValueError: there are more results than rows of that partition; names it and both counts.
+        """
+        self._reader.put_results(list(results))
+
+    def terminate(self) -> None:
+        """Wants no more rows: what is left of the feed is skipped."""
+        self.mgr.set("state", "terminating")
+        self._reader.terminate()
+        self.done_feeding = True

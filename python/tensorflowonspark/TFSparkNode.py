@@ -1,0 +1,101 @@
+"""The context that the user's function gets on each node."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Optional
+
+from . import TFNode, _tfos
+from .TFManager import TFManager
+
+__all__ = ["TFNodeContext"]
+
+
+class TFNodeContext:
+    """What a node knows of itself and its cluster, and the ways to reach the others. Thread-safe.
+
+    Attributes:
+        executor_id: number of this node, from 0 (also ``worker_num``).
+        job_name: its role: "ps", "chief" or "master", "worker", "evaluator".
+        task_index: its number among the nodes of that role.
+        cluster_spec: ``{role: ["host:port", ...]}``, for ``tf.train.ClusterSpec``.
+        num_workers: how many chiefs, masters and workers there are.
+        defaultFS: Hadoop's default file system, such as ``file://`` or ``hdfs://namenode:8020``.
+        working_dir: working directory of the driver.
+        mgr: handle for ``TFNode.DataFeed``.
+    """
+
+    def __init__(self, executor_id: int = 0, job_name: str = "", task_index: int = 0,
+                 cluster_spec: Optional[Dict[str, List[str]]] = None, defaultFS: str = "file://",
+                 working_dir: str = ".", mgr: Optional[TFManager] = None, tmp_socket: Any = None) -> None:
+        self.worker_num = executor_id
+        self.executor_id = executor_id
+        self.job_name = job_name
+        self.task_index = task_index
+        self.cluster_spec = cluster_spec or {}
+        self.num_workers = sum(len(self.cluster_spec.get(job, ())) for job in ("chief", "master", "worker"))
+        self.defaultFS = defaultFS
+        self.working_dir = working_dir
+        self.mgr = mgr
+        self.tmp_socket = tmp_socket
+
+    @classmethod
+    def of(cls, link: _tfos.Trainer, context: dict) -> "TFNodeContext":
+        """The context of this process, from the node's description of it."""
+        return cls(context["executor_id"], context["job_name"], context["task_index"], context["cluster_spec"],
+                   context["default_fs"], context["working_dir"], TFManager(link))
+
+    def absolute_path(self, path: str) -> str:
+        """``path`` with the scheme and folder that :func:`TFNode.hdfs_path` gives it."""
+        return TFNode.hdfs_path(self, path)
+
+    def start_cluster_server(self, num_gpus: int = 1, rdma: bool = False) -> Any:
+        """See :func:`TFNode.start_cluster_server`."""
+        return TFNode.start_cluster_server(self, num_gpus, rdma)
+
+    def export_saved_model(self, sess: Any, export_dir: str, tag_set: str, signatures: dict) -> None:
+        """See :func:`TFNode.export_saved_model`."""
+        TFNode.export_saved_model(sess, export_dir, tag_set, signatures)
+
+    def get_data_feed(self, train_mode: bool = True, qname_in: str = "input", qname_out: str = "output",
+                      input_mapping: Optional[Dict[str, str]] = None) -> "TFNode.DataFeed":
+        """A :class:`TFNode.DataFeed` on this node's feed."""
+        return TFNode.DataFeed(self.mgr, train_mode, qname_in, qname_out, input_mapping)
+
+    def get_dataset(self, batch_size: int, uneven: Optional[str] = None, drop_remainder: bool = False,
+                    dtypes: Any = None, prefetch: int = 2, timeout: float = 600) -> Any:
+        """A ``tf.data.Dataset`` of batches from this node's feed; see :func:`tensorflowonspark.dataset.get_dataset`."""
+        from .dataset import get_dataset
+
+        return get_dataset(self, batch_size, uneven=uneven, drop_remainder=drop_remainder, dtypes=dtypes,
+                           prefetch=prefetch, timeout=timeout)
+
+    def release_port(self) -> None:
+        """Gives up the reservation of TensorFlow's port, for servers that bind it without SO_REUSEPORT."""
+        TFNode.release_port(self)
+
+    def agree(self, name: str, value: Any, timeout: float = 600) -> List[Any]:
+        """Exchanges a value with all chiefs, masters and workers.
+
+        Args:
+            name: what is agreed on; each name once a node.
+            value: anything that JSON can hold.
+            timeout: seconds to wait for the others.
+
+        Returns:
+            The values of all, in the order of executor ids.
+
+        Raises:
+            TimeoutError: naming the nodes that gave none.
+            ConnectionError: a node has ended, or the driver is gone.
+        """
+        return json.loads(self._link().agree(name, json.dumps(value), int(timeout * 1000)))
+
+    def report(self, **values: float) -> None:
+        """Shows figures beside this node, in the driver's progress line and in ``tfos status``; the newest of each count."""
+        self._link().report(json.dumps({name: float(value) for name, value in values.items()}))
+
+    def _link(self) -> _tfos.Trainer:
+        if self.mgr is None:
+            raise RuntimeError("this context is not of a running node")
+        return self.mgr.link

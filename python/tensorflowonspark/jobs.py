@@ -1,0 +1,79 @@
+"""Spark jobs on threads of their own, each in its own job group, so that they can be cancelled alone."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from typing import Any, Callable, Optional
+
+__all__ = ["SparkJob", "brief"]
+
+
+class SparkJob:
+    """One action on a thread that inherits the caller's Spark properties. Thread-safe."""
+
+    def __init__(self, sc: Any, description: str, action: Callable[[], Any]) -> None:
+        self._sc = sc
+        self._group = f"tfos-{uuid.uuid4().hex}"
+        self._description = description
+        self._action = action
+        self._error: Optional[BaseException] = None
+        self._on_error: Optional[Callable[[BaseException], None]] = None
+        self._cancelled = False
+        self._thread: Any = None
+
+    def start(self, on_error: Optional[Callable[[BaseException], None]] = None) -> None:
+        """Starts the action; ``on_error`` is called on its thread when it fails."""
+        from pyspark import InheritableThread
+
+        self._on_error = on_error
+        self._thread = InheritableThread(target=self._run)
+        self._thread.daemon = True
+        self._thread.start()
+
+    def run(self) -> None:
+        """Starts the action, waits for its end and raises what it raised. Ctrl-C cancels it."""
+        self.start()
+        try:
+            while self._thread.is_alive():
+                self._thread.join(0.5)
+        except BaseException:
+            self.cancel()
+            raise
+        if self._error is not None:
+            raise self._error
+
+    def join(self, timeout: float) -> None:
+        self._thread.join(timeout)
+
+    def cancel(self) -> None:
+        """Cancels the job's tasks. Does nothing once it has ended or the context has stopped."""
+        self._cancelled = True
+        if self._thread is None or not self._thread.is_alive() or self._thread is threading.current_thread():
+            return
+        try:
+            self._sc.cancelJobGroup(self._group)
+        except Exception:  # the context is gone, and its jobs with it
+            return
+
+    def _run(self) -> None:
+        try:
+            self._sc.setJobGroup(self._group, self._description, True)
+            self._action()
+        except BaseException as error:  # handed to whoever waits
+            self._error = error
+            if self._on_error is not None and not self._cancelled:
+                self._on_error(error)
+
+
+def brief(error: BaseException) -> str:
+    """The part of a Spark error that says what happened: the Python exception of the task, without the JVM's stack."""
+    lines = [line.rstrip() for line in str(error).splitlines()]
+    for number in range(len(lines) - 1, -1, -1):
+        if lines[number].startswith("Traceback"):
+            tail = lines[number:]
+            last = next((i for i, line in enumerate(tail) if i and line and not line.startswith((" ", "\t"))), None)
+            if last is not None:
+                end = next((i for i in range(last, len(tail)) if not tail[i] or tail[i].lstrip().startswith("at ")), len(tail))
+                return "\n".join(tail[last:end])
+    return "\n".join(line for line in lines if not line.lstrip().startswith("at "))[:2000]

@@ -1,0 +1,228 @@
+"""What Spark's tasks run: one kind launches a node, the other feeds a partition."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import sys
+from dataclasses import asdict, dataclass
+from typing import Any, Dict, Iterable, Iterator, List, Optional
+
+from . import _tfos, gpu_info
+
+__all__ = ["ClusterMeta", "FeedTask", "NodeTask", "is_loopback", "pickle_function", "requested_gpus"]
+
+TRAINER_MODULE = "tensorflowonspark.trainer"
+
+
+@dataclass(frozen=True)
+class ClusterMeta:
+    """What every task of a cluster knows. It travels in Spark's task closures, the key included."""
+
+    cluster_id: str
+    key: str
+    address: str  #: "host:port" of the rendezvous
+    num_executors: int
+    num_ps: int
+    roles: Dict[str, List[int]]
+    feeding: bool
+    default_fs: str
+    working_dir: str
+    release_port: bool
+    tensorboard: bool
+    log_dir: Optional[str]
+    num_gpus: Optional[int]  #: GPUs that tf_args asks for; None: not said
+
+    def public(self) -> dict:
+        """As a dictionary, without the key."""
+        values = asdict(self)
+        del values["key"]
+        values.update(id=self.cluster_id, cluster_template=self.roles, server_addr=self.address)
+        return values
+
+    def job_name(self, executor_id: int) -> str:
+        return next(job for job, ids in self.roles.items() if executor_id in ids)
+
+    def runs_tensorboard(self, executor_id: int) -> bool:
+        """TensorBoard runs beside the first worker, or the chief of a cluster that has no other."""
+        if not self.tensorboard:
+            return False
+        jobs = sorted(job for job in self.roles if job not in ("ps", "evaluator"))
+        return self.roles["worker" if "worker" in jobs else jobs[0]][0] == executor_id
+
+
+class NodeTask:
+    """Launches the node of each executor id in the partition (one)."""
+
+    def __init__(self, meta: ClusterMeta, payload: bytes) -> None:
+        self._meta = meta
+        self._payload = payload
+
+    def __call__(self, executor_ids: Iterable[int]) -> None:
+        for executor_id in executor_ids:
+            self.launch(executor_id)
+
+    def launch(self, executor_id: int) -> None:
+        """Starts the node. Returns when it runs, if Spark is to feed it, else when it has ended.
+
+        A trainer's failure is reported by the rendezvous to the driver and is not this task's, so that Spark does not run it again.
+
+        Raises:
+            tensorflowonspark._tfos.Error: the node could not start or was refused.
+        """
+        meta = self._meta
+        detaching = meta.feeding and meta.job_name(executor_id) not in ("ps", "evaluator")
+        with _tfos.Node(node_executable(), json.dumps(self._config(executor_id, detaching)), self._payload) as node:
+            while True:
+                text = node.next(-1)
+                message = json.loads(text) if text else {}
+                kind = message.get("type")
+                if kind == "failed":
+                    raise RuntimeError(f"node {executor_id} of cluster {meta.cluster_id}: {message['message']}")
+                if kind == "running" and detaching:
+                    node.detach()
+                    return
+                if kind == "ended":
+                    return
+
+    def _config(self, executor_id: int, background: bool) -> dict:
+        meta = self._meta
+        executor_pid = _tfos.find_executor(os.getpid())
+        return {
+            "type": "config", "cluster_id": meta.cluster_id, "key": meta.key, "address": meta.address,
+            "executor_id": executor_id, "launch": _attempt_id(), "executor": _spark_executor_id(executor_pid),
+            "executor_pid": executor_pid, "host": os.environ.get("TFOS_NODE_HOST"), "feeding": meta.feeding,
+            "background": background, "argv": [sys.executable, "-u", "-m", TRAINER_MODULE],
+            "environment": _trainer_environment(meta), "directory": os.getcwd(),
+            "tf_port": int(os.environ.get("TENSORFLOW_PORT", 0)), "default_fs": meta.default_fs,
+            "working_dir": meta.working_dir, "release_port": meta.release_port,
+            "tensorboard": _tensorboard_config(meta, executor_id), "user": {"spark_files": _spark_files_root()},
+        }
+
+
+class FeedTask:
+    """Feeds a partition to a node; with ``results`` it gives the node's results back."""
+
+    def __init__(self, meta: ClusterMeta, feed: int, timeout: float, queue: str, results: bool) -> None:
+        self._meta = meta
+        self._feed = feed
+        self._timeout_ms = int(timeout * 1000)
+        self._queue = queue
+        self._results = results
+
+    def __call__(self, rows: Iterator[Any]) -> Iterable[Any]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        writer = _tfos.FeedWriter(
+            self._meta.address, self._meta.cluster_id, self._meta.key, self._feed, context.partitionId(),
+            context.taskAttemptId(), results=self._results, queue=self._queue, timeout_ms=self._timeout_ms)
+        if self._results:
+            return _results(writer, rows)
+        try:
+            writer.feed(rows)
+        finally:
+            writer.close()
+        return ()
+
+
+def _results(writer: _tfos.FeedWriter, rows: Iterator[Any]) -> Iterator[Any]:
+    try:
+        yield from writer.results(rows)
+    finally:
+        writer.close()
+
+
+def pickle_function(map_fun: Any, tf_args: Any) -> bytes:
+    """The function and its arguments as the trainers get them.
+
+    Raises:
+        TypeError: naming which of the two cannot be pickled, and why.
+    """
+    from pyspark.serializers import CloudPickleSerializer
+
+    dumps = CloudPickleSerializer().dumps
+    for name, value in (("map_fun", map_fun), ("tf_args", tf_args)):
+        try:
+            dumps(value)
+        except Exception as error:
+            raise TypeError(
+                f"{name} cannot be pickled, so it cannot be sent to the executors: {error}. Objects such as the SparkContext, "
+                "locks, files and sessions must be made inside the function") from error
+    return dumps((map_fun, tf_args))
+
+
+def requested_gpus(tf_args: Any) -> Optional[int]:
+    """``tf_args.num_gpus``, if there is such a thing."""
+    try:
+        return int(tf_args.num_gpus) if "num_gpus" in tf_args else None
+    except (TypeError, AttributeError):
+        return None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether ``host`` names this machine's loopback interface."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def node_executable() -> str:
+    """The tfos command that came with this package."""
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "tfos")
+
+
+def _attempt_id() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.taskAttemptId() if context else 0
+
+
+def _spark_executor_id(executor_pid: int) -> str:
+    """Spark's own id of the executor, from the command line of its JVM; "driver" in local mode."""
+    try:
+        with open(f"/proc/{executor_pid}/cmdline", "rb") as file:
+            words = file.read().decode(errors="replace").split("\0")
+    except OSError:
+        return ""
+    return words[words.index("--executor-id") + 1] if "--executor-id" in words[:-1] else "driver"
+
+
+def _spark_files_root() -> Optional[str]:
+    from pyspark import SparkFiles
+
+    return getattr(SparkFiles, "_root_directory", None)
+
+
+def _trainer_environment(meta: ClusterMeta) -> Dict[str, Optional[str]]:
+    """What the trainer's environment has besides this worker's: the same module path, and its GPUs."""
+    path = os.pathsep.join(dict.fromkeys(entry for entry in sys.path if entry))
+    return {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "CUDA_VISIBLE_DEVICES": ",".join(_allocate_gpus(meta))}
+
+
+def _allocate_gpus(meta: ClusterMeta) -> List[str]:
+    """The GPUs that Spark gave to this task, else free ones of this host (one, or as many as tf_args asks for)."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    resources = context.resources() if context else {}
+    gpus = list(resources["gpu"].addresses) if "gpu" in resources else []
+    if gpus:
+        gpus = gpus if meta.num_gpus is None else gpus[:meta.num_gpus]
+    elif meta.num_gpus != 0 and "SPARK_EXECUTOR_POD_IP" not in os.environ and gpu_info.is_gpu_available():
+        gpus = gpu_info.get_gpus(meta.num_gpus or 1, format=gpu_info.AS_LIST)
+    if meta.num_gpus and len(gpus) < meta.num_gpus:
+        raise RuntimeError(f"tf_args asks for {meta.num_gpus} GPUs, this task has {len(gpus)}: {gpus}")
+    return gpus
+
+
+def _tensorboard_config(meta: ClusterMeta, executor_id: int) -> Optional[dict]:
+    if not meta.runs_tensorboard(executor_id):
+        return None
+    log_dir = meta.log_dir or f"tensorboard_{executor_id}"
+    argv = [sys.executable, "-m", "tensorboard.main", "--reload_multifile=True", f"--logdir={log_dir}", "--port={port}",
+            "--host={host}"]
+    return {"argv": argv, "port": int(os.environ.get("TENSORBOARD_PORT", 0))}

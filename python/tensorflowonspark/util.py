@@ -1,0 +1,52 @@
+"""Help for programs that run on one node alone."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Optional, Sequence, Union
+
+from . import gpu_info
+
+__all__ = ["find_in_path", "get_ip_address", "single_node_env"]
+
+
+def single_node_env(num_gpus: int = 1, worker_index: int = -1, nodes: Optional[Sequence[str]] = None) -> None:
+    """Sets ``CUDA_VISIBLE_DEVICES`` of this process to free GPUs, or to none.
+
+    Args:
+        num_gpus: GPUs to take, if the machine has any.
+        worker_index: number of this node among ``nodes``, or among all; -1: any free GPU will do.
+        nodes: "host:port" of every node; nodes of the same host take different GPUs.
+    """
+    gpus = ""
+    if num_gpus > 0 and gpu_info.is_gpu_available():
+        if nodes and worker_index >= 0:
+            host = nodes[worker_index].rpartition(":")[0]
+            worker_index = sum(node.rpartition(":")[0] == host for node in nodes[:worker_index])
+        gpus = str(gpu_info.get_gpus(num_gpus, worker_index))
+    os.environ["CUDA_VISIBLE_DEVICES"] = gpus
+
+
+def get_ip_address() -> str:
+    """The address of this machine that its default route uses; without one, what its name resolves to. Sends nothing."""
+    for family, target in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect((target, 9))
+                return probe.getsockname()[0]
+            except OSError:
+                continue
+    try:
+        return socket.gethostbyname(socket.getfqdn())
+    except OSError:
+        return "127.0.0.1"
+
+
+def find_in_path(path: str, file: str) -> Union[str, bool]:
+    """The first ``file`` in a list of folders divided by ``os.pathsep``, or False."""
+    for folder in path.split(os.pathsep):
+        candidate = os.path.join(folder, file)
+        if os.path.isfile(candidate):
+            return candidate
+    return False
