@@ -88,6 +88,12 @@ def _columns(arrays: Any) -> List[np.ndarray]:
     return list(arrays.values()) if isinstance(arrays, dict) else list(arrays)
 
 
+def _row_count(arrays: Any) -> int:
+    """Rows of what the reader gave; 0 at the end of an epoch or of the feed."""
+    columns = [] if arrays is None else _columns(arrays)
+    return len(columns[0]) if columns else 0
+
+
 class _Source:
     """Batches from the feed, in step with the other nodes if asked."""
 
@@ -100,8 +106,8 @@ class _Source:
         self._drop_remainder = drop_remainder
         self._timeout = timeout
         self._epoch = 0
-        self._pending = self._read()
-        self._layout = self._agree_layout()
+        self._peeked = [self._first_batch()]
+        self._layout = self._agree_layout(self._peeked[0])
         self._dtypes = self._spread_dtypes(dtypes)
 
     def signature(self, tf: Any) -> Any:
@@ -112,19 +118,28 @@ class _Source:
 
     def epoch(self) -> Iterator[Any]:
         """The batches of one epoch."""
-        step = 0
         self._epoch += 1
+        over, step = False, 0
         while True:
-            batch, self._pending = self._pending, None
-            if batch is None:
-                batch = self._read()
-            count = len(_columns(batch)[0]) if batch else 0
+            batch = None if over else self._next_batch()
+            count = _row_count(batch)
+            over = over or count == 0
             if not self._continues(step, count):
-                return
+                break
             step += 1
             yield self._element(*self._fill(batch, count))
-            if not self._uneven and count < self._batch_size and self._reader.at_end:
-                return
+        while not over:  # rows that this epoch does not use must not begin the next one
+            over = _row_count(self._read()) == 0
+
+    def _first_batch(self) -> Any:
+        """The first batch, or what says that this node has no rows in the first epoch (alone: in any epoch)."""
+        batch = self._read()
+        while not self._uneven and batch is not None and _row_count(batch) == 0:
+            batch = self._read()
+        return batch
+
+    def _next_batch(self) -> Any:
+        return self._peeked.pop() if self._peeked else self._read()
 
     def _read(self) -> Any:
         return self._reader.next_arrays(self._batch_size, stop_at_epoch=True)
@@ -138,7 +153,7 @@ class _Source:
 
     def _fill(self, batch: Any, count: int) -> Tuple[List[np.ndarray], np.ndarray]:
         """The columns, made up with zeros to a whole batch where batches are whole, and the weights."""
-        columns = _columns(batch) if count else [None] * len(self._layout.columns)
+        columns: List[Any] = _columns(batch) if count else [None] * len(self._layout.columns)
         rows = self._batch_size if self._uneven else count
         filled = [self._column(column, count, rows, shape, dtype)
                   for column, (shape, _), dtype in zip(columns, self._layout.columns, self._dtypes)]
@@ -161,9 +176,9 @@ class _Source:
             return element
         return (*element, weights) if isinstance(element, tuple) else (element, weights)
 
-    def _agree_layout(self) -> _Layout:
-        """This node's layout; a node without rows learns it from the others."""
-        own = _Layout.of(self._pending) if self._pending else None
+    def _agree_layout(self, first: Any) -> _Layout:
+        """The layout of this node's first batch; a node without rows learns it from the others."""
+        own = _Layout.of(first) if _row_count(first) else None
         if not self._uneven:
             if own is None:
                 raise ValueError("the feed ended before the first row, so the dataset's structure is unknown")

@@ -1,0 +1,92 @@
+"""Spark contexts with real executor processes, and the check that nothing is left behind by any test."""
+
+import os
+import sys
+import threading
+import time
+
+import psutil
+import pytest
+
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+def make_context(master, **conf):
+    """A SparkContext on loopback; keywords are settings with "." written as "_"."""
+    from pyspark import SparkConf, SparkContext
+
+    settings = {
+        "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executor.memory": "1g", "spark.driver.extraJavaOptions": "-Dlog4j2.level=ERROR",
+        "spark.task.maxFailures": "4",
+    }
+    settings.update({name.replace("_", "."): str(value) for name, value in conf.items()})
+    context = SparkContext(conf=SparkConf().setMaster(master).setAppName("tfos tests").setAll(list(settings.items())))
+    context.setLogLevel("OFF")
+    return context
+
+
+@pytest.fixture(scope="module")
+def sc():
+    """Two executors with one core each."""
+    context = make_context("local-cluster[2,1,1024]")
+    yield context
+    context.stop()
+
+
+def wait_until(condition, seconds=10.0, what="the condition"):
+    """Polls ``condition`` until it holds and returns what it gave; fails after ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"{what} did not come within {seconds} s"
+        time.sleep(0.05)
+
+
+def our_processes():
+    """Node and trainer processes on this machine."""
+    found = []
+    for process in psutil.process_iter(["pid", "cmdline"]):
+        words = process.info["cmdline"] or []
+        is_node = len(words) > 1 and os.path.basename(words[0]) == "tfos" and words[1] == "node"
+        if is_node or "tensorflowonspark.trainer" in words or "tensorboard.main" in words:
+            found.append((process.info["pid"], " ".join(words)))
+    return found
+
+
+def our_sockets():
+    with open("/proc/net/unix") as file:
+        return [line.split()[-1] for line in file if "@tfos-" in line]
+
+
+def our_threads():
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("tfos-")]
+
+
+def our_memfds():
+    """Shared memory of ours that this process still holds."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{name}")
+        except OSError:
+            continue
+        if "memfd:tfos" in target:
+            found.append(target)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_left():
+    """After each test no process, socket, shared memory or thread of ours is left."""
+    yield
+    for find in (our_processes, our_sockets, our_memfds, our_threads):
+        deadline = time.monotonic() + 10
+        while find() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not find(), f"left behind: {find()}"
