@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Formats in place what `make lint` would complain about.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scripts/environment.sh lint
+find include src cli python/src tests bench -name '*.[ch]' -print0 | xargs -0 .venv-lint/bin/clang-format -i
+.venv-lint/bin/ruff check --quiet --fix .

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Everything that can be judged without running the product. All checks run, also after one has failed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+scripts/system.sh build lint && scripts/environment.sh lint || exit 1
+tools=$PWD/.venv-lint/bin
+build=build/lint
+failed=()
+
+check() { # NAME COMMAND...
+    local name=$1 start=$SECONDS
+    shift
+    if "$@"; then
+        echo "lint: $name: ok ($((SECONDS - start)) s)"
+    else
+        echo "lint: $name: FAILED"
+        failed+=("$name")
+    fi
+}
+
+c_files() { # FOLDER...
+    find "$@" -name '*.[ch]' | sort
+}
+
+build_release() {
+    cmake --preset release -B "$build" -DTFOS_TESTS=OFF -DTFOS_PYTHON=ON \
+        -DPython_EXECUTABLE="$tools/python" >"$build.log" 2>&1 &&
+        cmake --build "$build" >>"$build.log" 2>&1 || {
+        tail -n 40 "$build.log"
+        return 1
+    }
+}
+
+check_format() {
+    c_files include src cli python/src tests bench | xargs "$tools/clang-format" --dry-run -Werror
+}
+
+check_tidy() {
+    find src cli python/src -name '*.c' | sort |
+        xargs -P "$(nproc)" -n 4 clang-tidy -p "$build" --quiet 2>&1 |
+        grep -v -E '^[0-9]+ warnings? (generated|treated)|^Suppressed|^Use -header-filter'
+    [ "${PIPESTATUS[1]}" -eq 0 ]
+}
+
+check_exports() {
+    "$tools/python" scripts/lint/exports.py "$build/src/libtfos.so" 'tfos_[a-z][a-z0-9_]*' &&
+        "$tools/python" scripts/lint/exports.py "$(find "$build/python" -name '_tfos*.so')" 'PyInit__tfos'
+}
+
+mkdir -p build
+check layers "$tools/python" scripts/lint/layers.py
+check "banned calls" "$tools/python" scripts/lint/banned.py
+check "files and names" "$tools/python" scripts/lint/tree.py
+check "public headers" "$tools/python" scripts/lint/headers.py
+check clang-format check_format
+check ruff "$tools/ruff" check --quiet .
+check "release build" build_release
+check exports check_exports
+check clang-tidy check_tidy
+check "the checks themselves" "$tools/python" -m pytest -q -p no:cacheprovider tests/lint
+
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "lint: failed: ${failed[*]}"
+    exit 1
+fi

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The layers, read from the #include lines.
+
+    cli  python  java  tensorflow   <tfos/*.h> only
+          node                      base, and every module's public header
+    record feed cluster ...         base and their own files, never each other
+          base                      libc, POSIX, libraries, and the public headers that are base's
+    include/tfos                    libc and each other
+"""
+
+import re
+import sys
+
+from tree import report, root_argument, sources
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[>"]')
+OUTSIDE = {"cli", "python", "java", "tensorflow"}
+BASE_HEADERS = {"export", "status", "stream", "version", "memory"}
+OWN_HEADERS = {"cluster": {"rendezvous", "member"}, "feed": {"feed", "arrow"}, "record": {"record", "arrow"}}
+LIBRARIES = re.compile(r"^(jansson|openssl/|zlib|zstd|cmocka|jni|Python|tensorflow/|linux/)")
+
+
+def includes(text):
+    """Yields (line number, is quoted, name) of each include."""
+    for number, line in enumerate(text.splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            yield number, match.group(1) == '"', match.group(2)
+
+
+def resolve(root, path, name, is_quoted):
+    """The included file relative to ``root``, or None for one of the system."""
+    places = [root / "src", root / "include"]
+    if is_quoted:
+        places.insert(0, root / path.parent)
+    for place in places:
+        if (place / name).is_file():
+            return (place / name).resolve().relative_to(root.resolve())
+    return None
+
+
+def complaint(path, target, name, is_quoted):
+    """Why ``path`` may not include ``target`` (None: the system's ``name``), or None if it may."""
+    top = path.parts[0]
+    if target is None:
+        if is_quoted:
+            return "no such file in its folder, src or include"
+        if top == "include" and LIBRARIES.match(name):
+            return "a public header includes only libc and <tfos/*.h>"
+        return None
+    if target.parts[0] == "include":
+        return public_complaint(path, target, is_quoted)
+    if top == "include":
+        return "a public header includes only libc and <tfos/*.h>"
+    if top in OUTSIDE:
+        return None if target.parts[0] == top else f"{top} uses public headers, <tfos/*.h>, only"
+    if target.parts[0] != "src":
+        return "src includes nothing outside src and include"
+    layer, other = path.parts[1], target.parts[1]
+    if other in (layer, "base"):
+        return None
+    return f"{layer} may include base and its own files, not {other}"
+
+
+def public_complaint(path, target, is_quoted):
+    if is_quoted:
+        return "public headers are included as <tfos/...>"
+    if path.parts[0] != "src" or path.parts[1] == "node":
+        return None
+    layer = path.parts[1]
+    allowed = BASE_HEADERS | (set() if layer == "base" else OWN_HEADERS.get(layer, {layer}))
+    if target.stem in allowed:
+        return None
+    return f"{layer} may include, of the public headers, {', '.join(sorted(allowed))}"
+
+
+def check(root):
+    """Yields what breaks the layers."""
+    count = 0
+    for path in sources(root, {".c", ".h"}):
+        if path.parts[0] not in OUTSIDE | {"src", "include"}:
+            continue
+        for number, is_quoted, name in includes((root / path).read_text(encoding="utf-8")):
+            count += 1
+            reason = complaint(path, resolve(root, path, name, is_quoted), name, is_quoted)
+            if reason:
+                yield f"{path}:{number}: includes {name}: {reason}"
+    if not count:
+        yield f"{root}: no #include lines found"
+
+
+if __name__ == "__main__":
+    sys.exit(report(check(root_argument(__doc__))))

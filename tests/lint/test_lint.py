@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each check of scripts/lint finds what it is for, and is content with a tree that keeps the rules."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
+HEADER = SPDX + "#ifndef X\n#define X\n#include <tfos/export.h>\nTFOS_API int tfos_x(void);\n#endif\n"
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A small tree that keeps all rules; called with {path: text} it adds files and returns the root."""
+
+    def add(files):
+        for name, text in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return tmp_path
+
+    add({
+        "include/tfos/export.h": SPDX + '#define TFOS_API __attribute__((visibility("default")))\n',
+        "include/tfos/feed.h": HEADER,
+        "include/tfos/member.h": SPDX,
+        "src/base/clock.h": SPDX + "#include <stdint.h>\n",
+        "src/feed/ring.h": SPDX,
+        "src/feed/ring.c": SPDX + '#include "feed/ring.h"\n#include "base/clock.h"\n#include <tfos/feed.h>\n',
+        "src/cluster/server.h": SPDX,
+        "src/node/life.c": SPDX + "#include <tfos/feed.h>\n#include <tfos/member.h>\n",
+        "cli/main.c": SPDX + '#include <tfos/feed.h>\n#include <stdio.h>\n\nint main(void)\n{\n    puts("free(x)");\n}\n',
+        "scripts/run.sh": "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n",
+    })
+    return add
+
+
+def run(check, *arguments):
+    """(exit status, output) of a check."""
+    result = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "lint" / f"{check}.py"), *map(str, arguments)],
+        capture_output=True, text=True, timeout=60,
+    )
+    assert not result.stderr, result.stderr
+    return result.returncode, result.stdout
+
+
+@pytest.mark.parametrize("check", ["layers", "banned", "tree", "headers"])
+def test_a_tree_that_keeps_the_rules_passes(check, tree):
+    assert run(check, tree({})) == (0, "")
+
+
+@pytest.mark.parametrize("check", ["layers", "banned", "tree", "headers"])
+def test_an_empty_tree_is_no_success(check, tmp_path):
+    status, output = run(check, tmp_path)
+    assert status == 1
+    assert "found" in output
+
+
+@pytest.mark.parametrize(
+    "path, line, reason",
+    [
+        ("src/feed/lane.c", '#include "cluster/server.h"', "not cluster"),
+        ("src/feed/lane.c", '#include "../cluster/server.h"', "not cluster"),
+        ("src/feed/lane.c", "#include <tfos/member.h>", "of the public headers"),
+        ("src/feed/lane.c", '#include "tfos/feed.h"', "included as <tfos/...>"),
+        ("src/feed/lane.c", '#  include "gone.h"', "no such file"),
+        ("src/base/json.c", '#include "feed/ring.h"', "not feed"),
+        ("src/base/json.c", "#include <tfos/feed.h>", "of the public headers"),
+        ("src/node/more.c", '#include "feed/ring.h"', "not feed"),
+        ("cli/status.c", '#include "base/clock.h"', "public headers"),
+        ("cli/status.c", '#include "../src/base/clock.h"', "public headers"),
+        ("python/src/object.c", "#include <base/clock.h>", "public headers"),
+        ("include/tfos/node.h", "#include <jansson.h>", "only libc"),
+        ("include/tfos/node.h", '#include "base/clock.h"', "only libc"),
+    ],
+)
+def test_layers_finds_an_include_across_layers(path, line, reason, tree):
+    status, output = run("layers", tree({path: SPDX + line + "\n"}))
+    assert status == 1
+    assert output.startswith(f"{path}:2: includes ")
+    assert reason in output
+
+
+@pytest.mark.parametrize(
+    "path, code, word",
+    [
+        ("src/feed/lane.c", "strcpy(a, b);", "strcpy"),
+        ("src/feed/lane.c", "x = malloc (3);", "malloc"),
+        ("src/feed/lane.c", "/* why */ free(x); // free", "free"),
+        ("src/feed/lane.c", 'printf("x");', "printf"),
+        ("src/feed/lane.c", 'fprintf(stderr, "x");', "standard stream"),
+        ("src/feed/lane.c", "exit(1);", "exit"),
+        ("src/base/json.c", "system(command);", "system"),
+        ("python/src/object.c", "int n = atoi(text);", "atoi"),
+        ("cli/status.c", "sprintf(a, b);", "sprintf"),
+    ],
+)
+def test_banned_finds_a_call(path, code, word, tree):
+    status, output = run("banned", tree({path: SPDX + "\n" + code + "\n"}))
+    assert status == 1
+    assert output.startswith(f"{path}:3: ")
+    assert word in output
+
+
+@pytest.mark.parametrize(
+    "path, code",
+    [
+        ("src/base/memory.c", "return malloc(size);"),
+        ("src/feed/lane.c", "// malloc(1)\n/* system(\n   free(x) */"),
+        ("src/feed/lane.c", 'fail(err, "printf(x) \\" system(");'),
+        ("src/feed/lane.c", "array->release(array); lane.free(lane); tfos_free(x);"),
+        ("cli/status.c", 'printf("%d", x);'),
+    ],
+)
+def test_banned_leaves_other_code_alone(path, code, tree):
+    assert run("banned", tree({path: SPDX + code + "\n"})) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "path, text, reason",
+    [
+        ("src/feed/lane.c", "int x;\n", "no line 'SPDX"),
+        ("python/pkg/thing.py", '"""Docs."""\n', "no line 'SPDX"),
+        ("src/feed/lane.c", SPDX + "\n" * 600, "601 lines"),
+        ("src/cluster/ring.c", SPDX, "same name"),
+        ("src/feed/feed_util.c", SPDX, "says nothing"),
+        ("src/feed/helpers.h", SPDX, "says nothing"),
+    ],
+)
+def test_tree_finds_a_bad_file(path, text, reason, tree):
+    status, output = run("tree", tree({path: text}))
+    assert status == 1
+    assert reason in output
+
+
+def test_headers_finds_one_that_needs_another(tree):
+    status, output = run("headers", tree({"include/tfos/node.h": SPDX + "uint32_t tfos_count(void);\n"}))
+    assert status == 1
+    assert "include/tfos/node.h: does not compile alone" in output
+
+
+@pytest.fixture
+def library(tmp_path):
+    """Compiles code to a shared library and returns its path."""
+
+    def build(code):
+        (tmp_path / "code.c").write_text(code)
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", "code.so", "code.c"], cwd=tmp_path, check=True, timeout=60)
+        return tmp_path / "code.so"
+
+    return build
+
+
+PATTERN = "tfos_[a-z][a-z0-9_]*"
+
+
+def test_exports_passes_a_library_with_our_names_only(library):
+    code = "int tfos_x(void) { return 1; }\nstatic int hidden(void) { return 2; }\nint (*tfos_y)(void) = hidden;\n"
+    assert run("exports", library(code), PATTERN) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["tfos__internal", "helper", "tfos_"])
+def test_exports_finds_a_symbol(name, library):
+    status, output = run("exports", library(f"int tfos_x;\nint {name}(void) {{ return 1; }}\n"), PATTERN)
+    assert status == 1
+    assert f"exports {name}," in output
+
+
+def test_exports_of_nothing_are_no_success(library):
+    status, output = run("exports", library("static int x;\nint *const *y(void);\n"), PATTERN)
+    assert status == 1
+    assert "exports nothing" in output
