@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames over a unix socket or TLS. Bytes read wait in `in` until next() takes them, bytes to write
+// wait in `out`. The invariant that lets epoll be level-triggered: fill() leaves nothing readable
+// inside TLS, and stops reading only while `in` holds a whole frame. The first failure stays: every
+// later call gives it again.
+#include "base/channel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/frame.h"
+#include "base/memory.h"
+#include "base/parcel.h"
+#include "base/socket.h"
+#include "base/tls.h"
+
+#define READ_SIZE (16u << 10) // least room for one read; a TLS record
+#define FULL_SIZE (TFOS__FRAME_LIMIT + TFOS__FRAME_HEADER_SIZE) // so many bytes hold a whole frame
+#define FULL_PARCELS 64u
+#define DRAIN_SIZE (1u << 20)
+
+_Static_assert((int)EPOLLIN == POLLIN && (int)EPOLLOUT == POLLOUT,
+               "events() serves poll() as well");
+
+struct tfos__channel {
+    int fd;                // owned
+    char *peer;            // owned
+    struct tfos__tls *tls; // owned; NULL for unix
+    bool is_ready;
+    struct tfos__buffer in;
+    struct tfos__buffer out;
+    uint64_t in_position;              // in the stream, of in.begin
+    uint64_t out_position;             // in the stream, of out.begin
+    struct tfos__parcel_list received; // with bytes of `in`
+    struct tfos__parcel_list queued;   // with bytes of `out`
+    enum tfos_status failure;          // OK until something has failed
+    struct tfos_error cause;           // its words
+};
+
+static enum tfos_status give_failure(const struct tfos__channel *channel, struct tfos_error *err)
+{
+    if (err)
+        *err = channel->cause;
+    return channel->failure;
+}
+
+// Takes up a failure whose words are in `cause`.
+static enum tfos_status fail_channel(struct tfos__channel *channel, enum tfos_status status)
+{
+    tfos__fail_prefix(&channel->cause, "channel: %s", channel->peer);
+    channel->failure = status;
+    return status;
+}
+
+enum tfos_status tfos__channel_open(int fd, enum tfos__channel_kind kind,
+                                    const struct tfos__identity *identity, const char *peer,
+                                    struct tfos__channel **out, struct tfos_error *err)
+{
+    enum tfos_status status = TFOS_OK;
+    int flags = fcntl(fd, F_GETFL);
+    struct tfos__channel *channel = tfos__alloc(1, sizeof *channel);
+    if (!channel) {
+        close(fd);
+        return tfos__no_memory(err, "channel", "a channel");
+    }
+    channel->fd = fd;
+    channel->peer = tfos__strdup(peer);
+    if (!channel->peer)
+        status = tfos__no_memory(err, "channel", "a peer's name");
+    else if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
+        status = tfos__fail_errno(err, TFOS_IO, "channel: %s: cannot use descriptor %d", peer, fd);
+    else if (kind != TFOS__CHANNEL_UNIX)
+        status = tfos__tls_open(fd, kind == TFOS__CHANNEL_TLS_SERVER, identity, &channel->tls, err);
+    if (status != TFOS_OK) {
+        tfos__channel_close(channel);
+        return status;
+    }
+    channel->is_ready = kind == TFOS__CHANNEL_UNIX;
+    *out = channel;
+    return TFOS_OK;
+}
+
+int tfos__channel_fd(const struct tfos__channel *channel)
+{
+    return channel->fd;
+}
+
+static bool is_full(const struct tfos__channel *channel)
+{
+    return tfos__buffer_size(&channel->in) >= FULL_SIZE ||
+           channel->received.end - channel->received.begin >= FULL_PARCELS;
+}
+
+uint32_t tfos__channel_events(const struct tfos__channel *channel)
+{
+    const struct tfos__tls *tls = channel->tls;
+    if (!channel->is_ready)
+        return (uint32_t)tfos__tls_read_event(tls);
+    uint32_t events = 0;
+    if (!is_full(channel))
+        events |= (uint32_t)(tls ? tfos__tls_read_event(tls) : POLLIN);
+    if (tfos__buffer_size(&channel->out) > 0)
+        events |= (uint32_t)(tls ? tfos__tls_write_event(tls) : POLLOUT);
+    return events;
+}
+
+const char *tfos__channel_peer(const struct tfos__channel *channel)
+{
+    return channel->peer;
+}
+
+bool tfos__channel_is_ready(const struct tfos__channel *channel)
+{
+    return channel->is_ready;
+}
+
+size_t tfos__channel_pending_size(const struct tfos__channel *channel)
+{
+    return tfos__buffer_size(&channel->out);
+}
+
+// Goes on with the handshake. OK also while it is not done: is_ready tells.
+static enum tfos_status shake(struct tfos__channel *channel)
+{
+    if (channel->is_ready)
+        return TFOS_OK;
+    enum tfos_status status = tfos__tls_shake(channel->tls, &channel->cause);
+    channel->is_ready = status == TFOS_OK;
+    return status == TFOS_AGAIN ? TFOS_OK : status;
+}
+
+// Writes some of `out`. A message with descriptors holds bytes of their frame only, and one without
+// ends before the next such frame.
+static enum tfos_status write_some(struct tfos__channel *channel, size_t *done)
+{
+    const unsigned char *data = channel->out.data + channel->out.begin;
+    size_t size = tfos__buffer_size(&channel->out);
+    if (channel->tls)
+        return tfos__tls_write(channel->tls, data, size, done, &channel->cause);
+    struct tfos__parcel *parcel = tfos__parcel_first(&channel->queued);
+    if (!parcel)
+        return tfos__parcel_send(channel->fd, data, size, NULL, done, &channel->cause);
+    if (parcel->begin > channel->out_position)
+        return tfos__parcel_send(channel->fd, data, parcel->begin - channel->out_position, NULL,
+                                 done, &channel->cause);
+    enum tfos_status status = tfos__parcel_send(channel->fd, data, parcel->end - parcel->begin,
+                                                parcel, done, &channel->cause);
+    if (status == TFOS_OK) {
+        tfos__parcel_clear(parcel);
+        tfos__parcel_shift(&channel->queued);
+    }
+    return status;
+}
+
+// Writes what the kernel takes: OK also when some is left.
+static enum tfos_status flush(struct tfos__channel *channel)
+{
+    while (tfos__buffer_size(&channel->out) > 0) {
+        size_t done = 0;
+        enum tfos_status status = write_some(channel, &done);
+        if (status == TFOS_AGAIN)
+            break;
+        TFOS__TRY(status);
+        tfos__buffer_consume(&channel->out, done);
+        channel->out_position += done;
+    }
+    return TFOS_OK;
+}
+
+static enum tfos_status read_some(struct tfos__channel *channel, void *data, size_t size,
+                                  size_t *done)
+{
+    if (channel->tls)
+        return tfos__tls_read(channel->tls, data, size, done, &channel->cause);
+    struct tfos__parcel parcel = {0};
+    TFOS__TRY(tfos__parcel_receive(channel->fd, data, size, &parcel, done, &channel->cause));
+    if (parcel.count == 0)
+        return *done > 0 ? TFOS_OK : TFOS_AGAIN;
+    parcel.begin = channel->in_position + tfos__buffer_size(&channel->in);
+    parcel.end = parcel.begin + *done;
+    enum tfos_status status = tfos__parcel_append(&channel->received, &parcel, &channel->cause);
+    if (status != TFOS_OK)
+        tfos__parcel_clear(&parcel);
+    return status;
+}
+
+// Reads until nothing more is there or `in` holds a whole frame of any size: OK in both cases.
+static enum tfos_status fill(struct tfos__channel *channel)
+{
+    while (!is_full(channel) || (channel->tls && tfos__tls_has_pending(channel->tls))) {
+        TFOS__TRY(tfos__buffer_reserve(&channel->in, READ_SIZE, &channel->cause));
+        size_t done = 0;
+        enum tfos_status status = read_some(channel, channel->in.data + channel->in.end,
+                                            channel->in.capacity - channel->in.end, &done);
+        if (status == TFOS_AGAIN)
+            break;
+        TFOS__TRY(status);
+        channel->in.end += done;
+        TFOS__TRY(tfos__frame_check(&channel->in, &channel->cause));
+    }
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__channel_pump(struct tfos__channel *channel, struct tfos_error *err)
+{
+    if (channel->failure != TFOS_OK)
+        return give_failure(channel, err);
+    enum tfos_status status = shake(channel);
+    if (status == TFOS_OK && channel->is_ready) {
+        status = flush(channel);
+        // A peer that takes no more may have said why before it went: what it wrote is read in any
+        // case.
+        enum tfos_status read_status = fill(channel);
+        if (status == TFOS_OK)
+            status = read_status;
+    }
+    if (status == TFOS_OK)
+        return TFOS_OK;
+    fail_channel(channel, status);
+    return give_failure(channel, err);
+}
+
+// Takes the descriptors that belong to the frame of `size` bytes that was just taken out of `in`:
+// those of the message in which it was the last frame to begin.
+static enum tfos_status claim_parcel(struct tfos__channel *channel, size_t size,
+                                     struct tfos__parcel *out)
+{
+    uint64_t begin = channel->in_position;
+    uint64_t end = begin + size;
+    channel->in_position = end;
+    struct tfos__parcel *parcel = tfos__parcel_first(&channel->received);
+    if (parcel && parcel->end <= end && parcel->begin <= begin) {
+        *out = *parcel;
+        tfos__parcel_shift(&channel->received);
+        parcel = tfos__parcel_first(&channel->received);
+    }
+    if (!parcel || parcel->end > end)
+        return TFOS_OK;
+    tfos__parcel_clear(out);
+    return tfos__fail(&channel->cause, TFOS_CORRUPT, "descriptors came inside a frame");
+}
+
+// What next() gives when `in` holds no whole frame.
+static enum tfos_status find_nothing(struct tfos__channel *channel, struct tfos_error *err)
+{
+    size_t size = tfos__buffer_size(&channel->in);
+    const struct tfos__parcel_list *received = &channel->received;
+    if (channel->failure == TFOS_OK && received->end > received->begin &&
+        received->items[received->end - 1].begin > channel->in_position) {
+        tfos__fail(&channel->cause, TFOS_CORRUPT, "descriptors came inside a frame");
+        fail_channel(channel, TFOS_CORRUPT);
+    }
+    if (channel->failure == TFOS_OK)
+        return TFOS_AGAIN;
+    enum tfos_status status = give_failure(channel, err);
+    if (status == TFOS_CLOSED && size > 0)
+        tfos__fail_prefix(err, "channel: %zu bytes into a frame", size);
+    return status;
+}
+
+enum tfos_status tfos__channel_next(struct tfos__channel *channel, json_t **message,
+                                    int fds[TFOS__FRAME_DESCRIPTORS], int *fd_count,
+                                    struct tfos_error *err)
+{
+    if (channel->failure != TFOS_OK && channel->failure != TFOS_CLOSED)
+        return give_failure(channel, err);
+    json_t *taken;
+    size_t size;
+    struct tfos_error cause;
+    enum tfos_status status = tfos__frame_take(&channel->in, &taken, &size, &cause);
+    if (status == TFOS_AGAIN)
+        return find_nothing(channel, err);
+    struct tfos__parcel parcel = {0};
+    if (status == TFOS_OK) {
+        status = claim_parcel(channel, size, &parcel);
+        if (status != TFOS_OK)
+            json_decref(taken);
+    } else {
+        channel->cause = cause;
+    }
+    if (status != TFOS_OK) {
+        fail_channel(channel, status);
+        return give_failure(channel, err);
+    }
+    if (fd_count)
+        *fd_count = fds ? parcel.count : 0;
+    if (fds)
+        memcpy(fds, parcel.fds, sizeof parcel.fds);
+    else
+        tfos__parcel_clear(&parcel);
+    *message = taken;
+    return TFOS_OK;
+}
+
+static enum tfos_status append_frame(struct tfos__channel *channel, const json_t *message,
+                                     const int *fds, int fd_count, struct tfos_error *err)
+{
+    struct tfos__parcel parcel = {0};
+    if (fd_count < 0 || fd_count > TFOS__FRAME_DESCRIPTORS || (fd_count > 0 && channel->tls))
+        return tfos__fail(err, TFOS_INVALID,
+                          "channel: %s: cannot send %d descriptors: 0 to %d go over a unix socket",
+                          channel->peer, fd_count, channel->tls ? 0 : TFOS__FRAME_DESCRIPTORS);
+    size_t old_size = tfos__buffer_size(&channel->out);
+    TFOS__TRY(tfos__frame_append(&channel->out, message, err));
+    if (fd_count == 0)
+        return TFOS_OK;
+    enum tfos_status status = tfos__parcel_init(&parcel, fds, fd_count, err);
+    if (status == TFOS_OK) {
+        parcel.begin = channel->out_position + old_size;
+        parcel.end = channel->out_position + tfos__buffer_size(&channel->out);
+        status = tfos__parcel_append(&channel->queued, &parcel, err);
+    }
+    if (status != TFOS_OK) {
+        tfos__parcel_clear(&parcel);
+        channel->out.end = channel->out.begin + old_size;
+    }
+    return status;
+}
+
+enum tfos_status tfos__channel_queue(struct tfos__channel *channel, json_t *message, const int *fds,
+                                     int fd_count, struct tfos_error *err)
+{
+    enum tfos_status status;
+    if (!message)
+        status = tfos__no_memory(err, "channel", "a message");
+    else if (channel->failure != TFOS_OK)
+        status = give_failure(channel, err);
+    else
+        status = append_frame(channel, message, fds, fd_count, err);
+    json_decref(message);
+    return status;
+}
+
+// Waits for what the channel needs next. `what` says in the error what did not come.
+static enum tfos_status wait_for(const struct tfos__channel *channel, short events,
+                                 int64_t deadline, const char *what, struct tfos_error *err)
+{
+    enum tfos_status status = tfos__socket_wait(channel->fd, events, deadline, err);
+    if (status != TFOS_TIMEOUT)
+        return status;
+    if (!channel->is_ready)
+        what = "the TLS handshake was not done";
+    return tfos__fail(err, TFOS_TIMEOUT, "channel: %s: %s in time", channel->peer, what);
+}
+
+enum tfos_status tfos__channel_send(struct tfos__channel *channel, json_t *message, const int *fds,
+                                    int fd_count, int64_t deadline, struct tfos_error *err)
+{
+    TFOS__TRY(tfos__channel_queue(channel, message, fds, fd_count, err));
+    for (;;) {
+        TFOS__TRY(tfos__channel_pump(channel, err));
+        if (tfos__buffer_size(&channel->out) == 0)
+            return TFOS_OK;
+        TFOS__TRY(wait_for(channel, (short)tfos__channel_events(channel), deadline,
+                           "a message was not taken", err));
+    }
+}
+
+enum tfos_status tfos__channel_receive(struct tfos__channel *channel, json_t **message,
+                                       int fds[TFOS__FRAME_DESCRIPTORS], int *fd_count,
+                                       int64_t deadline, struct tfos_error *err)
+{
+    for (;;) {
+        enum tfos_status status = tfos__channel_next(channel, message, fds, fd_count, err);
+        if (status != TFOS_AGAIN)
+            return status;
+        // A failure of the pump is left to next(), which first gives what came before it.
+        if (tfos__channel_pump(channel, err) != TFOS_OK)
+            continue;
+        status = tfos__channel_next(channel, message, fds, fd_count, err);
+        if (status != TFOS_AGAIN)
+            return status;
+        TFOS__TRY(wait_for(channel, (short)tfos__channel_events(channel), deadline,
+                           "no whole message came", err));
+    }
+}
+
+// Raw bytes come behind the handshake and all queued frames.
+static enum tfos_status settle(struct tfos__channel *channel, int64_t timeout_ms,
+                               struct tfos_error *err)
+{
+    int64_t deadline = tfos__deadline(timeout_ms);
+    for (;;) {
+        size_t old_size = tfos__buffer_size(&channel->out);
+        enum tfos_status status = shake(channel);
+        if (status == TFOS_OK && channel->is_ready)
+            status = flush(channel);
+        if (status != TFOS_OK) {
+            fail_channel(channel, status);
+            return give_failure(channel, err);
+        }
+        size_t size = tfos__buffer_size(&channel->out);
+        if (channel->is_ready && size == 0)
+            return TFOS_OK;
+        if (size < old_size)
+            deadline = tfos__deadline(timeout_ms);
+        // Bytes to read must not end the wait for room to write: nobody reads them here.
+        short event = channel->tls ? tfos__tls_write_event(channel->tls) : POLLOUT;
+        if (!channel->is_ready)
+            event = tfos__tls_read_event(channel->tls);
+        TFOS__TRY(wait_for(channel, event, deadline, "what was queued was not taken", err));
+    }
+}
+
+static size_t take_buffered(struct tfos__channel *channel, void *data, size_t size)
+{
+    size_t taken = tfos__buffer_size(&channel->in);
+    if (taken > size)
+        taken = size;
+    if (taken > 0)
+        memcpy(data, channel->in.data + channel->in.begin, taken);
+    tfos__buffer_consume(&channel->in, taken);
+    return taken;
+}
+
+// Counts raw bytes that have been given out, and closes the descriptors that came with them.
+static void skip_parcels(struct tfos__channel *channel, size_t size)
+{
+    channel->in_position += size;
+    struct tfos__parcel *parcel;
+    while ((parcel = tfos__parcel_first(&channel->received)) != NULL &&
+           parcel->end <= channel->in_position) {
+        tfos__parcel_clear(parcel);
+        tfos__parcel_shift(&channel->received);
+    }
+}
+
+enum tfos_status tfos__channel_read(struct tfos__channel *channel, void *data, size_t size,
+                                    int64_t timeout_ms, struct tfos_error *err)
+{
+    if (channel->failure == TFOS_OK)
+        TFOS__TRY(settle(channel, timeout_ms, err));
+    size_t given = take_buffered(channel, data, size);
+    skip_parcels(channel, given);
+    while (given < size) {
+        if (channel->failure != TFOS_OK) {
+            enum tfos_status failure = give_failure(channel, err);
+            tfos__fail_prefix(err, "channel: after %zu of %zu bytes", given, size);
+            return failure;
+        }
+        size_t done = 0;
+        enum tfos_status status =
+            read_some(channel, (unsigned char *)data + given, size - given, &done);
+        if (status == TFOS_OK) {
+            given += done;
+            skip_parcels(channel, done);
+        } else if (status == TFOS_AGAIN) {
+            short event = channel->tls ? tfos__tls_read_event(channel->tls) : POLLIN;
+            TFOS__TRY(
+                wait_for(channel, event, tfos__deadline(timeout_ms), "no more bytes came", err));
+        } else {
+            fail_channel(channel, status);
+        }
+    }
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__channel_write(struct tfos__channel *channel, const void *data, size_t size,
+                                     int64_t timeout_ms, struct tfos_error *err)
+{
+    if (channel->failure != TFOS_OK)
+        return give_failure(channel, err);
+    TFOS__TRY(settle(channel, timeout_ms, err));
+    size_t taken = 0;
+    while (taken < size) {
+        const unsigned char *rest = (const unsigned char *)data + taken;
+        size_t done = 0;
+        enum tfos_status status =
+            channel->tls
+                ? tfos__tls_write(channel->tls, rest, size - taken, &done, &channel->cause)
+                : tfos__parcel_send(channel->fd, rest, size - taken, NULL, &done, &channel->cause);
+        if (status == TFOS_OK) {
+            taken += done;
+            channel->out_position += done;
+        } else if (status == TFOS_AGAIN) {
+            short event = channel->tls ? tfos__tls_write_event(channel->tls) : POLLOUT;
+            status =
+                tfos__socket_wait(channel->fd, event, tfos__deadline(timeout_ms), &channel->cause);
+        }
+        if (status < 0) {
+            // Half a write cannot be taken up again: what follows would be read as its rest.
+            fail_channel(channel, status);
+            return give_failure(channel, err);
+        }
+    }
+    return TFOS_OK;
+}
+
+// Closing a TCP socket with unread bytes resets the connection, and the peer would lose what it has
+// not read yet (the alert that tells it why): so unread bytes are dropped first, up to a bound.
+static void drain(int fd)
+{
+    char bytes[4096];
+    shutdown(fd, SHUT_WR);
+    for (size_t dropped = 0; dropped < DRAIN_SIZE; dropped += sizeof bytes) {
+        if (recv(fd, bytes, sizeof bytes, MSG_DONTWAIT) <= 0)
+            return;
+    }
+}
+
+void tfos__channel_close(struct tfos__channel *channel)
+{
+    if (!channel)
+        return;
+    if (channel->tls) {
+        tfos__tls_close(channel->tls);
+        drain(channel->fd);
+    }
+    close(channel->fd);
+    tfos__parcel_list_clear(&channel->received);
+    tfos__parcel_list_clear(&channel->queued);
+    tfos__buffer_clear(&channel->in);
+    tfos__buffer_clear(&channel->out);
+    tfos__free(channel->peer);
+    tfos__free(channel);
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only callers of malloc. Each request first asks is_denied(), which is how tests reach every
+// path that runs out of memory.
+#include "base/memory.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tfos/memory.h>
+
+#include "base/fail.h"
+
+static atomic_long requests_until_denied; // 0: never
+
+static bool is_denied(void)
+{
+    long left = atomic_load_explicit(&requests_until_denied, memory_order_relaxed);
+    while (left > 0) {
+        if (atomic_compare_exchange_weak(&requests_until_denied, &left, left - 1))
+            return left == 1;
+    }
+    return false;
+}
+
+void tfos__memory_fail_at(long n)
+{
+    atomic_store(&requests_until_denied, n);
+}
+
+void *tfos__alloc(size_t count, size_t size)
+{
+    if (is_denied())
+        return NULL;
+    if (count == 0 || size == 0)
+        return calloc(1, 1);
+    return calloc(count, size);
+}
+
+void *tfos__realloc(void *block, size_t count, size_t size)
+{
+    if (is_denied() || (size > 0 && count > SIZE_MAX / size))
+        return NULL;
+    size_t total = count * size;
+    return realloc(block, total > 0 ? total : 1);
+}
+
+char *tfos__strdup(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = tfos__alloc(size, 1);
+    if (copy)
+        memcpy(copy, text, size);
+    return copy;
+}
+
+char *tfos__format(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    va_list again;
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    char *text = length < 0 ? NULL : tfos__alloc((size_t)length + 1, 1);
+    if (text)
+        vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+void tfos__free(void *block)
+{
+    free(block);
+}
+
+void tfos_free(void *block)
+{
+    tfos__free(block);
+}
+
+enum tfos_status tfos__no_memory(struct tfos_error *err, const char *module, const char *what)
+{
+    return tfos__fail(err, TFOS_NO_MEMORY, "%s: no memory for %s", module, what);
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connecting, accepting and waiting. Every wait has a deadline; name resolution alone keeps the
+// resolver's own (resolv.conf(5)), because getaddrinfo() takes none.
+#include "base/socket.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/address.h"
+#include "base/clock.h"
+#include "base/fail.h"
+
+#define LOOPBACK_TIMEOUT_MS 1000
+#define BACKLOG_RETRY_MS 10
+
+enum tfos_status tfos__socket_wait(int fd, short events, int64_t deadline, struct tfos_error *err)
+{
+    for (;;) {
+        struct pollfd item = {.fd = fd, .events = events};
+        int count = poll(&item, 1, tfos__remaining_ms(deadline));
+        if (count > 0)
+            return TFOS_OK;
+        if (count < 0 && errno != EINTR)
+            return tfos__fail_errno(err, TFOS_IO, "socket: cannot wait");
+        if (count == 0 && tfos__remaining_ms(deadline) == 0)
+            return tfos__fail(err, TFOS_TIMEOUT, "socket: not ready to be %s in time",
+                              events & POLLIN ? "read" : "written");
+    }
+}
+
+// Messages here are small and awaited: they must not be held back for more.
+static void set_no_delay(int fd)
+{
+    int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+static int connect_start(const struct sockaddr *address, socklen_t size)
+{
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    if (connect(fd, address, size) == 0 || errno == EINPROGRESS || errno == EINTR)
+        return fd;
+    int os_errno = errno;
+    close(fd);
+    errno = os_errno;
+    return -1;
+}
+
+// Connects to one address; -1 with errno, ETIMEDOUT at the deadline.
+static int connect_until(const struct sockaddr *address, socklen_t size, int64_t deadline)
+{
+    int fd = connect_start(address, size);
+    if (fd < 0)
+        return -1;
+    int os_errno = ETIMEDOUT;
+    socklen_t length = sizeof os_errno;
+    if (tfos__socket_wait(fd, POLLOUT, deadline, NULL) == TFOS_OK &&
+        getsockopt(fd, SOL_SOCKET, SO_ERROR, &os_errno, &length) == 0 && os_errno == 0) {
+        set_no_delay(fd);
+        return fd;
+    }
+    close(fd);
+    errno = os_errno;
+    return -1;
+}
+
+static enum tfos_status fail_connect(const char *address, const struct sockaddr *tried,
+                                     struct tfos_error *err)
+{
+    int os_errno = errno;
+    char host[TFOS__ADDRESS_SIZE];
+    tfos__address_host(tried, host);
+    errno = os_errno;
+    enum tfos_status status = TFOS_IO;
+    if (os_errno == ETIMEDOUT)
+        status = TFOS_TIMEOUT;
+    else if (os_errno == ECONNREFUSED || os_errno == ECONNRESET)
+        status = TFOS_CLOSED;
+    return tfos__fail_errno(err, status, "socket: cannot connect to %s (address %s)", address,
+                            host);
+}
+
+enum tfos_status tfos__socket_connect(const char *address, int64_t deadline, int *fd,
+                                      struct tfos_error *err)
+{
+    char host[TFOS__ADDRESS_SIZE];
+    char service[8];
+    TFOS__TRY(tfos__address_split(address, host, service, err));
+    struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    struct addrinfo *addresses;
+    int fault = getaddrinfo(host, service, &hints, &addresses);
+    if (fault != 0)
+        return tfos__fail(err, TFOS_NOT_FOUND, "socket: cannot connect to %s: host \"%s\": %s",
+                          address, host, gai_strerror(fault));
+    int left = 0;
+    for (const struct addrinfo *item = addresses; item; item = item->ai_next)
+        left++;
+    enum tfos_status status = TFOS_OK;
+    for (const struct addrinfo *item = addresses; item; item = item->ai_next, left--) {
+        // An address that drops packets must not use up the time of those behind it.
+        int64_t share = deadline;
+        if (left > 1 && deadline != TFOS__NEVER)
+            share = tfos__deadline(tfos__remaining_ms(deadline) / left);
+        int connected = connect_until(item->ai_addr, item->ai_addrlen, share);
+        if (connected >= 0) {
+            *fd = connected;
+            status = TFOS_OK;
+            break;
+        }
+        status = fail_connect(address, item->ai_addr, err);
+    }
+    freeaddrinfo(addresses);
+    return status;
+}
+
+// A connection to a free port of this machine can meet itself: the kernel may pick that same port
+// for its near end.
+static bool is_connected_to_itself(int fd)
+{
+    struct sockaddr_storage near = {0};
+    struct sockaddr_storage far = {0};
+    socklen_t near_size = sizeof near;
+    socklen_t far_size = sizeof far;
+    return getsockname(fd, (struct sockaddr *)&near, &near_size) == 0 &&
+           getpeername(fd, (struct sockaddr *)&far, &far_size) == 0 && near_size == far_size &&
+           memcmp(&near, &far, near_size) == 0;
+}
+
+static bool is_address_served(const struct sockaddr *address, socklen_t size)
+{
+    int fd = connect_until(address, size, tfos__deadline(LOOPBACK_TIMEOUT_MS));
+    if (fd < 0)
+        return false;
+    bool is_served = !is_connected_to_itself(fd);
+    close(fd);
+    return is_served;
+}
+
+bool tfos__socket_is_served(int port)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6,
+                              .sin6_port = htons((uint16_t)port),
+                              .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    return is_address_served((const struct sockaddr *)&v4, sizeof v4) ||
+           is_address_served((const struct sockaddr *)&v6, sizeof v6);
+}
+
+// Abstract names have no permissions: who is on the other side is told by its user id alone.
+static bool is_own_user(int fd, struct ucred *peer)
+{
+    socklen_t size = sizeof *peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &size) != 0)
+        return false;
+    return peer->uid == geteuid() || peer->uid == 0;
+}
+
+static enum tfos_status connect_unix(int fd, const struct sockaddr_un *address, socklen_t size,
+                                     const char *name, int64_t deadline, struct tfos_error *err)
+{
+    while (connect(fd, (const struct sockaddr *)address, size) != 0) {
+        if (errno == EINTR)
+            continue;
+        if (errno == ECONNREFUSED || errno == ENOENT)
+            return tfos__fail_errno(err, TFOS_NOT_FOUND,
+                                    "socket: nobody listens on unix socket @%s", name);
+        if (errno != EAGAIN)
+            return tfos__fail_errno(err, TFOS_IO, "socket: cannot connect to unix socket @%s",
+                                    name);
+        // The backlog is full; the kernel gives no event for room in it.
+        if (tfos__remaining_ms(deadline) == 0)
+            return tfos__fail(err, TFOS_TIMEOUT,
+                              "socket: unix socket @%s took no connection in time", name);
+        poll(NULL, 0, BACKLOG_RETRY_MS);
+    }
+    struct ucred peer;
+    if (!is_own_user(fd, &peer) && geteuid() != 0)
+        return tfos__fail(err, TFOS_DENIED, "socket: unix socket @%s belongs to another user",
+                          name);
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__socket_connect_unix(const char *name, int64_t deadline, int *fd,
+                                           struct tfos_error *err)
+{
+    struct sockaddr_un address;
+    socklen_t size;
+    TFOS__TRY(tfos__address_unix(name, &address, &size, err));
+    int connected = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (connected < 0)
+        return tfos__fail_errno(err, TFOS_IO, "socket: cannot make a unix socket for @%s", name);
+    enum tfos_status status = connect_unix(connected, &address, size, name, deadline, err);
+    if (status == TFOS_OK)
+        *fd = connected;
+    else
+        close(connected);
+    return status;
+}
+
+// Failures of accept() that concern the connection that came, not the listener (accept(2)).
+static bool is_passing(int os_errno)
+{
+    switch (os_errno) {
+    case EAGAIN:
+    case EINTR:
+    case ECONNABORTED:
+    case EPROTO:
+    case ENETDOWN:
+    case ENOPROTOOPT:
+    case EHOSTDOWN:
+    case ENONET:
+    case EHOSTUNREACH:
+    case EOPNOTSUPP:
+    case ENETUNREACH:
+        return true;
+    default:
+        return false;
+    }
+}
+
+enum tfos_status tfos__socket_accept(int listener, int *fd, char peer[TFOS__ADDRESS_SIZE],
+                                     struct tfos_error *err)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t size = sizeof address;
+    int accepted =
+        accept4(listener, (struct sockaddr *)&address, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (accepted < 0 && is_passing(errno))
+        return TFOS_AGAIN;
+    if (accepted < 0)
+        return tfos__fail_errno(err, TFOS_IO, "socket: cannot accept a connection");
+    if (address.ss_family == AF_UNIX) {
+        struct ucred owner;
+        if (!is_own_user(accepted, &owner)) {
+            close(accepted);
+            return TFOS_AGAIN;
+        }
+        snprintf(peer, TFOS__ADDRESS_SIZE, "unix:pid=%d", (int)owner.pid);
+    } else {
+        char host[TFOS__ADDRESS_SIZE];
+        int port = tfos__address_host((const struct sockaddr *)&address, host);
+        tfos__socket_join(host, port, peer);
+        set_no_delay(accepted);
+    }
+    *fd = accepted;
+    return TFOS_OK;
+}

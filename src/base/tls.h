@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/// TLS 1.3 over a non-blocking socket with an external pre-shared key and nothing else: no
+/// certificates, no tickets, no resumption. Never raises SIGPIPE. Used by channel.c only.
+#ifndef TFOS_BASE_TLS_H
+#define TFOS_BASE_TLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <tfos/status.h>
+
+#include "base/channel.h"
+
+struct tfos__tls;
+
+/// A session over `fd`, which stays the caller's and must outlive it.
+enum tfos_status tfos__tls_open(int fd, bool is_server, const struct tfos__identity *identity,
+                                struct tfos__tls **out, struct tfos_error *err);
+
+/// Goes on with the handshake. OK once it is done; AGAIN; DENIED when the peer holds another key or
+/// id, or does not speak this protocol; CLOSED when the peer is gone.
+enum tfos_status tfos__tls_shake(struct tfos__tls *tls, struct tfos_error *err);
+
+/// Reads or writes some bytes. OK with `*done` > 0; AGAIN; CLOSED; CORRUPT when the stream was
+/// tampered with. After AGAIN from write the next write must begin with the same bytes.
+enum tfos_status tfos__tls_read(struct tfos__tls *tls, void *data, size_t size, size_t *done,
+                                struct tfos_error *err);
+enum tfos_status tfos__tls_write(struct tfos__tls *tls, const void *data, size_t size, size_t *done,
+                                 struct tfos_error *err);
+
+/// The event (POLLIN or POLLOUT) that the last call which gave AGAIN waits for: shake or read, and
+/// write.
+short tfos__tls_read_event(const struct tfos__tls *tls);
+short tfos__tls_write_event(const struct tfos__tls *tls);
+
+/// Whether read() can give bytes that have left the socket already.
+bool tfos__tls_has_pending(const struct tfos__tls *tls);
+
+/// Tells the peer that nothing more comes, if that can be done without waiting.
+void tfos__tls_close(struct tfos__tls *tls);
+
+#endif
