@@ -51,11 +51,16 @@ enum tfos_rendezvous_phase {
 
 /// Waits until the cluster has come to `phase`. TIMEOUT says which nodes are missing, and for RUNNING how many
 /// registered, on which executors, and why others usually do not come. For DRAINED the timeout counts
-/// from the last progress. Any failure of the cluster (below) ends the wait with its status and message.
+/// from the last progress. Any failure of the cluster (below) ends the wait with its status (CLOSED, unless fail() gave
+/// another) and message. CLOSED also once close() has begun.
 /// A negative timeout waits without limit; callers poll in slices so that they can be interrupted.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_rendezvous_wait(struct tfos_rendezvous *rendezvous, enum tfos_rendezvous_phase phase,
                      int64_t timeout_ms, struct tfos_error *err);
+
+/// Milliseconds since feeding last made progress: a row was taken, or a feeder came or went. For callers that wait for
+/// DRAINED in slices, whose own timeout counts from there.
+TFOS_API int64_t tfos_rendezvous_idle_ms(struct tfos_rendezvous *rendezvous);
 
 /// OK while nothing has failed, else the status and message of the first failure: node, cause, last lines, what to do.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_rendezvous_check(struct tfos_rendezvous *rendezvous,

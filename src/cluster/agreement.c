@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rounds of agreement. A round lives from the first value to the last, or to the first member that
+// cannot give one.
+#include "cluster/agreement.h"
+
+#include <string.h>
+
+#include "base/channel.h"
+#include "base/memory.h"
+#include "cluster/cluster.h"
+#include "cluster/peer.h"
+
+struct tfos__round {
+    struct tfos__round *next;
+    char *name;      ///< owned
+    json_t **values; ///< owned, by executor id; NULL where none was given
+    int given_count;
+};
+
+static void free_round(struct tfos__round *round, int node_count)
+{
+    if (!round)
+        return;
+    for (int id = 0; round->values && id < node_count; id++)
+        json_decref(round->values[id]);
+    tfos__free(round->values);
+    tfos__free(round->name);
+    tfos__free(round);
+}
+
+static void remove_round(struct tfos__cluster *cluster, struct tfos__round *round)
+{
+    struct tfos__round **link = &cluster->agreement.rounds;
+    while (*link != round)
+        link = &(*link)->next;
+    *link = round->next;
+    cluster->agreement.count--;
+    free_round(round, cluster->roles.node_count);
+}
+
+static struct tfos__round *find_round(struct tfos__cluster *cluster, const char *name)
+{
+    for (struct tfos__round *round = cluster->agreement.rounds; round; round = round->next)
+        if (!strcmp(round->name, name))
+            return round;
+    return NULL;
+}
+
+static struct tfos__round *add_round(struct tfos__cluster *cluster, const char *name)
+{
+    struct tfos__round *round = tfos__alloc(1, sizeof(*round));
+    if (!round)
+        return NULL;
+    round->name = tfos__strdup(name);
+    round->values = tfos__alloc((size_t)cluster->roles.node_count, sizeof(*round->values));
+    if (!round->name || !round->values) {
+        free_round(round, cluster->roles.node_count);
+        return NULL;
+    }
+    round->next = cluster->agreement.rounds;
+    cluster->agreement.rounds = round;
+    cluster->agreement.count++;
+    return round;
+}
+
+/// Sends `message`, taken over, to all that gave a value, and ends the round.
+static void finish_round(struct tfos__cluster *cluster, struct tfos__round *round, json_t *message)
+{
+    for (int id = 0; id < cluster->roles.node_count; id++)
+        if (round->values[id])
+            tfos__peer_send(cluster->entries[id].peer, json_incref(message));
+    json_decref(message);
+    remove_round(cluster, round);
+}
+
+/// `text`, taken over, is the reason; NULL for want of memory.
+static json_t *make_disagreed(const char *name, char *text)
+{
+    json_t *message =
+        text ? json_pack("{s:s, s:s, s:s}", "type", "disagreed", "name", name, "message", text)
+             : NULL;
+    tfos__free(text);
+    return message;
+}
+
+static json_t *make_ended(const char *name, const struct tfos__entry *entry)
+{
+    return make_disagreed(name,
+                          tfos__format("agreement: \"%s\" cannot be agreed on: %s has ended (%s)",
+                                       name, entry->name, entry->exit));
+}
+
+/// The member whose end makes the round impossible, or NULL.
+static const struct tfos__entry *find_ended(const struct tfos__cluster *cluster,
+                                            const struct tfos__round *round)
+{
+    for (int id = 0; id < cluster->roles.node_count; id++) {
+        const struct tfos__entry *entry = &cluster->entries[id];
+        if (tfos__registry_is_trainer(entry) && tfos__registry_is_over(entry) && !round->values[id])
+            return entry;
+    }
+    return NULL;
+}
+
+static json_t *make_agreed(const struct tfos__cluster *cluster, const struct tfos__round *round)
+{
+    json_t *values = json_array();
+    for (int id = 0; id < cluster->roles.node_count; id++)
+        if (round->values[id] && json_array_append(values, round->values[id]) != 0) {
+            json_decref(values);
+            return NULL;
+        }
+    return json_pack("{s:s, s:s, s:o}", "type", "agreed", "name", round->name, "values", values);
+}
+
+static int count_members(const struct tfos__cluster *cluster)
+{
+    int count = 0;
+    for (int id = 0; id < cluster->roles.node_count; id++)
+        count += tfos__registry_is_trainer(&cluster->entries[id]);
+    return count;
+}
+
+/// Whether `entry` may not give `value`; then `*reason` says why and is the caller's.
+static bool is_refused(const struct tfos__cluster *cluster, const struct tfos__round *round,
+                       const struct tfos__entry *entry, const char *name, json_t *value,
+                       char **reason)
+{
+    size_t size_limit = TFOS__FRAME_LIMIT / 2 / (size_t)cluster->roles.node_count;
+    if (!tfos__registry_is_trainer(entry))
+        *reason = tfos__format("agreement: \"%s\": %s has no part in it: it is for the chief, the "
+                               "master and workers",
+                               name, entry->name);
+    else if (!round && cluster->agreement.count >= TFOS__ROUND_LIMIT)
+        *reason = tfos__format("agreement: \"%s\": %d others are under way: wait for them first",
+                               name, TFOS__ROUND_LIMIT);
+    else if (json_dumpb(value, NULL, 0, JSON_ENCODE_ANY | JSON_COMPACT) > size_limit)
+        *reason = tfos__format("agreement: \"%s\": the value of %s is larger than %zu bytes", name,
+                               entry->name, size_limit);
+    else
+        return false;
+    return true;
+}
+
+void tfos__agreement_give(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                          const char *name, json_t *value)
+{
+    struct tfos__round *round = find_round(cluster, name);
+    char *reason;
+    if (is_refused(cluster, round, entry, name, value, &reason)) {
+        tfos__peer_send(entry->peer, make_disagreed(name, reason));
+        return;
+    }
+    if (!round)
+        round = add_round(cluster, name);
+    if (!round) {
+        tfos__peer_send(entry->peer, NULL);
+        return;
+    }
+    if (round->values[entry->executor_id]) {
+        finish_round(cluster, round,
+                     make_disagreed(name, tfos__format("agreement: \"%s\": %s gave a value twice: "
+                                                       "each name is for one agreement",
+                                                       name, entry->name)));
+        return;
+    }
+    round->values[entry->executor_id] = json_incref(value);
+    round->given_count++;
+    const struct tfos__entry *ended = find_ended(cluster, round);
+    if (ended)
+        finish_round(cluster, round, make_ended(name, ended));
+    else if (round->given_count == count_members(cluster))
+        finish_round(cluster, round, make_agreed(cluster, round));
+}
+
+void tfos__agreement_leave(struct tfos__cluster *cluster, struct tfos__entry *entry)
+{
+    if (!tfos__registry_is_trainer(entry))
+        return;
+    struct tfos__round *next;
+    for (struct tfos__round *round = cluster->agreement.rounds; round; round = next) {
+        next = round->next;
+        if (!round->values[entry->executor_id])
+            finish_round(cluster, round, make_ended(round->name, entry));
+    }
+}
+
+void tfos__agreement_clear(struct tfos__cluster *cluster)
+{
+    while (cluster->agreement.rounds)
+        remove_round(cluster, cluster->agreement.rounds);
+}

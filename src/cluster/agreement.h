@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Agreement: the chief, the master and the workers each give a value under a name, and when all
+/// have, each gets all. Members train in step, so a member that has ended makes every agreement it
+/// gave no value to impossible, and who waits is told so at once.
+#ifndef TFOS_CLUSTER_AGREEMENT_H
+#define TFOS_CLUSTER_AGREEMENT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+struct tfos__cluster;
+struct tfos__entry;
+struct tfos__round;
+
+#define TFOS__ROUND_LIMIT 1024     ///< most agreements under way at once
+#define TFOS__ROUND_NAME_LIMIT 256 ///< longest name, in bytes
+
+struct tfos__agreement {
+    struct tfos__round *rounds; ///< owned list
+    int count;
+};
+
+/// `entry` gives `value` (borrowed). Answers go to the members by their peers.
+void tfos__agreement_give(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                          const char *name, json_t *value);
+
+/// `entry` has ended: rounds that lack its value fail.
+void tfos__agreement_leave(struct tfos__cluster *cluster, struct tfos__entry *entry);
+
+void tfos__agreement_clear(struct tfos__cluster *cluster);
+
+#endif

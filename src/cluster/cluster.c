@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cluster's own transitions. A node's state only moves forward, except that one that goes away
+// before the start is missing again; the cluster's failure, once set, stays.
+#include "cluster/cluster.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "cluster/explanation.h"
+#include "cluster/peer.h"
+#include "cluster/spec.h"
+
+#define HEARTBEAT_TIMEOUT_MS 30000
+#define GRACE_MS 5000
+
+enum tfos_status tfos__cluster_init(struct tfos__cluster *cluster,
+                                    const struct tfos_rendezvous_options *options,
+                                    struct tfos_error *err)
+{
+    *cluster = (struct tfos__cluster){0};
+    size_t size = options->cluster_id ? strlen(options->cluster_id) : 0;
+    bool is_valid = size > 0 && size < sizeof(cluster->cluster_id);
+    for (size_t i = 0; is_valid && i < size; i++) {
+        unsigned char c = (unsigned char)options->cluster_id[i];
+        is_valid = isascii(c) && (isalnum(c) || c == '-');
+    }
+    if (!is_valid)
+        return tfos__fail(err, TFOS_INVALID,
+                          "rendezvous: cluster_id is \"%.80s\": expected 1 to %zu letters, digits "
+                          "and '-'",
+                          options->cluster_id ? options->cluster_id : "",
+                          sizeof(cluster->cluster_id) - 1);
+    if (options->heartbeat_timeout_ms < 0)
+        return tfos__fail(err, TFOS_INVALID,
+                          "rendezvous: heartbeat_timeout_ms is %lld: expected 0 (30 s) or more",
+                          (long long)options->heartbeat_timeout_ms);
+    if (options->feed_stop_grace_ms < 0)
+        return tfos__fail(err, TFOS_INVALID,
+                          "rendezvous: feed_stop_grace_ms is %lld: expected 0 (5 s) or more",
+                          (long long)options->feed_stop_grace_ms);
+    TFOS__TRY(tfos__roles_init(&cluster->roles, options, err));
+    memcpy(cluster->cluster_id, options->cluster_id, size + 1);
+    cluster->is_feeding = options->is_feeding;
+    cluster->heartbeat_timeout_ms =
+        options->heartbeat_timeout_ms ? options->heartbeat_timeout_ms : HEARTBEAT_TIMEOUT_MS;
+    cluster->grace_ms = options->feed_stop_grace_ms ? options->feed_stop_grace_ms : GRACE_MS;
+    cluster->opened_ms = tfos__now_ms();
+    cluster->feeding.progress_ms = cluster->opened_ms;
+    TFOS__TRY(tfos__events_init(&cluster->events, err));
+    enum tfos_status status = tfos__registry_init(&cluster->roles, &cluster->entries, err);
+    if (status < 0)
+        tfos__events_clear(&cluster->events);
+    return status;
+}
+
+void tfos__cluster_tell(struct tfos__cluster *cluster, const struct tfos__entry *entry,
+                        const char *event, json_t *members)
+{
+    json_t *object = json_pack("{s:s, s:s}", "event", event, "node", entry ? entry->name : "");
+    if (entry && object)
+        json_object_set_new(object, "executor_id", json_integer(entry->executor_id));
+    if (object && json_object_update(object, members) != 0) {
+        json_decref(object);
+        object = NULL;
+    }
+    json_decref(members);
+    tfos__events_push(&cluster->events, object);
+    cluster->has_changed = true;
+}
+
+void tfos__cluster_stop_entry(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                              int64_t grace_ms, const char *reason)
+{
+    if (!entry->peer || tfos__registry_is_over(entry))
+        return;
+    entry->is_stopping = true;
+    cluster->has_changed = true;
+    tfos__peer_send(entry->peer, json_pack("{s:s, s:I, s:s}", "type", "stop", "grace_ms",
+                                           (json_int_t)grace_ms, "reason", reason));
+}
+
+void tfos__cluster_fail(struct tfos__cluster *cluster, enum tfos_status status, const char *message)
+{
+    if (cluster->state == TFOS__CLUSTER_FAILED)
+        return;
+    cluster->state = TFOS__CLUSTER_FAILED;
+    cluster->failure = status;
+    cluster->has_changed = true;
+    tfos__explanation_copy(cluster->failure_message, sizeof(cluster->failure_message), message);
+    tfos__cluster_tell(cluster, NULL, "failed",
+                       json_pack("{s:s}", "message", cluster->failure_message));
+    for (int id = 0; id < cluster->roles.node_count; id++)
+        tfos__cluster_stop_entry(cluster, &cluster->entries[id], cluster->grace_ms,
+                                 cluster->failure_message);
+    tfos__feeding_fail(cluster);
+}
+
+void tfos__cluster_renew_spec(struct tfos__cluster *cluster)
+{
+    if (cluster->is_started || cluster->state != TFOS__CLUSTER_WAITING)
+        return;
+    for (int id = 0; id < cluster->roles.node_count; id++)
+        if (cluster->entries[id].state != TFOS__ENTRY_REGISTERED)
+            return;
+    cluster->generation++;
+    json_t *message = json_pack("{s:s, s:I, s:o, s:i}", "type", "spec", "generation",
+                                (json_int_t)cluster->generation, "cluster_spec",
+                                tfos__spec_json(cluster->entries, cluster->roles.node_count),
+                                "node_count", cluster->roles.node_count);
+    for (int id = 0; id < cluster->roles.node_count; id++)
+        tfos__peer_send(cluster->entries[id].peer, json_incref(message));
+    json_decref(message);
+}
+
+void tfos__cluster_try_start(struct tfos__cluster *cluster)
+{
+    if (cluster->is_started || cluster->state != TFOS__CLUSTER_WAITING || cluster->generation == 0)
+        return;
+    for (int id = 0; id < cluster->roles.node_count; id++) {
+        const struct tfos__entry *entry = &cluster->entries[id];
+        if (entry->state != TFOS__ENTRY_REGISTERED || entry->generation != cluster->generation)
+            return;
+    }
+    cluster->is_started = true;
+    cluster->state = TFOS__CLUSTER_RUNNING;
+    for (int id = 0; id < cluster->roles.node_count; id++)
+        tfos__peer_send(cluster->entries[id].peer,
+                        json_pack("{s:s, s:I}", "type", "start", "generation",
+                                  (json_int_t)cluster->generation));
+    tfos__cluster_tell(cluster, NULL, "running",
+                       json_pack("{s:o}", "cluster_spec",
+                                 tfos__spec_json(cluster->entries, cluster->roles.node_count)));
+    tfos__feeding_advance(cluster);
+}
+
+void tfos__cluster_end_entry(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                             enum tfos__entry_state state, const char *exit, const char *failure)
+{
+    if (tfos__registry_is_over(entry))
+        return;
+    entry->state = state;
+    tfos__explanation_copy(entry->exit, sizeof(entry->exit), exit);
+    tfos__cluster_tell(
+        cluster, entry, "ended",
+        json_pack("{s:s, s:b}", "exit", entry->exit, "ok", state == TFOS__ENTRY_ENDED));
+    // Before what depended on it is settled: whoever still waits is to hear of the failure.
+    if (failure)
+        tfos__cluster_fail(cluster, TFOS_CLOSED, failure);
+    bool all_over = true;
+    for (int id = 0; id < cluster->roles.node_count; id++)
+        all_over = all_over && tfos__registry_is_over(&cluster->entries[id]);
+    if (all_over && cluster->state == TFOS__CLUSTER_RUNNING)
+        cluster->state = TFOS__CLUSTER_ENDED;
+    tfos__agreement_leave(cluster, entry);
+    tfos__feeding_leave(cluster, entry);
+}
+
+void tfos__cluster_lose_entry(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                              const char *cause)
+{
+    if (entry->peer)
+        entry->peer->entry = NULL;
+    entry->peer = NULL;
+    cluster->has_changed = true;
+    if (tfos__registry_is_over(entry))
+        return;
+    if (entry->is_stopping) {
+        tfos__cluster_end_entry(cluster, entry, TFOS__ENTRY_ENDED, "stopped", NULL);
+        return;
+    }
+    if (!cluster->is_started) {
+        // Spark may run its task again, and that one takes its place.
+        entry->state = TFOS__ENTRY_MISSING;
+        tfos__explanation_copy(entry->exit, sizeof(entry->exit), cause);
+        tfos__cluster_tell(cluster, entry, "warning",
+                           json_pack("{s:s++}", "message", entry->name, " went away: ", cause));
+        return;
+    }
+    char message[sizeof(cluster->failure_message)];
+    tfos__explanation_of_loss(entry, cause, message, sizeof(message));
+    tfos__cluster_end_entry(cluster, entry, TFOS__ENTRY_LOST, cause, message);
+}
+
+void tfos__cluster_end_epoch(struct tfos__cluster *cluster, int64_t feed)
+{
+    tfos__feeding_end_epoch(cluster, feed);
+    for (int id = 0; id < cluster->roles.node_count; id++)
+        tfos__peer_send(cluster->entries[id].peer,
+                        json_pack("{s:s, s:I}", "type", "end_epoch", "feed", (json_int_t)feed));
+}
+
+void tfos__cluster_end_feed(struct tfos__cluster *cluster)
+{
+    if (cluster->is_feed_ended)
+        return;
+    cluster->is_feed_ended = true;
+    for (int id = 0; id < cluster->roles.node_count; id++)
+        tfos__peer_send(cluster->entries[id].peer, json_pack("{s:s}", "type", "end_feed"));
+    tfos__feeding_advance(cluster);
+    cluster->has_changed = true;
+}
+
+void tfos__cluster_stop(struct tfos__cluster *cluster, bool only_servers, int64_t grace_ms)
+{
+    cluster->is_stopped = cluster->is_stopped || !only_servers;
+    cluster->has_changed = true;
+    for (int id = 0; id < cluster->roles.node_count; id++)
+        if (!only_servers || !tfos__registry_is_trainer(&cluster->entries[id]))
+            tfos__cluster_stop_entry(cluster, &cluster->entries[id], grace_ms,
+                                     "the driver ends the cluster");
+    tfos__feeding_advance(cluster);
+}
+
+bool tfos__cluster_has_reached(const struct tfos__cluster *cluster,
+                               enum tfos_rendezvous_phase phase)
+{
+    if (phase == TFOS_PHASE_RUNNING)
+        return cluster->is_started;
+    if (phase == TFOS_PHASE_DRAINED)
+        return tfos__feeding_is_drained(cluster);
+    for (int id = 0; id < cluster->roles.node_count; id++) {
+        const struct tfos__entry *entry = &cluster->entries[id];
+        if (phase == TFOS_PHASE_WORKED && !tfos__registry_is_trainer(entry))
+            continue;
+        bool never_comes = cluster->is_stopped && entry->state == TFOS__ENTRY_MISSING;
+        if (!tfos__registry_is_over(entry) && !never_comes)
+            return false;
+    }
+    return true;
+}
+
+void tfos__cluster_tick(struct tfos__cluster *cluster, int64_t now_ms)
+{
+    for (int id = 0; id < cluster->roles.node_count; id++) {
+        struct tfos__entry *entry = &cluster->entries[id];
+        int64_t silence_ms = now_ms - entry->heard_ms;
+        if (!entry->peer || silence_ms <= cluster->heartbeat_timeout_ms)
+            continue;
+        char cause[128];
+        snprintf(cause, sizeof(cause), "it has said nothing for %.1f s",
+                 (double)silence_ms / 1000.0);
+        entry->peer->is_closing = true;
+        tfos__peer_send(entry->peer, json_pack("{s:s, s:i, s:s}", "type", "stop", "grace_ms", 0,
+                                               "reason", "the driver has not heard of this node"));
+        tfos__cluster_lose_entry(cluster, entry, cause);
+    }
+}
+
+void tfos__cluster_clear(struct tfos__cluster *cluster)
+{
+    tfos__feeding_clear(cluster);
+    tfos__agreement_clear(cluster);
+    tfos__registry_clear(cluster->entries, cluster->roles.node_count);
+    tfos__events_clear(&cluster->events);
+    *cluster = (struct tfos__cluster){0};
+}

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+// One handler a type of message, in tables. A handler checks all that it takes before it changes
+// anything.
+#include "cluster/dispatch.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "cluster/cluster.h"
+#include "cluster/explanation.h"
+#include "cluster/overview.h"
+#include "cluster/peer.h"
+
+#define PROTOCOL_VERSION 1
+#define URL_LIMIT 2048
+
+/// A handler of messages from nodes.
+struct handler {
+    const char *type;
+    enum tfos_status (*handle)(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                               const json_t *message, struct tfos_error *err);
+};
+
+static void refuse(struct tfos__peer *peer, char *reason)
+{
+    tfos__peer_send(peer,
+                    reason ? json_pack("{s:s, s:s}", "type", "refused", "message", reason) : NULL);
+    tfos__free(reason);
+    peer->is_closing = true;
+}
+
+/// Copies a name that must not be empty, nor have spaces or control characters in it.
+static enum tfos_status read_name(const json_t *message, const char *key, char *to, size_t capacity,
+                                  struct tfos_error *err)
+{
+    const char *name;
+    TFOS__TRY(tfos__json_get_string(message, key, &name, err));
+    size_t size = strlen(name);
+    bool is_valid = size > 0 && size < capacity;
+    for (size_t i = 0; is_valid && i < size; i++)
+        is_valid = !isspace((unsigned char)name[i]) && !iscntrl((unsigned char)name[i]);
+    if (!is_valid)
+        return tfos__fail(err, TFOS_INVALID,
+                          "rendezvous: \"%s\" of a hello: expected 1 to %zu bytes without spaces",
+                          key, capacity - 1);
+    memcpy(to, name, size + 1);
+    return TFOS_OK;
+}
+
+static enum tfos_status read_node(const json_t *message, struct tfos__entry *hello,
+                                  struct tfos_error *err)
+{
+    int64_t port, feed_port;
+    TFOS__TRY(read_name(message, "host", hello->host, sizeof(hello->host), err));
+    TFOS__TRY(read_name(message, "executor", hello->executor, sizeof(hello->executor), err));
+    TFOS__TRY(tfos__json_get_int(message, "port", 1, 65535, &port, err));
+    TFOS__TRY(tfos__json_get_int(message, "feed_port", 0, 65535, &feed_port, err));
+    TFOS__TRY(tfos__json_get_int(message, "pid", 1, INT32_MAX, &hello->pid, err));
+    TFOS__TRY(tfos__json_get_int(message, "executor_pid", 0, INT32_MAX, &hello->executor_pid, err));
+    TFOS__TRY(tfos__json_get_int(message, "launch", 0, INT64_MAX, &hello->launch, err));
+    hello->port = (int)port;
+    hello->feed_port = (int)feed_port;
+    return TFOS_OK;
+}
+
+/// Why a node that says hello cannot have the place of `entry`; NULL with no memory, and false,
+/// when it can.
+static bool is_taken(const struct tfos__cluster *cluster, const struct tfos__entry *entry,
+                     int64_t launch, char **reason)
+{
+    if (cluster->state == TFOS__CLUSTER_FAILED)
+        *reason = tfos__format("rendezvous: the cluster has failed: %s", cluster->failure_message);
+    else if (cluster->is_stopped)
+        *reason = tfos__format("rendezvous: the driver is ending the cluster");
+    else if (cluster->is_started)
+        *reason =
+            tfos__format("rendezvous: %s (executor id %d) cannot be replaced: the cluster has "
+                         "started with the one on host %s (pid %lld)",
+                         entry->name, entry->executor_id, entry->host, (long long)entry->pid);
+    else if (entry->peer && launch <= entry->launch)
+        *reason =
+            tfos__format("rendezvous: %s (executor id %d) is running already, on host %s (pid "
+                         "%lld)",
+                         entry->name, entry->executor_id, entry->host, (long long)entry->pid);
+    else
+        return false;
+    return true;
+}
+
+static void take_place(struct tfos__cluster *cluster, struct tfos__peer *peer,
+                       struct tfos__entry *entry, const struct tfos__entry *hello)
+{
+    if (entry->peer) {
+        struct tfos__peer *old = entry->peer;
+        tfos__cluster_stop_entry(cluster, entry, 0, "Spark has launched this node again");
+        old->entry = NULL;
+        old->is_closing = true;
+    }
+    tfos__registry_reset(entry);
+    memcpy(entry->host, hello->host, sizeof(entry->host));
+    memcpy(entry->executor, hello->executor, sizeof(entry->executor));
+    entry->port = hello->port;
+    entry->feed_port = hello->feed_port;
+    entry->pid = hello->pid;
+    entry->executor_pid = hello->executor_pid;
+    entry->launch = hello->launch;
+    entry->state = TFOS__ENTRY_REGISTERED;
+    entry->heard_ms = tfos__now_ms();
+    entry->peer = peer;
+    peer->kind = TFOS__PEER_NODE;
+    peer->entry = entry;
+    tfos__peer_send(peer, json_pack("{s:s, s:s, s:i}", "type", "role", "job_name", entry->job_name,
+                                    "task_index", entry->task_index));
+    tfos__cluster_tell(cluster, entry, "registered",
+                       json_pack("{s:s, s:i, s:s}", "host", entry->host, "port", entry->port,
+                                 "executor", entry->executor));
+    tfos__cluster_renew_spec(cluster);
+}
+
+static enum tfos_status greet_node(struct tfos__peer *peer, const json_t *message, int64_t version,
+                                   struct tfos_error *err)
+{
+    struct tfos__cluster *cluster = peer->cluster;
+    if (version != PROTOCOL_VERSION) {
+        refuse(peer, tfos__format("rendezvous: this node speaks version %lld of the protocol, the "
+                                  "driver version %d: install the same tfos on both",
+                                  (long long)version, PROTOCOL_VERSION));
+        return TFOS_OK;
+    }
+    int64_t executor_id;
+    TFOS__TRY(tfos__json_get_int(message, "executor_id", INT64_MIN, INT64_MAX, &executor_id, err));
+    if (executor_id < 0 || executor_id >= cluster->roles.node_count) {
+        refuse(peer,
+               tfos__format("rendezvous: executor id %lld is out of range: the cluster has %d "
+                            "nodes",
+                            (long long)executor_id, cluster->roles.node_count));
+        return TFOS_OK;
+    }
+    struct tfos__entry hello = {0};
+    TFOS__TRY(read_node(message, &hello, err));
+    struct tfos__entry *entry = &cluster->entries[executor_id];
+    char *reason;
+    if (is_taken(cluster, entry, hello.launch, &reason))
+        refuse(peer, reason);
+    else
+        take_place(cluster, peer, entry, &hello);
+    return TFOS_OK;
+}
+
+static enum tfos_status greet(struct tfos__peer *peer, const json_t *message,
+                              struct tfos_error *err)
+{
+    const char *kind;
+    int64_t version;
+    TFOS__TRY(tfos__json_get_string(message, "kind", &kind, err));
+    TFOS__TRY(tfos__json_get_int(message, "version", INT64_MIN, INT64_MAX, &version, err));
+    if (!strcmp(kind, "node"))
+        return greet_node(peer, message, version, err);
+    if (strcmp(kind, "feeder") != 0)
+        return tfos__fail(err, TFOS_INVALID,
+                          "rendezvous: \"kind\" of a hello: expected \"node\" or \"feeder\"");
+    if (version != PROTOCOL_VERSION) {
+        char *reason = tfos__format("rendezvous: this feeder speaks version %lld of the protocol, "
+                                    "the driver version %d: install the same tfos on both",
+                                    (long long)version, PROTOCOL_VERSION);
+        tfos__peer_send(peer, reason ? json_pack("{s:s, s:s}", "type", "failed", "message", reason)
+                                     : NULL);
+        tfos__free(reason);
+        peer->is_closing = true;
+        return TFOS_OK;
+    }
+    return tfos__feeding_open(peer->cluster, peer, message, err);
+}
+
+static enum tfos_status handle_port(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                                    const json_t *message, struct tfos_error *err)
+{
+    int64_t port;
+    TFOS__TRY(tfos__json_get_int(message, "port", 1, 65535, &port, err));
+    if (cluster->is_started)
+        return TFOS_OK;
+    entry->port = (int)port;
+    cluster->has_changed = true;
+    tfos__cluster_renew_spec(cluster);
+    return TFOS_OK;
+}
+
+static enum tfos_status handle_ack(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                                   const json_t *message, struct tfos_error *err)
+{
+    TFOS__TRY(
+        tfos__json_get_int(message, "generation", 1, cluster->generation, &entry->generation, err));
+    cluster->has_changed = true;
+    tfos__cluster_try_start(cluster);
+    return TFOS_OK;
+}
+
+static enum tfos_status handle_trainer(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                                       const json_t *message, struct tfos_error *err)
+{
+    const char *state;
+    TFOS__TRY(tfos__json_get_string(message, "state", &state, err));
+    if (!cluster->is_started && !entry->is_stopping)
+        return tfos__fail(err, TFOS_INVALID, "rendezvous: a trainer has %.40s before the start",
+                          state);
+    if (!strcmp(state, "started")) {
+        TFOS__TRY(tfos__json_get_int(message, "pid", 1, INT32_MAX, &entry->trainer_pid, err));
+        if (entry->state == TFOS__ENTRY_REGISTERED)
+            entry->state = TFOS__ENTRY_RUNNING;
+        cluster->has_changed = true;
+        return TFOS_OK;
+    }
+    if (strcmp(state, "ended") != 0)
+        return tfos__fail(err, TFOS_INVALID,
+                          "rendezvous: \"state\" of a trainer: expected \"started\" or \"ended\"");
+    char exit[sizeof(entry->exit)], failure[sizeof(cluster->failure_message)];
+    const char *cause = tfos__json_string_or(message, "cause", "trainer");
+    bool is_lost = !strcmp(cause, "executor_lost") || !strcmp(cause, "task_lost");
+    bool is_done = tfos__json_int_or(message, "signal", 0) == 0 &&
+                   tfos__json_int_or(message, "exit_status", -1) == 0;
+    tfos__explanation_of_exit(message, exit, sizeof(exit));
+    if (entry->is_stopping || (is_done && !is_lost)) {
+        tfos__cluster_end_entry(cluster, entry, TFOS__ENTRY_ENDED, exit, NULL);
+        return TFOS_OK;
+    }
+    tfos__explanation_of_end(entry, message, exit, failure, sizeof(failure));
+    tfos__cluster_end_entry(cluster, entry, is_lost ? TFOS__ENTRY_LOST : TFOS__ENTRY_FAILED, exit,
+                            failure);
+    return TFOS_OK;
+}
+
+static enum tfos_status handle_lines(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                                     const json_t *message, struct tfos_error *err)
+{
+    const json_t *lines = json_object_get(message, "lines"), *line;
+    size_t i;
+    if (!json_is_array(lines))
+        return tfos__fail(err, TFOS_INVALID, "rendezvous: \"lines\": expected an array");
+    json_array_foreach(lines, i, line)
+    {
+        json_t *stream = json_array_get(line, 0), *text = json_array_get(line, 1);
+        if (!json_is_string(stream) || !json_is_string(text))
+            return tfos__fail(err, TFOS_INVALID,
+                              "rendezvous: \"lines\": expected pairs of strings");
+        tfos__cluster_tell(cluster, entry, "line",
+                           json_pack("{s:O, s:O}", "stream", stream, "text", text));
+    }
+    return TFOS_OK;
+}
+
+static int64_t read_count(const json_t *message, const char *key, int64_t before)
+{
+    int64_t count = tfos__json_int_or(message, key, before);
+    return count < 0 ? before : count;
+}
+
+static void take_report(struct tfos__cluster *cluster, struct tfos__entry *entry, json_t *report)
+{
+    if (!json_is_object(report))
+        return;
+    if (json_dumpb(report, NULL, 0, JSON_COMPACT) <= TFOS__REPORT_SIZE_LIMIT) {
+        json_decref(entry->report);
+        entry->report = json_incref(report);
+    } else if (!entry->has_overflowed) {
+        entry->has_overflowed = true;
+        tfos__cluster_tell(cluster, entry, "warning",
+                           json_pack("{s:s}", "message",
+                                     "a report of this trainer is not shown: it is larger than "
+                                     "16,384 bytes"));
+    }
+}
+
+static enum tfos_status handle_heartbeat(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                                         const json_t *message, struct tfos_error *err)
+{
+    (void)err;
+    int64_t rows_read = read_count(message, "rows_read", entry->rows_read);
+    if (rows_read > entry->rows_read)
+        cluster->feeding.progress_ms = tfos__now_ms();
+    entry->rows_read = rows_read;
+    entry->rows_written = read_count(message, "rows_written", entry->rows_written);
+    entry->bytes_written = read_count(message, "bytes_written", entry->bytes_written);
+    entry->ring_used = read_count(message, "ring_used", entry->ring_used);
+    entry->ring_size = read_count(message, "ring_size", entry->ring_size);
+    entry->writers = read_count(message, "writers", entry->writers);
+    entry->is_drained = tfos__json_bool_or(message, "drained", entry->is_drained);
+    take_report(cluster, entry, json_object_get(message, "report"));
+    if (tfos__json_bool_or(message, "terminated", false) && !entry->is_terminated) {
+        entry->is_terminated = true;
+        tfos__cluster_tell(cluster, entry, "terminated", json_object());
+    }
+    cluster->has_changed = true;
+    return TFOS_OK;
+}
+
+static enum tfos_status handle_agree(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                                     const json_t *message, struct tfos_error *err)
+{
+    const char *name;
+    json_t *value = json_object_get(message, "value");
+    TFOS__TRY(tfos__json_get_string(message, "name", &name, err));
+    if (!value)
+        return tfos__fail(err, TFOS_INVALID, "rendezvous: \"value\" of an agreement is missing");
+    if (strlen(name) > TFOS__ROUND_NAME_LIMIT)
+        return tfos__fail(err, TFOS_INVALID,
+                          "rendezvous: \"name\" of an agreement: longer than %d bytes",
+                          TFOS__ROUND_NAME_LIMIT);
+    tfos__agreement_give(cluster, entry, name, value);
+    return TFOS_OK;
+}
+
+static enum tfos_status handle_tensorboard(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                                           const json_t *message, struct tfos_error *err)
+{
+    const char *url;
+    TFOS__TRY(tfos__json_get_string(message, "url", &url, err));
+    if (strlen(url) > URL_LIMIT)
+        return tfos__fail(err, TFOS_INVALID, "rendezvous: \"url\": longer than %d bytes",
+                          URL_LIMIT);
+    char *copy = tfos__strdup(url);
+    if (!copy)
+        return tfos__no_memory(err, "rendezvous", "TensorBoard's address");
+    tfos__free(entry->tensorboard);
+    entry->tensorboard = copy;
+    tfos__cluster_tell(cluster, entry, "tensorboard", json_pack("{s:s}", "url", url));
+    return TFOS_OK;
+}
+
+static enum tfos_status handle_warning(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                                       const json_t *message, struct tfos_error *err)
+{
+    const char *text;
+    TFOS__TRY(tfos__json_get_string(message, "message", &text, err));
+    tfos__cluster_tell(cluster, entry, "warning", json_pack("{s:s}", "message", text));
+    return TFOS_OK;
+}
+
+static enum tfos_status handle_failed(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                                      const json_t *message, struct tfos_error *err)
+{
+    const char *text;
+    TFOS__TRY(tfos__json_get_string(message, "message", &text, err));
+    if (entry->is_stopping) {
+        tfos__cluster_end_entry(cluster, entry, TFOS__ENTRY_ENDED, text, NULL);
+        return TFOS_OK;
+    }
+    char failure[sizeof(cluster->failure_message)];
+    tfos__explanation_of_failure(entry, text, failure, sizeof(failure));
+    tfos__cluster_end_entry(cluster, entry, TFOS__ENTRY_FAILED, text, failure);
+    return TFOS_OK;
+}
+
+static const struct handler handlers[] = {
+    {"port", handle_port},
+    {"ack", handle_ack},
+    {"trainer", handle_trainer},
+    {"lines", handle_lines},
+    {"heartbeat", handle_heartbeat},
+    {"agree", handle_agree},
+    {"partition", tfos__feeding_settle},
+    {"tensorboard", handle_tensorboard},
+    {"warning", handle_warning},
+    {"failed", handle_failed},
+};
+
+static enum tfos_status handle_node(struct tfos__peer *peer, const char *type,
+                                    const json_t *message, struct tfos_error *err)
+{
+    if (!peer->entry)
+        return TFOS_OK; // its place is another's, and what it says of itself no longer counts
+    peer->entry->heard_ms = tfos__now_ms();
+    for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++)
+        if (!strcmp(type, handlers[i].type))
+            return handlers[i].handle(peer->cluster, peer->entry, message, err);
+    return tfos__fail(err, TFOS_INVALID, "rendezvous: unknown type \"%.40s\" of a message", type);
+}
+
+static enum tfos_status send_overview(struct tfos__peer *peer)
+{
+    peer->kind = TFOS__PEER_WATCHER;
+    tfos__peer_send(peer, tfos__overview_json(peer->cluster));
+    peer->is_closing = true;
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__dispatch_message(struct tfos__peer *peer, const json_t *message,
+                                        struct tfos_error *err)
+{
+    const char *type;
+    if (peer->is_closing)
+        return TFOS_OK;
+    TFOS__TRY(tfos__json_get_string(message, "type", &type, err));
+    if (peer->kind == TFOS__PEER_NODE)
+        return handle_node(peer, type, message, err);
+    if (peer->kind == TFOS__PEER_NEW && !strcmp(type, peer->is_local ? "status" : "hello"))
+        return peer->is_local ? send_overview(peer) : greet(peer, message, err);
+    return tfos__fail(err, TFOS_INVALID, "rendezvous: unexpected type \"%.40s\" of a message",
+                      type);
+}
+
+void tfos__dispatch_end(struct tfos__peer *peer, const char *cause)
+{
+    if (peer->entry)
+        tfos__cluster_lose_entry(peer->cluster, peer->entry, cause);
+    if (peer->feeder)
+        tfos__feeding_close(peer->cluster, peer->feeder);
+    peer->entry = NULL;
+}

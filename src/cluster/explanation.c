@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// Composes messages of bounded size. What a trainer said is cut where it is longest, so that the
+// name of the node and the advice always have room.
+#include "cluster/explanation.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/json.h"
+#include "cluster/cluster.h"
+
+#define LISTED_LIMIT 20 // nodes that a list names; the rest are counted
+#define MESSAGE_LIMIT                                                                              \
+    2000 // bytes of a trainer's own message; its end is kept, where a traceback says what it is
+#define LINES_LIMIT 1200 // bytes of the last lines; the newest are kept
+
+/// A text that grows within a fixed size.
+struct text {
+    char *data;
+    size_t capacity, size;
+};
+
+static bool is_continuation(char c)
+{
+    return ((unsigned char)c & 0xC0) == 0x80;
+}
+
+static void append(struct text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void append(struct text *text, const char *format, ...)
+{
+    va_list arguments;
+    size_t room = text->capacity - text->size;
+    va_start(arguments, format);
+    int size = vsnprintf(text->data + text->size, room, format, arguments);
+    va_end(arguments);
+    if (size < 0)
+        return;
+    if ((size_t)size < room) {
+        text->size += (size_t)size;
+        return;
+    }
+    // Cut: not within a character.
+    text->size = text->capacity - 1;
+    while (text->size > 0 && is_continuation(text->data[text->size - 1]))
+        text->size--;
+    if (text->size > 0 && (unsigned char)text->data[text->size - 1] >= 0xC0)
+        text->size--;
+    text->data[text->size] = '\0';
+}
+
+void tfos__explanation_copy(char *to, size_t size, const char *text)
+{
+    struct text copy = {.data = to, .capacity = size};
+    append(&copy, "%s", text);
+    json_t *check = json_string(to);
+    for (char *c = to; !check && *c; c++)
+        if ((unsigned char)*c >= 0x80)
+            *c = '?';
+    json_decref(check);
+}
+
+/// The last `limit` bytes of `text` at most, from the beginning of a character.
+static const char *tail(const char *text, size_t limit)
+{
+    size_t size = strlen(text);
+    if (size <= limit)
+        return text;
+    text += size - limit;
+    while (is_continuation(*text))
+        text++;
+    return text;
+}
+
+static void append_where(struct text *text, const struct tfos__entry *entry)
+{
+    append(text, "%s (executor id %d", entry->name, entry->executor_id);
+    if (entry->executor[0])
+        append(text, ", Spark executor %s", entry->executor);
+    append(text, ", host %s)", entry->host[0] ? entry->host : "unknown");
+}
+
+void tfos__explanation_of_exit(const json_t *message, char *text, size_t size)
+{
+    int64_t signal = tfos__json_int_or(message, "signal", 0);
+    if (signal > 0 && signal < 128) {
+        const char *name = sigdescr_np((int)signal);
+        snprintf(text, size, "signal %d (%s)", (int)signal, name ? name : "unknown");
+    } else {
+        snprintf(text, size, "exit status %lld",
+                 (long long)tfos__json_int_or(message, "exit_status", -1));
+    }
+}
+
+/// The lines in order, as many of the newest as fit the limit.
+static void append_lines(struct text *text, const json_t *lines)
+{
+    size_t count = json_array_size(lines), first = count, size = 0;
+    while (first > 0) {
+        const char *line = json_string_value(json_array_get(lines, first - 1));
+        size += (line ? strlen(line) : 0) + 3;
+        if (size > LINES_LIMIT && first < count)
+            break;
+        first--;
+    }
+    if (first < count)
+        append(text, "\nlast lines of its stderr:");
+    for (; first < count; first++) {
+        const char *line = json_string_value(json_array_get(lines, first));
+        if (line)
+            append(text, "\n  %s", tail(line, LINES_LIMIT));
+    }
+}
+
+static const char *end_hint(const json_t *message)
+{
+    const char *cause = tfos__json_string_or(message, "cause", "trainer");
+    int64_t signal = tfos__json_int_or(message, "signal", 0);
+    if (!strcmp(cause, "executor_lost"))
+        return "Spark's log says why the executor ended; often it used more memory than "
+               "spark.executor.memory and spark.executor.memoryOverhead allow";
+    if (!strcmp(cause, "task_lost"))
+        return "Spark cancelled the task that launched the node, or lost it; see Spark's log";
+    if (signal == 9)
+        return "signal 9 usually means that the kernel or the resource manager ended it for want "
+               "of "
+               "memory: see dmesg, and give executors more memory or use smaller batches";
+    if (signal > 0)
+        return "a crash in native code: the executor's log has what was written before it";
+    return "the executor's log has the trainer's whole output";
+}
+
+void tfos__explanation_of_end(const struct tfos__entry *entry, const json_t *message,
+                              const char *exit, char *text, size_t size)
+{
+    struct text whole = {.data = text, .capacity = size};
+    const char *cause = tfos__json_string_or(message, "cause", "trainer");
+    const char *words = tfos__json_string_or(message, "message", "");
+    append(&whole, "cluster: ");
+    append_where(&whole, entry);
+    if (!strcmp(cause, "executor_lost"))
+        append(&whole, " failed: its executor was lost, so its trainer was ended (%s)", exit);
+    else if (!strcmp(cause, "task_lost"))
+        append(&whole,
+               " failed: the Spark task that launched it was lost, so its trainer was ended (%s)",
+               exit);
+    else
+        append(&whole, " failed: its trainer ended with %s", exit);
+    if (words[0])
+        append(&whole, "\n%s%s", strlen(words) > MESSAGE_LIMIT ? "..." : "",
+               tail(words, MESSAGE_LIMIT));
+    append_lines(&whole, json_object_get(message, "last_lines"));
+    append(&whole, "\nhint: %s", end_hint(message));
+}
+
+void tfos__explanation_of_failure(const struct tfos__entry *entry, const char *message, char *text,
+                                  size_t size)
+{
+    struct text whole = {.data = text, .capacity = size};
+    append(&whole, "cluster: ");
+    append_where(&whole, entry);
+    append(&whole, " cannot go on: %s%s", strlen(message) > MESSAGE_LIMIT ? "..." : "",
+           tail(message, MESSAGE_LIMIT));
+}
+
+void tfos__explanation_of_loss(const struct tfos__entry *entry, const char *cause, char *text,
+                               size_t size)
+{
+    struct text whole = {.data = text, .capacity = size};
+    append(&whole, "cluster: ");
+    append_where(&whole, entry);
+    append(&whole,
+           " was lost: %s\nhint: its process or its machine has ended, or the network between it "
+           "and the "
+           "driver; Spark's log says what became of the executor",
+           cause);
+}
+
+/// Whether a list of `listed` so far has room for one more; counts it either way.
+static bool takes_one(struct text *text, int *listed)
+{
+    if (++*listed > LISTED_LIMIT)
+        return false;
+    append(text, *listed > 1 ? ", " : " ");
+    return true;
+}
+
+static void append_rest(struct text *text, int listed)
+{
+    if (listed > LISTED_LIMIT)
+        append(text, " and %d more", listed - LISTED_LIMIT);
+}
+
+static void append_missing(struct text *text, const struct tfos__cluster *cluster, int count)
+{
+    int listed = 0;
+    append(text, "; missing: %d (executor id", count);
+    for (int id = 0; id < cluster->roles.node_count; id++) {
+        const struct tfos__entry *entry = &cluster->entries[id];
+        if (entry->state != TFOS__ENTRY_MISSING || !takes_one(text, &listed))
+            continue;
+        append(text, "%d", id);
+        if (entry->exit[0])
+            append(text, " [had registered from %s, but: %s]", entry->host, entry->exit);
+    }
+    append_rest(text, listed);
+    append(text, "). Usually Spark has fewer free task slots than nodes: ask for as many executors "
+                 "(spark.executor.instances, spark.cores.max) as the cluster has nodes, or make "
+                 "the cluster smaller");
+}
+
+static void append_unacknowledged(struct text *text, const struct tfos__cluster *cluster)
+{
+    int listed = 0;
+    append(text, "; not yet acknowledged the cluster spec (generation %lld):",
+           (long long)cluster->generation);
+    for (int id = 0; id < cluster->roles.node_count; id++) {
+        const struct tfos__entry *entry = &cluster->entries[id];
+        if (entry->generation != cluster->generation && takes_one(text, &listed))
+            append(text, "%s on host %s (executor %s)", entry->name, entry->host, entry->executor);
+    }
+    append_rest(text, listed);
+}
+
+static void append_registration(struct text *text, const struct tfos__cluster *cluster)
+{
+    int registered = 0, listed = 0, count = cluster->roles.node_count;
+    for (int id = 0; id < count; id++)
+        registered += cluster->entries[id].state != TFOS__ENTRY_MISSING;
+    append(text, "%d of %d nodes registered within %.3g s", registered, count,
+           (double)(tfos__now_ms() - cluster->opened_ms) / 1000.0);
+    if (registered > 0)
+        append(text, "; registered:");
+    for (int id = 0; id < count; id++) {
+        const struct tfos__entry *entry = &cluster->entries[id];
+        if (entry->state != TFOS__ENTRY_MISSING && takes_one(text, &listed))
+            append(text, "%s on host %s (executor %s)", entry->name, entry->host, entry->executor);
+    }
+    append_rest(text, listed);
+    if (registered < count)
+        append_missing(text, cluster, count - registered);
+    else
+        append_unacknowledged(text, cluster);
+}
+
+static void append_undrained(struct text *text, const struct tfos__cluster *cluster,
+                             int64_t waited_ms)
+{
+    int listed = 0;
+    append(text, "no row was taken for %.3g s;", (double)waited_ms / 1000.0);
+    for (int id = 0; id < cluster->roles.node_count; id++) {
+        const struct tfos__entry *entry = &cluster->entries[id];
+        if (!tfos__feeding_is_fed(cluster, entry) || tfos__registry_is_over(entry) ||
+            entry->is_terminated || (entry->is_drained && entry->feeder_count == 0) ||
+            !takes_one(text, &listed))
+            continue;
+        append(text,
+               "%s on host %s (executor %s): %lld rows were fed, %lld taken, %d feeding tasks",
+               entry->name, entry->host, entry->executor, (long long)entry->rows_written,
+               (long long)entry->rows_read, entry->feeder_count);
+    }
+    append_rest(text, listed);
+    if (cluster->feeding.undecided_count > 0)
+        append(text, "%s%d feeding tasks wait for a node", listed ? "; " : " ",
+               cluster->feeding.undecided_count);
+    append(text,
+           ". The trainers take no rows: raise feed_timeout if a step takes longer than that, "
+           "or call terminate() in a function that ends before its rows do");
+}
+
+static void append_living(struct text *text, const struct tfos__cluster *cluster,
+                          enum tfos_rendezvous_phase phase, int64_t waited_ms)
+{
+    int listed = 0;
+    append(text, "after %.3g s have not ended:", (double)waited_ms / 1000.0);
+    for (int id = 0; id < cluster->roles.node_count; id++) {
+        const struct tfos__entry *entry = &cluster->entries[id];
+        if (tfos__registry_is_over(entry) ||
+            (phase == TFOS_PHASE_WORKED && !tfos__registry_is_trainer(entry)) ||
+            !takes_one(text, &listed))
+            continue;
+        append(text, "%s on host %s (executor %s; %s)", entry->name,
+               entry->host[0] ? entry->host : "unknown", entry->executor,
+               tfos__registry_state_name(entry->state));
+    }
+    append_rest(text, listed);
+}
+
+enum tfos_status tfos__explanation_of_timeout(const struct tfos__cluster *cluster,
+                                              enum tfos_rendezvous_phase phase, int64_t waited_ms,
+                                              struct tfos_error *err)
+{
+    char message[sizeof(err->message)];
+    struct text text = {.data = message, .capacity = sizeof(message)};
+    if (phase == TFOS_PHASE_RUNNING)
+        append_registration(&text, cluster);
+    else if (phase == TFOS_PHASE_DRAINED)
+        append_undrained(&text, cluster, waited_ms);
+    else
+        append_living(&text, cluster, phase, waited_ms);
+    return tfos__fail(err, TFOS_TIMEOUT, "rendezvous: %s", message);
+}

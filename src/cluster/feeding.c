@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides about feeders. A feeder is undecided until the cluster runs and every earlier attempt of
+// its partition is settled: its node said how far it came, or is over. While any is not, the node
+// is told to fence it, which makes it answer.
+#include "cluster/feeding.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "cluster/cluster.h"
+#include "cluster/partitions.h"
+#include "cluster/peer.h"
+
+static void note_progress(struct tfos__cluster *cluster)
+{
+    cluster->feeding.progress_ms = tfos__now_ms();
+    cluster->has_changed = true;
+}
+
+static void dismiss(struct tfos__cluster *cluster, struct tfos__feeder *feeder, const char *type,
+                    const char *key, const char *reason)
+{
+    if (feeder->state == TFOS__FEEDER_UNDECIDED)
+        cluster->feeding.undecided_count--;
+    feeder->state = TFOS__FEEDER_DISMISSED;
+    tfos__peer_send(feeder->peer, json_pack("{s:s, s:s}", "type", type, key, reason));
+}
+
+static void skip(struct tfos__cluster *cluster, struct tfos__feeder *feeder, const char *reason)
+{
+    dismiss(cluster, feeder, "skip", "reason", reason);
+}
+
+static void fail(struct tfos__cluster *cluster, struct tfos__feeder *feeder, const char *message)
+{
+    dismiss(cluster, feeder, "failed", "message", message);
+}
+
+bool tfos__feeding_is_fed(const struct tfos__cluster *cluster, const struct tfos__entry *entry)
+{
+    return cluster->is_feeding && entry->feed_port > 0 && tfos__registry_is_trainer(entry);
+}
+
+static bool takes_rows(const struct tfos__entry *entry)
+{
+    return entry->peer && !tfos__registry_is_over(entry) && !entry->is_terminated &&
+           !entry->is_stopping;
+}
+
+/// How near `entry` is to the feeder: 2 in the same executor, 1 on the same host, else 0.
+static int nearness(const struct tfos__feeder *feeder, const struct tfos__entry *entry)
+{
+    if (strcmp(feeder->host, entry->host) != 0)
+        return 0;
+    return feeder->executor_pid == entry->executor_pid ? 2 : 1;
+}
+
+/// The node to feed, or NULL when the feeder should skip: no node takes rows, or its own executor's
+/// have stopped to.
+static struct tfos__entry *choose(const struct tfos__cluster *cluster,
+                                  const struct tfos__feeder *feeder)
+{
+    struct tfos__entry *best = NULL;
+    bool has_own = false;
+    for (int id = 0; id < cluster->roles.node_count; id++) {
+        struct tfos__entry *entry = &cluster->entries[id];
+        if (!tfos__feeding_is_fed(cluster, entry))
+            continue;
+        int near = nearness(feeder, entry);
+        has_own = has_own || near == 2;
+        if (!takes_rows(entry))
+            continue;
+        int gain = best ? near - nearness(feeder, best) : 1;
+        if (gain == 0)
+            gain = best->feeder_count - entry->feeder_count;
+        if (gain > 0 || (gain == 0 && entry->fed_sequence < best->fed_sequence))
+            best = entry;
+    }
+    return best && has_own && nearness(feeder, best) < 2 ? NULL : best;
+}
+
+/// Whether all earlier attempts are closed; sends fences to the nodes of those that are not.
+static bool is_settled(struct tfos__partition *partition, int64_t attempt_number)
+{
+    for (struct tfos__attempt *attempt = partition->attempts; attempt; attempt = attempt->next) {
+        if (attempt->fence >= attempt_number)
+            continue;
+        attempt->fence = attempt_number;
+        tfos__peer_send(attempt->entry->peer, json_pack("{s:s, s:I, s:I, s:I}", "type", "fence",
+                                                        "feed", (json_int_t)partition->feed,
+                                                        "partition", (json_int_t)partition->number,
+                                                        "attempt", (json_int_t)attempt_number));
+    }
+    return !partition->attempts;
+}
+
+static void grant(struct tfos__cluster *cluster, struct tfos__feeder *feeder,
+                  struct tfos__partition *partition, struct tfos__entry *entry)
+{
+    char address[TFOS__ADDRESS_SIZE];
+    tfos__socket_join(entry->host, entry->feed_port, address);
+    char *socket_name = tfos__format("tfos-feed-%s-%d", cluster->cluster_id, entry->executor_id);
+    if (!socket_name ||
+        !tfos__partitions_begin(&cluster->feeding, partition, entry, feeder->attempt)) {
+        tfos__free(socket_name);
+        fail(cluster, feeder, "rendezvous: no memory for a feeder");
+        return;
+    }
+    entry->feeder_count++;
+    entry->fed_sequence = ++cluster->feeding.fed_sequence;
+    entry->is_drained = false;
+    feeder->entry = entry;
+    feeder->state = TFOS__FEEDER_FEEDING;
+    cluster->feeding.undecided_count--;
+    tfos__peer_send(feeder->peer,
+                    json_pack("{s:s, s:i, s:s, s:b, s:s, s:s, s:I}", "type", "target",
+                              "executor_id", entry->executor_id, "node", entry->name, "local",
+                              nearness(feeder, entry) > 0, "socket_name", socket_name, "address",
+                              address, "first_row",
+                              (json_int_t)(feeder->has_results ? 0 : partition->rows)));
+    tfos__free(socket_name);
+}
+
+static void decide(struct tfos__cluster *cluster, struct tfos__feeder *feeder)
+{
+    struct tfos__feeding *feeding = &cluster->feeding;
+    if (cluster->state == TFOS__CLUSTER_FAILED) {
+        fail(cluster, feeder, cluster->failure_message);
+        return;
+    }
+    if (!cluster->is_started)
+        return;
+    if (!cluster->is_feeding) {
+        fail(cluster, feeder,
+             "rendezvous: the nodes of this cluster read their data themselves: start it "
+             "with InputMode.SPARK to feed it");
+        return;
+    }
+    if (cluster->is_feed_ended || feeder->feed <= feeding->ended_feed) {
+        skip(cluster, feeder, "the feed has ended");
+        return;
+    }
+    struct tfos__partition *partition =
+        tfos__partitions_find(feeding, feeder->feed, feeder->partition);
+    if (!partition) {
+        skip(cluster, feeder, "the feed has ended");
+        return;
+    }
+    if (partition->is_complete && !feeder->has_results) {
+        skip(cluster, feeder, "an earlier attempt has fed the whole partition");
+        return;
+    }
+    if (feeder->attempt < partition->newest_attempt ||
+        feeder->attempt <= partition->granted_attempt) {
+        fail(cluster, feeder,
+             "rendezvous: this attempt is superseded: another with this number or "
+             "a higher one feeds the partition");
+        return;
+    }
+    if (!is_settled(partition, feeder->attempt))
+        return;
+    struct tfos__entry *entry = choose(cluster, feeder);
+    if (entry)
+        grant(cluster, feeder, partition, entry);
+    else
+        skip(cluster, feeder, "the trainers want no more rows or have returned");
+}
+
+void tfos__feeding_advance(struct tfos__cluster *cluster)
+{
+    if (cluster->feeding.undecided_count == 0)
+        return;
+    for (struct tfos__feeder *feeder = cluster->feeding.feeders; feeder; feeder = feeder->next)
+        if (feeder->state == TFOS__FEEDER_UNDECIDED)
+            decide(cluster, feeder);
+}
+
+static enum tfos_status read_hello(const json_t *message, struct tfos__feeder *feeder,
+                                   struct tfos_error *err)
+{
+    const char *host;
+    TFOS__TRY(tfos__json_get_int(message, "feed", 1, INT64_MAX - 1, &feeder->feed, err));
+    TFOS__TRY(tfos__json_get_int(message, "partition", 0, INT64_MAX - 1, &feeder->partition, err));
+    TFOS__TRY(tfos__json_get_int(message, "attempt", 0, INT64_MAX - 1, &feeder->attempt, err));
+    TFOS__TRY(
+        tfos__json_get_int(message, "executor_pid", 0, INT32_MAX, &feeder->executor_pid, err));
+    TFOS__TRY(tfos__json_get_string(message, "host", &host, err));
+    if (strlen(host) >= sizeof(feeder->host))
+        return tfos__fail(err, TFOS_INVALID, "rendezvous: host of a feeder: longer than %zu bytes",
+                          sizeof(feeder->host) - 1);
+    memcpy(feeder->host, host, strlen(host) + 1);
+    feeder->has_results = tfos__json_bool_or(message, "results", false);
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__feeding_open(struct tfos__cluster *cluster, struct tfos__peer *peer,
+                                    const json_t *message, struct tfos_error *err)
+{
+    struct tfos__feeding *feeding = &cluster->feeding;
+    struct tfos__feeder hello = {.peer = peer};
+    TFOS__TRY(read_hello(message, &hello, err));
+    struct tfos__feeder *feeder = tfos__alloc(1, sizeof(*feeder));
+    if (!feeder)
+        return tfos__no_memory(err, "rendezvous", "a feeder");
+    *feeder = hello;
+    feeder->next = feeding->feeders;
+    if (feeder->next)
+        feeder->next->previous = feeder;
+    feeding->feeders = feeder;
+    feeding->undecided_count++;
+    peer->kind = TFOS__PEER_FEEDER;
+    peer->feeder = feeder;
+    if (feeding->feed < feeder->feed)
+        feeding->feed = feeder->feed;
+    note_progress(cluster);
+    if (feeder->feed <= feeding->ended_feed) {
+        skip(cluster, feeder, "the feed has ended");
+        return TFOS_OK;
+    }
+    struct tfos__partition *partition =
+        tfos__partitions_add(feeding, feeder->feed, feeder->partition);
+    if (!partition)
+        return tfos__no_memory(err, "rendezvous", "a partition");
+    if (partition->newest_attempt < feeder->attempt)
+        partition->newest_attempt = feeder->attempt;
+    tfos__feeding_advance(cluster);
+    return TFOS_OK;
+}
+
+void tfos__feeding_close(struct tfos__cluster *cluster, struct tfos__feeder *feeder)
+{
+    struct tfos__feeding *feeding = &cluster->feeding;
+    if (feeder->state == TFOS__FEEDER_UNDECIDED)
+        feeding->undecided_count--;
+    if (feeder->state == TFOS__FEEDER_FEEDING) {
+        struct tfos__partition *partition =
+            tfos__partitions_find(feeding, feeder->feed, feeder->partition);
+        feeder->entry->feeder_count--;
+        // A task that died between its target and its lane would never be heard of by the node;
+        // asking settles it.
+        if (partition)
+            (void)is_settled(partition, feeder->attempt + 1);
+    }
+    if (feeder->previous)
+        feeder->previous->next = feeder->next;
+    else
+        feeding->feeders = feeder->next;
+    if (feeder->next)
+        feeder->next->previous = feeder->previous;
+    feeder->peer->feeder = NULL;
+    tfos__free(feeder);
+    note_progress(cluster);
+}
+
+enum tfos_status tfos__feeding_settle(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                                      const json_t *message, struct tfos_error *err)
+{
+    int64_t feed, number, attempt, rows;
+    TFOS__TRY(tfos__json_get_int(message, "feed", 1, INT64_MAX - 1, &feed, err));
+    TFOS__TRY(tfos__json_get_int(message, "partition", 0, INT64_MAX - 1, &number, err));
+    TFOS__TRY(tfos__json_get_int(message, "attempt", 0, INT64_MAX, &attempt, err));
+    TFOS__TRY(tfos__json_get_int(message, "rows", 0, INT64_MAX, &rows, err));
+    // The node's last heartbeat may be from before this attempt's rows; the next one counts.
+    entry->is_drained = false;
+    note_progress(cluster);
+    struct tfos__partition *partition = tfos__partitions_find(&cluster->feeding, feed, number);
+    if (!partition)
+        return TFOS_OK; // of a feed that has ended
+    if (partition->rows < rows)
+        partition->rows = rows;
+    if (tfos__json_bool_or(message, "complete", false))
+        partition->is_complete = true;
+    tfos__partitions_settle(&cluster->feeding, partition, entry, attempt);
+    tfos__feeding_advance(cluster);
+    return TFOS_OK;
+}
+
+void tfos__feeding_leave(struct tfos__cluster *cluster, struct tfos__entry *entry)
+{
+    tfos__partitions_settle_all(&cluster->feeding, entry);
+    note_progress(cluster);
+    tfos__feeding_advance(cluster);
+}
+
+void tfos__feeding_fail(struct tfos__cluster *cluster)
+{
+    for (struct tfos__feeder *feeder = cluster->feeding.feeders; feeder; feeder = feeder->next)
+        if (feeder->state == TFOS__FEEDER_FEEDING)
+            tfos__peer_send(feeder->peer, json_pack("{s:s, s:s}", "type", "failed", "message",
+                                                    cluster->failure_message));
+    tfos__feeding_advance(cluster);
+}
+
+void tfos__feeding_end_epoch(struct tfos__cluster *cluster, int64_t feed)
+{
+    struct tfos__feeding *feeding = &cluster->feeding;
+    if (feeding->feed < feed)
+        feeding->feed = feed;
+    if (feeding->ended_feed < feed)
+        feeding->ended_feed = feed;
+    tfos__partitions_prune(feeding, feed);
+    note_progress(cluster);
+    tfos__feeding_advance(cluster);
+}
+
+bool tfos__feeding_is_drained(const struct tfos__cluster *cluster)
+{
+    const struct tfos__feeding *feeding = &cluster->feeding;
+    if (feeding->undecided_count > 0 || feeding->unsettled_count > 0)
+        return false;
+    for (int id = 0; id < cluster->roles.node_count; id++) {
+        const struct tfos__entry *entry = &cluster->entries[id];
+        bool waits = tfos__feeding_is_fed(cluster, entry) && !entry->is_drained &&
+                     !entry->is_terminated && !tfos__registry_is_over(entry);
+        if (waits || (entry->feeder_count > 0 && !tfos__registry_is_over(entry)))
+            return false;
+    }
+    return true;
+}
+
+void tfos__feeding_clear(struct tfos__cluster *cluster)
+{
+    struct tfos__feeding *feeding = &cluster->feeding;
+    while (feeding->feeders) {
+        struct tfos__feeder *feeder = feeding->feeders;
+        feeding->feeders = feeder->next;
+        feeder->peer->feeder = NULL;
+        tfos__free(feeder);
+    }
+    tfos__partitions_prune(feeding, INT64_MAX);
+    tfos__free(feeding->buckets);
+    *feeding = (struct tfos__feeding){0};
+}

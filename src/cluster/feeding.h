@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Feeding: which node a feeder feeds and from which row on. Rows reach a trainer once: an attempt
+/// to feed a partition gets a node only when all earlier attempts are known to be closed, and
+/// starts after what they delivered.
+#ifndef TFOS_CLUSTER_FEEDING_H
+#define TFOS_CLUSTER_FEEDING_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tfos/status.h>
+
+#include "cluster/registry.h"
+
+struct tfos__cluster;
+struct tfos__partition;
+struct tfos__peer;
+
+enum tfos__feeder_state {
+    TFOS__FEEDER_UNDECIDED, ///< waits for the start, or for earlier attempts to be closed
+    TFOS__FEEDER_FEEDING,   ///< has its target
+    TFOS__FEEDER_DISMISSED  ///< was told to skip, or that it failed
+};
+
+struct tfos__feeder {
+    struct tfos__feeder *previous, *next; ///< all open feeders
+    struct tfos__peer *peer;              ///< borrowed
+    enum tfos__feeder_state state;
+    int64_t feed, partition, attempt;
+    char host[TFOS__HOST_SIZE];
+    int64_t executor_pid;
+    bool has_results;
+    struct tfos__entry *entry; ///< borrowed; whom it feeds
+};
+
+struct tfos__feeding {
+    struct tfos__feeder *feeders; ///< list; each is owned by its peer
+    int undecided_count;
+    struct tfos__partition **buckets; ///< owned hash table of partitions
+    size_t bucket_count, partition_count;
+    size_t unsettled_count; ///< attempts that have a target and are not known to be closed
+    int64_t fed_sequence;   ///< of the newest target
+    int64_t feed;           ///< highest number seen
+    int64_t ended_feed;     ///< feeds up to this number are complete
+    int64_t progress_ms;    ///< when a row was last taken, or a feeder came or went
+};
+
+/// A feeder has said hello with `message`; it gets its answer now or later. INVALID names the
+/// member that is wrong.
+enum tfos_status tfos__feeding_open(struct tfos__cluster *cluster, struct tfos__peer *peer,
+                                    const json_t *message, struct tfos_error *err);
+
+/// The feeder's connection has ended. Its node is asked how far it came.
+void tfos__feeding_close(struct tfos__cluster *cluster, struct tfos__feeder *feeder);
+
+/// `entry` reports an attempt closed, or answers a fence.
+enum tfos_status tfos__feeding_settle(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                                      const json_t *message, struct tfos_error *err);
+
+/// `entry` is over: no attempt on it is under way any more.
+void tfos__feeding_leave(struct tfos__cluster *cluster, struct tfos__entry *entry);
+
+/// Decides about the feeders that wait, as far as can be now. To be called when the cluster has
+/// started or failed, or a node has ended.
+void tfos__feeding_advance(struct tfos__cluster *cluster);
+
+/// The cluster has failed: feeders that feed are told, too.
+void tfos__feeding_fail(struct tfos__cluster *cluster);
+
+/// All partitions up to feed `feed` have been fed.
+void tfos__feeding_end_epoch(struct tfos__cluster *cluster, int64_t feed);
+
+/// Whether what was fed has been taken by trainers, or nobody is left to take it.
+bool tfos__feeding_is_drained(const struct tfos__cluster *cluster);
+
+/// Whether `entry` is a node that feeders may be sent to, now or earlier.
+bool tfos__feeding_is_fed(const struct tfos__cluster *cluster, const struct tfos__entry *entry);
+
+void tfos__feeding_clear(struct tfos__cluster *cluster);
+
+#endif

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// The other end of a rendezvous' connection: a channel whose messages are text.
+#include <tfos/member.h>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/channel.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/socket.h"
+#include "cluster/secret.h"
+
+struct tfos_member {
+    struct tfos__channel *channel; // owned
+    char host[TFOS__ADDRESS_SIZE];
+};
+
+static enum tfos_status shake_hands(struct tfos__channel *channel, int64_t deadline,
+                                    struct tfos_error *err)
+{
+    for (;;) {
+        TFOS__TRY(tfos__channel_pump(channel, err));
+        if (tfos__channel_is_ready(channel))
+            return TFOS_OK;
+        TFOS__TRY(tfos__socket_wait(tfos__channel_fd(channel), (short)tfos__channel_events(channel),
+                                    deadline, err));
+    }
+}
+
+static enum tfos_status connect_member(struct tfos_member *member, const char *address,
+                                       const struct tfos__identity *identity, int64_t deadline,
+                                       struct tfos_error *err)
+{
+    int fd, one = 1;
+    TFOS__TRY(tfos__socket_connect(address, deadline, &fd, err));
+    // Best effort: without it small messages only take longer.
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    TFOS__TRY(
+        tfos__channel_open(fd, TFOS__CHANNEL_TLS_CLIENT, identity, address, &member->channel, err));
+    TFOS__TRY(tfos__socket_local_host(fd, member->host, err));
+    return shake_hands(member->channel, deadline, err);
+}
+
+enum tfos_status tfos_member_open(const char *address, const char *cluster_id, const char *key,
+                                  int64_t timeout_ms, struct tfos_member **out,
+                                  struct tfos_error *err)
+{
+    struct tfos__identity identity = {.cluster_id = cluster_id};
+    TFOS__TRY(tfos__secret_read(key, "member", identity.key, err));
+    struct tfos_member *member = tfos__alloc(1, sizeof(*member));
+    if (!member)
+        return tfos__no_memory(err, "member", "its handle");
+    enum tfos_status status =
+        connect_member(member, address, &identity, tfos__deadline(timeout_ms), err);
+    explicit_bzero(identity.key, sizeof(identity.key));
+    if (status != TFOS_OK) {
+        tfos__fail_prefix(err, "member: cannot join the cluster %s at %s", cluster_id, address);
+        tfos_member_close(member, 0);
+        return status;
+    }
+    *out = member;
+    return TFOS_OK;
+}
+
+const char *tfos_member_local_host(const struct tfos_member *member)
+{
+    return member->host;
+}
+
+int tfos_member_fd(const struct tfos_member *member)
+{
+    return tfos__channel_fd(member->channel);
+}
+
+uint32_t tfos_member_events(const struct tfos_member *member)
+{
+    return tfos__channel_events(member->channel);
+}
+
+enum tfos_status tfos_member_send(struct tfos_member *member, const char *json,
+                                  struct tfos_error *err)
+{
+    json_t *message;
+    enum tfos_status status = tfos__json_parse(json, strlen(json), &message, err);
+    if (status < 0) {
+        tfos__fail_prefix(err, "member: cannot send what is no JSON object");
+        return TFOS_INVALID;
+    }
+    return tfos__channel_queue(member->channel, message, NULL, 0, err);
+}
+
+enum tfos_status tfos_member_step(struct tfos_member *member, struct tfos_error *err)
+{
+    return tfos__channel_pump(member->channel, err);
+}
+
+/// Gives out `message`, taken over, as text.
+static enum tfos_status give_text(json_t *message, char **json, struct tfos_error *err)
+{
+    char *text = tfos__json_text(message);
+    json_decref(message);
+    if (!text)
+        return tfos__no_memory(err, "member", "a message");
+    *json = text;
+    return TFOS_OK;
+}
+
+enum tfos_status tfos_member_next(struct tfos_member *member, char **json, struct tfos_error *err)
+{
+    json_t *message;
+    enum tfos_status status = tfos__channel_next(member->channel, &message, NULL, NULL, err);
+    return status == TFOS_OK ? give_text(message, json, err) : status;
+}
+
+enum tfos_status tfos_member_wait(struct tfos_member *member, int64_t timeout_ms, char **json,
+                                  struct tfos_error *err)
+{
+    json_t *message;
+    int64_t deadline = tfos__deadline(timeout_ms);
+    // What is queued goes out even if a message has been read already.
+    (void)tfos__channel_pump(member->channel, NULL);
+    TFOS__TRY(tfos__channel_receive(member->channel, &message, NULL, NULL, deadline, err));
+    return give_text(message, json, err);
+}
+
+void tfos_member_close(struct tfos_member *member, int64_t timeout_ms)
+{
+    if (!member)
+        return;
+    int64_t deadline = tfos__deadline(timeout_ms);
+    struct tfos__channel *channel = member->channel;
+    while (channel && tfos__channel_pending_size(channel) > 0 &&
+           tfos__channel_pump(channel, NULL) == TFOS_OK &&
+           tfos__channel_pending_size(channel) > 0 &&
+           tfos__socket_wait(tfos__channel_fd(channel), (short)tfos__channel_events(channel),
+                             deadline, NULL) == TFOS_OK)
+        continue;
+    tfos__channel_close(channel);
+    tfos__free(member);
+}

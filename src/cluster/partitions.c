@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// A chained hash table that doubles when it is full. Partitions of finished feeds are pruned, so it
+// holds about one feed's partitions however long a stream goes on.
+#include "cluster/partitions.h"
+
+#include "base/memory.h"
+
+#define FIRST_BUCKET_COUNT 64 // a power of two, and so are all later counts
+
+static size_t hash(int64_t feed, int64_t number, size_t bucket_count)
+{
+    // Fibonacci hashing: the multiplier is 2^64 divided by the golden ratio.
+    uint64_t mixed = ((uint64_t)feed * 0x9E3779B97F4A7C15u) ^ (uint64_t)number;
+    mixed *= 0x9E3779B97F4A7C15u;
+    return (size_t)(mixed >> 32) & (bucket_count - 1);
+}
+
+static bool grow(struct tfos__feeding *feeding)
+{
+    if (feeding->partition_count < feeding->bucket_count)
+        return true;
+    size_t count = feeding->bucket_count ? feeding->bucket_count * 2 : FIRST_BUCKET_COUNT;
+    struct tfos__partition **buckets = tfos__alloc(count, sizeof(struct tfos__partition *));
+    if (!buckets)
+        return feeding->bucket_count > 0; // a fuller table is only slower
+    for (size_t i = 0; i < feeding->bucket_count; i++) {
+        struct tfos__partition *next;
+        for (struct tfos__partition *partition = feeding->buckets[i]; partition; partition = next) {
+            size_t place = hash(partition->feed, partition->number, count);
+            next = partition->next;
+            partition->next = buckets[place];
+            buckets[place] = partition;
+        }
+    }
+    tfos__free(feeding->buckets);
+    feeding->buckets = buckets;
+    feeding->bucket_count = count;
+    return true;
+}
+
+struct tfos__partition *tfos__partitions_find(const struct tfos__feeding *feeding, int64_t feed,
+                                              int64_t number)
+{
+    if (!feeding->bucket_count)
+        return NULL;
+    struct tfos__partition *partition = feeding->buckets[hash(feed, number, feeding->bucket_count)];
+    while (partition && (partition->feed != feed || partition->number != number))
+        partition = partition->next;
+    return partition;
+}
+
+struct tfos__partition *tfos__partitions_add(struct tfos__feeding *feeding, int64_t feed,
+                                             int64_t number)
+{
+    struct tfos__partition *partition = tfos__partitions_find(feeding, feed, number);
+    if (partition || !grow(feeding))
+        return partition;
+    partition = tfos__alloc(1, sizeof(*partition));
+    if (!partition)
+        return NULL;
+    size_t place = hash(feed, number, feeding->bucket_count);
+    partition->feed = feed;
+    partition->number = number;
+    partition->newest_attempt = -1;
+    partition->granted_attempt = -1;
+    partition->next = feeding->buckets[place];
+    feeding->buckets[place] = partition;
+    feeding->partition_count++;
+    return partition;
+}
+
+bool tfos__partitions_begin(struct tfos__feeding *feeding, struct tfos__partition *partition,
+                            struct tfos__entry *entry, int64_t number)
+{
+    struct tfos__attempt *attempt = tfos__alloc(1, sizeof(*attempt));
+    if (!attempt)
+        return false;
+    attempt->entry = entry;
+    attempt->number = number;
+    attempt->next = partition->attempts;
+    partition->attempts = attempt;
+    if (partition->granted_attempt < number)
+        partition->granted_attempt = number;
+    feeding->unsettled_count++;
+    return true;
+}
+
+void tfos__partitions_settle(struct tfos__feeding *feeding, struct tfos__partition *partition,
+                             const struct tfos__entry *entry, int64_t number)
+{
+    struct tfos__attempt **link = &partition->attempts;
+    while (*link) {
+        struct tfos__attempt *attempt = *link;
+        if (attempt->entry != entry || attempt->number > number) {
+            link = &attempt->next;
+            continue;
+        }
+        *link = attempt->next;
+        tfos__free(attempt);
+        feeding->unsettled_count--;
+    }
+}
+
+void tfos__partitions_settle_all(struct tfos__feeding *feeding, const struct tfos__entry *entry)
+{
+    for (size_t i = 0; i < feeding->bucket_count; i++)
+        for (struct tfos__partition *partition = feeding->buckets[i]; partition;
+             partition = partition->next)
+            tfos__partitions_settle(feeding, partition, entry, INT64_MAX);
+}
+
+static void free_partition(struct tfos__feeding *feeding, struct tfos__partition *partition)
+{
+    while (partition->attempts) {
+        struct tfos__attempt *attempt = partition->attempts;
+        partition->attempts = attempt->next;
+        tfos__free(attempt);
+        feeding->unsettled_count--;
+    }
+    tfos__free(partition);
+    feeding->partition_count--;
+}
+
+void tfos__partitions_prune(struct tfos__feeding *feeding, int64_t feed)
+{
+    for (size_t i = 0; i < feeding->bucket_count; i++) {
+        struct tfos__partition **link = &feeding->buckets[i];
+        while (*link) {
+            struct tfos__partition *partition = *link;
+            if (feed != INT64_MAX && (partition->feed > feed || partition->attempts)) {
+                link = &partition->next;
+                continue;
+            }
+            *link = partition->next;
+            free_partition(feeding, partition);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What is known of each partition that was fed: how many of its rows were delivered, whether its
+/// end was, and which attempts are under way at which node. A hash table within struct
+/// tfos__feeding.
+#ifndef TFOS_CLUSTER_PARTITIONS_H
+#define TFOS_CLUSTER_PARTITIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cluster/feeding.h"
+
+/// An attempt that has a target and is not known to be closed.
+struct tfos__attempt {
+    struct tfos__attempt *next;
+    struct tfos__entry *entry; ///< borrowed
+    int64_t number;
+    int64_t fence; ///< the node was told that attempts below this one are superseded; 0: nothing
+};
+
+struct tfos__partition {
+    struct tfos__partition *next; ///< in its bucket
+    int64_t feed, number;
+    int64_t rows;                   ///< delivered by the attempts that are closed
+    int64_t newest_attempt;         ///< highest number that asked
+    int64_t granted_attempt;        ///< highest number that got a target; -1: none
+    bool is_complete;               ///< its end was delivered
+    struct tfos__attempt *attempts; ///< owned; those not settled
+};
+
+/// The partition, or NULL.
+struct tfos__partition *tfos__partitions_find(const struct tfos__feeding *feeding, int64_t feed,
+                                              int64_t number);
+
+/// The partition, made if it is new; NULL when out of memory.
+struct tfos__partition *tfos__partitions_add(struct tfos__feeding *feeding, int64_t feed,
+                                             int64_t number);
+
+/// Notes that attempt `number` is under way at `entry`; false when out of memory.
+bool tfos__partitions_begin(struct tfos__feeding *feeding, struct tfos__partition *partition,
+                            struct tfos__entry *entry, int64_t number);
+
+/// Removes the attempts of `partition` at `entry` up to `number`.
+void tfos__partitions_settle(struct tfos__feeding *feeding, struct tfos__partition *partition,
+                             const struct tfos__entry *entry, int64_t number);
+
+/// Removes all attempts at `entry`.
+void tfos__partitions_settle_all(struct tfos__feeding *feeding, const struct tfos__entry *entry);
+
+/// Forgets the partitions of feeds up to `feed` that have no attempt under way; INT64_MAX: all
+/// partitions whatever.
+void tfos__partitions_prune(struct tfos__feeding *feeding, int64_t feed);
+
+#endif

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The table of nodes: one entry an executor id, from before its node registers until the cluster
+/// is closed.
+#ifndef TFOS_CLUSTER_REGISTRY_H
+#define TFOS_CLUSTER_REGISTRY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <tfos/status.h>
+
+#include "cluster/roles.h"
+
+#define TFOS__HOST_SIZE 256           ///< room for a host's name
+#define TFOS__REPORT_SIZE_LIMIT 16384 ///< most bytes of a trainer's report
+
+struct tfos__peer;
+
+enum tfos__entry_state {
+    TFOS__ENTRY_MISSING,    ///< nobody has registered, or who had went away before the start
+    TFOS__ENTRY_REGISTERED, ///< its trainer does not run yet
+    TFOS__ENTRY_RUNNING,    ///< its trainer runs
+    TFOS__ENTRY_ENDED,      ///< its trainer ended well, or because we told it to
+    TFOS__ENTRY_FAILED,     ///< its trainer or itself failed
+    TFOS__ENTRY_LOST ///< its connection ended, or it fell silent, with the trainer not known to
+                     ///< have ended
+};
+
+/// Where a node is and what it last said of itself.
+struct tfos__entry {
+    int executor_id;
+    const char *job_name; ///< borrowed from the roles
+    int task_index;
+    char name[TFOS__JOB_NAME_SIZE + 16]; ///< "worker:0"
+    enum tfos__entry_state state;
+    struct tfos__peer *peer; ///< borrowed; NULL when it is not connected
+
+    char host[TFOS__HOST_SIZE];
+    char executor[128]; ///< Spark's id of the executor
+    int port;
+    int feed_port; ///< 0: not fed
+    int64_t pid, executor_pid, trainer_pid;
+    int64_t launch;
+    int64_t generation; ///< of the spec that it has acknowledged
+
+    int64_t heard_ms; ///< when its last message came
+    int64_t rows_written, rows_read, bytes_written, ring_used, ring_size,
+        writers; ///< as it reports
+    bool is_drained;
+    bool is_terminated;  ///< wants no more rows
+    bool is_stopping;    ///< was told to stop: its end is no failure
+    bool has_overflowed; ///< a report was too large; said once
+    json_t *report;      ///< owned; NULL for none
+    char exit[256];      ///< how its trainer ended, or why it is gone, in words; "" while it lives
+    char *tensorboard;   ///< owned; NULL for none
+
+    int feeder_count;     ///< open connections of feeders that feed it
+    int64_t fed_sequence; ///< rises with each feeder it gets; the lowest was fed longest ago
+};
+
+/// Makes one entry for each node, all missing. The caller ends them with tfos__registry_clear().
+enum tfos_status tfos__registry_init(const struct tfos__roles *roles, struct tfos__entry **entries,
+                                     struct tfos_error *err);
+
+/// Forgets what the last launch said of itself: another takes its place.
+void tfos__registry_reset(struct tfos__entry *entry);
+
+/// Whether the node's life is over.
+bool tfos__registry_is_over(const struct tfos__entry *entry);
+
+/// Whether the node takes part in training (chief, master, worker).
+bool tfos__registry_is_trainer(const struct tfos__entry *entry);
+
+/// The word for a state in the status document.
+const char *tfos__registry_state_name(enum tfos__entry_state state);
+
+void tfos__registry_clear(struct tfos__entry *entries, int count);
+
+#endif

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public interface of the server: each call takes the lock, does one thing to the cluster, and
+// lets go.
+#include <tfos/rendezvous.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "cluster/explanation.h"
+#include "cluster/overview.h"
+#include "cluster/server.h"
+
+struct tfos_rendezvous {
+    struct tfos__server *server; // owned
+};
+
+enum tfos_status tfos_rendezvous_open(const struct tfos_rendezvous_options *options,
+                                      struct tfos_rendezvous **out, struct tfos_error *err)
+{
+    struct tfos_rendezvous *rendezvous = tfos__alloc(1, sizeof(*rendezvous));
+    if (!rendezvous)
+        return tfos__no_memory(err, "rendezvous", "its handle");
+    enum tfos_status status = tfos__server_open(options, &rendezvous->server, err);
+    if (status != TFOS_OK) {
+        tfos__free(rendezvous);
+        return status;
+    }
+    *out = rendezvous;
+    return TFOS_OK;
+}
+
+const char *tfos_rendezvous_address(const struct tfos_rendezvous *rendezvous)
+{
+    return rendezvous->server->cluster.address;
+}
+
+/// Gives out `value`, taken over, as text.
+static enum tfos_status give_text(json_t *value, char **json, struct tfos_error *err)
+{
+    char *text = value ? tfos__json_text(value) : NULL;
+    json_decref(value);
+    if (!text)
+        return tfos__no_memory(err, "rendezvous", "a document");
+    *json = text;
+    return TFOS_OK;
+}
+
+enum tfos_status tfos_rendezvous_get_roles(struct tfos_rendezvous *rendezvous, char **json,
+                                           struct tfos_error *err)
+{
+    return give_text(tfos__roles_json(&rendezvous->server->cluster.roles), json, err);
+}
+
+static enum tfos_status fail_closed(struct tfos_error *err)
+{
+    return tfos__fail(err, TFOS_CLOSED, "rendezvous: it has been closed");
+}
+
+static enum tfos_status check(const struct tfos__cluster *cluster, struct tfos_error *err)
+{
+    if (cluster->state == TFOS__CLUSTER_FAILED)
+        return tfos__fail(err, cluster->failure, "%s", cluster->failure_message);
+    return TFOS_OK;
+}
+
+/// With the lock held.
+static enum tfos_status wait_for_phase(struct tfos__server *server,
+                                       enum tfos_rendezvous_phase phase, int64_t timeout_ms,
+                                       struct tfos_error *err)
+{
+    const struct tfos__cluster *cluster = &server->cluster;
+    int64_t begin_ms = tfos__now_ms();
+    for (;;) {
+        if (server->is_closing)
+            return fail_closed(err);
+        TFOS__TRY(check(cluster, err));
+        if (tfos__cluster_has_reached(cluster, phase))
+            return TFOS_OK;
+        if (phase == TFOS_PHASE_DRAINED && begin_ms < cluster->feeding.progress_ms)
+            begin_ms = cluster->feeding.progress_ms;
+        int64_t waited_ms = tfos__now_ms() - begin_ms;
+        if (timeout_ms >= 0 && waited_ms >= timeout_ms)
+            return tfos__explanation_of_timeout(cluster, phase, waited_ms, err);
+        tfos__server_wait(server,
+                          timeout_ms < 0 ? TFOS__NEVER : tfos__deadline(timeout_ms - waited_ms));
+    }
+}
+
+/// A wait's end: close() may be waiting for it.
+static void leave(struct tfos__server *server)
+{
+    server->waiter_count--;
+    if (server->is_closing)
+        server->cluster.has_changed = true;
+    tfos__server_unlock(server);
+}
+
+enum tfos_status tfos_rendezvous_wait(struct tfos_rendezvous *rendezvous,
+                                      enum tfos_rendezvous_phase phase, int64_t timeout_ms,
+                                      struct tfos_error *err)
+{
+    struct tfos__server *server = rendezvous->server;
+    if (phase < TFOS_PHASE_RUNNING || phase > TFOS_PHASE_ENDED)
+        return tfos__fail(err, TFOS_INVALID, "rendezvous: phase is %d: expected %d to %d",
+                          (int)phase, TFOS_PHASE_RUNNING, TFOS_PHASE_ENDED);
+    tfos__server_lock(server);
+    server->waiter_count++;
+    enum tfos_status status = wait_for_phase(server, phase, timeout_ms, err);
+    leave(server);
+    return status;
+}
+
+int64_t tfos_rendezvous_idle_ms(struct tfos_rendezvous *rendezvous)
+{
+    struct tfos__server *server = rendezvous->server;
+    tfos__server_lock(server);
+    int64_t idle_ms = tfos__now_ms() - server->cluster.feeding.progress_ms;
+    tfos__server_unlock(server);
+    return idle_ms;
+}
+
+enum tfos_status tfos_rendezvous_check(struct tfos_rendezvous *rendezvous, struct tfos_error *err)
+{
+    tfos__server_lock(rendezvous->server);
+    enum tfos_status status = check(&rendezvous->server->cluster, err);
+    tfos__server_unlock(rendezvous->server);
+    return status;
+}
+
+void tfos_rendezvous_fail(struct tfos_rendezvous *rendezvous, enum tfos_status status,
+                          const char *message)
+{
+    tfos__server_lock(rendezvous->server);
+    tfos__cluster_fail(&rendezvous->server->cluster, status < 0 ? status : TFOS_CLOSED, message);
+    tfos__server_unlock(rendezvous->server);
+}
+
+void tfos_rendezvous_end_epoch(struct tfos_rendezvous *rendezvous, int64_t feed)
+{
+    tfos__server_lock(rendezvous->server);
+    tfos__cluster_end_epoch(&rendezvous->server->cluster, feed);
+    tfos__server_unlock(rendezvous->server);
+}
+
+void tfos_rendezvous_end_feed(struct tfos_rendezvous *rendezvous)
+{
+    tfos__server_lock(rendezvous->server);
+    tfos__cluster_end_feed(&rendezvous->server->cluster);
+    tfos__server_unlock(rendezvous->server);
+}
+
+void tfos_rendezvous_stop(struct tfos_rendezvous *rendezvous, bool only_servers, int64_t grace_ms)
+{
+    tfos__server_lock(rendezvous->server);
+    tfos__cluster_stop(&rendezvous->server->cluster, only_servers, grace_ms < 0 ? 0 : grace_ms);
+    tfos__server_unlock(rendezvous->server);
+}
+
+enum tfos_status tfos_rendezvous_next_event(struct tfos_rendezvous *rendezvous, int64_t timeout_ms,
+                                            char **json, struct tfos_error *err)
+{
+    struct tfos__server *server = rendezvous->server;
+    int64_t deadline = tfos__deadline(timeout_ms);
+    enum tfos_status status = TFOS_OK;
+    char *text = NULL;
+    tfos__server_lock(server);
+    server->waiter_count++;
+    for (;;) {
+        if (server->is_closing)
+            status = fail_closed(err);
+        else if ((text = tfos__events_take(&server->cluster.events)) == NULL &&
+                 tfos__remaining_ms(deadline) == 0)
+            status = TFOS_AGAIN;
+        if (text || status != TFOS_OK)
+            break;
+        tfos__server_wait(server, deadline);
+    }
+    leave(server);
+    if (status == TFOS_OK)
+        *json = text;
+    return status;
+}
+
+enum tfos_status tfos_rendezvous_get_status(struct tfos_rendezvous *rendezvous, char **json,
+                                            struct tfos_error *err)
+{
+    tfos__server_lock(rendezvous->server);
+    json_t *overview = tfos__overview_json(&rendezvous->server->cluster);
+    // The reports in it are shared with the cluster, so it is made text, and let go of, under the
+    // lock.
+    enum tfos_status status = give_text(overview, json, err);
+    tfos__server_unlock(rendezvous->server);
+    return status;
+}
+
+void tfos_rendezvous_close(struct tfos_rendezvous *rendezvous)
+{
+    if (!rendezvous)
+        return;
+    tfos__server_close(rendezvous->server);
+    tfos__free(rendezvous);
+}
