@@ -25,6 +25,7 @@ __all__ = ["InputMode", "TFCluster", "run"]
 
 _STOP_GRACE_SECS = 10
 _TENSORBOARD_WAIT_SECS = 30
+_FIRST_INFERENCE = 1 << 40  # feeds with results are numbered apart: epochs follow one another, inference waits for none
 
 
 class InputMode:
@@ -65,6 +66,7 @@ class TFCluster:
         self._rendezvous = rendezvous
         self._tensorboard = tensorboard
         self._feed = 0
+        self._inferences = 0
         self._jobs: List[jobs.SparkJob] = []
         self._local_nodes: List[threading.Thread] = []
         self._failure_raised = False
@@ -131,9 +133,8 @@ class TFCluster:
         self._check_feeding(feed_timeout, qname)
         if not hasattr(dataRDD, "mapPartitionsWithIndex"):
             raise ValueError(f"inference() takes an RDD, not {type(dataRDD).__name__}; of a DataFrame use df.rdd")
-        feed = self._next_feed()
-        self._rendezvous.end_epoch(feed)
-        task = launch.FeedTask(self._meta, feed, feed_timeout, qname, results=True)
+        self._inferences += 1
+        task = launch.FeedTask(self._meta, _FIRST_INFERENCE + self._inferences, feed_timeout, qname, results=True)
         return dataRDD.mapPartitions(task)
 
     def _check_feeding(self, feed_timeout: float, qname: str) -> None:
@@ -146,13 +147,10 @@ class TFCluster:
         if self._closed:
             raise ValueError("the cluster has been shut down")
 
-    def _next_feed(self) -> int:
-        self._feed += 1
-        return self._feed
-
     def _feed_epoch(self, rdd: Any, feed_timeout: float, qname: str) -> bool:
         """Feeds the RDD once. Returns whether anybody still wants rows."""
-        feed = self._next_feed()
+        self._feed += 1
+        feed = self._feed
         task = launch.FeedTask(self._meta, feed, feed_timeout, qname, results=False)
         job = jobs.SparkJob(self.sc, f"feed {feed} of cluster {self.cluster_id}", lambda: rdd.foreachPartition(task))
         self._jobs.append(job)
