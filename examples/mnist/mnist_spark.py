@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains on MNIST digits that Spark feeds (InputMode.SPARK), the workers in step.
+
+    spark-submit mnist_spark.py --cluster_size 2 --images_labels data/mnist/csv/train
+
+Every row is used, however unevenly Spark deals them out: ``uneven="pad"`` lets all workers agree on the end of an epoch.
+"""
+
+import argparse
+import os
+
+import mnist_data_setup
+import mnist_model
+
+
+def main_fun(args, ctx):
+    """Runs on each worker."""
+    mnist_model.use_legacy_keras()
+    import tensorflow as tf
+
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    # Keras takes a batch for that of all workers and cuts it in as many parts, so this makes batch_size rows a step.
+    dataset = ctx.get_dataset(args.batch_size * ctx.num_workers, uneven="pad", dtypes=("uint8", "int64"))
+    mnist_model.train(strategy, dataset.map(mnist_model.scale), args, ctx)
+
+
+def read_rows(sc, path, kind):
+    """An RDD of ([784 ints], label)."""
+    return sc.pickleFile(path) if kind == "pickle" else sc.textFile(path).map(mnist_data_setup.from_csv)
+
+
+def add_files(sc):
+    """Sends the modules of this example to the executors."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    for name in ("mnist_data_setup.py", "mnist_model.py", "mnist_spark.py"):
+        sc.addPyFile(os.path.join(folder, name))
+
+
+def main():
+    from pyspark import SparkConf, SparkContext
+
+    from tensorflowonspark import TFCluster
+
+    sc = SparkContext(conf=SparkConf().setAppName("mnist_spark"))
+    executors = int(sc.getConf().get("spark.executor.instances", "1"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batch_size", help="rows a step and worker", type=int, default=64)
+    parser.add_argument("--cluster_size", help="number of nodes in the cluster", type=int, default=executors)
+    parser.add_argument("--epochs", help="number of epochs", type=int, default=3)
+    parser.add_argument("--format", help="of the rows", choices=["csv", "pickle"], default="csv")
+    parser.add_argument("--images_labels", help="folder that mnist_data_setup.py wrote", required=True)
+    parser.add_argument("--model_dir", help="where checkpoints and event files go", default="mnist_model")
+    parser.add_argument("--export_dir", help="where the SavedModel goes", default="mnist_export")
+    parser.add_argument("--tensorboard", help="run TensorBoard beside the chief", action="store_true")
+    args = parser.parse_args()
+    args.verbose = True
+    print("args:", args)
+
+    add_files(sc)
+    cluster = TFCluster.run(
+        sc, main_fun, args, args.cluster_size, num_ps=0, tensorboard=args.tensorboard,
+        input_mode=TFCluster.InputMode.SPARK, log_dir=args.model_dir, master_node="chief",
+    )
+    cluster.train(read_rows(sc, args.images_labels, args.format), args.epochs)
+    cluster.shutdown()
+    sc.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains on MNIST digits that the workers read for themselves (InputMode.TENSORFLOW).
+
+    spark-submit mnist_tf.py --cluster_size 2                                            the digits in data/, as idx files
+    spark-submit mnist_tf.py --cluster_size 2 --images_labels data/mnist/csv/train       CSV, local or on HDFS
+
+Each worker takes every n-th row, n being the number of workers.
+"""
+
+import argparse
+import os
+
+import mnist_data_setup
+import mnist_model
+
+
+def main_fun(args, ctx):
+    """Runs on each worker."""
+    mnist_model.use_legacy_keras()
+    import tensorflow as tf
+
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    rows = read_rows(args.images_labels, ctx).shard(ctx.num_workers, worker_index(ctx))
+    rows = rows.shuffle(args.buffer_size, seed=1)
+    # Keras takes a batch for that of all workers and cuts it in as many parts, so this makes batch_size rows a step.
+    dataset = rows.batch(args.batch_size * ctx.num_workers).map(with_weights)
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF  # it is done above
+    dataset = dataset.map(mnist_model.scale).prefetch(tf.data.AUTOTUNE).with_options(options)
+    if args.steps_per_epoch:
+        dataset = dataset.repeat()
+    mnist_model.train(strategy, dataset, args, ctx, args.steps_per_epoch)
+
+
+def worker_index(ctx):
+    """This worker's place among the chief and the workers."""
+    return 0 if mnist_model.is_chief(ctx) else ctx.num_workers - len(ctx.cluster_spec["worker"]) + ctx.task_index
+
+
+def with_weights(pixels, label):
+    import tensorflow as tf
+
+    return pixels, label, tf.ones_like(label, tf.float32)
+
+
+def read_rows(path, ctx):
+    """A dataset of (784 pixels, label) from a folder of CSV files or of idx files."""
+    import tensorflow as tf
+
+    files = tf.io.gfile.glob(ctx.absolute_path(path) + "/part-*")
+    if not files:
+        images, labels = mnist_data_setup.read_digits(path, "train")
+        return tf.data.Dataset.from_tensor_slices((images, labels.astype("int64")))
+
+    def parse(line):
+        numbers = tf.strings.to_number(tf.strings.split(line, ","), tf.int64)
+        return tf.ensure_shape(numbers[1:], [784]), numbers[0]
+
+    return tf.data.TextLineDataset(sorted(files)).map(parse)
+
+
+def main():
+    from pyspark import SparkConf, SparkContext
+
+    from tensorflowonspark import TFCluster
+
+    sc = SparkContext(conf=SparkConf().setAppName("mnist_tf"))
+    executors = int(sc.getConf().get("spark.executor.instances", "1"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batch_size", help="rows a step and worker", type=int, default=64)
+    parser.add_argument("--buffer_size", help="rows among which to shuffle", type=int, default=10000)
+    parser.add_argument("--cluster_size", help="number of nodes in the cluster", type=int, default=executors)
+    parser.add_argument("--epochs", help="number of epochs", type=int, default=3)
+    parser.add_argument("--images_labels", help="folder of CSV or idx files", default=mnist_data_setup.DATA)
+    parser.add_argument("--model_dir", help="where checkpoints and event files go", default="mnist_model")
+    parser.add_argument("--export_dir", help="where the SavedModel goes", default="mnist_export")
+    parser.add_argument("--steps_per_epoch", help="steps of an epoch; without it, as many as the rows make", type=int)
+    parser.add_argument("--tensorboard", help="run TensorBoard beside the chief", action="store_true")
+    args = parser.parse_args()
+    args.verbose = True
+    print("args:", args)
+
+    folder = os.path.dirname(os.path.abspath(__file__))
+    for name in ("mnist_data_setup.py", "mnist_model.py"):
+        sc.addPyFile(os.path.join(folder, name))
+    cluster = TFCluster.run(
+        sc, main_fun, args, args.cluster_size, num_ps=0, tensorboard=args.tensorboard,
+        input_mode=TFCluster.InputMode.TENSORFLOW, log_dir=args.model_dir, master_node="chief",
+    )
+    cluster.shutdown()
+    sc.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples: the conversion of the data is exact, damaged files are refused, and the demonstration does what it says."""
+
+import gzip
+import importlib
+import os
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "mnist"
+
+
+@pytest.fixture(scope="module")
+def setup_module_of_data():
+    """The module mnist_data_setup."""
+    sys.path.insert(0, str(EXAMPLE))
+    yield importlib.import_module("mnist_data_setup")
+    sys.path.remove(str(EXAMPLE))
+
+
+def idx(array):
+    """The array as the bytes of an idx file."""
+    return bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+
+
+def write_digits(folder, images, labels, packed=True):
+    for name, array in (("train-images-idx3-ubyte", images), ("train-labels-idx1-ubyte", labels)):
+        if packed:
+            (folder / f"{name}.gz").write_bytes(gzip.compress(idx(array)))
+        else:
+            (folder / name).write_bytes(idx(array))
+
+
+@pytest.fixture
+def digits():
+    random = np.random.RandomState(0)
+    return random.randint(0, 256, (7, 28, 28)).astype("uint8"), random.randint(0, 10, 7).astype("uint8")
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_idx_files_are_read_as_written(setup_module_of_data, tmp_path, digits, packed):
+    write_digits(tmp_path, *digits, packed)
+    images, labels = setup_module_of_data.read_digits(str(tmp_path), "train")
+    assert images.dtype == labels.dtype == np.uint8
+    assert (images == digits[0].reshape(7, 784)).all()
+    assert (labels == digits[1]).all()
+
+
+def test_committed_subset(setup_module_of_data):
+    for split, count in (("train", 10000), ("test", 2000)):
+        images, labels = setup_module_of_data.read_digits(setup_module_of_data.DATA, split)
+        assert images.shape == (count, 784)
+        assert set(labels) == set(range(10))
+
+
+@pytest.mark.parametrize("cut", [0, 3, 4, 15, 16, 17, 16 + 7 * 784 - 1])
+def test_cut_idx_file_is_refused(setup_module_of_data, tmp_path, digits, cut):
+    path = tmp_path / "images"
+    path.write_bytes(idx(digits[0])[:cut])
+    with pytest.raises(setup_module_of_data.IdxError, match=re.escape(str(path))):
+        setup_module_of_data.read_idx(str(path))
+
+
+@pytest.mark.parametrize("keep", [0.02, 0.5, 0.999])
+def test_cut_gzip_file_is_refused(setup_module_of_data, tmp_path, digits, keep):
+    path = tmp_path / "images.gz"
+    content = gzip.compress(idx(digits[0]))
+    path.write_bytes(content[: int(len(content) * keep)])
+    with pytest.raises(setup_module_of_data.IdxError, match="damaged or cut gzip file"):
+        setup_module_of_data.read_idx(str(path))
+
+
+def test_flipped_bit_in_gzip_file_is_refused(setup_module_of_data, tmp_path, digits):
+    content = bytearray(gzip.compress(idx(digits[0])))
+    content[len(content) // 2] ^= 1
+    (tmp_path / "images.gz").write_bytes(content)
+    with pytest.raises(setup_module_of_data.IdxError):
+        setup_module_of_data.read_idx(str(tmp_path / "images.gz"))
+
+
+def test_files_that_do_not_belong_together_are_refused(setup_module_of_data, tmp_path, digits):
+    write_digits(tmp_path, digits[0], digits[1][:6])
+    with pytest.raises(setup_module_of_data.IdxError, match="labels for the 7 images"):
+        setup_module_of_data.read_digits(str(tmp_path), "train")
+
+
+def test_missing_file_is_named(setup_module_of_data, tmp_path):
+    with pytest.raises(FileNotFoundError, match="train-images-idx3-ubyte"):
+        setup_module_of_data.read_digits(str(tmp_path), "train")
+
+
+def test_conversion_to_csv_and_pickle_is_exact(setup_module_of_data, sc, tmp_path, digits):
+    images, labels = digits[0].reshape(7, 784), digits[1]
+    sc.addPyFile(str(EXAMPLE / "mnist_data_setup.py"))
+    setup_module_of_data.save(sc, images, labels, str(tmp_path), "train", 3)
+    lines = "".join(path.read_text() for path in sorted((tmp_path / "csv" / "train").glob("part-*"))).splitlines()
+    expected = [(image.tolist(), int(label)) for image, label in zip(images, labels)]
+    assert [setup_module_of_data.from_csv(line) for line in lines] == expected
+    assert lines[0].split(",")[0] == str(labels[0]) and len(lines[0].split(",")) == 785
+    assert sorted(sc.pickleFile(str(tmp_path / "pickle" / "train")).collect()) == sorted(expected)
+    with pytest.raises(FileExistsError, match="csv/train exists"):
+        setup_module_of_data.save(sc, images, labels, str(tmp_path), "train", 3)
+
+
+def run_example(folder, name, *arguments, **environment):
+    """What an example prints, run in ``folder`` as a program of its own."""
+    result = subprocess.run(
+        [sys.executable, str(EXAMPLE / name), *arguments], cwd=folder, capture_output=True, text=True, timeout=280,
+        env={**os.environ, **environment},
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout + result.stderr
+
+
+@pytest.mark.timeout(300)
+def test_demonstration(tmp_path):
+    """Accuracy, and every file where it is said to be; the workers that are not the chief leave nothing."""
+    output = run_example(tmp_path, "demo.py", "--output", "out")
+    accuracy = re.search(r"accuracy +(0\.\d+) \((\d,\d+) of 2,000", output)
+    assert accuracy and float(accuracy.group(1)) >= 0.95, output
+    assert "rows/s" in output and "loss" in output
+    model = tmp_path / "out" / "model"
+    names = sorted(path.name for path in model.iterdir())
+    for epoch in (1, 2, 3):
+        assert f"weights-{epoch:04d}.index" in names
+    assert any("events.out.tfevents" in path.name for path in model.rglob("*"))
+    assert not [name for name in names if "temp" in name]
+    assert (tmp_path / "out" / "export" / "saved_model.pb").is_file()
+    assert (tmp_path / "out" / "demo.png").read_bytes().startswith(b"\x89PNG")
+    parts = sorted((tmp_path / "out" / "predictions").glob("part-*"))
+    lines = "".join(path.read_text() for path in parts).splitlines()
+    assert len(lines) == 2000
+    assert sum(line.split()[0] == line.split()[1] for line in lines) == int(accuracy.group(2).replace(",", ""))
+
+
+@pytest.mark.timeout(300)
+def test_own_reading(tmp_path):
+    """mnist_tf.py: the workers read the idx files; checkpoints and a SavedModel are left."""
+    submit = "--master local-cluster[2,1,1024] --conf spark.ui.enabled=false pyspark-shell"
+    run_example(
+        tmp_path, "mnist_tf.py", "--cluster_size", "2", "--epochs", "1", PYSPARK_SUBMIT_ARGS=submit,
+        PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1",
+    )
+    assert (tmp_path / "mnist_model" / "weights-0001.index").is_file()
+    assert (tmp_path / "mnist_export" / "saved_model.pb").is_file()
