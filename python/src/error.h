@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The library's statuses as Python exceptions. The caller holds the GIL.
+#ifndef TFOS_PYTHON_ERROR_H
+#define TFOS_PYTHON_ERROR_H
+
+#include <Python.h>
+#include <tfos/status.h>
+
+/// Adds Error and its subclasses to the module; -1 with an exception.
+int tfos__errors_add(PyObject *module);
+
+/// Raises the class of a negative status with the library's message; returns NULL.
+PyObject *tfos__raise(enum tfos_status status, const struct tfos_error *err);
+
+/// The same with a message of our own, in the form of PyUnicode_FromFormat().
+PyObject *tfos__raise_format(enum tfos_status status, const char *format, ...);
+
+#endif

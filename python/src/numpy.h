@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/// numpy without its C headers: its types, taken from the module when it is loaded, and the memory
+/// of an array through
+/// __array_struct__ (https://numpy.org/doc/stable/reference/arrays.interface.html). The caller
+/// holds the GIL.
+#ifndef TFOS_PYTHON_NUMPY_H
+#define TFOS_PYTHON_NUMPY_H
+
+#include <Python.h>
+#include <stdbool.h>
+
+#include "value.h"
+
+#define TFOS__NUMPY_SCALAR_COUNT 14
+
+/// All references are kept until the process ends.
+struct tfos__numpy {
+    PyTypeObject *ndarray;
+    PyObject *dtype, *empty, *ascontiguousarray;
+    PyObject *no_check; ///< {"refcheck": False}
+    PyTypeObject *scalars[TFOS__NUMPY_SCALAR_COUNT];
+};
+
+/// The struct behind __array_struct__.
+struct tfos__array_interface {
+    int two;
+    int nd;
+    char typekind;
+    int itemsize;
+    int flags;
+    intptr_t *shape;
+    intptr_t *strides;
+    void *data;
+    PyObject *descr;
+};
+
+/// Imports numpy when needed. NULL with an exception.
+const struct tfos__numpy *tfos__numpy_load(void);
+
+/// The same, but NULL without an exception when the process has not imported numpy: then no value
+/// is numpy's. NULL with an exception when its import failed.
+const struct tfos__numpy *tfos__numpy_find(void);
+
+/// The array's interface; lives as long as `*capsule`, which the caller owns. NULL with an
+/// exception.
+const struct tfos__array_interface *tfos__numpy_interface(PyObject *array, PyObject **capsule);
+
+/// The type of a scalar or array that has a column form. false: it has none, or, with an exception,
+/// failed.
+bool tfos__numpy_classify(const struct tfos__numpy *numpy, PyObject *value,
+                          struct tfos__value_type *type);
+
+/// The type of scalars of this kind and size; borrowed. NULL when there is none.
+PyTypeObject *tfos__numpy_scalar_type(const struct tfos__numpy *numpy, char letter, int itemsize);
+
+/// A new C-contiguous array that is not filled, of `count` rows (negative: no row dimension) of
+/// `type`'s shape, and its memory. NULL with an exception.
+PyObject *tfos__numpy_new_array(const struct tfos__numpy *numpy,
+                                const struct tfos__value_type *type, PyObject *dtype, int64_t count,
+                                void **data);
+
+#endif

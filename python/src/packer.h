@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Packs Python rows into columns: batches in Arrow's layout whose schema says how the same rows
+/// are made again. Rows that do not fit the columns make them wider, and they stay so: a sequence
+/// of another length makes the column one of varying length, a value of another type an opaque one
+/// (pickled), another kind of row the whole row opaque. The caller holds the GIL.
+#ifndef TFOS_PYTHON_PACKER_H
+#define TFOS_PYTHON_PACKER_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <tfos/arrow.h>
+
+#define TFOS__BATCH_SIZE (1 << 20) ///< bytes at which a batch is full
+#define TFOS__BATCH_ROWS 4096      ///< rows at which it is
+
+enum tfos__row_kind {
+    TFOS__ROW_VALUE, ///< the row is one value
+    TFOS__ROW_TUPLE,
+    TFOS__ROW_LIST,
+    TFOS__ROW_DICT,
+    TFOS__ROW_SPARK ///< pyspark.sql.Row
+};
+
+/// As metadata says it ("tfos.row").
+extern const char *const tfos__row_names[5];
+
+enum tfos__pack_result {
+    TFOS__PACK_ERROR = -1, ///< with an exception
+    TFOS__PACK_DONE = 0,   ///< the row is in the batch
+    TFOS__PACK_REFUSED =
+        1, ///< it does not fit: take the batch, clear() and append the same row again
+};
+
+struct tfos__packer;
+
+/// `first_row` is the number of the first row, for messages. NULL with an exception.
+struct tfos__packer *tfos__packer_open(int64_t first_row);
+
+enum tfos__pack_result tfos__packer_append(struct tfos__packer *packer, PyObject *row);
+
+/// Whether the batch should be taken before more rows are appended.
+bool tfos__packer_is_full(const struct tfos__packer *packer);
+
+/// Rows in the batch.
+int64_t tfos__packer_row_count(const struct tfos__packer *packer);
+
+/// The batch; both live until the next append() or clear(), and have nothing to be released.
+void tfos__packer_show(struct tfos__packer *packer, const struct ArrowSchema **schema,
+                       const struct ArrowArray **array);
+
+/// Begins the next batch.
+void tfos__packer_clear(struct tfos__packer *packer);
+
+/// NULL is accepted.
+void tfos__packer_close(struct tfos__packer *packer);
+
+#endif

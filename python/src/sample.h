@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Packing and unpacking without a feed between them: what the tests of packing call.
+#ifndef TFOS_PYTHON_SAMPLE_H
+#define TFOS_PYTHON_SAMPLE_H
+
+#include <Python.h>
+
+/// pack(rows): the rows, packed into batches and unpacked again.
+PyObject *tfos__sample_pack(PyObject *module, PyObject *rows);
+
+/// pack_arrays(rows): the arrays of the rows' batches.
+PyObject *tfos__sample_pack_arrays(PyObject *module, PyObject *rows);
+
+#endif

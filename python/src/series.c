@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// Growable columns. Invariant: element_count and length count only what was committed, and the
+// offsets up to them are right; everything behind is scratch.
+#include "series.h"
+
+#include <Python.h>
+#include <assert.h>
+#include <string.h>
+
+static bool grow(struct tfos__block *block, size_t size)
+{
+    size_t capacity = block->capacity < 256 ? 256 : block->capacity;
+    unsigned char *data = NULL;
+
+    if (size <= block->capacity)
+        return true;
+    while (capacity < size)
+        capacity *= 2;
+    data = PyMem_Realloc(block->data, capacity);
+    if (data == NULL)
+        return false;
+    block->data = data;
+    block->capacity = capacity;
+    return true;
+}
+
+static bool write_end(struct tfos__block *block, int64_t index, int64_t end)
+{
+    if (!grow(block, (size_t)(index + 1) * sizeof(end)))
+        return false;
+    memcpy(block->data + (size_t)index * sizeof(end), &end, sizeof(end));
+    return true;
+}
+
+static int64_t read_end(const struct tfos__block *block, int64_t index)
+{
+    int64_t end = 0;
+
+    memcpy(&end, block->data + (size_t)index * sizeof(end), sizeof(end));
+    return end;
+}
+
+static bool has_value_ends(const struct tfos__series *series)
+{
+    return tfos__value_is_sequence(&series->type) && !series->type.is_fixed;
+}
+
+bool tfos__series_init(struct tfos__series *series, const struct tfos__value_type *type)
+{
+    series->type = *type;
+    series->width = tfos__value_width(type);
+    series->length = 0;
+    series->null_count = 0;
+    series->element_count = 0;
+    return write_end(&series->value_ends, 0, 0) && write_end(&series->element_ends, 0, 0);
+}
+
+bool tfos__series_adopt(struct tfos__series *series, const struct tfos__value_type *type)
+{
+    int64_t length = series->length;
+    bool was_null = series->type.kind == TFOS__VALUE_NULL;
+
+    assert(was_null || series->element_count == 0);
+    if (!was_null) {
+        series->type = *type;
+        series->width = tfos__value_width(type);
+        return true;
+    }
+    if (!tfos__series_init(series, type))
+        return false;
+    while (series->length < length) {
+        if (!tfos__series_commit_null(series))
+            return false;
+    }
+    return true;
+}
+
+bool tfos__series_vary(struct tfos__series *series)
+{
+    int64_t count = tfos__value_item_count(&series->type);
+
+    assert(series->type.is_fixed && series->type.dimension_count == 1);
+    for (int64_t i = 1; i <= series->length; i++) {
+        if (!write_end(&series->value_ends, i, i * count))
+            return false;
+    }
+    series->type.is_fixed = false;
+    return true;
+}
+
+void *tfos__series_reserve(struct tfos__series *series, int64_t count)
+{
+    size_t used = (size_t)series->element_count * (size_t)series->width;
+
+    assert(series->width > 0);
+    if (!grow(&series->elements, used + (size_t)count * (size_t)series->width + 1))
+        return NULL;
+    return series->elements.data + used;
+}
+
+bool tfos__series_write(struct tfos__series *series, int64_t index, const void *data, size_t size)
+{
+    int64_t place = series->element_count + index;
+    size_t start = (size_t)read_end(&series->element_ends, place);
+
+    assert(series->width == 0);
+    if (!grow(&series->elements, start + size) ||
+        !write_end(&series->element_ends, place + 1, (int64_t)(start + size)))
+        return false;
+    if (size > 0)
+        memcpy(series->elements.data + start, data, size);
+    return true;
+}
+
+static bool mark(struct tfos__series *series, bool is_valid)
+{
+    size_t index = (size_t)series->length;
+    unsigned char bit = (unsigned char)(1u << (index % 8));
+
+    if (!grow(&series->validity, index / 8 + 1))
+        return false;
+    if (series->null_count == 0) // the first None: everything before it is valid
+        memset(series->validity.data, 0xff, index / 8 + 1);
+    if (is_valid)
+        series->validity.data[index / 8] |= bit;
+    else
+        series->validity.data[index / 8] &= (unsigned char)~bit;
+    return true;
+}
+
+bool tfos__series_commit(struct tfos__series *series, int64_t count)
+{
+    if (series->null_count > 0 && !mark(series, true))
+        return false;
+    if (has_value_ends(series) &&
+        !write_end(&series->value_ends, series->length + 1, series->element_count + count))
+        return false;
+    series->element_count += count;
+    series->length++;
+    return true;
+}
+
+bool tfos__series_commit_null(struct tfos__series *series)
+{
+    int64_t count = tfos__value_item_count(&series->type);
+
+    if (series->width > 0) {
+        void *room = tfos__series_reserve(series, count);
+        if (room == NULL)
+            return false;
+        memset(room, 0, (size_t)count * (size_t)series->width);
+    } else {
+        for (int64_t i = 0; i < count; i++) {
+            if (!tfos__series_write(series, i, NULL, 0))
+                return false;
+        }
+    }
+    if (!mark(series, false))
+        return false;
+    series->null_count++;
+    // The value's own bit is written; commit() would set it again.
+    if (has_value_ends(series) &&
+        !write_end(&series->value_ends, series->length + 1, series->element_count + count)) {
+        series->null_count--;
+        return false;
+    }
+    series->element_count += count;
+    series->length++;
+    return true;
+}
+
+void tfos__series_truncate(struct tfos__series *series, int64_t length)
+{
+    while (series->length > length) {
+        size_t index = (size_t)--series->length;
+        if (series->null_count > 0 && (series->validity.data[index / 8] >> (index % 8) & 1) == 0)
+            series->null_count--;
+    }
+    if (has_value_ends(series))
+        series->element_count = read_end(&series->value_ends, length);
+    else
+        series->element_count = length * tfos__value_item_count(&series->type);
+}
+
+static size_t element_size(const struct tfos__series *series)
+{
+    if (series->width > 0)
+        return (size_t)series->element_count * (size_t)series->width;
+    return (size_t)read_end(&series->element_ends, series->element_count);
+}
+
+size_t tfos__series_size(const struct tfos__series *series)
+{
+    size_t size = element_size(series);
+
+    if (series->width == 0)
+        size += (size_t)series->element_count * sizeof(int64_t);
+    if (has_value_ends(series))
+        size += (size_t)series->length * sizeof(int64_t);
+    return size;
+}
+
+static void release_schema(struct ArrowSchema *schema)
+{
+    schema->release = NULL;
+}
+
+static void release_array(struct ArrowArray *array)
+{
+    array->release = NULL;
+}
+
+/// Fills an array that holds the elements, and the buffers behind it; `null_count` concerns values.
+static void show_elements(const struct tfos__series *series, int64_t null_count,
+                          const void *buffers[3], struct ArrowArray *array)
+{
+    static const unsigned char nothing[8];
+    const void *elements = series->elements.data != NULL ? series->elements.data : nothing;
+
+    buffers[0] = null_count > 0 ? series->validity.data : NULL;
+    buffers[1] = series->width > 0 ? elements : series->element_ends.data;
+    buffers[2] = elements;
+    *array = (struct ArrowArray){
+        .length = series->element_count,
+        .null_count = null_count,
+        .n_buffers = series->width > 0 ? 2 : 3,
+        .buffers = buffers,
+        .release = release_array,
+    };
+}
+
+struct tfos__series_view *tfos__series_show(struct tfos__series *series, const char *name)
+{
+    struct tfos__series_view *view = &series->view;
+    char text[TFOS__VALUE_TEXT_SIZE];
+
+    tfos__value_write(&series->type, text);
+    tfos__metadata_write("tfos.value", text, view->metadata);
+    tfos__value_format(&series->type, view->format);
+    view->schema = (struct ArrowSchema){
+        .format = view->format,
+        .name = name,
+        .metadata = view->metadata,
+        .flags = ARROW_FLAG_NULLABLE,
+        .release = release_schema,
+    };
+    if (!tfos__value_is_sequence(&series->type)) {
+        show_elements(series, series->null_count, view->buffers, &view->array);
+        return view;
+    }
+    tfos__value_item_format(&series->type, view->item_format);
+    view->item_schema = (struct ArrowSchema){
+        .format = view->item_format,
+        .name = "item",
+        .release = release_schema,
+    };
+    view->schema_child = &view->item_schema;
+    view->schema.n_children = 1;
+    view->schema.children = &view->schema_child;
+    show_elements(series, 0, view->item_buffers, &view->item_array);
+    view->array_child = &view->item_array;
+    view->buffers[0] = series->null_count > 0 ? series->validity.data : NULL;
+    view->buffers[1] = series->value_ends.data;
+    view->array = (struct ArrowArray){
+        .length = series->length,
+        .null_count = series->null_count,
+        .n_buffers = series->type.is_fixed ? 1 : 2,
+        .buffers = view->buffers,
+        .n_children = 1,
+        .children = &view->array_child,
+        .release = release_array,
+    };
+    return view;
+}
+
+void tfos__series_clear(struct tfos__series *series)
+{
+    PyMem_Free(series->validity.data);
+    PyMem_Free(series->value_ends.data);
+    PyMem_Free(series->element_ends.data);
+    PyMem_Free(series->elements.data);
+    memset(series, 0, sizeof(*series));
+}
+
+static char *write_counted(char *to, const char *text)
+{
+    int32_t size = (int32_t)strlen(text);
+
+    memcpy(to, &size, sizeof(size));
+    memcpy(to + sizeof(size), text, (size_t)size);
+    return to + sizeof(size) + size;
+}
+
+void tfos__metadata_write(const char *key, const char *value, char *metadata)
+{
+    int32_t pair_count = 1;
+
+    memcpy(metadata, &pair_count, sizeof(pair_count));
+    write_counted(write_counted(metadata + sizeof(pair_count), key), value);
+}
+
+/// The size in front of the text at `*from`, which it moves to behind that text.
+static int32_t skip_counted(const char **from, const char **text)
+{
+    int32_t size = 0;
+
+    memcpy(&size, *from, sizeof(size));
+    *text = *from + sizeof(size);
+    *from = *text + size;
+    return size;
+}
+
+bool tfos__metadata_find(const char *metadata, const char *key, char *value, size_t size)
+{
+    int32_t pair_count = 0;
+
+    if (metadata == NULL)
+        return false;
+    memcpy(&pair_count, metadata, sizeof(pair_count));
+    metadata += sizeof(pair_count);
+    for (int32_t i = 0; i < pair_count; i++) {
+        const char *found_key = NULL, *found = NULL;
+        size_t key_size = (size_t)skip_counted(&metadata, &found_key);
+        size_t found_size = (size_t)skip_counted(&metadata, &found);
+        if (key_size != strlen(key) || memcmp(found_key, key, key_size) != 0)
+            continue;
+        found_size = found_size < size ? found_size : size - 1;
+        memcpy(value, found, found_size);
+        value[found_size] = '\0';
+        return true;
+    }
+    return false;
+}

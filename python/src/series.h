@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A column that grows value by value and shows itself as Arrow C data without a copy. A value is
+/// put in two steps: its elements are written behind the end, then commit() makes them the next
+/// value; elements that were not committed do not exist. The caller holds the GIL (memory is
+/// Python's).
+#ifndef TFOS_PYTHON_SERIES_H
+#define TFOS_PYTHON_SERIES_H
+
+#include "value.h"
+
+#include <tfos/arrow.h>
+
+/// Memory that grows; owned.
+struct tfos__block {
+    unsigned char *data;
+    size_t capacity;
+};
+
+/// The Arrow structs that show() fills; their pointers lead into the column.
+struct tfos__series_view {
+    struct ArrowSchema schema, item_schema;
+    struct ArrowSchema *schema_child;
+    struct ArrowArray array, item_array;
+    struct ArrowArray *array_child;
+    const void *buffers[3], *item_buffers[3];
+    char format[TFOS__FORMAT_SIZE], item_format[TFOS__FORMAT_SIZE];
+    char metadata[TFOS__VALUE_TEXT_SIZE + 32];
+};
+
+struct tfos__series {
+    struct tfos__value_type type;
+    int64_t length; ///< values
+    int64_t null_count;
+    int width;                       ///< bytes of an element; 0: its end is in element_ends
+    int64_t element_count;           ///< elements committed; for sequences the sum of their lengths
+    struct tfos__block validity;     ///< bits; meaningful only while null_count > 0
+    struct tfos__block value_ends;   ///< int64 offsets, for sequences that are not fixed
+    struct tfos__block element_ends; ///< int64 offsets, where width is 0
+    struct tfos__block elements;     ///< the elements' bytes
+    struct tfos__series_view view;
+};
+
+/// An empty column of `type`; memory that it has is kept. false: out of memory (as everywhere
+/// here).
+bool tfos__series_init(struct tfos__series *series, const struct tfos__value_type *type);
+
+/// Gives a column whose elements have no type yet (only None, only empty sequences) a type that
+/// widens its own.
+bool tfos__series_adopt(struct tfos__series *series, const struct tfos__value_type *type);
+
+/// Makes a column of sequences of one length one of sequences of any length.
+bool tfos__series_vary(struct tfos__series *series);
+
+/// Room for `count` elements of fixed width behind the end; NULL: out of memory.
+void *tfos__series_reserve(struct tfos__series *series, int64_t count);
+
+/// Writes the element of varying width that is `index` places behind the end; in order.
+bool tfos__series_write(struct tfos__series *series, int64_t index, const void *data, size_t size);
+
+/// Makes the `count` elements written behind the end the next value.
+bool tfos__series_commit(struct tfos__series *series, int64_t count);
+
+bool tfos__series_commit_null(struct tfos__series *series);
+
+/// Drops values from the end until `length` are left.
+void tfos__series_truncate(struct tfos__series *series, int64_t length);
+
+/// Bytes of the values, about.
+size_t tfos__series_size(const struct tfos__series *series);
+
+/// Fills the column's view, which lives until the column changes. `name` is borrowed.
+struct tfos__series_view *tfos__series_show(struct tfos__series *series, const char *name);
+
+/// Frees what it owns.
+void tfos__series_clear(struct tfos__series *series);
+
+/// Writes one key and value in the encoding of ArrowSchema.metadata.
+void tfos__metadata_write(const char *key, const char *value, char *metadata);
+
+/// Finds a key's value in such metadata (NULL is accepted); copies it, cut to `size`. false: there
+/// is none.
+bool tfos__metadata_find(const char *metadata, const char *key, char *value, size_t size);
+
+#endif

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types of columns. Invariant: what write() and format() give, read() turns into an equal type.
+#include "value.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const kind_names[] = {
+    [TFOS__VALUE_NULL] = "null",     [TFOS__VALUE_BOOL] = "bool",     [TFOS__VALUE_INT] = "int",
+    [TFOS__VALUE_FLOAT] = "float",   [TFOS__VALUE_TEXT] = "text",     [TFOS__VALUE_BYTES] = "bytes",
+    [TFOS__VALUE_OPAQUE] = "pickle", [TFOS__VALUE_SCALAR] = "scalar", [TFOS__VALUE_LIST] = "list",
+    [TFOS__VALUE_TUPLE] = "tuple",   [TFOS__VALUE_ARRAY] = "array",
+};
+
+#define KIND_COUNT (sizeof(kind_names) / sizeof(kind_names[0]))
+
+/// What Python users call them.
+static const char *const spoken_names[KIND_COUNT] = {
+    [TFOS__VALUE_NULL] = "None",      [TFOS__VALUE_BOOL] = "bool",
+    [TFOS__VALUE_INT] = "int",        [TFOS__VALUE_FLOAT] = "float",
+    [TFOS__VALUE_TEXT] = "str",       [TFOS__VALUE_BYTES] = "bytes",
+    [TFOS__VALUE_OPAQUE] = "objects", [TFOS__VALUE_SCALAR] = "numpy scalar",
+    [TFOS__VALUE_LIST] = "list",      [TFOS__VALUE_TUPLE] = "tuple",
+    [TFOS__VALUE_ARRAY] = "array",
+};
+
+bool tfos__value_is_sequence(const struct tfos__value_type *type)
+{
+    return type->kind >= TFOS__VALUE_LIST;
+}
+
+static bool has_dtype(const struct tfos__value_type *type)
+{
+    return type->kind == TFOS__VALUE_SCALAR || type->kind == TFOS__VALUE_ARRAY;
+}
+
+/// What one element is.
+static enum tfos__value_kind element_kind(const struct tfos__value_type *type)
+{
+    if (type->kind == TFOS__VALUE_LIST || type->kind == TFOS__VALUE_TUPLE)
+        return type->item;
+    return type->kind;
+}
+
+int64_t tfos__value_item_count(const struct tfos__value_type *type)
+{
+    int64_t count = 1;
+
+    if (!tfos__value_is_sequence(type))
+        return 1;
+    if (!type->is_fixed)
+        return 0;
+    for (int i = 0; i < type->dimension_count; i++)
+        count *= type->shape[i];
+    return count;
+}
+
+int tfos__value_width(const struct tfos__value_type *type)
+{
+    switch (element_kind(type)) {
+    case TFOS__VALUE_SCALAR:
+    case TFOS__VALUE_ARRAY:
+        return type->itemsize;
+    case TFOS__VALUE_NULL:
+    case TFOS__VALUE_BOOL:
+        return 1;
+    case TFOS__VALUE_INT:
+    case TFOS__VALUE_FLOAT:
+        return 8;
+    default:
+        return 0;
+    }
+}
+
+bool tfos__value_is_numeric(const struct tfos__value_type *type)
+{
+    enum tfos__value_kind element = element_kind(type);
+
+    if (tfos__value_is_sequence(type) && !type->is_fixed)
+        return false;
+    return has_dtype(type) || (element >= TFOS__VALUE_BOOL && element <= TFOS__VALUE_FLOAT);
+}
+
+void tfos__value_dtype(const struct tfos__value_type *type, char text[8])
+{
+    switch (element_kind(type)) {
+    case TFOS__VALUE_BOOL:
+        snprintf(text, 8, "b1");
+        return;
+    case TFOS__VALUE_INT:
+        snprintf(text, 8, "i8");
+        return;
+    case TFOS__VALUE_FLOAT:
+        snprintf(text, 8, "f8");
+        return;
+    default:
+        assert(has_dtype(type));
+        snprintf(text, 8, "%c%d", type->letter, type->itemsize);
+    }
+}
+
+bool tfos__value_equals(const struct tfos__value_type *a, const struct tfos__value_type *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    if (has_dtype(a) && (a->letter != b->letter || a->itemsize != b->itemsize))
+        return false;
+    if (!tfos__value_is_sequence(a))
+        return true;
+    if (a->kind != TFOS__VALUE_ARRAY && a->item != b->item)
+        return false;
+    if (a->is_fixed != b->is_fixed)
+        return false;
+    return !a->is_fixed ||
+           (a->dimension_count == b->dimension_count &&
+            memcmp(a->shape, b->shape, (size_t)a->dimension_count * sizeof(a->shape[0])) == 0);
+}
+
+struct tfos__value_type tfos__value_widen(const struct tfos__value_type *a,
+                                          const struct tfos__value_type *b)
+{
+    struct tfos__value_type wide = *a;
+
+    if (tfos__value_equals(a, b) || b->kind == TFOS__VALUE_NULL)
+        return wide;
+    if (a->kind == TFOS__VALUE_NULL)
+        return *b;
+    wide.is_fixed = false;
+    if (a->kind == b->kind && a->kind == TFOS__VALUE_ARRAY && a->letter == b->letter &&
+        a->itemsize == b->itemsize && a->dimension_count == 1 && b->dimension_count == 1)
+        return wide;
+    if (a->kind == b->kind && (a->kind == TFOS__VALUE_LIST || a->kind == TFOS__VALUE_TUPLE)) {
+        if (a->item == TFOS__VALUE_NULL)
+            wide.item = b->item;
+        if (wide.item == b->item || b->item == TFOS__VALUE_NULL)
+            return wide;
+    }
+    return (struct tfos__value_type){.kind = TFOS__VALUE_OPAQUE};
+}
+
+static void element_format(enum tfos__value_kind kind, char letter, int itemsize, char *format)
+{
+    static const char *const integers[2][9] = {
+        {[1] = "c", [2] = "s", [4] = "i", [8] = "l"},
+        {[1] = "C", [2] = "S", [4] = "I", [8] = "L"},
+    };
+    static const char *const floats[9] = {[2] = "e", [4] = "f", [8] = "g"};
+    const char *known = NULL;
+
+    switch (kind) {
+    case TFOS__VALUE_NULL:
+    case TFOS__VALUE_BOOL:
+        known = "C";
+        break;
+    case TFOS__VALUE_INT:
+        known = "l";
+        break;
+    case TFOS__VALUE_FLOAT:
+        known = "g";
+        break;
+    case TFOS__VALUE_TEXT:
+        known = "U";
+        break;
+    case TFOS__VALUE_BYTES:
+    case TFOS__VALUE_OPAQUE:
+        known = "Z";
+        break;
+    default:
+        if (letter == 'b')
+            known = "C";
+        else if (itemsize <= 8 && (letter == 'i' || letter == 'u'))
+            known = integers[letter == 'u'][itemsize];
+        else if (itemsize <= 8 && letter == 'f')
+            known = floats[itemsize];
+    }
+    if (known != NULL)
+        snprintf(format, TFOS__FORMAT_SIZE, "%s", known);
+    else
+        snprintf(format, TFOS__FORMAT_SIZE, "w:%d", itemsize);
+}
+
+void tfos__value_item_format(const struct tfos__value_type *type, char format[TFOS__FORMAT_SIZE])
+{
+    element_format(element_kind(type), type->letter, type->itemsize, format);
+}
+
+void tfos__value_format(const struct tfos__value_type *type, char format[TFOS__FORMAT_SIZE])
+{
+    if (!tfos__value_is_sequence(type))
+        tfos__value_item_format(type, format);
+    else if (type->is_fixed)
+        snprintf(format, TFOS__FORMAT_SIZE, "+w:%" PRId64, tfos__value_item_count(type));
+    else
+        snprintf(format, TFOS__FORMAT_SIZE, "+L");
+}
+
+/// Appends " 28 28".
+static void write_shape(const struct tfos__value_type *type, char *text, size_t size)
+{
+    for (int i = 0; i < type->dimension_count; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, size - used, " %" PRId64, type->shape[i]);
+    }
+}
+
+void tfos__value_write(const struct tfos__value_type *type, char text[TFOS__VALUE_TEXT_SIZE])
+{
+    const char *name = kind_names[type->kind];
+
+    if (has_dtype(type)) {
+        snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s %c%d", name, type->letter, type->itemsize);
+        if (type->is_fixed)
+            write_shape(type, text, TFOS__VALUE_TEXT_SIZE);
+    } else if (tfos__value_is_sequence(type)) {
+        snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s %s", name, kind_names[type->item]);
+        if (type->is_fixed)
+            write_shape(type, text, TFOS__VALUE_TEXT_SIZE);
+    } else {
+        snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s", name);
+    }
+}
+
+/// Takes the next word, up to a space or the end; NULL when there is none.
+static const char *next_word(const char **text, char word[32])
+{
+    size_t size = strcspn(*text, " ");
+
+    if (size == 0 || size >= 32)
+        return NULL;
+    memcpy(word, *text, size);
+    word[size] = '\0';
+    *text += size + ((*text)[size] == ' ');
+    return word;
+}
+
+static bool read_kind(const char *word, enum tfos__value_kind *kind)
+{
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        if (strcmp(word, kind_names[i]) == 0) {
+            *kind = (enum tfos__value_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_number(const char *word, int64_t *number)
+{
+    char *end = NULL;
+
+    if (*word < '0' || *word > '9')
+        return false;
+    *number = strtoll(word, &end, 10);
+    return *end == '\0' && *number <= INT64_MAX / 2;
+}
+
+static bool read_shape(const char *text, struct tfos__value_type *type)
+{
+    char word[32];
+    int64_t product = 1;
+
+    while (*text != '\0') {
+        int64_t size = 0;
+        if (type->dimension_count == TFOS__MAX_DIMENSIONS || next_word(&text, word) == NULL ||
+            !read_number(word, &size))
+            return false;
+        if (size > 0 && product > INT64_MAX / 32 / size)
+            return false;
+        product *= size;
+        type->shape[type->dimension_count++] = size;
+    }
+    return true;
+}
+
+bool tfos__value_read(const char *text, const char *format, struct tfos__value_type *type)
+{
+    struct tfos__value_type read = {0};
+    char word[32], expected[TFOS__FORMAT_SIZE];
+    int64_t itemsize = 0;
+
+    if (next_word(&text, word) == NULL || !read_kind(word, &read.kind))
+        return false;
+    if (has_dtype(&read)) {
+        if (next_word(&text, word) == NULL || strchr("biufc", word[0]) == NULL ||
+            !read_number(word + 1, &itemsize) || itemsize < 1 || itemsize > 32)
+            return false;
+        read.letter = word[0];
+        read.itemsize = (int)itemsize;
+    } else if (tfos__value_is_sequence(&read)) {
+        if (next_word(&text, word) == NULL || !read_kind(word, &read.item) ||
+            read.item > TFOS__VALUE_BYTES)
+            return false;
+    }
+    if (!read_shape(text, &read))
+        return false;
+    read.is_fixed = format[0] == '+' && format[1] == 'w';
+    if (read.kind == TFOS__VALUE_ARRAY && !read.is_fixed)
+        read.dimension_count = 1;
+    tfos__value_format(&read, expected);
+    if (strcmp(expected, format) != 0)
+        return false;
+    *type = read;
+    return true;
+}
+
+void tfos__value_describe(const struct tfos__value_type *type, char text[TFOS__VALUE_TEXT_SIZE])
+{
+    const char *name = spoken_names[type->kind];
+
+    if (type->kind == TFOS__VALUE_ARRAY) {
+        snprintf(text, TFOS__VALUE_TEXT_SIZE, "array of %c%d, ", type->letter, type->itemsize);
+        if (!type->is_fixed) {
+            strncat(text, "of varying length", TFOS__VALUE_TEXT_SIZE - strlen(text) - 1);
+        } else {
+            strncat(text, "shape", TFOS__VALUE_TEXT_SIZE - strlen(text) - 1);
+            write_shape(type, text, TFOS__VALUE_TEXT_SIZE);
+        }
+    } else if (type->kind == TFOS__VALUE_SCALAR) {
+        snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s of %c%d", name, type->letter, type->itemsize);
+    } else if (!tfos__value_is_sequence(type)) {
+        snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s", name);
+    } else if (type->is_fixed) {
+        snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s of %" PRId64 " %s", name, type->shape[0],
+                 spoken_names[type->item]);
+    } else {
+        snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s of %s of varying length", name,
+                 spoken_names[type->item]);
+    }
+}

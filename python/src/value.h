@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the values of one column are: the bridge between Python's types and Arrow's. A type is
+/// written into the metadata of the column's schema (docs/protocol.md, "Feed: rows of Python"), so
+/// that the reader can make the same Python objects again.
+#ifndef TFOS_PYTHON_VALUE_H
+#define TFOS_PYTHON_VALUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TFOS__MAX_DIMENSIONS 8    ///< arrays of more travel as opaque values
+#define TFOS__VALUE_TEXT_SIZE 256 ///< room for any type as text
+#define TFOS__FORMAT_SIZE 32      ///< room for any format string made here
+
+enum tfos__value_kind {
+    TFOS__VALUE_NULL, ///< None, and nothing else so far
+    TFOS__VALUE_BOOL, ///< one byte, 0 or 1
+    TFOS__VALUE_INT,
+    TFOS__VALUE_FLOAT,
+    TFOS__VALUE_TEXT,
+    TFOS__VALUE_BYTES,
+    TFOS__VALUE_OPAQUE, ///< pickled
+    TFOS__VALUE_SCALAR, ///< a numpy scalar
+    TFOS__VALUE_LIST,
+    TFOS__VALUE_TUPLE,
+    TFOS__VALUE_ARRAY ///< a numpy array
+};
+
+struct tfos__value_type {
+    enum tfos__value_kind kind;
+    enum tfos__value_kind item; ///< LIST, TUPLE: BOOL to BYTES; NULL while all of them were empty
+    char letter;                ///< SCALAR, ARRAY: numpy's kind of the elements, one of "biufc"
+    int itemsize;               ///< SCALAR, ARRAY: bytes of an element
+    bool is_fixed;              ///< LIST, TUPLE, ARRAY: all have `shape`
+    int dimension_count;        ///< fixed: dimensions; ARRAY of varying length: 1
+    int64_t shape[TFOS__MAX_DIMENSIONS];
+};
+
+/// Whether values are sequences of elements: LIST, TUPLE or ARRAY.
+bool tfos__value_is_sequence(const struct tfos__value_type *type);
+
+/// Elements of one value; for sequences that are not fixed there is no answer, and it is 0.
+int64_t tfos__value_item_count(const struct tfos__value_type *type);
+
+/// Bytes of one element, 0 when elements differ in size (text, bytes, pickles).
+int tfos__value_width(const struct tfos__value_type *type);
+
+/// Whether values have a numpy dtype, so that many of them make one array.
+bool tfos__value_is_numeric(const struct tfos__value_type *type);
+
+/// numpy's name of the elements' dtype ("f8"); only for those that have one.
+void tfos__value_dtype(const struct tfos__value_type *type, char text[8]);
+
+/// Whether values of type `b` can be elements of a column of type `a` as it is.
+bool tfos__value_equals(const struct tfos__value_type *a, const struct tfos__value_type *b);
+
+/// The narrowest type that holds values of both.
+struct tfos__value_type tfos__value_widen(const struct tfos__value_type *a,
+                                          const struct tfos__value_type *b);
+
+/// Arrow's format strings: of the column, and of the elements of a sequence.
+void tfos__value_format(const struct tfos__value_type *type, char format[TFOS__FORMAT_SIZE]);
+void tfos__value_item_format(const struct tfos__value_type *type, char format[TFOS__FORMAT_SIZE]);
+
+/// The type as metadata text, and read again. read() says false for a text that is none, and takes
+/// from the column's format whether the type is fixed.
+void tfos__value_write(const struct tfos__value_type *type, char text[TFOS__VALUE_TEXT_SIZE]);
+bool tfos__value_read(const char *text, const char *format, struct tfos__value_type *type);
+
+/// The type in words, for messages: "list of 784 float".
+void tfos__value_describe(const struct tfos__value_type *type, char text[TFOS__VALUE_TEXT_SIZE]);
+
+#endif

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packing: what is fed comes out equal in value and in type, as rows and as arrays, whatever it is."""
+
+import collections
+import datetime
+import decimal
+import enum
+import gc
+import math
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from tensorflowonspark import _tfos
+
+
+def same(a, b):
+    """Whether two values are equal in value and type, all the way down; NaN is the same as NaN."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, np.ndarray):
+        if a.dtype != b.dtype or a.shape != b.shape:
+            return False
+        if a.dtype == object:
+            return all(map(same, a.ravel(), b.ravel()))
+        return a.tobytes() == b.tobytes()
+    if isinstance(a, np.generic):
+        return a.dtype == b.dtype and a.tobytes() == b.tobytes()
+    if isinstance(a, float):
+        return (math.isnan(a) and math.isnan(b)) or (a == b and math.copysign(1, a) == math.copysign(1, b))
+    if isinstance(a, complex):
+        return same(a.real, b.real) and same(a.imag, b.imag)
+    return a == b
+
+
+def assert_round_trip(rows):
+    unpacked = _tfos.pack(rows)
+    assert same(unpacked, list(rows)), (unpacked, rows)
+
+
+class Color(enum.IntEnum):
+    RED = 1
+
+
+class Text(str):
+    pass
+
+
+class Real(float):
+    pass
+
+
+class Matrix(np.ndarray):
+    pass
+
+
+Point = collections.namedtuple("Point", "x y")
+
+numeric_dtypes = st.one_of(
+    hnp.boolean_dtypes(), hnp.integer_dtypes(endianness="="), hnp.unsigned_integer_dtypes(endianness="="),
+    hnp.floating_dtypes(endianness="="), hnp.complex_number_dtypes(endianness="="),
+)
+other_dtypes = st.one_of(
+    hnp.integer_dtypes(endianness=">"), hnp.datetime64_dtypes(endianness="="), hnp.unicode_string_dtypes(endianness="="),
+    hnp.array_dtypes(max_size=3),
+)
+shapes = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
+arrays = hnp.arrays(st.one_of(numeric_dtypes, other_dtypes), shapes)
+numpy_scalars = numeric_dtypes.flatmap(hnp.from_dtype)
+texts = st.text(st.characters(), max_size=8)  # lone surrogates too
+elements = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.integers(-5, 5), st.floats(), texts, st.binary(max_size=8),
+)
+sequences = st.one_of(
+    st.lists(st.floats(), max_size=5), st.lists(st.integers(), max_size=5), st.lists(st.booleans(), max_size=5),
+    st.lists(texts, max_size=5), st.lists(st.binary(max_size=4), max_size=5), st.lists(elements, max_size=5),
+)
+others = st.sampled_from(
+    [Color.RED, Text("t"), Real(1.5), Point(1, 2.0), decimal.Decimal("1.10"), datetime.date(2020, 1, 2), bytearray(b"x"),
+     2**63, -(2**63), -(2**63) - 1, 1j, {"a": 1}, {1: 2}, frozenset([1]), np.longdouble(1) / 3, np.datetime64("2020-01-01"),
+     np.arange(4).view(Matrix), range(3), (), [], ""]
+)
+values = st.one_of(elements, sequences, sequences.map(tuple), numpy_scalars, arrays, others, st.lists(sequences, max_size=3))
+names = st.text(max_size=4)
+
+
+@st.composite
+def uniform_rows(draw):
+    """Rows of one kind whose columns draw from few sources each, so that columns form, and break now and then."""
+    sources = draw(st.lists(st.sampled_from([elements, sequences, sequences.map(tuple), numpy_scalars, arrays, others]), max_size=4))
+    columns = st.tuples(*sources)
+    kind = draw(st.sampled_from([tuple, list, dict]))
+    keys = draw(st.lists(names, min_size=len(sources), max_size=len(sources), unique=True))
+    rows = draw(st.lists(columns, max_size=20))
+    return [dict(zip(keys, row)) if kind is dict else kind(row) for row in rows]
+
+
+@settings(max_examples=400, deadline=None)
+@given(uniform_rows())
+def test_uniform_rows_come_back(rows):
+    assert_round_trip(rows)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(values, max_size=20))
+def test_any_rows_come_back(rows):
+    assert_round_trip(rows)
+
+
+@settings(max_examples=200, deadline=None)
+@given(numeric_dtypes, st.data())
+def test_arrays_equal_stacked_numpy(dtype, data):
+    rows = data.draw(st.lists(hnp.arrays(dtype, data.draw(shapes)), min_size=1, max_size=8))
+    assert same(_tfos.pack_arrays(rows), np.stack(rows))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        [()] * 3,
+        [[]] * 3,
+        [{}] * 3,
+        [None] * 20,
+        [True, False, None, True],
+        [1, True, 2],
+        [None, None, 1, None],
+        [1, 2**63 - 1, -(2**63), 2**63, 1],
+        [1.0, float("nan"), float("inf"), -0.0, 5e-324],
+        ["", "a", "\0b", "日本", None, "\ud800", "c"],
+        [b"", b"\0", None, bytearray(b"x")],
+        [([], 1), ([1.0], 2), ([], 3), ([1.0, 2.0], 4)],
+        [([1, 2],), ([1, 2.0],), ([1, True],), ([None],)],
+        [((1.0, 2.0),), ([1.0, 2.0],)],
+        [(["a", "b"],), (["c"],), ([],), ([b"x"],), (None,)],
+        [(1, 2), (1, 2, 3), [1, 2], 5, {"a": 1}],
+        [{"a": 1, "b": 2}, {"b": 3, "a": 4}, {"a": 1, "c": 2}, {"a": 1}],
+        [{"a\0b": 1}], [{"\ud800": 1}], [{1: 2}],
+        [np.float64(1.5), np.float32(1.5), 1.5],
+        [np.array(1.0), np.array([1.0])[0], np.array([1.0])],
+        [np.arange(6).reshape(2, 3).T, np.arange(6).reshape(3, 2)],
+        [np.arange(10)[::2], np.arange(3), np.arange(0)],
+        [np.array([1], dtype=">i4"), np.array([1], dtype="<i4")],
+        [np.zeros(2, dtype="q"), np.zeros(2, dtype="l")],
+        [np.array([None, "x"], dtype=object), np.array([(1, 2.0)], dtype="i4,f8")],
+        [np.zeros((1,) * 9)],
+        [Color.RED, 1], [Text("a"), "a"], [Real(1.0), 1.0], [Point(1, 2), (1, 2)],
+        [list(range(5000))] * 2,
+    ],
+    ids=lambda rows: repr(rows)[:40],
+)
+def test_rows_come_back(rows):
+    assert_round_trip(rows)
+
+
+def test_lengths_that_alternate_come_back():
+    assert_round_trip([([1.0] * (1 + i % 3), i) for i in range(10_000)])
+
+
+def test_many_batches_come_back():
+    assert_round_trip([([float(i + j) for j in range(784)], i) for i in range(1_000)])
+    assert_round_trip([(str(i), i if i % 3 else None) for i in range(20_000)])
+
+
+def test_a_value_larger_than_a_batch_comes_back():
+    assert_round_trip([(b"x" * (3 << 20), "y" * (2 << 20)), (b"", "")])
+
+
+def test_spark_rows_come_back():
+    sql = pytest.importorskip("pyspark.sql")
+    rows = [sql.Row(a=1, b="x"), sql.Row(a=2, b=None), sql.Row("n", "m")(1, "y"), sql.Row(1, "bare")]
+    unpacked = _tfos.pack(rows)
+    assert same(unpacked, rows)
+    assert [getattr(row, "__fields__", None) and list(row.__fields__) for row in unpacked] == [
+        ["a", "b"], ["a", "b"], ["n", "m"], None]
+    assert unpacked[0].b == "x"
+    assert unpacked[0].asDict() == {"a": 1, "b": "x"}
+
+
+def test_a_value_that_cannot_be_pickled_is_named():
+    with pytest.raises(TypeError, match=r"row 1 cannot be fed: its column 'f' .*pickle") as caught:
+        _tfos.pack([{"f": 1}, {"f": threading.Lock()}])
+    assert caught.value.__cause__ is not None
+    with pytest.raises(TypeError, match="rows: expected a list, not <class 'tuple'>"):
+        _tfos.pack((1, 2))
+
+
+def test_arrays_of_features_and_labels():
+    rows = [([float(i), 2.0, 3.0], i) for i in range(5000)]
+    features, labels = _tfos.pack_arrays(rows)
+    assert features.dtype == np.float64 and labels.dtype == np.int64
+    assert features.shape == (5000, 3) and labels.shape == (5000,)
+    assert features.tolist() == [row[0] for row in rows] and labels.tolist() == [row[1] for row in rows]
+    for array in (features, labels):
+        assert array.flags.owndata and array.flags.writeable and array.flags.c_contiguous and array.base is None
+
+
+def test_arrays_of_all_kinds():
+    rows = [{"b": True, "s": "x", "y": b"z", "f": np.float32(1), "l": [True, False], "v": [1.0] * n, "w": np.arange(n), "m": np.ones((2, 2), np.int8),
+             "t": ["p"] * n, "d": decimal.Decimal(n)} for n in range(3)]
+    arrays_ = _tfos.pack_arrays(rows[1:])
+    assert {name: array.dtype.name for name, array in arrays_.items()} == {
+        "b": "bool", "s": "object", "y": "object", "f": "float32", "l": "bool", "v": "object", "w": "object", "m": "int8", "t": "object",
+        "d": "object"}
+    assert arrays_["l"].shape == (2, 2) and arrays_["m"].shape == (2, 2, 2)
+    assert arrays_["s"].tolist() == ["x", "x"]
+    assert arrays_["d"].tolist() == [decimal.Decimal(1), decimal.Decimal(2)]
+
+
+def test_arrays_of_varying_length_are_arrays_of_arrays():
+    result = _tfos.pack_arrays([(["x"], []), (["y", "z"], [1.5])])
+    assert result[0].tolist() == [["x"], ["y", "z"]]
+    assert [array.tolist() for array in result[1]] == [[], [1.5]]
+    assert all(array.dtype == np.float64 and array.flags.owndata for array in result[1])
+
+
+def test_arrays_of_scalars_and_arrays():
+    assert same(_tfos.pack_arrays([1, 2, 3]), np.array([1, 2, 3]))
+    assert same(_tfos.pack_arrays([np.ones((2, 3), np.float16)] * 2), np.ones((2, 2, 3), np.float16))
+    assert _tfos.pack_arrays([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([([1.0] * 4, 0)] * 9 + [([1.0] * 3, 0)], "partition 0, row 9, column 0: was list of 4 float, is now list of float of varying length"),
+        ([(1, 1.0)] * 3 + [(1, 2)], "partition 0, row 3, column 1: was float, is now objects"),
+        ([{"x": np.ones((2, 2))}, {"x": np.ones((2, 3))}], r"row 1, column 'x': was array of f8, shape 2 2, is now objects"),
+        ([(1, 2), (1, 2, 3)], "row 1: rows are of kind 'value' with 1 columns here, and of kind 'tuple' with 2 before"),
+        ([(1.0,), (None,)], "row 1, column 0: is None among values that are float"),
+    ],
+)
+def test_arrays_that_change_are_refused_by_name(rows, message):
+    with pytest.raises(_tfos.InvalidError, match=message):
+        _tfos.pack_arrays(rows)
+
+
+def test_the_collector_is_left_as_it_was():
+    rows = [([1.0] * 10, 1)] * 100
+    assert gc.isenabled()
+    _tfos.pack(rows)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        _tfos.pack(rows)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_packing_leaks_nothing():
+    rows = [({"a": [1.0, 2.0], "b": "x", "c": np.float32(i), "d": np.ones(3), "e": {i}, "f": [1] * (i % 3), "g": None}) for i in range(50)]
+    broken = rows + [{"a": threading.Lock()}]
+
+    def work():
+        for _ in range(50):
+            _tfos.pack(rows)
+            _tfos.pack_arrays(rows[:1])
+            with pytest.raises(TypeError):
+                _tfos.pack(broken)
+            with pytest.raises(_tfos.InvalidError):
+                _tfos.pack_arrays([1.0] * 9 + ["x"])
+
+    tracemalloc.start()
+    try:
+        sizes = []
+        for _ in range(4):
+            work()
+            gc.collect()
+            sizes.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert sizes[-1] - sizes[1] < 5_000, sizes
+
+
+def test_packing_in_threads():
+    rows = [([float(i)] * 5, str(i)) for i in range(2000)]
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(_tfos.pack(rows))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [rows] * 4
