@@ -120,6 +120,18 @@ int64_t tfos_rendezvous_idle_ms(struct tfos_rendezvous *rendezvous)
     return idle_ms;
 }
 
+enum tfos_status tfos_rendezvous_time_out(struct tfos_rendezvous *rendezvous,
+                                          enum tfos_rendezvous_phase phase, int64_t waited_ms,
+                                          struct tfos_error *err)
+{
+    struct tfos__server *server = rendezvous->server;
+    tfos__server_lock(server);
+    enum tfos_status status =
+        tfos__explanation_of_timeout(&server->cluster, phase, waited_ms, err);
+    tfos__server_unlock(server);
+    return status;
+}
+
 enum tfos_status tfos_rendezvous_check(struct tfos_rendezvous *rendezvous, struct tfos_error *err)
 {
     tfos__server_lock(rendezvous->server);

@@ -40,13 +40,13 @@ void tfos__server_lock(struct tfos__server *server)
 
 void tfos__server_unlock(struct tfos__server *server)
 {
-    bool has_output = server->unsettled || server->is_closing;
-    wake_waits(server);
-    pthread_mutex_unlock(&server->lock);
-    // The counter of an eventfd can only be full when the thread has been woken already.
     uint64_t one = 1;
-    if (has_output && write(server->wake_fd, &one, sizeof(one)) < 0)
-        errno = 0;
+    wake_waits(server);
+    // Within the lock: after it the server may be closed by another thread. The counter of an
+    // eventfd can only be full when the thread is awake already.
+    if (server->unsettled || server->is_closing)
+        (void)!write(server->wake_fd, &one, sizeof(one));
+    pthread_mutex_unlock(&server->lock);
 }
 
 void tfos__server_wait(struct tfos__server *server, int64_t deadline)

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the tests of the cluster share: a rendezvous on loopback, and nodes and feeders that are
+/// played by the test.
+#ifndef TFOS_TEST_CLUSTER_H
+#define TFOS_TEST_CLUSTER_H
+
+#include "harness.h"
+
+#include <jansson.h>
+#include <string.h>
+#include <tfos/member.h>
+#include <tfos/memory.h>
+#include <tfos/rendezvous.h>
+#include <unistd.h>
+
+#define KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+#define PATIENCE_MS 20000 ///< for what must come; only a failing test waits so long
+
+/// A rendezvous and its id.
+struct place {
+    struct tfos_rendezvous *rendezvous;
+    char cluster_id[64];
+};
+
+static inline struct place open_place(struct tfos_rendezvous_options options)
+{
+    static int number;
+    struct tfos_error err;
+    struct place place = {0};
+    snprintf(place.cluster_id, sizeof(place.cluster_id), "test-%d-%d", (int)getpid(), number++);
+    options.cluster_id = place.cluster_id;
+    options.key = KEY;
+    options.listen_host = "127.0.0.1";
+    assert_done(tfos_rendezvous_open(&options, &place.rendezvous, &err));
+    return place;
+}
+
+static inline struct tfos_member *connect_to(const struct place *place)
+{
+    struct tfos_error err;
+    struct tfos_member *member;
+    assert_done(tfos_member_open(tfos_rendezvous_address(place->rendezvous), place->cluster_id, KEY,
+                                 PATIENCE_MS, &member, &err));
+    return member;
+}
+
+/// Sends `message`, taken over. That the driver has gone meanwhile is for hear() to find.
+static inline void say(struct tfos_member *member, json_t *message)
+{
+    struct tfos_error err;
+    char *text = json_dumps(message, JSON_COMPACT);
+    assert_non_null(text);
+    json_decref(message);
+    assert_done(tfos_member_send(member, text, &err));
+    enum tfos_status status = tfos_member_step(member, &err);
+    if (status != TFOS_OK && status != TFOS_CLOSED)
+        fail_msg("cannot send: %s", err.message);
+    free(text);
+}
+
+/// The next message, whatever it is; NULL when the driver has gone.
+static inline json_t *hear(struct tfos_member *member)
+{
+    char *text;
+    struct tfos_error err;
+    enum tfos_status status = tfos_member_wait(member, PATIENCE_MS, &text, &err);
+    if (status == TFOS_CLOSED)
+        return NULL;
+    if (status != TFOS_OK)
+        fail_msg("no message: %s", err.message);
+    json_t *message = json_loads(text, 0, NULL);
+    assert_non_null(message);
+    tfos_free(text);
+    return message;
+}
+
+static inline const char *text_of(const json_t *message, const char *key)
+{
+    const char *text = json_string_value(json_object_get(message, key));
+    return text ? text : "";
+}
+
+static inline json_int_t number_of(const json_t *message, const char *key)
+{
+    return json_integer_value(json_object_get(message, key));
+}
+
+/// The next message, which must be of `type`.
+static inline json_t *expect(struct tfos_member *member, const char *type)
+{
+    json_t *message = hear(member);
+    if (!message)
+        fail_msg("the driver has gone where \"%s\" was expected", type);
+    assert_string_equal(text_of(message, "type"), type);
+    return message;
+}
+
+static inline void expect_only(struct tfos_member *member, const char *type)
+{
+    json_decref(expect(member, type));
+}
+
+/// A node's hello; its feed listens at port 30000 + id, its executor has the pid 1000 + id.
+static inline json_t *node_hello(int id, const char *host, int launch)
+{
+    return json_pack("{s:s, s:s, s:i, s:i, s:s, s:i, s:i, s:i, s:s, s:i, s:i}", "type", "hello",
+                     "kind", "node", "version", 1, "executor_id", id, "host", host, "port",
+                     20000 + id, "pid", 5000 + id, "executor_pid", 1000 + id, "executor", "e7",
+                     "feed_port", 30000 + id, "launch", launch);
+}
+
+static inline struct tfos_member *join_as(const struct place *place, int id, const char *host)
+{
+    struct tfos_member *member = connect_to(place);
+    say(member, node_hello(id, host, 1));
+    expect_only(member, "role");
+    return member;
+}
+
+static inline void acknowledge(struct tfos_member *member)
+{
+    json_t *spec = expect(member, "spec");
+    say(member,
+        json_pack("{s:s, s:O}", "type", "ack", "generation", json_object_get(spec, "generation")));
+    json_decref(spec);
+}
+
+/// Joins `count` nodes on hosts "host-0", "host-1", ... and starts their trainers.
+static inline void start_nodes(const struct place *place, struct tfos_member **members, int count)
+{
+    char host[32];
+    struct tfos_error err;
+    for (int id = 0; id < count; id++) {
+        snprintf(host, sizeof(host), "host-%d", id);
+        members[id] = join_as(place, id, host);
+    }
+    for (int id = 0; id < count; id++)
+        acknowledge(members[id]);
+    for (int id = 0; id < count; id++) {
+        expect_only(members[id], "start");
+        say(members[id],
+            json_pack("{s:s, s:s, s:i}", "type", "trainer", "state", "started", "pid", 7000 + id));
+    }
+    assert_done(tfos_rendezvous_wait(place->rendezvous, TFOS_PHASE_RUNNING, PATIENCE_MS, &err));
+}
+
+static inline json_t *trainer_exit(int exit_status)
+{
+    return json_pack("{s:s, s:s, s:i, s:s}", "type", "trainer", "state", "ended", "exit_status",
+                     exit_status, "cause", "trainer");
+}
+
+static inline void close_members(struct tfos_member **members, int count)
+{
+    for (int id = 0; id < count; id++)
+        tfos_member_close(members[id], 0);
+}
+
+/// Waits for an event named `name`, past others.
+static inline json_t *expect_event(const struct place *place, const char *name)
+{
+    for (;;) {
+        char *text;
+        struct tfos_error err;
+        enum tfos_status status =
+            tfos_rendezvous_next_event(place->rendezvous, PATIENCE_MS, &text, &err);
+        if (status != TFOS_OK)
+            fail_msg("no event \"%s\": %s", name, tfos_status_name(status));
+        json_t *event = json_loads(text, 0, NULL);
+        tfos_free(text);
+        assert_non_null(event);
+        if (!strcmp(text_of(event, "event"), name))
+            return event;
+        json_decref(event);
+    }
+}
+
+/// Waits until the cluster has failed, and gives its message.
+static inline void expect_failure(const struct place *place, struct tfos_error *err)
+{
+    enum tfos_status status =
+        tfos_rendezvous_wait(place->rendezvous, TFOS_PHASE_ENDED, PATIENCE_MS, err);
+    assert_int_equal(status, TFOS_CLOSED);
+}
+
+static inline void assert_says(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("\"%s\" is not in: %s", part, text);
+}
+
+#endif
