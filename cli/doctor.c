@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+/// tfos doctor: what this machine has of what a cluster needs, and what to type to get the rest.
+/// Nothing is imported or changed: versions come from package metadata and from the programs
+/// themselves.
+#include "commands.h"
+#include "gpus.h"
+#include "program.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <tfos.h>
+#include <unistd.h>
+
+#define PROGRAM_TIMEOUT_MS 30000
+#define TEXT_SIZE 4096
+
+enum outcome {
+    FOUND,
+    NOTE,   ///< not there, and not needed by everybody
+    MISSING ///< needed
+};
+
+struct report {
+    json_t *checks; ///< an array of {name, state, detail, remedy}
+    bool has_all;
+};
+
+static void add(struct report *report, enum outcome outcome, const char *name, const char *detail,
+                const char *remedy)
+{
+    static const char *const states[] = {"ok", "note", "missing"};
+    json_t *check =
+        json_pack("{s:s, s:s, s:s}", "name", name, "state", states[outcome], "detail", detail);
+    if (remedy && outcome != FOUND)
+        json_object_set_new(check, "remedy", json_string(remedy));
+    json_array_append_new(report->checks, check);
+    if (outcome == MISSING)
+        report->has_all = false;
+}
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value && value[0] ? value : NULL;
+}
+
+static void check_java(struct report *report)
+{
+    char path[TEXT_SIZE], text[TEXT_SIZE], detail[TEXT_SIZE * 2 + 16];
+    const char *home = variable("JAVA_HOME");
+    snprintf(path, sizeof path, "%s%s", home ? home : "", home ? "/bin/java" : "java");
+    char option[] = "-version";
+    char *argv[] = {path, option, NULL};
+    if (run_program(argv, PROGRAM_TIMEOUT_MS, text, sizeof text)) {
+        text[strcspn(text, "\n")] = '\0';
+        snprintf(detail, sizeof detail, "%s (%s)", text, path);
+        add(report, FOUND, "java", detail, NULL);
+    } else if (home) {
+        snprintf(detail, sizeof detail, "JAVA_HOME is %s, but %s does not run", home, path);
+        add(report, MISSING, "java", detail, "unset JAVA_HOME, or set it to the folder of a JDK");
+    } else {
+        add(report, MISSING, "java", "no java in PATH, and JAVA_HOME is not set",
+            "apt-get install openjdk-17-jre-headless");
+    }
+}
+
+/// Asks a Python for the versions of packages without importing them; find_spec() of a top-level
+/// package only looks.
+static const char question[] =
+    "import importlib.metadata as m, importlib.util as u, json, os, sys\n"
+    "def version(*names):\n"
+    "    for name in names:\n"
+    "        try:\n"
+    "            return name + ' ' + m.version(name)\n"
+    "        except m.PackageNotFoundError:\n"
+    "            pass\n"
+    "spec = u.find_spec('pyspark')\n"
+    "print(json.dumps({'python': sys.version.split()[0], 'executable': sys.executable,\n"
+    "    'spark': version('pyspark', 'pyspark-client', 'pyspark-connect'),\n"
+    "    'spark_home': os.path.dirname(spec.origin) if spec and spec.origin else None,\n"
+    "    'tensorflow': version('tensorflow', 'tensorflow-cpu', 'tf-nightly', 'tf-nightly-cpu',\n"
+    "        'tensorflow-intel', 'tensorflow-rocm', 'tensorflow-macos', 'tensorflow-aarch64'),\n"
+    "    'tf_keras': version('tf-keras', 'tf_keras'), 'tensorboard': version('tensorboard'),\n"
+    "    'tfos': version('tfos')}))\n";
+
+/// What Python answered, an object that the caller owns; NULL when it does not run.
+static json_t *check_python(struct report *report)
+{
+    char python[TEXT_SIZE], text[TEXT_SIZE], detail[TEXT_SIZE * 2], code[sizeof question],
+        option[] = "-c";
+    const char *chosen = variable("PYSPARK_PYTHON");
+    snprintf(python, sizeof python, "%s", chosen ? chosen : "python3");
+    memcpy(code, question, sizeof question);
+    char *argv[] = {python, option, code, NULL};
+    json_t *answer = NULL;
+    if (run_program(argv, PROGRAM_TIMEOUT_MS, text, sizeof text)) {
+        json_error_t cause;
+        const char *start = strchr(text, '{'); // behind what a start-up file may print
+        answer = start ? json_loads(start, JSON_DISABLE_EOF_CHECK, &cause) : NULL;
+    }
+    if (answer) {
+        snprintf(detail, sizeof detail, "%s (%s)",
+                 json_string_value(json_object_get(answer, "python")),
+                 json_string_value(json_object_get(answer, "executable")));
+        add(report, FOUND, "python", detail, NULL);
+    } else {
+        snprintf(detail, sizeof detail, "%s%s does not run, or is older than Python 3.8",
+                 chosen ? "PYSPARK_PYTHON: " : "", python);
+        add(report, MISSING, "python", detail,
+            chosen ? "set PYSPARK_PYTHON to a Python 3.9 or later" : "apt-get install python3");
+    }
+    return answer;
+}
+
+static const char *text_of(const json_t *answer, const char *key)
+{
+    return json_string_value(json_object_get(answer, key));
+}
+
+/// "<python> -m pip install <package>", or for a machine without Python the part that is sure.
+static void pip_remedy(const json_t *answer, const char *package, char *text, size_t capacity)
+{
+    const char *python = text_of(answer, "executable");
+    snprintf(text, capacity, "%s -m pip install %s", python ? python : "python3", package);
+}
+
+static void check_spark(struct report *report, const json_t *answer)
+{
+    char detail[TEXT_SIZE], remedy[TEXT_SIZE];
+    const char *home = variable("SPARK_HOME");
+    const char *package = text_of(answer, "spark");
+    if (home) {
+        char path[TEXT_SIZE];
+        snprintf(path, sizeof path, "%s/bin/spark-submit", home);
+        bool is_there = access(path, X_OK) == 0;
+        snprintf(detail, sizeof detail, "SPARK_HOME is %.2000s%s%s%s", home,
+                 is_there ? "" : ", but it has no bin/spark-submit", package ? "; " : "",
+                 package ? package : "");
+        add(report, is_there ? FOUND : MISSING, "spark", detail,
+            "unset SPARK_HOME, or set it to the folder of a Spark distribution");
+    } else if (package) {
+        const char *folder = text_of(answer, "spark_home");
+        snprintf(detail, sizeof detail, "%s (%s)", package, folder ? folder : "?");
+        add(report, FOUND, "spark", detail, NULL);
+    } else {
+        pip_remedy(answer, "pyspark", remedy, sizeof remedy);
+        add(report, MISSING, "spark", "no pyspark for this Python, and SPARK_HOME is not set",
+            remedy);
+    }
+}
+
+static void check_package(struct report *report, const json_t *answer, enum outcome otherwise,
+                          const char *key, const char *package)
+{
+    char remedy[TEXT_SIZE];
+    const char *version = text_of(answer, key);
+    pip_remedy(answer, package, remedy, sizeof remedy);
+    add(report, version ? FOUND : otherwise, key,
+        version ? version : "not installed for this Python", remedy);
+}
+
+/// The name of the Hadoop client's jar that Spark brings, or false.
+static bool find_hadoop_jar(const char *spark_home, char *name, size_t capacity)
+{
+    char path[TEXT_SIZE];
+    snprintf(path, sizeof path, "%s/jars", spark_home);
+    DIR *folder = opendir(path);
+    bool is_found = false;
+    const struct dirent *entry;
+    while (folder && !is_found && (entry = readdir(folder))) {
+        is_found = strncmp(entry->d_name, "hadoop-client-api-", 18) == 0 ||
+                   strncmp(entry->d_name, "hadoop-common-", 14) == 0;
+        if (is_found)
+            snprintf(name, capacity, "%s", entry->d_name);
+    }
+    if (folder)
+        closedir(folder);
+    return is_found;
+}
+
+static void check_hadoop(struct report *report, const json_t *answer)
+{
+    char jar[256], detail[TEXT_SIZE];
+    const char *spark_home = variable("SPARK_HOME");
+    const char *home = variable("HADOOP_HOME");
+    const char *configuration = variable("HADOOP_CONF_DIR");
+    if (!spark_home)
+        spark_home = text_of(answer, "spark_home");
+    bool has_jar = spark_home && find_hadoop_jar(spark_home, jar, sizeof jar);
+    snprintf(detail, sizeof detail, "%s%s; HADOOP_HOME %.1000s; HADOOP_CONF_DIR %.1000s",
+             has_jar ? "client in Spark: " : "no client", has_jar ? jar : "",
+             home ? home : "not set", configuration ? configuration : "not set");
+    bool is_usable = (home || has_jar) && (!configuration || access(configuration, R_OK) == 0);
+    add(report, is_usable ? FOUND : NOTE, "hadoop", detail,
+        "set HADOOP_CONF_DIR to the folder of core-site.xml (needed for hdfs:// and YARN only)");
+}
+
+static void check_gpus(struct report *report)
+{
+    char detail[TEXT_SIZE];
+    int count = describe_gpus(detail, sizeof detail);
+    add(report, count > 0 ? FOUND : NOTE, "gpu", detail, NULL);
+}
+
+static void check_machine(struct report *report)
+{
+    char detail[TEXT_SIZE];
+    cpu_set_t cores;
+    int count = sched_getaffinity(0, sizeof cores, &cores) == 0
+                    ? CPU_COUNT(&cores)
+                    : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    double page = (double)sysconf(_SC_PAGESIZE) / (1 << 30);
+    snprintf(detail, sizeof detail, "%d cores, %.1f GiB, %.1f GiB free", count,
+             (double)sysconf(_SC_PHYS_PAGES) * page, (double)sysconf(_SC_AVPHYS_PAGES) * page);
+    add(report, FOUND, "machine", detail, NULL);
+}
+
+static void print_limit(int resource, char *text, size_t capacity)
+{
+    struct rlimit limit;
+    if (getrlimit((__rlimit_resource_t)resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        snprintf(text, capacity, "unlimited");
+    else
+        snprintf(text, capacity, "%llu", (unsigned long long)limit.rlim_cur);
+}
+
+static void check_limits(struct report *report)
+{
+    struct rlimit files;
+    char file_limit[32], process_limit[32], detail[TEXT_SIZE];
+    print_limit(RLIMIT_NOFILE, file_limit, sizeof file_limit);
+    print_limit(RLIMIT_NPROC, process_limit, sizeof process_limit);
+    bool is_low = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < 1024;
+    snprintf(detail, sizeof detail, "%s open files, %s processes", file_limit, process_limit);
+    add(report, is_low ? NOTE : FOUND, "limits", detail, "ulimit -n 4096");
+}
+
+static void check_kernel(struct report *report)
+{
+    int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    int memfd = memfd_create("tfos-doctor", MFD_CLOEXEC);
+    char detail[128];
+    snprintf(detail, sizeof detail, "pidfd %s, memfd %s", pidfd >= 0 ? "works" : "does not work",
+             memfd >= 0 ? "works" : "does not work");
+    add(report, pidfd >= 0 && memfd >= 0 ? FOUND : MISSING, "kernel", detail,
+        "Linux 5.3 or later is needed; in a container, its seccomp profile must allow pidfd_open "
+        "and "
+        "memfd_create");
+    if (pidfd >= 0)
+        close(pidfd);
+    if (memfd >= 0)
+        close(memfd);
+}
+
+/// Opens a rendezvous as a driver would: what it advertises is what nodes would be told.
+static void check_address(struct report *report)
+{
+    char id[64], key[65], detail[TEXT_SIZE];
+    snprintf(id, sizeof id, "doctor-%d", (int)getpid());
+    memset(key, '0', sizeof key - 1);
+    key[sizeof key - 1] = '\0';
+    struct tfos_rendezvous_options options = {.cluster_id = id, .key = key, .node_count = 1};
+    struct tfos_rendezvous *rendezvous;
+    struct tfos_error err;
+    if (tfos_rendezvous_open(&options, &rendezvous, &err) < 0) {
+        add(report, MISSING, "address", err.message,
+            "set TFOS_SERVER_HOST to an address of this machine, TFOS_SERVER_PORT to a free port "
+            "or range");
+        return;
+    }
+    snprintf(detail, sizeof detail, "a driver here would advertise %.512s%s",
+             tfos_rendezvous_address(rendezvous),
+             variable("TFOS_SERVER_HOST") ? " (TFOS_SERVER_HOST)"
+                                          : "; TFOS_SERVER_HOST changes it");
+    add(report, FOUND, "address", detail, NULL);
+    tfos_rendezvous_close(rendezvous);
+}
+
+static void print_text(const struct report *report)
+{
+    size_t i;
+    json_t *check;
+    json_array_foreach(report->checks, i, check)
+    {
+        printf("%-8s %-12s %s\n", text_of(check, "state"), text_of(check, "name"),
+               text_of(check, "detail"));
+        const char *remedy = text_of(check, "remedy");
+        if (remedy)
+            printf("%-8s %-12s type: %s\n", "", "", remedy);
+    }
+    puts(report->has_all ? "this machine has what a cluster needs"
+                         : "this machine lacks what is marked \"missing\"");
+}
+
+static void print_json(const struct report *report)
+{
+    json_t *whole = json_pack("{s:b, s:O}", "ok", (int)report->has_all, "checks", report->checks);
+    char *text = json_dumps(whole, JSON_INDENT(2));
+    puts(text ? text : "{}");
+    free(text);
+    json_decref(whole);
+}
+
+int run_doctor(int argc, char **argv)
+{
+    bool is_json = argc > 0 && strcmp(argv[0], "--json") == 0;
+    if (argc > is_json)
+        return refuse_usage("doctor does not know \"%s\"", argv[is_json]);
+    struct report report = {.checks = json_array(), .has_all = true};
+    add(&report, FOUND, "tfos", tfos_version(), NULL);
+    check_java(&report);
+    json_t *answer = check_python(&report);
+    check_spark(&report, answer);
+    check_package(&report, answer, MISSING, "tensorflow", "tensorflow");
+    check_package(&report, answer, NOTE, "tf_keras", "tf_keras");
+    check_package(&report, answer, NOTE, "tensorboard", "tensorboard");
+    check_hadoop(&report, answer);
+    json_decref(answer);
+    check_gpus(&report);
+    check_machine(&report);
+    check_limits(&report);
+    check_kernel(&report);
+    check_address(&report);
+    if (is_json)
+        print_json(&report);
+    else
+        print_text(&report);
+    json_decref(report.checks);
+    return report.has_all ? 0 : 1;
+}

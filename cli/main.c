@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The tfos command: finds the subcommand.
+#include "commands.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <tfos.h>
+
+/// Where tfos_node_launch() puts the launcher's socket.
+#define LAUNCHER_FD 3
+
+static const char usage[] =
+    "usage: tfos COMMAND [OPTION]\n"
+    "\n"
+    "  status [--json] [--watch]  clusters whose driver runs on this machine: their nodes and "
+    "feed\n"
+    "  doctor [--json]            what this machine has and lacks, and how to get it\n"
+    "  version                    version of tfos\n"
+    "  help                       this text\n";
+
+int refuse_usage(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("tfos: ", stderr);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "\n%s", usage);
+    return EXIT_USAGE;
+}
+
+static int run_version(int argc, char **argv)
+{
+    if (argc > 0)
+        return refuse_usage("version takes no argument, but got \"%s\"", argv[0]);
+    printf("tfos %s\n", tfos_version());
+    return 0;
+}
+
+static int run_help(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    fputs(usage, stdout);
+    return 0;
+}
+
+/// Not for people: a Spark task starts it by tfos_node_launch().
+static int run_node(int argc, char **argv)
+{
+    if (argc > 0)
+        return refuse_usage("node takes no argument, but got \"%s\"", argv[0]);
+    struct tfos_error err;
+    enum tfos_status status = tfos_node_run(LAUNCHER_FD, &err);
+    if (status >= 0)
+        return 0;
+    fprintf(stderr, "tfos: %s\n", err.message);
+    return 1;
+}
+
+static const struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"doctor", run_doctor},   {"help", run_help},         {"--help", run_help},
+    {"-h", run_help},         {"node", run_node},         {"status", run_status},
+    {"version", run_version}, {"--version", run_version},
+};
+
+int main(int argc, char **argv)
+{
+    if (argc < 2)
+        return refuse_usage("a command is missing");
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return commands[i].run(argc - 2, argv + 2);
+    }
+    return refuse_usage("there is no command \"%s\"", argv[1]);
+}

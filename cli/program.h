@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Running another program for what it prints.
+#ifndef TFOS_CLI_PROGRAM_H
+#define TFOS_CLI_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/// Runs argv[0] (found in PATH unless it has a slash) and keeps the start of what it writes to
+/// stdout and stderr in `text`, ended by NUL. False when it cannot be started, fails, or takes
+/// longer than `timeout_ms` (then it is killed).
+bool run_program(char *const *argv, int timeout_ms, char *text, size_t capacity);
+
+#endif

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/// TensorBoard beside the trainer. It is a convenience: whatever goes wrong with it is one warning,
+/// and training goes on.
+#ifndef TFOS_NODE_BOARD_H
+#define TFOS_NODE_BOARD_H
+
+#include "node/child.h"
+#include "node/output.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/// All zero: not wanted or not started.
+struct tfos__board {
+    struct tfos__child child;
+    struct tfos__output *output; ///< owned; NULL when not running
+    int port;
+    bool is_served;   ///< it was seen to accept connections
+    int64_t probe_at; ///< when to look next whether it does
+    int64_t give_up_at;
+};
+
+struct tfos__node;
+
+/// Starts TensorBoard when the configuration asks for it and this node is the one to have it: the
+/// chief or master, else worker:0.
+void tfos__board_start(struct tfos__node *node);
+
+/// Tells the driver its address once it serves, or that it does not.
+void tfos__board_tick(struct tfos__node *node);
+
+/// When tick() has something to do.
+int64_t tfos__board_due(const struct tfos__board *board);
+
+/// It has ended and was reaped.
+void tfos__board_ended(struct tfos__node *node);
+
+#endif

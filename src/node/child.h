@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Child processes of a node: the trainer and TensorBoard, each in a session of its own, and
+/// whatever they leave behind. The node is a subreaper: an orphaned grandchild becomes its child,
+/// and is ended with it.
+#ifndef TFOS_NODE_CHILD_H
+#define TFOS_NODE_CHILD_H
+
+#include "base/process.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <tfos/status.h>
+
+/// All zero: not started.
+struct tfos__child {
+    pid_t pid;        ///< 0 until started; stays after the end
+    bool is_running;  ///< started and not yet reaped
+    bool was_stopped; ///< stop() was called while it ran
+    int64_t kill_at;  ///< when stop() becomes SIGKILL; TFOS__NEVER: not
+    int wait_status;  ///< as of waitpid(), once it has ended
+};
+
+/// Makes this process the one that orphaned descendants come to.
+enum tfos_status tfos__child_adopt_orphans(struct tfos_error *err);
+
+/// Starts it as the leader of a new session (options->new_session is set).
+enum tfos_status tfos__child_start(struct tfos__child *child, struct tfos__spawn_options *options,
+                                   struct tfos_error *err);
+
+/// SIGTERM to the whole group, and SIGKILL `grace_ms` later by tick(); at once when 0. A second
+/// call can only bring the SIGKILL nearer.
+void tfos__child_stop(struct tfos__child *child, int64_t grace_ms);
+
+/// Sends the SIGKILL that is due.
+void tfos__child_tick(struct tfos__child *child);
+
+/// Reaps all children of this process that have ended and notes the ends of those in `children`.
+/// False when this process has no child left.
+bool tfos__child_reap(struct tfos__child *const *children, int count);
+
+/// Signals every child of this process but those in `spared` that run.
+void tfos__child_sweep(int signal_number, struct tfos__child *const *spared, int count);
+
+/// Ends every child of this process, whoever started it: SIGTERM, after `grace_ms` SIGKILL, again
+/// and again while their orphans come up. Gives up after 5 more seconds on what even SIGKILL does
+/// not end.
+void tfos__child_end_all(int64_t grace_ms, struct tfos__child *const *children, int count);
+
+#endif

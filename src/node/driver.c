@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The node's part in the rendezvous (docs/protocol.md, "Rendezvous: node"): it registers, checks
+/// and acknowledges each generation of the cluster spec, starts the trainer when told, and reports.
+#include "node/supervisor.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/json.h"
+#include "base/memory.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <tfos/memory.h>
+#include <unistd.h>
+
+#define JOIN_TIMEOUT_MS 30000
+#define ROLE_TIMEOUT_MS 60000
+#define HEARTBEAT_INTERVAL_MS 1000
+#define PORT_ATTEMPTS 8
+
+enum tfos_status tfos__driver_join(struct tfos__node *node, struct tfos_error *err)
+{
+    const struct tfos__node_config *config = &node->config;
+    TFOS__TRY(tfos_member_open(config->address, config->cluster_id, config->key, JOIN_TIMEOUT_MS,
+                               &node->member, err));
+    const char *host = config->host ? config->host : tfos_member_local_host(node->member);
+    size_t host_size = strlen(host);
+    if (host_size >= sizeof node->host)
+        return tfos__fail(err, TFOS_INVALID, "node: config: \"host\" is longer than %zu bytes",
+                          sizeof node->host - 1);
+    memcpy(node->host, host, host_size + 1);
+    TFOS__TRY(tfos__socket_reserve((int)config->tf_port, &node->port_fd, &node->port, err));
+    if (config->is_feeding)
+        TFOS__TRY(tfos__feeders_open(node, err));
+    node->role_deadline = tfos__deadline(ROLE_TIMEOUT_MS);
+    node->is_member = true;
+    node->heartbeat_at = tfos__deadline(HEARTBEAT_INTERVAL_MS);
+    tfos__driver_tell(node,
+                      json_pack("{s:s, s:s, s:i, s:I, s:s, s:i, s:i, s:I, s:s, s:i, s:I}", "type",
+                                "hello", "kind", "node", "version", 1, "executor_id",
+                                (json_int_t)config->executor_id, "host", node->host, "port",
+                                node->port, "pid", (int)getpid(), "executor_pid",
+                                (json_int_t)config->executor_pid, "executor", config->executor,
+                                "feed_port", node->feed ? tfos_feed_host_port(node->feed) : 0,
+                                "launch", (json_int_t)config->launch));
+    return TFOS_OK;
+}
+
+static void driver_ended(struct tfos__node *node, const struct tfos_error *err)
+{
+    node->is_driver_lost = true;
+    char *message =
+        tfos__format("the driver at %s has gone: %s", node->config.address, err->message);
+    tfos__node_end(node, TFOS__CAUSE_DRIVER_LOST, TFOS__NODE_LOSS_GRACE_MS,
+                   message ? message : "the driver has gone");
+    tfos__free(message);
+}
+
+void tfos__driver_tell(struct tfos__node *node, json_t *message)
+{
+    char *text =
+        message && node->is_member && !node->is_driver_lost ? tfos__json_text(message) : NULL;
+    json_decref(message);
+    if (!text)
+        return;
+    struct tfos_error err;
+    if (tfos_member_send(node->member, text, &err) < 0)
+        driver_ended(node, &err);
+    tfos__free(text);
+}
+
+bool tfos__driver_is_behind(const struct tfos__node *node)
+{
+    return (tfos_member_events(node->member) & EPOLLOUT) != 0;
+}
+
+static enum tfos_status take_role(struct tfos__node *node, const json_t *message,
+                                  struct tfos_error *err)
+{
+    const char *job_name;
+    int64_t task_index;
+    TFOS__TRY(tfos__json_get_string(message, "job_name", &job_name, err));
+    TFOS__TRY(tfos__json_get_int(message, "task_index", 0, INT32_MAX, &task_index, err));
+    char *name = tfos__format("%s:%lld", job_name, (long long)task_index);
+    char *job = tfos__strdup(job_name);
+    if (!name || !job || strlen(name) >= sizeof node->name) {
+        tfos__free(name);
+        tfos__free(job);
+        return tfos__fail(err, TFOS_INVALID, "node: the role \"%s\" cannot be taken", job_name);
+    }
+    memcpy(node->name, name, strlen(name) + 1);
+    tfos__free(name);
+    tfos__free(node->job_name);
+    node->job_name = job;
+    node->task_index = task_index;
+    node->role_deadline = TFOS__NEVER;
+    if (strcmp(job, "ps") == 0 || strcmp(job, "evaluator") == 0)
+        tfos__feeders_close(node);
+    tfos__launcher_tell(node, json_pack("{s:s, s:s, s:I}", "type", "registered", "job_name",
+                                        job_name, "task_index", (json_int_t)task_index));
+    return TFOS_OK;
+}
+
+/// Keeps another port and gives up the one that somebody else serves.
+static enum tfos_status change_port(struct tfos__node *node, struct tfos_error *err)
+{
+    if (node->config.tf_port != 0)
+        return tfos__fail(
+            err, TFOS_BUSY,
+            "node: TensorFlow's port %d on %s is served by another process; end it, or do not "
+            "ask for this port (TENSORFLOW_PORT)",
+            node->port, node->host);
+    for (int attempt = 0; attempt < PORT_ATTEMPTS; attempt++) {
+        int fd, port;
+        TFOS__TRY(tfos__socket_reserve(0, &fd, &port, err));
+        // Closed only now: the kernel might else give us the same port again.
+        close(node->port_fd);
+        node->port_fd = fd;
+        node->port = port;
+        if (!tfos__socket_is_served(port))
+            return TFOS_OK;
+    }
+    return tfos__fail(err, TFOS_BUSY,
+                      "node: each of %d ports kept for TensorFlow on %s was taken by "
+                      "another process",
+                      PORT_ATTEMPTS, node->host);
+}
+
+static enum tfos_status take_spec(struct tfos__node *node, const json_t *message,
+                                  struct tfos_error *err)
+{
+    if (node->trainer.pid != 0)
+        return TFOS_OK;
+    int64_t generation;
+    TFOS__TRY(tfos__json_get_int(message, "generation", 1, INT64_MAX, &generation, err));
+    json_t *spec = json_object_get(message, "cluster_spec");
+    if (!json_is_object(spec))
+        return tfos__fail(err, TFOS_INVALID, "node: the driver's spec has no \"cluster_spec\"");
+    json_decref(node->cluster_spec);
+    node->cluster_spec = json_incref(spec);
+    node->generation = generation;
+    bool is_taken = tfos__socket_is_served(node->port);
+    if (is_taken)
+        TFOS__TRY(change_port(node, err));
+    json_t *answer = json_pack("{s:s, s:I}", "type", is_taken ? "port" : "ack", "generation",
+                               (json_int_t)generation);
+    if (is_taken)
+        json_object_set_new(answer, "port", json_integer(node->port));
+    tfos__driver_tell(node, answer);
+    return TFOS_OK;
+}
+
+static enum tfos_status take_start(struct tfos__node *node, const json_t *message,
+                                   struct tfos_error *err)
+{
+    bool is_current = tfos__json_int_or(message, "generation", -1) == node->generation;
+    if (!is_current || !node->job_name || node->trainer.pid != 0 || node->is_ending)
+        return TFOS_OK;
+    TFOS__TRY(tfos__trainer_start(node, err));
+    tfos__board_start(node);
+    return TFOS_OK;
+}
+
+static enum tfos_status take_refusal(struct tfos__node *node, const json_t *message,
+                                     struct tfos_error *err)
+{
+    node->is_member = false;
+    return tfos__fail(err, TFOS_INVALID, "node: the driver at %s refused executor %lld: %s",
+                      node->config.address, (long long)node->config.executor_id,
+                      tfos__json_string_or(message, "message", "no reason given"));
+}
+
+static enum tfos_status take_stop(struct tfos__node *node, const json_t *message)
+{
+    int64_t grace_ms = tfos__json_int_or(message, "grace_ms", 0);
+    tfos__node_end(node, TFOS__CAUSE_STOPPED, grace_ms > 0 ? grace_ms : 0,
+                   tfos__json_string_or(message, "reason", "the driver stopped it"));
+    return TFOS_OK;
+}
+
+static enum tfos_status follow(struct tfos__node *node, json_t *message, struct tfos_error *err)
+{
+    const char *type = tfos__json_string_or(message, "type", "");
+    if (strcmp(type, "role") == 0)
+        return take_role(node, message, err);
+    if (strcmp(type, "refused") == 0)
+        return take_refusal(node, message, err);
+    if (strcmp(type, "spec") == 0)
+        return take_spec(node, message, err);
+    if (strcmp(type, "start") == 0)
+        return take_start(node, message, err);
+    if (strcmp(type, "stop") == 0)
+        return take_stop(node, message);
+    if (strcmp(type, "agreed") == 0 || strcmp(type, "disagreed") == 0)
+        tfos__trainer_tell(node, json_incref(message), NULL, 0);
+    else if (strcmp(type, "fence") == 0)
+        tfos__feeders_fence(node, message);
+    else if (strcmp(type, "end_epoch") == 0 && node->feed)
+        tfos_feed_host_end_epoch(node->feed, tfos__json_int_or(message, "feed", 0));
+    else if (strcmp(type, "end_feed") == 0)
+        tfos__feeders_set_state(node, TFOS_FEED_ENDED, NULL);
+    else if (strcmp(type, "end_epoch") != 0)
+        return tfos__fail(err, TFOS_CORRUPT,
+                          "node: the driver at %s sent a message of unknown type \"%s\"",
+                          node->config.address, type);
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__driver_step(struct tfos__node *node, struct tfos_error *err)
+{
+    struct tfos_error lost;
+    enum tfos_status state = tfos_member_step(node->member, &lost);
+    for (;;) {
+        char *text;
+        enum tfos_status status = tfos_member_next(node->member, &text, &lost);
+        if (status == TFOS_AGAIN)
+            break;
+        if (status != TFOS_OK) {
+            state = status;
+            break;
+        }
+        json_t *message = NULL;
+        status = tfos__json_parse(text, strlen(text), &message, err);
+        tfos_free(text);
+        if (status == TFOS_OK)
+            status = follow(node, message, err);
+        json_decref(message);
+        TFOS__TRY(status);
+    }
+    if (state < 0 && !node->is_driver_lost)
+        driver_ended(node, &lost);
+    return TFOS_OK;
+}
+
+static void send_heartbeat(struct tfos__node *node)
+{
+    struct tfos_feed_stats stats = {.is_drained = true};
+    if (node->feed)
+        tfos_feed_host_get_stats(node->feed, &stats);
+    node->was_drained = stats.is_drained;
+    node->was_terminated = stats.is_terminated;
+    json_t *message = json_pack(
+        "{s:s, s:I, s:I, s:I, s:I, s:I, s:i, s:b, s:b}", "type", "heartbeat", "rows_written",
+        (json_int_t)stats.rows_written, "rows_read", (json_int_t)stats.rows_read, "bytes_written",
+        (json_int_t)stats.bytes_written, "ring_used", (json_int_t)stats.used_size, "ring_size",
+        (json_int_t)stats.total_size, "writers", stats.writer_count, "drained",
+        (int)stats.is_drained, "terminated",
+        (int)(stats.is_terminated || node->feed_state == TFOS_FEED_TERMINATED));
+    if (message)
+        json_object_set_new(message, "report",
+                            node->report ? json_incref(node->report) : json_object());
+    tfos__driver_tell(node, message);
+    node->heartbeat_at = tfos__deadline(HEARTBEAT_INTERVAL_MS);
+}
+
+void tfos__driver_flush_lines(struct tfos__node *node)
+{
+    json_t *lines = tfos__output_take_lines(node->output);
+    if (lines)
+        tfos__driver_tell(node, json_pack("{s:s, s:o}", "type", "lines", "lines", lines));
+}
+
+void tfos__driver_tick(struct tfos__node *node)
+{
+    if (!node->is_member || node->is_driver_lost)
+        return;
+    if (tfos__remaining_ms(node->heartbeat_at) == 0)
+        send_heartbeat(node);
+    // While the driver does not keep up, lines wait in their bounded batch instead of our queue.
+    if (node->output && tfos__remaining_ms(tfos__output_due(node->output)) == 0 &&
+        !tfos__driver_is_behind(node))
+        tfos__driver_flush_lines(node);
+}

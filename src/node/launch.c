@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The launcher's side of a node: it starts the process, gives it what it needs, and hears how it
+/// gets on. The socket to the node is also the sign of life: the node ends when it closes, unless
+/// detached.
+#include <tfos/node.h>
+
+#include "base/channel.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "base/socket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SEND_TIMEOUT_MS 30000
+/// What a node has to end its trainer and itself before it is killed.
+#define CLOSE_TIMEOUT_MS 10000
+#define EXIT_TIMEOUT_MS 5000
+#define REAPER_STACK_SIZE (64 * 1024)
+
+extern char **environ;
+
+struct tfos_node_launch {
+    struct tfos__channel *channel; ///< owned
+    pid_t pid;                     ///< 0 once reaped
+    int pidfd;                     ///< owned
+    bool is_detached;
+};
+
+static enum tfos_status make_payload(const void *payload, size_t size, int *out,
+                                     struct tfos_error *err)
+{
+    int fd = memfd_create("tfos-payload", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return tfos__fail_errno(err, TFOS_IO, "node: cannot make a memfd for the payload");
+    for (size_t done = 0; done < size;) {
+        ssize_t written = write(fd, (const char *)payload + done, size - done);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0) {
+            enum tfos_status status = tfos__fail_errno(
+                err, TFOS_IO, "node: cannot write the payload of %zu bytes to a memfd", size);
+            close(fd);
+            return status;
+        }
+        done += (size_t)written;
+    }
+    // The trainer maps it: nobody may shrink it under its feet.
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
+        enum tfos_status status = tfos__fail_errno(err, TFOS_IO, "node: cannot seal the payload");
+        close(fd);
+        return status;
+    }
+    *out = fd;
+    return TFOS_OK;
+}
+
+static void close_payload(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+static enum tfos_status parse_config(const char *text, json_t **out, struct tfos_error *err)
+{
+    json_t *config;
+    enum tfos_status status = tfos__json_parse(text, strlen(text), &config, err);
+    if (status < 0) {
+        tfos__fail_prefix(err, "node: config");
+        return TFOS_INVALID;
+    }
+    json_object_set_new(config, "type", json_string("config"));
+    *out = config;
+    return TFOS_OK;
+}
+
+/// One of the standard descriptors, or -1 when this process has closed it.
+static int standard_fd(int fd)
+{
+    return fcntl(fd, F_GETFD) >= 0 ? fd : -1;
+}
+
+static enum tfos_status spawn(struct tfos_node_launch *launch, const char *executable, int fd,
+                              struct tfos_error *err)
+{
+    char *program = tfos__strdup(executable);
+    if (!program)
+        return tfos__no_memory(err, "node", "a node's command");
+    char verb[] = "node";
+    char *argv[] = {program, verb, NULL};
+    struct tfos__spawn_options options = {
+        .argv = argv,
+        .envp = environ,
+        .stdin_fd = -1,
+        .stdout_fd = standard_fd(STDOUT_FILENO),
+        .stderr_fd = standard_fd(STDERR_FILENO),
+        .inherited_fds = &fd,
+        .inherited_count = 1,
+        .new_session = true,
+    };
+    enum tfos_status status = tfos__process_spawn(&options, &launch->pid, err);
+    if (status == TFOS_OK)
+        status = tfos__process_watch(launch->pid, &launch->pidfd, err);
+    tfos__free(program);
+    return status;
+}
+
+/// Starts the process with one end of a socket pair and keeps the other.
+static enum tfos_status start(struct tfos_node_launch *launch, const char *executable,
+                              struct tfos_error *err)
+{
+    int fds[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+        return tfos__fail_errno(err, TFOS_IO, "node: cannot make the socket to a node");
+    enum tfos_status status =
+        tfos__channel_open(fds[0], TFOS__CHANNEL_UNIX, NULL, "node", &launch->channel, err);
+    if (status == TFOS_OK)
+        status = spawn(launch, executable, fds[1], err);
+    close(fds[1]);
+    return status;
+}
+
+enum tfos_status tfos_node_launch(const char *executable, const char *config, const void *payload,
+                                  size_t payload_size, struct tfos_node_launch **out,
+                                  struct tfos_error *err)
+{
+    json_t *message;
+    int payload_fd = -1;
+    TFOS__TRY(parse_config(config, &message, err));
+    struct tfos_node_launch *launch = tfos__alloc(1, sizeof *launch);
+    enum tfos_status status = TFOS_OK;
+    if (!launch) {
+        status = tfos__no_memory(err, "node", "a launch");
+        goto drop_message;
+    }
+    launch->pidfd = -1;
+    if (payload_size > 0)
+        status = make_payload(payload, payload_size, &payload_fd, err);
+    if (status == TFOS_OK)
+        status = start(launch, executable, err);
+    if (status < 0)
+        goto close_launch;
+    status = tfos__channel_send(launch->channel, message, &payload_fd, payload_fd >= 0,
+                                tfos__deadline(SEND_TIMEOUT_MS), err);
+    message = NULL;
+    if (status < 0)
+        goto close_launch;
+    close_payload(payload_fd);
+    *out = launch;
+    return TFOS_OK;
+
+close_launch:
+    close_payload(payload_fd);
+    tfos_node_launch_close(launch);
+drop_message:
+    json_decref(message);
+    return status;
+}
+
+/// The process has closed its socket, so it has ended or is about to.
+static enum tfos_status tell_exit(struct tfos_node_launch *launch, struct tfos_error *err)
+{
+    char words[64] = "an unknown status";
+    struct pollfd slot = {.fd = launch->pidfd, .events = POLLIN};
+    int wait_status;
+    if (launch->pid && poll(&slot, 1, EXIT_TIMEOUT_MS) == 1 &&
+        waitpid(launch->pid, &wait_status, 0) == launch->pid) {
+        launch->pid = 0;
+        tfos__process_describe(wait_status, words);
+    }
+    return tfos__fail(err, TFOS_CLOSED,
+                      "node: the node process has ended with %s; the executor's log may say more",
+                      words);
+}
+
+enum tfos_status tfos_node_launch_next(struct tfos_node_launch *launch, int64_t timeout_ms,
+                                       char **json, struct tfos_error *err)
+{
+    json_t *message;
+    enum tfos_status status = tfos__channel_receive(launch->channel, &message, NULL, NULL,
+                                                    tfos__deadline(timeout_ms), err);
+    if (status == TFOS_TIMEOUT)
+        return TFOS_AGAIN;
+    if (status == TFOS_CLOSED)
+        return tell_exit(launch, err);
+    TFOS__TRY(status);
+    char *text = tfos__json_text(message);
+    json_decref(message);
+    if (!text)
+        return tfos__no_memory(err, "node", "a message");
+    *json = text;
+    return TFOS_OK;
+}
+
+enum tfos_status tfos_node_launch_detach(struct tfos_node_launch *launch, struct tfos_error *err)
+{
+    TFOS__TRY(tfos__channel_send(launch->channel, json_pack("{s:s}", "type", "detach"), NULL, 0,
+                                 tfos__deadline(SEND_TIMEOUT_MS), err));
+    launch->is_detached = true;
+    return TFOS_OK;
+}
+
+static void *reap(void *argument)
+{
+    pid_t pid = (pid_t)(intptr_t)argument;
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    return NULL;
+}
+
+/// Leaves the process to a thread that waits for its end, so that it does not stay as a zombie for
+/// as long as this process lives. Without the thread it would, which does no other harm.
+static void leave_to_reaper(pid_t pid)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all, old_mask;
+    if (pthread_attr_init(&attributes) != 0)
+        return;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    size_t least = (size_t)sysconf(_SC_THREAD_STACK_MIN);
+    pthread_attr_setstacksize(&attributes, least > REAPER_STACK_SIZE ? least : REAPER_STACK_SIZE);
+    // Signals are for the threads of the program.
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old_mask);
+    (void)pthread_create(&thread, &attributes, reap, (void *)(intptr_t)pid);
+    pthread_sigmask(SIG_SETMASK, &old_mask, NULL);
+    pthread_attr_destroy(&attributes);
+}
+
+static void end_process(struct tfos_node_launch *launch)
+{
+    struct pollfd slot = {.fd = launch->pidfd, .events = POLLIN};
+    int64_t deadline = tfos__deadline(CLOSE_TIMEOUT_MS);
+    int count;
+    do
+        count = launch->pidfd >= 0 ? poll(&slot, 1, tfos__remaining_ms(deadline)) : 0;
+    while (count < 0 && errno == EINTR);
+    if (count != 1)
+        kill(launch->pid, SIGKILL);
+    reap((void *)(intptr_t)launch->pid);
+}
+
+void tfos_node_launch_close(struct tfos_node_launch *launch)
+{
+    if (!launch)
+        return;
+    tfos__channel_close(launch->channel);
+    if (launch->pid && launch->is_detached)
+        leave_to_reaper(launch->pid);
+    else if (launch->pid)
+        end_process(launch);
+    if (launch->pidfd >= 0)
+        close(launch->pidfd);
+    tfos__free(launch);
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The process beside an executor: one thread around one poll loop, from the launcher's first
+/// message to the end of the last process it started. It ends by itself when the trainer has ended
+/// and nobody needs it any more, when the driver says stop or is gone, when the executor ends, and,
+/// before `detach`, when the launcher does.
+#include <tfos/node.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "node/supervisor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define END_GRACE_MS 1000
+#define FAREWELL_MS 2000
+
+enum slot {
+    SLOT_SIGNAL,
+    SLOT_EXECUTOR,
+    SLOT_LAUNCHER,
+    SLOT_DRIVER,
+    SLOT_FEED,
+    SLOT_TRAINER,
+    SLOT_OUTPUT,
+    SLOT_BOARD = SLOT_OUTPUT + TFOS__OUTPUT_STREAMS,
+    SLOT_COUNT = SLOT_BOARD + TFOS__OUTPUT_STREAMS
+};
+
+void tfos__node_end(struct tfos__node *node, enum tfos__node_cause cause, int64_t grace_ms,
+                    const char *message)
+{
+    if (!node->is_ending && !(node->trainer.pid && !node->trainer.is_running)) {
+        node->cause = cause;
+        node->end_message = tfos__strdup(message);
+    }
+    node->is_ending = true;
+    tfos__child_stop(&node->trainer, grace_ms);
+    tfos__child_stop(&node->board.child, grace_ms < END_GRACE_MS ? grace_ms : END_GRACE_MS);
+}
+
+static enum tfos_status open_signals(struct tfos__node *node, sigset_t *old_mask,
+                                     struct tfos_error *err)
+{
+    sigset_t mask;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGCHLD);
+    sigaddset(&mask, SIGTERM);
+    sigaddset(&mask, SIGINT);
+    sigaddset(&mask, SIGHUP);
+    // Never read: blocked, it turns writing to a log that nobody reads into an error.
+    sigaddset(&mask, SIGPIPE);
+    if (pthread_sigmask(SIG_BLOCK, &mask, old_mask) != 0)
+        return tfos__fail(err, TFOS_IO, "node: cannot block signals");
+    sigdelset(&mask, SIGPIPE);
+    node->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (node->signal_fd < 0)
+        return tfos__fail_errno(err, TFOS_IO, "node: cannot watch signals");
+    return tfos__child_adopt_orphans(err);
+}
+
+static void reap(struct tfos__node *node)
+{
+    bool had_trainer = node->trainer.is_running;
+    bool had_board = node->board.child.is_running;
+    struct tfos__child *children[] = {&node->trainer, &node->board.child};
+    tfos__child_reap(children, 2);
+    if (had_board && !node->board.child.is_running)
+        tfos__board_ended(node);
+    if (had_trainer && !node->trainer.is_running)
+        tfos__trainer_ended(node);
+}
+
+static void take_signals(struct tfos__node *node)
+{
+    struct signalfd_siginfo info;
+    while (read(node->signal_fd, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo == SIGCHLD)
+            continue;
+        char *message = tfos__format("the node process got signal %u (%s) from process %u",
+                                     info.ssi_signo, strsignal((int)info.ssi_signo), info.ssi_pid);
+        tfos__node_end(node, TFOS__CAUSE_TASK_LOST, TFOS__NODE_LOSS_GRACE_MS,
+                       message ? message : "the node process was told to end by a signal");
+        tfos__free(message);
+    }
+    reap(node);
+}
+
+static short poll_events(uint32_t events)
+{
+    return (short)((events & EPOLLIN ? POLLIN : 0) | (events & EPOLLOUT ? POLLOUT : 0));
+}
+
+static void fill(const struct tfos__node *node, struct pollfd slots[SLOT_COUNT])
+{
+    for (int i = 0; i < SLOT_COUNT; i++)
+        slots[i] = (struct pollfd){.fd = -1, .events = POLLIN};
+    slots[SLOT_SIGNAL].fd = node->signal_fd;
+    slots[SLOT_EXECUTOR].fd = node->executor_fd;
+    if (node->launcher) {
+        slots[SLOT_LAUNCHER].fd = tfos__channel_fd(node->launcher);
+        slots[SLOT_LAUNCHER].events = poll_events(tfos__channel_events(node->launcher));
+    }
+    if (!node->is_driver_lost) {
+        slots[SLOT_DRIVER].fd = tfos_member_fd(node->member);
+        slots[SLOT_DRIVER].events = poll_events(tfos_member_events(node->member));
+    }
+    if (node->feed)
+        slots[SLOT_FEED].fd = tfos_feed_host_fd(node->feed);
+    if (node->trainer_link) {
+        slots[SLOT_TRAINER].fd = tfos__channel_fd(node->trainer_link);
+        slots[SLOT_TRAINER].events = poll_events(tfos__channel_events(node->trainer_link));
+    }
+    if (node->output)
+        tfos__output_get_poll(node->output, &slots[SLOT_OUTPUT]);
+    if (node->board.output)
+        tfos__output_get_poll(node->board.output, &slots[SLOT_BOARD]);
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t next_deadline(const struct tfos__node *node)
+{
+    int64_t deadline = node->role_deadline;
+    if (!node->is_driver_lost) {
+        deadline = earlier(deadline, node->heartbeat_at);
+        // A driver that is behind wakes us when it takes bytes again.
+        if (node->output && !tfos__driver_is_behind(node))
+            deadline = earlier(deadline, tfos__output_due(node->output));
+    }
+    if (node->trainer.is_running)
+        deadline = earlier(deadline, node->trainer.kill_at);
+    if (node->feed)
+        deadline = earlier(deadline, earlier(node->feed_step_at, tfos__stall_due(&node->stall)));
+    deadline = earlier(deadline, node->leftovers_end_at);
+    return earlier(deadline, tfos__board_due(&node->board));
+}
+
+/// What is due by the clock, whatever descriptor woke the loop.
+static enum tfos_status tick(struct tfos__node *node, struct tfos_error *err)
+{
+    if (tfos__remaining_ms(node->role_deadline) == 0)
+        return tfos__fail(err, TFOS_TIMEOUT,
+                          "node: the driver at %s did not answer the hello of executor %lld",
+                          node->config.address, (long long)node->config.executor_id);
+    tfos__child_tick(&node->trainer);
+    tfos__board_tick(node);
+    if (tfos__remaining_ms(node->leftovers_end_at) == 0) {
+        struct tfos__child *spared[] = {&node->board.child};
+        tfos__child_sweep(SIGKILL, spared, 1);
+        node->leftovers_end_at = TFOS__NEVER;
+    }
+    if (node->feed && (tfos__remaining_ms(node->feed_step_at) == 0 ||
+                       tfos__remaining_ms(tfos__stall_due(&node->stall)) == 0))
+        TFOS__TRY(tfos__feeders_step(node, err));
+    tfos__driver_tick(node);
+    return TFOS_OK;
+}
+
+/// Runs until the end has been reached, in order. It fails when the node cannot go on.
+static enum tfos_status run(struct tfos__node *node, struct tfos_error *err)
+{
+    while (!node->is_ending || node->trainer.is_running) {
+        struct pollfd slots[SLOT_COUNT];
+        fill(node, slots);
+        if (poll(slots, SLOT_COUNT, tfos__remaining_ms(next_deadline(node))) < 0) {
+            if (errno != EINTR)
+                return tfos__fail_errno(err, TFOS_IO, "node: cannot wait for events");
+            continue;
+        }
+        if (slots[SLOT_OUTPUT].revents || slots[SLOT_OUTPUT + 1].revents)
+            tfos__output_step(node->output);
+        if (slots[SLOT_BOARD].revents || slots[SLOT_BOARD + 1].revents)
+            tfos__output_step(node->board.output);
+        if (slots[SLOT_TRAINER].revents)
+            tfos__trainer_step(node);
+        if (slots[SLOT_EXECUTOR].revents)
+            tfos__launcher_executor_ended(node);
+        if (slots[SLOT_SIGNAL].revents)
+            take_signals(node);
+        if (slots[SLOT_LAUNCHER].revents && node->launcher)
+            tfos__launcher_step(node);
+        if (slots[SLOT_DRIVER].revents)
+            TFOS__TRY(tfos__driver_step(node, err));
+        if (slots[SLOT_FEED].revents)
+            TFOS__TRY(tfos__feeders_step(node, err));
+        TFOS__TRY(tick(node, err));
+    }
+    return TFOS_OK;
+}
+
+static enum tfos_status begin(struct tfos__node *node, int fd, struct tfos_error *err)
+{
+    TFOS__TRY(tfos__launcher_open(node, fd, err));
+    char *name = tfos__format("executor %lld", (long long)node->config.executor_id);
+    if (!name)
+        return tfos__no_memory(err, "node", "its name");
+    memcpy(node->name, name, strlen(name) + 1);
+    tfos__free(name);
+    TFOS__TRY(tfos__launcher_watch_executor(node, err));
+    return tfos__driver_join(node, err);
+}
+
+/// Says why there is no trainer's end to report.
+static void tell_failure(struct tfos__node *node, enum tfos_status status, const char *message)
+{
+    if (node->cause != TFOS__CAUSE_STOPPED)
+        tfos__driver_tell(node, json_pack("{s:s, s:s}", "type", "failed", "message", message));
+    tfos__launcher_tell(node, json_pack("{s:s, s:s, s:s}", "type", "failed", "status",
+                                        tfos_status_name(status), "message", message));
+}
+
+static void close_all(struct tfos__node *node)
+{
+    tfos__launcher_close(node);
+    tfos_member_close(node->member, node->is_driver_lost ? 0 : FAREWELL_MS);
+    tfos__feeders_close(node);
+    tfos__channel_close(node->trainer_link);
+    tfos__output_close(node->output);
+    tfos__output_close(node->board.output);
+    const int fds[] = {node->payload_fd, node->signal_fd, node->executor_fd, node->port_fd};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
+    json_decref(node->cluster_spec);
+    json_decref(node->report);
+    tfos__free(node->job_name);
+    tfos__free(node->trainer_message);
+    tfos__free(node->end_message);
+    tfos__node_config_clear(&node->config);
+}
+
+enum tfos_status tfos_node_run(int fd, struct tfos_error *err)
+{
+    struct tfos_error local;
+    err = err ? err : &local;
+    struct tfos__node *node = tfos__alloc(1, sizeof *node);
+    if (!node)
+        return tfos__no_memory(err, "node", "a node");
+    node->payload_fd = node->signal_fd = node->executor_fd = node->port_fd = -1;
+    node->role_deadline = node->leftovers_end_at = TFOS__NEVER;
+    sigset_t old_mask;
+    enum tfos_status status = open_signals(node, &old_mask, err);
+    if (status == TFOS_OK)
+        status = begin(node, fd, err);
+    else
+        close(fd);
+    if (status == TFOS_OK)
+        status = run(node, err);
+    struct tfos__child *children[] = {&node->trainer, &node->board.child};
+    if (status < 0)
+        tell_failure(node, status, err->message);
+    else if (!node->trainer.pid)
+        tell_failure(node, TFOS_CLOSED, node->end_message ? node->end_message : "");
+    tfos__child_end_all(END_GRACE_MS, children, 2);
+    close_all(node);
+    pthread_sigmask(SIG_SETMASK, &old_mask, NULL);
+    tfos__free(node);
+    return status;
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The state of a node process and what its parts do to it. One thread, one poll loop (node.c);
+/// each other file is one of the node's partners: the launcher and executor (launcher.c), the
+/// rendezvous (driver.c), the trainer (supervision.c), the feeders (feeders.c), TensorBoard
+/// (board.c).
+#ifndef TFOS_NODE_SUPERVISOR_H
+#define TFOS_NODE_SUPERVISOR_H
+
+#include "base/channel.h"
+#include "base/socket.h"
+#include "node/board.h"
+#include "node/child.h"
+#include "node/config.h"
+#include "node/output.h"
+#include "node/stall.h"
+
+#include <tfos/feed.h>
+#include <tfos/member.h>
+
+#define TFOS__NODE_NAME_SIZE 128
+
+/// Grace for a trainer whose reason to run is gone: the driver, or the Spark task.
+#define TFOS__NODE_LOSS_GRACE_MS 2000
+
+/// Why a node ends before its trainer does by itself.
+enum tfos__node_cause {
+    TFOS__CAUSE_TRAINER, ///< it does not
+    TFOS__CAUSE_STOPPED, ///< the driver said so
+    TFOS__CAUSE_TASK_LOST,
+    TFOS__CAUSE_EXECUTOR_LOST,
+    TFOS__CAUSE_DRIVER_LOST
+};
+
+/// A lane that the trainer has not asked for yet.
+struct tfos__lane {
+    int number;
+    int fd; ///< owned
+};
+
+struct tfos__node {
+    struct tfos__node_config config;
+    int payload_fd; ///< owned; -1: none
+    int signal_fd;  ///< owned
+
+    struct tfos__channel *launcher; ///< owned; NULL once it has closed
+    bool is_detached;
+    int executor_fd; ///< owned pidfd; -1: not watched
+
+    struct tfos_member *member; ///< owned
+    bool is_member;             ///< hello was answered and the driver is there
+    bool is_driver_lost;
+    char host[TFOS__ADDRESS_SIZE];
+    char name[TFOS__NODE_NAME_SIZE]; ///< "worker:0"; before the role is known "executor 3"
+    char *job_name;                  ///< owned; NULL until the role is known
+    int64_t task_index;
+    int port;    ///< TensorFlow's
+    int port_fd; ///< owned: keeps the port from others; -1 once released
+    int64_t generation;
+    json_t *cluster_spec; ///< owned
+    json_t *report;       ///< owned; what the trainer last told of itself
+    int64_t role_deadline;
+    int64_t heartbeat_at;
+
+    struct tfos__child trainer;
+    struct tfos__channel *trainer_link; ///< owned; NULL when not running
+    struct tfos__output *output;        ///< owned
+    char *trainer_message;              ///< owned; its own reason for failing
+    int64_t leftovers_end_at;           ///< when processes that the trainer left are killed
+
+    struct tfos_feed_host *feed; ///< owned; NULL: not fed
+    enum tfos_feed_host_state feed_state;
+    bool is_feed_open;        ///< the trainer has the bell
+    struct tfos__lane *lanes; ///< owned, before is_feed_open
+    int lane_count;
+    bool was_drained, was_terminated; ///< as of the last heartbeat
+    int64_t feed_step_at;
+    struct tfos__stall stall;
+
+    struct tfos__board board;
+
+    bool is_ending; ///< the loop ends once the trainer has
+    enum tfos__node_cause cause;
+    char *end_message; ///< owned
+};
+
+// ---- node.c
+
+/// Begins the end: the trainer is stopped, and when it has ended the node ends. `message` says why;
+/// only the first cause counts, a later one can only bring the SIGKILL nearer.
+void tfos__node_end(struct tfos__node *node, enum tfos__node_cause cause, int64_t grace_ms,
+                    const char *message);
+
+// ---- launcher.c
+
+/// Receives the configuration and the payload from the launcher.
+enum tfos_status tfos__launcher_open(struct tfos__node *node, int fd, struct tfos_error *err);
+enum tfos_status tfos__launcher_watch_executor(struct tfos__node *node, struct tfos_error *err);
+
+/// Sends a message (reference taken over); a launcher that has gone is no failure.
+void tfos__launcher_tell(struct tfos__node *node, json_t *message);
+void tfos__launcher_step(struct tfos__node *node);
+void tfos__launcher_executor_ended(struct tfos__node *node);
+
+/// Writes what is queued, for a short time.
+void tfos__launcher_close(struct tfos__node *node);
+
+// ---- driver.c
+
+/// Reserves TensorFlow's port, connects to the rendezvous, and says hello.
+enum tfos_status tfos__driver_join(struct tfos__node *node, struct tfos_error *err);
+
+/// Queues a message (reference taken over), unless the driver has gone.
+void tfos__driver_tell(struct tfos__node *node, json_t *message);
+
+/// Reads and follows the driver's messages. It fails when the node cannot go on.
+enum tfos_status tfos__driver_step(struct tfos__node *node, struct tfos_error *err);
+
+/// Sends the heartbeat and the lines that are due.
+void tfos__driver_tick(struct tfos__node *node);
+void tfos__driver_flush_lines(struct tfos__node *node);
+
+/// Whether something waits to be written to the driver.
+bool tfos__driver_is_behind(const struct tfos__node *node);
+
+// ---- supervision.c
+
+/// Starts the trainer with its environment, its output and its link.
+enum tfos_status tfos__trainer_start(struct tfos__node *node, struct tfos_error *err);
+
+/// Reads and follows the trainer's messages.
+void tfos__trainer_step(struct tfos__node *node);
+
+/// Sends it a message (reference taken over) and descriptors; one that has gone is no failure.
+void tfos__trainer_tell(struct tfos__node *node, json_t *message, const int *fds, int fd_count);
+
+/// It has ended and was reaped: reports how, and tells the feeders.
+void tfos__trainer_ended(struct tfos__node *node);
+
+// ---- feeders.c
+
+enum tfos_status tfos__feeders_open(struct tfos__node *node, struct tfos_error *err);
+enum tfos_status tfos__feeders_step(struct tfos__node *node, struct tfos_error *err);
+
+/// Changes the state towards an end, never back from one.
+void tfos__feeders_set_state(struct tfos__node *node, enum tfos_feed_host_state state,
+                             const char *message);
+
+/// The trainer asks for its queue: hands it the bell and all lanes.
+void tfos__feeders_attach(struct tfos__node *node, const char *queue);
+void tfos__feeders_fence(struct tfos__node *node, const json_t *message);
+void tfos__feeders_close(struct tfos__node *node);
+
+#endif

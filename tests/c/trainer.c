@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A trainer for the tests of nodes, through the public interface only. Its first argument says
+/// what it does.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <tfos.h>
+#include <unistd.h>
+
+static struct tfos_trainer *trainer;
+static struct tfos_error err;
+
+static void require(enum tfos_status status)
+{
+    if (status >= 0)
+        return;
+    fprintf(stderr, "%s: %s\n", tfos_status_name(status), err.message);
+    exit(10 - (int)status);
+}
+
+static struct tfos_feed_reader *open_feed(void)
+{
+    struct tfos_feed_reader *reader;
+    require(tfos_trainer_open_feed(trainer, "input", &reader, &err));
+    return reader;
+}
+
+/// Reads up to `limit` rows of one int64 column and prints how many and their sum.
+static int read_rows(long limit)
+{
+    struct tfos_feed_reader *reader = open_feed();
+    long count = 0, sum = 0;
+    while (count < limit) {
+        struct tfos_feed_item item;
+        enum tfos_status status = tfos_feed_reader_next(reader, -1, &item, &err);
+        if (status == TFOS_END)
+            break;
+        require(status);
+        if (item.kind != TFOS_FEED_BATCH)
+            continue;
+        const struct ArrowArray *column = item.array.children[0];
+        const int64_t *values = column->buffers[1];
+        for (int64_t i = 0; i < item.array.length; i++)
+            sum += values[column->offset + i];
+        count += item.array.length;
+        item.array.release(&item.array);
+        item.schema.release(&item.schema);
+    }
+    printf("read %ld rows, sum %ld\n", count, sum);
+    return 0;
+}
+
+static int agree(void)
+{
+    char *values;
+    require(tfos_trainer_agree(trainer, "step 1", "{\"rows\": 3}", 10000, &values, &err));
+    printf("agreed %s\n", values);
+    tfos_free(values);
+    return 0;
+}
+
+static int fail(void)
+{
+    require(tfos_trainer_fail(trainer, "ValueError: shapes do not match", &err));
+    return 1;
+}
+
+static int report(void)
+{
+    require(tfos_trainer_report(trainer, "{\"step\": 12, \"loss\": 0.5}", &err));
+    pause();
+    return 0;
+}
+
+static int show(void)
+{
+    char payload[64] = "";
+    ssize_t size = pread(tfos_trainer_payload_fd(trainer), payload, sizeof payload - 1, 0);
+    printf("context %s\npayload %zd %s\n", tfos_trainer_context(trainer), size, payload);
+    return 0;
+}
+
+/// Leaves a process in a session of its own behind.
+static int leave_orphan(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        setsid();
+        signal(SIGTERM, SIG_IGN);
+        pause();
+        _exit(0);
+    }
+    printf("orphan %d\n", (int)pid);
+    return 0;
+}
+
+static void tell_stack(int signal_number)
+{
+    static const char stack[] = "File \"train.py\", line 12 in step\n";
+    (void)signal_number;
+    (void)!write(STDERR_FILENO, stack, sizeof stack - 1);
+}
+
+/// Opens the feed and then reads nothing, as a trainer stuck in its own code.
+static _Noreturn void stall(void)
+{
+    signal(SIGUSR2, tell_stack);
+    open_feed();
+    printf("stalling\n");
+    fflush(stdout);
+    for (;;)
+        pause();
+}
+
+static int terminate(void)
+{
+    open_feed();
+    require(tfos_trainer_terminate(trainer, &err));
+    printf("terminated\n");
+    fflush(stdout);
+    pause();
+    return 0;
+}
+
+static int listen_on(int port, int is_sharing)
+{
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    int on = 1, off = 0;
+    if (is_sharing)
+        setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    return bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 8) == 0 ? 0
+                                                                                            : -1;
+}
+
+/// Binds TensorFlow's port as TensorFlow does, and as a server that does not share ports: before
+/// and after release_port().
+static int bind_port(void)
+{
+    const char *config = getenv("TF_CONFIG");
+    const char *colon = config ? strrchr(config, ':') : NULL;
+    const char *worker = config ? strstr(config, "\"worker\":[\"") : NULL;
+    if (!colon || !worker || !(colon = strchr(worker + 11, ':')))
+        return 2;
+    int port = (int)strtol(colon + 1, NULL, 10);
+    printf("alone before %s\n", listen_on(port, 0) == 0 ? "works" : "fails");
+    require(tfos_trainer_release_port(trainer, &err));
+    int alone = -1;
+    for (int i = 0; i < 500 && alone != 0; i++) {
+        alone = listen_on(port, 0);
+        usleep(10000);
+    }
+    printf("alone after %s\n", alone == 0 ? "works" : "fails");
+    return 0;
+}
+
+static int serve(int port)
+{
+    if (listen_on(port, 0) != 0)
+        return 1;
+    pause();
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *verb = argc > 1 ? argv[1] : "";
+    if (strcmp(verb, "serve") == 0) // in TensorBoard's place, without a link
+        return serve(argc > 2 ? atoi(argv[2]) : 0);
+    require(tfos_trainer_open(TFOS_TRAINER_FD, &trainer, &err));
+    int result = 2;
+    if (strcmp(verb, "rows") == 0)
+        result = read_rows(1L << 40);
+    else if (strcmp(verb, "some_rows") == 0)
+        result = read_rows(10);
+    else if (strcmp(verb, "rows_then_fail") == 0)
+        result = read_rows(10) + 4;
+    else if (strcmp(verb, "agree") == 0)
+        result = agree();
+    else if (strcmp(verb, "fail") == 0)
+        result = fail();
+    else if (strcmp(verb, "report") == 0)
+        result = report();
+    else if (strcmp(verb, "show") == 0)
+        result = show();
+    else if (strcmp(verb, "orphan") == 0)
+        result = leave_orphan();
+    else if (strcmp(verb, "stall") == 0)
+        stall();
+    else if (strcmp(verb, "terminate") == 0)
+        result = terminate();
+    else if (strcmp(verb, "bind_port") == 0)
+        result = bind_port();
+    else if (strcmp(verb, "hold") == 0)
+        pause();
+    tfos_trainer_close(trainer);
+    return result;
+}
