@@ -27,6 +27,11 @@ static bool is_denied(void)
     return false;
 }
 
+static bool is_overflow(size_t count, size_t size)
+{
+    return size > 0 && count > SIZE_MAX / size;
+}
+
 void tfos__memory_fail_at(long n)
 {
     atomic_store(&requests_until_denied, n);
@@ -34,16 +39,15 @@ void tfos__memory_fail_at(long n)
 
 void *tfos__alloc(size_t count, size_t size)
 {
-    if (is_denied())
+    if (is_denied() || is_overflow(count, size))
         return NULL;
-    if (count == 0 || size == 0)
-        return calloc(1, 1);
-    return calloc(count, size);
+    size_t total = count * size;
+    return calloc(total > 0 ? total : 1, 1);
 }
 
 void *tfos__realloc(void *block, size_t count, size_t size)
 {
-    if (is_denied() || (size > 0 && count > SIZE_MAX / size))
+    if (is_denied() || is_overflow(count, size))
         return NULL;
     size_t total = count * size;
     return realloc(block, total > 0 ? total : 1);
