@@ -20,11 +20,11 @@ def is_chief(ctx):
     return ctx.job_name in ("chief", "master")
 
 
-def scale(pixels, label, weight):
-    """Images of 28 by 28 by 1, between 0 and 1, from batches of 784 pixels."""
+def scale(pixels, *others):
+    """Images of 28 by 28 by 1, between 0 and 1, from a batch of 784 pixels; label and weight stay."""
     import tensorflow as tf
 
-    return tf.reshape(tf.cast(pixels, tf.float32), [-1, 28, 28, 1]) / 255.0, label, weight
+    return tf.reshape(tf.cast(pixels, tf.float32), [-1, 28, 28, 1]) / 255.0, *others
 
 
 def build_model():

@@ -8,6 +8,7 @@ Each worker takes every n-th row, n being the number of workers.
 """
 
 import argparse
+import math
 import os
 
 import mnist_data_setup
@@ -20,27 +21,18 @@ def main_fun(args, ctx):
     import tensorflow as tf
 
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
-    rows = read_rows(args.images_labels, ctx).shard(ctx.num_workers, worker_index(ctx))
-    rows = rows.shuffle(args.buffer_size, seed=1)
-    # Keras takes a batch for that of all workers and cuts it in as many parts, so this makes batch_size rows a step.
-    dataset = rows.batch(args.batch_size * ctx.num_workers).map(with_weights)
-    options = tf.data.Options()
-    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF  # it is done above
-    dataset = dataset.map(mnist_model.scale).prefetch(tf.data.AUTOTUNE).with_options(options)
-    if args.steps_per_epoch:
-        dataset = dataset.repeat()
-    mnist_model.train(strategy, dataset, args, ctx, args.steps_per_epoch)
+    rows = read_rows(args.images_labels, ctx)
+    steps = args.steps_per_epoch
+    if not steps:
+        count = int(rows.reduce(tf.constant(0, tf.int64), lambda count, _: count + 1))
+        steps = math.ceil(count / (args.batch_size * ctx.num_workers))
 
+    def own_rows(context):
+        own = rows.shard(context.num_input_pipelines, context.input_pipeline_id)
+        own = own.shuffle(args.buffer_size, seed=1).repeat().batch(args.batch_size)
+        return own.map(mnist_model.scale).prefetch(tf.data.AUTOTUNE)
 
-def worker_index(ctx):
-    """This worker's place among the chief and the workers."""
-    return 0 if mnist_model.is_chief(ctx) else ctx.num_workers - len(ctx.cluster_spec["worker"]) + ctx.task_index
-
-
-def with_weights(pixels, label):
-    import tensorflow as tf
-
-    return pixels, label, tf.ones_like(label, tf.float32)
+    mnist_model.train(strategy, strategy.distribute_datasets_from_function(own_rows), args, ctx, steps)
 
 
 def read_rows(path, ctx):
