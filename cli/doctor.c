@@ -261,28 +261,35 @@ static void check_kernel(struct report *report)
         close(memfd);
 }
 
-/// Opens a rendezvous as a driver would: what it advertises is what nodes would be told.
-static void check_address(struct report *report)
+/// Opens a rendezvous as a driver would, on `host` (NULL: as by default): what it advertises is
+/// what nodes would be told.
+static void check_address(struct report *report, const char *name, const char *host,
+                          const char *remedy)
 {
     char id[64], key[65], detail[TEXT_SIZE];
     snprintf(id, sizeof id, "doctor-%d", (int)getpid());
     memset(key, '0', sizeof key - 1);
     key[sizeof key - 1] = '\0';
-    struct tfos_rendezvous_options options = {.cluster_id = id, .key = key, .node_count = 1};
+    struct tfos_rendezvous_options options = {
+        .cluster_id = id, .key = key, .listen_host = host, .host = host, .node_count = 1};
     struct tfos_rendezvous *rendezvous;
     struct tfos_error err;
     if (tfos_rendezvous_open(&options, &rendezvous, &err) < 0) {
-        add(report, MISSING, "address", err.message,
-            "set TFOS_SERVER_HOST to an address of this machine, TFOS_SERVER_PORT to a free port "
-            "or range");
+        add(report, MISSING, name, err.message, remedy);
         return;
     }
-    snprintf(detail, sizeof detail, "a driver here would advertise %.512s%s",
-             tfos_rendezvous_address(rendezvous),
-             variable("TFOS_SERVER_HOST") ? " (TFOS_SERVER_HOST)"
-                                          : "; TFOS_SERVER_HOST changes it");
-    add(report, FOUND, "address", detail, NULL);
+    snprintf(detail, sizeof detail, "a driver here can listen on %.512s",
+             tfos_rendezvous_address(rendezvous));
+    add(report, FOUND, name, detail, NULL);
     tfos_rendezvous_close(rendezvous);
+}
+
+static void check_addresses(struct report *report)
+{
+    check_address(report, "loopback", "127.0.0.1", "ip link set lo up");
+    check_address(report, "advertised", NULL,
+                  "set TFOS_SERVER_HOST to an address of this machine that executors reach, "
+                  "TFOS_SERVER_PORT to a free port or range");
 }
 
 static void print_text(const struct report *report)
@@ -295,7 +302,7 @@ static void print_text(const struct report *report)
                text_of(check, "detail"));
         const char *remedy = text_of(check, "remedy");
         if (remedy)
-            printf("%-8s %-12s type: %s\n", "", "", remedy);
+            printf("%-8s %-12s to get it: %s\n", "", "", remedy);
     }
     puts(report->has_all ? "this machine has what a cluster needs"
                          : "this machine lacks what is marked \"missing\"");
@@ -329,7 +336,7 @@ int run_doctor(int argc, char **argv)
     check_machine(&report);
     check_limits(&report);
     check_kernel(&report);
-    check_address(&report);
+    check_addresses(&report);
     if (is_json)
         print_json(&report);
     else

@@ -70,8 +70,14 @@ static enum tfos_status read_tensorboard(struct tfos__node_config *config, struc
                           "\"tensorboard\" must be null or an object with \"argv\"");
     const json_t *argv = json_object_get(tensorboard, "argv");
     TFOS__TRY(check_argv(argv, "tensorboard.argv", err));
-    if (json_object_get(tensorboard, "port"))
-        TFOS__TRY(tfos__json_get_int(tensorboard, "port", 0, PORT_MAX, &config->board_port, err));
+    if (json_object_get(tensorboard, "port")) {
+        enum tfos_status status =
+            tfos__json_get_int(tensorboard, "port", 0, PORT_MAX, &config->board_port, err);
+        if (status < 0) {
+            tfos__fail_prefix(err, "tensorboard");
+            return status;
+        }
+    }
     config->board_argv = argv;
     return TFOS_OK;
 }

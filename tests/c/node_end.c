@@ -289,6 +289,20 @@ static void fails_with_a_bad_configuration(void **state)
     cluster_close(&cluster);
 }
 
+static void fails_when_its_fixed_port_is_taken(void **state)
+{
+    (void)state;
+    struct cluster cluster;
+    cluster_open(&cluster, 1, false);
+    json_t *config = make_config(&cluster, 0, sleeper);
+    int thief = listen_sharing(0);
+    json_object_set_new(config, "tf_port", json_integer(port_of(thief)));
+    launch(&cluster, 0, config);
+    assert_failed(&cluster, "BUSY", "port");
+    close(thief);
+    cluster_close(&cluster);
+}
+
 static void fails_without_its_executor(void **state)
 {
     (void)state;
@@ -333,6 +347,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(fails_when_refused),
     cmocka_unit_test(fails_without_a_driver),
     cmocka_unit_test(fails_with_a_bad_configuration),
+    cmocka_unit_test(fails_when_its_fixed_port_is_taken),
     cmocka_unit_test(fails_without_its_executor),
     cmocka_unit_test(launching_a_missing_command_fails),
 };

@@ -211,20 +211,24 @@ static void s04_changes_a_port_that_was_taken(void **state)
     cluster_close(&cluster);
 }
 
-static void refuses_a_fixed_port_that_is_taken(void **state)
+static void s04_a_fixed_port_that_was_taken_is_named(void **state)
 {
     (void)state;
     struct cluster cluster;
-    cluster_open(&cluster, 1, false);
-    const char *const argv[] = {"/bin/sh", "-c", "exec sleep 60", NULL};
-    json_t *config = make_config(&cluster, 0, argv);
+    cluster_open(&cluster, 2, false);
     int thief = listen_sharing(0);
     int port = port_of(thief);
+    close(thief);
+    const char *const argv[] = {"/bin/sh", "-c", "exec sleep 60", NULL};
+    json_t *config = make_config(&cluster, 0, argv);
     json_object_set_new(config, "tf_port", json_integer(port));
     launch(&cluster, 0, config);
+    json_decref(await_message(&cluster, 0, "registered"));
+    thief = listen_sharing(port);
+    launch(&cluster, 1, make_config(&cluster, 1, argv));
     char words[32];
     snprintf(words, sizeof words, "%d", port);
-    assert_failure(&cluster, (const char *const[]){words, NULL});
+    assert_failure(&cluster, (const char *const[]){"worker:0", words, "TENSORFLOW_PORT", NULL});
     close(thief);
     cluster_close(&cluster);
 }
@@ -251,7 +255,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(two_trainers_agree),
     cmocka_unit_test(shows_what_a_trainer_reports),
     cmocka_unit_test(s04_changes_a_port_that_was_taken),
-    cmocka_unit_test(refuses_a_fixed_port_that_is_taken),
+    cmocka_unit_test(s04_a_fixed_port_that_was_taken_is_named),
     cmocka_unit_test(keeps_the_port_until_it_is_released),
 };
 

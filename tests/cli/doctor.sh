@@ -1,0 +1,54 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The doctor on machines made of scripts: one that has everything, and ones that lack something.
+set -eu
+. "$(dirname "$0")/check.inc"
+
+machine=$folder/machine
+mkdir -p "$machine" "$folder/spark/jars" "$folder/spark/bin"
+: >"$folder/spark/jars/hadoop-client-api-3.5.0.jar"
+cat >"$machine/java" <<'EOF'
+#!/bin/sh
+echo 'openjdk version "17.0.15" 2025-04-15' >&2
+EOF
+answer() {
+    cat >"$machine/python3" <<EOF
+#!/bin/sh
+echo "a start-up file says hello"
+echo '{"python": "3.11.7", "executable": "/opt/py/bin/python3", "spark": $1, "spark_home": "$folder/spark",
+       "tensorflow": $2, "tf_keras": null, "tensorboard": "tensorboard 2.20.0", "tfos": null}'
+EOF
+    chmod +x "$machine/java" "$machine/python3"
+}
+run() {
+    env -i PATH="$machine:/usr/bin:/bin" "$@"
+}
+
+answer '"pyspark 4.3.0"' '"tensorflow-cpu 2.21.0"'
+check 0 '^ok +java +openjdk version "17.0.15"' run "$tfos" doctor
+check 0 '^ok +python +3\.11\.7' run "$tfos" doctor
+check 0 '^ok +spark +pyspark 4\.3\.0' run "$tfos" doctor
+check 0 '^ok +tensorflow +tensorflow-cpu 2\.21\.0' run "$tfos" doctor
+check 0 '^ok +hadoop +client in Spark: hadoop-client-api-3\.5\.0\.jar' run "$tfos" doctor
+check 0 '^note +tf_keras' run "$tfos" doctor
+check 0 'to get it: /opt/py/bin/python3 -m pip install tf_keras' run "$tfos" doctor
+check 0 '^(ok|note) +gpu' run "$tfos" doctor
+check 0 '^ok +kernel +pidfd works, memfd works' run "$tfos" doctor
+check 0 '^ok +loopback +a driver here can listen on 127\.0\.0\.1:' run "$tfos" doctor
+check 0 '"ok": true' run "$tfos" doctor --json
+ln -s /bin/true "$folder/spark/bin/spark-submit"
+check 0 '^ok +spark +SPARK_HOME is' run SPARK_HOME="$folder/spark" "$tfos" doctor
+check 0 'listen on 127\.0\.0\.9:' run TFOS_SERVER_HOST=127.0.0.9 "$tfos" doctor
+
+answer '"pyspark 4.3.0"' null
+check 1 '^missing +tensorflow' run "$tfos" doctor
+check 1 'to get it: /opt/py/bin/python3 -m pip install tensorflow' run "$tfos" doctor
+check 1 '"ok": false' run "$tfos" doctor --json
+
+answer null '"tensorflow 2.21.0"'
+check 1 'to get it: /opt/py/bin/python3 -m pip install pyspark' run "$tfos" doctor
+check 1 'SPARK_HOME is /nowhere, but it has no bin/spark-submit' run SPARK_HOME=/nowhere "$tfos" doctor
+
+check 1 'JAVA_HOME is /nowhere, but /nowhere/bin/java does not run' run JAVA_HOME=/nowhere "$tfos" doctor
+check 1 '^missing +python +PYSPARK_PYTHON: /nowhere/python does not run' \
+    run PYSPARK_PYTHON=/nowhere/python "$tfos" doctor

@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The command line itself: versions, help, and what is used wrongly.
+set -eu
+. "$(dirname "$0")/check.inc"
+
+check 0 '^tfos [0-9]+\.[0-9]+\.[0-9]+$' "$tfos" version
+check 0 '^tfos [0-9]+\.[0-9]+\.[0-9]+$' "$tfos" --version
+check 0 '^usage: tfos COMMAND' "$tfos" help
+check 0 '^  doctor ' "$tfos" --help
+check 2 'a command is missing' "$tfos"
+check 2 'there is no command "frobnicate"' "$tfos" frobnicate
+check 2 'status does not know "--yaml"' "$tfos" status --yaml
+check 2 'doctor does not know "now"' "$tfos" doctor --json now
+check 2 'version takes no argument' "$tfos" version 2
+check 2 '^usage: tfos COMMAND' "$tfos" node 7
+
+# Usage goes to stderr when it is a complaint, to stdout when it was asked for; the node's own command is not for people.
+[ -z "$("$tfos" frobnicate 2>/dev/null)" ]
+[ -z "$("$tfos" help 2>&1 >/dev/null)" ]
+if "$tfos" help | grep -q '^  node'; then
+    echo 'tfos help shows "node"'
+    exit 1
+fi
+
+# Started by hand it has no launcher to talk to.
+check 1 'tfos: .*descriptor|tfos: .*(launcher|socket)' "$tfos" node 3<&-
+check 1 'tfos: .*launcher' "$tfos" node 3</dev/null
