@@ -83,7 +83,7 @@ void tfos__socket_join(const char *host, int port, char address[TFOS__ADDRESS_SI
 enum tfos_status tfos__socket_local_host(int fd, char host[TFOS__ADDRESS_SIZE],
                                          struct tfos_error *err)
 {
-    struct sockaddr_storage address;
+    struct sockaddr_storage address = {0};
     socklen_t size = sizeof address;
     if (getsockname(fd, (struct sockaddr *)&address, &size) != 0)
         return tfos__fail_errno(err, TFOS_IO, "socket: cannot tell the local address");

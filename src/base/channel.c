@@ -219,7 +219,7 @@ enum tfos_status tfos__channel_pump(struct tfos__channel *channel, struct tfos_e
         // A peer that takes no more may have said why before it went: what it wrote is read in any
         // case.
         enum tfos_status read_status = fill(channel);
-        if (status == TFOS_OK)
+        if (read_status != TFOS_OK)
             status = read_status;
     }
     if (status == TFOS_OK)
@@ -492,6 +492,49 @@ enum tfos_status tfos__channel_write(struct tfos__channel *channel, const void *
         }
     }
     return TFOS_OK;
+}
+
+enum tfos_status tfos__channel_read_some(struct tfos__channel *channel, void *data, size_t size,
+                                         size_t *done, struct tfos_error *err)
+{
+    size_t given = take_buffered(channel, data, size);
+    skip_parcels(channel, given);
+    *done = given;
+    if (given > 0)
+        return TFOS_OK;
+    if (channel->failure != TFOS_OK)
+        return give_failure(channel, err);
+    enum tfos_status status = shake(channel);
+    if (status == TFOS_OK)
+        status = channel->is_ready ? read_some(channel, data, size, done) : TFOS_AGAIN;
+    if (status == TFOS_OK)
+        skip_parcels(channel, *done);
+    if (status >= 0)
+        return status;
+    fail_channel(channel, status);
+    return give_failure(channel, err);
+}
+
+enum tfos_status tfos__channel_write_some(struct tfos__channel *channel, const void *data,
+                                          size_t size, size_t *done, struct tfos_error *err)
+{
+    if (channel->failure != TFOS_OK)
+        return give_failure(channel, err);
+    enum tfos_status status = shake(channel);
+    if (status == TFOS_OK && channel->is_ready)
+        status = flush(channel);
+    if (status == TFOS_OK && (!channel->is_ready || tfos__buffer_size(&channel->out) > 0))
+        status = TFOS_AGAIN;
+    if (status == TFOS_OK)
+        status = channel->tls
+                     ? tfos__tls_write(channel->tls, data, size, done, &channel->cause)
+                     : tfos__parcel_send(channel->fd, data, size, NULL, done, &channel->cause);
+    if (status == TFOS_OK)
+        channel->out_position += *done;
+    if (status >= 0)
+        return status;
+    fail_channel(channel, status);
+    return give_failure(channel, err);
 }
 
 // Closing a TCP socket with unread bytes resets the connection, and the peer would lose what it has

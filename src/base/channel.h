@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A channel: JSON objects as frames over one stream socket, TCP under TLS 1.3 with a pre-shared key, or a
-/// unix socket in the clear that can also pass descriptors. Used by the rendezvous, its members, the feed and the
-/// trainer alike; docs/protocol.md has the bytes. Non-blocking at heart: whoever has an event loop calls
-/// pump(), others use the calls with a deadline. One thread at a time.
+/// A channel: JSON objects as frames over one stream socket, TCP under TLS 1.3 with a pre-shared
+/// key, or a unix socket in the clear that can also pass descriptors. Used by the rendezvous, its
+/// members, the feed and the trainer alike; docs/protocol.md has the bytes. Non-blocking at heart:
+/// whoever has an event loop calls pump(), others use the calls with a deadline. A failure of the
+/// connection (not of a wait for a frame) is final: later calls give it again. One thread at a
+/// time.
 #ifndef TFOS_BASE_CHANNEL_H
 #define TFOS_BASE_CHANNEL_H
 
@@ -12,9 +14,9 @@
 #include <stdint.h>
 #include <tfos/status.h>
 
-#define TFOS__KEY_SIZE 32                  ///< bytes of a cluster's key
-#define TFOS__FRAME_LIMIT (4u << 20)       ///< largest body of a frame, in bytes
-#define TFOS__FRAME_DESCRIPTORS 4          ///< most descriptors that travel with one frame
+#define TFOS__KEY_SIZE 32            ///< bytes of a cluster's key
+#define TFOS__FRAME_LIMIT (4u << 20) ///< largest body of a frame, in bytes
+#define TFOS__FRAME_DESCRIPTORS 4    ///< most descriptors that travel with one frame
 
 struct tfos__channel;
 
@@ -30,8 +32,8 @@ struct tfos__identity {
     unsigned char key[TFOS__KEY_SIZE];
 };
 
-/// Takes over the connected socket `fd` (closed by close, and when this fails). `identity` is used by the TLS
-/// kinds only. `peer` names the other end in messages and is copied.
+/// Takes over the connected socket `fd` (closed by close, and when this fails). `identity` is used
+/// by the TLS kinds only. `peer` names the other end in messages and is copied.
 enum tfos_status tfos__channel_open(int fd, enum tfos__channel_kind kind,
                                     const struct tfos__identity *identity, const char *peer,
                                     struct tfos__channel **out, struct tfos_error *err);
@@ -47,20 +49,22 @@ bool tfos__channel_is_ready(const struct tfos__channel *channel);
 /// Bytes queued and not yet taken by the kernel; a caller bounds its peers by it.
 size_t tfos__channel_pending_size(const struct tfos__channel *channel);
 
-/// Shakes hands, reads and writes what can be done without waiting. OK; DENIED when the peer holds another
-/// key or id; CLOSED when the peer is gone (frames read before are still given out by next());
-/// CORRUPT for a frame that breaks the limits.
+/// Shakes hands, reads and writes what can be done without waiting. OK; DENIED when the peer holds
+/// another key or id; CLOSED when the peer is gone (frames read before are still given out by
+/// next()); CORRUPT for a frame that breaks the limits.
 enum tfos_status tfos__channel_pump(struct tfos__channel *channel, struct tfos_error *err);
 
-/// Takes the next whole frame that has been read. On OK the caller owns `*message` (json_decref) and the
-/// `*fd_count` descriptors in `fds` (fds may be NULL: then any that came are closed). AGAIN when there is none yet;
-/// CLOSED once the peer has gone and all is read; CORRUPT when the body is no JSON object.
+/// Takes the next whole frame that has been read. On OK the caller owns `*message` (json_decref),
+/// and in `fds` the `*fd_count` descriptors that came with it (`fds` may be NULL: then they are
+/// closed). AGAIN when there is none yet; CLOSED once the peer has gone and all is read; CORRUPT
+/// when the body is no JSON object.
 enum tfos_status tfos__channel_next(struct tfos__channel *channel, json_t **message,
                                     int fds[TFOS__FRAME_DESCRIPTORS], int *fd_count,
                                     struct tfos_error *err);
 
-/// Queues a frame, and with it duplicates of `fd_count` descriptors (unix only). Takes over the reference to
-/// `message`, also when it fails. Nothing is written until pump(). INVALID when larger than the limit.
+/// Queues a frame, and with it duplicates of `fd_count` descriptors (unix only). Takes over the
+/// reference to `message`, also when it fails. Nothing is written until pump(). INVALID when larger
+/// than the limit; NO_MEMORY when `message` is NULL, so that the maker of one need not look.
 enum tfos_status tfos__channel_queue(struct tfos__channel *channel, json_t *message, const int *fds,
                                      int fd_count, struct tfos_error *err);
 
@@ -73,12 +77,22 @@ enum tfos_status tfos__channel_receive(struct tfos__channel *channel, json_t **m
                                        int fds[TFOS__FRAME_DESCRIPTORS], int *fd_count,
                                        int64_t deadline, struct tfos_error *err);
 
-/// Raw bytes after the last frame, for a stream that follows a hello (the feed over TCP): blocking with a
-/// deadline that each byte of progress renews (`timeout_ms`). read gives exactly `size` bytes or fails.
+/// Raw bytes after the last frame, for a stream that follows a hello (the feed over TCP): blocking
+/// with a deadline that each byte of progress renews (`timeout_ms`). read gives exactly `size`
+/// bytes or fails. A write that fails, a TIMEOUT included, is final. After a read, pump before
+/// waiting for events: TLS may hold more already.
 enum tfos_status tfos__channel_read(struct tfos__channel *channel, void *data, size_t size,
                                     int64_t timeout_ms, struct tfos_error *err);
 enum tfos_status tfos__channel_write(struct tfos__channel *channel, const void *data, size_t size,
                                      int64_t timeout_ms, struct tfos_error *err);
+
+/// The same without waiting, for a thread that moves bytes both ways: some bytes go, `*done` of
+/// them; AGAIN when none can. After AGAIN from write_some the next one must begin with the same
+/// bytes.
+enum tfos_status tfos__channel_read_some(struct tfos__channel *channel, void *data, size_t size,
+                                         size_t *done, struct tfos_error *err);
+enum tfos_status tfos__channel_write_some(struct tfos__channel *channel, const void *data,
+                                          size_t size, size_t *done, struct tfos_error *err);
 
 /// Ends the channel and closes its socket; what is queued is lost. NULL is accepted.
 void tfos__channel_close(struct tfos__channel *channel);

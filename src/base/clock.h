@@ -14,7 +14,8 @@ int64_t tfos__now_ms(void);
 /// The point `timeout_ms` from now; a negative timeout never comes.
 int64_t tfos__deadline(int64_t timeout_ms);
 
-/// Milliseconds until `deadline`, 0 when it is past, -1 for TFOS__NEVER; fits poll() and epoll_wait().
+/// Milliseconds until `deadline`, 0 when it is past, -1 for TFOS__NEVER; fits poll() and
+/// epoll_wait().
 int tfos__remaining_ms(int64_t deadline);
 
 #endif

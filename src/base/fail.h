@@ -5,16 +5,17 @@
 
 #include <tfos/status.h>
 
-/// Writes the message (printf form, `module: what failed: the cause`) into `err`, which may be NULL,
-/// and returns `status`. os_errno becomes 0.
-enum tfos_status tfos__fail(struct tfos_error *err, enum tfos_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/// Writes the message (printf form, `module: what failed: the cause`) into `err`, which may be
+/// NULL, and returns `status`. os_errno becomes 0.
+enum tfos_status tfos__fail(struct tfos_error *err, enum tfos_status status, const char *format,
+                            ...) __attribute__((format(printf, 3, 4)));
 
 /// The same for a failed system call: saves errno and appends ": " and its text to the message.
-enum tfos_status tfos__fail_errno(struct tfos_error *err, enum tfos_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+enum tfos_status tfos__fail_errno(struct tfos_error *err, enum tfos_status status,
+                                  const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/// Puts "prefix: " before the message already in `err` (a caller adds which node, file or peer it was).
+/// Puts "prefix: " before the message already in `err` (a caller adds which node, file or peer it
+/// was).
 void tfos__fail_prefix(struct tfos_error *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

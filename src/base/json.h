@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Typed access to members of a JSON object (Jansson), with errors that name the key and what was expected.
-/// Returned strings are borrowed from the object.
+/// Typed access to members of a JSON object (Jansson), with errors that name the key and what was
+/// expected. Returned strings are borrowed from the object.
 #ifndef TFOS_BASE_JSON_H
 #define TFOS_BASE_JSON_H
 
@@ -21,9 +21,11 @@ int64_t tfos__json_int_or(const json_t *object, const char *key, int64_t fallbac
 bool tfos__json_bool_or(const json_t *object, const char *key, bool fallback);
 
 /// Parses one JSON object of `size` bytes. CORRUPT with the position of the fault.
-enum tfos_status tfos__json_parse(const char *text, size_t size, json_t **out, struct tfos_error *err);
+enum tfos_status tfos__json_parse(const char *text, size_t size, json_t **out,
+                                  struct tfos_error *err);
 
-/// Compact text of a value, ended by NUL; the caller frees it with tfos__free(). NULL when out of memory.
+/// Compact text of a value, ended by NUL; the caller frees it with tfos__free(). NULL when out of
+/// memory.
 char *tfos__json_text(const json_t *value);
 
 #endif

@@ -41,14 +41,14 @@ static enum tfos_status read_range(const char *ports, struct port_range *range,
                                    struct tfos_error *err)
 {
     const char *at = ports;
-    bool is_valid = read_port(&at, &range->first);
-    range->last = range->first;
-    if (is_valid && *at == '-') {
-        at++;
-        is_valid = read_port(&at, &range->last) && range->first > 0 && range->last >= range->first;
+    if (read_port(&at, &range->first)) {
+        range->last = range->first;
+        if (*at == '\0')
+            return TFOS_OK;
+        if (*at++ == '-' && read_port(&at, &range->last) && *at == '\0' && range->first > 0 &&
+            range->last >= range->first)
+            return TFOS_OK;
     }
-    if (is_valid && *at == '\0')
-        return TFOS_OK;
     return tfos__fail(err, TFOS_INVALID,
                       "socket: cannot read the ports \"%s\": expected 0 (any), one port as 40001, "
                       "or a range as 40001-40002",
@@ -143,7 +143,7 @@ static enum tfos_status resolve_listen_host(const char *host, struct addrinfo **
 
 static enum tfos_status get_port(int fd, int *port, struct tfos_error *err)
 {
-    struct sockaddr_storage address;
+    struct sockaddr_storage address = {0};
     socklen_t size = sizeof address;
     char host[TFOS__ADDRESS_SIZE];
     if (getsockname(fd, (struct sockaddr *)&address, &size) != 0)
@@ -205,7 +205,7 @@ static enum tfos_status listen_in_range(const char *host, const struct addrinfo 
 enum tfos_status tfos__socket_listen(const char *host, const char *ports, int *fd, int *port,
                                      struct tfos_error *err)
 {
-    struct port_range range;
+    struct port_range range = {0};
     TFOS__TRY(read_range(ports ? ports : "0", &range, err));
     struct addrinfo *addresses = NULL;
     if (host)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// All heap memory of the library. Sizes are checked for overflow; a test can make the n-th request fail.
+/// All heap memory of the library. Sizes are checked for overflow; a test can make the n-th request
+/// fail.
 #ifndef TFOS_BASE_MEMORY_H
 #define TFOS_BASE_MEMORY_H
 
@@ -9,15 +10,16 @@
 /// Zeroed memory for `count` items of `size` bytes, or NULL. A count of 0 gives a pointer to free.
 void *tfos__alloc(size_t count, size_t size) __attribute__((warn_unused_result, malloc));
 
-/// Grows or shrinks a block to `count` items of `size` bytes; new bytes are not zeroed. NULL leaves the
-/// old block as it was.
+/// Grows or shrinks a block to `count` items of `size` bytes; new bytes are not zeroed. NULL leaves
+/// the old block as it was.
 void *tfos__realloc(void *block, size_t count, size_t size) __attribute__((warn_unused_result));
 
 /// A copy of a C string, or NULL.
 char *tfos__strdup(const char *text) __attribute__((warn_unused_result, malloc));
 
 /// A new string made by printf, or NULL.
-char *tfos__format(const char *format, ...) __attribute__((warn_unused_result, format(printf, 1, 2)));
+char *tfos__format(const char *format, ...)
+    __attribute__((warn_unused_result, format(printf, 1, 2)));
 
 /// NULL is accepted.
 void tfos__free(void *block);

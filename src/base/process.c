@@ -251,7 +251,7 @@ pid_t tfos__process_find_executor(pid_t pid)
     pid_t parent = read_parent(pid, command);
     pid_t found = parent;
     pid_t process = pid;
-    for (int i = 0; i < ANCESTORS_MAX && process > 1; i++) {
+    for (int i = 0; i < ANCESTORS_MAX && process > 0; i++) {
         pid_t next = read_parent(process, command);
         if (strcmp(command, "java") == 0)
             return process;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Processes: starting one without fork, watching one by pidfd, and finding the executor above a Spark worker.
+/// Processes: starting one without fork, watching one by pidfd, and finding the executor above a
+/// Spark worker.
 #ifndef TFOS_BASE_PROCESS_H
 #define TFOS_BASE_PROCESS_H
 
@@ -17,18 +18,20 @@ struct tfos__spawn_options {
     int stderr_fd;            ///< -1: /dev/null
     const int *inherited_fds; ///< they become 3, 4, ... in the new process, in this order
     int inherited_count;
-    bool new_session;         ///< setsid, so that signals to the parent's group do not reach it
+    bool new_session; ///< setsid, so that signals to the parent's group do not reach it
 };
 
 /// Starts a process by posix_spawn (never fork). NOT_FOUND names the program; IO otherwise.
 enum tfos_status tfos__process_spawn(const struct tfos__spawn_options *options, pid_t *pid,
                                      struct tfos_error *err);
 
-/// A pidfd (close-on-exec), readable once the process has ended. NOT_FOUND when there is none such.
+/// A pidfd (close-on-exec), readable once the process has ended. NOT_FOUND when there is none such;
+/// UNSUPPORTED before Linux 5.3.
 enum tfos_status tfos__process_watch(pid_t pid, int *pidfd, struct tfos_error *err);
 
-/// The JVM of the executor that `pid` works for: the nearest ancestor (or itself) whose command is "java"; if there is none, the
-/// parent of the outermost ancestor that is a Python of pyspark, else the parent of `pid`.
+/// The JVM of the executor that `pid` works for: the nearest ancestor (or itself) whose command is
+/// "java"; if there is none, the parent of the outermost ancestor that is a Python of pyspark, else
+/// the parent of `pid`.
 pid_t tfos__process_find_executor(pid_t pid);
 
 /// In words, as "exit status 3" or "signal 9 (Killed)", from waitpid's status; returns `text`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Sockets: listening on a range of ports or an abstract unix name, connecting with a deadline, passing
-/// descriptors, and finding the address that others reach this machine by. All descriptors made here are
-/// close-on-exec and non-blocking.
+/// Sockets: listening on a range of ports or an abstract unix name, connecting with a deadline,
+/// passing descriptors, and finding the address that others reach this machine by. All descriptors
+/// made here are close-on-exec and non-blocking.
 #ifndef TFOS_BASE_SOCKET_H
 #define TFOS_BASE_SOCKET_H
 
@@ -13,16 +13,18 @@
 
 #define TFOS__ADDRESS_SIZE 300 ///< room for "host:port", brackets round an IPv6 host included
 
-/// Listens on `host` (NULL: every address, IPv4 and IPv6) and the first free port of `ports`: "0" any,
-/// "40001" one, "40001-40002" a range; NULL is "0". When all are taken: BUSY, with the range and, for each
-/// port, the process that holds it as far as /proc shows it. INVALID for a range that cannot be read.
+/// Listens on `host` (NULL: every address, IPv4 and IPv6) and the first free port of `ports`: "0"
+/// any, "40001" one, "40001-40002" a range; NULL is "0". When all are taken: BUSY, with the range
+/// and, for each port, the process that holds it as far as /proc shows it. INVALID for a range that
+/// cannot be read.
 enum tfos_status tfos__socket_listen(const char *host, const char *ports, int *fd, int *port,
                                      struct tfos_error *err);
 
-/// A TCP socket that is bound to a free port on every address (or to `port` if not 0), does not listen, and
-/// has SO_REUSEPORT: it keeps the port from others while a server of this user that sets SO_REUSEPORT
-/// too may listen on it. BUSY when `port` is taken.
-enum tfos_status tfos__socket_reserve(int port, int *fd, int *reserved_port, struct tfos_error *err);
+/// A TCP socket that is bound to a free port on every address (or to `port` if not 0), does not
+/// listen, and has SO_REUSEPORT: it keeps the port from others while a server of this user that
+/// sets SO_REUSEPORT too may listen on it. BUSY when `port` is taken.
+enum tfos_status tfos__socket_reserve(int port, int *fd, int *reserved_port,
+                                      struct tfos_error *err);
 
 /// Whether somebody accepts connections on `port` of this machine's loopback address.
 bool tfos__socket_is_served(int port);
@@ -32,23 +34,27 @@ bool tfos__socket_is_served(int port);
 enum tfos_status tfos__socket_connect(const char *address, int64_t deadline, int *fd,
                                       struct tfos_error *err);
 
-/// Listens on an abstract unix socket (SOCK_STREAM) named `name` (without the leading NUL). BUSY if taken.
+/// Listens on an abstract unix socket (SOCK_STREAM) named `name` (without the leading NUL). BUSY if
+/// taken.
 enum tfos_status tfos__socket_listen_unix(const char *name, int *fd, struct tfos_error *err);
 
-/// Connects to an abstract unix socket. NOT_FOUND when nobody listens there.
+/// Connects to an abstract unix socket. NOT_FOUND when nobody listens there; DENIED when the
+/// listener is another user's (root excepted, on either side).
 enum tfos_status tfos__socket_connect_unix(const char *name, int64_t deadline, int *fd,
                                            struct tfos_error *err);
 
-/// Accepts one connection and writes its peer's address ("127.0.0.1:4711", or "unix:pid=12"). AGAIN when
-/// none waits. A unix peer with another user id (root excepted) is closed and gives AGAIN.
+/// Accepts one connection and writes its peer's address ("127.0.0.1:4711", or "unix:pid=12"). AGAIN
+/// when none waits. A unix peer with another user id (root excepted) is closed and gives AGAIN.
 enum tfos_status tfos__socket_accept(int listener, int *fd, char peer[TFOS__ADDRESS_SIZE],
                                      struct tfos_error *err);
 
-/// The local address of a connected TCP socket, without its port: what the peer's side can reach us by.
-enum tfos_status tfos__socket_local_host(int fd, char host[TFOS__ADDRESS_SIZE], struct tfos_error *err);
+/// The local address of a connected TCP socket, without its port: what the peer's side can reach us
+/// by.
+enum tfos_status tfos__socket_local_host(int fd, char host[TFOS__ADDRESS_SIZE],
+                                         struct tfos_error *err);
 
-/// The address to advertise when nothing else is known: the first address of an interface that is up,
-/// not loopback and not link-local (IPv4 before IPv6), else a loopback address.
+/// The address to advertise when nothing else is known: the first address of an interface that is
+/// up, not loopback and not link-local (IPv4 before IPv6), else a loopback address.
 enum tfos_status tfos__socket_any_host(char host[TFOS__ADDRESS_SIZE], struct tfos_error *err);
 
 /// Joins host and port, with brackets round an IPv6 host.

@@ -237,7 +237,7 @@ static enum tfos_status refuse(const struct tfos__tls *tls, struct tfos_error *e
     if (tls->offered_other_id)
         return tfos__fail(err, TFOS_DENIED, "the other side belongs to another cluster");
     bool is_alert = reason >= SSL_AD_REASON_OFFSET;
-    if (reason == SSL_R_BINDER_DOES_NOT_VERIFY || reason == SSL_R_BAD_RECORD_TYPE ||
+    if (reason == SSL_R_BINDER_DOES_NOT_VERIFY ||
         reason == SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC || is_alert)
         return tfos__fail(err, TFOS_DENIED, "the other side does not hold this cluster's key (%s)",
                           text ? text : "refused");

@@ -3,6 +3,7 @@
 #include "channel_pair.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #define STREAM_SIZE (48u << 20)
@@ -179,6 +180,77 @@ static void progress_renews_the_deadline(void **state)
     close_pair(&pair);
 }
 
+struct mover {
+    struct tfos__channel *channel;
+    size_t sent;
+    size_t received;
+    bool is_blocked; // neither direction could go on
+};
+
+// Byte i of both streams is i * 31 % 256, so that a byte out of its place is seen.
+static void move_some(struct mover *mover, size_t total)
+{
+    struct tfos_error err;
+    static unsigned char bytes[100000];
+    size_t done = 0;
+    mover->is_blocked = true;
+    size_t size = total - mover->sent < sizeof bytes ? total - mover->sent : sizeof bytes;
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (unsigned char)((mover->sent + i) * 31);
+    if (size > 0) {
+        enum tfos_status status =
+            tfos__channel_write_some(mover->channel, bytes, size, &done, &err);
+        assert_true(status == TFOS_OK || status == TFOS_AGAIN);
+        if (status == TFOS_OK) {
+            mover->sent += done;
+            mover->is_blocked = false;
+        }
+    }
+    if (mover->received == total)
+        return;
+    enum tfos_status status =
+        tfos__channel_read_some(mover->channel, bytes, sizeof bytes, &done, &err);
+    assert_true(status == TFOS_OK || status == TFOS_AGAIN);
+    if (status == TFOS_AGAIN)
+        return;
+    for (size_t i = 0; i < done; i++)
+        assert_int_equal(bytes[i], (unsigned char)((mover->received + i) * 31));
+    mover->received += done;
+    mover->is_blocked = false;
+}
+
+static void bytes_move_both_ways_without_waiting(void **state)
+{
+    (void)state;
+    const size_t total = 8u << 20;
+    for (int is_tls = 0; is_tls < 2; is_tls++) {
+        struct tfos_error err;
+        struct channel_pair pair = open_same_pair(is_tls);
+        struct mover near = {.channel = pair.near};
+        struct mover far = {.channel = pair.far};
+        json_t *message;
+        assert_done(tfos__channel_queue(pair.near, numbered(1), NULL, 0, &err));
+        assert_done(exchange(&pair, pair.far, &message, NULL, NULL, &err));
+        assert_int_equal(take_number(message), 1);
+        while (near.received < total || far.received < total) {
+            move_some(&near, total);
+            move_some(&far, total);
+            if (near.is_blocked && far.is_blocked)
+                wait_pair(&pair);
+        }
+        tfos__channel_close(pair.near);
+        char byte;
+        size_t done;
+        enum tfos_status status;
+        while ((status = tfos__channel_read_some(pair.far, &byte, 1, &done, &err)) == TFOS_AGAIN)
+            assert_done(tfos__socket_wait(tfos__channel_fd(pair.far), POLLIN,
+                                          tfos__deadline(WAIT_MS), &err));
+        assert_int_equal(status, TFOS_CLOSED);
+        assert_int_equal(tfos__channel_write_some(pair.far, "x", 1, &done, &err), TFOS_CLOSED);
+        tfos__channel_close(pair.far);
+    }
+}
+
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(tls_carries_a_stream_between_frames),
     cmocka_unit_test(unix_carries_a_stream_between_frames),
@@ -186,6 +258,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(an_end_inside_a_stream_tells_how_far_it_came),
     cmocka_unit_test(waits_for_raw_bytes_end),
     cmocka_unit_test(progress_renews_the_deadline),
+    cmocka_unit_test(bytes_move_both_ways_without_waiting),
 };
 
 TEST_MAIN(cases)
