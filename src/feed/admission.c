@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may write: the token, the attempt's standing among the others of its partition, and then, in
+// the order of coming, a lane. Each row of a partition is accepted once: an attempt that would
+// repeat rows is refused.
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/fail.h"
+#include "base/json.h"
+#include "feed/host.h"
+
+static void refuse(struct tfos__connection *connection, enum tfos_status status, const char *words)
+{
+    tfos__connection_end(connection, json_pack("{ss ss ss}", "type", "refused", "status",
+                                               tfos_status_name(status), "message", words));
+}
+
+// Reads the members of an `open` into the connection.
+static enum tfos_status read_open(struct tfos__connection *connection, const json_t *message,
+                                  struct tfos_error *err)
+{
+    const int64_t max = INT64_MAX / 2;
+    const char *token = NULL, *queue = NULL;
+    int64_t size = 0;
+
+    TFOS__TRY(tfos__json_get_string(message, "token", &token, err));
+    if (!tfos__token_matches(token, connection->host->token))
+        return tfos__fail(err, TFOS_DENIED, "the writer does not hold this cluster's key");
+    TFOS__TRY(tfos__json_get_string(message, "queue", &queue, err));
+    if (strcmp(queue, connection->host->queue) != 0)
+        return tfos__fail(err, TFOS_NOT_FOUND, "this node has no queue \"%.64s\", only \"%s\"",
+                          queue, connection->host->queue);
+    TFOS__TRY(tfos__json_get_int(message, "feed", 1, max, &connection->feed, err));
+    TFOS__TRY(tfos__json_get_int(message, "partition", 0, max, &connection->partition, err));
+    TFOS__TRY(tfos__json_get_int(message, "attempt", 0, max, &connection->attempt, err));
+    TFOS__TRY(tfos__json_get_int(message, "first_row", 0, max, &connection->first_row, err));
+    TFOS__TRY(tfos__json_get_int(message, "size", 0, TFOS__LANE_SIZE_LIMIT, &size, err));
+    connection->has_results = tfos__json_bool_or(message, "results", false);
+    if (size == 0)
+        size = TFOS_FEED_LANE_SIZE;
+    connection->size = ((uint64_t)size + TFOS__PAGE_SIZE - 1) / TFOS__PAGE_SIZE * TFOS__PAGE_SIZE;
+    return TFOS_OK;
+}
+
+void tfos__host_close_attempt(struct tfos__connection *connection, bool is_announced)
+{
+    struct tfos_feed_host *host = connection->host;
+
+    if (!connection->has_opened || connection->is_closed)
+        return;
+    connection->is_closed = true;
+    for (size_t i = 0; i < host->pool.count; i++)
+        if (host->pool.lanes[i]->owner == connection)
+            tfos__pool_fence(&host->pool, host->pool.lanes[i]);
+    if (connection->lane)
+        connection->rows = tfos__pool_lane_rows(connection->lane, &connection->is_complete);
+    struct tfos__attempt *entry =
+        tfos__attempt_find(&host->attempts, connection->feed, connection->partition);
+    if (entry && entry->connection == connection) {
+        entry->connection = NULL;
+        entry->rows = (int64_t)connection->rows;
+        entry->is_complete = connection->is_complete;
+    }
+    struct tfos_feed_event event = {.kind = TFOS_FEED_ATTEMPT_CLOSED,
+                                    .lane = -1,
+                                    .fd = -1,
+                                    .feed = connection->feed,
+                                    .partition = connection->partition,
+                                    .attempt = connection->attempt,
+                                    .rows = (int64_t)connection->rows,
+                                    .complete = connection->is_complete};
+    if (is_announced)
+        (void)tfos__host_emit(host, &event);
+}
+
+// Ends the living attempt of the partition, which `connection` supersedes.
+static void supersede(struct tfos__attempt *entry, const struct tfos__connection *connection)
+{
+    struct tfos__connection *old = entry->connection;
+
+    tfos__host_close_attempt(old, true);
+    tfos__connection_dismiss(
+        old, json_pack("{ss sI}", "type", "fenced", "attempt", (json_int_t)connection->attempt));
+}
+
+// Enters the attempt into the table, or says why not.
+static enum tfos_status enter_attempt(struct tfos__connection *connection, struct tfos_error *err)
+{
+    struct tfos__attempt *entry = NULL;
+
+    TFOS__TRY(tfos__attempt_get(&connection->host->attempts, connection->feed,
+                                connection->partition, &entry, err));
+    if (connection->attempt < entry->superseded ||
+        (entry->connection && connection->attempt <= entry->attempt))
+        return tfos__fail(err, TFOS_BUSY, "attempt %lld was superseded by attempt %lld",
+                          (long long)connection->attempt,
+                          (long long)(entry->connection && entry->attempt > entry->superseded
+                                          ? entry->attempt
+                                          : entry->superseded));
+    if (entry->connection)
+        supersede(entry, connection);
+    if (!connection->has_results && connection->first_row < entry->rows)
+        return tfos__fail(
+            err, TFOS_INVALID,
+            "attempt %lld would begin at row %lld, but %lld rows of the partition were delivered",
+            (long long)connection->attempt, (long long)connection->first_row,
+            (long long)entry->rows);
+    entry->attempt = connection->attempt;
+    entry->superseded = connection->attempt;
+    entry->connection = connection;
+    entry->rows = connection->first_row;
+    entry->is_complete = false;
+    return TFOS_OK;
+}
+
+static void start_waiting(struct tfos__connection *connection)
+{
+    connection->is_waiting = true;
+    connection->ticket = connection->host->next_ticket++;
+}
+
+// The writer of this connection goes on in a larger lane. Without results, the old one goes back at
+// once: it may be what stands in the way of the new one.
+void tfos__host_change_lane(struct tfos__connection *connection, uint64_t size)
+{
+    struct tfos__pool_lane *lane = connection->lane;
+
+    connection->before_lane = (uint64_t)lane->number + 1;
+    connection->before_head = atomic_load(&lane->page->head) & ~TFOS__HEAD_FENCED;
+    connection->rows = tfos__pool_lane_rows(lane, NULL);
+    connection->lane = NULL;
+    if (connection->has_results)
+        tfos__pool_leave(&connection->host->pool, lane);
+    else
+        tfos__pool_give_back(&connection->host->pool, lane);
+    connection->size = (size + TFOS__PAGE_SIZE - 1) / TFOS__PAGE_SIZE * TFOS__PAGE_SIZE;
+    start_waiting(connection);
+}
+
+static enum tfos_status reopen(struct tfos__connection *connection, const json_t *message,
+                               struct tfos_error *err)
+{
+    struct tfos__connection asked = {.host = connection->host};
+
+    TFOS__TRY(read_open(&asked, message, err));
+    if (!connection->lane || connection->is_waiting || connection->is_closed ||
+        asked.feed != connection->feed || asked.partition != connection->partition ||
+        asked.attempt != connection->attempt)
+        return tfos__fail(err, TFOS_INVALID,
+                          "a second open on this connection is for another attempt");
+    tfos__host_change_lane(connection, asked.size);
+    return TFOS_OK;
+}
+
+void tfos__host_admit(struct tfos__connection *connection, const json_t *message)
+{
+    struct tfos_error err;
+    enum tfos_status status;
+
+    if (connection->has_opened) {
+        status = reopen(connection, message, &err);
+        if (status != TFOS_OK)
+            refuse(connection, status, err.message);
+        return;
+    }
+    status = read_open(connection, message, &err);
+    json_t *farewell = status == TFOS_OK ? tfos__host_farewell(connection->host) : NULL;
+    if (farewell) {
+        tfos__connection_end(connection, farewell);
+        return;
+    }
+    if (status == TFOS_OK)
+        status = enter_attempt(connection, &err);
+    if (status != TFOS_OK) {
+        refuse(connection, status, err.message);
+        return;
+    }
+    connection->has_opened = true;
+    connection->host->silent_count--;
+    connection->rows = (uint64_t)connection->first_row;
+    start_waiting(connection);
+}
+
+static bool hand_to_writer(struct tfos__connection *connection, struct tfos__pool_lane *lane)
+{
+    int fds[2] = {lane->fd, connection->host->bell_fd};
+    json_t *message = json_pack("{ss si sI}", "type", "lane", "lane", lane->number, "size",
+                                (json_int_t)lane->size);
+
+    tfos__connection_send(connection, message, fds, connection->is_remote ? 0 : 2);
+    return !connection->is_dead;
+}
+
+// The rest of the conversation is the relay's.
+static bool start_relay(struct tfos__connection *connection, struct tfos__pool_lane *lane)
+{
+    struct tfos_feed_host *host = connection->host;
+    struct tfos__relay_options options = {.channel = connection->channel,
+                                          .board = host->board,
+                                          .lane_fd = lane->fd,
+                                          .wake_fd = host->wake_fd,
+                                          .feed = connection->feed,
+                                          .partition = connection->partition,
+                                          .attempt = connection->attempt,
+                                          .has_results = connection->has_results};
+
+    if (!hand_to_writer(connection, lane))
+        return false;
+    (void)epoll_ctl(host->epoll_fd, EPOLL_CTL_DEL, tfos__channel_fd(connection->channel), NULL);
+    connection->channel = NULL;
+    return tfos__relay_open(&options, &connection->relay, NULL) == TFOS_OK;
+}
+
+static bool hand_over(struct tfos__connection *connection, struct tfos__pool_lane *lane)
+{
+    if (connection->relay)
+        return tfos__relay_give_lane(connection->relay, lane->fd, NULL) == TFOS_OK;
+    if (connection->is_remote)
+        return start_relay(connection, lane);
+    return hand_to_writer(connection, lane);
+}
+
+// AGAIN: there is no lane for it yet.
+static enum tfos_status serve(struct tfos__connection *connection, struct tfos_error *err)
+{
+    struct tfos_feed_host *host = connection->host;
+    struct tfos__pool_lane *lane = NULL;
+    bool is_new = false;
+
+    enum tfos_status status = tfos__pool_take(&host->pool, connection->size,
+                                              connection->has_results ? connection->size : 0,
+                                              connection->rows, connection, &lane, &is_new, err);
+    if (status != TFOS_OK)
+        return status;
+    connection->lane = lane;
+    connection->is_waiting = false;
+    atomic_store(&lane->page->before_lane, connection->before_lane);
+    atomic_store(&lane->page->before_head, connection->before_head);
+    if (is_new) {
+        struct tfos_feed_event event = {.kind = TFOS_FEED_LANE_OPENED,
+                                        .lane = lane->number,
+                                        .fd = lane->fd,
+                                        .feed = connection->feed,
+                                        .partition = connection->partition,
+                                        .attempt = connection->attempt};
+        if (!tfos__host_emit(host, &event))
+            return tfos__fail(err, TFOS_NO_MEMORY, "feed: no memory for an event");
+        atomic_fetch_add(&host->board->page->lane_count, 1);
+    }
+    if (!hand_over(connection, lane))
+        connection->is_dead = true;
+    return TFOS_OK;
+}
+
+void tfos__host_serve(struct tfos_feed_host *host)
+{
+    for (;;) {
+        struct tfos__connection *first = NULL;
+        for (struct tfos__connection *each = host->connections; each; each = each->next)
+            if (each->is_waiting && !each->is_dead && (!first || each->ticket < first->ticket))
+                first = each;
+        struct tfos_error err;
+        enum tfos_status status = first ? serve(first, &err) : TFOS_AGAIN;
+        if (status == TFOS_AGAIN)
+            return;
+        if (status < 0 && first->relay)
+            first->is_dead = true;
+        else if (status < 0)
+            refuse(first, status, err.message);
+    }
+}

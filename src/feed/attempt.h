@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the host knows of each partition: its latest attempt, and how many of its rows were
+/// published.
+#ifndef TFOS_FEED_ATTEMPT_H
+#define TFOS_FEED_ATTEMPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tfos/status.h>
+
+struct tfos__connection;
+
+struct tfos__attempt {
+    int64_t feed; ///< 0: the place is free
+    int64_t partition;
+    int64_t attempt;    ///< the latest
+    int64_t superseded; ///< attempts below this one may publish nothing more
+    int64_t rows;       ///< published by closed attempts, first_row included
+    bool is_complete;
+    struct tfos__connection *connection; ///< of the living attempt, or NULL
+};
+
+/// All zero is an empty table. Pointers to entries live until the next get() or forget().
+struct tfos__attempt_table {
+    struct tfos__attempt *places; ///< owned; open addressing, a power of two
+    size_t capacity, count;
+};
+
+/// The entry of a partition, or NULL when nothing is known of it.
+struct tfos__attempt *tfos__attempt_find(const struct tfos__attempt_table *table, int64_t feed,
+                                         int64_t partition);
+
+/// The entry of a partition, made if need be.
+enum tfos_status tfos__attempt_get(struct tfos__attempt_table *table, int64_t feed,
+                                   int64_t partition, struct tfos__attempt **out,
+                                   struct tfos_error *err);
+
+/// Forgets the partitions of feeds up to `feed` that have no living attempt.
+void tfos__attempt_forget(struct tfos__attempt_table *table, int64_t feed);
+
+void tfos__attempt_table_clear(struct tfos__attempt_table *table);
+
+#endif

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Format strings:
+// https://arrow.apache.org/docs/format/CDataInterface.html#data-type-description-format-strings
+#include "feed/column.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *format;
+    struct tfos__column column;
+} columns[] = {
+    {"b", {TFOS__COLUMN_FIXED, 1}},     {"c", {TFOS__COLUMN_FIXED, 8}},
+    {"C", {TFOS__COLUMN_FIXED, 8}},     {"s", {TFOS__COLUMN_FIXED, 16}},
+    {"S", {TFOS__COLUMN_FIXED, 16}},    {"i", {TFOS__COLUMN_FIXED, 32}},
+    {"I", {TFOS__COLUMN_FIXED, 32}},    {"l", {TFOS__COLUMN_FIXED, 64}},
+    {"L", {TFOS__COLUMN_FIXED, 64}},    {"e", {TFOS__COLUMN_FIXED, 16}},
+    {"f", {TFOS__COLUMN_FIXED, 32}},    {"g", {TFOS__COLUMN_FIXED, 64}},
+    {"tdD", {TFOS__COLUMN_FIXED, 32}},  {"tdm", {TFOS__COLUMN_FIXED, 64}},
+    {"tts", {TFOS__COLUMN_FIXED, 32}},  {"ttm", {TFOS__COLUMN_FIXED, 32}},
+    {"ttu", {TFOS__COLUMN_FIXED, 64}},  {"ttn", {TFOS__COLUMN_FIXED, 64}},
+    {"u", {TFOS__COLUMN_VARIABLE, 32}}, {"U", {TFOS__COLUMN_VARIABLE, 64}},
+    {"z", {TFOS__COLUMN_VARIABLE, 32}}, {"Z", {TFOS__COLUMN_VARIABLE, 64}},
+    {"+l", {TFOS__COLUMN_LIST, 32}},    {"+L", {TFOS__COLUMN_LIST, 64}},
+    {"+s", {TFOS__COLUMN_STRUCT, 0}},
+};
+
+// The number that ends a format, as in "w:16".
+static bool parse_count(const char *text, int64_t *count)
+{
+    char *end = NULL;
+
+    if (*text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    *count = strtoll(text, &end, 10);
+    return errno == 0 && *end == '\0' && *count <= INT_MAX;
+}
+
+bool tfos__column_parse(const char *format, struct tfos__column *column)
+{
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)
+        if (strcmp(format, columns[i].format) == 0) {
+            *column = columns[i].column;
+            return true;
+        }
+    int64_t count = 0;
+    if (strncmp(format, "w:", 2) == 0 && parse_count(format + 2, &count)) {
+        *column = (struct tfos__column){TFOS__COLUMN_FIXED, count * 8};
+        return true;
+    }
+    if (strncmp(format, "+w:", 3) == 0 && parse_count(format + 3, &count)) {
+        *column = (struct tfos__column){TFOS__COLUMN_FIXED_LIST, count};
+        return true;
+    }
+    // Timestamps: ts, the unit, a colon and any time zone.
+    if (strncmp(format, "ts", 2) == 0 && format[2] && strchr("smun", format[2]) &&
+        format[3] == ':') {
+        *column = (struct tfos__column){TFOS__COLUMN_FIXED, 64};
+        return true;
+    }
+    return false;
+}

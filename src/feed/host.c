@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's own life, and the calls of the node. Nothing here waits: an epoll descriptor tells the
+// node when to call step(), and a timer ticks while somebody waits for a lane, because a reader
+// that drains one rings no descriptor.
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/socket.h"
+#include "feed/host.h"
+
+#define EVENTS_AT_ONCE 64
+#define TICK_MS 10   ///< between looks for a free lane
+#define TELL_MS 1000 ///< between words to those who wait
+
+static enum tfos_status watch(struct tfos_feed_host *host, int fd, void *source,
+                              struct tfos_error *err)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = source};
+
+    if (epoll_ctl(host->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
+        return tfos__fail_errno(err, TFOS_IO, "feed: cannot watch descriptor %d", fd);
+    return TFOS_OK;
+}
+
+static enum tfos_status open_descriptors(struct tfos_feed_host *host,
+                                         const struct tfos_feed_host_options *options,
+                                         struct tfos_error *err)
+{
+    host->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    host->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    host->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (host->epoll_fd < 0 || host->timer_fd < 0 || host->wake_fd < 0)
+        return tfos__fail_errno(err, TFOS_IO, "feed: cannot make the host's descriptors");
+    TFOS__TRY(tfos__socket_listen_unix(options->socket_name, &host->unix_fd, err));
+    TFOS__TRY(tfos__socket_listen(options->listen_host, NULL, &host->tcp_fd, &host->port, err));
+    TFOS__TRY(tfos__board_create(&host->bell_fd, err));
+    TFOS__TRY(tfos__board_map(host->bell_fd, &host->board, err));
+    TFOS__TRY(watch(host, host->timer_fd, &host->timer_fd, err));
+    TFOS__TRY(watch(host, host->wake_fd, &host->wake_fd, err));
+    TFOS__TRY(watch(host, host->unix_fd, &host->unix_fd, err));
+    return watch(host, host->tcp_fd, &host->tcp_fd, err);
+}
+
+static enum tfos_status set_up(struct tfos_feed_host *host,
+                               const struct tfos_feed_host_options *options, struct tfos_error *err)
+{
+    host->identity.cluster_id = tfos__strdup(options->cluster_id);
+    host->queue = tfos__strdup(options->queue ? options->queue : "input");
+    if (!host->identity.cluster_id || !host->queue)
+        return tfos__no_memory(err, "feed", "a host");
+    host->pool.memory_limit =
+        options->memory_limit ? (uint64_t)options->memory_limit : TFOS_FEED_MEMORY_LIMIT;
+    TFOS__TRY(tfos__token_read_key(options->key, host->identity.key, err));
+    TFOS__TRY(tfos__token_make(host->identity.key, host->token, err));
+    return open_descriptors(host, options, err);
+}
+
+enum tfos_status tfos_feed_host_open(const struct tfos_feed_host_options *options,
+                                     struct tfos_feed_host **out, struct tfos_error *err)
+{
+    if (!options->cluster_id || !options->socket_name || options->memory_limit < 0)
+        return tfos__fail(
+            err, TFOS_INVALID,
+            "feed: a host needs cluster_id, socket_name and a memory_limit of 0 or more");
+    struct tfos_feed_host *host = tfos__alloc(1, sizeof *host);
+    if (!host)
+        return tfos__no_memory(err, "feed", "a host");
+    host->epoll_fd = host->unix_fd = host->tcp_fd = host->timer_fd = host->wake_fd = host->bell_fd =
+        -1;
+    enum tfos_status status = set_up(host, options, err);
+    if (status != TFOS_OK) {
+        tfos_feed_host_close(host);
+        return status;
+    }
+    *out = host;
+    return TFOS_OK;
+}
+
+int tfos_feed_host_fd(const struct tfos_feed_host *host)
+{
+    return host->epoll_fd;
+}
+
+int tfos_feed_host_port(const struct tfos_feed_host *host)
+{
+    return host->port;
+}
+
+int tfos_feed_host_bell_fd(const struct tfos_feed_host *host)
+{
+    return host->bell_fd;
+}
+
+static void set_timer(struct tfos_feed_host *host)
+{
+    bool is_wanted = false;
+
+    for (struct tfos__connection *each = host->connections; each; each = each->next)
+        is_wanted |= each->is_waiting;
+    if (is_wanted == host->is_timer_on)
+        return;
+    long interval = is_wanted ? TICK_MS * 1000000L : 0;
+    struct itimerspec times = {.it_interval = {0, interval}, .it_value = {0, interval}};
+    (void)timerfd_settime(host->timer_fd, 0, &times, NULL);
+    host->is_timer_on = is_wanted;
+}
+
+// Whoever waits for a lane has patience as long as the readers of others go on.
+static void tell_progress(struct tfos_feed_host *host, int64_t now)
+{
+    uint64_t progress = tfos__pool_progress(&host->pool);
+
+    if (now - host->told_ms < TELL_MS || progress == host->told_progress)
+        return;
+    host->told_ms = now;
+    host->told_progress = progress;
+    for (struct tfos__connection *each = host->connections; each; each = each->next)
+        if (each->is_waiting && each->channel)
+            tfos__connection_send(each, json_pack("{ss}", "type", "wait"), NULL, 0);
+}
+
+// The reader may have terminated the feed by itself: those who wait would wait in vain.
+static void dismiss_waiting(struct tfos_feed_host *host)
+{
+    for (struct tfos__connection *each = host->connections; each; each = each->next) {
+        json_t *farewell = each->is_waiting ? tfos__host_farewell(host) : NULL;
+        if (farewell)
+            tfos__connection_dismiss(each, farewell);
+    }
+}
+
+static void free_dead(struct tfos_feed_host *host)
+{
+    struct tfos__connection **link = &host->connections;
+
+    while (*link) {
+        struct tfos__connection *each = *link;
+        if (each->is_dead) {
+            *link = each->next;
+            tfos__connection_free(each);
+        } else {
+            link = &each->next;
+        }
+    }
+}
+
+static void handle_event(struct tfos_feed_host *host, const struct epoll_event *event)
+{
+    uint64_t count = 0;
+
+    if (event->data.ptr == &host->unix_fd)
+        tfos__host_accept(host, false);
+    else if (event->data.ptr == &host->tcp_fd)
+        tfos__host_accept(host, true);
+    else if (event->data.ptr == &host->timer_fd)
+        (void)!read(host->timer_fd, &count, sizeof count);
+    else if (event->data.ptr == &host->wake_fd)
+        (void)!read(host->wake_fd, &count, sizeof count);
+    else
+        tfos__connection_step(event->data.ptr);
+}
+
+enum tfos_status tfos_feed_host_step(struct tfos_feed_host *host, struct tfos_error *err)
+{
+    struct epoll_event events[EVENTS_AT_ONCE];
+    int count = epoll_wait(host->epoll_fd, events, EVENTS_AT_ONCE, 0);
+    int64_t now = tfos__now_ms();
+
+    (void)err;
+    for (int i = 0; i < count; i++)
+        handle_event(host, &events[i]);
+    for (struct tfos__connection *each = host->connections; each; each = each->next) {
+        tfos__connection_check_relay(each);
+        tfos__connection_check_deadline(each, now);
+    }
+    dismiss_waiting(host);
+    tfos__host_serve(host);
+    tell_progress(host, now);
+    free_dead(host);
+    tfos__pool_trim(&host->pool);
+    set_timer(host);
+    return TFOS_OK;
+}
+
+bool tfos__host_emit(struct tfos_feed_host *host, const struct tfos_feed_event *event)
+{
+    if (host->event_count == host->event_capacity) {
+        size_t capacity = host->event_capacity * 2 + 16;
+        struct tfos_feed_event *events = tfos__alloc(capacity, sizeof *events);
+        if (!events)
+            return false;
+        for (size_t i = 0; i < host->event_count; i++)
+            events[i] = host->events[(host->event_first + i) % host->event_capacity];
+        tfos__free(host->events);
+        host->events = events;
+        host->event_first = 0;
+        host->event_capacity = capacity;
+    }
+    host->events[(host->event_first + host->event_count++) % host->event_capacity] = *event;
+    return true;
+}
+
+enum tfos_status tfos_feed_host_next_event(struct tfos_feed_host *host,
+                                           struct tfos_feed_event *event, struct tfos_error *err)
+{
+    (void)err;
+    if (host->event_count == 0)
+        return TFOS_AGAIN;
+    *event = host->events[host->event_first];
+    host->event_first = (host->event_first + 1) % host->event_capacity;
+    host->event_count--;
+    if (event->kind == TFOS_FEED_LANE_OPENED)
+        for (size_t i = 0; i < host->pool.count; i++)
+            if (host->pool.lanes[i]->number == event->lane)
+                host->pool.lanes[i]->is_announced = true;
+    return TFOS_OK;
+}
+
+json_t *tfos__host_farewell(const struct tfos_feed_host *host)
+{
+    switch (atomic_load(&host->board->page->state)) {
+    case TFOS_FEED_RUNNING:
+        return NULL;
+    case TFOS_FEED_FAILED:
+        return json_pack("{ss ss}", "type", "failed", "message",
+                         host->message ? host->message : "the cluster has failed");
+    default:
+        return json_pack("{ss}", "type", "end");
+    }
+}
+
+// The state only rises: a feed that has ended does not run again.
+void tfos_feed_host_set_state(struct tfos_feed_host *host, enum tfos_feed_host_state state,
+                              const char *message)
+{
+    _Atomic uint32_t *word = &host->board->page->state;
+    uint32_t present = atomic_load(word);
+
+    if (state == TFOS_FEED_FAILED && !host->message)
+        host->message = tfos__strdup(message ? message : "the cluster has failed");
+    while (present < (uint32_t)state &&
+           !atomic_compare_exchange_weak(word, &present, (uint32_t)state))
+        continue;
+    for (struct tfos__connection *each = host->connections; each; each = each->next) {
+        // At the end of the feed those who have a lane may fill it; the others come too late.
+        bool is_touched = each->is_waiting || (each->lane && state != TFOS_FEED_ENDED);
+        json_t *farewell = is_touched && !each->is_ending ? tfos__host_farewell(host) : NULL;
+        if (farewell)
+            tfos__connection_dismiss(each, farewell);
+    }
+    for (size_t i = 0; i < host->pool.count; i++)
+        tfos__bell_ring(tfos__lane_page_bell(host->pool.lanes[i]->page));
+    tfos__bell_ring(tfos__board_bell(host->board));
+}
+
+void tfos_feed_host_end_epoch(struct tfos_feed_host *host, int64_t feed)
+{
+    _Atomic int64_t *complete = &host->board->page->complete_feed;
+
+    if (feed <= atomic_load(complete))
+        return;
+    atomic_store(complete, feed);
+    tfos__attempt_forget(&host->attempts, feed);
+    tfos__bell_ring(tfos__board_bell(host->board));
+}
+
+void tfos_feed_host_fence(struct tfos_feed_host *host, int64_t feed, int64_t partition,
+                          int64_t attempt, int64_t *rows, bool *complete)
+{
+    struct tfos__attempt *entry = NULL;
+
+    *rows = 0;
+    *complete = false;
+    // Without memory for the entry, a zombie that never came here yet could come later; its first
+    // row would then be refused by the rows that are there.
+    if (feed < 1 || tfos__attempt_get(&host->attempts, feed, partition, &entry, NULL) != TFOS_OK)
+        return;
+    if (attempt > entry->superseded)
+        entry->superseded = attempt;
+    struct tfos__connection *connection = entry->connection;
+    if (connection && connection->attempt < attempt) {
+        tfos__host_close_attempt(connection, false);
+        tfos__connection_dismiss(
+            connection, json_pack("{ss sI}", "type", "fenced", "attempt", (json_int_t)attempt));
+    }
+    *rows = entry->rows;
+    *complete = entry->is_complete;
+}
+
+void tfos_feed_host_explain(struct tfos_feed_host *host, const char *text)
+{
+    for (struct tfos__connection *each = host->connections; each; each = each->next) {
+        if (!each->is_stalled)
+            continue;
+        json_t *message = json_pack("{ss ss}", "type", "explained", "text", text);
+        each->is_stalled = false;
+        if (each->relay)
+            tfos__relay_send(each->relay, message, false);
+        else
+            tfos__connection_send(each, message, NULL, 0);
+    }
+}
+
+void tfos_feed_host_get_stats(struct tfos_feed_host *host, struct tfos_feed_stats *stats)
+{
+    const struct tfos__pool *pool = &host->pool;
+    uint32_t state = atomic_load(&host->board->page->state);
+
+    *stats = (struct tfos_feed_stats){.rows_written = (int64_t)pool->gone_rows_written,
+                                      .rows_read = (int64_t)pool->gone_rows_read,
+                                      .bytes_written = (int64_t)pool->gone_bytes,
+                                      .is_drained = true,
+                                      .is_terminated = state == TFOS_FEED_TERMINATED};
+    for (size_t i = 0; i < pool->count; i++) {
+        const struct tfos__pool_lane *lane = pool->lanes[i];
+        uint64_t tail = atomic_load(&lane->page->tail) & ~TFOS__TAIL_ABANDONED;
+        uint64_t head = atomic_load(&lane->page->head) & ~TFOS__HEAD_FENCED;
+        if (lane->is_written)
+            stats->rows_written += (int64_t)(tfos__pool_lane_rows(lane, NULL) - lane->first_row);
+        stats->rows_read += (int64_t)atomic_load(&lane->page->rows_released);
+        stats->bytes_written += (int64_t)head;
+        stats->used_size += head - tail <= lane->size ? (int64_t)(head - tail) : 0;
+        stats->total_size += (int64_t)lane->size;
+        stats->writer_count += lane->is_written;
+        stats->is_drained &= tfos__pool_lane_is_drained(lane);
+    }
+    stats->is_drained |= stats->is_terminated;
+}
+
+void tfos_feed_host_close(struct tfos_feed_host *host)
+{
+    if (!host)
+        return;
+    while (host->connections) {
+        struct tfos__connection *first = host->connections;
+        host->connections = first->next;
+        tfos__connection_free(first);
+    }
+    int fds[] = {host->epoll_fd, host->unix_fd, host->tcp_fd,
+                 host->timer_fd, host->wake_fd, host->bell_fd};
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    tfos__pool_clear(&host->pool);
+    tfos__attempt_table_clear(&host->attempts);
+    tfos__board_release(host->board);
+    tfos__free((char *)(uintptr_t)host->identity.cluster_id);
+    tfos__free(host->queue);
+    tfos__free(host->message);
+    tfos__free(host->events);
+    tfos__free(host);
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The inside of a host: connections of writers, what they wait for, and the events for the node.
+/// One thread; relays (relay.h) have their own and are reached through their calls only.
+#ifndef TFOS_FEED_HOST_H
+#define TFOS_FEED_HOST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <tfos/feed.h>
+
+#include "base/channel.h"
+#include "feed/attempt.h"
+#include "feed/lane.h"
+#include "feed/pool.h"
+#include "feed/relay.h"
+#include "feed/token.h"
+
+struct tfos__connection {
+    struct tfos_feed_host *host;
+    struct tfos__connection *next;
+    struct tfos__channel *channel; ///< owned; NULL once a relay has it
+    struct tfos__relay *relay;     ///< owned; NULL for a writer on this machine
+    bool is_remote;
+    bool is_dead;     ///< to be freed at the end of the step
+    bool is_ending;   ///< the last word is queued: ends once it is written, or at the deadline
+    bool has_opened;  ///< its first `open` was accepted
+    bool is_waiting;  ///< for a lane
+    bool is_closed;   ///< its attempt has ended
+    bool is_stalled;  ///< it waits for an explanation
+    uint32_t events;  ///< those registered with epoll
+    int64_t deadline; ///< for the first frame, or the last word
+    uint64_t ticket;  ///< its place among those who wait
+    int64_t feed, partition, attempt, first_row;
+    uint64_t size; ///< of the ring that it waits for
+    bool has_results;
+    struct tfos__pool_lane *lane; ///< the one it writes to; NULL while it has none
+    uint64_t rows;                ///< published in lanes before that one
+    bool is_complete;
+    uint64_t before_lane, before_head; ///< where the lane before ended (struct tfos__lane_page)
+};
+
+struct tfos_feed_host {
+    struct tfos__identity identity; ///< the id is owned
+    char *queue;
+    char token[TFOS__TOKEN_SIZE];
+    int epoll_fd, unix_fd, tcp_fd, timer_fd, wake_fd; ///< owned
+    int port;
+    int bell_fd;
+    struct tfos__board *board;
+    struct tfos__pool pool;
+    struct tfos__attempt_table attempts;
+    struct tfos__connection *connections;
+    int connection_count, silent_count; ///< silent: nothing accepted from them yet
+    uint64_t next_ticket;
+    bool is_timer_on;
+    char *message;                  ///< of the failure
+    struct tfos_feed_event *events; ///< owned, circular
+    size_t event_first, event_count, event_capacity;
+    int64_t told_ms; ///< when those who wait were last told of progress
+    uint64_t told_progress;
+};
+
+/// The rest is for host.c, connection.c and admission.c among themselves.
+
+/// Accepts what waits at the listener.
+void tfos__host_accept(struct tfos_feed_host *host, bool is_remote);
+
+/// Does what a connection's descriptor calls for, and looks at its relay.
+void tfos__connection_step(struct tfos__connection *connection);
+void tfos__connection_check_relay(struct tfos__connection *connection);
+void tfos__connection_check_deadline(struct tfos__connection *connection, int64_t now_ms);
+
+/// Queues a message (taken over) and writes what can be written.
+void tfos__connection_send(struct tfos__connection *connection, json_t *message, const int *fds,
+                           int fd_count);
+
+/// Sends the last word (taken over) and ends the connection once it is written.
+void tfos__connection_end(struct tfos__connection *connection, json_t *message);
+
+/// Sends the last word (taken over) to a writer that may have a lane: it will leave by itself, or
+/// ends where it waits.
+void tfos__connection_dismiss(struct tfos__connection *connection, json_t *message);
+
+/// Gives up all that the connection has, and frees it.
+void tfos__connection_free(struct tfos__connection *connection);
+
+/// Takes up an `open`.
+void tfos__host_admit(struct tfos__connection *connection, const json_t *message);
+
+/// The writer leaves its lane for one of `size` bytes, for which it waits from now on.
+void tfos__host_change_lane(struct tfos__connection *connection, uint64_t size);
+
+/// Hands lanes to those who wait, in the order in which they came.
+void tfos__host_serve(struct tfos_feed_host *host);
+
+/// Ends the connection's attempt: fences it and keeps its count. Emits an event if `is_announced`.
+void tfos__host_close_attempt(struct tfos__connection *connection, bool is_announced);
+
+/// The message that says that the feed is over: "end", "failed", or NULL while it is not.
+json_t *tfos__host_farewell(const struct tfos_feed_host *host);
+
+/// Appends an event. Out of memory, it is lost, and said so by false.
+bool tfos__host_emit(struct tfos_feed_host *host, const struct tfos_feed_event *event);
+
+#endif

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The reading end of a ring. Records are read in order and may be held in place; they are given
+/// back in any order and by any thread, and the space returns to the writer in order. peek(),
+/// skip() and hold() are for one thread at a time.
+#ifndef TFOS_FEED_OUTLET_H
+#define TFOS_FEED_OUTLET_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tfos/status.h>
+
+#include "feed/bell.h"
+#include "feed/record.h"
+
+struct tfos__span {
+    uint64_t end; ///< where the tail goes when this and all earlier spans are given back
+    uint64_t rows;
+    bool is_released;
+};
+
+struct tfos__outlet {
+    const uint8_t *data;
+    uint64_t size;
+    _Atomic uint64_t *head;
+    _Atomic uint64_t *tail;
+    _Atomic uint64_t *rows_released; ///< NULL: not counted
+    struct tfos__bell producer;
+    uint64_t position; ///< of the next record
+    uint64_t seen_head;
+    struct tfos__record record; ///< the next record's head, copied out of the ring once
+    bool has_record;
+
+    pthread_mutex_t mutex;    ///< guards what follows
+    struct tfos__span *spans; ///< held records, oldest at `first`; a circular array
+    size_t first, count, capacity;
+    uint64_t sequence; ///< number of the oldest span
+    bool is_abandoned;
+};
+
+/// Begins at the ring's tail. CORRUPT when head and tail make no sense.
+enum tfos_status tfos__outlet_init(struct tfos__outlet *outlet, struct tfos_error *err);
+void tfos__outlet_clear(struct tfos__outlet *outlet);
+
+/// The next record; its head is copied to outlet->record and checked. Fillers are skipped. AGAIN
+/// when there is none. CORRUPT: the ring is given up, which the writer is told, and nothing more is
+/// read.
+enum tfos_status tfos__outlet_peek(struct tfos__outlet *outlet, struct tfos_error *err);
+
+/// The body of the record that peek() found.
+const uint8_t *tfos__outlet_body(const struct tfos__outlet *outlet);
+
+/// Done with the record at once.
+void tfos__outlet_skip(struct tfos__outlet *outlet);
+
+/// Keeps the record until release(*sequence).
+enum tfos_status tfos__outlet_hold(struct tfos__outlet *outlet, uint64_t *sequence,
+                                   struct tfos_error *err);
+void tfos__outlet_release(struct tfos__outlet *outlet, uint64_t sequence);
+
+/// Done with everything written so far, unread.
+void tfos__outlet_drop(struct tfos__outlet *outlet);
+
+/// Gives the ring up as corrupt.
+void tfos__outlet_abandon(struct tfos__outlet *outlet);
+
+/// Whether everything that was written has been read (not: given back).
+bool tfos__outlet_is_empty(struct tfos__outlet *outlet);
+
+#endif

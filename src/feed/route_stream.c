@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// The route over TCP: the records that would lie in a lane travel one after the other, results come
+// the other way, and messages go between them. Nothing blocks in a write while results could come:
+// both sides would wait for each other. A record is therefore taken whole into a buffer, and the
+// next one only when that has gone out.
+#include <poll.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/socket.h"
+#include "feed/message.h"
+#include "feed/route.h"
+
+#define CLOSE_MS 3000 ///< to write what is left
+
+static enum tfos_status attach(struct tfos_feed_writer *writer, const json_t *message,
+                               const int *fds, int fd_count, struct tfos_error *err)
+{
+    int64_t size = 0;
+
+    (void)fds;
+    (void)fd_count; // none come over TCP
+    TFOS__TRY(
+        tfos__json_get_int(message, "size", TFOS__PAGE_SIZE, TFOS__LANE_SIZE_LIMIT, &size, err));
+    writer->stream.ring_size = (uint64_t)size;
+    return TFOS_OK;
+}
+
+static uint64_t ring_size(const struct tfos_feed_writer *writer)
+{
+    return writer->stream.ring_size;
+}
+
+// The connection is lost: with what the node said before, if it did.
+static enum tfos_status lose(struct tfos_feed_writer *writer, enum tfos_status status,
+                             const struct tfos_error *cause, struct tfos_error *err)
+{
+    return tfos__writer_judge(writer, status, cause->message, err);
+}
+
+static enum tfos_status flush(struct tfos_feed_writer *writer, struct tfos_error *err)
+{
+    struct tfos__buffer *out = &writer->stream.out;
+    struct tfos_error cause;
+
+    while (tfos__buffer_size(out) > 0) {
+        size_t done = 0;
+        enum tfos_status status = tfos__channel_write_some(writer->channel, out->data + out->begin,
+                                                           tfos__buffer_size(out), &done, &cause);
+        if (status == TFOS_AGAIN)
+            return status;
+        if (status != TFOS_OK)
+            return lose(writer, status, &cause, err);
+        writer->stream.progress++;
+        tfos__buffer_consume(out, done);
+    }
+    return TFOS_OK;
+}
+
+static enum tfos_status reserve(struct tfos_feed_writer *writer, uint64_t size, uint8_t **space,
+                                struct tfos_error *err)
+{
+    struct tfos__buffer *out = &writer->stream.out;
+    enum tfos_status status = flush(writer, err);
+
+    if (status != TFOS_OK)
+        return status;
+    TFOS__TRY(tfos__buffer_reserve(out, size, err));
+    *space = out->data + out->end;
+    return TFOS_OK;
+}
+
+static enum tfos_status commit(struct tfos_feed_writer *writer, uint64_t size, uint64_t rows,
+                               struct tfos_error *err)
+{
+    (void)rows; // the node counts
+    writer->stream.out.end += size;
+    enum tfos_status status = flush(writer, err);
+    return status == TFOS_AGAIN ? TFOS_OK : status;
+}
+
+static enum tfos_status check_head(const struct tfos__record *record, struct tfos_error *err)
+{
+    uint64_t limit = record->kind == TFOS__RECORD_MESSAGE ? TFOS__MESSAGE_LIMIT
+                                                          : (uint64_t)TFOS__LANE_SIZE_LIMIT;
+
+    if (tfos__record_is_sound(record) && record->size <= limit &&
+        (record->kind == TFOS__RECORD_SCHEMA || record->kind == TFOS__RECORD_BATCH ||
+         record->kind == TFOS__RECORD_MESSAGE))
+        return TFOS_OK;
+    return tfos__fail(err, TFOS_CORRUPT, "feed: the node sent a broken record of kind %u",
+                      record->kind);
+}
+
+static void drop_record(struct tfos__route_stream_state *stream)
+{
+    tfos__free(stream->body);
+    stream->body = NULL;
+    stream->received = 0;
+}
+
+// Reads the record that comes in. OK once it is whole.
+static enum tfos_status read_record(struct tfos_feed_writer *writer, struct tfos_error *err)
+{
+    struct tfos__route_stream_state *stream = &writer->stream;
+    const size_t head_size = sizeof stream->record;
+    struct tfos_error cause;
+
+    for (;;) {
+        if (stream->received >= head_size && !stream->body) {
+            TFOS__TRY(check_head(&stream->record, err));
+            stream->body = tfos__alloc(1, stream->record.size);
+            if (!stream->body)
+                return tfos__no_memory(err, "feed", "a record");
+        }
+        if (stream->body && stream->received == stream->record.size)
+            return TFOS_OK;
+        uint8_t *data = stream->body ? stream->body : (uint8_t *)&stream->record;
+        size_t end = stream->body ? stream->record.size : head_size;
+        size_t done = 0;
+        enum tfos_status status = tfos__channel_read_some(writer->channel, data + stream->received,
+                                                          end - stream->received, &done, &cause);
+        if (status == TFOS_AGAIN)
+            return status;
+        if (status != TFOS_OK)
+            return lose(writer, status, &cause, err);
+        stream->received += done;
+    }
+}
+
+static enum tfos_status hear(struct tfos_feed_writer *writer, struct tfos_error *err)
+{
+    struct tfos__route_stream_state *stream = &writer->stream;
+    json_t *message = NULL;
+
+    enum tfos_status status =
+        tfos__message_read(&stream->record, stream->body + sizeof stream->record, &message, err);
+    drop_record(stream);
+    if (status != TFOS_OK)
+        return status;
+    if (strcmp(tfos__json_string_or(message, "type", ""), "taken") == 0) {
+        int64_t taken = tfos__json_int_or(message, "taken", 0);
+        stream->progress += taken != stream->taken_count;
+        stream->taken_count = taken;
+        stream->is_complete = tfos__json_bool_or(message, "complete", false);
+    } else {
+        status = tfos__writer_hear(writer, message, NULL, 0, err);
+    }
+    json_decref(message);
+    return status;
+}
+
+// Reads messages up to the next result. OK: a result is there.
+static enum tfos_status read_in(struct tfos_feed_writer *writer, struct tfos_error *err)
+{
+    for (;;) {
+        enum tfos_status status = read_record(writer, err);
+        if (status != TFOS_OK)
+            return status;
+        if (writer->stream.record.kind != TFOS__RECORD_MESSAGE)
+            return TFOS_OK;
+        TFOS__TRY(hear(writer, err));
+    }
+}
+
+static enum tfos_status check(struct tfos_feed_writer *writer, struct tfos_error *err)
+{
+    if (writer->verdict == TFOS_OK) {
+        // A result that waits keeps what is behind it from being read: next_result() goes on.
+        enum tfos_status status = read_in(writer, err);
+        if (status < 0)
+            return status;
+    }
+    return tfos__writer_verdict(writer, err);
+}
+
+static enum tfos_status peek(struct tfos_feed_writer *writer, const struct tfos__record **record,
+                             const uint8_t **body, struct tfos_error *err)
+{
+    struct tfos__route_stream_state *stream = &writer->stream;
+    bool is_whole = stream->body && stream->received == stream->record.size;
+
+    // After the node's last word the stream is not read any more: what came before it is.
+    enum tfos_status status =
+        is_whole || writer->verdict == TFOS_OK ? read_in(writer, err) : TFOS_AGAIN;
+    if (status != TFOS_OK)
+        return status > 0 ? TFOS_AGAIN : status;
+    *record = &stream->record;
+    *body = stream->body + sizeof stream->record;
+    return TFOS_OK;
+}
+
+static void skip(struct tfos_feed_writer *writer)
+{
+    drop_record(&writer->stream);
+}
+
+static void free_body(void *body, uint64_t sequence)
+{
+    (void)sequence;
+    tfos__free(body);
+}
+
+static enum tfos_status hold(struct tfos_feed_writer *writer, struct tfos__batch_owner *owner,
+                             struct tfos_error *err)
+{
+    (void)err;
+    *owner = (struct tfos__batch_owner){free_body, writer->stream.body, 0};
+    writer->stream.body = NULL;
+    writer->stream.received = 0;
+    return TFOS_OK;
+}
+
+static void wait_for_news(struct tfos_feed_writer *writer, uint64_t size)
+{
+    short events = tfos__buffer_size(&writer->stream.out) > 0 ? POLLIN | POLLOUT : POLLIN;
+
+    (void)size;
+    (void)tfos__socket_wait(tfos__channel_fd(writer->channel), events,
+                            tfos__deadline(TFOS__WRITER_SLICE_MS), NULL);
+    (void)flush(writer, NULL);
+}
+
+static uint64_t progress(const struct tfos_feed_writer *writer)
+{
+    return writer->stream.progress;
+}
+
+static int64_t taken(const struct tfos_feed_writer *writer)
+{
+    return writer->stream.taken_count;
+}
+
+static bool is_delivered(const struct tfos_feed_writer *writer)
+{
+    return writer->stream.is_complete;
+}
+
+static enum tfos_status say(struct tfos_feed_writer *writer, json_t *message,
+                            struct tfos_error *err)
+{
+    TFOS__TRY(tfos__message_append(&writer->stream.out, message, err));
+    enum tfos_status status = flush(writer, err);
+    return status == TFOS_AGAIN ? TFOS_OK : status;
+}
+
+static void close_route(struct tfos_feed_writer *writer)
+{
+    int64_t deadline = tfos__deadline(CLOSE_MS);
+
+    if (writer->is_attached && writer->verdict == TFOS_OK) {
+        enum tfos_status status =
+            say(writer,
+                json_pack("{ss sb sI}", "type", "close", "complete", writer->is_finished, "rows",
+                          (json_int_t)(writer->first_row + writer->row_count)),
+                NULL);
+        // Rows that were appended go out as far as the node takes them; it counts them in any case.
+        while (status == TFOS_OK && tfos__buffer_size(&writer->stream.out) > 0 &&
+               tfos__now_ms() < deadline) {
+            status = check(writer, NULL);
+            if (status == TFOS_OK)
+                wait_for_news(writer, 0);
+        }
+    }
+    drop_record(&writer->stream);
+    tfos__buffer_clear(&writer->stream.out);
+}
+
+const struct tfos__route tfos__route_stream = {
+    .attach = attach,
+    .ring_size = ring_size,
+    .reserve = reserve,
+    .commit = commit,
+    .check = check,
+    .peek = peek,
+    .skip = skip,
+    .hold = hold,
+    .wait = wait_for_news,
+    .progress = progress,
+    .taken = taken,
+    .is_delivered = is_delivered,
+    .say = say,
+    .close = close_route,
+};

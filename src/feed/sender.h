@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What both writers of batches do, the feed's writer and the reader that answers: schema records
+/// when the schema changes, and batches cut to the ring.
+#ifndef TFOS_FEED_SENDER_H
+#define TFOS_FEED_SENDER_H
+
+#include <stdbool.h>
+#include <tfos/arrow.h>
+#include <tfos/status.h>
+
+#include "feed/batch.h"
+#include "feed/record.h"
+#include "feed/schema.h"
+
+struct tfos__sender {
+    struct tfos__schema *schema; ///< of the batch at hand
+    struct tfos__buffer body;    ///< its schema record's body
+    struct tfos__buffer scratch;
+    bool is_sent; ///< whether the peer has the schema
+    struct tfos__batch_plan plan;
+};
+
+/// Takes up the schema of the next batch.
+enum tfos_status tfos__sender_begin(struct tfos__sender *sender, const struct ArrowSchema *schema,
+                                    const struct ArrowArray *array, struct tfos_error *err);
+
+/// The size of the schema's record.
+uint64_t tfos__sender_schema_size(const struct tfos__sender *sender);
+
+/// Writes a schema record to `space`; `head` names feed, partition and attempt.
+void tfos__sender_put_schema(const struct tfos__sender *sender, const struct tfos__record *head,
+                             uint8_t *space);
+
+/// The size of the planned batch's record.
+uint64_t tfos__sender_batch_size(const struct tfos__sender *sender);
+
+/// Writes the planned batch; `head` has the row and rows too.
+void tfos__sender_put_batch(const struct tfos__sender *sender, const struct tfos__record *head,
+                            uint8_t *space);
+
+void tfos__sender_clear(struct tfos__sender *sender);
+
+#endif

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// A writer cuts batches to the ring and waits for space: never longer than its timeout without the
+// reader taking something, and never without hearing what the node says. Rows are counted as they
+// are committed, so that after any failure the count is what the reader has or will have.
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "feed/route.h"
+
+#define EXPLANATION_WAIT_MS 3000
+
+// A wait that each movement of the reader renews.
+struct patience {
+    uint64_t progress;
+    int64_t deadline;
+};
+
+static void begin_patience(const struct tfos_feed_writer *writer, struct patience *patience)
+{
+    patience->progress = writer->route->progress(writer);
+    patience->deadline = tfos__deadline(writer->timeout_ms);
+}
+
+static int64_t rows_taken(const struct tfos_feed_writer *writer)
+{
+    return writer->route->taken(writer);
+}
+
+// Asks the node what the trainer is doing, and gives up with the answer.
+static enum tfos_status give_up(struct tfos_feed_writer *writer, const char *wanted,
+                                struct tfos_error *err)
+{
+    int64_t deadline = tfos__deadline(EXPLANATION_WAIT_MS);
+    struct tfos_error ignored;
+
+    tfos__free(writer->explanation);
+    writer->explanation = NULL;
+    if (writer->route->say(writer, json_pack("{ss}", "type", "stalled"), &ignored) == TFOS_OK)
+        while (!writer->explanation && tfos__now_ms() < deadline &&
+               writer->route->check(writer, &ignored) == TFOS_OK)
+            writer->route->wait(writer, 0);
+    if (writer->verdict != TFOS_OK)
+        return tfos__writer_verdict(writer, err);
+    return tfos__fail(err, TFOS_TIMEOUT,
+                      "feed: partition %lld at %s: the trainer has taken nothing for %lld s (%lld "
+                      "rows appended, %lld "
+                      "taken, %lld results), while waiting for %s. Raise feed_timeout if it needs "
+                      "so long for a step.%s%s",
+                      (long long)writer->partition, writer->place,
+                      (long long)(writer->timeout_ms / 1000), (long long)writer->row_count,
+                      (long long)rows_taken(writer), (long long)writer->result_count, wanted,
+                      writer->explanation ? " The trainer was here:\n" : "",
+                      writer->explanation ? writer->explanation : "");
+}
+
+// One step of a wait: OK to look again.
+static enum tfos_status wait_step(struct tfos_feed_writer *writer, struct patience *patience,
+                                  uint64_t size, const char *wanted, struct tfos_error *err)
+{
+    enum tfos_status status = writer->route->check(writer, err);
+
+    if (status != TFOS_OK)
+        return status;
+    uint64_t progress = writer->route->progress(writer);
+    if (progress != patience->progress)
+        begin_patience(writer, patience);
+    else if (tfos__now_ms() >= patience->deadline)
+        return give_up(writer, wanted, err);
+    TFOS__TRY(tfos__writer_ask_caller(writer, err));
+    writer->route->wait(writer, size);
+    return TFOS_OK;
+}
+
+static bool has_result(struct tfos_feed_writer *writer)
+{
+    const struct tfos__record *record = NULL;
+    const uint8_t *body = NULL;
+
+    // A broken ring counts as a result: next_result() tells.
+    return writer->has_results && writer->route->peek(writer, &record, &body, NULL) != TFOS_AGAIN;
+}
+
+static enum tfos_status reserve(struct tfos_feed_writer *writer, uint64_t size, uint8_t **space,
+                                struct tfos_error *err)
+{
+    struct patience patience = {0};
+
+    for (bool is_waiting = false;; is_waiting = true) {
+        enum tfos_status status = writer->route->reserve(writer, size, space, err);
+        if (status != TFOS_AGAIN)
+            return status;
+        if (has_result(writer))
+            return TFOS_AGAIN;
+        if (!is_waiting)
+            begin_patience(writer, &patience);
+        status = wait_step(writer, &patience, size, "space in the feed", err);
+        if (status != TFOS_OK)
+            return status;
+    }
+}
+
+static struct tfos__record make_head(const struct tfos_feed_writer *writer)
+{
+    return (struct tfos__record){.feed = writer->feed,
+                                 .partition = writer->partition,
+                                 .attempt = writer->attempt,
+                                 .row = writer->first_row + writer->row_count};
+}
+
+static uint64_t published_rows(const struct tfos_feed_writer *writer, int64_t more)
+{
+    return (uint64_t)(writer->first_row + writer->row_count + more);
+}
+
+static enum tfos_status put_schema(struct tfos_feed_writer *writer, struct tfos_error *err)
+{
+    struct tfos__record head = make_head(writer);
+    uint64_t size = tfos__sender_schema_size(&writer->sender);
+    uint8_t *space = NULL;
+    enum tfos_status status = reserve(writer, size, &space, err);
+
+    if (status != TFOS_OK)
+        return status;
+    tfos__sender_put_schema(&writer->sender, &head, space);
+    TFOS__TRY(writer->route->commit(writer, size, published_rows(writer, 0), err));
+    writer->sender.is_sent = true;
+    return TFOS_OK;
+}
+
+// Publishes the next rows of the batch, as many as go into one record.
+static enum tfos_status put_rows(struct tfos_feed_writer *writer, const struct ArrowArray *array,
+                                 struct tfos_error *err)
+{
+    struct tfos__record head = make_head(writer);
+    uint8_t *space = NULL;
+
+    TFOS__TRY(tfos__batch_fit(&writer->sender.plan, writer->sender.schema, array, writer->partial,
+                              writer->route->ring_size(writer), &head.rows, err));
+    uint64_t size = tfos__sender_batch_size(&writer->sender);
+    enum tfos_status status = reserve(writer, size, &space, err);
+    if (status != TFOS_OK)
+        return status;
+    // A larger lane may have come with the space: it knows no schema yet.
+    if (!writer->sender.is_sent)
+        return TFOS_OK;
+    tfos__sender_put_batch(&writer->sender, &head, space);
+    TFOS__TRY(writer->route->commit(writer, size, published_rows(writer, head.rows), err));
+    writer->row_count += head.rows;
+    writer->partial += head.rows;
+    return TFOS_OK;
+}
+
+enum tfos_status tfos_feed_writer_append(struct tfos_feed_writer *writer,
+                                         const struct ArrowSchema *schema,
+                                         const struct ArrowArray *array, struct tfos_error *err)
+{
+    if (writer->is_finished)
+        return tfos__fail(err, TFOS_INVALID, "feed: partition %lld: append after finish",
+                          (long long)writer->partition);
+    if (writer->partial > array->length)
+        return tfos__fail(err, TFOS_INVALID,
+                          "feed: partition %lld: after AGAIN the same batch is to be appended",
+                          (long long)writer->partition);
+    TFOS__TRY(tfos__sender_begin(&writer->sender, schema, array, err));
+    enum tfos_status status = writer->route->check(writer, err);
+    if (status != TFOS_OK)
+        return status;
+    while (writer->partial < array->length) {
+        status = writer->sender.is_sent ? put_rows(writer, array, err) : put_schema(writer, err);
+        if (status != TFOS_OK)
+            return status;
+    }
+    writer->partial = 0;
+    return TFOS_OK;
+}
+
+enum tfos_status tfos_feed_writer_finish(struct tfos_feed_writer *writer, struct tfos_error *err)
+{
+    struct tfos__record record = make_head(writer);
+    struct patience patience;
+    uint8_t *space = NULL;
+    enum tfos_status status = writer->route->check(writer, err);
+
+    if (status != TFOS_OK)
+        return status;
+    if (!writer->is_finished) {
+        status = reserve(writer, sizeof record, &space, err);
+        if (status != TFOS_OK)
+            return status;
+        record.kind = TFOS__RECORD_END;
+        record.size = sizeof record;
+        memcpy(space, &record, sizeof record);
+        TFOS__TRY(writer->route->commit(writer, sizeof record,
+                                        published_rows(writer, 0) | TFOS__ROWS_COMPLETE, err));
+        writer->is_finished = true;
+    }
+    begin_patience(writer, &patience);
+    while (!writer->route->is_delivered(writer)) {
+        if (has_result(writer))
+            return TFOS_AGAIN;
+        status = wait_step(writer, &patience, 0, "the node to confirm the end", err);
+        if (status != TFOS_OK)
+            return status;
+    }
+    return TFOS_OK;
+}
+
+static enum tfos_status take_result_schema(struct tfos_feed_writer *writer, const uint8_t *body,
+                                           uint64_t size, struct tfos_error *err)
+{
+    struct tfos__schema *schema = NULL;
+
+    TFOS__TRY(tfos__schema_decode(body, size, &schema, err));
+    tfos__schema_release(writer->result_schema);
+    writer->result_schema = schema;
+    writer->route->skip(writer);
+    return TFOS_OK;
+}
+
+static enum tfos_status take_result_batch(struct tfos_feed_writer *writer,
+                                          const struct tfos__record *record, const uint8_t *body,
+                                          struct ArrowSchema *schema_out,
+                                          struct ArrowArray *array_out, struct tfos_error *err)
+{
+    struct tfos__record head = *record;
+    struct tfos__batch_owner owner;
+    struct ArrowSchema schema;
+    struct ArrowArray array;
+
+    if (!writer->result_schema || head.row != writer->first_row + writer->result_count ||
+        head.rows > writer->row_count - writer->result_count)
+        return tfos__fail(err, TFOS_CORRUPT,
+                          "feed: partition %lld: results from row %lld on for %lld rows came where "
+                          "row %lld was due",
+                          (long long)writer->partition, (long long)head.row, (long long)head.rows,
+                          (long long)(writer->first_row + writer->result_count));
+    TFOS__TRY(tfos__schema_export(writer->result_schema, &schema, err));
+    enum tfos_status status = writer->route->hold(writer, &owner, err);
+    if (status != TFOS_OK)
+        goto release_schema;
+    status = tfos__batch_decode(writer->result_schema, body, head.body_size, head.rows, &owner,
+                                &array, err);
+    if (status != TFOS_OK)
+        goto release_record;
+    writer->result_count += head.rows;
+    *schema_out = schema;
+    *array_out = array;
+    return TFOS_OK;
+release_record:
+    owner.release(owner.holder, owner.sequence);
+release_schema:
+    schema.release(&schema);
+    return status;
+}
+
+// The next batch of results that has come. AGAIN: none.
+static enum tfos_status take_result(struct tfos_feed_writer *writer, struct ArrowSchema *schema,
+                                    struct ArrowArray *array, struct tfos_error *err)
+{
+    const struct tfos__record *record = NULL;
+    const uint8_t *body = NULL;
+
+    for (;;) {
+        enum tfos_status status = writer->route->peek(writer, &record, &body, err);
+        if (status != TFOS_OK)
+            return status;
+        // A reader may answer late for the writer that had this lane before.
+        bool is_ours = record->feed == writer->feed && record->partition == writer->partition &&
+                       record->attempt == writer->attempt;
+        if (is_ours && record->kind == TFOS__RECORD_BATCH)
+            return take_result_batch(writer, record, body, schema, array, err);
+        if (is_ours && record->kind == TFOS__RECORD_SCHEMA)
+            TFOS__TRY(take_result_schema(writer, body, record->body_size, err));
+        else
+            writer->route->skip(writer);
+    }
+}
+
+static enum tfos_status lack_results(const struct tfos_feed_writer *writer, struct tfos_error *err)
+{
+    return tfos__fail(err, TFOS_CLOSED,
+                      "feed: partition %lld at %s: the trainer ended with %lld results for %lld "
+                      "rows: each row needs one",
+                      (long long)writer->partition, writer->place, (long long)writer->result_count,
+                      (long long)writer->row_count);
+}
+
+enum tfos_status tfos_feed_writer_next_result(struct tfos_feed_writer *writer, int64_t timeout_ms,
+                                              struct ArrowSchema *schema, struct ArrowArray *array,
+                                              struct tfos_error *err)
+{
+    int64_t deadline = tfos__deadline(timeout_ms);
+    struct patience patience;
+
+    if (!writer->has_results)
+        return tfos__fail(err, TFOS_INVALID, "feed: partition %lld was opened without results",
+                          (long long)writer->partition);
+    begin_patience(writer, &patience);
+    for (;;) {
+        enum tfos_status status = writer->route->check(writer, err);
+        if (status < 0)
+            return status;
+        // Only after the look at the state: results put before the end are not lost.
+        enum tfos_status taken = take_result(writer, schema, array, err);
+        if (taken != TFOS_AGAIN)
+            return taken;
+        if (writer->is_finished && writer->result_count == writer->row_count)
+            return TFOS_END;
+        if (status == TFOS_END)
+            return lack_results(writer, err);
+        if (timeout_ms >= 0 && tfos__now_ms() >= deadline)
+            return TFOS_AGAIN;
+        status = wait_step(writer, &patience, 0, "results", err);
+        if (status < 0)
+            return status;
+    }
+}
+
+int64_t tfos_feed_writer_row_count(const struct tfos_feed_writer *writer)
+{
+    return writer->row_count;
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// A writer's beginning, its end, and what the node says in between.
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/socket.h"
+#include "feed/route.h"
+#include "feed/token.h"
+
+#define DEFAULT_TIMEOUT_MS 600000
+#define CONNECT_TIMEOUT_MS 20000
+
+static void keep_verdict(struct tfos_feed_writer *writer, enum tfos_status status,
+                         const char *words)
+{
+    if (writer->verdict != TFOS_OK)
+        return;
+    writer->verdict = status;
+    tfos__fail(&writer->verdict_error, status, "feed: partition %lld at %s: %s",
+               (long long)writer->partition, writer->place, words);
+}
+
+enum tfos_status tfos__writer_verdict(const struct tfos_feed_writer *writer, struct tfos_error *err)
+{
+    if (writer->verdict < 0 && err)
+        *err = writer->verdict_error;
+    return writer->verdict;
+}
+
+enum tfos_status tfos__writer_ask_caller(struct tfos_feed_writer *writer, struct tfos_error *err)
+{
+    if (!writer->is_interrupted || !writer->is_interrupted(writer->context))
+        return TFOS_OK;
+    return tfos__fail(err, TFOS_CLOSED, "feed: partition %lld at %s: the wait was interrupted",
+                      (long long)writer->partition, writer->place);
+}
+
+enum tfos_status tfos__writer_judge(struct tfos_feed_writer *writer, enum tfos_status status,
+                                    const char *words, struct tfos_error *err)
+{
+    keep_verdict(writer, status, words);
+    return tfos__writer_verdict(writer, err);
+}
+
+// The status that a refusal names.
+static enum tfos_status read_status(const char *name)
+{
+#define X(label, value, text)                                                                      \
+    if (value < 0 && strcmp(name, #label) == 0)                                                    \
+        return TFOS_##label;
+    TFOS_STATUS_MAP(X)
+#undef X
+    return TFOS_CORRUPT;
+}
+
+enum tfos_status tfos__writer_hear(struct tfos_feed_writer *writer, const json_t *message,
+                                   const int *fds, int fd_count, struct tfos_error *err)
+{
+    const char *type = tfos__json_string_or(message, "type", "");
+    const char *words = tfos__json_string_or(message, "message", "no reason was given");
+
+    if (strcmp(type, "lane") == 0) {
+        TFOS__TRY(writer->route->attach(writer, message, fds, fd_count, err));
+        writer->is_attached = true;
+        return TFOS_OK;
+    }
+    for (int i = 0; i < fd_count; i++)
+        close(fds[i]);
+    if (strcmp(type, "explained") == 0) {
+        tfos__free(writer->explanation);
+        writer->explanation = tfos__strdup(tfos__json_string_or(message, "text", ""));
+        return writer->explanation ? TFOS_OK : tfos__no_memory(err, "feed", "an explanation");
+    }
+    if (strcmp(type, "refused") == 0)
+        keep_verdict(writer, read_status(tfos__json_string_or(message, "status", "")), words);
+    else if (strcmp(type, "failed") == 0)
+        keep_verdict(writer, TFOS_CLOSED, words);
+    else if (strcmp(type, "fenced") == 0)
+        keep_verdict(writer, TFOS_BUSY, "this attempt was superseded by a later one");
+    else if (strcmp(type, "end") == 0)
+        keep_verdict(writer, TFOS_END, "the trainer wants no more rows");
+    else if (strcmp(type, "wait") == 0)
+        writer->shared.answer_count++;
+    else
+        return tfos__fail(err, TFOS_CORRUPT, "feed: %s: the node sent an unknown message \"%.40s\"",
+                          writer->place, type);
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__writer_read_frames(struct tfos_feed_writer *writer, struct tfos_error *err)
+{
+    struct tfos_error cause;
+    // What the node said before it went away is read first.
+    enum tfos_status pumped = tfos__channel_pump(writer->channel, &cause);
+
+    for (;;) {
+        json_t *message = NULL;
+        int fds[TFOS__FRAME_DESCRIPTORS];
+        int fd_count = 0;
+        enum tfos_status status =
+            tfos__channel_next(writer->channel, &message, fds, &fd_count, &cause);
+        if (status == TFOS_AGAIN && pumped == TFOS_OK)
+            return TFOS_OK;
+        if (status != TFOS_OK) {
+            enum tfos_status reason = status == TFOS_AGAIN ? pumped : status;
+            return tfos__writer_judge(writer, reason, cause.message, err);
+        }
+        status = tfos__writer_hear(writer, message, fds, fd_count, err);
+        json_decref(message);
+        TFOS__TRY(status);
+        // Over TCP the records begin right behind this frame.
+        if (writer->is_attached && writer->route == &tfos__route_stream)
+            return TFOS_OK;
+    }
+}
+
+enum tfos_status tfos__writer_ask_lane(struct tfos_feed_writer *writer, int64_t size,
+                                       struct tfos_error *err)
+{
+    json_t *message =
+        json_pack("{ss ss ss sI sI sI sI sI sb}", "type", "open", "token", writer->token, "queue",
+                  writer->queue, "feed", (json_int_t)writer->feed, "partition",
+                  (json_int_t)writer->partition, "attempt", (json_int_t)writer->attempt,
+                  "first_row", (json_int_t)(writer->first_row + writer->row_count), "size",
+                  (json_int_t)size, "results", writer->has_results);
+
+    TFOS__TRY(tfos__channel_queue(writer->channel, message, NULL, 0, err));
+    return tfos__channel_pump(writer->channel, err);
+}
+
+static enum tfos_status check_options(const struct tfos_feed_writer_options *options,
+                                      struct tfos_error *err)
+{
+    if (!options->socket_name && !options->address)
+        return tfos__fail(err, TFOS_INVALID,
+                          "feed: neither socket_name nor address of a node is given");
+    if (!options->cluster_id)
+        return tfos__fail(err, TFOS_INVALID, "feed: cluster_id is missing");
+    if (options->feed < 1 || options->partition < 0 || options->attempt < 0 ||
+        options->first_row < 0)
+        return tfos__fail(err, TFOS_INVALID,
+                          "feed: feed %lld, partition %lld, attempt %lld, first_row %lld: feeds "
+                          "count from 1, the "
+                          "others from 0",
+                          (long long)options->feed, (long long)options->partition,
+                          (long long)options->attempt, (long long)options->first_row);
+    if (options->lane_size < 0 || options->lane_size > TFOS__LANE_SIZE_LIMIT ||
+        options->timeout_ms < 0)
+        return tfos__fail(err, TFOS_INVALID,
+                          "feed: lane_size %lld or timeout_ms %lld is out of range",
+                          (long long)options->lane_size, (long long)options->timeout_ms);
+    return TFOS_OK;
+}
+
+static enum tfos_status copy_options(const struct tfos_feed_writer_options *options,
+                                     struct tfos_feed_writer *writer, struct tfos_error *err)
+{
+    writer->route = options->socket_name ? &tfos__route_shared : &tfos__route_stream;
+    writer->place = tfos__strdup(options->socket_name ? options->socket_name : options->address);
+    writer->queue = tfos__strdup(options->queue ? options->queue : "input");
+    writer->feed = options->feed;
+    writer->partition = options->partition;
+    writer->attempt = options->attempt;
+    writer->first_row = options->first_row;
+    writer->lane_size = options->lane_size ? options->lane_size : TFOS_FEED_LANE_SIZE;
+    writer->timeout_ms = options->timeout_ms ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
+    writer->has_results = options->has_results;
+    writer->is_interrupted = options->is_interrupted;
+    writer->context = options->context;
+    if (!writer->place || !writer->queue)
+        return tfos__no_memory(err, "feed", "a writer");
+    return TFOS_OK;
+}
+
+static enum tfos_status connect_node(const struct tfos_feed_writer_options *options,
+                                     struct tfos_feed_writer *writer, struct tfos_error *err)
+{
+    struct tfos__identity identity = {.cluster_id = options->cluster_id};
+    int64_t limit_ms =
+        writer->timeout_ms < CONNECT_TIMEOUT_MS ? writer->timeout_ms : CONNECT_TIMEOUT_MS;
+    int64_t deadline = tfos__deadline(limit_ms);
+    bool is_local = options->socket_name != NULL;
+    int fd = -1;
+
+    TFOS__TRY(tfos__token_read_key(options->key, identity.key, err));
+    TFOS__TRY(tfos__token_make(identity.key, writer->token, err));
+    TFOS__TRY(is_local ? tfos__socket_connect_unix(writer->place, deadline, &fd, err)
+                       : tfos__socket_connect(writer->place, deadline, &fd, err));
+    return tfos__channel_open(fd, is_local ? TFOS__CHANNEL_UNIX : TFOS__CHANNEL_TLS_CLIENT,
+                              &identity, writer->place, &writer->channel, err);
+}
+
+// Waits until a lane is free: as long as the node says, now and then, that its reader goes on.
+static enum tfos_status wait_for_lane(struct tfos_feed_writer *writer, struct tfos_error *err)
+{
+    int64_t deadline = tfos__deadline(writer->timeout_ms);
+    uint64_t answers = writer->shared.answer_count;
+
+    while (!writer->is_attached) {
+        TFOS__TRY(tfos__writer_read_frames(writer, err));
+        if (writer->verdict != TFOS_OK)
+            return tfos__writer_verdict(writer, err);
+        if (writer->shared.answer_count != answers) {
+            answers = writer->shared.answer_count;
+            deadline = tfos__deadline(writer->timeout_ms);
+        }
+        if (writer->is_attached)
+            break;
+        TFOS__TRY(tfos__writer_ask_caller(writer, err));
+        if (tfos__now_ms() >= deadline)
+            return tfos__fail(err, TFOS_TIMEOUT,
+                              "feed: partition %lld: no lane of %s came free for %lld s, because "
+                              "the trainer takes "
+                              "nothing from the lanes of other partitions",
+                              (long long)writer->partition, writer->place,
+                              (long long)(writer->timeout_ms / 1000));
+        (void)tfos__socket_wait(tfos__channel_fd(writer->channel),
+                                (short)tfos__channel_events(writer->channel),
+                                tfos__deadline(TFOS__WRITER_SLICE_MS), NULL);
+    }
+    return TFOS_OK;
+}
+
+enum tfos_status tfos_feed_writer_open(const struct tfos_feed_writer_options *options,
+                                       struct tfos_feed_writer **out, struct tfos_error *err)
+{
+    TFOS__TRY(check_options(options, err));
+    struct tfos_feed_writer *writer = tfos__alloc(1, sizeof *writer);
+    if (!writer)
+        return tfos__no_memory(err, "feed", "a writer");
+    enum tfos_status status = copy_options(options, writer, err);
+    if (status == TFOS_OK)
+        status = connect_node(options, writer, err);
+    if (status == TFOS_OK)
+        status = tfos__writer_ask_lane(writer, writer->lane_size, err);
+    if (status == TFOS_OK)
+        status = wait_for_lane(writer, err);
+    if (status != TFOS_OK) {
+        tfos_feed_writer_close(writer);
+        return status;
+    }
+    *out = writer;
+    return TFOS_OK;
+}
+
+void tfos_feed_writer_close(struct tfos_feed_writer *writer)
+{
+    if (!writer)
+        return;
+    writer->route->close(writer);
+    tfos__channel_close(writer->channel);
+    tfos__sender_clear(&writer->sender);
+    tfos__schema_release(writer->result_schema);
+    tfos__free(writer->explanation);
+    tfos__free(writer->place);
+    tfos__free(writer->queue);
+    tfos__free(writer);
+}

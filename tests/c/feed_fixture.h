@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A node in a thread, with a reader beside it, and batches to feed: what the tests of the feed
+/// share. Writers run in threads or in processes forked before any thread.
+#ifndef TFOS_TEST_FEED_FIXTURE_H
+#define TFOS_TEST_FEED_FIXTURE_H
+
+#include "harness.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tfos/feed.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define TEST_KEY "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+#define WAIT_MS 20000
+
+struct node {
+    struct tfos_feed_host *host;
+    struct tfos_feed_reader *reader;
+    char socket_name[64];
+    char address[64];
+    pthread_t thread;
+    pthread_mutex_t mutex; ///< guards the host and what follows
+    bool is_stopping;
+    bool keeps_lanes; ///< lanes are not given to the reader
+    int lane_count;
+    int64_t total_size_seen;
+    struct tfos_feed_event closed[4096]; ///< attempts that ended
+    int closed_count;
+    int stalled_count;
+    const char *explanation;
+};
+
+static inline void node_handle_event(struct node *node, const struct tfos_feed_event *event)
+{
+    struct tfos_error err;
+
+    if (event->kind == TFOS_FEED_ATTEMPT_CLOSED && node->closed_count < 4096)
+        node->closed[node->closed_count++] = *event;
+    if (event->kind == TFOS_FEED_STALLED) {
+        node->stalled_count++;
+        if (node->explanation)
+            tfos_feed_host_explain(node->host, node->explanation);
+    }
+    if (event->kind == TFOS_FEED_LANE_OPENED) {
+        node->lane_count++;
+        if (!node->keeps_lanes)
+            assert_done(tfos_feed_reader_add_lane(node->reader, event->lane,
+                                                  fcntl(event->fd, F_DUPFD_CLOEXEC, 3), &err));
+    }
+}
+
+static inline void *node_run(void *argument)
+{
+    struct node *node = argument;
+    bool is_stopping = false;
+
+    while (!is_stopping) {
+        struct pollfd descriptor = {tfos_feed_host_fd(node->host), POLLIN, 0};
+        struct tfos_feed_event event;
+        struct tfos_error err;
+        poll(&descriptor, 1, 5);
+        pthread_mutex_lock(&node->mutex);
+        assert_done(tfos_feed_host_step(node->host, &err));
+        while (tfos_feed_host_next_event(node->host, &event, &err) == TFOS_OK)
+            node_handle_event(node, &event);
+        struct tfos_feed_stats stats;
+        tfos_feed_host_get_stats(node->host, &stats);
+        if (stats.total_size > node->total_size_seen)
+            node->total_size_seen = stats.total_size;
+        is_stopping = node->is_stopping;
+        pthread_mutex_unlock(&node->mutex);
+    }
+    return NULL;
+}
+
+static inline void node_open(struct node *node, int64_t memory_limit)
+{
+    static int number;
+    struct tfos_error err;
+
+    memset(node, 0, sizeof *node);
+    snprintf(node->socket_name, sizeof node->socket_name, "tfos-feed-test-%d-%d", (int)getpid(),
+             number++);
+    struct tfos_feed_host_options options = {.cluster_id = "test",
+                                             .key = TEST_KEY,
+                                             .socket_name = node->socket_name,
+                                             .listen_host = "127.0.0.1",
+                                             .memory_limit = memory_limit};
+    assert_done(tfos_feed_host_open(&options, &node->host, &err));
+    snprintf(node->address, sizeof node->address, "127.0.0.1:%d", tfos_feed_host_port(node->host));
+    assert_done(tfos_feed_reader_open(fcntl(tfos_feed_host_bell_fd(node->host), F_DUPFD_CLOEXEC, 3),
+                                      &node->reader, &err));
+    pthread_mutex_init(&node->mutex, NULL);
+}
+
+static inline void node_start(struct node *node)
+{
+    assert_int_equal(pthread_create(&node->thread, NULL, node_run, node), 0);
+}
+
+static inline void node_close(struct node *node)
+{
+    pthread_mutex_lock(&node->mutex);
+    node->is_stopping = true;
+    pthread_mutex_unlock(&node->mutex);
+    pthread_join(node->thread, NULL);
+    tfos_feed_reader_close(node->reader);
+    tfos_feed_host_close(node->host);
+    pthread_mutex_destroy(&node->mutex);
+}
+
+static inline void node_set_state(struct node *node, enum tfos_feed_host_state state,
+                                  const char *message)
+{
+    pthread_mutex_lock(&node->mutex);
+    tfos_feed_host_set_state(node->host, state, message);
+    pthread_mutex_unlock(&node->mutex);
+}
+
+static inline void node_end_epoch(struct node *node, int64_t feed)
+{
+    pthread_mutex_lock(&node->mutex);
+    tfos_feed_host_end_epoch(node->host, feed);
+    pthread_mutex_unlock(&node->mutex);
+}
+
+static inline struct tfos_feed_stats node_stats(struct node *node)
+{
+    struct tfos_feed_stats stats;
+
+    pthread_mutex_lock(&node->mutex);
+    tfos_feed_host_get_stats(node->host, &stats);
+    pthread_mutex_unlock(&node->mutex);
+    return stats;
+}
+
+/// Waits until `count` attempts have ended and gives the last of them.
+static inline struct tfos_feed_event node_wait_closed(struct node *node, int count)
+{
+    int64_t deadline = tfos__deadline(WAIT_MS);
+    struct tfos_feed_event event = {0};
+
+    for (;;) {
+        pthread_mutex_lock(&node->mutex);
+        int seen = node->closed_count;
+        if (seen >= count)
+            event = node->closed[count - 1];
+        pthread_mutex_unlock(&node->mutex);
+        if (seen >= count)
+            return event;
+        if (tfos__now_ms() >= deadline)
+            fail_msg("only %d of %d attempts ended", seen, count);
+        poll(NULL, 0, 2);
+    }
+}
+
+static inline struct tfos_feed_writer_options writer_options(const struct node *node,
+                                                             int64_t partition)
+{
+    return (struct tfos_feed_writer_options){.socket_name = node->socket_name,
+                                             .cluster_id = "test",
+                                             .key = TEST_KEY,
+                                             .feed = 1,
+                                             .partition = partition,
+                                             .lane_size = 64 << 10,
+                                             .timeout_ms = WAIT_MS};
+}
+
+// ---- batches of one int64 column "n" and, with `payload`, a binary column "bytes" of so many
+// bytes a row
+
+struct test_batch {
+    struct ArrowSchema schema, fields[2];
+    struct ArrowSchema *schema_children[2];
+    struct ArrowArray array, columns[2];
+    struct ArrowArray *array_children[2];
+    const void *root_buffers[1], *number_buffers[2], *payload_buffers[3];
+    int64_t *numbers;
+    int32_t *offsets;
+    uint8_t *bytes;
+};
+
+/// Rows with the numbers from `first` on.
+static inline void batch_init(struct test_batch *batch, int64_t first, int64_t rows, int payload)
+{
+    memset(batch, 0, sizeof *batch);
+    batch->numbers = malloc((size_t)(rows + 1) * sizeof(int64_t));
+    batch->offsets = malloc((size_t)(rows + 1) * sizeof(int32_t));
+    batch->bytes = malloc((size_t)(rows * payload) + 1);
+    for (int64_t i = 0; i < rows; i++) {
+        batch->numbers[i] = first + i;
+        batch->offsets[i] = (int32_t)i * payload;
+        memset(batch->bytes + i * payload, (int)(first + i), (size_t)payload);
+    }
+    batch->offsets[rows] = (int32_t)rows * payload;
+    batch->number_buffers[1] = batch->numbers;
+    batch->payload_buffers[1] = batch->offsets;
+    batch->payload_buffers[2] = batch->bytes;
+    batch->fields[0] = (struct ArrowSchema){.format = "l", .name = "n"};
+    batch->fields[1] = (struct ArrowSchema){.format = "z", .name = "bytes"};
+    batch->columns[0] =
+        (struct ArrowArray){.length = rows, .n_buffers = 2, .buffers = batch->number_buffers};
+    batch->columns[1] =
+        (struct ArrowArray){.length = rows, .n_buffers = 3, .buffers = batch->payload_buffers};
+    for (int i = 0; i < 2; i++) {
+        batch->schema_children[i] = &batch->fields[i];
+        batch->array_children[i] = &batch->columns[i];
+    }
+    int64_t count = payload > 0 ? 2 : 1;
+    batch->schema = (struct ArrowSchema){
+        .format = "+s", .name = "", .n_children = count, .children = batch->schema_children};
+    batch->array = (struct ArrowArray){.length = rows,
+                                       .n_buffers = 1,
+                                       .buffers = batch->root_buffers,
+                                       .n_children = count,
+                                       .children = batch->array_children};
+}
+
+static inline void batch_clear(struct test_batch *batch)
+{
+    free(batch->numbers);
+    free(batch->offsets);
+    free(batch->bytes);
+}
+
+/// Appends rows [first, first + rows) and gives the status.
+static inline enum tfos_status append_rows(struct tfos_feed_writer *writer, int64_t first,
+                                           int64_t rows, int payload, struct tfos_error *err)
+{
+    struct test_batch batch;
+
+    batch_init(&batch, first, rows, payload);
+    enum tfos_status status = tfos_feed_writer_append(writer, &batch.schema, &batch.array, err);
+    batch_clear(&batch);
+    return status;
+}
+
+static inline int64_t number_at(const struct ArrowArray *array, int64_t row)
+{
+    return ((const int64_t *)array->children[0]->buffers[1])[row];
+}
+
+/// Checks that the batch has the numbers first_row, first_row + 1, ... and payloads to match.
+static inline void check_batch(const struct tfos_feed_item *item, int payload)
+{
+    for (int64_t i = 0; i < item->array.length; i++) {
+        assert_int_equal(number_at(&item->array, i), item->first_row + i);
+        if (payload > 0) {
+            const struct ArrowArray *bytes = item->array.children[1];
+            const int32_t *offsets = bytes->buffers[1];
+            const uint8_t *data = bytes->buffers[2];
+            assert_int_equal(offsets[i + 1] - offsets[i], payload);
+            assert_int_equal(data[offsets[i]], (uint8_t)(item->first_row + i));
+            assert_int_equal(data[offsets[i + 1] - 1], (uint8_t)(item->first_row + i));
+        }
+    }
+}
+
+static inline void release_item(struct tfos_feed_item *item)
+{
+    if (item->schema.release)
+        item->schema.release(&item->schema);
+    if (item->array.release)
+        item->array.release(&item->array);
+}
+
+/// The next item, waiting for it.
+static inline enum tfos_status next_item(struct node *node, struct tfos_feed_item *item)
+{
+    struct tfos_error err;
+    enum tfos_status status;
+
+    memset(item, 0, sizeof *item);
+    status = tfos_feed_reader_next(node->reader, WAIT_MS, item, &err);
+    if (status < 0)
+        fail_msg("next: %s: %s", tfos_status_name(status), err.message);
+    return status;
+}
+
+#endif
