@@ -41,6 +41,11 @@ struct tfos_feed_writer_options {
     int64_t lane_size;     ///< bytes; 0: TFOS_FEED_LANE_SIZE. Grown when a batch needs more
     int64_t timeout_ms;    ///< longest wait in which the reader takes nothing; 0: 600,000
     bool has_results;      ///< the reader answers each row with a result
+
+    /// Asked about every 50 ms during waits, on the calling thread, if not NULL; true ends the wait with CLOSED. For callers
+    /// that must look after signals.
+    bool (*is_interrupted)(void *context);
+    void *context; ///< given to it; must outlive the writer
 };
 
 /// Connects to the node and gets a lane. DENIED; NOT_FOUND when no node listens; BUSY when this

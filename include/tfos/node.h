@@ -31,6 +31,10 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_node_launch_detach(struct tfos_no
 /// Ends the launcher's side. A node that is not detached ends its trainer and itself. NULL is accepted.
 TFOS_API void tfos_node_launch_close(struct tfos_node_launch *launch);
 
+/// The pid of the executor that process `pid` works for: the nearest JVM above it, or what stands for one.
+/// docs/protocol.md calls it `executor_pid`.
+TFOS_API int64_t tfos_process_find_executor(int64_t pid);
+
 /// The whole life of a node, in the process that tfos_node_launch() started; `fd` is the launcher's socket. Returns when all is over
 /// and nothing is left running.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_node_run(int fd, struct tfos_error *err);

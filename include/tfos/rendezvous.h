@@ -62,6 +62,11 @@ tfos_rendezvous_wait(struct tfos_rendezvous *rendezvous, enum tfos_rendezvous_ph
 /// DRAINED in slices, whose own timeout counts from there.
 TFOS_API int64_t tfos_rendezvous_idle_ms(struct tfos_rendezvous *rendezvous);
 
+/// The TIMEOUT of a caller that has waited in slices, with the message that wait() gives after `waited_ms`.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_rendezvous_time_out(struct tfos_rendezvous *rendezvous, enum tfos_rendezvous_phase phase,
+                         int64_t waited_ms, struct tfos_error *err);
+
 /// OK while nothing has failed, else the status and message of the first failure: node, cause, last lines, what to do.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_rendezvous_check(struct tfos_rendezvous *rendezvous,
                                                                 struct tfos_error *err);

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extension module tensorflowonspark._tfos: its functions, constants, exceptions and classes.
+#include "classes.h"
 #include "error.h"
 #include "sample.h"
 
 #include <Python.h>
+#include <tfos/rendezvous.h>
 #include <tfos/version.h>
 
 static PyMethodDef functions[] = {
+    {"status_query", (PyCFunction)(void (*)(void))tfos__rendezvous_query,
+     METH_VARARGS | METH_KEYWORDS,
+     "The status of all clusters of this user on this machine, as JSON."},
+    {"find_executor", (PyCFunction)(void (*)(void))tfos__node_find_executor,
+     METH_VARARGS | METH_KEYWORDS, "The pid of the executor that a Spark task belongs to."},
     {"pack", tfos__sample_pack, METH_O, "The rows, packed into batches and unpacked again."},
     {"pack_arrays", tfos__sample_pack_arrays, METH_O, "The arrays of the rows' batches."},
     {NULL, NULL, 0, NULL},
@@ -20,6 +27,34 @@ static struct PyModuleDef definition = {
     .m_methods = functions,
 };
 
+static int add_constants(PyObject *module)
+{
+    static const struct {
+        const char *name;
+        enum tfos_rendezvous_phase value;
+    } phases[] = {
+        {"RUNNING", TFOS_PHASE_RUNNING},
+        {"DRAINED", TFOS_PHASE_DRAINED},
+        {"WORKED", TFOS_PHASE_WORKED},
+        {"ENDED", TFOS_PHASE_ENDED},
+    };
+
+    for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
+        if (PyModule_AddIntConstant(module, phases[i].name, phases[i].value) < 0)
+            return -1;
+    }
+    return PyModule_AddStringConstant(module, "VERSION", TFOS_VERSION);
+}
+
+static int add_classes(PyObject *module)
+{
+    if (tfos__rendezvous_class_add(module) < 0 || tfos__node_class_add(module) < 0 ||
+        tfos__writer_class_add(module) < 0 || tfos__results_class_add(module) < 0 ||
+        tfos__trainer_class_add(module) < 0)
+        return -1;
+    return tfos__reader_class_add(module);
+}
+
 PyMODINIT_FUNC PyInit__tfos(void);
 
 PyMODINIT_FUNC PyInit__tfos(void)
@@ -28,8 +63,7 @@ PyMODINIT_FUNC PyInit__tfos(void)
 
     if (module == NULL)
         return NULL;
-    if (tfos__errors_add(module) < 0 ||
-        PyModule_AddStringConstant(module, "VERSION", TFOS_VERSION) < 0) {
+    if (tfos__errors_add(module) < 0 || add_constants(module) < 0 || add_classes(module) < 0) {
         Py_DECREF(module);
         return NULL;
     }

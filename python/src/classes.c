@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What making and ending objects of all classes has in common.
+#include "classes.h"
+
+#include <string.h>
+#include <tfos/memory.h>
+
+PyTypeObject *tfos__class_add(PyObject *module, PyType_Spec *spec)
+{
+    PyObject *class = PyType_FromSpec(spec);
+
+    if (class == NULL)
+        return NULL;
+    Py_INCREF(class);
+    if (PyModule_AddObject(module, strrchr(spec->name, '.') + 1, class) < 0) {
+        Py_DECREF(class);
+        Py_DECREF(class);
+        return NULL;
+    }
+    return (PyTypeObject *)class;
+}
+
+void tfos__class_free(PyObject *self)
+{
+    PyTypeObject *class = Py_TYPE(self);
+
+    PyObject_Free(self);
+    Py_DECREF((PyObject *)class);
+}
+
+PyObject *tfos__class_text(char *text)
+{
+    PyObject *object = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+
+    tfos_free(text);
+    return object;
+}

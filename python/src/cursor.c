@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cursors. Invariant: the cursor holds at most one batch, and gives it back to the ring as soon as
+// its last row was given out; rows with results are counted in `waiting` in the order in which they
+// were given out.
+#include "cursor.h"
+#include "arrays.h"
+#include "error.h"
+#include "packer.h"
+#include "slice.h"
+#include "unpacker.h"
+
+#include <string.h>
+
+/// Rows of one partition that were given out and have no result yet.
+struct unanswered {
+    int lane;
+    int64_t partition;
+    int64_t count;
+};
+
+struct tfos__cursor {
+    struct tfos_feed_reader *reader; ///< borrowed
+    struct tfos__gate *gate;         ///< borrowed
+    bool is_taken;                   ///< a call is using the cursor
+    bool is_terminated;
+    bool is_ended;     ///< the reader has given its END
+    int64_t epoch_end; ///< ends of epochs that came and were not told yet
+    bool has_batch;
+    struct tfos_feed_item batch; ///< owned while has_batch
+    struct tfos__layout layout;  ///< of the batch
+    int64_t row;                 ///< next row of the batch
+    struct unanswered *waiting;  ///< owned; oldest first
+    size_t waiting_count, waiting_capacity;
+};
+
+/// What rows go into: a list, or arrays.
+struct taker {
+    PyObject *rows;
+    struct tfos__arrays *arrays;
+};
+
+enum outcome { FAILED = -1, ROWS, EPOCH_END, FEED_END };
+
+struct tfos__cursor *tfos__cursor_open(struct tfos_feed_reader *reader, struct tfos__gate *gate)
+{
+    struct tfos__cursor *cursor = PyMem_Calloc(1, sizeof(*cursor));
+
+    if (cursor == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    cursor->reader = reader;
+    cursor->gate = gate;
+    return cursor;
+}
+
+struct tfos_feed_reader *tfos__cursor_reader(const struct tfos__cursor *cursor)
+{
+    return cursor->reader;
+}
+
+/// Keeps other threads out while this one waits without the GIL.
+static int take(struct tfos__cursor *cursor)
+{
+    if (cursor->is_taken) {
+        tfos__raise_format(TFOS_INVALID,
+                           "feed: another thread is reading it, and it belongs to one at a time");
+        return -1;
+    }
+    cursor->is_taken = true;
+    return 0;
+}
+
+static void drop_batch(struct tfos__cursor *cursor)
+{
+    if (!cursor->has_batch)
+        return;
+    cursor->has_batch = false;
+    tfos__layout_clear(&cursor->layout);
+    cursor->batch.array.release(&cursor->batch.array);
+    cursor->batch.schema.release(&cursor->batch.schema);
+}
+
+static int hold_batch(struct tfos__cursor *cursor, const struct tfos_feed_item *item)
+{
+    cursor->batch = *item;
+    cursor->row = 0;
+    if (tfos__layout_init(&cursor->layout, &cursor->batch.schema) == 0) {
+        cursor->has_batch = true;
+        if (tfos__layout_check(&cursor->layout, &cursor->batch.array) == 0)
+            return 0;
+        drop_batch(cursor);
+        return -1;
+    }
+    cursor->batch.array.release(&cursor->batch.array);
+    cursor->batch.schema.release(&cursor->batch.schema);
+    return -1;
+}
+
+/// Waits for the next thing of the feed: OK (in `item`; a batch is held), END, AGAIN after the
+/// deadline; negative with an exception.
+static enum tfos_status fetch(struct tfos__cursor *cursor, int64_t deadline,
+                              struct tfos_feed_item *item)
+{
+    struct tfos_error err = {0};
+
+    for (;;) {
+        int64_t slice = tfos__slice_next(deadline);
+        enum tfos_status status = TFOS_OK;
+        if (cursor->is_terminated || cursor->is_ended) {
+            cursor->is_ended = true;
+            return TFOS_END;
+        }
+        Py_BEGIN_ALLOW_THREADS status = tfos_feed_reader_next(cursor->reader, slice, item, &err);
+        Py_END_ALLOW_THREADS if (status < 0)
+        {
+            tfos__raise(status, &err);
+            return status;
+        }
+        if (status == TFOS_END)
+            cursor->is_ended = true;
+        if (status == TFOS_OK && item->kind == TFOS_FEED_BATCH && hold_batch(cursor, item) < 0)
+            return TFOS_CORRUPT;
+        if (status == TFOS_OK && item->kind == TFOS_FEED_EPOCH_END)
+            cursor->epoch_end++;
+        if (status != TFOS_AGAIN)
+            return status;
+        if (tfos__gate_check(cursor->gate) < 0)
+            return TFOS_CLOSED;
+        if (tfos__slice_next(deadline) == 0)
+            return TFOS_AGAIN;
+    }
+}
+
+/// Notes that `count` rows of the batch wait for results.
+static int note_unanswered(struct tfos__cursor *cursor, int64_t count)
+{
+    struct unanswered *last = NULL;
+
+    if (!cursor->batch.has_results)
+        return 0;
+    if (cursor->waiting_count > 0)
+        last = &cursor->waiting[cursor->waiting_count - 1];
+    if (last != NULL && last->lane == cursor->batch.lane) {
+        last->count += count;
+        return 0;
+    }
+    if (cursor->waiting_count == cursor->waiting_capacity) {
+        size_t capacity = cursor->waiting_capacity * 2 + 8;
+        struct unanswered *waiting =
+            PyMem_Realloc(cursor->waiting, capacity * sizeof(*cursor->waiting));
+        if (waiting == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        cursor->waiting = waiting;
+        cursor->waiting_capacity = capacity;
+    }
+    cursor->waiting[cursor->waiting_count++] = (struct unanswered){
+        .lane = cursor->batch.lane,
+        .partition = cursor->batch.partition,
+        .count = count,
+    };
+    return 0;
+}
+
+/// Gives out rows of the batch, `limit` at most; their number, or -1.
+static int64_t give(struct tfos__cursor *cursor, int64_t limit, struct taker *taker)
+{
+    const struct ArrowArray *array = &cursor->batch.array;
+    struct tfos__arrays_source source = {
+        .partition = cursor->batch.partition,
+        .first_row = cursor->batch.first_row,
+    };
+    int64_t left = array->length - cursor->row;
+    int64_t count = left < limit ? left : limit;
+    int result = 0;
+
+    if (taker->rows != NULL)
+        result = tfos__unpack_rows(&cursor->layout, array, cursor->row, count, taker->rows);
+    else if (count > 0)
+        result =
+            tfos__arrays_append(taker->arrays, &cursor->layout, array, cursor->row, count, &source);
+    if (result < 0 || (count > 0 && note_unanswered(cursor, count) < 0))
+        return -1;
+    cursor->row += count;
+    if (cursor->row == array->length)
+        drop_batch(cursor);
+    return count;
+}
+
+/// Where the rows of a call came from, so that it does not go beyond their partition.
+struct origin {
+    int64_t feed, partition;
+};
+
+static bool is_same(const struct origin *origin, const struct tfos_feed_item *item)
+{
+    return origin->feed == item->feed && origin->partition == item->partition;
+}
+
+static enum outcome time_out(const struct tfos__cursor_request *request)
+{
+    tfos__raise_format(TFOS_TIMEOUT, "feed: no row came within %lld ms",
+                       (long long)request->timeout_ms);
+    return FAILED;
+}
+
+/// Gives rows to the taker until the request is met.
+static enum outcome gather(struct tfos__cursor *cursor, const struct tfos__cursor_request *request,
+                           struct taker *taker)
+{
+    int64_t deadline = tfos__slice_deadline(request->timeout_ms), taken = 0;
+    struct origin origin = {0};
+    struct tfos_feed_item item;
+
+    while (taken < request->count) {
+        // Results go to one partition a call, so rows that want one come from one partition a call.
+        bool is_alone =
+            request->stop_at_partition || (cursor->has_batch && cursor->batch.has_results);
+        if (cursor->is_terminated)
+            drop_batch(cursor);
+        if (cursor->epoch_end > 0 && request->stop_at_epoch) {
+            if (taken > 0)
+                return ROWS;
+            cursor->epoch_end--;
+            return EPOCH_END;
+        }
+        cursor->epoch_end = 0;
+        if (cursor->has_batch) {
+            int64_t count = 0;
+            if (taken > 0 && is_alone && !is_same(&origin, &cursor->batch))
+                return ROWS;
+            origin = (struct origin){cursor->batch.feed, cursor->batch.partition};
+            count = give(cursor, request->count - taken, taker);
+            if (count < 0)
+                return FAILED;
+            taken += count;
+        } else {
+            enum tfos_status status = fetch(cursor, deadline, &item);
+            if (status < 0)
+                return FAILED;
+            if (status == TFOS_END)
+                return taken > 0 ? ROWS : FEED_END;
+            if (status == TFOS_AGAIN)
+                return taken > 0 ? ROWS : time_out(request);
+            if (item.kind == TFOS_FEED_PARTITION_END && request->stop_at_partition && taken > 0 &&
+                is_same(&origin, &item))
+                return ROWS;
+        }
+    }
+    return ROWS;
+}
+
+static PyObject *none(void)
+{
+    Py_INCREF(Py_None);
+    return Py_None;
+}
+
+PyObject *tfos__cursor_next_rows(struct tfos__cursor *cursor,
+                                 const struct tfos__cursor_request *request)
+{
+    struct taker taker = {.rows = PyList_New(0)};
+    enum outcome outcome = FAILED;
+
+    if (taker.rows == NULL)
+        return NULL;
+    if (take(cursor) == 0) {
+        outcome = gather(cursor, request, &taker);
+        cursor->is_taken = false;
+    }
+    if (outcome == ROWS || outcome == EPOCH_END)
+        return taker.rows;
+    Py_DECREF(taker.rows);
+    return outcome == FEED_END ? none() : NULL;
+}
+
+PyObject *tfos__cursor_next_arrays(struct tfos__cursor *cursor,
+                                   const struct tfos__cursor_request *request)
+{
+    struct taker taker = {.arrays = tfos__arrays_open(request->count)};
+    enum outcome outcome = FAILED;
+    PyObject *result = NULL;
+
+    if (taker.arrays == NULL)
+        return NULL;
+    if (take(cursor) == 0) {
+        outcome = gather(cursor, request, &taker);
+        cursor->is_taken = false;
+    }
+    if (outcome == ROWS)
+        result = tfos__arrays_finish(taker.arrays);
+    else if (outcome == EPOCH_END)
+        result = PyTuple_New(0);
+    else if (outcome == FEED_END)
+        result = none();
+    tfos__arrays_close(taker.arrays);
+    return result;
+}
+
+static void note_answered(struct tfos__cursor *cursor, int64_t count)
+{
+    struct unanswered *oldest = &cursor->waiting[0];
+
+    oldest->count -= count;
+    if (oldest->count > 0)
+        return;
+    cursor->waiting_count--;
+    memmove(oldest, oldest + 1, cursor->waiting_count * sizeof(*oldest));
+}
+
+/// Sends what is packed. Results for a task that has gone are dropped: Spark runs it again.
+static int send_results(struct tfos__cursor *cursor, struct tfos__packer *packer)
+{
+    int lane = cursor->waiting_count > 0 ? cursor->waiting[0].lane : -1;
+    int64_t count = tfos__packer_row_count(packer);
+    const struct ArrowSchema *schema = NULL;
+    const struct ArrowArray *array = NULL;
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+
+    if (count == 0)
+        return 0;
+    tfos__packer_show(packer, &schema, &array);
+    Py_BEGIN_ALLOW_THREADS status =
+        tfos_feed_reader_put_results(cursor->reader, lane, schema, array, &err);
+    Py_END_ALLOW_THREADS if (status < 0 && status != TFOS_CLOSED)
+    {
+        tfos__raise(status, &err);
+        return -1;
+    }
+    note_answered(cursor, count);
+    tfos__packer_clear(packer);
+    return tfos__gate_check(cursor->gate);
+}
+
+static int pack_results(struct tfos__cursor *cursor, struct tfos__packer *packer, PyObject *results)
+{
+    for (Py_ssize_t i = 0; i < PyList_Size(results);) {
+        enum tfos__pack_result result = tfos__packer_append(packer, PyList_GetItem(results, i));
+        if (result == TFOS__PACK_ERROR)
+            return -1;
+        i += result == TFOS__PACK_DONE;
+        if ((result == TFOS__PACK_REFUSED || tfos__packer_is_full(packer)) &&
+            send_results(cursor, packer) < 0)
+            return -1;
+    }
+    return send_results(cursor, packer);
+}
+
+static int check_results(const struct tfos__cursor *cursor, int64_t count)
+{
+    const struct unanswered *oldest = &cursor->waiting[0];
+
+    if (cursor->waiting_count == 0) {
+        tfos__raise_format(
+            TFOS_INVALID,
+            "feed: %lld results, but no row waits for one: all have theirs, or they were "
+            "fed for training",
+            (long long)count);
+        return -1;
+    }
+    if (count > oldest->count) {
+        tfos__raise_format(
+            TFOS_INVALID,
+            "feed: partition %lld: %lld results for the %lld rows that have none yet: give "
+            "one result for each row, before the next partition's",
+            (long long)oldest->partition, (long long)count, (long long)oldest->count);
+        return -1;
+    }
+    return 0;
+}
+
+int tfos__cursor_put_results(struct tfos__cursor *cursor, PyObject *results)
+{
+    struct tfos__packer *packer = NULL;
+    int result = -1;
+
+    if (PyList_Size(results) == 0)
+        return 0;
+    if (take(cursor) < 0)
+        return -1;
+    if (check_results(cursor, PyList_Size(results)) == 0) {
+        packer = tfos__packer_open(0);
+        if (packer != NULL)
+            result = pack_results(cursor, packer, results);
+        tfos__packer_close(packer);
+    }
+    cursor->is_taken = false;
+    return result;
+}
+
+int tfos__cursor_is_at_end(struct tfos__cursor *cursor)
+{
+    enum tfos_status status = TFOS_OK;
+    struct tfos_feed_item item;
+
+    if (cursor->is_terminated)
+        return 1;
+    if (cursor->has_batch || cursor->is_taken)
+        return 0;
+    cursor->is_taken = true;
+    // A partition's end without rows before it means nothing, and ends of epochs are noted.
+    while (status == TFOS_OK && !cursor->has_batch)
+        status = fetch(cursor, 0, &item);
+    cursor->is_taken = false;
+    if (status < 0)
+        return -1;
+    return status == TFOS_END;
+}
+
+void tfos__cursor_terminate(struct tfos__cursor *cursor)
+{
+    cursor->is_terminated = true;
+    Py_BEGIN_ALLOW_THREADS tfos_feed_reader_terminate(cursor->reader);
+    Py_END_ALLOW_THREADS
+}
+
+void tfos__cursor_close(struct tfos__cursor *cursor)
+{
+    if (cursor == NULL)
+        return;
+    drop_batch(cursor);
+    PyMem_Free(cursor->waiting);
+    PyMem_Free(cursor);
+}

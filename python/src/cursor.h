@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A place in a feed: takes batches from a reader and gives their rows out in the numbers asked
+/// for; remembers which partition each row that waits for a result came from. One thread at a time,
+/// with the GIL held; waits release it.
+#ifndef TFOS_PYTHON_CURSOR_H
+#define TFOS_PYTHON_CURSOR_H
+
+#include "gate.h"
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <tfos/feed.h>
+
+struct tfos__cursor;
+
+/// What a call asks for.
+struct tfos__cursor_request {
+    int64_t count;
+    bool stop_at_partition, stop_at_epoch;
+    int64_t timeout_ms; ///< negative: no limit
+};
+
+/// `reader` is borrowed and must outlive the cursor. `gate` is that of its owner; waits end when it
+/// is shut. NULL with an exception.
+struct tfos__cursor *tfos__cursor_open(struct tfos_feed_reader *reader, struct tfos__gate *gate);
+
+struct tfos_feed_reader *tfos__cursor_reader(const struct tfos__cursor *cursor);
+
+/// A list of rows, [] at an epoch's end, or None. NULL with an exception.
+PyObject *tfos__cursor_next_rows(struct tfos__cursor *cursor,
+                                 const struct tfos__cursor_request *request);
+
+/// Arrays of rows, () at an epoch's end, or None. NULL with an exception.
+PyObject *tfos__cursor_next_arrays(struct tfos__cursor *cursor,
+                                   const struct tfos__cursor_request *request);
+
+/// Sends results (a list) for the oldest rows without one. -1 with an exception.
+int tfos__cursor_put_results(struct tfos__cursor *cursor, PyObject *results);
+
+/// 1: the feed has ended and all rows were given out, 0: not so, as far as is known without
+/// waiting, -1: an exception.
+int tfos__cursor_is_at_end(struct tfos__cursor *cursor);
+
+/// From any thread: rows that were not given out yet never will be.
+void tfos__cursor_terminate(struct tfos__cursor *cursor);
+
+/// NULL is accepted.
+void tfos__cursor_close(struct tfos__cursor *cursor);
+
+#endif

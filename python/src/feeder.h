@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One attempt to feed one partition: asks the rendezvous which node to feed, opens a lane to it,
+/// and moves rows into it in batches. One thread at a time, with the GIL held; waits release it and
+/// look after signals and the driver.
+#ifndef TFOS_PYTHON_FEEDER_H
+#define TFOS_PYTHON_FEEDER_H
+
+#include "gate.h"
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tfos__feeder;
+
+/// Texts are borrowed for the call.
+struct tfos__feeder_options {
+    const char *address; ///< of the rendezvous
+    const char *cluster_id;
+    const char *key;
+    const char *queue;
+    int64_t feed, partition, attempt;
+    int64_t timeout_ms; ///< 0: 600 s
+    int64_t lane_size;
+    bool has_results;
+    bool is_remote; ///< over TCP even to a node of this machine
+};
+
+/// What a step came to.
+enum tfos__feeder_result {
+    TFOS__FEEDER_FAILED = -1, ///< with an exception
+    TFOS__FEEDER_DONE,
+    TFOS__FEEDER_END,   ///< nothing more: of rows to feed; of results; or the reader wants no more
+    TFOS__FEEDER_AGAIN, ///< a result must be taken first; or there is none yet
+};
+
+/// `gate` is the owner's: waits end when it is shut. NULL with an exception.
+struct tfos__feeder *tfos__feeder_open(const struct tfos__feeder_options *options,
+                                       struct tfos__gate *gate);
+
+/// "worker:0", or None when the partition is to be skipped; borrowed.
+PyObject *tfos__feeder_node(const struct tfos__feeder *feeder);
+
+bool tfos__feeder_has_results(const struct tfos__feeder *feeder);
+
+/// Rows appended to the node.
+int64_t tfos__feeder_row_count(const struct tfos__feeder *feeder);
+
+/// Takes rows of an iterator until a batch is ready. END: there are no more, and no batch.
+enum tfos__feeder_result tfos__feeder_fill(struct tfos__feeder *feeder, PyObject *iterator);
+
+/// Appends the batch. AGAIN: take a result and append again. END: the reader wants no more.
+enum tfos__feeder_result tfos__feeder_append(struct tfos__feeder *feeder);
+
+/// Marks the end of the partition. As append().
+enum tfos__feeder_result tfos__feeder_finish(struct tfos__feeder *feeder);
+
+/// Results that have come, as a new list. AGAIN: none yet, only when not `waiting`. END: each row
+/// has its own, and finish() was called.
+enum tfos__feeder_result tfos__feeder_take_results(struct tfos__feeder *feeder, bool waiting,
+                                                   PyObject **results);
+
+/// Raises why rows of a partition that is skipped have no results; returns FAILED.
+enum tfos__feeder_result tfos__feeder_refuse_results(const struct tfos__feeder *feeder);
+
+/// NULL is accepted.
+void tfos__feeder_close(struct tfos__feeder *feeder);
+
+#endif

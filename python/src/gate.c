@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gates. Invariant: once shut() has returned nobody is inside, and nobody will be.
+#include "gate.h"
+#include "error.h"
+
+void tfos__gate_init(struct tfos__gate *gate, const char *name)
+{
+    gate->name = name;
+    pthread_mutex_init(&gate->mutex, NULL);
+    pthread_cond_init(&gate->left, NULL);
+    gate->inside = 0;
+    gate->is_closed = false;
+    gate->is_taken = false;
+}
+
+static int raise_closed(const struct tfos__gate *gate)
+{
+    tfos__raise_format(TFOS_CLOSED, "%s: it is closed", gate->name);
+    return -1;
+}
+
+int tfos__gate_enter(struct tfos__gate *gate)
+{
+    if (gate->is_closed)
+        return raise_closed(gate);
+    pthread_mutex_lock(&gate->mutex);
+    gate->inside++;
+    pthread_mutex_unlock(&gate->mutex);
+    return 0;
+}
+
+void tfos__gate_leave(struct tfos__gate *gate)
+{
+    pthread_mutex_lock(&gate->mutex);
+    gate->inside--;
+    pthread_cond_broadcast(&gate->left);
+    pthread_mutex_unlock(&gate->mutex);
+}
+
+int tfos__gate_take(struct tfos__gate *gate)
+{
+    if (gate->is_taken) {
+        tfos__raise_format(TFOS_INVALID,
+                           "%s: another thread is using it, and it belongs to one at a time",
+                           gate->name);
+        return -1;
+    }
+    if (tfos__gate_enter(gate) < 0)
+        return -1;
+    gate->is_taken = true;
+    return 0;
+}
+
+void tfos__gate_give_back(struct tfos__gate *gate)
+{
+    gate->is_taken = false;
+    tfos__gate_leave(gate);
+}
+
+int tfos__gate_check(struct tfos__gate *gate)
+{
+    if (PyErr_CheckSignals() < 0)
+        return -1;
+    return gate->is_closed ? raise_closed(gate) : 0;
+}
+
+bool tfos__gate_shut(struct tfos__gate *gate)
+{
+    bool was_closed = gate->is_closed;
+
+    gate->is_closed = true;
+    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&gate->mutex);
+    while (gate->inside > 0)
+        pthread_cond_wait(&gate->left, &gate->mutex);
+    pthread_mutex_unlock(&gate->mutex);
+    Py_END_ALLOW_THREADS return !was_closed;
+}
+
+void tfos__gate_clear(struct tfos__gate *gate)
+{
+    pthread_cond_destroy(&gate->left);
+    pthread_mutex_destroy(&gate->mutex);
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Who is inside a handle of the library: a call without the GIL must not find its handle closed by
+/// another thread. All functions are called with the GIL held.
+#ifndef TFOS_PYTHON_GATE_H
+#define TFOS_PYTHON_GATE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+struct tfos__gate {
+    const char *name; ///< of the object, for messages
+    pthread_mutex_t mutex;
+    pthread_cond_t left;
+    int inside;     ///< calls; guarded by the mutex
+    bool is_closed; ///< guarded by the GIL
+    bool is_taken;  ///< the one call that may use the handle by itself; guarded by the GIL
+};
+
+void tfos__gate_init(struct tfos__gate *gate, const char *name);
+
+/// Enters. -1 with ClosedError after shut().
+int tfos__gate_enter(struct tfos__gate *gate);
+void tfos__gate_leave(struct tfos__gate *gate);
+
+/// The same for handles that belong to one thread at a time. -1 with InvalidError when another is
+/// inside.
+int tfos__gate_take(struct tfos__gate *gate);
+void tfos__gate_give_back(struct tfos__gate *gate);
+
+/// Between slices: -1 with an exception when the gate was shut or a signal's handler raised.
+int tfos__gate_check(struct tfos__gate *gate);
+
+/// Lets nobody in any more and waits, without the GIL, until all have left. false: it was shut
+/// before.
+bool tfos__gate_shut(struct tfos__gate *gate);
+
+void tfos__gate_clear(struct tfos__gate *gate);
+
+#endif

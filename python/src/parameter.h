@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Arguments of Python calls, checked by name: the limited API's own parsing tells a number of the
+/// argument only. The caller holds the GIL.
+#ifndef TFOS_PYTHON_PARAMETER_H
+#define TFOS_PYTHON_PARAMETER_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum tfos__parameter_kind {
+    TFOS__TEXT,          ///< str; `out` is a const char ** (UTF-8)
+    TFOS__OPTIONAL_TEXT, ///< str or None, which gives NULL
+    TFOS__INT,           ///< an integer in [min, max]; int64_t *
+    TFOS__BOOL,          ///< bool *
+    TFOS__BYTES,         ///< bytes; PyObject **, borrowed
+    TFOS__ANY            ///< PyObject **, borrowed
+};
+
+/// One parameter; `out` keeps its value when the argument is left out.
+struct tfos__parameter {
+    const char *name;
+    enum tfos__parameter_kind kind;
+    bool is_required;
+    int64_t min, max; ///< INT
+    void *out;
+};
+
+/// Reads positional and keyword arguments of `function`. On success `*kept`, owned by the caller,
+/// keeps the texts alive. -1 with TypeError or ValueError, which name the argument and what was
+/// expected.
+int tfos__parameters_read(const char *function, const struct tfos__parameter *parameters,
+                          Py_ssize_t count, PyObject *args, PyObject *kwargs, PyObject **kept);
+
+#define TFOS__PARAMETER_COUNT(parameters)                                                          \
+    ((Py_ssize_t)(sizeof(parameters) / sizeof((parameters)[0])))
+
+#endif

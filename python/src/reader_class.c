@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// The class FeedReader: the trainer's cursor, seen from Python. It keeps its Trainer alive; every
+// call enters the trainer's gate, so that none finds the cursor closed.
+#include "classes.h"
+#include "error.h"
+#include "parameter.h"
+#include "trainer_class.h"
+
+struct reader {
+    PyObject_HEAD struct tfos__trainer_object *trainer; ///< owned reference
+};
+
+static PyTypeObject *class; // set when the module is made, kept until the process ends
+
+PyObject *tfos__reader_new(struct tfos__trainer_object *trainer)
+{
+    struct reader *self = (struct reader *)PyType_GenericAlloc(class, 0);
+
+    if (self != NULL) {
+        Py_INCREF((PyObject *)trainer);
+        self->trainer = trainer;
+    }
+    return (PyObject *)self;
+}
+
+static PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)type;
+    (void)args;
+    (void)kwargs;
+    PyErr_SetString(PyExc_TypeError, "a FeedReader comes from Trainer.open_feed()");
+    return NULL;
+}
+
+static int enter(struct reader *self)
+{
+    return tfos__gate_enter(&self->trainer->gate);
+}
+
+static void leave(struct reader *self)
+{
+    tfos__gate_leave(&self->trainer->gate);
+}
+
+typedef PyObject *next_function(struct tfos__cursor *cursor,
+                                const struct tfos__cursor_request *request);
+
+static PyObject *next(PyObject *object, const char *function, bool needs_partition, PyObject *args,
+                      PyObject *kwargs, next_function *call)
+{
+    struct reader *self = (struct reader *)object;
+    struct tfos__cursor_request request = {.timeout_ms = -1};
+    PyObject *kept = NULL, *result = NULL;
+    const struct tfos__parameter parameters[] = {
+        {"count", TFOS__INT, true, 1, INT64_MAX / 4, &request.count},
+        {"stop_at_partition", TFOS__BOOL, needs_partition, 0, 0, &request.stop_at_partition},
+        {"stop_at_epoch", TFOS__BOOL, false, 0, 0, &request.stop_at_epoch},
+        {"timeout_ms", TFOS__INT, false, INT64_MIN, INT64_MAX, &request.timeout_ms},
+    };
+
+    if (tfos__parameters_read(function, parameters, 4, args, kwargs, &kept) < 0)
+        return NULL;
+    Py_DECREF(kept);
+    if (enter(self) < 0)
+        return NULL;
+    result = call(self->trainer->cursor, &request);
+    leave(self);
+    return result;
+}
+
+static PyObject *next_rows(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    return next(self, "FeedReader.next_rows", true, args, kwargs, tfos__cursor_next_rows);
+}
+
+static PyObject *next_arrays(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    return next(self, "FeedReader.next_arrays", false, args, kwargs, tfos__cursor_next_arrays);
+}
+
+static PyObject *put_results(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    struct reader *self = (struct reader *)object;
+    PyObject *kept = NULL, *results = NULL;
+    int result = 0;
+    const struct tfos__parameter parameters[] = {
+        {"results", TFOS__ANY, true, 0, 0, &results},
+    };
+
+    if (tfos__parameters_read("FeedReader.put_results", parameters, 1, args, kwargs, &kept) < 0)
+        return NULL;
+    Py_DECREF(kept);
+    if (!PyList_Check(results)) {
+        PyErr_Format(PyExc_TypeError, "FeedReader.put_results(): results: expected a list, not %R",
+                     (PyObject *)Py_TYPE(results));
+        return NULL;
+    }
+    if (enter(self) < 0)
+        return NULL;
+    result = tfos__cursor_put_results(self->trainer->cursor, results);
+    leave(self);
+    if (result < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_at_end(PyObject *object, void *closure)
+{
+    struct reader *self = (struct reader *)object;
+    int result = 0;
+
+    (void)closure;
+    if (enter(self) < 0)
+        return NULL;
+    result = tfos__cursor_is_at_end(self->trainer->cursor);
+    leave(self);
+    return result < 0 ? NULL : PyBool_FromLong(result);
+}
+
+static PyObject *terminate(PyObject *object, PyObject *unused)
+{
+    struct reader *self = (struct reader *)object;
+
+    (void)unused;
+    if (enter(self) < 0)
+        return NULL;
+    tfos__cursor_terminate(self->trainer->cursor);
+    leave(self);
+    Py_RETURN_NONE;
+}
+
+static void dealloc(PyObject *object)
+{
+    struct reader *self = (struct reader *)object;
+
+    Py_XDECREF((PyObject *)self->trainer);
+    tfos__class_free(object);
+}
+
+static PyMethodDef methods[] = {
+    {"next_rows", (PyCFunction)(void (*)(void))next_rows, METH_VARARGS | METH_KEYWORDS,
+     "Up to count rows as the objects that were fed."},
+    {"next_arrays", (PyCFunction)(void (*)(void))next_arrays, METH_VARARGS | METH_KEYWORDS,
+     "The same rows as numpy arrays."},
+    {"put_results", (PyCFunction)(void (*)(void))put_results, METH_VARARGS | METH_KEYWORDS,
+     "Results for the oldest rows that have none yet."},
+    {"terminate", terminate, METH_NOARGS, "No more rows are wanted. From any thread."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef properties[] = {
+    {"at_end", get_at_end, NULL, "Whether the feed has ended and all rows were given out.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "Rows and arrays from the node's feed. One thread at a time."},
+    {Py_tp_new, refuse_new},
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, properties},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "tensorflowonspark._tfos.FeedReader",
+    .basicsize = sizeof(struct reader),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = slots,
+};
+
+int tfos__reader_class_add(PyObject *module)
+{
+    class = tfos__class_add(module, &spec);
+    return class != NULL ? 0 : -1;
+}

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+// The class Rendezvous: tfos_rendezvous_*, thread-safe. The handle is closed once no call is inside
+// it.
+#include "classes.h"
+#include "error.h"
+#include "gate.h"
+#include "parameter.h"
+#include "slice.h"
+
+#include <string.h>
+#include <tfos/rendezvous.h>
+
+#define DRAINED_SLICE_MS                                                                           \
+    20 ///< each of these waits goes on as long as rows are taken, so it is short
+#define GRACE_LIMIT_MS 3600000
+
+struct rendezvous {
+    PyObject_HEAD struct tfos__gate gate;
+    struct tfos_rendezvous *handle; ///< owned; NULL before init and after close
+};
+
+static PyObject *make(PyTypeObject *class, PyObject *args, PyObject *kwargs)
+{
+    struct rendezvous *self = (struct rendezvous *)PyType_GenericNew(class, args, kwargs);
+
+    if (self != NULL)
+        tfos__gate_init(&self->gate, "rendezvous");
+    return (PyObject *)self;
+}
+
+static int open_handle(struct rendezvous *self, const struct tfos_rendezvous_options *options)
+{
+    struct tfos_error err = {0};
+    struct tfos_rendezvous *handle = NULL;
+    enum tfos_status status = TFOS_OK;
+
+    if (self->handle != NULL || self->gate.is_closed) {
+        tfos__raise_format(TFOS_INVALID, "rendezvous: it was opened before");
+        return -1;
+    }
+    Py_BEGIN_ALLOW_THREADS status = tfos_rendezvous_open(options, &handle, &err);
+    Py_END_ALLOW_THREADS if (status < 0)
+    {
+        tfos__raise(status, &err);
+        return -1;
+    }
+    self->handle = handle;
+    return 0;
+}
+
+static int init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    struct tfos_rendezvous_options options = {0};
+    int64_t node_count = 0, ps_count = 0;
+    PyObject *kept = NULL;
+    int result = 0;
+    const struct tfos__parameter parameters[] = {
+        {"cluster_id", TFOS__TEXT, true, 0, 0, &options.cluster_id},
+        {"key", TFOS__TEXT, true, 0, 0, &options.key},
+        {"node_count", TFOS__INT, true, 1, INT32_MAX, &node_count},
+        {"ps_count", TFOS__INT, false, 0, INT32_MAX, &ps_count},
+        {"master_name", TFOS__OPTIONAL_TEXT, false, 0, 0, &options.master_name},
+        {"has_evaluator", TFOS__BOOL, false, 0, 0, &options.has_evaluator},
+        {"is_feeding", TFOS__BOOL, false, 0, 0, &options.is_feeding},
+        {"host", TFOS__OPTIONAL_TEXT, false, 0, 0, &options.host},
+        {"listen_host", TFOS__OPTIONAL_TEXT, false, 0, 0, &options.listen_host},
+        {"ports", TFOS__OPTIONAL_TEXT, false, 0, 0, &options.ports},
+        {"heartbeat_timeout_ms", TFOS__INT, false, 0, INT64_MAX, &options.heartbeat_timeout_ms},
+    };
+
+    if (tfos__parameters_read("Rendezvous", parameters, TFOS__PARAMETER_COUNT(parameters), args,
+                              kwargs, &kept) < 0)
+        return -1;
+    options.node_count = (int)node_count;
+    options.ps_count = (int)ps_count;
+    result = open_handle((struct rendezvous *)object, &options);
+    Py_DECREF(kept);
+    return result;
+}
+
+/// Enters for a call; -1 with an exception when there is no handle.
+static int enter(struct rendezvous *self)
+{
+    if (self->handle == NULL && !self->gate.is_closed) {
+        tfos__raise_format(TFOS_INVALID, "rendezvous: it was not opened");
+        return -1;
+    }
+    return tfos__gate_enter(&self->gate);
+}
+
+static PyObject *get_address(PyObject *object, void *closure)
+{
+    struct rendezvous *self = (struct rendezvous *)object;
+    PyObject *address = NULL;
+
+    (void)closure;
+    if (enter(self) < 0)
+        return NULL;
+    address = PyUnicode_FromString(tfos_rendezvous_address(self->handle));
+    tfos__gate_leave(&self->gate);
+    return address;
+}
+
+typedef enum tfos_status get_document(struct tfos_rendezvous *handle, char **json,
+                                      struct tfos_error *err);
+
+static PyObject *give_document(struct rendezvous *self, get_document *get)
+{
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+    char *json = NULL;
+
+    if (enter(self) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS status = get(self->handle, &json, &err);
+    Py_END_ALLOW_THREADS tfos__gate_leave(&self->gate);
+    return status < 0 ? tfos__raise(status, &err) : tfos__class_text(json);
+}
+
+static PyObject *get_roles(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return give_document((struct rendezvous *)self, tfos_rendezvous_get_roles);
+}
+
+static PyObject *get_status(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return give_document((struct rendezvous *)self, tfos_rendezvous_get_status);
+}
+
+/// How long the wait has lasted as its timeout counts: for DRAINED since the last progress.
+static int64_t waited_ms(struct rendezvous *self, enum tfos_rendezvous_phase phase, int64_t begin)
+{
+    int64_t waited = tfos__slice_now() - begin;
+    int64_t idle = phase == TFOS_PHASE_DRAINED ? tfos_rendezvous_idle_ms(self->handle) : waited;
+
+    return idle < waited ? idle : waited;
+}
+
+static PyObject *wait_in_slices(struct rendezvous *self, enum tfos_rendezvous_phase phase,
+                                int64_t timeout_ms)
+{
+    int64_t begin = tfos__slice_now(), waited = 0;
+    int64_t longest = phase == TFOS_PHASE_DRAINED ? DRAINED_SLICE_MS : TFOS__SLICE_MS;
+    struct tfos_error err = {0};
+
+    for (;;) {
+        int64_t slice =
+            timeout_ms < 0 || timeout_ms - waited > longest ? longest : timeout_ms - waited;
+        enum tfos_status status = TFOS_OK;
+        Py_BEGIN_ALLOW_THREADS status = tfos_rendezvous_wait(self->handle, phase, slice, &err);
+        waited = waited_ms(self, phase, begin);
+        if (status == TFOS_TIMEOUT && timeout_ms >= 0 && waited >= timeout_ms)
+            status = tfos_rendezvous_time_out(self->handle, phase, waited, &err);
+        else if (status == TFOS_TIMEOUT)
+            status = TFOS_AGAIN;
+        Py_END_ALLOW_THREADS if (status < 0) return tfos__raise(status, &err);
+        if (status == TFOS_OK)
+            Py_RETURN_NONE;
+        if (tfos__gate_check(&self->gate) < 0)
+            return NULL;
+    }
+}
+
+static PyObject *wait_for_phase(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    struct rendezvous *self = (struct rendezvous *)object;
+    int64_t phase = 0, timeout_ms = 0;
+    PyObject *kept = NULL, *result = NULL;
+    const struct tfos__parameter parameters[] = {
+        {"phase", TFOS__INT, true, TFOS_PHASE_RUNNING, TFOS_PHASE_ENDED, &phase},
+        {"timeout_ms", TFOS__INT, true, INT64_MIN, INT64_MAX, &timeout_ms},
+    };
+
+    if (tfos__parameters_read("Rendezvous.wait", parameters, 2, args, kwargs, &kept) < 0)
+        return NULL;
+    Py_DECREF(kept);
+    if (enter(self) < 0)
+        return NULL;
+    result = wait_in_slices(self, (enum tfos_rendezvous_phase)phase, timeout_ms);
+    tfos__gate_leave(&self->gate);
+    return result;
+}
+
+static PyObject *check(PyObject *object, PyObject *unused)
+{
+    struct rendezvous *self = (struct rendezvous *)object;
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+
+    (void)unused;
+    if (enter(self) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS status = tfos_rendezvous_check(self->handle, &err);
+    Py_END_ALLOW_THREADS tfos__gate_leave(&self->gate);
+    if (status < 0)
+        return tfos__raise(status, &err);
+    Py_RETURN_NONE;
+}
+
+/// A failure's status by its name ("TIMEOUT"); OK with an exception.
+static enum tfos_status find_status(const char *name)
+{
+#define X(label, value, text)                                                                      \
+    if (value < 0 && strcmp(name, #label) == 0)                                                    \
+        return TFOS_##label;
+    TFOS_STATUS_MAP(X)
+#undef X
+    PyErr_Format(
+        PyExc_ValueError,
+        "Rendezvous.fail(): status: expected the name of a failure, such as \"CLOSED\", not "
+        "\"%s\"",
+        name);
+    return TFOS_OK;
+}
+
+static PyObject *fail(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    struct rendezvous *self = (struct rendezvous *)object;
+    const char *name = NULL, *message = NULL;
+    enum tfos_status status = TFOS_OK;
+    PyObject *kept = NULL;
+    const struct tfos__parameter parameters[] = {
+        {"status", TFOS__TEXT, true, 0, 0, &name},
+        {"message", TFOS__TEXT, true, 0, 0, &message},
+    };
+
+    if (tfos__parameters_read("Rendezvous.fail", parameters, 2, args, kwargs, &kept) < 0)
+        return NULL;
+    status = find_status(name);
+    if (status == TFOS_OK || enter(self) < 0) {
+        Py_DECREF(kept);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS tfos_rendezvous_fail(self->handle, status, message);
+    Py_END_ALLOW_THREADS tfos__gate_leave(&self->gate);
+    Py_DECREF(kept);
+    Py_RETURN_NONE;
+}
+
+static PyObject *end_epoch(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    struct rendezvous *self = (struct rendezvous *)object;
+    int64_t feed = 0;
+    PyObject *kept = NULL;
+    const struct tfos__parameter parameters[] = {
+        {"feed", TFOS__INT, true, 1, INT64_MAX, &feed},
+    };
+
+    if (tfos__parameters_read("Rendezvous.end_epoch", parameters, 1, args, kwargs, &kept) < 0)
+        return NULL;
+    Py_DECREF(kept);
+    if (enter(self) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS tfos_rendezvous_end_epoch(self->handle, feed);
+    Py_END_ALLOW_THREADS tfos__gate_leave(&self->gate);
+    Py_RETURN_NONE;
+}
+
+static PyObject *end_feed(PyObject *object, PyObject *unused)
+{
+    struct rendezvous *self = (struct rendezvous *)object;
+
+    (void)unused;
+    if (enter(self) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS tfos_rendezvous_end_feed(self->handle);
+    Py_END_ALLOW_THREADS tfos__gate_leave(&self->gate);
+    Py_RETURN_NONE;
+}
+
+static PyObject *stop(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    struct rendezvous *self = (struct rendezvous *)object;
+    bool only_servers = false;
+    int64_t grace_ms = 0;
+    PyObject *kept = NULL;
+    const struct tfos__parameter parameters[] = {
+        {"only_servers", TFOS__BOOL, true, 0, 0, &only_servers},
+        {"grace_ms", TFOS__INT, true, 0, GRACE_LIMIT_MS, &grace_ms},
+    };
+
+    if (tfos__parameters_read("Rendezvous.stop", parameters, 2, args, kwargs, &kept) < 0)
+        return NULL;
+    Py_DECREF(kept);
+    if (enter(self) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS tfos_rendezvous_stop(self->handle, only_servers, grace_ms);
+    Py_END_ALLOW_THREADS tfos__gate_leave(&self->gate);
+    Py_RETURN_NONE;
+}
+
+static PyObject *next_in_slices(struct rendezvous *self, int64_t timeout_ms)
+{
+    int64_t deadline = tfos__slice_deadline(timeout_ms);
+    struct tfos_error err = {0};
+
+    for (;;) {
+        int64_t slice = tfos__slice_next(deadline);
+        enum tfos_status status = TFOS_OK;
+        char *json = NULL;
+        Py_BEGIN_ALLOW_THREADS status =
+            tfos_rendezvous_next_event(self->handle, slice, &json, &err);
+        Py_END_ALLOW_THREADS if (status < 0) return tfos__raise(status, &err);
+        if (status == TFOS_OK)
+            return tfos__class_text(json);
+        if (tfos__gate_check(&self->gate) < 0)
+            return NULL;
+        if (tfos__slice_next(deadline) == 0)
+            Py_RETURN_NONE;
+    }
+}
+
+static PyObject *next_event(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    struct rendezvous *self = (struct rendezvous *)object;
+    int64_t timeout_ms = 0;
+    PyObject *kept = NULL, *result = NULL;
+    const struct tfos__parameter parameters[] = {
+        {"timeout_ms", TFOS__INT, true, INT64_MIN, INT64_MAX, &timeout_ms},
+    };
+
+    if (tfos__parameters_read("Rendezvous.next_event", parameters, 1, args, kwargs, &kept) < 0)
+        return NULL;
+    Py_DECREF(kept);
+    if (enter(self) < 0)
+        return NULL;
+    result = next_in_slices(self, timeout_ms);
+    tfos__gate_leave(&self->gate);
+    return result;
+}
+
+static PyObject *close_handle(PyObject *object, PyObject *unused)
+{
+    struct rendezvous *self = (struct rendezvous *)object;
+
+    (void)unused;
+    if (tfos__gate_shut(&self->gate)) {
+        struct tfos_rendezvous *handle = self->handle;
+        self->handle = NULL;
+        Py_BEGIN_ALLOW_THREADS tfos_rendezvous_close(handle);
+        Py_END_ALLOW_THREADS
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *enter_context(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    Py_INCREF(self);
+    return self;
+}
+
+static void dealloc(PyObject *object)
+{
+    struct rendezvous *self = (struct rendezvous *)object;
+
+    Py_XDECREF(close_handle(object, NULL));
+    tfos__gate_clear(&self->gate);
+    tfos__class_free(object);
+}
+
+static PyMethodDef methods[] = {
+    {"roles", get_roles, METH_NOARGS, "The roles by executor id, as JSON text."},
+    {"wait", (PyCFunction)(void (*)(void))wait_for_phase, METH_VARARGS | METH_KEYWORDS,
+     "Waits until the cluster has come to a phase."},
+    {"check", check, METH_NOARGS, "Raises the first failure of the cluster, if there was one."},
+    {"fail", (PyCFunction)(void (*)(void))fail, METH_VARARGS | METH_KEYWORDS,
+     "Makes the cluster fail with a message."},
+    {"end_epoch", (PyCFunction)(void (*)(void))end_epoch, METH_VARARGS | METH_KEYWORDS,
+     "All partitions of this feed have been fed."},
+    {"end_feed", end_feed, METH_NOARGS, "Nothing more will be fed."},
+    {"stop", (PyCFunction)(void (*)(void))stop, METH_VARARGS | METH_KEYWORDS,
+     "Tells the nodes to stop."},
+    {"next_event", (PyCFunction)(void (*)(void))next_event, METH_VARARGS | METH_KEYWORDS,
+     "The next event as JSON text, or None after the timeout."},
+    {"status", get_status, METH_NOARGS, "The state of the cluster as JSON text."},
+    {"close", close_handle, METH_NOARGS, "Ends the server and its connections."},
+    {"__enter__", enter_context, METH_NOARGS, NULL},
+    {"__exit__", close_handle, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef properties[] = {
+    {"address", get_address, NULL, "\"host:port\" for nodes and feeders.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "The rendezvous server of a cluster, in the driver. Thread-safe."},
+    {Py_tp_new, make},
+    {Py_tp_init, init},
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, properties},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "tensorflowonspark._tfos.Rendezvous",
+    .basicsize = sizeof(struct rendezvous),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = slots,
+};
+
+int tfos__rendezvous_class_add(PyObject *module)
+{
+    return tfos__class_add(module, &spec) != NULL ? 0 : -1;
+}
+
+PyObject *tfos__rendezvous_query(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+    int64_t timeout_ms = 2000;
+    PyObject *kept = NULL;
+    char *json = NULL;
+    const struct tfos__parameter parameters[] = {
+        {"timeout_ms", TFOS__INT, false, 0, INT32_MAX, &timeout_ms},
+    };
+
+    (void)module;
+    if (tfos__parameters_read("status_query", parameters, 1, args, kwargs, &kept) < 0)
+        return NULL;
+    Py_DECREF(kept);
+    Py_BEGIN_ALLOW_THREADS status = tfos_status_query(timeout_ms, &json, &err);
+    Py_END_ALLOW_THREADS return status < 0 ? tfos__raise(status, &err) : tfos__class_text(json);
+}

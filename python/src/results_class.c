@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// The iterator that FeedWriter.results() gives. It feeds a batch when no result waits, and takes
+// results when no batch can go on; so it holds one batch of rows and one of results, whatever the
+// size of the partition.
+#include "classes.h"
+#include "error.h"
+#include "writer_class.h"
+
+enum phase { FILLING, APPENDING, FINISHING, DRAINING, OVER };
+
+struct results {
+    PyObject_HEAD struct tfos__writer_object *writer; ///< owned reference
+    PyObject *rows;                                   ///< iterator; owned
+    enum phase phase;
+    PyObject *batch;  ///< list of results; owned
+    Py_ssize_t index; ///< next of them
+};
+
+static PyTypeObject *class; // set when the module is made, kept until the process ends
+
+PyObject *tfos__results_new(struct tfos__writer_object *writer, PyObject *iterator)
+{
+    struct results *self = (struct results *)PyType_GenericAlloc(class, 0);
+
+    if (self == NULL)
+        return NULL;
+    Py_INCREF((PyObject *)writer);
+    self->writer = writer;
+    Py_INCREF(iterator);
+    self->rows = iterator;
+    return (PyObject *)self;
+}
+
+/// The next result of the batch, a new reference; NULL without an exception when there is none.
+static PyObject *next_of_batch(struct results *self)
+{
+    PyObject *result = NULL;
+
+    if (self->batch == NULL)
+        return NULL;
+    if (self->index < PyList_Size(self->batch)) {
+        result = PyList_GetItem(self->batch, self->index++);
+        Py_INCREF(result);
+    } else {
+        Py_CLEAR(self->batch);
+    }
+    return result;
+}
+
+/// Feeds on by one step. AGAIN: a result must be taken.
+static enum tfos__feeder_result feed(struct results *self)
+{
+    struct tfos__feeder *feeder = self->writer->feeder;
+    enum tfos__feeder_result result = TFOS__FEEDER_AGAIN;
+
+    switch (self->phase) {
+    case FILLING:
+        result = tfos__feeder_fill(feeder, self->rows);
+        self->phase = result == TFOS__FEEDER_END ? FINISHING : APPENDING;
+        return result == TFOS__FEEDER_END ? TFOS__FEEDER_DONE : result;
+    case APPENDING:
+        result = tfos__feeder_append(feeder);
+        if (result == TFOS__FEEDER_DONE)
+            self->phase = FILLING;
+        break;
+    case FINISHING:
+        result = tfos__feeder_finish(feeder);
+        if (result == TFOS__FEEDER_DONE)
+            self->phase = DRAINING;
+        break;
+    default:
+        break;
+    }
+    if (result ==
+        TFOS__FEEDER_END) // the reader takes no more: what it still answers is all there will be
+        self->phase = DRAINING;
+    return result == TFOS__FEEDER_END ? TFOS__FEEDER_DONE : result;
+}
+
+/// Moves on until a batch of results is there. END: there are no more.
+static enum tfos__feeder_result advance(struct results *self)
+{
+    struct tfos__feeder *feeder = self->writer->feeder;
+    bool must_wait = false;
+
+    for (;;) {
+        enum tfos__feeder_result result = TFOS__FEEDER_DONE;
+        result = tfos__feeder_take_results(feeder, must_wait, &self->batch);
+        self->index = 0;
+        if (result != TFOS__FEEDER_AGAIN)
+            return result;
+        result = feed(self);
+        if (result == TFOS__FEEDER_FAILED)
+            return result;
+        must_wait = result == TFOS__FEEDER_AGAIN || self->phase == DRAINING;
+    }
+}
+
+/// A partition that is skipped: well if it is empty.
+static enum tfos__feeder_result skip(struct results *self)
+{
+    PyObject *row = PyIter_Next(self->rows);
+
+    if (row == NULL)
+        return PyErr_Occurred() ? TFOS__FEEDER_FAILED : TFOS__FEEDER_END;
+    Py_DECREF(row);
+    return tfos__feeder_refuse_results(self->writer->feeder);
+}
+
+static PyObject *next_of_feed(struct results *self)
+{
+    for (;;) {
+        PyObject *result = next_of_batch(self);
+        enum tfos__feeder_result state = TFOS__FEEDER_END;
+        if (result != NULL)
+            return result;
+        if (tfos__feeder_node(self->writer->feeder) == Py_None)
+            state = skip(self);
+        else
+            state = advance(self);
+        if (state != TFOS__FEEDER_DONE) { // an iterator that ended or failed stays so
+            self->phase = OVER;
+            return NULL;
+        }
+    }
+}
+
+static PyObject *next(PyObject *object)
+{
+    struct results *self = (struct results *)object;
+    PyObject *result = NULL;
+
+    if (self->phase == OVER || tfos__gate_take(&self->writer->gate) < 0)
+        return NULL;
+    result = next_of_feed(self);
+    tfos__gate_give_back(&self->writer->gate);
+    return result;
+}
+
+static PyObject *iterate(PyObject *self)
+{
+    Py_INCREF(self);
+    return self;
+}
+
+static PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)type;
+    (void)args;
+    (void)kwargs;
+    PyErr_SetString(PyExc_TypeError, "a ResultIterator comes from FeedWriter.results()");
+    return NULL;
+}
+
+static void dealloc(PyObject *object)
+{
+    struct results *self = (struct results *)object;
+
+    Py_XDECREF(self->batch);
+    Py_XDECREF(self->rows);
+    Py_XDECREF((PyObject *)self->writer);
+    tfos__class_free(object);
+}
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "One result a row, in order, as they come."},
+    {Py_tp_new, refuse_new},
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_iter, iterate},
+    {Py_tp_iternext, next},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "tensorflowonspark._tfos.ResultIterator",
+    .basicsize = sizeof(struct results),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = slots,
+};
+
+int tfos__results_class_add(PyObject *module)
+{
+    class = tfos__class_add(module, &spec);
+    return class != NULL ? 0 : -1;
+}
