@@ -38,7 +38,7 @@ static void remove_round(struct tfos__cluster *cluster, struct tfos__round *roun
     free_round(round, cluster->roles.node_count);
 }
 
-static struct tfos__round *find_round(struct tfos__cluster *cluster, const char *name)
+static struct tfos__round *find_round(const struct tfos__cluster *cluster, const char *name)
 {
     for (struct tfos__round *round = cluster->agreement.rounds; round; round = round->next)
         if (!strcmp(round->name, name))
@@ -121,36 +121,34 @@ static int count_members(const struct tfos__cluster *cluster)
     return count;
 }
 
-/// Whether `entry` may not give `value`; then `*reason` says why and is the caller's.
-static bool is_refused(const struct tfos__cluster *cluster, const struct tfos__round *round,
-                       const struct tfos__entry *entry, const char *name, json_t *value,
-                       char **reason)
+/// Whether `entry` may not give `value`; then it is told why.
+static bool refuse(const struct tfos__cluster *cluster, const struct tfos__entry *entry,
+                   const char *name, json_t *value)
 {
     size_t size_limit = TFOS__FRAME_LIMIT / 2 / (size_t)cluster->roles.node_count;
+    char *reason;
     if (!tfos__registry_is_trainer(entry))
-        *reason = tfos__format("agreement: \"%s\": %s has no part in it: it is for the chief, the "
-                               "master and workers",
-                               name, entry->name);
-    else if (!round && cluster->agreement.count >= TFOS__ROUND_LIMIT)
-        *reason = tfos__format("agreement: \"%s\": %d others are under way: wait for them first",
-                               name, TFOS__ROUND_LIMIT);
+        reason = tfos__format("agreement: \"%s\": %s has no part in it: it is for the chief, the "
+                              "master and workers",
+                              name, entry->name);
+    else if (cluster->agreement.count >= TFOS__ROUND_LIMIT && !find_round(cluster, name))
+        reason = tfos__format("agreement: \"%s\": %d others are under way: wait for them first",
+                              name, TFOS__ROUND_LIMIT);
     else if (json_dumpb(value, NULL, 0, JSON_ENCODE_ANY | JSON_COMPACT) > size_limit)
-        *reason = tfos__format("agreement: \"%s\": the value of %s is larger than %zu bytes", name,
-                               entry->name, size_limit);
+        reason = tfos__format("agreement: \"%s\": the value of %s is larger than %zu bytes", name,
+                              entry->name, size_limit);
     else
         return false;
+    tfos__peer_send(entry->peer, make_disagreed(name, reason));
     return true;
 }
 
 void tfos__agreement_give(struct tfos__cluster *cluster, struct tfos__entry *entry,
                           const char *name, json_t *value)
 {
-    struct tfos__round *round = find_round(cluster, name);
-    char *reason;
-    if (is_refused(cluster, round, entry, name, value, &reason)) {
-        tfos__peer_send(entry->peer, make_disagreed(name, reason));
+    if (refuse(cluster, entry, name, value))
         return;
-    }
+    struct tfos__round *round = find_round(cluster, name);
     if (!round)
         round = add_round(cluster, name);
     if (!round) {

@@ -49,6 +49,7 @@ enum tfos_status tfos__cluster_init(struct tfos__cluster *cluster,
         options->heartbeat_timeout_ms ? options->heartbeat_timeout_ms : HEARTBEAT_TIMEOUT_MS;
     cluster->grace_ms = options->feed_stop_grace_ms ? options->feed_stop_grace_ms : GRACE_MS;
     cluster->opened_ms = tfos__now_ms();
+    cluster->ticked_ms = cluster->opened_ms;
     cluster->feeding.progress_ms = cluster->opened_ms;
     TFOS__TRY(tfos__events_init(&cluster->events, err));
     enum tfos_status status = tfos__registry_init(&cluster->roles, &cluster->entries, err);
@@ -235,8 +236,15 @@ bool tfos__cluster_has_reached(const struct tfos__cluster *cluster,
 
 void tfos__cluster_tick(struct tfos__cluster *cluster, int64_t now_ms)
 {
+    // A machine that slept, or a driver that was stopped, has heard nobody: that time does not
+    // count.
+    int64_t gap_ms = now_ms - cluster->ticked_ms;
+    bool has_slept = gap_ms > cluster->heartbeat_timeout_ms / 2;
+    cluster->ticked_ms = now_ms;
     for (int id = 0; id < cluster->roles.node_count; id++) {
         struct tfos__entry *entry = &cluster->entries[id];
+        if (has_slept && entry->peer)
+            entry->heard_ms += gap_ms;
         int64_t silence_ms = now_ms - entry->heard_ms;
         if (!entry->peer || silence_ms <= cluster->heartbeat_timeout_ms)
             continue;

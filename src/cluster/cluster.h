@@ -33,6 +33,7 @@ struct tfos__cluster {
     bool is_feeding;
     int64_t heartbeat_timeout_ms, grace_ms;
     int64_t opened_ms;
+    int64_t ticked_ms; ///< when silence was last looked for
 
     enum tfos__cluster_state state;
     struct tfos__entry *entries; ///< owned; roles.node_count of them, by executor id
@@ -95,7 +96,8 @@ void tfos__cluster_stop(struct tfos__cluster *cluster, bool only_servers, int64_
 bool tfos__cluster_has_reached(const struct tfos__cluster *cluster,
                                enum tfos_rendezvous_phase phase);
 
-/// Finds nodes that have been silent for too long.
+/// Finds nodes that have been silent for too long; to be called several times within the heartbeat
+/// timeout.
 void tfos__cluster_tick(struct tfos__cluster *cluster, int64_t now_ms);
 
 void tfos__cluster_clear(struct tfos__cluster *cluster);

@@ -4,11 +4,8 @@
 // that none refers to freed memory.
 #include "cluster/connection.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -17,6 +14,7 @@
 #include "cluster/dispatch.h"
 #include "cluster/explanation.h"
 #include "cluster/server.h"
+#include "cluster/transport.h"
 
 #define HELLO_TIMEOUT_MS 10000
 #define ENDING_TIMEOUT_MS 2000         // for a peer to read its last message and go
@@ -248,10 +246,8 @@ void tfos__connection_accept(struct tfos__server *server, int listener)
             close(fd);
             continue;
         }
-        // Agreement is a round trip of small messages: none is to wait for another.
-        int one = 1;
         if (!is_local)
-            (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+            tfos__transport_tune(fd);
         add(server, fd, is_local, address);
     }
 }

@@ -6,10 +6,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/json.h"
+#include "base/process.h"
 #include "cluster/cluster.h"
 
 #define LISTED_LIMIT 20 // nodes that a list names; the rest are counted
@@ -86,14 +88,15 @@ static void append_where(struct text *text, const struct tfos__entry *entry)
 
 void tfos__explanation_of_exit(const json_t *message, char *text, size_t size)
 {
+    char words[64];
     int64_t signal = tfos__json_int_or(message, "signal", 0);
-    if (signal > 0 && signal < 128) {
-        const char *name = sigdescr_np((int)signal);
-        snprintf(text, size, "signal %d (%s)", (int)signal, name ? name : "unknown");
-    } else {
-        snprintf(text, size, "exit status %lld",
-                 (long long)tfos__json_int_or(message, "exit_status", -1));
-    }
+    int64_t exit_status = tfos__json_int_or(message, "exit_status", -1);
+    if (signal > 0 && signal < 127)
+        snprintf(text, size, "%s", tfos__process_describe(W_EXITCODE(0, (int)signal), words));
+    else if (exit_status >= 0 && exit_status < 256)
+        snprintf(text, size, "%s", tfos__process_describe(W_EXITCODE((int)exit_status, 0), words));
+    else
+        snprintf(text, size, "an unknown status");
 }
 
 /// The lines in order, as many of the newest as fit the limit.
@@ -216,7 +219,7 @@ static void append_missing(struct text *text, const struct tfos__cluster *cluste
 static void append_unacknowledged(struct text *text, const struct tfos__cluster *cluster)
 {
     int listed = 0;
-    append(text, "; not yet acknowledged the cluster spec (generation %lld):",
+    append(text, "; these have not acknowledged the cluster spec (generation %lld) yet:",
            (long long)cluster->generation);
     for (int id = 0; id < cluster->roles.node_count; id++) {
         const struct tfos__entry *entry = &cluster->entries[id];

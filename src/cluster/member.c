@@ -2,10 +2,7 @@
 // The other end of a rendezvous' connection: a channel whose messages are text.
 #include <tfos/member.h>
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/channel.h"
 #include "base/clock.h"
@@ -14,6 +11,7 @@
 #include "base/memory.h"
 #include "base/socket.h"
 #include "cluster/secret.h"
+#include "cluster/transport.h"
 
 struct tfos_member {
     struct tfos__channel *channel; // owned
@@ -36,10 +34,9 @@ static enum tfos_status connect_member(struct tfos_member *member, const char *a
                                        const struct tfos__identity *identity, int64_t deadline,
                                        struct tfos_error *err)
 {
-    int fd, one = 1;
+    int fd;
     TFOS__TRY(tfos__socket_connect(address, deadline, &fd, err));
-    // Best effort: without it small messages only take longer.
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    tfos__transport_tune(fd);
     TFOS__TRY(
         tfos__channel_open(fd, TFOS__CHANNEL_TLS_CLIENT, identity, address, &member->channel, err));
     TFOS__TRY(tfos__socket_local_host(fd, member->host, err));
@@ -51,6 +48,9 @@ enum tfos_status tfos_member_open(const char *address, const char *cluster_id, c
                                   struct tfos_error *err)
 {
     struct tfos__identity identity = {.cluster_id = cluster_id};
+    if (!address || !address[0] || !cluster_id || !cluster_id[0])
+        return tfos__fail(err, TFOS_INVALID, "member: %s is empty",
+                          address && address[0] ? "cluster_id" : "address");
     TFOS__TRY(tfos__secret_read(key, "member", identity.key, err));
     struct tfos_member *member = tfos__alloc(1, sizeof(*member));
     if (!member)

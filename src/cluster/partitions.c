@@ -121,18 +121,21 @@ static void free_partition(struct tfos__feeding *feeding, struct tfos__partition
     feeding->partition_count--;
 }
 
+static void prune_bucket(struct tfos__feeding *feeding, struct tfos__partition **link, int64_t feed)
+{
+    while (*link) {
+        struct tfos__partition *partition = *link;
+        if (feed != INT64_MAX && (partition->feed > feed || partition->attempts)) {
+            link = &partition->next;
+            continue;
+        }
+        *link = partition->next;
+        free_partition(feeding, partition);
+    }
+}
+
 void tfos__partitions_prune(struct tfos__feeding *feeding, int64_t feed)
 {
-    for (size_t i = 0; i < feeding->bucket_count; i++) {
-        struct tfos__partition **link = &feeding->buckets[i];
-        while (*link) {
-            struct tfos__partition *partition = *link;
-            if (feed != INT64_MAX && (partition->feed > feed || partition->attempts)) {
-                link = &partition->next;
-                continue;
-            }
-            *link = partition->next;
-            free_partition(feeding, partition);
-        }
-    }
+    for (size_t i = 0; i < feeding->bucket_count; i++)
+        prune_bucket(feeding, &feeding->buckets[i], feed);
 }

@@ -126,8 +126,7 @@ enum tfos_status tfos_rendezvous_time_out(struct tfos_rendezvous *rendezvous,
 {
     struct tfos__server *server = rendezvous->server;
     tfos__server_lock(server);
-    enum tfos_status status =
-        tfos__explanation_of_timeout(&server->cluster, phase, waited_ms, err);
+    enum tfos_status status = tfos__explanation_of_timeout(&server->cluster, phase, waited_ms, err);
     tfos__server_unlock(server);
     return status;
 }
@@ -144,7 +143,8 @@ void tfos_rendezvous_fail(struct tfos_rendezvous *rendezvous, enum tfos_status s
                           const char *message)
 {
     tfos__server_lock(rendezvous->server);
-    tfos__cluster_fail(&rendezvous->server->cluster, status < 0 ? status : TFOS_CLOSED, message);
+    tfos__cluster_fail(&rendezvous->server->cluster, status < 0 ? status : TFOS_CLOSED,
+                       message ? message : tfos_status_text(status));
     tfos__server_unlock(rendezvous->server);
 }
 

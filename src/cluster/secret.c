@@ -26,7 +26,8 @@ enum tfos_status tfos__secret_read(const char *text, const char *module,
     for (size_t i = 0; is_valid && i < size; i += 2) {
         int high = digit_value(text[i]), low = digit_value(text[i + 1]);
         is_valid = high >= 0 && low >= 0;
-        bytes[i / 2] = (unsigned char)(high << 4 | low);
+        if (is_valid)
+            bytes[i / 2] = (unsigned char)(high << 4 | low);
     }
     if (!is_valid)
         return tfos__fail(err, TFOS_INVALID,

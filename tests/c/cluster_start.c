@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
+
 #define CROWD 64
 
 /// One of a crowd of nodes, in a thread of its own.
@@ -96,7 +98,7 @@ static void s04_a_taken_port_renews_the_spec(void **state)
     say(second, json_pack("{s:s, s:i}", "type", "ack", "generation", 2));
     assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_RUNNING, 50, &err),
                      TFOS_TIMEOUT);
-    assert_says(err.message, "not yet acknowledged the cluster spec (generation 2): worker:0");
+    assert_says(err.message, "have not acknowledged the cluster spec (generation 2) yet: worker:0");
     say(first, json_pack("{s:s, s:i}", "type", "ack", "generation", 2));
     json_t *start = expect(first, "start");
     assert_int_equal(number_of(start, "generation"), 2);
@@ -223,6 +225,26 @@ static void s03_a_busy_range_names_its_holder(void **state)
     tfos_rendezvous_close(place.rendezvous);
 }
 
+static void an_open_that_fails_leaves_nothing(void **state)
+{
+    (void)state;
+    struct tfos_error err;
+    struct tfos_rendezvous *rendezvous = NULL;
+    struct tfos_rendezvous_options options = {
+        .cluster_id = "memory", .key = KEY, .node_count = 3, .listen_host = "127.0.0.1"};
+    enum tfos_status status = TFOS_NO_MEMORY;
+    int n = 0;
+    for (; status != TFOS_OK; n++) {
+        tfos__memory_fail_at(n + 1);
+        status = tfos_rendezvous_open(&options, &rendezvous, &err);
+        tfos__memory_fail_at(0);
+        if (status != TFOS_OK)
+            assert_int_equal(status, TFOS_NO_MEMORY);
+    }
+    assert_true(n > 3);
+    tfos_rendezvous_close(rendezvous);
+}
+
 static void s02_the_host_variable_wins(void **state)
 {
     (void)state;
@@ -293,6 +315,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(a_hello_is_refused),
     cmocka_unit_test(a_higher_launch_replaces_a_living_node),
     cmocka_unit_test(s03_a_busy_range_names_its_holder),
+    cmocka_unit_test(an_open_that_fails_leaves_nothing),
     cmocka_unit_test(s02_the_host_variable_wins),
     cmocka_unit_test(close_ends_waits_in_other_threads),
     cmocka_unit_test(a_member_sees_the_driver_go),

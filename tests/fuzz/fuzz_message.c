@@ -87,7 +87,9 @@ static void act(struct stage *stage, char action)
         tfos__cluster_fail(cluster, TFOS_IO, "the driver's failure");
         break;
     case 't':
-        tfos__cluster_tick(cluster, tfos__now_ms() + 60000);
+        for (int step = 1; step <= 8;
+             step++) // a single long step is taken for a sleep of the machine
+            tfos__cluster_tick(cluster, tfos__now_ms() + step * 10000);
         break;
     default:
         break;
