@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/memory.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -78,13 +79,9 @@ bool tfos__child_reap(struct tfos__child *const *children, int count)
 /// fields are counted from its last bracket.
 static pid_t parent_of(const char *pid)
 {
-    char path[64] = "/proc/";
-    size_t pid_size = strlen(pid);
-    if (pid_size > 20)
-        return 0;
-    memcpy(path + 6, pid, pid_size);
-    memcpy(path + 6 + pid_size, "/stat", sizeof "/stat");
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char *path = tfos__format("/proc/%s/stat", pid);
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    tfos__free(path);
     if (fd < 0)
         return 0;
     char text[512];

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define REPLACEMENT "\xef\xbf\xbd"
-#define REPLACEMENT_SIZE 3
+/// U+FFFD
+static const char replacement[] = {'\xef', '\xbf', '\xbd'};
 
 /// The size of the valid character that begins at `data`, or 0.
 static size_t character_size(const unsigned char *data, size_t size)
@@ -32,7 +32,7 @@ static size_t character_size(const unsigned char *data, size_t size)
 
 json_t *tfos__text_to_json(const char *data, size_t size)
 {
-    char *clean = tfos__alloc(size * REPLACEMENT_SIZE + 1, 1);
+    char *clean = tfos__alloc(size * sizeof replacement + 1, 1);
     if (!clean)
         return NULL;
     size_t clean_size = 0;
@@ -43,8 +43,8 @@ json_t *tfos__text_to_json(const char *data, size_t size)
             clean_size += count;
             i += count;
         } else {
-            memcpy(clean + clean_size, REPLACEMENT, REPLACEMENT_SIZE);
-            clean_size += REPLACEMENT_SIZE;
+            memcpy(clean + clean_size, replacement, sizeof replacement);
+            clean_size += sizeof replacement;
             i++;
         }
     }

@@ -1,185 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The trainer's side of its link to the node. One thread does all reading and writing of the
-/// channel; others queue messages and wait on a condition. Invariant: everything below `mutex` in
-/// the struct is touched only with it held. A process forked from the trainer has the handle but
-/// not the thread, so every call checks whose it is.
+/// What a trainer asks of its node and tells it, over its link (link.h).
 #include <tfos/trainer.h>
 
-#include "base/channel.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/socket.h"
+#include "node/link.h"
 #include "node/text.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CONTEXT_TIMEOUT_MS 30000
 #define FEED_TIMEOUT_MS 30000
-#define FLUSH_TIMEOUT_MS 2000
 #define AGREE_TIMEOUT_MS 600000
 #define NAME_LIMIT 256
 #define REASON_SIZE 16384
-
-/// One name to agree on; lives on the stack of the thread that waits for it.
-struct agreement {
-    const char *name;
-    char *values;  ///< owned; the answer
-    char *refusal; ///< owned; why there will be none
-    struct agreement *next;
-};
-
-enum feed_state { FEED_CLOSED, FEED_ASKED, FEED_OPEN, FEED_REFUSED };
-
-struct tfos_trainer {
-    pid_t pid; ///< of the process that opened it
-    json_t *context;
-    char *context_text;
-    int payload_fd;
-    int wake_fd; ///< an eventfd: there is something to write, or the end has come
-    pthread_t thread;
-    bool has_thread;
-
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    struct tfos__channel *channel; ///< owned
-    bool is_closing;
-    enum tfos_status link; ///< OK until the node has gone
-    struct tfos_error link_error;
-    struct agreement *agreements; ///< borrowed, those that somebody waits for
-    enum feed_state feed;
-    char *queue;                     ///< owned; the name of the one queue that was asked for
-    struct tfos_feed_reader *reader; ///< owned
-    char *refusal;                   ///< owned; why there is no reader
-};
-
-// ---- the thread
-
-static void take_feed(struct tfos_trainer *trainer, int fd)
-{
-    if (fd < 0 || trainer->feed != FEED_ASKED) {
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
-    struct tfos_error err;
-    if (tfos_feed_reader_open(fd, &trainer->reader, &err) == TFOS_OK) {
-        trainer->feed = FEED_OPEN;
-    } else {
-        trainer->refusal = tfos__strdup(err.message);
-        trainer->feed = FEED_REFUSED;
-    }
-}
-
-static void take_lane(struct tfos_trainer *trainer, const json_t *message, int fd)
-{
-    if (fd < 0 || !trainer->reader) {
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
-    struct tfos_error err;
-    int lane = (int)tfos__json_int_or(message, "lane", -1);
-    enum tfos_status status = tfos_feed_reader_add_lane(trainer->reader, lane, fd, &err);
-    if (status < 0)
-        tfos_feed_reader_fail(trainer->reader, status, err.message);
-}
-
-static void take_agreement(struct tfos_trainer *trainer, const json_t *message, bool is_agreed)
-{
-    const char *name = tfos__json_string_or(message, "name", "");
-    struct agreement *agreement = trainer->agreements;
-    while (agreement && strcmp(agreement->name, name) != 0)
-        agreement = agreement->next;
-    if (!agreement || agreement->values || agreement->refusal)
-        return; // its thread has given up waiting
-    if (is_agreed)
-        agreement->values = tfos__json_text(json_object_get(message, "values"));
-    if (!agreement->values)
-        agreement->refusal =
-            tfos__strdup(tfos__json_string_or(message, "message", "the answer cannot be read"));
-}
-
-static void follow(struct tfos_trainer *trainer, const json_t *message, int fd)
-{
-    const char *type = tfos__json_string_or(message, "type", "");
-    if (strcmp(type, "feed") == 0) {
-        take_feed(trainer, fd);
-        return;
-    }
-    if (strcmp(type, "lane") == 0) {
-        take_lane(trainer, message, fd);
-        return;
-    }
-    if (fd >= 0)
-        close(fd);
-    if (strcmp(type, "refused") == 0 && trainer->feed == FEED_ASKED) {
-        trainer->refusal = tfos__strdup(tfos__json_string_or(message, "message", ""));
-        trainer->feed = FEED_REFUSED;
-    } else if (strcmp(type, "agreed") == 0 || strcmp(type, "disagreed") == 0) {
-        take_agreement(trainer, message, strcmp(type, "agreed") == 0);
-    }
-}
-
-/// Reads, follows and writes all that can be; notes the end of the link.
-static void serve(struct tfos_trainer *trainer)
-{
-    struct tfos_error err;
-    json_t *message;
-    int fds[TFOS__FRAME_DESCRIPTORS];
-    int fd_count = 0;
-    enum tfos_status status;
-    (void)tfos__channel_pump(trainer->channel,
-                             &err); // next() gives its failure behind the last message
-    while ((status = tfos__channel_next(trainer->channel, &message, fds, &fd_count, &err)) ==
-           TFOS_OK) {
-        for (int i = 1; i < fd_count; i++)
-            close(fds[i]);
-        follow(trainer, message, fd_count > 0 ? fds[0] : -1);
-        json_decref(message);
-    }
-    if (status < 0 && trainer->link == TFOS_OK) {
-        trainer->link = tfos__fail(&trainer->link_error, TFOS_CLOSED,
-                                   "trainer: the node has gone: %s", err.message);
-        if (trainer->reader)
-            tfos_feed_reader_fail(trainer->reader, TFOS_CLOSED, trainer->link_error.message);
-    }
-    pthread_cond_broadcast(&trainer->changed);
-}
-
-static void *run(void *argument)
-{
-    struct tfos_trainer *trainer = argument;
-    pthread_mutex_lock(&trainer->mutex);
-    while (!trainer->is_closing && trainer->link == TFOS_OK) {
-        struct pollfd slots[] = {
-            {.fd = tfos__channel_fd(trainer->channel),
-             .events = (short)tfos__channel_events(trainer->channel)},
-            {.fd = trainer->wake_fd, .events = POLLIN},
-        };
-        pthread_mutex_unlock(&trainer->mutex);
-        int count = poll(slots, 2, -1);
-        eventfd_t wakes;
-        if (count > 0 && slots[1].revents)
-            (void)eventfd_read(trainer->wake_fd, &wakes);
-        pthread_mutex_lock(&trainer->mutex);
-        if (count > 0)
-            serve(trainer);
-    }
-    pthread_mutex_unlock(&trainer->mutex);
-    return NULL;
-}
-
-// ---- opening and closing
 
 /// Makes the kernel end this process with the one that started it: a node that is killed cannot do
 /// so itself.
@@ -213,33 +54,6 @@ static enum tfos_status receive_context(struct tfos_trainer *trainer, struct tfo
     return trainer->context_text ? TFOS_OK : tfos__no_memory(err, "trainer", "the context");
 }
 
-static enum tfos_status start_thread(struct tfos_trainer *trainer, struct tfos_error *err)
-{
-    trainer->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (trainer->wake_fd < 0)
-        return tfos__fail_errno(err, TFOS_IO, "trainer: cannot make an eventfd");
-    // Signals are for the program's own threads: Python runs its handlers on the main one.
-    sigset_t all, old_mask;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old_mask);
-    int fault = pthread_create(&trainer->thread, NULL, run, trainer);
-    pthread_sigmask(SIG_SETMASK, &old_mask, NULL);
-    if (fault != 0)
-        return tfos__fail(err, TFOS_IO, "trainer: cannot start a thread: %s", strerror(fault));
-    trainer->has_thread = true;
-    return TFOS_OK;
-}
-
-static void init_locks(struct tfos_trainer *trainer)
-{
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_mutex_init(&trainer->mutex, NULL);
-    pthread_cond_init(&trainer->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
 enum tfos_status tfos_trainer_open(int fd, struct tfos_trainer **out, struct tfos_error *err)
 {
     struct tfos_trainer *trainer = tfos__alloc(1, sizeof *trainer);
@@ -247,7 +61,6 @@ enum tfos_status tfos_trainer_open(int fd, struct tfos_trainer **out, struct tfo
         return tfos__no_memory(err, "trainer", "a trainer");
     trainer->pid = getpid();
     trainer->payload_fd = trainer->wake_fd = -1;
-    init_locks(trainer);
     enum tfos_status status = TFOS_OK;
     // The link's end must mean this process's end, not that of the last program it started.
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
@@ -261,7 +74,7 @@ enum tfos_status tfos_trainer_open(int fd, struct tfos_trainer **out, struct tfo
     if (status == TFOS_OK)
         status = receive_context(trainer, err);
     if (status == TFOS_OK)
-        status = start_thread(trainer, err);
+        status = tfos__link_start(trainer, err);
     if (status < 0) {
         tfos_trainer_close(trainer);
         return status;
@@ -282,22 +95,13 @@ int tfos_trainer_payload_fd(const struct tfos_trainer *trainer)
 
 void tfos_trainer_close(struct tfos_trainer *trainer)
 {
-    // A forked process has no thread to join, and the rings are its parent's: it leaves everything as it is.
+    // A forked process has no thread to join, and the rings are its parent's: it leaves everything
+    // as it is.
     if (!trainer || trainer->pid != getpid())
         return;
-    if (trainer->has_thread) {
-        pthread_mutex_lock(&trainer->mutex);
-        trainer->is_closing = true;
-        pthread_mutex_unlock(&trainer->mutex);
-        (void)eventfd_write(trainer->wake_fd, 1);
-        pthread_join(trainer->thread, NULL);
-    }
-    pthread_cond_destroy(&trainer->changed);
-    pthread_mutex_destroy(&trainer->mutex);
+    tfos__link_stop(trainer);
     tfos_feed_reader_close(trainer->reader);
     tfos__channel_close(trainer->channel);
-    if (trainer->wake_fd >= 0)
-        close(trainer->wake_fd);
     if (trainer->payload_fd >= 0)
         close(trainer->payload_fd);
     json_decref(trainer->context);
@@ -309,94 +113,42 @@ void tfos_trainer_close(struct tfos_trainer *trainer)
 
 // ---- asking
 
-/// Takes the lock for a call of this process. A forked one may have inherited it locked.
-static enum tfos_status lock(struct tfos_trainer *trainer, struct tfos_error *err)
-{
-    pid_t pid = getpid();
-    if (pid != trainer->pid)
-        return tfos__fail(
-            err, TFOS_INVALID,
-            "trainer: process %d cannot use the link of process %d that it was forked from",
-            (int)pid, (int)trainer->pid);
-    pthread_mutex_lock(&trainer->mutex);
-    return TFOS_OK;
-}
-
-/// Waits for a change until `deadline`; the lock is released meanwhile. False once it is past.
-static bool wait_for_change(struct tfos_trainer *trainer, int64_t deadline)
-{
-    struct timespec until = {.tv_sec = deadline / 1000, .tv_nsec = deadline % 1000 * 1000000};
-    return pthread_cond_timedwait(&trainer->changed, &trainer->mutex, &until) == 0 ||
-           tfos__remaining_ms(deadline) != 0;
-}
-
-/// Queues a message (reference taken over) and writes it if the kernel takes it. With the lock
-/// held.
-static enum tfos_status send(struct tfos_trainer *trainer, json_t *message, struct tfos_error *err)
-{
-    if (trainer->link < 0) {
-        json_decref(message);
-        if (err)
-            *err = trainer->link_error;
-        return trainer->link;
-    }
-    TFOS__TRY(tfos__channel_queue(trainer->channel, message, NULL, 0, err));
-    (void)eventfd_write(trainer->wake_fd, 1);
-    return TFOS_OK;
-}
-
-/// Waits until all that is queued has been written, because this process may be about to end.
-static enum tfos_status flush(struct tfos_trainer *trainer, struct tfos_error *err)
-{
-    int64_t deadline = tfos__deadline(FLUSH_TIMEOUT_MS);
-    while (trainer->link == TFOS_OK && tfos__channel_pending_size(trainer->channel) > 0) {
-        if (!wait_for_change(trainer, deadline))
-            return tfos__fail(err, TFOS_TIMEOUT, "trainer: the node took no message for %d ms",
-                              FLUSH_TIMEOUT_MS);
-    }
-    if (trainer->link < 0 && err)
-        *err = trainer->link_error;
-    return trainer->link;
-}
-
 static enum tfos_status say(struct tfos_trainer *trainer, json_t *message, struct tfos_error *err)
 {
-    enum tfos_status status = lock(trainer, err);
+    enum tfos_status status = tfos__link_lock(trainer, err);
     if (status < 0) {
         json_decref(message);
         return status;
     }
-    status = send(trainer, message, err);
+    status = tfos__link_send(trainer, message, err);
     if (status == TFOS_OK)
-        status = flush(trainer, err);
-    pthread_mutex_unlock(&trainer->mutex);
+        status = tfos__link_flush(trainer, err);
+    tfos__link_unlock(trainer);
     return status;
 }
 
 static enum tfos_status await_feed(struct tfos_trainer *trainer, struct tfos_error *err)
 {
     int64_t deadline = tfos__deadline(FEED_TIMEOUT_MS);
-    while (trainer->feed == FEED_ASKED && trainer->link == TFOS_OK) {
-        if (!wait_for_change(trainer, deadline))
+    while (trainer->feed == TFOS__LINK_FEED_ASKED && trainer->link == TFOS_OK) {
+        if (!tfos__link_wait(trainer, deadline))
             return tfos__fail(err, TFOS_TIMEOUT,
                               "trainer: the node did not open queue \"%s\" within %d ms",
                               trainer->queue, FEED_TIMEOUT_MS);
     }
-    if (trainer->feed == FEED_REFUSED)
+    if (trainer->feed == TFOS__LINK_FEED_REFUSED)
         return tfos__fail(err, TFOS_NOT_FOUND, "trainer: there is no queue \"%s\" to read: %s",
                           trainer->queue, trainer->refusal ? trainer->refusal : "out of memory");
-    if (trainer->feed == FEED_OPEN)
+    if (trainer->feed == TFOS__LINK_FEED_OPEN)
         return TFOS_OK;
-    if (err)
-        *err = trainer->link_error;
-    return trainer->link;
+    return tfos__link_give_failure(trainer, err);
 }
 
 /// Asks for the queue unless that was done. With the lock held.
 static enum tfos_status ask_feed(struct tfos_trainer *trainer, const char *name,
                                  struct tfos_error *err)
 {
-    if (trainer->feed != FEED_CLOSED && trainer->feed != FEED_REFUSED) {
+    if (trainer->feed != TFOS__LINK_FEED_CLOSED && trainer->feed != TFOS__LINK_FEED_REFUSED) {
         if (strcmp(trainer->queue, name) == 0)
             return TFOS_OK;
         return tfos__fail(err, TFOS_NOT_FOUND, "trainer: there is no queue \"%s\" beside \"%s\"",
@@ -409,8 +161,9 @@ static enum tfos_status ask_feed(struct tfos_trainer *trainer, const char *name,
     tfos__free(trainer->refusal);
     trainer->queue = queue;
     trainer->refusal = NULL;
-    TFOS__TRY(send(trainer, json_pack("{s:s, s:s}", "type", "open_feed", "queue", name), err));
-    trainer->feed = FEED_ASKED;
+    TFOS__TRY(
+        tfos__link_send(trainer, json_pack("{s:s, s:s}", "type", "open_feed", "queue", name), err));
+    trainer->feed = TFOS__LINK_FEED_ASKED;
     return TFOS_OK;
 }
 
@@ -423,59 +176,79 @@ enum tfos_status tfos_trainer_open_feed(struct tfos_trainer *trainer, const char
             "trainer: there is no queue \"%s\" to read: this node is not fed by Spark (it takes "
             "InputMode.SPARK, and a chief, master or worker)",
             name);
-    TFOS__TRY(lock(trainer, err));
+    TFOS__TRY(tfos__link_lock(trainer, err));
     enum tfos_status status = ask_feed(trainer, name, err);
     if (status == TFOS_OK)
         status = await_feed(trainer, err);
     if (status == TFOS_OK)
         *out = trainer->reader;
-    pthread_mutex_unlock(&trainer->mutex);
+    tfos__link_unlock(trainer);
     return status;
 }
 
 static bool is_waited_for(const struct tfos_trainer *trainer, const char *name)
 {
-    const struct agreement *agreement = trainer->agreements;
+    const struct tfos__agreed *agreement = trainer->agreements;
     while (agreement && strcmp(agreement->name, name) != 0)
         agreement = agreement->next;
     return agreement != NULL;
 }
 
+/// The TIMEOUT of an agreement. Which of the other members are missing only the driver knows.
+static enum tfos_status fail_agreement(const struct tfos_trainer *trainer, const char *name,
+                                       int64_t timeout_ms, struct tfos_error *err)
+{
+    static const char *const jobs[] = {"chief", "master", "worker"};
+    const char *own_job = tfos__json_string_or(trainer->context, "job_name", "");
+    int64_t own_index = tfos__json_int_or(trainer->context, "task_index", -1);
+    const json_t *spec = json_object_get(trainer->context, "cluster_spec");
+    char members[1024] = "";
+    size_t size = 0;
+    for (size_t job = 0; job < sizeof jobs / sizeof *jobs; job++) {
+        size_t count = json_array_size(json_object_get(spec, jobs[job]));
+        for (size_t task = 0; task < count && size < sizeof members; task++) {
+            if ((int64_t)task == own_index && strcmp(jobs[job], own_job) == 0)
+                continue;
+            size += (size_t)snprintf(members + size, sizeof members - size, "%s%s:%zu",
+                                     size ? ", " : "", jobs[job], task);
+        }
+    }
+    return tfos__fail(err, TFOS_TIMEOUT,
+                      "trainer: agreement \"%s\": at least one of %s gave no value within %lld ms",
+                      name, members, (long long)timeout_ms);
+}
+
 /// Sends the value and waits for the answer, which is in `agreement` then. With the lock held.
-static enum tfos_status await_agreement(struct tfos_trainer *trainer, struct agreement *agreement,
-                                        json_t *value, int64_t timeout_ms, struct tfos_error *err)
+static enum tfos_status await_agreement(struct tfos_trainer *trainer,
+                                        struct tfos__agreed *agreement, json_t *value,
+                                        int64_t timeout_ms, struct tfos_error *err)
 {
     int64_t deadline = tfos__deadline(timeout_ms);
-    TFOS__TRY(
-        send(trainer,
-             json_pack("{s:s, s:s, s:O}", "type", "agree", "name", agreement->name, "value", value),
-             err));
+    TFOS__TRY(tfos__link_send(
+        trainer,
+        json_pack("{s:s, s:s, s:O}", "type", "agree", "name", agreement->name, "value", value),
+        err));
     while (!agreement->values && !agreement->refusal && trainer->link == TFOS_OK) {
-        if (!wait_for_change(trainer, deadline))
-            return tfos__fail(
-                err, TFOS_TIMEOUT,
-                "trainer: agreement \"%s\": not all members gave their value within %lld ms",
-                agreement->name, (long long)timeout_ms);
+        if (!tfos__link_wait(trainer, deadline))
+            return fail_agreement(trainer, agreement->name, timeout_ms, err);
     }
     if (agreement->values)
         return TFOS_OK;
     if (agreement->refusal)
         return tfos__fail(err, TFOS_CLOSED, "trainer: agreement \"%s\": %s", agreement->name,
                           agreement->refusal);
-    if (err)
-        *err = trainer->link_error;
-    return trainer->link;
+    return tfos__link_give_failure(trainer, err);
 }
 
-static enum tfos_status parse_value(const char *text, json_t **out, struct tfos_error *err)
+/// The value, or NULL after the error was written (INVALID).
+static json_t *parse_value(const char *text, struct tfos_error *err)
 {
     json_error_t cause;
     json_t *value = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &cause);
     if (!value)
-        return tfos__fail(err, TFOS_INVALID, "trainer: a value is no JSON: %s at byte %d",
-                          cause.text, cause.position);
-    *out = value;
-    return TFOS_OK;
+        tfos__fail(err, TFOS_INVALID, "trainer: a value is no JSON: %s at byte %d", cause.text,
+                   cause.position);
+    return value;
 }
 
 enum tfos_status tfos_trainer_agree(struct tfos_trainer *trainer, const char *name,
@@ -486,10 +259,11 @@ enum tfos_status tfos_trainer_agree(struct tfos_trainer *trainer, const char *na
         return tfos__fail(err, TFOS_INVALID,
                           "trainer: the name of an agreement has 1 to %d bytes, not %zu",
                           NAME_LIMIT, strlen(name));
-    json_t *value;
-    TFOS__TRY(parse_value(value_json, &value, err));
-    struct agreement agreement = {.name = name};
-    enum tfos_status status = lock(trainer, err);
+    json_t *value = parse_value(value_json, err);
+    if (!value)
+        return TFOS_INVALID;
+    struct tfos__agreed agreement = {.name = name};
+    enum tfos_status status = tfos__link_lock(trainer, err);
     if (status < 0)
         goto drop_value;
     if (is_waited_for(trainer, name)) {
@@ -502,12 +276,12 @@ enum tfos_status tfos_trainer_agree(struct tfos_trainer *trainer, const char *na
         trainer->agreements = &agreement;
         status = await_agreement(trainer, &agreement, value,
                                  timeout_ms > 0 ? timeout_ms : AGREE_TIMEOUT_MS, err);
-        struct agreement **place = &trainer->agreements;
+        struct tfos__agreed **place = &trainer->agreements;
         while (*place != &agreement)
             place = &(*place)->next;
         *place = agreement.next;
     }
-    pthread_mutex_unlock(&trainer->mutex);
+    tfos__link_unlock(trainer);
     if (status == TFOS_OK)
         *values_json = agreement.values;
     else
@@ -523,10 +297,11 @@ drop_value:
 enum tfos_status tfos_trainer_report(struct tfos_trainer *trainer, const char *values_json,
                                      struct tfos_error *err)
 {
-    json_t *values;
-    TFOS__TRY(parse_value(values_json, &values, err));
+    json_t *values = parse_value(values_json, err);
+    if (!values)
+        return TFOS_INVALID;
     const char *key;
-    json_t *value;
+    json_t *value = NULL;
     if (!json_is_object(values)) {
         json_decref(values);
         return tfos__fail(err, TFOS_INVALID, "trainer: a report must be a JSON object of numbers");

@@ -3,6 +3,8 @@
 /// told of it.
 #include "nodes.h"
 
+#include <fcntl.h>
+
 static void reports_a_trainer_that_succeeds(void **state)
 {
     (void)state;
@@ -151,6 +153,23 @@ static void gives_the_trainer_its_environment(void **state)
     cluster_close(&cluster);
 }
 
+static void a_flood_of_output_holds_nothing_up(void **state)
+{
+    (void)state;
+    struct cluster cluster;
+    struct tfos_error err;
+    cluster_open(&cluster, 1, false);
+    int old_stdout = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY);
+    dup2(nowhere, STDOUT_FILENO);
+    launch_shell(&cluster, 0, "yes 'a line of some length' | head -c 50000000; echo the last line");
+    dup2(old_stdout, STDOUT_FILENO);
+    close(old_stdout);
+    close(nowhere);
+    await_event(&cluster, "line", "left out here");
+    assert_done(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_ENDED, PATIENCE_MS, &err));
+    cluster_close(&cluster);
+}
+
 static void two_trainers_agree(void **state)
 {
     (void)state;
@@ -252,6 +271,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(reports_a_program_that_is_not_there),
     cmocka_unit_test(gives_the_trainer_its_context_and_payload),
     cmocka_unit_test(gives_the_trainer_its_environment),
+    cmocka_unit_test(a_flood_of_output_holds_nothing_up),
     cmocka_unit_test(two_trainers_agree),
     cmocka_unit_test(shows_what_a_trainer_reports),
     cmocka_unit_test(s04_changes_a_port_that_was_taken),

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One thread does all reading and writing of the channel; others queue messages and wait on a
+/// condition. Invariant: everything below `mutex` in the struct is touched only with it held.
+#include "node/link.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/json.h"
+#include "base/memory.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FLUSH_TIMEOUT_MS 2000
+
+static void take_feed(struct tfos_trainer *trainer, int fd)
+{
+    if (fd < 0 || trainer->feed != TFOS__LINK_FEED_ASKED) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    struct tfos_error err;
+    if (tfos_feed_reader_open(fd, &trainer->reader, &err) == TFOS_OK) {
+        trainer->feed = TFOS__LINK_FEED_OPEN;
+    } else {
+        trainer->refusal = tfos__strdup(err.message);
+        trainer->feed = TFOS__LINK_FEED_REFUSED;
+    }
+}
+
+static void take_lane(struct tfos_trainer *trainer, const json_t *message, int fd)
+{
+    if (fd < 0 || !trainer->reader) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    struct tfos_error err;
+    int lane = (int)tfos__json_int_or(message, "lane", -1);
+    enum tfos_status status = tfos_feed_reader_add_lane(trainer->reader, lane, fd, &err);
+    if (status < 0)
+        tfos_feed_reader_fail(trainer->reader, status, err.message);
+}
+
+static void take_agreement(struct tfos_trainer *trainer, const json_t *message, bool is_agreed)
+{
+    const char *name = tfos__json_string_or(message, "name", "");
+    struct tfos__agreed *agreement = trainer->agreements;
+    while (agreement && strcmp(agreement->name, name) != 0)
+        agreement = agreement->next;
+    if (!agreement || agreement->values || agreement->refusal)
+        return; // its thread has given up waiting
+    if (is_agreed)
+        agreement->values = tfos__json_text(json_object_get(message, "values"));
+    if (!agreement->values)
+        agreement->refusal =
+            tfos__strdup(tfos__json_string_or(message, "message", "the answer cannot be read"));
+}
+
+static void follow(struct tfos_trainer *trainer, const json_t *message, int fd)
+{
+    const char *type = tfos__json_string_or(message, "type", "");
+    if (strcmp(type, "feed") == 0) {
+        take_feed(trainer, fd);
+        return;
+    }
+    if (strcmp(type, "lane") == 0) {
+        take_lane(trainer, message, fd);
+        return;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (strcmp(type, "refused") == 0 && trainer->feed == TFOS__LINK_FEED_ASKED) {
+        trainer->refusal = tfos__strdup(tfos__json_string_or(message, "message", ""));
+        trainer->feed = TFOS__LINK_FEED_REFUSED;
+    } else if (strcmp(type, "agreed") == 0 || strcmp(type, "disagreed") == 0) {
+        take_agreement(trainer, message, strcmp(type, "agreed") == 0);
+    }
+}
+
+/// Reads, follows and writes all that can be; notes the end of the link.
+static void serve(struct tfos_trainer *trainer)
+{
+    struct tfos_error err;
+    json_t *message;
+    int fds[TFOS__FRAME_DESCRIPTORS];
+    int fd_count = 0;
+    enum tfos_status status;
+    (void)tfos__channel_pump(trainer->channel,
+                             &err); // next() gives its failure behind the last message
+    while ((status = tfos__channel_next(trainer->channel, &message, fds, &fd_count, &err)) ==
+           TFOS_OK) {
+        for (int i = 1; i < fd_count; i++)
+            close(fds[i]);
+        follow(trainer, message, fd_count > 0 ? fds[0] : -1);
+        json_decref(message);
+    }
+    if (status < 0 && trainer->link == TFOS_OK) {
+        trainer->link = tfos__fail(&trainer->link_error, TFOS_CLOSED,
+                                   "trainer: the node has gone: %s", err.message);
+        if (trainer->reader)
+            tfos_feed_reader_fail(trainer->reader, TFOS_CLOSED, trainer->link_error.message);
+    }
+    pthread_cond_broadcast(&trainer->changed);
+}
+
+static void *run(void *argument)
+{
+    struct tfos_trainer *trainer = argument;
+    pthread_mutex_lock(&trainer->mutex);
+    while (!trainer->is_closing && trainer->link == TFOS_OK) {
+        struct pollfd slots[] = {
+            {.fd = tfos__channel_fd(trainer->channel),
+             .events = (short)tfos__channel_events(trainer->channel)},
+            {.fd = trainer->wake_fd, .events = POLLIN},
+        };
+        pthread_mutex_unlock(&trainer->mutex);
+        int count = poll(slots, 2, -1);
+        eventfd_t wakes;
+        if (count > 0 && slots[1].revents)
+            (void)eventfd_read(trainer->wake_fd, &wakes);
+        pthread_mutex_lock(&trainer->mutex);
+        if (count > 0)
+            serve(trainer);
+    }
+    pthread_mutex_unlock(&trainer->mutex);
+    return NULL;
+}
+
+static void init_locks(struct tfos_trainer *trainer)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&trainer->mutex, NULL);
+    pthread_cond_init(&trainer->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    trainer->has_locks = true;
+}
+
+enum tfos_status tfos__link_start(struct tfos_trainer *trainer, struct tfos_error *err)
+{
+    init_locks(trainer);
+    trainer->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (trainer->wake_fd < 0)
+        return tfos__fail_errno(err, TFOS_IO, "trainer: cannot make an eventfd");
+    // Signals are for the program's own threads: Python runs its handlers on the main one.
+    sigset_t all, old_mask;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old_mask);
+    int fault = pthread_create(&trainer->thread, NULL, run, trainer);
+    pthread_sigmask(SIG_SETMASK, &old_mask, NULL);
+    if (fault != 0)
+        return tfos__fail(err, TFOS_IO, "trainer: cannot start a thread: %s", strerror(fault));
+    trainer->has_thread = true;
+    return TFOS_OK;
+}
+
+void tfos__link_stop(struct tfos_trainer *trainer)
+{
+    if (trainer->has_thread) {
+        pthread_mutex_lock(&trainer->mutex);
+        trainer->is_closing = true;
+        pthread_mutex_unlock(&trainer->mutex);
+        (void)eventfd_write(trainer->wake_fd, 1);
+        pthread_join(trainer->thread, NULL);
+    }
+    if (trainer->has_locks) {
+        pthread_cond_destroy(&trainer->changed);
+        pthread_mutex_destroy(&trainer->mutex);
+    }
+    if (trainer->wake_fd >= 0)
+        close(trainer->wake_fd);
+}
+
+enum tfos_status tfos__link_lock(struct tfos_trainer *trainer, struct tfos_error *err)
+{
+    pid_t pid = getpid();
+    if (pid != trainer->pid)
+        return tfos__fail(
+            err, TFOS_INVALID,
+            "trainer: process %d cannot use the link of process %d that it was forked from",
+            (int)pid, (int)trainer->pid);
+    pthread_mutex_lock(&trainer->mutex);
+    return TFOS_OK;
+}
+
+void tfos__link_unlock(struct tfos_trainer *trainer)
+{
+    pthread_mutex_unlock(&trainer->mutex);
+}
+
+bool tfos__link_wait(struct tfos_trainer *trainer, int64_t deadline)
+{
+    struct timespec until = {.tv_sec = deadline / 1000, .tv_nsec = deadline % 1000 * 1000000};
+    return pthread_cond_timedwait(&trainer->changed, &trainer->mutex, &until) == 0 ||
+           tfos__remaining_ms(deadline) != 0;
+}
+
+enum tfos_status tfos__link_give_failure(const struct tfos_trainer *trainer, struct tfos_error *err)
+{
+    if (err)
+        *err = trainer->link_error;
+    return trainer->link;
+}
+
+enum tfos_status tfos__link_send(struct tfos_trainer *trainer, json_t *message,
+                                 struct tfos_error *err)
+{
+    if (trainer->link < 0) {
+        json_decref(message);
+        return tfos__link_give_failure(trainer, err);
+    }
+    TFOS__TRY(tfos__channel_queue(trainer->channel, message, NULL, 0, err));
+    (void)eventfd_write(trainer->wake_fd, 1);
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__link_flush(struct tfos_trainer *trainer, struct tfos_error *err)
+{
+    int64_t deadline = tfos__deadline(FLUSH_TIMEOUT_MS);
+    while (trainer->link == TFOS_OK && tfos__channel_pending_size(trainer->channel) > 0) {
+        if (!tfos__link_wait(trainer, deadline))
+            return tfos__fail(err, TFOS_TIMEOUT, "trainer: the node took no message for %d ms",
+                              FLUSH_TIMEOUT_MS);
+    }
+    return trainer->link < 0 ? tfos__link_give_failure(trainer, err) : TFOS_OK;
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The trainer's side of its link, against a node that the case itself plays on the other end of
+/// the socket.
+#include "nodes.h"
+
+#include "base/channel.h"
+
+#include <pthread.h>
+
+struct pair {
+    struct tfos__channel *node;
+    struct tfos_trainer *trainer;
+};
+
+static void send_node(struct pair *pair, json_t *message)
+{
+    struct tfos_error err;
+    assert_done(
+        tfos__channel_send(pair->node, message, NULL, 0, tfos__deadline(PATIENCE_MS), &err));
+}
+
+/// The trainer's next message, of which `type` is expected; the caller drops it.
+static json_t *receive_node(struct pair *pair, const char *type)
+{
+    struct tfos_error err;
+    json_t *message;
+    assert_done(
+        tfos__channel_receive(pair->node, &message, NULL, NULL, tfos__deadline(PATIENCE_MS), &err));
+    assert_string_equal(json_string_value(json_object_get(message, "type")), type);
+    return message;
+}
+
+static void open_pair(struct pair *pair, bool is_fed)
+{
+    struct tfos_error err;
+    int fds[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    assert_done(tfos__channel_open(fds[0], TFOS__CHANNEL_UNIX, NULL, "trainer", &pair->node, &err));
+    send_node(pair, json_pack("{s:s, s:s, s:i, s:b, s:{s:[s, s], s:[s]}}", "type", "context",
+                              "job_name", "worker", "task_index", 0, "fed", (int)is_fed,
+                              "cluster_spec", "worker", "a:1", "b:2", "ps", "c:3"));
+    assert_done(tfos_trainer_open(fds[1], &pair->trainer, &err));
+}
+
+static void close_pair(struct pair *pair)
+{
+    tfos_trainer_close(pair->trainer);
+    tfos__channel_close(pair->node);
+}
+
+enum { THREADS = 8, ROUNDS = 50 };
+
+struct agreeing {
+    struct tfos_trainer *trainer;
+    int number;
+    int failures;
+};
+
+static void *agree_often(void *argument)
+{
+    struct agreeing *agreeing = argument;
+    for (int round = 0; round < ROUNDS; round++) {
+        char name[64], value[32], *values;
+        snprintf(name, sizeof name, "thread %d round %d", agreeing->number, round);
+        snprintf(value, sizeof value, "%d", agreeing->number * 1000 + round);
+        struct tfos_error err;
+        if (tfos_trainer_agree(agreeing->trainer, name, value, PATIENCE_MS, &values, &err) !=
+            TFOS_OK) {
+            agreeing->failures++;
+            continue;
+        }
+        char expected[64];
+        snprintf(expected, sizeof expected, "[%s,null]", value);
+        agreeing->failures += strcmp(values, expected) != 0;
+        tfos_free(values);
+    }
+    return NULL;
+}
+
+static void many_threads_agree_at_once(void **state)
+{
+    (void)state;
+    struct pair pair;
+    pthread_t threads[THREADS];
+    struct agreeing agreeings[THREADS];
+    open_pair(&pair, false);
+    for (int i = 0; i < THREADS; i++) {
+        agreeings[i] = (struct agreeing){.trainer = pair.trainer, .number = i};
+        assert_int_equal(pthread_create(&threads[i], NULL, agree_often, &agreeings[i]), 0);
+    }
+    for (int i = 0; i < THREADS * ROUNDS; i++) {
+        json_t *message = receive_node(&pair, "agree");
+        send_node(&pair, json_pack("{s:s, s:O, s:[O, n]}", "type", "agreed", "name",
+                                   json_object_get(message, "name"), "values",
+                                   json_object_get(message, "value")));
+        json_decref(message);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(agreeings[i].failures, 0);
+    }
+    close_pair(&pair);
+}
+
+static void *agree_once(void *argument)
+{
+    struct agreeing *agreeing = argument;
+    char *values;
+    struct tfos_error err;
+    enum tfos_status status =
+        tfos_trainer_agree(agreeing->trainer, "end", "true", PATIENCE_MS, &values, &err);
+    agreeing->failures = status == TFOS_CLOSED && strstr(err.message, "worker:1 has ended") ? 0 : 1;
+    return NULL;
+}
+
+static void a_member_that_has_ended_closes_the_agreement(void **state)
+{
+    (void)state;
+    struct pair pair;
+    pthread_t thread;
+    open_pair(&pair, false);
+    struct agreeing agreeing = {.trainer = pair.trainer};
+    assert_int_equal(pthread_create(&thread, NULL, agree_once, &agreeing), 0);
+    json_decref(receive_node(&pair, "agree"));
+    // The same name is refused while it is waited for.
+    struct tfos_error err;
+    char *values;
+    assert_int_equal(tfos_trainer_agree(pair.trainer, "end", "true", 100, &values, &err),
+                     TFOS_INVALID);
+    send_node(&pair, json_pack("{s:s, s:s, s:s}", "type", "disagreed", "name", "end", "message",
+                               "worker:1 has ended"));
+    pthread_join(thread, NULL);
+    assert_int_equal(agreeing.failures, 0);
+    close_pair(&pair);
+}
+
+static void an_agreement_times_out_by_name(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct tfos_error err;
+    char *values;
+    open_pair(&pair, false);
+    assert_int_equal(tfos_trainer_agree(pair.trainer, "step", "1", 50, &values, &err),
+                     TFOS_TIMEOUT);
+    assert_non_null(strstr(err.message, "worker:1"));
+    assert_null(strstr(err.message, "worker:0"));
+    assert_null(strstr(err.message, "ps:0"));
+    // An answer that comes too late is for nobody, and the link goes on.
+    send_node(&pair,
+              json_pack("{s:s, s:s, s:[i, i]}", "type", "agreed", "name", "step", "values", 1, 2));
+    assert_done(tfos_trainer_terminate(pair.trainer, &err));
+    json_decref(receive_node(&pair, "agree"));
+    json_decref(receive_node(&pair, "terminate"));
+    close_pair(&pair);
+}
+
+static void the_node_s_end_ends_every_wait(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct tfos_error err;
+    struct tfos_feed_reader *reader;
+    char *values;
+    open_pair(&pair, true);
+    tfos__channel_close(pair.node);
+    pair.node = NULL;
+    assert_int_equal(tfos_trainer_agree(pair.trainer, "step", "1", PATIENCE_MS, &values, &err),
+                     TFOS_CLOSED);
+    assert_non_null(strstr(err.message, "node"));
+    assert_int_equal(tfos_trainer_open_feed(pair.trainer, "input", &reader, &err), TFOS_CLOSED);
+    assert_int_equal(tfos_trainer_report(pair.trainer, "{}", &err), TFOS_CLOSED);
+    close_pair(&pair);
+}
+
+static void *open_refused_feed(void *argument)
+{
+    struct agreeing *agreeing = argument;
+    struct tfos_feed_reader *reader;
+    struct tfos_error err;
+    enum tfos_status status = tfos_trainer_open_feed(agreeing->trainer, "input", &reader, &err);
+    agreeing->failures = status == TFOS_NOT_FOUND && strstr(err.message, "no such queue") ? 0 : 1;
+    return NULL;
+}
+
+static void a_queue_that_is_refused_is_not_found(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct tfos_error err;
+    struct tfos_feed_reader *reader;
+    open_pair(&pair, true);
+    struct agreeing agreeing = {.trainer = pair.trainer};
+    for (int i = 0; i < 2; i++) { // it may be asked for again
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, open_refused_feed, &agreeing), 0);
+        json_t *message = receive_node(&pair, "open_feed");
+        assert_string_equal(json_string_value(json_object_get(message, "queue")), "input");
+        json_decref(message);
+        send_node(&pair, json_pack("{s:s, s:s, s:s}", "type", "refused", "queue", "input",
+                                   "message", "no such queue"));
+        pthread_join(thread, NULL);
+        assert_int_equal(agreeing.failures, 0);
+    }
+    close_pair(&pair);
+
+    open_pair(&pair, false);
+    assert_int_equal(tfos_trainer_open_feed(pair.trainer, "input", &reader, &err), TFOS_NOT_FOUND);
+    assert_non_null(strstr(err.message, "InputMode.SPARK"));
+    close_pair(&pair);
+}
+
+static void what_is_said_arrives_checked(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct tfos_error err;
+    char *values;
+    open_pair(&pair, false);
+    assert_int_equal(tfos_trainer_report(pair.trainer, "[1]", &err), TFOS_INVALID);
+    assert_int_equal(tfos_trainer_report(pair.trainer, "{\"loss\": \"low\"}", &err), TFOS_INVALID);
+    assert_non_null(strstr(err.message, "loss"));
+    assert_int_equal(tfos_trainer_report(pair.trainer, "{", &err), TFOS_INVALID);
+    assert_int_equal(tfos_trainer_agree(pair.trainer, "", "1", 1, &values, &err), TFOS_INVALID);
+    assert_int_equal(tfos_trainer_agree(pair.trainer, "x", "no json", 1, &values, &err),
+                     TFOS_INVALID);
+    assert_done(tfos_trainer_report(pair.trainer, "{\"loss\": 0.25}", &err));
+    json_t *message = receive_node(&pair, "report");
+    assert_true(json_real_value(json_object_get(json_object_get(message, "values"), "loss")) ==
+                0.25);
+    json_decref(message);
+    // Of a long reason the end is kept.
+    enum { SIZE = 100000 };
+    char *reason = malloc(SIZE + 1);
+    memset(reason, 'x', SIZE);
+    memcpy(reason + SIZE - 5, "cause", 5);
+    reason[SIZE] = '\0';
+    assert_done(tfos_trainer_fail(pair.trainer, reason, &err));
+    free(reason);
+    message = receive_node(&pair, "fail");
+    const char *text = json_string_value(json_object_get(message, "message"));
+    assert_true(strlen(text) < 20000);
+    assert_string_equal(text + strlen(text) - 5, "cause");
+    json_decref(message);
+    close_pair(&pair);
+}
+
+static void a_forked_process_is_told_that_it_has_no_link(void **state)
+{
+    (void)state;
+    struct pair pair;
+    open_pair(&pair, false);
+    pid_t child = fork();
+    if (child == 0) {
+        struct tfos_error err;
+        bool is_refused = tfos_trainer_terminate(pair.trainer, &err) == TFOS_INVALID;
+        tfos_trainer_close(pair.trainer); // does not hang for want of the thread
+        _exit(is_refused ? 0 : 1);
+    }
+    int wait_status;
+    assert_int_equal(waitpid(child, &wait_status, 0), child);
+    assert_int_equal(wait_status, 0);
+    close_pair(&pair);
+}
+
+static void opening_checks_its_descriptor(void **state)
+{
+    (void)state;
+    struct tfos_error err;
+    struct tfos_trainer *trainer;
+    int fd_count = count_fds();
+    assert_int_equal(tfos_trainer_open(999, &trainer, &err), TFOS_INVALID);
+    int fds[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    close(fds[0]);
+    assert_int_equal(tfos_trainer_open(fds[1], &trainer, &err), TFOS_CLOSED);
+    assert_int_equal(count_fds(), fd_count);
+}
+
+static const struct CMUnitTest cases[] = {
+    cmocka_unit_test(many_threads_agree_at_once),
+    cmocka_unit_test(a_member_that_has_ended_closes_the_agreement),
+    cmocka_unit_test(an_agreement_times_out_by_name),
+    cmocka_unit_test(the_node_s_end_ends_every_wait),
+    cmocka_unit_test(a_queue_that_is_refused_is_not_found),
+    cmocka_unit_test(what_is_said_arrives_checked),
+    cmocka_unit_test(a_forked_process_is_told_that_it_has_no_link),
+    cmocka_unit_test(opening_checks_its_descriptor),
+};
+
+TEST_MAIN(cases)
