@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Agreement between the members that train.
-#include "cluster.h"
+#include "rendezvous_scene.h"
 
 #include "base/clock.h"
 

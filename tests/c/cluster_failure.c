@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a cluster fails and ends, and what its user is told.
-#include "cluster.h"
+#include "rendezvous_scene.h"
 
 static void a_lost_node_fails_the_cluster(void **state)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which node a feeder gets and from which row, whatever attempts Spark makes.
-#include "cluster.h"
+#include "rendezvous_scene.h"
 
 struct ask {
     int feed, partition, attempt;

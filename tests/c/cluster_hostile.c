@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Peers that are no friends: strangers without the key, and members that break the protocol.
-#include "cluster.h"
+#include "rendezvous_scene.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Roles, the checks of the options, and the cluster spec.
-#include "cluster.h"
+#include "rendezvous_scene.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the first hello to the start, and the end of the driver.
-#include "cluster.h"
+#include "rendezvous_scene.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the driver tells of its cluster: the status document, and events.
-#include "cluster.h"
+#include "rendezvous_scene.h"
 
 #include <stdlib.h>
 

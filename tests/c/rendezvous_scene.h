@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What the tests of the cluster share: a rendezvous on loopback, and nodes and feeders that are
 /// played by the test.
-#ifndef TFOS_TEST_CLUSTER_H
-#define TFOS_TEST_CLUSTER_H
+#ifndef TFOS_TEST_RENDEZVOUS_SCENE_H
+#define TFOS_TEST_RENDEZVOUS_SCENE_H
 
 #include "harness.h"
 
