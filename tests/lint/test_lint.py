@@ -174,3 +174,15 @@ def test_exports_of_nothing_are_no_success(library):
     status, output = run("exports", library("static int x;\nint *const *y(void);\n"), PATTERN)
     assert status == 1
     assert "exports nothing" in output
+
+
+@pytest.mark.parametrize("lines, status", [(80, 0), (81, 1)])
+def test_tidy_finds_a_long_function(lines, status, tmp_path):
+    path = tmp_path / "long.c"
+    path.write_text("int f(int x);\nint f(int x)\n{\n" + "    // why\n" * (lines - 2) + "    return x;\n}\n")
+    result = subprocess.run(
+        ["clang-tidy", f"--config-file={ROOT / '.clang-tidy'}", "--quiet", str(path), "--"],
+        capture_output=True, text=True, timeout=60,
+    )
+    assert result.returncode == status
+    assert ("readability-function-size" in result.stdout) == bool(status)
