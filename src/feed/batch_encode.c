@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "feed/batch.h"
+#include "feed/copy.h"
 #include "feed/record.h"
 
 struct measure {
@@ -184,7 +185,7 @@ static void copy_bits(uint8_t *target, const uint8_t *source, int64_t first, int
 
     source += first / 8;
     if (shift == 0) {
-        memcpy(target, source, size);
+        tfos__copy(target, source, size);
         return;
     }
     size_t source_size = ((size_t)count + shift + 7) / 8;
@@ -201,7 +202,7 @@ static void copy_offsets(uint8_t *target, const struct tfos__column_plan *column
 
     source += column->offset * (width / 8);
     if (column->first == 0) {
-        memcpy(target, source, column->sizes[1]);
+        tfos__copy(target, source, column->sizes[1]);
         return;
     }
     for (int64_t i = 0; i < count; i++)
@@ -232,14 +233,14 @@ static void write_buffers(const struct tfos__column_plan *column, const struct t
         if (type->width == 1)
             copy_bits(body + column->places[1], buffers[1], column->offset, column->length);
         else
-            memcpy(body + column->places[1], buffers[1] + column->offset * (type->width / 8),
-                   column->sizes[1]);
+            tfos__copy(body + column->places[1], buffers[1] + column->offset * (type->width / 8),
+                       column->sizes[1]);
     }
     if ((type->kind == TFOS__COLUMN_VARIABLE || type->kind == TFOS__COLUMN_LIST) &&
         column->sizes[1] > 0)
         copy_offsets(body + column->places[1], column, type->width);
     if (type->kind == TFOS__COLUMN_VARIABLE && column->sizes[2] > 0)
-        memcpy(body + column->places[2], buffers[2] + column->first, column->sizes[2]);
+        tfos__copy(body + column->places[2], buffers[2] + column->first, column->sizes[2]);
 }
 
 void tfos__batch_write(const struct tfos__batch_plan *plan, const struct tfos__schema *schema,

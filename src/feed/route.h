@@ -129,6 +129,10 @@ enum tfos_status tfos__writer_ask_caller(struct tfos_feed_writer *writer, struct
 enum tfos_status tfos__writer_judge(struct tfos_feed_writer *writer, enum tfos_status status,
                                     const char *words, struct tfos_error *err);
 
+/// CLOSED when the caller wants the wait to end.
+enum tfos_status tfos__writer_check_interrupt(const struct tfos_feed_writer *writer,
+                                              struct tfos_error *err);
+
 /// The verdict as a status, its message copied.
 enum tfos_status tfos__writer_verdict(const struct tfos_feed_writer *writer,
                                       struct tfos_error *err);

@@ -39,6 +39,7 @@ static enum tfos_status give_up(struct tfos_feed_writer *writer, const char *wan
     writer->explanation = NULL;
     if (writer->route->say(writer, json_pack("{ss}", "type", "stalled"), &ignored) == TFOS_OK)
         while (!writer->explanation && tfos__now_ms() < deadline &&
+               tfos__writer_check_interrupt(writer, &ignored) == TFOS_OK &&
                writer->route->check(writer, &ignored) == TFOS_OK)
             writer->route->wait(writer, 0);
     if (writer->verdict != TFOS_OK)
@@ -63,6 +64,7 @@ static enum tfos_status wait_step(struct tfos_feed_writer *writer, struct patien
 
     if (status != TFOS_OK)
         return status;
+    TFOS__TRY(tfos__writer_check_interrupt(writer, err));
     uint64_t progress = writer->route->progress(writer);
     if (progress != patience->progress)
         begin_patience(writer, patience);

@@ -46,6 +46,15 @@ enum tfos_status tfos__writer_judge(struct tfos_feed_writer *writer, enum tfos_s
     return tfos__writer_verdict(writer, err);
 }
 
+enum tfos_status tfos__writer_check_interrupt(const struct tfos_feed_writer *writer,
+                                              struct tfos_error *err)
+{
+    if (!writer->is_interrupted || !writer->is_interrupted(writer->context))
+        return TFOS_OK;
+    return tfos__fail(err, TFOS_CLOSED, "feed: partition %lld at %s: interrupted",
+                      (long long)writer->partition, writer->place);
+}
+
 // The status that a refusal names.
 static enum tfos_status read_status(const char *name)
 {
@@ -171,6 +180,8 @@ static enum tfos_status copy_options(const struct tfos_feed_writer_options *opti
     writer->has_results = options->has_results;
     writer->is_interrupted = options->is_interrupted;
     writer->context = options->context;
+    writer->is_interrupted = options->is_interrupted;
+    writer->context = options->context;
     if (!writer->place || !writer->queue)
         return tfos__no_memory(err, "feed", "a writer");
     return TFOS_OK;
@@ -210,6 +221,7 @@ static enum tfos_status wait_for_lane(struct tfos_feed_writer *writer, struct tf
         }
         if (writer->is_attached)
             break;
+        TFOS__TRY(tfos__writer_check_interrupt(writer, err));
         TFOS__TRY(tfos__writer_ask_caller(writer, err));
         if (tfos__now_ms() >= deadline)
             return tfos__fail(err, TFOS_TIMEOUT,

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Copies into memory that another core will read next, and that it has read a moment ago.
+#ifndef TFOS_FEED_COPY_H
+#define TFOS_FEED_COPY_H
+
+#include <stddef.h>
+
+/// memcpy() for a `target` at a multiple of 64. The bytes are visible to others before anything
+/// stored after the call.
+void tfos__copy(void *target, const void *source, size_t size);
+
+#endif
