@@ -1,47 +1,55 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the benches, or the one named: bench/NAME.py whose first line says `# bench: env=old|new|c`: the environment that it
-# needs; c: a release build with the programs of bench/, in the folder that TFOS_BENCH_BUILD names.
+# Runs the benches, or the one named: bench/NAME.c from a release build, and bench/NAME.py whose first line says
+# `# bench: env=old` or `env=new`, the environment that it needs. Each prints a JSON line a case.
 # usage: bench.sh [NAME]
+# run_c and run_python are called where set -e has no effect; they check for themselves.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 benches() {
-    grep -l -E '^# bench: env=(old|new|c)$' bench/*.py | sort
+    {
+        ls bench/*.c
+        grep -l -E '^# bench: env=(old|new)$' bench/*.py
+    } | sort
 }
 
-environment_of() { # FILE
-    sed -n '1s/^# bench: env=//p' "$1"
+run_c() { # NAME
+    scripts/system.sh build || return
+    if ! {
+        cmake --preset release -B build/bench -DTFOS_TESTS=OFF -DTFOS_BENCH=ON && cmake --build build/bench
+    } >build/bench.log 2>&1; then
+        tail -n 40 build/bench.log >&2
+        return 1
+    fi
+    "build/bench/bench/bench_$1"
+}
+
+run_python() { # FILE
+    local environment python=.venv/bin/python
+    environment=$(sed -n '1s/^# bench: env=//p' "$1")
+    scripts/system.sh build java && scripts/environment.sh "$environment" || return
+    [ "$environment" = new ] || python=.venv-$environment/bin/python
+    "$python" "$1"
 }
 
 chosen=$(benches)
 if [ $# -gt 0 ]; then
-    chosen=bench/$1.py
-    if ! benches | grep -q -x "$chosen"; then
-        echo "No bench \"$1\". There are: $(benches | xargs -n 1 basename -s .py | xargs)" >&2
+    chosen=$(benches | grep -E "^bench/$1\.(c|py)$") || {
+        echo "No bench \"$1\". There are: $(benches | sed 's,bench/\(.*\)\..*,\1,' | xargs)" >&2
         exit 2
-    fi
+    }
 fi
 
+mkdir -p build
 status=0
 for file in $chosen; do
-    environment=$(environment_of "$file")
-    case "$environment" in
-    c)
-        scripts/system.sh build python
-        cmake --preset release -B build/bench -DTFOS_TESTS=OFF -DTFOS_BENCH=ON >/dev/null
-        cmake --build build/bench >/dev/null
-        python=python3
-        ;;
-    *)
-        scripts/system.sh build java
-        scripts/environment.sh "$environment"
-        python=.venv/bin/python
-        [ "$environment" = new ] || python=.venv-$environment/bin/python
-        ;;
-    esac
-    TFOS_BENCH_BUILD=$PWD/build/bench "$python" "$file" || {
-        echo "bench: $file failed" >&2
+    name=$(basename "${file%.*}")
+    case "$file" in
+    *.c) run_c "$name" ;;
+    *.py) run_python "$file" ;;
+    esac || {
+        echo "bench: $name failed" >&2
         status=1
     }
 done
