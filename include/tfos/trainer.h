@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The trainer's side of a node: what the process that runs the user's function can ask. One background thread reads the
 /// node's messages. Every function here is thread-safe unless it says otherwise.
+/// A trainer that does without this interface should end when TFOS_TRAINER_FD does: a node that is killed cannot end it.
 #ifndef TFOS_TRAINER_H
 #define TFOS_TRAINER_H
 
@@ -37,7 +38,7 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_agree(struct tfos_trainer
                                                              int64_t timeout_ms, char **values_json,
                                                              struct tfos_error *err);
 
-/// Figures to show beside this node (an object of numbers, such as {"step": 12, "loss": 0.3}); the newest counts.
+/// Figures to show beside this node (an object of numbers, such as {"step": 12, "loss": 0.3}, 16,384 bytes at most); the newest counts.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_report(struct tfos_trainer *trainer,
                                                               const char *values_json,
                                                               struct tfos_error *err);

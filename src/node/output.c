@@ -36,12 +36,18 @@ struct stream {
                        ///< '\n'
 };
 
+/// A line of stderr, as it came.
+struct line {
+    char *data; ///< owned
+    size_t size;
+};
+
 struct tfos__output {
     struct stream streams[TFOS__OUTPUT_STREAMS];
     bool is_forwarding;
-    json_t *last_lines[TFOS__OUTPUT_LAST_LINES]; ///< owned strings, a ring
-    size_t last_count;                           ///< lines of stderr so far
-    json_t *batch;                               ///< owned; NULL when empty
+    struct line last_lines[TFOS__OUTPUT_LAST_LINES]; ///< a ring
+    size_t last_count;                               ///< lines of stderr so far
+    json_t *batch;                                   ///< owned; NULL when empty
     size_t batch_size;
     int64_t left_out;
     int64_t next_batch_at;
@@ -121,68 +127,92 @@ void tfos__output_get_poll(const struct tfos__output *output,
     }
 }
 
-static void batch_line(struct tfos__output *output, const char *stream, json_t *text)
+/// A batch that is full takes no more until take_lines(): the line is only counted, at no cost,
+/// because a child may write millions.
+static void batch_line(struct tfos__output *output, const struct stream *stream)
 {
-    size_t size = json_string_length(text);
-    if (json_array_size(output->batch) >= BATCH_LINES || output->batch_size + size > BATCH_SIZE) {
+    if (json_array_size(output->batch) >= BATCH_LINES ||
+        output->batch_size + stream->line_size > BATCH_SIZE) {
         output->left_out++;
         return;
     }
     if (!output->batch)
         output->batch = json_array();
-    if (json_array_append_new(output->batch, json_pack("[s, O]", stream, text)) != 0)
+    json_t *pair =
+        json_pack("[s, o]", stream->name, tfos__text_to_json(stream->line, stream->line_size));
+    if (json_array_append_new(output->batch, pair) != 0)
         output->left_out++;
     else
-        output->batch_size += size;
+        output->batch_size += stream->line_size;
 }
 
-static void capture_line(struct tfos__output *output, json_t *text)
+static void capture_line(struct tfos__output *output, const struct stream *stream)
 {
-    size_t size = json_string_length(text);
-    if (output->capture_size + size + 2 > CAPTURE_SIZE)
+    if (output->capture_size + stream->line_size + 1 > CAPTURE_SIZE)
         return;
-    memcpy(output->capture + output->capture_size, json_string_value(text), size);
-    output->capture_size += size;
+    memcpy(output->capture + output->capture_size, stream->line, stream->line_size);
+    output->capture_size += stream->line_size;
     output->capture[output->capture_size++] = '\n';
-    output->capture[output->capture_size] = '\0';
+}
+
+static void keep_line(struct tfos__output *output, const struct stream *stream)
+{
+    struct line *line = &output->last_lines[output->last_count % TFOS__OUTPUT_LAST_LINES];
+    char *data = tfos__realloc(line->data, stream->line_size + 1, 1);
+    if (!data)
+        return;
+    memcpy(data, stream->line, stream->line_size);
+    *line = (struct line){.data = data, .size = stream->line_size};
+    output->last_count++;
 }
 
 static void end_line(struct tfos__output *output, struct stream *stream)
 {
-    json_t *text = tfos__text_to_json(stream->line, stream->line_size);
-    stream->line_size = 0;
-    stream->has_returned = false;
-    if (!text) {
-        output->left_out++;
-        return;
-    }
     if (output->is_forwarding)
-        batch_line(output, stream->name, text);
+        batch_line(output, stream);
     if (stream == &output->streams[TFOS__OUTPUT_STDERR]) {
         if (output->capture)
-            capture_line(output, text);
-        json_t **place = &output->last_lines[output->last_count++ % TFOS__OUTPUT_LAST_LINES];
-        json_decref(*place);
-        *place = json_incref(text);
+            capture_line(output, stream);
+        keep_line(output, stream);
     }
-    json_decref(text);
+    stream->line_size = 0;
+    stream->has_returned = false;
+}
+
+/// Adds bytes without '\n' to the line. What follows a '\r' overwrites it, as in a terminal: of a
+/// progress bar the driver sees the last state.
+static void add_to_line(struct stream *stream, const char *data, size_t size)
+{
+    size_t text_size = size;
+    while (text_size > 0 && data[text_size - 1] == '\r')
+        text_size--;
+    if (text_size > 0 && stream->has_returned)
+        stream->line_size = 0;
+    if (size > 0)
+        stream->has_returned = text_size < size;
+    const char *returned = memrchr(data, '\r', text_size);
+    if (returned) {
+        stream->line_size = 0;
+        text_size -= (size_t)(returned + 1 - data);
+        data = returned + 1;
+    }
+    size_t room = TFOS__OUTPUT_LINE_SIZE - stream->line_size;
+    size_t added = text_size < room ? text_size : room;
+    memcpy(stream->line + stream->line_size, data, added);
+    stream->line_size += added;
 }
 
 static void cut_lines(struct tfos__output *output, struct stream *stream, const char *data,
                       size_t size)
 {
-    for (size_t i = 0; i < size; i++) {
-        char byte = data[i];
-        if (byte == '\n') {
-            end_line(output, stream);
-            continue;
-        }
-        if (stream->has_returned)
-            stream->line_size =
-                0; // a progress bar: the driver sees its last state, as a terminal does
-        stream->has_returned = byte == '\r';
-        if (byte != '\r' && stream->line_size < TFOS__OUTPUT_LINE_SIZE)
-            stream->line[stream->line_size++] = byte;
+    const char *end = data + size;
+    while (data < end) {
+        const char *feed = memchr(data, '\n', (size_t)(end - data));
+        add_to_line(stream, data, (size_t)((feed ? feed : end) - data));
+        if (!feed)
+            return;
+        end_line(output, stream);
+        data = feed + 1;
     }
 }
 
@@ -293,8 +323,10 @@ json_t *tfos__output_get_last_lines(const struct tfos__output *output)
     json_t *lines = json_array();
     size_t count =
         output->last_count < TFOS__OUTPUT_LAST_LINES ? output->last_count : TFOS__OUTPUT_LAST_LINES;
-    for (size_t i = output->last_count - count; i < output->last_count; i++)
-        json_array_append(lines, output->last_lines[i % TFOS__OUTPUT_LAST_LINES]);
+    for (size_t i = output->last_count - count; i < output->last_count; i++) {
+        const struct line *line = &output->last_lines[i % TFOS__OUTPUT_LAST_LINES];
+        json_array_append_new(lines, tfos__text_to_json(line->data, line->size));
+    }
     return lines;
 }
 
@@ -307,13 +339,12 @@ void tfos__output_start_capture(struct tfos__output *output)
 
 char *tfos__output_take_capture(struct tfos__output *output)
 {
-    char *capture = output->capture;
+    char *text = output->capture && output->capture_size > 0
+                     ? tfos__text_repair(output->capture, output->capture_size)
+                     : NULL;
+    tfos__free(output->capture);
     output->capture = NULL;
-    if (capture && output->capture_size == 0) {
-        tfos__free(capture);
-        capture = NULL;
-    }
-    return capture;
+    return text;
 }
 
 void tfos__output_close(struct tfos__output *output)
@@ -325,7 +356,7 @@ void tfos__output_close(struct tfos__output *output)
         close_fd(&output->streams[i].writer_fd);
     }
     for (int i = 0; i < TFOS__OUTPUT_LAST_LINES; i++)
-        json_decref(output->last_lines[i]);
+        tfos__free(output->last_lines[i].data);
     json_decref(output->batch);
     tfos__free(output->capture);
     tfos__free(output);

@@ -30,7 +30,7 @@ static size_t character_size(const unsigned char *data, size_t size)
     return is_overlong || is_surrogate || is_too_large ? 0 : count;
 }
 
-json_t *tfos__text_to_json(const char *data, size_t size)
+char *tfos__text_repair(const char *data, size_t size)
 {
     char *clean = tfos__alloc(size * sizeof replacement + 1, 1);
     if (!clean)
@@ -38,17 +38,19 @@ json_t *tfos__text_to_json(const char *data, size_t size)
     size_t clean_size = 0;
     for (size_t i = 0; i < size;) {
         size_t count = character_size((const unsigned char *)data + i, size - i);
-        if (count > 0) {
-            memcpy(clean + clean_size, data + i, count);
-            clean_size += count;
-            i += count;
-        } else {
-            memcpy(clean + clean_size, replacement, sizeof replacement);
-            clean_size += sizeof replacement;
-            i++;
-        }
+        const char *source = count > 0 ? data + i : replacement;
+        size_t source_size = count > 0 ? count : sizeof replacement;
+        memcpy(clean + clean_size, source, source_size);
+        clean_size += source_size;
+        i += count > 0 ? count : 1;
     }
-    json_t *text = json_stringn_nocheck(clean, clean_size);
+    return clean;
+}
+
+json_t *tfos__text_to_json(const char *data, size_t size)
+{
+    char *clean = tfos__text_repair(data, size);
+    json_t *text = clean ? json_string_nocheck(clean) : NULL;
     tfos__free(clean);
     return text;
 }

@@ -6,12 +6,14 @@
 #include <jansson.h>
 #include <stddef.h>
 
-/// A JSON string of `size` bytes, in which what is not UTF-8 has become U+FFFD; NULL when out of
-/// memory.
+/// A copy of `size` bytes, ended by NUL, in which what is not UTF-8 has become U+FFFD. The caller
+/// frees it with tfos__free(); NULL when out of memory.
+char *tfos__text_repair(const char *data, size_t size);
+
+/// The same as a JSON string; NULL when out of memory.
 json_t *tfos__text_to_json(const char *data, size_t size);
 
-/// The start of the last character boundary at or after `data + size - limit`: where to cut so that
-/// the newest `limit` bytes stay.
+/// Where to begin so that the last `limit` bytes stay, or a few less to begin at a character.
 const char *tfos__text_tail(const char *data, size_t size, size_t limit);
 
 #endif

@@ -21,6 +21,7 @@
 #define AGREE_TIMEOUT_MS 600000
 #define NAME_LIMIT 256
 #define REASON_SIZE 16384
+#define REPORT_LIMIT 16384
 
 /// Makes the kernel end this process with the one that started it: a node that is killed cannot do
 /// so itself.
@@ -297,6 +298,9 @@ drop_value:
 enum tfos_status tfos_trainer_report(struct tfos_trainer *trainer, const char *values_json,
                                      struct tfos_error *err)
 {
+    if (strlen(values_json) > REPORT_LIMIT)
+        return tfos__fail(err, TFOS_INVALID, "trainer: a report has %d bytes at most, not %zu",
+                          REPORT_LIMIT, strlen(values_json));
     json_t *values = parse_value(values_json, err);
     if (!values)
         return TFOS_INVALID;

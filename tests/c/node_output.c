@@ -75,8 +75,13 @@ static void cuts_lines(void **state)
     assert_lines(&setup, "a||b|");
     write_stderr(&setup, "d\n", 2);
     assert_lines(&setup, "cd|");
-    write_stderr(&setup, "10%\r20%\r30%\nrest", 16);
-    assert_lines(&setup, "30%|");
+    write_stderr(&setup, "10%\r20%\r30%\n", 12);
+    write_stderr(&setup, "40%", 3);
+    write_stderr(&setup, "\r", 1);
+    write_stderr(&setup, "\r", 1);
+    write_stderr(&setup, "\n\r50%\r", 6);
+    write_stderr(&setup, "60%\nrest", 8);
+    assert_lines(&setup, "30%|40%|60%|");
     tfos__output_finish(setup.output, 100);
     assert_lines(&setup, "rest|");
     assert_null(tfos__output_take_lines(setup.output));
