@@ -116,9 +116,10 @@ static _Noreturn void stall(void)
         pause();
 }
 
+/// Reads some rows, and then wants no more.
 static int terminate(void)
 {
-    open_feed();
+    read_rows(1);
     require(tfos_trainer_terminate(trainer, &err));
     printf("terminated\n");
     fflush(stdout);
