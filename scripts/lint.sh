@@ -55,7 +55,7 @@ check "banned calls" "$tools/python" scripts/lint/banned.py
 check "files and names" "$tools/python" scripts/lint/tree.py
 check "public headers" "$tools/python" scripts/lint/headers.py
 check clang-format check_format
-check ruff "$tools/ruff" check --quiet .
+check ruff "$tools/ruff" check --quiet --output-format concise .
 check "release build" build_release
 check exports check_exports
 check clang-tidy check_tidy
