@@ -155,10 +155,8 @@ def pickle_function(map_fun: Any, tf_args: Any) -> bytes:
 
 def requested_gpus(tf_args: Any) -> Optional[int]:
     """``tf_args.num_gpus``, if there is such a thing."""
-    try:
-        return int(tf_args.num_gpus) if "num_gpus" in tf_args else None
-    except (TypeError, AttributeError):
-        return None
+    count = getattr(tf_args, "num_gpus", None)
+    return None if count is None else int(count)
 
 
 def is_loopback(host: str) -> bool:
