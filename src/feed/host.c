@@ -176,6 +176,8 @@ enum tfos_status tfos_feed_host_step(struct tfos_feed_host *host, struct tfos_er
     for (int i = 0; i < count; i++)
         handle_event(host, &events[i]);
     for (struct tfos__connection *each = host->connections; each; each = each->next) {
+        if (each->is_unread)
+            tfos__connection_step(each);
         tfos__connection_check_relay(each);
         tfos__connection_check_deadline(each, now);
     }

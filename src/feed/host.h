@@ -27,6 +27,7 @@ struct tfos__connection {
     bool is_waiting;  ///< for a lane
     bool is_closed;   ///< its attempt has ended
     bool is_stalled;  ///< it waits for an explanation
+    bool is_unread;   ///< a write may have read frames along the way, which no event will tell of
     uint32_t events;  ///< those registered with epoll
     int64_t deadline; ///< for the first frame, or the last word
     uint64_t ticket;  ///< its place among those who wait

@@ -105,11 +105,15 @@ void tfos__connection_send(struct tfos__connection *connection, json_t *message,
     }
     if (tfos__channel_queue(connection->channel, message, fds, fd_count, NULL) != TFOS_OK ||
         tfos__channel_pump(connection->channel, NULL) != TFOS_OK ||
-        tfos__channel_pending_size(connection->channel) > QUEUE_LIMIT) {
+        tfos__channel_pending_size(connection->channel) > QUEUE_LIMIT)
         connection->is_dead = true;
-        return;
-    }
-    update_events(connection);
+    else
+        update_events(connection);
+    // The channel reads whenever it writes: a quick answer may be there already.
+    uint64_t one = 1;
+    if (!connection->is_unread)
+        (void)!write(connection->host->wake_fd, &one, sizeof one);
+    connection->is_unread = true;
 }
 
 void tfos__connection_end(struct tfos__connection *connection, json_t *message)
@@ -166,6 +170,7 @@ void tfos__connection_step(struct tfos__connection *connection)
     if (connection->is_dead || !connection->channel)
         return;
     enum tfos_status pumped = tfos__channel_pump(connection->channel, NULL);
+    connection->is_unread = false;
     while (!connection->is_dead && connection->channel) {
         json_t *message = NULL;
         enum tfos_status status =

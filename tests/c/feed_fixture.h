@@ -28,7 +28,8 @@ struct node {
     pthread_t thread;
     pthread_mutex_t mutex; ///< guards the host and what follows
     bool is_stopping;
-    bool keeps_lanes; ///< lanes are not given to the reader
+    bool keeps_lanes; ///< lanes are not given to the reader, the last is kept here
+    int kept_lane, kept_fd;
     int lane_count;
     int64_t total_size_seen;
     struct tfos_feed_event closed[4096]; ///< attempts that ended
@@ -50,6 +51,9 @@ static inline void node_handle_event(struct node *node, const struct tfos_feed_e
     }
     if (event->kind == TFOS_FEED_LANE_OPENED) {
         node->lane_count++;
+        int fd = fcntl(event->fd, F_DUPFD_CLOEXEC, 3);
+        node->kept_lane = event->lane;
+        node->kept_fd = fd;
         if (!node->keeps_lanes)
             assert_done(tfos_feed_reader_add_lane(node->reader, event->lane,
                                                   fcntl(event->fd, F_DUPFD_CLOEXEC, 3), &err));
