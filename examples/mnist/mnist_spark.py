@@ -32,7 +32,7 @@ def read_rows(sc, path, kind):
 def add_files(sc):
     """Sends the modules of this example to the executors."""
     folder = os.path.dirname(os.path.abspath(__file__))
-    for name in ("mnist_data_setup.py", "mnist_model.py", "mnist_spark.py"):
+    for name in ("mnist_data_setup.py", "mnist_model.py", "mnist_spark.py", "mnist_inference.py"):
         sc.addPyFile(os.path.join(folder, name))
 
 
