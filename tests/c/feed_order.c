@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches from writer to reader through shared memory: order, sizes, wrap-around, several writers, epochs.
+// Batches from writer to reader through shared memory: order, sizes, wrap-around, several writers,
+// epochs.
 #include "feed_task.h"
 
 #define MANY 6
@@ -9,7 +10,7 @@ static void rows_arrive_in_order(void **state)
     static const struct {
         int64_t rows, batch_rows;
         int payload;
-    } sizes[] = {{0, 1, 0},      {1, 1, 0},        {1000, 7, 0}, {5000, 100, 100},
+    } sizes[] = {{0, 1, 0},      {1, 1, 0},        {1000, 7, 0},  {5000, 100, 100},
                  {300, 3, 9000}, {200, 200, 3000}, {40, 1, 60000}};
     (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -95,7 +96,8 @@ static void rows_larger_than_the_ring_grow_the_lane(void **state)
     node_close(&node);
 }
 
-// Two lanes of one attempt: the second is not read before the first has been, even while the first is full.
+// Two lanes of one attempt: the second is not read before the first has been, even while the first
+// is full.
 static void a_larger_lane_waits_for_the_one_before(void **state)
 {
     struct node node;

@@ -96,5 +96,4 @@ static inline int64_t read_partition(struct node *node, int payload)
     return rows;
 }
 
-
 #endif
