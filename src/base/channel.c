@@ -339,6 +339,19 @@ enum tfos_status tfos__channel_queue(struct tfos__channel *channel, json_t *mess
     return status;
 }
 
+enum tfos_status tfos__channel_flush(struct tfos__channel *channel, struct tfos_error *err)
+{
+    if (channel->failure != TFOS_OK)
+        return give_failure(channel, err);
+    enum tfos_status status = shake(channel);
+    if (status == TFOS_OK && channel->is_ready)
+        status = flush(channel);
+    if (status == TFOS_OK)
+        return TFOS_OK;
+    fail_channel(channel, status);
+    return give_failure(channel, err);
+}
+
 // Waits for what the channel needs next. `what` says in the error what did not come.
 static enum tfos_status wait_for(const struct tfos__channel *channel, short events,
                                  int64_t deadline, const char *what, struct tfos_error *err)

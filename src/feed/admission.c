@@ -181,13 +181,17 @@ void tfos__host_admit(struct tfos__connection *connection, const json_t *message
     start_waiting(connection);
 }
 
+static json_t *lane_message(const struct tfos__pool_lane *lane)
+{
+    return json_pack("{ss si sI}", "type", "lane", "lane", lane->number, "size",
+                     (json_int_t)lane->size);
+}
+
 static bool hand_to_writer(struct tfos__connection *connection, struct tfos__pool_lane *lane)
 {
     int fds[2] = {lane->fd, connection->host->bell_fd};
-    json_t *message = json_pack("{ss si sI}", "type", "lane", "lane", lane->number, "size",
-                                (json_int_t)lane->size);
 
-    tfos__connection_send(connection, message, fds, connection->is_remote ? 0 : 2);
+    tfos__connection_send(connection, lane_message(lane), fds, 2);
     return !connection->is_dead;
 }
 
@@ -204,7 +208,9 @@ static bool start_relay(struct tfos__connection *connection, struct tfos__pool_l
                                           .attempt = connection->attempt,
                                           .has_results = connection->has_results};
 
-    if (!hand_to_writer(connection, lane))
+    // The writer answers with records, which are no frames: nothing is read here any more.
+    if (tfos__channel_queue(connection->channel, lane_message(lane), NULL, 0, NULL) != TFOS_OK ||
+        tfos__channel_flush(connection->channel, NULL) != TFOS_OK)
         return false;
     (void)epoll_ctl(host->epoll_fd, EPOLL_CTL_DEL, tfos__channel_fd(connection->channel), NULL);
     connection->channel = NULL;
