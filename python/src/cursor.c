@@ -111,9 +111,10 @@ static enum tfos_status fetch(struct tfos__cursor *cursor, int64_t deadline,
             cursor->is_ended = true;
             return TFOS_END;
         }
-        Py_BEGIN_ALLOW_THREADS status = tfos_feed_reader_next(cursor->reader, slice, item, &err);
-        Py_END_ALLOW_THREADS if (status < 0)
-        {
+        Py_BEGIN_ALLOW_THREADS
+        status = tfos_feed_reader_next(cursor->reader, slice, item, &err);
+        Py_END_ALLOW_THREADS
+        if (status < 0) {
             tfos__raise(status, &err);
             return status;
         }
@@ -323,10 +324,10 @@ static int send_results(struct tfos__cursor *cursor, struct tfos__packer *packer
     if (count == 0)
         return 0;
     tfos__packer_show(packer, &schema, &array);
-    Py_BEGIN_ALLOW_THREADS status =
-        tfos_feed_reader_put_results(cursor->reader, lane, schema, array, &err);
-    Py_END_ALLOW_THREADS if (status < 0 && status != TFOS_CLOSED)
-    {
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_feed_reader_put_results(cursor->reader, lane, schema, array, &err);
+    Py_END_ALLOW_THREADS
+    if (status < 0 && status != TFOS_CLOSED) {
         tfos__raise(status, &err);
         return -1;
     }
@@ -413,7 +414,8 @@ int tfos__cursor_is_at_end(struct tfos__cursor *cursor)
 void tfos__cursor_terminate(struct tfos__cursor *cursor)
 {
     cursor->is_terminated = true;
-    Py_BEGIN_ALLOW_THREADS tfos_feed_reader_terminate(cursor->reader);
+    Py_BEGIN_ALLOW_THREADS
+    tfos_feed_reader_terminate(cursor->reader);
     Py_END_ALLOW_THREADS
 }
 

@@ -105,10 +105,10 @@ static enum tfos__feeder_result conclude(struct tfos__feeder *feeder, enum tfos_
     while (status == TFOS_CLOSED && tfos__slice_next(deadline) > 0) {
         enum tfos_status waited = TFOS_OK;
         char *json = NULL;
-        Py_BEGIN_ALLOW_THREADS waited =
-            tfos_member_wait(feeder->member, tfos__slice_next(deadline), &json, NULL);
-        Py_END_ALLOW_THREADS if (waited == TFOS_OK)
-        {
+        Py_BEGIN_ALLOW_THREADS
+        waited = tfos_member_wait(feeder->member, tfos__slice_next(deadline), &json, NULL);
+        Py_END_ALLOW_THREADS
+        if (waited == TFOS_OK) {
             PyObject *message = tfos__document_parse(json);
             if (message != NULL && tfos__document_is(message, "type", "failed")) {
                 raise_failure(feeder, message);
@@ -117,9 +117,7 @@ static enum tfos__feeder_result conclude(struct tfos__feeder *feeder, enum tfos_
             }
             Py_XDECREF(message);
             PyErr_Clear();
-        }
-        else if (waited != TFOS_TIMEOUT || tfos__gate_check(feeder->gate) < 0)
-        {
+        } else if (waited != TFOS_TIMEOUT || tfos__gate_check(feeder->gate) < 0) {
             break;
         }
     }
@@ -162,8 +160,11 @@ static PyObject *await_answer(struct tfos__feeder *feeder)
         enum tfos_status status = TFOS_OK;
         int64_t slice = tfos__slice_next(deadline);
         char *json = NULL;
-        Py_BEGIN_ALLOW_THREADS status = tfos_member_wait(feeder->member, slice, &json, &err);
-        Py_END_ALLOW_THREADS if (status == TFOS_OK) return tfos__document_parse(json);
+        Py_BEGIN_ALLOW_THREADS
+        status = tfos_member_wait(feeder->member, slice, &json, &err);
+        Py_END_ALLOW_THREADS
+        if (status == TFOS_OK)
+            return tfos__document_parse(json);
         if (status != TFOS_TIMEOUT)
             return tfos__raise(status, &err);
         if (tfos__gate_check(feeder->gate) < 0)
@@ -193,8 +194,11 @@ static enum tfos_status open_lane(struct tfos__feeder *feeder,
     struct tfos_feed_writer *writer = NULL;
     enum tfos_status status = TFOS_OK;
 
-    Py_BEGIN_ALLOW_THREADS status = tfos_feed_writer_open(writer_options, &writer, err);
-    Py_END_ALLOW_THREADS if (status == TFOS_OK) feeder->writer = writer;
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_feed_writer_open(writer_options, &writer, err);
+    Py_END_ALLOW_THREADS
+    if (status == TFOS_OK)
+        feeder->writer = writer;
     return status;
 }
 
@@ -295,10 +299,11 @@ static int join(struct tfos__feeder *feeder, const struct tfos__feeder_options *
     PyObject *message = NULL;
     int result = 0;
 
-    Py_BEGIN_ALLOW_THREADS status = tfos_member_open(options->address, options->cluster_id,
-                                                     options->key, limit, &feeder->member, &err);
-    Py_END_ALLOW_THREADS if (status < 0)
-    {
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_member_open(options->address, options->cluster_id, options->key, limit,
+                              &feeder->member, &err);
+    Py_END_ALLOW_THREADS
+    if (status < 0) {
         fail(status, &err);
         return -1;
     }
@@ -424,8 +429,11 @@ enum tfos__feeder_result tfos__feeder_append(struct tfos__feeder *feeder)
     if (look_around(feeder) < 0)
         return TFOS__FEEDER_FAILED;
     tfos__packer_show(feeder->packer, &schema, &array);
-    Py_BEGIN_ALLOW_THREADS status = tfos_feed_writer_append(feeder->writer, schema, array, &err);
-    Py_END_ALLOW_THREADS if (status == TFOS_OK) tfos__packer_clear(feeder->packer);
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_feed_writer_append(feeder->writer, schema, array, &err);
+    Py_END_ALLOW_THREADS
+    if (status == TFOS_OK)
+        tfos__packer_clear(feeder->packer);
     return result_of(feeder, status, &err);
 }
 
@@ -434,8 +442,10 @@ enum tfos__feeder_result tfos__feeder_finish(struct tfos__feeder *feeder)
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
 
-    Py_BEGIN_ALLOW_THREADS status = tfos_feed_writer_finish(feeder->writer, &err);
-    Py_END_ALLOW_THREADS return result_of(feeder, status, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_feed_writer_finish(feeder->writer, &err);
+    Py_END_ALLOW_THREADS
+    return result_of(feeder, status, &err);
 }
 
 static PyObject *unpack_results(const struct ArrowSchema *schema, const struct ArrowArray *array)
@@ -461,9 +471,11 @@ enum tfos__feeder_result tfos__feeder_take_results(struct tfos__feeder *feeder, 
     struct ArrowSchema schema;
     struct ArrowArray array;
 
-    Py_BEGIN_ALLOW_THREADS status =
-        tfos_feed_writer_next_result(feeder->writer, waiting ? -1 : 0, &schema, &array, &err);
-    Py_END_ALLOW_THREADS if (status != TFOS_OK) return result_of(feeder, status, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_feed_writer_next_result(feeder->writer, waiting ? -1 : 0, &schema, &array, &err);
+    Py_END_ALLOW_THREADS
+    if (status != TFOS_OK)
+        return result_of(feeder, status, &err);
     *results = unpack_results(&schema, &array);
     array.release(&array);
     schema.release(&schema);
@@ -484,9 +496,11 @@ void tfos__feeder_close(struct tfos__feeder *feeder)
 {
     if (feeder == NULL)
         return;
-    Py_BEGIN_ALLOW_THREADS tfos_feed_writer_close(feeder->writer);
+    Py_BEGIN_ALLOW_THREADS
+    tfos_feed_writer_close(feeder->writer);
     tfos_member_close(feeder->member, GOODBYE_MS);
-    Py_END_ALLOW_THREADS tfos__packer_close(feeder->packer);
+    Py_END_ALLOW_THREADS
+    tfos__packer_close(feeder->packer);
     Py_XDECREF(feeder->node);
     Py_XDECREF(feeder->reason);
     Py_XDECREF(feeder->refused);

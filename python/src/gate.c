@@ -69,11 +69,13 @@ bool tfos__gate_shut(struct tfos__gate *gate)
     bool was_closed = gate->is_closed;
 
     gate->is_closed = true;
-    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&gate->mutex);
+    Py_BEGIN_ALLOW_THREADS
+    pthread_mutex_lock(&gate->mutex);
     while (gate->inside > 0)
         pthread_cond_wait(&gate->left, &gate->mutex);
     pthread_mutex_unlock(&gate->mutex);
-    Py_END_ALLOW_THREADS return !was_closed;
+    Py_END_ALLOW_THREADS
+    return !was_closed;
 }
 
 void tfos__gate_clear(struct tfos__gate *gate)

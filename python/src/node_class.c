@@ -9,7 +9,8 @@
 #include <tfos/node.h>
 
 struct node {
-    PyObject_HEAD struct tfos__gate gate;
+    PyObject_HEAD
+    struct tfos__gate gate;
     struct tfos_node_launch *handle; ///< owned; NULL before init and after close
 };
 
@@ -36,10 +37,10 @@ static int launch(struct node *self, const char *executable, const char *config,
     }
     if (PyBytes_AsStringAndSize(payload, &data, &size) < 0)
         return -1;
-    Py_BEGIN_ALLOW_THREADS status =
-        tfos_node_launch(executable, config, data, (size_t)size, &handle, &err);
-    Py_END_ALLOW_THREADS if (status < 0)
-    {
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_node_launch(executable, config, data, (size_t)size, &handle, &err);
+    Py_END_ALLOW_THREADS
+    if (status < 0) {
         tfos__raise(status, &err);
         return -1;
     }
@@ -83,8 +84,11 @@ static PyObject *next_in_slices(struct node *self, int64_t timeout_ms)
         int64_t slice = tfos__slice_next(deadline);
         enum tfos_status status = TFOS_OK;
         char *json = NULL;
-        Py_BEGIN_ALLOW_THREADS status = tfos_node_launch_next(self->handle, slice, &json, &err);
-        Py_END_ALLOW_THREADS if (status < 0) return tfos__raise(status, &err);
+        Py_BEGIN_ALLOW_THREADS
+        status = tfos_node_launch_next(self->handle, slice, &json, &err);
+        Py_END_ALLOW_THREADS
+        if (status < 0)
+            return tfos__raise(status, &err);
         if (status == TFOS_OK)
             return tfos__class_text(json);
         if (tfos__gate_check(&self->gate) < 0)
@@ -122,8 +126,10 @@ static PyObject *detach(PyObject *object, PyObject *unused)
     (void)unused;
     if (take(self) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = tfos_node_launch_detach(self->handle, &err);
-    Py_END_ALLOW_THREADS tfos__gate_give_back(&self->gate);
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_node_launch_detach(self->handle, &err);
+    Py_END_ALLOW_THREADS
+    tfos__gate_give_back(&self->gate);
     if (status < 0)
         return tfos__raise(status, &err);
     Py_RETURN_NONE;
@@ -137,7 +143,8 @@ static PyObject *close_handle(PyObject *object, PyObject *unused)
     if (tfos__gate_shut(&self->gate)) {
         struct tfos_node_launch *handle = self->handle;
         self->handle = NULL;
-        Py_BEGIN_ALLOW_THREADS tfos_node_launch_close(handle);
+        Py_BEGIN_ALLOW_THREADS
+        tfos_node_launch_close(handle);
         Py_END_ALLOW_THREADS
     }
     Py_RETURN_NONE;
@@ -202,6 +209,8 @@ PyObject *tfos__node_find_executor(PyObject *module, PyObject *args, PyObject *k
     if (tfos__parameters_read("find_executor", parameters, 1, args, kwargs, &kept) < 0)
         return NULL;
     Py_DECREF(kept);
-    Py_BEGIN_ALLOW_THREADS executor = tfos_process_find_executor(pid);
-    Py_END_ALLOW_THREADS return PyLong_FromLongLong(executor);
+    Py_BEGIN_ALLOW_THREADS
+    executor = tfos_process_find_executor(pid);
+    Py_END_ALLOW_THREADS
+    return PyLong_FromLongLong(executor);
 }

@@ -76,21 +76,31 @@ static enum tfos__row_kind kind_of(PyObject *row)
     return is_spark_row(row) ? TFOS__ROW_SPARK : TFOS__ROW_VALUE;
 }
 
-/// Names as bytes, for the schema; NULL without an exception when one of them cannot be a column's
-/// name.
+/// A name as bytes, for the schema; NULL without an exception when it cannot be a column's name.
+static PyObject *encode_name(PyObject *name)
+{
+    PyObject *bytes = Py_TYPE(name) == &PyUnicode_Type ? PyUnicode_AsUTF8String(name) : NULL;
+
+    if (bytes == NULL && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
+        PyErr_Clear();
+    if (bytes != NULL && strlen(PyBytes_AsString(bytes)) != (size_t)PyBytes_Size(bytes))
+        Py_CLEAR(bytes);
+    return bytes;
+}
+
+/// All names so, or NULL.
 static PyObject *encode_names(PyObject *names)
 {
     Py_ssize_t count = PyTuple_Size(names);
     PyObject *encoded = PyTuple_New(count);
 
-    for (Py_ssize_t i = 0; encoded != NULL && i < count; i++) {
-        PyObject *name = PyTuple_GetItem(names, i);
-        PyObject *bytes = Py_TYPE(name) == &PyUnicode_Type ? PyUnicode_AsUTF8String(name) : NULL;
-        if (bytes == NULL || strlen(PyBytes_AsString(bytes)) != (size_t)PyBytes_Size(bytes) ||
-            PyTuple_SetItem(encoded, i, bytes) < 0) {
-            if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
-                PyErr_Clear();
-            Py_CLEAR(encoded);
+    if (encoded == NULL)
+        return NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *bytes = encode_name(PyTuple_GetItem(names, i));
+        if (bytes == NULL || PyTuple_SetItem(encoded, i, bytes) < 0) {
+            Py_DECREF(encoded);
+            return NULL;
         }
     }
     return encoded;

@@ -7,7 +7,8 @@
 #include "trainer_class.h"
 
 struct reader {
-    PyObject_HEAD struct tfos__trainer_object *trainer; ///< owned reference
+    PyObject_HEAD
+    struct tfos__trainer_object *trainer; ///< owned reference
 };
 
 static PyTypeObject *class; // set when the module is made, kept until the process ends

@@ -15,7 +15,8 @@
 #define GRACE_LIMIT_MS 3600000
 
 struct rendezvous {
-    PyObject_HEAD struct tfos__gate gate;
+    PyObject_HEAD
+    struct tfos__gate gate;
     struct tfos_rendezvous *handle; ///< owned; NULL before init and after close
 };
 
@@ -38,9 +39,10 @@ static int open_handle(struct rendezvous *self, const struct tfos_rendezvous_opt
         tfos__raise_format(TFOS_INVALID, "rendezvous: it was opened before");
         return -1;
     }
-    Py_BEGIN_ALLOW_THREADS status = tfos_rendezvous_open(options, &handle, &err);
-    Py_END_ALLOW_THREADS if (status < 0)
-    {
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_rendezvous_open(options, &handle, &err);
+    Py_END_ALLOW_THREADS
+    if (status < 0) {
         tfos__raise(status, &err);
         return -1;
     }
@@ -112,8 +114,10 @@ static PyObject *give_document(struct rendezvous *self, get_document *get)
 
     if (enter(self) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = get(self->handle, &json, &err);
-    Py_END_ALLOW_THREADS tfos__gate_leave(&self->gate);
+    Py_BEGIN_ALLOW_THREADS
+    status = get(self->handle, &json, &err);
+    Py_END_ALLOW_THREADS
+    tfos__gate_leave(&self->gate);
     return status < 0 ? tfos__raise(status, &err) : tfos__class_text(json);
 }
 
@@ -149,13 +153,16 @@ static PyObject *wait_in_slices(struct rendezvous *self, enum tfos_rendezvous_ph
         int64_t slice =
             timeout_ms < 0 || timeout_ms - waited > longest ? longest : timeout_ms - waited;
         enum tfos_status status = TFOS_OK;
-        Py_BEGIN_ALLOW_THREADS status = tfos_rendezvous_wait(self->handle, phase, slice, &err);
+        Py_BEGIN_ALLOW_THREADS
+        status = tfos_rendezvous_wait(self->handle, phase, slice, &err);
         waited = waited_ms(self, phase, begin);
         if (status == TFOS_TIMEOUT && timeout_ms >= 0 && waited >= timeout_ms)
             status = tfos_rendezvous_time_out(self->handle, phase, waited, &err);
         else if (status == TFOS_TIMEOUT)
             status = TFOS_AGAIN;
-        Py_END_ALLOW_THREADS if (status < 0) return tfos__raise(status, &err);
+        Py_END_ALLOW_THREADS
+        if (status < 0)
+            return tfos__raise(status, &err);
         if (status == TFOS_OK)
             Py_RETURN_NONE;
         if (tfos__gate_check(&self->gate) < 0)
@@ -192,8 +199,10 @@ static PyObject *check(PyObject *object, PyObject *unused)
     (void)unused;
     if (enter(self) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = tfos_rendezvous_check(self->handle, &err);
-    Py_END_ALLOW_THREADS tfos__gate_leave(&self->gate);
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_rendezvous_check(self->handle, &err);
+    Py_END_ALLOW_THREADS
+    tfos__gate_leave(&self->gate);
     if (status < 0)
         return tfos__raise(status, &err);
     Py_RETURN_NONE;
@@ -233,8 +242,10 @@ static PyObject *fail(PyObject *object, PyObject *args, PyObject *kwargs)
         Py_DECREF(kept);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS tfos_rendezvous_fail(self->handle, status, message);
-    Py_END_ALLOW_THREADS tfos__gate_leave(&self->gate);
+    Py_BEGIN_ALLOW_THREADS
+    tfos_rendezvous_fail(self->handle, status, message);
+    Py_END_ALLOW_THREADS
+    tfos__gate_leave(&self->gate);
     Py_DECREF(kept);
     Py_RETURN_NONE;
 }
@@ -253,8 +264,10 @@ static PyObject *end_epoch(PyObject *object, PyObject *args, PyObject *kwargs)
     Py_DECREF(kept);
     if (enter(self) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS tfos_rendezvous_end_epoch(self->handle, feed);
-    Py_END_ALLOW_THREADS tfos__gate_leave(&self->gate);
+    Py_BEGIN_ALLOW_THREADS
+    tfos_rendezvous_end_epoch(self->handle, feed);
+    Py_END_ALLOW_THREADS
+    tfos__gate_leave(&self->gate);
     Py_RETURN_NONE;
 }
 
@@ -265,8 +278,10 @@ static PyObject *end_feed(PyObject *object, PyObject *unused)
     (void)unused;
     if (enter(self) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS tfos_rendezvous_end_feed(self->handle);
-    Py_END_ALLOW_THREADS tfos__gate_leave(&self->gate);
+    Py_BEGIN_ALLOW_THREADS
+    tfos_rendezvous_end_feed(self->handle);
+    Py_END_ALLOW_THREADS
+    tfos__gate_leave(&self->gate);
     Py_RETURN_NONE;
 }
 
@@ -286,8 +301,10 @@ static PyObject *stop(PyObject *object, PyObject *args, PyObject *kwargs)
     Py_DECREF(kept);
     if (enter(self) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS tfos_rendezvous_stop(self->handle, only_servers, grace_ms);
-    Py_END_ALLOW_THREADS tfos__gate_leave(&self->gate);
+    Py_BEGIN_ALLOW_THREADS
+    tfos_rendezvous_stop(self->handle, only_servers, grace_ms);
+    Py_END_ALLOW_THREADS
+    tfos__gate_leave(&self->gate);
     Py_RETURN_NONE;
 }
 
@@ -300,9 +317,11 @@ static PyObject *next_in_slices(struct rendezvous *self, int64_t timeout_ms)
         int64_t slice = tfos__slice_next(deadline);
         enum tfos_status status = TFOS_OK;
         char *json = NULL;
-        Py_BEGIN_ALLOW_THREADS status =
-            tfos_rendezvous_next_event(self->handle, slice, &json, &err);
-        Py_END_ALLOW_THREADS if (status < 0) return tfos__raise(status, &err);
+        Py_BEGIN_ALLOW_THREADS
+        status = tfos_rendezvous_next_event(self->handle, slice, &json, &err);
+        Py_END_ALLOW_THREADS
+        if (status < 0)
+            return tfos__raise(status, &err);
         if (status == TFOS_OK)
             return tfos__class_text(json);
         if (tfos__gate_check(&self->gate) < 0)
@@ -339,7 +358,8 @@ static PyObject *close_handle(PyObject *object, PyObject *unused)
     if (tfos__gate_shut(&self->gate)) {
         struct tfos_rendezvous *handle = self->handle;
         self->handle = NULL;
-        Py_BEGIN_ALLOW_THREADS tfos_rendezvous_close(handle);
+        Py_BEGIN_ALLOW_THREADS
+        tfos_rendezvous_close(handle);
         Py_END_ALLOW_THREADS
     }
     Py_RETURN_NONE;
@@ -424,6 +444,8 @@ PyObject *tfos__rendezvous_query(PyObject *module, PyObject *args, PyObject *kwa
     if (tfos__parameters_read("status_query", parameters, 1, args, kwargs, &kept) < 0)
         return NULL;
     Py_DECREF(kept);
-    Py_BEGIN_ALLOW_THREADS status = tfos_status_query(timeout_ms, &json, &err);
-    Py_END_ALLOW_THREADS return status < 0 ? tfos__raise(status, &err) : tfos__class_text(json);
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_status_query(timeout_ms, &json, &err);
+    Py_END_ALLOW_THREADS
+    return status < 0 ? tfos__raise(status, &err) : tfos__class_text(json);
 }

@@ -9,8 +9,9 @@
 enum phase { FILLING, APPENDING, FINISHING, DRAINING, OVER };
 
 struct results {
-    PyObject_HEAD struct tfos__writer_object *writer; ///< owned reference
-    PyObject *rows;                                   ///< iterator; owned
+    PyObject_HEAD
+    struct tfos__writer_object *writer; ///< owned reference
+    PyObject *rows;                     ///< iterator; owned
     enum phase phase;
     PyObject *batch;  ///< list of results; owned
     Py_ssize_t index; ///< next of them

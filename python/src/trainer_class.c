@@ -42,9 +42,10 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         tfos__raise_format(TFOS_INVALID, "trainer: it was opened before");
         return -1;
     }
-    Py_BEGIN_ALLOW_THREADS status = tfos_trainer_open((int)fd, &handle, &err);
-    Py_END_ALLOW_THREADS if (status < 0)
-    {
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_trainer_open((int)fd, &handle, &err);
+    Py_END_ALLOW_THREADS
+    if (status < 0) {
         tfos__raise(status, &err);
         return -1;
     }
@@ -113,8 +114,11 @@ static PyObject *read_payload(int fd)
     if (payload == NULL)
         return NULL;
     data = PyBytes_AsString(payload);
-    Py_BEGIN_ALLOW_THREADS err.os_errno = read_whole(fd, data, (size_t)info.st_size);
-    Py_END_ALLOW_THREADS if (err.os_errno == 0) return payload;
+    Py_BEGIN_ALLOW_THREADS
+    err.os_errno = read_whole(fd, data, (size_t)info.st_size);
+    Py_END_ALLOW_THREADS
+    if (err.os_errno == 0)
+        return payload;
     Py_DECREF(payload);
     return tfos__raise(TFOS_IO, &err);
 }
@@ -139,8 +143,11 @@ static PyObject *open_queue(struct tfos__trainer_object *self, const char *name)
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
 
-    Py_BEGIN_ALLOW_THREADS status = tfos_trainer_open_feed(self->handle, name, &reader, &err);
-    Py_END_ALLOW_THREADS if (status < 0) return tfos__raise(status, &err);
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_trainer_open_feed(self->handle, name, &reader, &err);
+    Py_END_ALLOW_THREADS
+    if (status < 0)
+        return tfos__raise(status, &err);
     // Another thread may have come first while the GIL was released; there is one reader a process.
     if (self->cursor == NULL)
         self->cursor = tfos__cursor_open(reader, &self->gate);
@@ -189,9 +196,11 @@ static PyObject *agree(PyObject *object, PyObject *args, PyObject *kwargs)
         Py_DECREF(kept);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS status = tfos_trainer_agree(
-        self->handle, name, value, timeout_ms > 0 ? timeout_ms : AGREE_TIMEOUT_MS, &values, &err);
-    Py_END_ALLOW_THREADS tfos__gate_leave(&self->gate);
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_trainer_agree(self->handle, name, value,
+                                timeout_ms > 0 ? timeout_ms : AGREE_TIMEOUT_MS, &values, &err);
+    Py_END_ALLOW_THREADS
+    tfos__gate_leave(&self->gate);
     Py_DECREF(kept);
     return status < 0 ? tfos__raise(status, &err) : tfos__class_text(values);
 }
@@ -218,8 +227,10 @@ static PyObject *say(PyObject *object, PyObject *args, PyObject *kwargs, const c
         Py_DECREF(kept);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS status = call(self->handle, text, &err);
-    Py_END_ALLOW_THREADS tfos__gate_leave(&self->gate);
+    Py_BEGIN_ALLOW_THREADS
+    status = call(self->handle, text, &err);
+    Py_END_ALLOW_THREADS
+    tfos__gate_leave(&self->gate);
     Py_DECREF(kept);
     return conclude(status, &err);
 }
@@ -244,8 +255,10 @@ static PyObject *tell_node(PyObject *object, tell *call)
 
     if (enter(self) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = call(self->handle, &err);
-    Py_END_ALLOW_THREADS tfos__gate_leave(&self->gate);
+    Py_BEGIN_ALLOW_THREADS
+    status = call(self->handle, &err);
+    Py_END_ALLOW_THREADS
+    tfos__gate_leave(&self->gate);
     return conclude(status, &err);
 }
 
@@ -271,7 +284,8 @@ static PyObject *close_handle(PyObject *object, PyObject *unused)
         tfos__cursor_close(self->cursor); // gives the batch it holds back to the reader
         self->cursor = NULL;
         self->handle = NULL;
-        Py_BEGIN_ALLOW_THREADS tfos_trainer_close(handle);
+        Py_BEGIN_ALLOW_THREADS
+        tfos_trainer_close(handle);
         Py_END_ALLOW_THREADS
     }
     Py_RETURN_NONE;

@@ -10,7 +10,8 @@
 #include <tfos/trainer.h>
 
 struct tfos__trainer_object {
-    PyObject_HEAD struct tfos__gate gate;
+    PyObject_HEAD
+    struct tfos__gate gate;
     struct tfos_trainer *handle; ///< owned; NULL before init and after close
     struct tfos__cursor *cursor; ///< in that queue; owned; closed before the handle
 };

@@ -9,7 +9,8 @@
 #include <Python.h>
 
 struct tfos__writer_object {
-    PyObject_HEAD struct tfos__gate gate;
+    PyObject_HEAD
+    struct tfos__gate gate;
     struct tfos__feeder *feeder; ///< owned; NULL before init and after close
     bool is_used;                ///< rows were fed
 };

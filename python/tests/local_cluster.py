@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster of one node on this machine, without Spark: the test's process is its driver and its Spark tasks."""
+
+import contextlib
+import json
+import os
+import pickle
+import secrets
+import signal
+import sys
+import time
+
+import pytest
+
+from tensorflowonspark import _tfos
+from tensorflowonspark.launch import node_executable
+
+TRAINER = """
+import json, os, pickle
+from tensorflowonspark import _tfos
+link = _tfos.Trainer()
+
+def save(value):
+    with open(os.environ["OUT"] + ".new", "wb") as file:
+        pickle.dump(value, file)
+    os.rename(os.environ["OUT"] + ".new", os.environ["OUT"])
+
+try:
+    exec(link.payload().decode())
+except BaseException as error:
+    link.fail(f"{type(error).__name__}: {error}")
+    raise
+finally:
+    link.close()
+"""
+
+READ_ALL = """
+feed, rows = link.open_feed(), []
+while True:
+    some = feed.next_rows(100, False)
+    if some is None:
+        break
+    rows += some
+save(rows)
+"""
+
+ANSWER_ALL = """
+feed = link.open_feed()
+while True:
+    rows = feed.next_rows(5, True)
+    if rows is None:
+        break
+    feed.put_results([("result", row) for row in rows])
+"""
+
+
+class Cluster:
+    """One node that runs ``program``; the test process is the driver and the Spark tasks."""
+
+    def __init__(self, path, stack, program):
+        self.out = str(path / "out")
+        self.cluster_id = "ext-" + secrets.token_hex(4)
+        self.key = secrets.token_hex(32)
+        self.rendezvous = stack.enter_context(_tfos.Rendezvous(
+            self.cluster_id, self.key, 1, is_feeding=True, host="127.0.0.1", listen_host="127.0.0.1"))
+        self.config = {
+            "type": "config", "cluster_id": self.cluster_id, "key": self.key, "address": self.rendezvous.address, "executor_id": 0,
+            "launch": 0, "executor": "0", "executor_pid": _tfos.find_executor(os.getpid()), "host": None, "feeding": True,
+            "background": True, "argv": [sys.executable, "-c", TRAINER], "directory": str(path), "tf_port": 0,
+            "environment": {"OUT": self.out, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}, "default_fs": "file://",
+            "working_dir": str(path), "release_port": False, "tensorboard": None, "user": {"words": "ü"},
+        }
+        self.node = stack.enter_context(_tfos.Node(node_executable(), json.dumps(self.config), program.encode()))
+
+    def writer(self, partition=0, attempt=0, feed=1, **options):
+        return contextlib.closing(_tfos.FeedWriter(
+            self.rendezvous.address, self.cluster_id, self.key, feed, partition, attempt, **options))
+
+    def feed(self, rows, partition=0, **options):
+        with self.writer(partition, **options) as writer:
+            return writer.feed(rows)
+
+    def results(self, rows, partition=0, **options):
+        with self.writer(partition, results=True, **options) as writer:
+            return list(writer.results(rows))
+
+    def end(self):
+        self.rendezvous.end_feed()
+        self.rendezvous.wait(_tfos.WORKED, 30_000)
+
+    def saved(self):
+        """What the trainer saved before it ended."""
+        self.end()
+        with open(self.out, "rb") as file:
+            return pickle.load(file)
+
+
+@contextlib.contextmanager
+def starting(path):
+    """A function that starts such a cluster, which ends with the block."""
+    with contextlib.ExitStack() as stack:
+        def start(program):
+            cluster = Cluster(path, stack, program)
+            cluster.rendezvous.wait(_tfos.RUNNING, 30_000)
+            return cluster
+        yield start
+
+
+@contextlib.contextmanager
+def interrupted(seconds=0.5):
+    """Sends SIGINT to this process a little later, and sees that it is served at once."""
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+    old = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    begin = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            yield
+        assert time.monotonic() - begin < seconds + 2
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+
+
+def open_files():
+    return len(os.listdir("/proc/self/fd"))
