@@ -49,19 +49,32 @@ def wait_until(condition, seconds=10.0, what="the condition"):
 
 
 def our_processes():
-    """Node and trainer processes on this machine."""
+    """Processes on this machine that this installation's package has started: nodes, trainers, TensorBoards."""
+    from tensorflowonspark.launch import node_executable
+
     found = []
     for process in psutil.process_iter(["pid", "cmdline"]):
-        words = process.info["cmdline"] or []
-        is_node = len(words) > 1 and os.path.basename(words[0]) == "tfos" and words[1] == "node"
-        if is_node or "tensorflowonspark.trainer" in words or "tensorboard.main" in words:
+        words = process.info["cmdline"] or [""]
+        started = words[0] == sys.executable and ("tensorflowonspark.trainer" in words or "tensorboard.main" in words)
+        if started or words[:2] == [node_executable(), "node"]:
             found.append((process.info["pid"], " ".join(words)))
     return found
 
 
 def our_sockets():
+    """Abstract sockets of ours that this process holds; those of other processes end with them."""
+    held = {os.path.basename(target) for target in _descriptor_targets() if target.startswith("socket:")}
     with open("/proc/net/unix") as file:
-        return [line.split()[-1] for line in file if "@tfos-" in line]
+        rows = [line.split() for line in file if "@tfos-" in line]
+    return [row[-1] for row in rows if f"socket:[{row[6]}]" in held]
+
+
+def _descriptor_targets():
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            yield os.readlink(f"/proc/self/fd/{name}")
+        except OSError:
+            continue
 
 
 def our_threads():
@@ -70,15 +83,7 @@ def our_threads():
 
 def our_memfds():
     """Shared memory of ours that this process still holds."""
-    found = []
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            target = os.readlink(f"/proc/self/fd/{name}")
-        except OSError:
-            continue
-        if "memfd:tfos" in target:
-            found.append(target)
-    return found
+    return [target for target in _descriptor_targets() if "memfd:tfos" in target]
 
 
 @pytest.fixture(autouse=True)
