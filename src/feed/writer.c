@@ -75,13 +75,47 @@ static enum tfos_status wait_step(struct tfos_feed_writer *writer, struct patien
     return TFOS_OK;
 }
 
+static enum tfos_status take_result_schema(struct tfos_feed_writer *writer, const uint8_t *body,
+                                           uint64_t size, struct tfos_error *err)
+{
+    struct tfos__schema *schema = NULL;
+
+    TFOS__TRY(tfos__schema_decode(body, size, &schema, err));
+    tfos__schema_release(writer->result_schema);
+    writer->result_schema = schema;
+    writer->route->skip(writer);
+    return TFOS_OK;
+}
+
+// Goes on to the next batch of results that has come. AGAIN: none.
+static enum tfos_status find_result(struct tfos_feed_writer *writer,
+                                    const struct tfos__record **record, const uint8_t **body,
+                                    struct tfos_error *err)
+{
+    for (;;) {
+        enum tfos_status status = writer->route->peek(writer, record, body, err);
+        if (status != TFOS_OK)
+            return status;
+        // A reader may answer late for the writer that had this lane before.
+        bool is_ours = (*record)->feed == writer->feed &&
+                       (*record)->partition == writer->partition &&
+                       (*record)->attempt == writer->attempt;
+        if (is_ours && (*record)->kind == TFOS__RECORD_BATCH)
+            return TFOS_OK;
+        if (is_ours && (*record)->kind == TFOS__RECORD_SCHEMA)
+            TFOS__TRY(take_result_schema(writer, *body, (*record)->body_size, err));
+        else
+            writer->route->skip(writer);
+    }
+}
+
 static bool has_result(struct tfos_feed_writer *writer)
 {
     const struct tfos__record *record = NULL;
     const uint8_t *body = NULL;
 
     // A broken ring counts as a result: next_result() tells.
-    return writer->has_results && writer->route->peek(writer, &record, &body, NULL) != TFOS_AGAIN;
+    return writer->has_results && find_result(writer, &record, &body, NULL) != TFOS_AGAIN;
 }
 
 static enum tfos_status reserve(struct tfos_feed_writer *writer, uint64_t size, uint8_t **space,
@@ -209,28 +243,20 @@ enum tfos_status tfos_feed_writer_finish(struct tfos_feed_writer *writer, struct
     return TFOS_OK;
 }
 
-static enum tfos_status take_result_schema(struct tfos_feed_writer *writer, const uint8_t *body,
-                                           uint64_t size, struct tfos_error *err)
+// Gives out the next batch of results that has come. AGAIN: none.
+static enum tfos_status take_result(struct tfos_feed_writer *writer, struct ArrowSchema *schema_out,
+                                    struct ArrowArray *array_out, struct tfos_error *err)
 {
-    struct tfos__schema *schema = NULL;
-
-    TFOS__TRY(tfos__schema_decode(body, size, &schema, err));
-    tfos__schema_release(writer->result_schema);
-    writer->result_schema = schema;
-    writer->route->skip(writer);
-    return TFOS_OK;
-}
-
-static enum tfos_status take_result_batch(struct tfos_feed_writer *writer,
-                                          const struct tfos__record *record, const uint8_t *body,
-                                          struct ArrowSchema *schema_out,
-                                          struct ArrowArray *array_out, struct tfos_error *err)
-{
-    struct tfos__record head = *record;
+    const struct tfos__record *record = NULL;
+    const uint8_t *body = NULL;
     struct tfos__batch_owner owner;
     struct ArrowSchema schema;
     struct ArrowArray array;
+    enum tfos_status status = find_result(writer, &record, &body, err);
 
+    if (status != TFOS_OK)
+        return status;
+    struct tfos__record head = *record;
     if (!writer->result_schema || head.row != writer->first_row + writer->result_count ||
         head.rows > writer->row_count - writer->result_count)
         return tfos__fail(err, TFOS_CORRUPT,
@@ -239,7 +265,7 @@ static enum tfos_status take_result_batch(struct tfos_feed_writer *writer,
                           (long long)writer->partition, (long long)head.row, (long long)head.rows,
                           (long long)(writer->first_row + writer->result_count));
     TFOS__TRY(tfos__schema_export(writer->result_schema, &schema, err));
-    enum tfos_status status = writer->route->hold(writer, &owner, err);
+    status = writer->route->hold(writer, &owner, err);
     if (status != TFOS_OK)
         goto release_schema;
     status = tfos__batch_decode(writer->result_schema, body, head.body_size, head.rows, &owner,
@@ -255,29 +281,6 @@ release_record:
 release_schema:
     schema.release(&schema);
     return status;
-}
-
-// The next batch of results that has come. AGAIN: none.
-static enum tfos_status take_result(struct tfos_feed_writer *writer, struct ArrowSchema *schema,
-                                    struct ArrowArray *array, struct tfos_error *err)
-{
-    const struct tfos__record *record = NULL;
-    const uint8_t *body = NULL;
-
-    for (;;) {
-        enum tfos_status status = writer->route->peek(writer, &record, &body, err);
-        if (status != TFOS_OK)
-            return status;
-        // A reader may answer late for the writer that had this lane before.
-        bool is_ours = record->feed == writer->feed && record->partition == writer->partition &&
-                       record->attempt == writer->attempt;
-        if (is_ours && record->kind == TFOS__RECORD_BATCH)
-            return take_result_batch(writer, record, body, schema, array, err);
-        if (is_ours && record->kind == TFOS__RECORD_SCHEMA)
-            TFOS__TRY(take_result_schema(writer, body, record->body_size, err));
-        else
-            writer->route->skip(writer);
-    }
 }
 
 static enum tfos_status lack_results(const struct tfos_feed_writer *writer, struct tfos_error *err)
