@@ -9,6 +9,8 @@
 #include "base/json.h"
 #include "feed/host.h"
 
+#define DEFAULT_TIMEOUT_MS 600000
+
 static void refuse(struct tfos__connection *connection, enum tfos_status status, const char *words)
 {
     tfos__connection_end(connection, json_pack("{ss ss ss}", "type", "refused", "status",
@@ -35,6 +37,7 @@ static enum tfos_status read_open(struct tfos__connection *connection, const jso
     TFOS__TRY(tfos__json_get_int(message, "attempt", 0, max, &connection->attempt, err));
     TFOS__TRY(tfos__json_get_int(message, "first_row", 0, max, &connection->first_row, err));
     TFOS__TRY(tfos__json_get_int(message, "size", 0, TFOS__LANE_SIZE_LIMIT, &size, err));
+    connection->timeout_ms = tfos__json_int_or(message, "timeout_ms", DEFAULT_TIMEOUT_MS);
     connection->has_results = tfos__json_bool_or(message, "results", false);
     if (size == 0)
         size = TFOS_FEED_LANE_SIZE;
@@ -206,6 +209,7 @@ static bool start_relay(struct tfos__connection *connection, struct tfos__pool_l
                                           .feed = connection->feed,
                                           .partition = connection->partition,
                                           .attempt = connection->attempt,
+                                          .timeout_ms = connection->timeout_ms,
                                           .has_results = connection->has_results};
 
     // The writer answers with records, which are no frames: nothing is read here any more.

@@ -32,7 +32,8 @@ struct tfos__connection {
     int64_t deadline; ///< for the first frame, or the last word
     uint64_t ticket;  ///< its place among those who wait
     int64_t feed, partition, attempt, first_row;
-    uint64_t size; ///< of the ring that it waits for
+    uint64_t size;      ///< of the ring that it waits for
+    int64_t timeout_ms; ///< the writer's
     bool has_results;
     struct tfos__pool_lane *lane; ///< the one it writes to; NULL while it has none
     uint64_t rows;                ///< published in lanes before that one

@@ -115,6 +115,25 @@ static void check_state(struct tfos__relay *relay)
         tfos__relay_say_last(relay, json_pack("{ss}", "type", "fenced"));
 }
 
+// A writer that asks for an explanation is not heard while the ring is full, for its word is behind
+// its rows: so the relay asks in its place, after the same time.
+static void check_stall(struct tfos__relay *relay)
+{
+    uint64_t tail = atomic_load(&tfos__relay_last_lane(relay)->lane->page->tail);
+    int64_t now = tfos__now_ms();
+
+    if (relay->intake != TFOS__INTAKE_SPACE || tail != relay->stalled_tail) {
+        relay->stalled_tail = tail;
+        relay->stalled_deadline = tfos__deadline(relay->timeout_ms);
+    } else if (now >= relay->stalled_deadline) {
+        relay->stalled_deadline = TFOS__NEVER;
+        pthread_mutex_lock(&relay->mutex);
+        relay->is_stalled = true;
+        pthread_mutex_unlock(&relay->mutex);
+        tfos__relay_wake_host(relay);
+    }
+}
+
 // Ends the taking in, and tells the writer why.
 static void say_why(struct tfos__relay *relay, enum tfos_status status,
                     const struct tfos_error *err)
@@ -149,6 +168,7 @@ static void *run(void *argument)
     for (;;) {
         bool has_moved = false;
         check_state(relay);
+        check_stall(relay);
         enum tfos_status in = TFOS_AGAIN;
         if (relay->is_lingering)
             in = drop_input(relay, &has_moved, &err);
@@ -186,6 +206,7 @@ enum tfos_status tfos__relay_open(const struct tfos__relay_options *options,
     relay->feed = options->feed;
     relay->partition = options->partition;
     relay->attempt = options->attempt;
+    relay->timeout_ms = options->timeout_ms;
     relay->has_results = options->has_results;
     relay->told_ms = tfos__now_ms();
     pthread_mutex_init(&relay->mutex, NULL);

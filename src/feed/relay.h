@@ -19,6 +19,7 @@ struct tfos__relay_options {
     int lane_fd;                   ///< borrowed for the call
     int wake_fd;                   ///< borrowed: an eventfd, written when the host should look
     int64_t feed, partition, attempt;
+    int64_t timeout_ms; ///< the writer waits no longer without an explanation
     bool has_results;
 };
 

@@ -34,6 +34,7 @@ struct tfos__relay {
     struct tfos__board *board;
     int wake_fd;
     int64_t feed, partition, attempt;
+    int64_t timeout_ms;
     bool has_results;
     pthread_t thread;
     bool has_thread;
@@ -56,6 +57,8 @@ struct tfos__relay {
     bool is_lingering; // the last word is said
     int64_t deadline;  // of the lingering
     int64_t told_ms;
+    uint64_t stalled_tail; // the ring's tail when it was found full
+    int64_t stalled_deadline;
 
     pthread_mutex_t mutex; // guards what follows
     struct tfos__buffer mail;

@@ -35,9 +35,8 @@ static enum tfos_status give_up(struct tfos_feed_writer *writer, const char *wan
     int64_t deadline = tfos__deadline(EXPLANATION_WAIT_MS);
     struct tfos_error ignored;
 
-    tfos__free(writer->explanation);
-    writer->explanation = NULL;
-    if (writer->route->say(writer, json_pack("{ss}", "type", "stalled"), &ignored) == TFOS_OK)
+    if (!writer->explanation &&
+        writer->route->say(writer, json_pack("{ss}", "type", "stalled"), &ignored) == TFOS_OK)
         while (!writer->explanation && tfos__now_ms() < deadline &&
                tfos__writer_check_interrupt(writer, &ignored) == TFOS_OK &&
                writer->route->check(writer, &ignored) == TFOS_OK)
@@ -66,9 +65,11 @@ static enum tfos_status wait_step(struct tfos_feed_writer *writer, struct patien
         return status;
     TFOS__TRY(tfos__writer_check_interrupt(writer, err));
     uint64_t progress = writer->route->progress(writer);
-    if (progress != patience->progress)
+    if (progress != patience->progress) {
         begin_patience(writer, patience);
-    else if (tfos__now_ms() >= patience->deadline)
+        tfos__free(writer->explanation);
+        writer->explanation = NULL;
+    } else if (tfos__now_ms() >= patience->deadline)
         return give_up(writer, wanted, err);
     TFOS__TRY(tfos__writer_ask_caller(writer, err));
     writer->route->wait(writer, size);

@@ -130,12 +130,12 @@ enum tfos_status tfos__writer_read_frames(struct tfos_feed_writer *writer, struc
 enum tfos_status tfos__writer_ask_lane(struct tfos_feed_writer *writer, int64_t size,
                                        struct tfos_error *err)
 {
-    json_t *message =
-        json_pack("{ss ss ss sI sI sI sI sI sb}", "type", "open", "token", writer->token, "queue",
-                  writer->queue, "feed", (json_int_t)writer->feed, "partition",
-                  (json_int_t)writer->partition, "attempt", (json_int_t)writer->attempt,
-                  "first_row", (json_int_t)(writer->first_row + writer->row_count), "size",
-                  (json_int_t)size, "results", writer->has_results);
+    json_t *message = json_pack(
+        "{ss ss ss sI sI sI sI sI sI sb}", "type", "open", "token", writer->token, "queue",
+        writer->queue, "feed", (json_int_t)writer->feed, "partition", (json_int_t)writer->partition,
+        "attempt", (json_int_t)writer->attempt, "first_row",
+        (json_int_t)(writer->first_row + writer->row_count), "size", (json_int_t)size, "timeout_ms",
+        (json_int_t)writer->timeout_ms, "results", writer->has_results);
 
     TFOS__TRY(tfos__channel_queue(writer->channel, message, NULL, 0, err));
     return tfos__channel_pump(writer->channel, err);

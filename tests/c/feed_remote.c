@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// Feeding over TCP: what holds for shared memory holds there too.
+#include "feed_task.h"
+
+#include <arpa/inet.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+static struct tfos_feed_writer_options remote_options(const struct node *node, int64_t partition)
+{
+    struct tfos_feed_writer_options options = writer_options(node, partition);
+
+    options.socket_name = NULL;
+    options.address = node->address;
+    return options;
+}
+
+static void rows_arrive_in_order(void **state)
+{
+    static const struct {
+        int64_t rows, batch_rows;
+        int payload;
+    } sizes[] = {{0, 1, 0},        {1, 1, 0},      {3000, 7, 100},
+                 {300, 300, 3000}, {30, 1, 60000}, {20, 2, 300000}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct node node;
+        struct task task;
+        node_open(&node, 0);
+        node_start(&node);
+        task_init(&task, &node, 3, sizes[i].rows);
+        task.options = remote_options(&node, 3);
+        task.batch_rows = sizes[i].batch_rows;
+        task.payload = sizes[i].payload;
+        task_run(&task);
+        assert_int_equal(read_partition(&node, task.payload), sizes[i].rows);
+        task_join(&task);
+        struct tfos_feed_event closed = node_wait_closed(&node, 1);
+        assert_int_equal(closed.rows, sizes[i].rows);
+        assert_true(closed.complete);
+        node_close(&node);
+    }
+}
+
+static void several_writers_of_both_kinds(void **state)
+{
+    struct node node;
+    struct task tasks[6];
+    struct tfos_feed_item item;
+    int64_t next_rows[6] = {0};
+    int ended = 0;
+
+    (void)state;
+    node_open(&node, 3 * ((64 << 10) + 4096));
+    node_start(&node);
+    for (int i = 0; i < 6; i++) {
+        task_init(&tasks[i], &node, i, 800);
+        if (i % 2)
+            tasks[i].options = remote_options(&node, i);
+        tasks[i].payload = 700;
+        task_run(&tasks[i]);
+    }
+    while (ended < 6) {
+        assert_int_equal(next_item(&node, &item), TFOS_OK);
+        assert_int_equal(item.first_row, next_rows[item.partition]);
+        if (item.kind == TFOS_FEED_PARTITION_END) {
+            ended++;
+            continue;
+        }
+        check_batch(&item, 700);
+        next_rows[item.partition] += item.array.length;
+        release_item(&item);
+    }
+    for (int i = 0; i < 6; i++)
+        task_join(&tasks[i]);
+    assert_true(node.lane_count <= 3);
+    node_close(&node);
+}
+
+static void a_killed_writer_leaves_whole_batches(void **state)
+{
+    struct node node;
+    struct tfos_feed_item item;
+    struct tfos_error err;
+    int64_t rows = 0;
+
+    (void)state;
+    node_open(&node, 0);
+    struct tfos_feed_writer_options options = remote_options(&node, 5);
+    options.lane_size = 1 << 20;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct tfos_feed_writer *writer = NULL;
+        enum tfos_status status = tfos_feed_writer_open(&options, &writer, &err);
+        for (int64_t row = 0; status == TFOS_OK; row += 40)
+            status = append_rows(writer, row, 40, 5000, &err);
+        _exit(-status);
+    }
+    node_start(&node);
+    struct tfos_feed_event closed = {0};
+    for (bool is_killed = false; !is_killed || rows < closed.rows;) {
+        assert_int_equal(next_item(&node, &item), TFOS_OK);
+        assert_int_equal(item.first_row, rows);
+        check_batch(&item, 5000);
+        rows += item.array.length;
+        release_item(&item);
+        if (!is_killed && rows > 2000) {
+            kill(pid, SIGKILL);
+            waitpid(pid, NULL, 0);
+            closed = node_wait_closed(&node, 1);
+            is_killed = true;
+        }
+    }
+    assert_false(closed.complete);
+    assert_int_equal(rows, closed.rows);
+    // What comes next is the end, not a row that was counted by nobody.
+    node_set_state(&node, TFOS_FEED_ENDED, NULL);
+    assert_int_equal(next_item(&node, &item), TFOS_OK);
+    assert_int_equal(item.kind, TFOS_FEED_EPOCH_END);
+    assert_int_equal(next_item(&node, &item), TFOS_END);
+    node_close(&node);
+}
+
+static void strangers_are_refused(void **state)
+{
+    struct node node;
+    struct tfos_feed_writer *writer = NULL;
+    struct tfos_error err;
+
+    (void)state;
+    node_open(&node, 0);
+    node_start(&node);
+    struct tfos_feed_writer_options options = remote_options(&node, 0);
+    options.key = "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+    assert_int_equal(tfos_feed_writer_open(&options, &writer, &err), TFOS_DENIED);
+    options = remote_options(&node, 0);
+    options.cluster_id = "another";
+    assert_int_equal(tfos_feed_writer_open(&options, &writer, &err), TFOS_DENIED);
+    options = remote_options(&node, 0);
+    options.address = "127.0.0.1:1";
+    assert_int_equal(tfos_feed_writer_open(&options, &writer, &err), TFOS_CLOSED);
+    assert_int_equal(node.closed_count, 0);
+    node_close(&node);
+}
+
+// Random bytes in place of TLS do not disturb those who belong here.
+static void noise_is_ignored(void **state)
+{
+    struct node node;
+    struct task task;
+    int fds[20];
+
+    (void)state;
+    node_open(&node, 0);
+    node_start(&node);
+    for (int i = 0; i < 20; i++) {
+        struct sockaddr_in address = {.sin_family = AF_INET,
+                                      .sin_port = htons((uint16_t)tfos_feed_host_port(node.host)),
+                                      .sin_addr = {htonl(INADDR_LOOPBACK)}};
+        char noise[300];
+        memset(noise, 17 * i, sizeof noise);
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(fds[i], (struct sockaddr *)&address, sizeof address), 0);
+        (void)!send(fds[i], noise, (size_t)i * 15, MSG_NOSIGNAL);
+    }
+    task_init(&task, &node, 0, 100);
+    task.options = remote_options(&node, 0);
+    task_run(&task);
+    assert_int_equal(read_partition(&node, 0), 100);
+    task_join(&task);
+    for (int i = 0; i < 20; i++)
+        close(fds[i]);
+    node_close(&node);
+}
+
+static void *fill_main(void *argument)
+{
+    struct append_call *call = argument;
+
+    while (call->status == TFOS_OK) {
+        call->status =
+            append_rows(call->writer, call->first, call->rows, call->payload, &call->err);
+        call->first += call->rows;
+    }
+    return NULL;
+}
+
+// Opens a remote writer and lets it fill all there is to fill.
+static void start_filling(struct node *node, struct append_call *call, pthread_t *thread,
+                          int64_t timeout_ms)
+{
+    struct tfos_error err;
+    int64_t used = -1;
+
+    node_open(node, 0);
+    node->explanation = "train.py:12 in step: time.sleep(9999)";
+    node_start(node);
+    struct tfos_feed_writer_options options = remote_options(node, 4);
+    options.timeout_ms = timeout_ms;
+    *call = (struct append_call){.rows = 10, .payload = 5000};
+    assert_done(tfos_feed_writer_open(&options, &call->writer, &err));
+    assert_int_equal(pthread_create(thread, NULL, fill_main, call), 0);
+    while (used < 40000) {
+        used = node_stats(node).used_size;
+        poll(NULL, 0, 5);
+    }
+}
+
+static void stop_filling(struct node *node, struct append_call *call, pthread_t thread)
+{
+    pthread_join(thread, NULL);
+    tfos_feed_writer_close(call->writer);
+    node_close(node);
+}
+
+static void the_end_of_reading_is_told(void **state)
+{
+    struct node node;
+    struct append_call call;
+    pthread_t thread;
+
+    (void)state;
+    start_filling(&node, &call, &thread, WAIT_MS);
+    tfos_feed_reader_terminate(node.reader);
+    stop_filling(&node, &call, thread);
+    assert_int_equal(call.status, TFOS_END);
+}
+
+static void a_failure_is_told(void **state)
+{
+    struct node node;
+    struct append_call call;
+    pthread_t thread;
+
+    (void)state;
+    start_filling(&node, &call, &thread, WAIT_MS);
+    node_set_state(&node, TFOS_FEED_FAILED, "worker:1 has ended with signal 9");
+    stop_filling(&node, &call, thread);
+    assert_int_equal(call.status, TFOS_CLOSED);
+    assert_non_null(strstr(call.err.message, "worker:1 has ended with signal 9"));
+}
+
+static void a_fenced_writer_is_told(void **state)
+{
+    struct node node;
+    struct append_call call;
+    struct tfos_feed_item item;
+    pthread_t thread;
+    int64_t rows = 0, read = 0;
+    bool is_complete = true;
+
+    (void)state;
+    start_filling(&node, &call, &thread, WAIT_MS);
+    pthread_mutex_lock(&node.mutex);
+    tfos_feed_host_fence(node.host, 1, 4, 1, &rows, &is_complete);
+    pthread_mutex_unlock(&node.mutex);
+    assert_true(rows >= 1);
+    assert_false(is_complete);
+    pthread_join(thread, NULL);
+    assert_int_equal(call.status, TFOS_BUSY);
+    node_set_state(&node, TFOS_FEED_ENDED, NULL);
+    while (next_item(&node, &item) == TFOS_OK) {
+        read += item.kind == TFOS_FEED_BATCH ? item.array.length : 0;
+        release_item(&item);
+    }
+    assert_int_equal(read, rows);
+    tfos_feed_writer_close(call.writer);
+    node_close(&node);
+}
+
+static void a_stalled_reader_is_explained(void **state)
+{
+    struct node node;
+    struct append_call call;
+    pthread_t thread;
+
+    (void)state;
+    start_filling(&node, &call, &thread, 400);
+    stop_filling(&node, &call, thread);
+    assert_int_equal(call.status, TFOS_TIMEOUT);
+    assert_non_null(strstr(call.err.message, "time.sleep(9999)"));
+}
+
+// The node's end comes while its relays are at work.
+static void the_node_closes_under_way(void **state)
+{
+    struct node node;
+    struct append_call call;
+    pthread_t thread;
+
+    (void)state;
+    start_filling(&node, &call, &thread, WAIT_MS);
+    int64_t begin = tfos__now_ms();
+    node_close(&node);
+    assert_true(tfos__now_ms() - begin < 2000);
+    pthread_join(thread, NULL);
+    assert_int_equal(call.status, TFOS_CLOSED);
+    tfos_feed_writer_close(call.writer);
+}
+
+static const struct CMUnitTest cases[] = {
+    cmocka_unit_test(rows_arrive_in_order),
+    cmocka_unit_test(several_writers_of_both_kinds),
+    cmocka_unit_test(a_killed_writer_leaves_whole_batches),
+    cmocka_unit_test(strangers_are_refused),
+    cmocka_unit_test(noise_is_ignored),
+    cmocka_unit_test(the_end_of_reading_is_told),
+    cmocka_unit_test(a_failure_is_told),
+    cmocka_unit_test(a_fenced_writer_is_told),
+    cmocka_unit_test(a_stalled_reader_is_explained),
+    cmocka_unit_test(the_node_closes_under_way),
+};
+
+TEST_MAIN(cases)
