@@ -194,10 +194,11 @@ class TFCluster:
             if ssc is not None:
                 self._await_streaming(ssc)
             self._rendezvous.end_feed()
+            was_raised = self._failure_raised
             try:
                 self._wait(_tfos.WORKED, timeout)
             except _tfos.Error:
-                if not self._failure_raised:
+                if not was_raised:
                     raise
             self._rendezvous.stop(True, _STOP_GRACE_SECS * 1000)
         finally:

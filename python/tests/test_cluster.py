@@ -3,13 +3,12 @@
 import json
 import os
 import subprocess
-import threading
 import time
 
 import numpy as np
 import pytest
 
-from conftest import make_context, wait_until
+from conftest import wait_until
 from tensorflowonspark import TFCluster
 from tensorflowonspark.TFCluster import InputMode
 
@@ -245,31 +244,6 @@ def test_s43_clusters_after_a_failed_one(sc):
     for _ in range(2):
         with TFCluster.run(sc, local(square_rows), None, 2, 0, input_mode=FEED) as cluster:
             assert cluster.inference(sc.parallelize(range(20), 2)).sum() == sum(i * i for i in range(20))
-
-
-def test_s44_shutdown_ignores_other_jobs(tmp_path):
-    """A job that runs for ever in the same context is not waited for."""
-    context = make_context("local-cluster[3,1,1024]")
-    try:
-        context.setLocalProperty("spark.scheduler.pool", None)
-        marker = tmp_path / "running"
-
-        def forever(_):
-            import time
-
-            open(str(marker), "w").close()
-            while True:
-                time.sleep(1)
-
-        thread = threading.Thread(target=lambda: pytest.raises(Exception, context.parallelize([1], 1).foreach, forever), daemon=True)
-        thread.start()
-        wait_until(marker.exists, 60, "the other job")
-        TFCluster.run(context, lambda args, ctx: None, None, 2, 0).shutdown()
-        assert thread.is_alive()
-    finally:
-        context.cancelAllJobs()
-        context.stop()
-        thread.join(30)
 
 
 def test_agree_gives_everyone_all_values(sc, tmp_path):

@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import time
 import psutil
 import pytest
 
-from conftest import make_context, our_processes, wait_until
+from conftest import our_processes, wait_until
 from tensorflowonspark import TFCluster, _tfos
 from tensorflowonspark.TFCluster import InputMode
 
@@ -111,47 +110,6 @@ def test_s03_port_range(sc, monkeypatch):
             with pytest.raises(_tfos.BusyError) as caught:
                 TFCluster.run(sc, by_value(take_all), None, 1, 0, input_mode=FEED)
     assert ports in str(caught.value) and str(os.getpid()) in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "master, nodes",
-    [("local-cluster[1,2,1024]", 2), ("local-cluster[2,2,1024]", 2), ("local-cluster[2,2,1024]", 1)],
-)
-def test_s05_placement(master, nodes, tmp_path):
-    """Two nodes on one executor, two executors on one host, a cluster smaller than the executors."""
-    context = make_context(master)
-    try:
-        def count(args, ctx):
-            feed = ctx.get_data_feed()
-            rows = 0
-            while not feed.should_stop():
-                rows += len(feed.next_batch(10))
-            with open(f"{args}/{ctx.executor_id}", "w") as file:
-                file.write(str(rows))
-
-        with TFCluster.run(context, count, str(tmp_path), nodes, 0, input_mode=FEED) as cluster:
-            cluster.train(context.parallelize(range(1000), 7), num_epochs=2)
-        assert sum(int((tmp_path / str(i)).read_text()) for i in range(nodes)) == 2000
-    finally:
-        context.stop()
-
-
-def executor_pids():
-    return [p.pid for p in psutil.process_iter(["cmdline"]) if "--executor-id" in (p.info["cmdline"] or [])]
-
-
-def test_s06_executor_killed_before_feeding():
-    """The error names the executor and the reason."""
-    context = make_context("local-cluster[2,1,1024]")
-    try:
-        with pytest.raises(_tfos.Error) as caught:
-            with TFCluster.run(context, by_value(take_all), None, 2, 0, input_mode=FEED) as cluster:
-                os.kill(executor_pids()[0], signal.SIGKILL)
-                cluster.train(context.parallelize(range(1000), 4), num_epochs=1, feed_timeout=60)
-        words = str(caught.value)
-        assert re.search(r"worker:\d", words) and "executor" in words
-    finally:
-        context.stop()
 
 
 @pytest.mark.parametrize(

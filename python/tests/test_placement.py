@@ -1,0 +1,86 @@
+"""Where Spark puts the nodes, what shares the application with them, and executors that die: each with a context of its own."""
+
+import os
+import re
+import signal
+import threading
+
+import psutil
+import pytest
+
+from conftest import make_context, wait_until
+from tensorflowonspark import TFCluster, _tfos
+from tensorflowonspark.TFCluster import InputMode
+
+FEED = InputMode.SPARK
+
+
+@pytest.mark.parametrize(
+    "master, nodes",
+    [("local-cluster[1,2,1024]", 2), ("local-cluster[2,2,1024]", 2), ("local-cluster[2,2,1024]", 1)],
+)
+def test_s05_placement(master, nodes, tmp_path):
+    """Two nodes on one executor, two executors on one host, a cluster smaller than the executors."""
+    context = make_context(master)
+    try:
+        def count(args, ctx):
+            feed = ctx.get_data_feed()
+            rows = 0
+            while not feed.should_stop():
+                rows += len(feed.next_batch(10))
+            with open(f"{args}/{ctx.executor_id}", "w") as file:
+                file.write(str(rows))
+
+        with TFCluster.run(context, count, str(tmp_path), nodes, 0, input_mode=FEED) as cluster:
+            cluster.train(context.parallelize(range(1000), 7), num_epochs=2)
+        assert sum(int((tmp_path / str(i)).read_text()) for i in range(nodes)) == 2000
+    finally:
+        context.stop()
+
+
+def executor_pids():
+    return [p.pid for p in psutil.process_iter(["cmdline"]) if "--executor-id" in (p.info["cmdline"] or [])]
+
+
+def test_s06_executor_killed_before_feeding():
+    """The error names the executor and the reason."""
+    context = make_context("local-cluster[2,1,1024]")
+
+    def take_all(args, ctx):
+        feed = ctx.get_data_feed()
+        while not feed.should_stop():
+            feed.next_batch(10)
+
+    try:
+        with pytest.raises(_tfos.Error) as caught:
+            with TFCluster.run(context, take_all, None, 2, 0, input_mode=FEED) as cluster:
+                os.kill(executor_pids()[0], signal.SIGKILL)
+                cluster.train(context.parallelize(range(1000), 4), num_epochs=1, feed_timeout=60)
+        words = str(caught.value)
+        assert re.search(r"worker:\d", words) and "executor" in words
+    finally:
+        context.stop()
+
+
+def test_s44_shutdown_ignores_other_jobs(tmp_path):
+    """A job that runs for ever in the same context is not waited for."""
+    context = make_context("local-cluster[3,1,1024]")
+    try:
+        marker = tmp_path / "running"
+
+        def forever(_):
+            import time
+
+            open(str(marker), "w").close()
+            while True:
+                time.sleep(1)
+
+        thread = threading.Thread(target=lambda: pytest.raises(Exception, context.parallelize([1], 1).foreach, forever), daemon=True)
+        thread.start()
+        wait_until(marker.exists, 60, "the other job")
+        TFCluster.run(context, lambda args, ctx: None, None, 2, 0).shutdown()
+        assert thread.is_alive()
+    finally:
+        context.cancelAllJobs()
+        context.stop()
+        thread.join(30)
