@@ -37,6 +37,7 @@ struct tfos__feeder {
     int64_t timeout_ms;
     bool has_results;
     bool is_interrupted; ///< watch() has set an exception
+    bool is_closing;     ///< nobody is there to take an exception any more
 };
 
 static enum tfos__feeder_result fail(enum tfos_status status, const struct tfos_error *err)
@@ -87,8 +88,11 @@ static int look_around(struct tfos__feeder *feeder)
 static bool watch(void *context)
 {
     struct tfos__feeder *feeder = context;
-    PyGILState_STATE state = PyGILState_Ensure();
+    PyGILState_STATE state;
 
+    if (feeder->is_closing)
+        return false;
+    state = PyGILState_Ensure();
     feeder->is_interrupted = look_around(feeder) < 0;
     PyGILState_Release(state);
     return feeder->is_interrupted;
@@ -496,6 +500,7 @@ void tfos__feeder_close(struct tfos__feeder *feeder)
 {
     if (feeder == NULL)
         return;
+    feeder->is_closing = true;
     Py_BEGIN_ALLOW_THREADS
     tfos_feed_writer_close(feeder->writer);
     tfos_member_close(feeder->member, GOODBYE_MS);

@@ -146,6 +146,12 @@ static PyObject *make_sequence(const struct tfos__value_type *type, const struct
 
     if (find_elements(type, column, place, &first, &count) < 0)
         return NULL;
+    if (type->item == TFOS__VALUE_NULL && count > 0)
+        return tfos__raise_format(
+            TFOS_CORRUPT,
+            "feed: a batch cannot be unpacked: a list that says it is empty has "
+            "%lld elements",
+            (long long)count);
     sequence = is_list ? PyList_New((Py_ssize_t)count) : PyTuple_New((Py_ssize_t)count);
     if (sequence != NULL && fill(sequence, set, type->item, elements, first, count) < 0)
         Py_CLEAR(sequence);

@@ -275,10 +275,24 @@ static bool read_shape(const char *text, struct tfos__value_type *type)
     return true;
 }
 
+/// Whether write() and format() would have given this text and format for the type.
+static bool is_written_so(const struct tfos__value_type *type, const char *text, const char *format)
+{
+    char own_text[TFOS__VALUE_TEXT_SIZE], own_format[TFOS__FORMAT_SIZE];
+    bool is_plain = type->kind == TFOS__VALUE_LIST || type->kind == TFOS__VALUE_TUPLE;
+
+    if (is_plain && type->is_fixed && (type->dimension_count != 1 || !tfos__value_is_numeric(type)))
+        return false;
+    tfos__value_write(type, own_text);
+    tfos__value_format(type, own_format);
+    return strcmp(own_text, text) == 0 && strcmp(own_format, format) == 0;
+}
+
 bool tfos__value_read(const char *text, const char *format, struct tfos__value_type *type)
 {
     struct tfos__value_type read = {0};
-    char word[32], expected[TFOS__FORMAT_SIZE];
+    const char *whole = text;
+    char word[32];
     int64_t itemsize = 0;
 
     if (next_word(&text, word) == NULL || !read_kind(word, &read.kind))
@@ -299,8 +313,7 @@ bool tfos__value_read(const char *text, const char *format, struct tfos__value_t
     read.is_fixed = format[0] == '+' && format[1] == 'w';
     if (read.kind == TFOS__VALUE_ARRAY && !read.is_fixed)
         read.dimension_count = 1;
-    tfos__value_format(&read, expected);
-    if (strcmp(expected, format) != 0)
+    if (!is_written_so(&read, whole, format))
         return false;
     *type = read;
     return true;

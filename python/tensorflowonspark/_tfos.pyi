@@ -1,6 +1,6 @@
 """The extension module: one class a C object, each method one call of the library with the GIL released.
 
-A negative status raises a subclass of ``Error`` named after it (``TimeoutError_`` for TIMEOUT, and so on); END and AGAIN come
+A negative status raises a subclass of ``Error`` named after it (``TimedOutError`` for TIMEOUT, and so on); END and AGAIN come
 back as ``None`` or as said below.
 """
 
@@ -109,14 +109,15 @@ class FeedReader:
 
     def next_rows(self, count: int, stop_at_partition: bool, stop_at_epoch: bool = False, timeout_ms: int = -1) -> "Optional[list[Any]]":
         """Up to ``count`` rows as the Python objects that were fed: equal in value and type. Waits for more until ``count``, the end of the feed, the end of
-        a partition that gave rows (``stop_at_partition``) or of the epoch (``stop_at_epoch``). ``[]`` at an epoch's end without rows;
-        ``None`` once the feed has ended and nothing is left."""
+        a partition that gave rows (``stop_at_partition``; rows of two partitions are then never in one call, nor ever when they want results) or of the
+        epoch (``stop_at_epoch``). Each epoch's end gives one ``[]`` of its own, after the call with its last rows; ``None`` once the feed has ended and
+        nothing is left. After ``timeout_ms`` the rows that have come; TimedOutError when there are none."""
     def next_arrays(self, count: int, stop_at_partition: bool = False, stop_at_epoch: bool = False, timeout_ms: int = -1) -> Any:
         """The same rows as numpy arrays that own their memory, first dimension the rows: a tuple of arrays for rows that are
         tuples or lists, a dict for dicts and Rows, one array for scalars and arrays. Numbers keep their dtype (float: float64, int:
         int64, bool: bool); a list of n numbers is (rows, n), an array of shape s is (rows, *s); text and bytes are object arrays;
-        lists of varying length are object arrays of arrays. InvalidError, naming the partition, row and column, when the shape or type changes
-        between rows that should go into one array. ``()`` at an epoch's end without rows; ``None`` once the feed has ended."""
+        lists of varying length are object arrays of arrays, other objects object arrays. InvalidError, naming the partition, row and column, when the shape or
+        type changes between rows that should go into one array, or a number is None. ``()`` at an epoch's end; ``None`` once the feed has ended."""
     def put_results(self, results: "list[Any]") -> None:
         """Results for the oldest rows given out and not yet answered; InvalidError, naming the partition and both counts, when they are
         more than the rows that the oldest unanswered partition has given out."""
