@@ -24,6 +24,7 @@ struct tfos_feed_reader {
     size_t lane_count, lane_capacity;
     size_t turn;          ///< the lane that is being read
     uint64_t lanes_added; ///< all that add_lane() was called for
+    uint64_t lanes_swept; ///< the same, when retired lanes were last looked for
     int next_handle;
     int64_t feed;   ///< the feed that is being given out
     bool has_items; ///< whether it gave any
@@ -250,6 +251,7 @@ static enum tfos_status look(struct tfos_feed_reader *reader, struct tfos_feed_i
 // Lanes that the host has retired are unmapped once nothing is left in them.
 static void drop_retired_lanes(struct tfos_feed_reader *reader)
 {
+    reader->lanes_swept = reader->lanes_added;
     for (size_t i = reader->lane_count; i-- > 0;) {
         struct tfos__lane *lane = reader->lanes[i]->lane;
         if (atomic_load(&lane->page->is_retired) && tfos__outlet_is_empty(&lane->outlet))
@@ -267,7 +269,8 @@ enum tfos_status tfos_feed_reader_next(struct tfos_feed_reader *reader, int64_t 
     for (int looks = 0;; looks++) {
         pthread_mutex_lock(&reader->mutex);
         enum tfos_status status = look(reader, item, err);
-        if (is_armed && status == TFOS_AGAIN)
+        // Lanes retire to make room for others, so there is none to find before others have come.
+        if (reader->lanes_swept != reader->lanes_added)
             drop_retired_lanes(reader);
         pthread_mutex_unlock(&reader->mutex);
         int remaining_ms = status == TFOS_AGAIN ? tfos__remaining_ms(deadline) : 0;

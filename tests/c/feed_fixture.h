@@ -56,8 +56,7 @@ static inline void node_handle_event(struct node *node, const struct tfos_feed_e
         node->kept_lane = event->lane;
         node->kept_fd = fd;
         if (!node->keeps_lanes)
-            assert_done(tfos_feed_reader_add_lane(node->reader, event->lane,
-                                                  fcntl(event->fd, F_DUPFD_CLOEXEC, 3), &err));
+            assert_done(tfos_feed_reader_add_lane(node->reader, event->lane, fd, &err));
     }
 }
 
