@@ -45,6 +45,17 @@ static enum tfos_status read_open(struct tfos__connection *connection, const jso
     return TFOS_OK;
 }
 
+// Keeps what was published in the lane that the writer leaves, and where it stopped: what follows,
+// be it in a larger lane or by another attempt, is read after it.
+static void remember_place(struct tfos__connection *connection, bool *is_complete)
+{
+    const struct tfos__pool_lane *lane = connection->lane;
+
+    connection->before_lane = (uint64_t)lane->number + 1;
+    connection->before_head = atomic_load(&lane->page->head) & ~TFOS__HEAD_FENCED;
+    connection->rows = tfos__pool_lane_rows(lane, is_complete);
+}
+
 void tfos__host_close_attempt(struct tfos__connection *connection, bool is_announced)
 {
     struct tfos_feed_host *host = connection->host;
@@ -56,13 +67,15 @@ void tfos__host_close_attempt(struct tfos__connection *connection, bool is_annou
         if (host->pool.lanes[i]->owner == connection)
             tfos__pool_fence(&host->pool, host->pool.lanes[i]);
     if (connection->lane)
-        connection->rows = tfos__pool_lane_rows(connection->lane, &connection->is_complete);
+        remember_place(connection, &connection->is_complete);
     struct tfos__attempt *entry =
         tfos__attempt_find(&host->attempts, connection->feed, connection->partition);
     if (entry && entry->connection == connection) {
         entry->connection = NULL;
         entry->rows = (int64_t)connection->rows;
         entry->is_complete = connection->is_complete;
+        entry->last_lane = connection->before_lane;
+        entry->last_head = connection->before_head;
     }
     struct tfos_feed_event event = {.kind = TFOS_FEED_ATTEMPT_CLOSED,
                                     .lane = -1,
@@ -113,6 +126,8 @@ static enum tfos_status enter_attempt(struct tfos__connection *connection, struc
     entry->connection = connection;
     entry->rows = connection->first_row;
     entry->is_complete = false;
+    connection->before_lane = entry->last_lane;
+    connection->before_head = entry->last_head;
     return TFOS_OK;
 }
 
@@ -128,9 +143,7 @@ void tfos__host_change_lane(struct tfos__connection *connection, uint64_t size)
 {
     struct tfos__pool_lane *lane = connection->lane;
 
-    connection->before_lane = (uint64_t)lane->number + 1;
-    connection->before_head = atomic_load(&lane->page->head) & ~TFOS__HEAD_FENCED;
-    connection->rows = tfos__pool_lane_rows(lane, NULL);
+    remember_place(connection, NULL);
     connection->lane = NULL;
     if (connection->has_results)
         tfos__pool_leave(&connection->host->pool, lane);

@@ -18,6 +18,8 @@ struct tfos__attempt {
     int64_t superseded; ///< attempts below this one may publish nothing more
     int64_t rows;       ///< published by closed attempts, first_row included
     bool is_complete;
+    uint64_t last_lane,
+        last_head; ///< where the latest closed attempt ended; see before_lane of a lane
     struct tfos__connection *connection; ///< of the living attempt, or NULL
 };
 

@@ -35,8 +35,7 @@ struct tfos__lane_page {
     uint64_t result_size;
     _Atomic uint32_t is_retired;
     uint32_t reserved_word;
-    _Atomic uint64_t
-        before_lane; ///< number + 1 of the lane that this writer filled before; 0: none
+    _Atomic uint64_t before_lane; ///< number + 1 of the lane to be read before this; 0: none
     _Atomic uint64_t before_head; ///< where it stopped there
     char reserved_a[16];
     _Atomic uint64_t head; // 64

@@ -119,6 +119,10 @@ enum tfos_status tfos__writer_hear(struct tfos_feed_writer *writer, const json_t
 enum tfos_status tfos__writer_ask_lane(struct tfos_feed_writer *writer, int64_t size,
                                        struct tfos_error *err);
 
+/// Sends a frame (taken over). OK also when the node has gone, which read_frames() tells.
+enum tfos_status tfos__writer_send_frame(struct tfos_feed_writer *writer, json_t *message,
+                                         struct tfos_error *err);
+
 /// Reads the frames that have come and takes them up. CLOSED when the node has gone.
 enum tfos_status tfos__writer_read_frames(struct tfos_feed_writer *writer, struct tfos_error *err);
 

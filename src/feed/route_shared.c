@@ -236,8 +236,7 @@ static bool is_delivered(const struct tfos_feed_writer *writer)
 static enum tfos_status say(struct tfos_feed_writer *writer, json_t *message,
                             struct tfos_error *err)
 {
-    TFOS__TRY(tfos__channel_queue(writer->channel, message, NULL, 0, err));
-    return tfos__channel_pump(writer->channel, err);
+    return tfos__writer_send_frame(writer, message, err);
 }
 
 static void close_route(struct tfos_feed_writer *writer)

@@ -127,6 +127,15 @@ enum tfos_status tfos__writer_read_frames(struct tfos_feed_writer *writer, struc
     }
 }
 
+enum tfos_status tfos__writer_send_frame(struct tfos_feed_writer *writer, json_t *message,
+                                         struct tfos_error *err)
+{
+    TFOS__TRY(tfos__channel_queue(writer->channel, message, NULL, 0, err));
+    // A node that has gone may have said why: who reads the frames will find both.
+    enum tfos_status status = tfos__channel_pump(writer->channel, err);
+    return status == TFOS_CLOSED ? TFOS_OK : status;
+}
+
 enum tfos_status tfos__writer_ask_lane(struct tfos_feed_writer *writer, int64_t size,
                                        struct tfos_error *err)
 {
@@ -137,8 +146,7 @@ enum tfos_status tfos__writer_ask_lane(struct tfos_feed_writer *writer, int64_t 
         (json_int_t)(writer->first_row + writer->row_count), "size", (json_int_t)size, "timeout_ms",
         (json_int_t)writer->timeout_ms, "results", writer->has_results);
 
-    TFOS__TRY(tfos__channel_queue(writer->channel, message, NULL, 0, err));
-    return tfos__channel_pump(writer->channel, err);
+    return tfos__writer_send_frame(writer, message, err);
 }
 
 static enum tfos_status check_options(const struct tfos_feed_writer_options *options,

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as a lane. With an odd first byte, they are the page's words and the ring behind them;
+// with an even one, the ring of a page that is in order. The reader may find it corrupt, but does
+// not crash, loop or hand out a view that leads outside.
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <tfos/feed.h>
+#include <unistd.h>
+
+#include "feed/column.h"
+#include "feed/lane.h"
+
+#define RING_SIZE 16384
+#define RESULT_SIZE 4096
+#define HEADER_SIZE 384
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static volatile uint8_t sink;
+
+static void require(bool condition)
+{
+    if (!condition)
+        abort();
+}
+
+static void touch(const void *data, uint64_t size)
+{
+    const uint8_t *bytes = data;
+
+    // The first, the last, and some between.
+    for (uint64_t i = 0; i < size; i += size / 64 + 1)
+        sink ^= bytes[i];
+    if (size > 0)
+        sink ^= bytes[size - 1];
+}
+
+static uint64_t touch_offsets(const struct ArrowArray *array, bool is_wide)
+{
+    int64_t last = 0;
+
+    for (int64_t i = 0; i <= array->length; i++) {
+        int64_t offset = is_wide ? ((const int64_t *)array->buffers[1])[i]
+                                 : ((const int32_t *)array->buffers[1])[i];
+        require(offset >= last);
+        last = offset;
+    }
+    return (uint64_t)last;
+}
+
+// Reads all that a consumer may read of a column.
+static void walk(const struct ArrowSchema *schema, const struct ArrowArray *array)
+{
+    struct tfos__column column;
+    uint64_t size = 0;
+
+    require(tfos__column_parse(schema->format, &column));
+    require(array->n_buffers == tfos__column_buffer_count(&column) && array->offset == 0);
+    require(array->n_children == schema->n_children && array->release != NULL);
+    require(array->null_count <= array->length &&
+            (array->buffers[0] || array->null_count == 0 || array->length == 0));
+    if (array->buffers[0])
+        touch(array->buffers[0], ((uint64_t)array->length + 7) / 8);
+    if (column.kind == TFOS__COLUMN_FIXED) {
+        require(tfos__column_size(array->length, column.width, &size));
+        touch(array->buffers[1], size);
+    }
+    if (column.kind == TFOS__COLUMN_VARIABLE || column.kind == TFOS__COLUMN_LIST)
+        size = touch_offsets(array, column.width == 64);
+    if (column.kind == TFOS__COLUMN_VARIABLE)
+        touch(array->buffers[2], size);
+    for (int64_t i = 0; i < array->n_children; i++) {
+        if (column.kind == TFOS__COLUMN_LIST)
+            require(array->children[i]->length >= (int64_t)size);
+        if (column.kind == TFOS__COLUMN_STRUCT)
+            require(array->children[i]->length >= array->length);
+        walk(schema->children[i], array->children[i]);
+    }
+}
+
+static int make_lane(const uint8_t *data, size_t size)
+{
+    static uint8_t file[TFOS__PAGE_SIZE + RING_SIZE + RESULT_SIZE];
+    struct tfos__lane_page page = {.size = RING_SIZE, .result_size = RESULT_SIZE};
+    bool is_whole = size > 0 && data[0] % 2 == 1;
+
+    memset(file, 0, sizeof file);
+    if (size > 0) {
+        data++;
+        size--;
+    }
+    if (is_whole) {
+        size_t header_size = size < HEADER_SIZE ? size : HEADER_SIZE;
+        memcpy(file, data, header_size);
+        data += header_size;
+        size -= header_size;
+    } else {
+        memcpy(page.magic, "TFOSLAN1", sizeof page.magic);
+        page.head = (size < RING_SIZE ? size : RING_SIZE) / TFOS__RECORD_ALIGN * TFOS__RECORD_ALIGN;
+        memcpy(file, &page, sizeof page);
+    }
+    memcpy(file + TFOS__PAGE_SIZE, data,
+           size < RING_SIZE + RESULT_SIZE ? size : RING_SIZE + RESULT_SIZE);
+    int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    require(fd >= 0 && write(fd, file, sizeof file) == (ssize_t)sizeof file);
+    require(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+    return fd;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct tfos_feed_reader *reader = NULL;
+    struct tfos_feed_item item;
+    enum tfos_status status = TFOS_OK;
+    int bell_fd = -1;
+
+    require(tfos__board_create(&bell_fd, NULL) == TFOS_OK);
+    require(tfos_feed_reader_open(bell_fd, &reader, NULL) == TFOS_OK);
+    status = tfos_feed_reader_add_lane(reader, 0, make_lane(data, size), NULL);
+    require(status == TFOS_OK || status == TFOS_CORRUPT);
+    // Each item takes 64 bytes of the ring, so that there cannot be more.
+    for (int items = 0; status == TFOS_OK; items++) {
+        require(items <= RING_SIZE / TFOS__RECORD_ALIGN);
+        status = tfos_feed_reader_next(reader, 0, &item, NULL);
+        if (status == TFOS_OK && item.kind == TFOS_FEED_BATCH) {
+            walk(&item.schema, &item.array);
+            item.schema.release(&item.schema);
+            item.array.release(&item.array);
+        }
+    }
+    require(status == TFOS_AGAIN || status == TFOS_CORRUPT || status == TFOS_UNSUPPORTED);
+    tfos_feed_reader_close(reader);
+    return 0;
+}
