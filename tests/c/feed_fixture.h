@@ -31,11 +31,10 @@ struct node {
     bool is_stopping;
     bool keeps_lanes; ///< lanes are not given to the reader, the last is kept here
     int kept_lane, kept_fd;
-    int lane_count;
-    int64_t total_size_seen;
+    atomic_int lane_count;
+    _Atomic int64_t total_size_seen;
     struct tfos_feed_event closed[4096]; ///< attempts that ended
-    int closed_count;
-    int stalled_count;
+    atomic_int closed_count, stalled_count;
     const char *explanation;
 };
 
