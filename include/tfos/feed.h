@@ -97,7 +97,7 @@ enum tfos_feed_item_kind {
 /// ring's own, and the space returns to the writer with the release, in order.
 struct tfos_feed_item {
     enum tfos_feed_item_kind kind;
-    int lane;          ///< handle for put_results()
+    int lane;          ///< handle for put_results(); each attempt has its own; -1 at the end of an epoch
     bool has_results;  ///< the writer waits for a result a row
     int64_t feed;
     int64_t partition;
@@ -115,7 +115,8 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_reader_add_lane(struct tfos_
                                                                     int lane, int fd,
                                                                     struct tfos_error *err);
 
-/// The next item. Feeds are given out in order of their numbers: items of feed n+1 wait for the end of epoch n.
+/// The next item. Feeds are given out in order of their numbers: items of feed n+1 wait for the end of epoch n. Those that want
+/// results wait for no other feed.
 /// AGAIN after `timeout_ms` (negative: no limit). END after the end of the feed, once all is given out, and after terminate().
 /// CLOSED with the message of fail(). CORRUPT: a lane broke its format; it is not read any more.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_reader_next(struct tfos_feed_reader *reader,
@@ -124,7 +125,7 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_reader_next(struct tfos_feed
                                                                 struct tfos_error *err);
 
 /// Sends results for the next rows of `lane`'s partition, in order. INVALID, with the partition and both counts, when there are more results
-/// than rows given out. CLOSED when the writer has gone (the caller may drop them and go on).
+/// than rows given out, or `lane` was not. CLOSED when the writer has gone (the caller may drop them and go on).
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_reader_put_results(struct tfos_feed_reader *reader,
                                                                        int lane,
                                                                        const struct ArrowSchema *schema,
