@@ -68,8 +68,9 @@ enum tfos_status tfos__channel_next(struct tfos__channel *channel, json_t **mess
 enum tfos_status tfos__channel_queue(struct tfos__channel *channel, json_t *message, const int *fds,
                                      int fd_count, struct tfos_error *err);
 
-/// Writes what the kernel takes of what is queued, and reads nothing: for the last frame before raw
-/// bytes, which pump() would take for a broken frame.
+/// Writes what the kernel takes of what is queued, and reads nothing: for a sender whose event loop
+/// reads elsewhere and would not be told of what pump() has read, and for the last frame before raw
+/// bytes.
 enum tfos_status tfos__channel_flush(struct tfos__channel *channel, struct tfos_error *err);
 
 /// queue() and then pump() until all is written. TIMEOUT at the deadline.

@@ -57,7 +57,7 @@ void tfos__launcher_tell(struct tfos__node *node, json_t *message)
     // A failure shows in the next step(), as the end of the connection.
     struct tfos_error err;
     if (tfos__channel_queue(node->launcher, message, NULL, 0, &err) == TFOS_OK)
-        (void)tfos__channel_pump(node->launcher, &err);
+        (void)tfos__channel_flush(node->launcher, &err);
 }
 
 void tfos__launcher_executor_ended(struct tfos__node *node)
