@@ -80,7 +80,8 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_writer_next_result(struct tf
 /// Rows appended by this attempt.
 TFOS_API int64_t tfos_feed_writer_row_count(const struct tfos_feed_writer *writer);
 
-/// Ends the attempt. Without finish() before it the partition counts as incomplete. NULL is accepted.
+/// Ends the attempt. Without finish() before it the partition counts as incomplete. Results given out must have been
+/// released. NULL is accepted.
 TFOS_API void tfos_feed_writer_close(struct tfos_feed_writer *writer);
 
 // ---- reader: next() and put_results() from one thread at a time, the others from any

@@ -180,7 +180,7 @@ void tfos__host_admit(struct tfos__connection *connection, const json_t *message
         return;
     }
     status = read_open(connection, message, &err);
-    json_t *farewell = status == TFOS_OK ? tfos__host_farewell(connection->host) : NULL;
+    json_t *farewell = status == TFOS_OK ? tfos__host_farewell(connection) : NULL;
     if (farewell) {
         tfos__connection_end(connection, farewell);
         return;
@@ -257,6 +257,7 @@ static enum tfos_status serve(struct tfos__connection *connection, struct tfos_e
         return status;
     connection->lane = lane;
     connection->is_waiting = false;
+    connection->has_written = true;
     atomic_store(&lane->page->before_lane, connection->before_lane);
     atomic_store(&lane->page->before_head, connection->before_head);
     if (is_new) {

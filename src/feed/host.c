@@ -129,7 +129,7 @@ static void tell_progress(struct tfos_feed_host *host, int64_t now)
 static void dismiss_waiting(struct tfos_feed_host *host)
 {
     for (struct tfos__connection *each = host->connections; each; each = each->next) {
-        json_t *farewell = each->is_waiting ? tfos__host_farewell(host) : NULL;
+        json_t *farewell = each->is_waiting ? tfos__host_farewell(each) : NULL;
         if (farewell)
             tfos__connection_dismiss(each, farewell);
     }
@@ -224,17 +224,17 @@ enum tfos_status tfos_feed_host_next_event(struct tfos_feed_host *host,
     return TFOS_OK;
 }
 
-json_t *tfos__host_farewell(const struct tfos_feed_host *host)
+json_t *tfos__host_farewell(const struct tfos__connection *connection)
 {
-    switch (atomic_load(&host->board->page->state)) {
-    case TFOS_FEED_RUNNING:
+    const struct tfos_feed_host *host = connection->host;
+    uint32_t state = atomic_load(&host->board->page->state);
+
+    if (state == TFOS_FEED_RUNNING || (state == TFOS_FEED_ENDED && connection->has_written))
         return NULL;
-    case TFOS_FEED_FAILED:
+    if (state == TFOS_FEED_FAILED)
         return json_pack("{ss ss}", "type", "failed", "message",
                          host->message ? host->message : "the cluster has failed");
-    default:
-        return json_pack("{ss}", "type", "end");
-    }
+    return json_pack("{ss}", "type", "end");
 }
 
 // The state only rises: a feed that has ended does not run again.
@@ -250,9 +250,8 @@ void tfos_feed_host_set_state(struct tfos_feed_host *host, enum tfos_feed_host_s
            !atomic_compare_exchange_weak(word, &present, (uint32_t)state))
         continue;
     for (struct tfos__connection *each = host->connections; each; each = each->next) {
-        // At the end of the feed those who have a lane may fill it; the others come too late.
-        bool is_touched = each->is_waiting || (each->lane && state != TFOS_FEED_ENDED);
-        json_t *farewell = is_touched && !each->is_ending ? tfos__host_farewell(host) : NULL;
+        bool is_touched = (each->is_waiting || each->lane) && !each->is_ending;
+        json_t *farewell = is_touched ? tfos__host_farewell(each) : NULL;
         if (farewell)
             tfos__connection_dismiss(each, farewell);
     }

@@ -26,6 +26,7 @@ struct tfos__connection {
     bool has_opened;  ///< its first `open` was accepted
     bool is_waiting;  ///< for a lane
     bool is_closed;   ///< its attempt has ended
+    bool has_written; ///< it had a lane: the end of the feed does not turn it away
     bool is_stalled;  ///< it waits for an explanation
     bool is_unread;   ///< a write may have read frames along the way, which no event will tell of
     uint32_t events;  ///< those registered with epoll
@@ -98,8 +99,9 @@ void tfos__host_serve(struct tfos_feed_host *host);
 /// Ends the connection's attempt: fences it and keeps its count. Emits an event if `is_announced`.
 void tfos__host_close_attempt(struct tfos__connection *connection, bool is_announced);
 
-/// The message that says that the feed is over: "end", "failed", or NULL while it is not.
-json_t *tfos__host_farewell(const struct tfos_feed_host *host);
+/// The message that says that the feed is over, "end" or "failed"; NULL while it is not, and at the
+/// end of the feed for those who have written.
+json_t *tfos__host_farewell(const struct tfos__connection *connection);
 
 /// Appends an event. Out of memory, it is lost, and said so by false.
 bool tfos__host_emit(struct tfos_feed_host *host, const struct tfos_feed_event *event);

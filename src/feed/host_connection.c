@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A writer's connection to the host, from its first byte to its end. What is wrong with a peer ends
 // that peer and nothing else.
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -14,27 +11,13 @@
 #include "base/memory.h"
 #include "base/socket.h"
 #include "feed/host.h"
+#include "feed/keepalive.h"
 
 #define ACCEPTS_AT_ONCE 64
 #define FIRST_FRAME_MS 10000
 #define LAST_WORD_MS 3000
 #define SILENT_LIMIT 1024     ///< connections from which nothing was accepted yet
 #define QUEUE_LIMIT (1 << 20) ///< bytes queued towards a writer, which reads only messages here
-
-// A remote machine that vanishes must not hold its lane for hours.
-static void keep_alive(int fd)
-{
-    const struct {
-        int level, name, value;
-    } options[] = {{SOL_SOCKET, SO_KEEPALIVE, 1},
-                   {IPPROTO_TCP, TCP_KEEPIDLE, 10},
-                   {IPPROTO_TCP, TCP_KEEPINTVL, 5},
-                   {IPPROTO_TCP, TCP_KEEPCNT, 4},
-                   {IPPROTO_TCP, TCP_NODELAY, 1}};
-
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
-        (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
-}
 
 static void start_connection(struct tfos_feed_host *host, int fd, bool is_remote, const char *peer)
 {
@@ -44,8 +27,9 @@ static void start_connection(struct tfos_feed_host *host, int fd, bool is_remote
         close(fd);
         return;
     }
+    // A remote machine that vanishes must not hold its lane for hours.
     if (is_remote)
-        keep_alive(fd);
+        tfos__keepalive_set(fd);
     if (tfos__channel_open(fd, is_remote ? TFOS__CHANNEL_TLS_SERVER : TFOS__CHANNEL_UNIX,
                            &host->identity, peer, &connection->channel, NULL) != TFOS_OK) {
         tfos__free(connection);

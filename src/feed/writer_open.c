@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/socket.h"
+#include "feed/keepalive.h"
 #include "feed/route.h"
 #include "feed/token.h"
 
@@ -209,6 +210,8 @@ static enum tfos_status connect_node(const struct tfos_feed_writer_options *opti
     TFOS__TRY(tfos__token_make(identity.key, writer->token, err));
     TFOS__TRY(is_local ? tfos__socket_connect_unix(writer->place, deadline, &fd, err)
                        : tfos__socket_connect(writer->place, deadline, &fd, err));
+    if (!is_local)
+        tfos__keepalive_set(fd);
     return tfos__channel_open(fd, is_local ? TFOS__CHANNEL_UNIX : TFOS__CHANNEL_TLS_CLIENT,
                               &identity, writer->place, &writer->channel, err);
 }
