@@ -44,13 +44,6 @@ class ClusterMeta:
     def job_name(self, executor_id: int) -> str:
         return next(job for job, ids in self.roles.items() if executor_id in ids)
 
-    def runs_tensorboard(self, executor_id: int) -> bool:
-        """TensorBoard runs beside the first worker, or the chief of a cluster that has no other."""
-        if not self.tensorboard:
-            return False
-        jobs = sorted(job for job in self.roles if job not in ("ps", "evaluator"))
-        return self.roles["worker" if "worker" in jobs else jobs[0]][0] == executor_id
-
 
 class NodeTask:
     """Launches the node of each executor id in the partition (one)."""
@@ -218,7 +211,8 @@ def _allocate_gpus(meta: ClusterMeta) -> List[str]:
 
 
 def _tensorboard_config(meta: ClusterMeta, executor_id: int) -> Optional[dict]:
-    if not meta.runs_tensorboard(executor_id):
+    """TensorBoard's command, if it is wanted; the node decides by its role whether to run it."""
+    if not meta.tensorboard:
         return None
     log_dir = meta.log_dir or f"tensorboard_{executor_id}"
     argv = [sys.executable, "-m", "tensorboard.main", "--reload_multifile=True", f"--logdir={log_dir}", "--port={port}",

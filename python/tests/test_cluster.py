@@ -250,12 +250,12 @@ def test_agree_gives_everyone_all_values(sc, tmp_path):
     def agree(args, ctx):
         import json
 
-        values = [ctx.agree(f"step/{i}", {"node": ctx.executor_id, "i": i}) for i in range(50)]
+        values = [ctx.agree(f"step/{i}", {"node": ctx.executor_id, "i": i}) for i in range(500)]
         with open(f"{args}/{ctx.executor_id}", "w") as file:
             json.dump(values, file)
 
     TFCluster.run(sc, agree, str(tmp_path), 2, 0).shutdown()
-    want = [[{"node": n, "i": i} for n in range(2)] for i in range(50)]
+    want = [[{"node": n, "i": i} for n in range(2)] for i in range(500)]
     assert read_all(tmp_path) == {"0": want, "1": want}
 
 

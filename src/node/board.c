@@ -9,13 +9,13 @@
 #include "base/socket.h"
 #include "node/supervisor.h"
 
-#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define PROBE_INTERVAL_MS 250
 #define START_TIMEOUT_MS 120000
-#define PLACEHOLDER "{port}"
+#define CONNECT_TIMEOUT_MS 200
 
 extern char **environ;
 
@@ -44,9 +44,20 @@ static void free_arguments(char **arguments)
     tfos__free(arguments);
 }
 
-/// The command with the port in the places kept for it, or NULL when out of memory.
-static char **make_arguments(const json_t *argv, int port)
+/// A copy of `text` with `value` in the place of `placeholder`, or NULL when out of memory.
+static char *fill_in(const char *text, const char *placeholder, const char *value)
 {
+    const char *place = strstr(text, placeholder);
+    if (!place)
+        return tfos__strdup(text);
+    return tfos__format("%.*s%s%s", (int)(place - text), text, value, place + strlen(placeholder));
+}
+
+/// The command with host and port in the places kept for them, or NULL when out of memory.
+static char **make_arguments(const json_t *argv, const char *host, int port)
+{
+    char digits[16];
+    snprintf(digits, sizeof digits, "%d", port);
     char **arguments = tfos__alloc(json_array_size(argv) + 1, sizeof *arguments);
     size_t i;
     json_t *item;
@@ -54,11 +65,9 @@ static char **make_arguments(const json_t *argv, int port)
     {
         if (!arguments)
             return NULL;
-        const char *text = json_string_value(item);
-        const char *place = strstr(text, PLACEHOLDER);
-        arguments[i] = place ? tfos__format("%.*s%d%s", (int)(place - text), text, port,
-                                            place + strlen(PLACEHOLDER))
-                             : tfos__strdup(text);
+        char *with_port = fill_in(json_string_value(item), "{port}", digits);
+        arguments[i] = with_port ? fill_in(with_port, "{host}", host) : NULL;
+        tfos__free(with_port);
         if (!arguments[i]) {
             free_arguments(arguments);
             return NULL;
@@ -75,7 +84,7 @@ static enum tfos_status start(struct tfos__node *node, struct tfos_error *err)
         tfos__socket_reserve((int)node->config.board_port, &port_fd, &board->port, err);
     if (status < 0)
         return status;
-    char **arguments = make_arguments(node->config.board_argv, board->port);
+    char **arguments = make_arguments(node->config.board_argv, node->host, board->port);
     if (!arguments)
         status = tfos__no_memory(err, "node", "TensorBoard's command");
     if (status == TFOS_OK)
@@ -122,6 +131,15 @@ int64_t tfos__board_due(const struct tfos__board *board)
     return probe_at < board->child.kill_at ? probe_at : board->child.kill_at;
 }
 
+static bool is_served(const char *address)
+{
+    int fd;
+    if (tfos__socket_connect(address, tfos__deadline(CONNECT_TIMEOUT_MS), &fd, NULL) != TFOS_OK)
+        return false;
+    close(fd);
+    return true;
+}
+
 void tfos__board_tick(struct tfos__node *node)
 {
     struct tfos__board *board = &node->board;
@@ -130,9 +148,9 @@ void tfos__board_tick(struct tfos__node *node)
         tfos__remaining_ms(board->probe_at) != 0)
         return;
     board->probe_at = tfos__deadline(PROBE_INTERVAL_MS);
-    if (tfos__socket_is_served(board->port)) {
-        char address[TFOS__ADDRESS_SIZE];
-        tfos__socket_join(node->host, board->port, address);
+    char address[TFOS__ADDRESS_SIZE];
+    tfos__socket_join(node->host, board->port, address);
+    if (is_served(address)) {
         char *url = tfos__format("http://%s", address);
         tfos__driver_tell(node, json_pack("{s:s, s:s?}", "type", "tensorboard", "url", url));
         tfos__free(url);
