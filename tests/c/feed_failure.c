@@ -69,7 +69,8 @@ static void a_killed_writer_leaves_whole_batches(void **state)
         assert_int_equal(closed.partition, 5);
         rows = read_rows(&node, rows, closed.rows, 5000);
         assert_int_equal(rows, closed.rows);
-        // The next attempt goes on behind what was delivered, on the same lane.
+        // The next attempt goes on behind what was delivered: on the same lane, unless a filler
+        // that nobody has passed over yet is left in it.
         task_init(&task, &node, 5, rows + 200);
         task.options.attempt = 1;
         task.options.first_row = rows;
@@ -83,7 +84,7 @@ static void a_killed_writer_leaves_whole_batches(void **state)
         task_join(&task);
         assert_int_equal(task.row_count, 200);
         assert_int_equal(node_wait_closed(&node, 2).rows, rows + 200);
-        assert_int_equal(node.lane_count, 1);
+        assert_in_range(node.lane_count, 1, 2);
         node_close(&node);
     }
 }
