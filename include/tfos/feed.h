@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The feed: batches of rows from Spark's tasks to a trainer on the same machine through shared memory, or from
-/// another machine over TCP, and results back. Three parties:
+/// The feed: batches of rows from Spark's tasks to a trainer on the same machine through shared
+/// memory, or from another machine over TCP, and results back. Three parties:
 ///
 ///   writer  in a Spark task: opens a lane to one node and appends batches to it;
-///   host    in the node: makes lanes (a lane is a ring in a memfd for one writer), hands their descriptors to both
+///   host    in the node: makes lanes (a lane is a ring in a memfd for one writer), hands their
+///   descriptors to both
 ///           sides, fences superseded attempts, notices what died;
 ///   reader  in the trainer: takes batches from all lanes, in place, and puts results back.
 ///
-/// A batch belongs to (feed, partition, attempt) and starts at a row number; it is delivered whole or not at all,
-/// and each row of a partition once, whatever attempts Spark makes. docs/protocol.md has the bytes.
-/// Batches cross this interface as Arrow C data: a struct array whose children are the columns. Schema metadata
-/// travels with it unchanged.
+/// A batch belongs to (feed, partition, attempt) and starts at a row number; it is delivered whole
+/// or not at all, and each row of a partition once, whatever attempts Spark makes. docs/protocol.md
+/// has the bytes. Batches cross this interface as Arrow C data: a struct array whose children are
+/// the columns. Schema metadata travels with it unchanged.
 #ifndef TFOS_FEED_H
 #define TFOS_FEED_H
 
@@ -20,7 +21,7 @@
 #include <tfos/arrow.h>
 #include <tfos/status.h>
 
-#define TFOS_FEED_LANE_SIZE (16 << 20)    ///< default bytes of a lane's data
+#define TFOS_FEED_LANE_SIZE (16 << 20)     ///< default bytes of a lane's data
 #define TFOS_FEED_MEMORY_LIMIT (128 << 20) ///< default bytes of all lanes of a node together
 
 // ---- writer: one thread at a time
@@ -32,33 +33,36 @@ struct tfos_feed_writer_options {
     const char *socket_name; ///< the node's abstract unix socket; NULL: use `address`
     const char *address;     ///< the node's "host:port" for feeding from elsewhere
     const char *cluster_id;
-    const char *key;       ///< 64 hexadecimal digits
-    const char *queue;     ///< NULL: "input"
-    int64_t feed;          ///< number of the feed (one each train() epoch or inference()), from 1
-    int64_t partition;     ///< partition of the feed, from 0
-    int64_t attempt;       ///< number of the attempt; a higher one supersedes a lower one
-    int64_t first_row;     ///< rows of the partition that earlier attempts delivered; this attempt starts there
-    int64_t lane_size;     ///< bytes; 0: TFOS_FEED_LANE_SIZE. Grown when a batch needs more
-    int64_t timeout_ms;    ///< longest wait in which the reader takes nothing; 0: 600,000
-    bool has_results;      ///< the reader answers each row with a result
+    const char *key;    ///< 64 hexadecimal digits
+    const char *queue;  ///< NULL: "input"
+    int64_t feed;       ///< number of the feed (one each train() epoch or inference()), from 1
+    int64_t partition;  ///< partition of the feed, from 0
+    int64_t attempt;    ///< number of the attempt; a higher one supersedes a lower one
+    int64_t first_row;  ///< rows of the partition that earlier attempts delivered; this attempt
+                        ///< starts there
+    int64_t lane_size;  ///< bytes; 0: TFOS_FEED_LANE_SIZE. Grown when a batch needs more
+    int64_t timeout_ms; ///< longest wait in which the reader takes nothing; 0: 600,000
+    bool has_results;   ///< the reader answers each row with a result
 
-    /// Asked about every 50 ms during waits, on the calling thread, if not NULL; true ends the wait with CLOSED. For callers
-    /// that must look after signals.
+    /// Asked about every 50 ms during waits, on the calling thread, if not NULL; true ends the wait
+    /// with CLOSED. For callers that must look after signals.
     bool (*is_interrupted)(void *context);
     void *context; ///< given to it; must outlive the writer
 };
 
 /// Connects to the node and gets a lane. DENIED; NOT_FOUND when no node listens; BUSY when this
-/// attempt is already superseded; TIMEOUT when no lane comes free. END when the reader wants no more rows.
+/// attempt is already superseded; TIMEOUT when no lane comes free. END when the reader wants no
+/// more rows.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_feed_writer_open(const struct tfos_feed_writer_options *options, struct tfos_feed_writer **out,
                       struct tfos_error *err);
 
-/// Copies one batch into the lane and publishes it, waiting for space. `array` and `schema` stay the
-/// caller's. END: the reader has terminated the feed or its function has returned, the rest may be skipped. AGAIN (only with
-/// has_results): there is no space but a result waits: take it with next_result() and append the same batch again.
-/// TIMEOUT says how many rows the reader has taken and, where the node can tell, what the trainer was doing.
-/// CLOSED carries the failure of the node or cluster. BUSY: superseded by another attempt.
+/// Copies one batch into the lane and publishes it, waiting for space. `array` and `schema` stay
+/// the caller's. END: the reader has terminated the feed or its function has returned, the rest may
+/// be skipped. AGAIN (only with has_results): there is no space but a result waits: take it with
+/// next_result() and append the same batch again. TIMEOUT says how many rows the reader has taken
+/// and, where the node can tell, what the trainer was doing. CLOSED carries the failure of the node
+/// or cluster. BUSY: superseded by another attempt.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_writer_append(struct tfos_feed_writer *writer,
                                                                   const struct ArrowSchema *schema,
                                                                   const struct ArrowArray *array,
@@ -68,20 +72,20 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_writer_append(struct tfos_fe
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_writer_finish(struct tfos_feed_writer *writer,
                                                                   struct tfos_error *err);
 
-/// The next batch of results, in the order of the rows. The caller releases schema and array; they are views that live
-/// until then. AGAIN after `timeout_ms` (0: do not wait; negative: until the writer's own timeout, then
-/// TIMEOUT with the partition and both counts). END once every row appended has its result and finish() was called.
-TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_writer_next_result(struct tfos_feed_writer *writer,
-                                                                       int64_t timeout_ms,
-                                                                       struct ArrowSchema *schema,
-                                                                       struct ArrowArray *array,
-                                                                       struct tfos_error *err);
+/// The next batch of results, in the order of the rows. The caller releases schema and array; they
+/// are views that live until then. AGAIN after `timeout_ms` (0: do not wait; negative: until the
+/// writer's own timeout, then TIMEOUT with the partition and both counts). END once every row
+/// appended has its result and finish() was called.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_feed_writer_next_result(struct tfos_feed_writer *writer, int64_t timeout_ms,
+                             struct ArrowSchema *schema, struct ArrowArray *array,
+                             struct tfos_error *err);
 
 /// Rows appended by this attempt.
 TFOS_API int64_t tfos_feed_writer_row_count(const struct tfos_feed_writer *writer);
 
-/// Ends the attempt. Without finish() before it the partition counts as incomplete. Results given out must have been
-/// released. NULL is accepted.
+/// Ends the attempt. Without finish() before it the partition counts as incomplete. Results given
+/// out must have been released. NULL is accepted.
 TFOS_API void tfos_feed_writer_close(struct tfos_feed_writer *writer);
 
 // ---- reader: next() and put_results() from one thread at a time, the others from any
@@ -94,12 +98,13 @@ enum tfos_feed_item_kind {
     TFOS_FEED_EPOCH_END = 3      ///< all partitions of this feed, on all lanes, have been given out
 };
 
-/// What next() gives. For a batch the caller owns `schema` and `array` and releases both; the array's memory is the
-/// ring's own, and the space returns to the writer with the release, in order.
+/// What next() gives. For a batch the caller owns `schema` and `array` and releases both; the
+/// array's memory is the ring's own, and the space returns to the writer with the release, in
+/// order.
 struct tfos_feed_item {
     enum tfos_feed_item_kind kind;
-    int lane;          ///< handle for put_results(); each attempt has its own; -1 at the end of an epoch
-    bool has_results;  ///< the writer waits for a result a row
+    int lane; ///< handle for put_results(); each attempt has its own; -1 at the end of an epoch
+    bool has_results; ///< the writer waits for a result a row
     int64_t feed;
     int64_t partition;
     int64_t first_row; ///< number of the batch's first row in its partition
@@ -108,30 +113,30 @@ struct tfos_feed_item {
 };
 
 /// Reads from the node's queue whose shared page is `bell_fd` (taken over, also on failure).
-TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_reader_open(int bell_fd, struct tfos_feed_reader **out,
-                                                                struct tfos_error *err);
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_feed_reader_open(int bell_fd, struct tfos_feed_reader **out, struct tfos_error *err);
 
 /// Adds a lane, whose descriptor is taken over. CORRUPT when its header is not one of ours.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_reader_add_lane(struct tfos_feed_reader *reader,
                                                                     int lane, int fd,
                                                                     struct tfos_error *err);
 
-/// The next item. Feeds are given out in order of their numbers: items of feed n+1 wait for the end of epoch n. Those that want
-/// results wait for no other feed.
-/// AGAIN after `timeout_ms` (negative: no limit). END after the end of the feed, once all is given out, and after terminate().
-/// CLOSED with the message of fail(). CORRUPT: a lane broke its format; it is not read any more.
+/// The next item. Feeds are given out in order of their numbers: items of feed n+1 wait for the end
+/// of epoch n. Those that want results wait for no other feed. AGAIN after `timeout_ms` (negative:
+/// no limit). END after the end of the feed, once all is given out, and after terminate(). CLOSED
+/// with the message of fail(). CORRUPT: a lane broke its format; it is not read any more.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_reader_next(struct tfos_feed_reader *reader,
                                                                 int64_t timeout_ms,
                                                                 struct tfos_feed_item *item,
                                                                 struct tfos_error *err);
 
-/// Sends results for the next rows of `lane`'s partition, in order. INVALID, with the partition and both counts, when there are more results
-/// than rows given out, or `lane` was not. CLOSED when the writer has gone (the caller may drop them and go on).
-TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_reader_put_results(struct tfos_feed_reader *reader,
-                                                                       int lane,
-                                                                       const struct ArrowSchema *schema,
-                                                                       const struct ArrowArray *array,
-                                                                       struct tfos_error *err);
+/// Sends results for the next rows of `lane`'s partition, in order. INVALID, with the partition and
+/// both counts, when there are more results than rows given out, or `lane` was not. CLOSED when the
+/// writer has gone (the caller may drop them and go on).
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_feed_reader_put_results(struct tfos_feed_reader *reader, int lane,
+                             const struct ArrowSchema *schema, const struct ArrowArray *array,
+                             struct tfos_error *err);
 
 /// No more rows are wanted: writers get END, next() gives END.
 TFOS_API void tfos_feed_reader_terminate(struct tfos_feed_reader *reader);
@@ -158,15 +163,18 @@ struct tfos_feed_host_options {
 
 enum tfos_feed_host_state {
     TFOS_FEED_RUNNING = 0,
-    TFOS_FEED_ENDED = 1,      ///< nothing more will be fed; readers come to their end when all is taken
-    TFOS_FEED_TERMINATED = 2, ///< nobody reads any more (terminate(), or the function returned): writers get END
-    TFOS_FEED_FAILED = 3      ///< writers get CLOSED with the message
+    TFOS_FEED_ENDED = 1, ///< nothing more will be fed; readers come to their end when all is taken
+    TFOS_FEED_TERMINATED =
+        2, ///< nobody reads any more (terminate(), or the function returned): writers get END
+    TFOS_FEED_FAILED = 3 ///< writers get CLOSED with the message
 };
 
 enum tfos_feed_event_kind {
-    TFOS_FEED_LANE_OPENED = 1,    ///< `lane`, `fd`: to be handed to the reader; fd stays the host's
-    TFOS_FEED_ATTEMPT_CLOSED = 2, ///< an attempt ended: feed, partition, attempt, rows (first_row included), complete
-    TFOS_FEED_STALLED = 3         ///< a writer is about to time out and asks what the trainer is doing; answer by explain()
+    TFOS_FEED_LANE_OPENED = 1, ///< `lane`, `fd`: to be handed to the reader; fd stays the host's
+    TFOS_FEED_ATTEMPT_CLOSED =
+        2, ///< an attempt ended: feed, partition, attempt, rows (first_row included), complete
+    TFOS_FEED_STALLED =
+        3 ///< a writer is about to time out and asks what the trainer is doing; answer by explain()
 };
 
 struct tfos_feed_event {
@@ -187,17 +195,18 @@ struct tfos_feed_stats {
     bool is_terminated;            ///< the reader called terminate()
 };
 
-TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_host_open(const struct tfos_feed_host_options *options,
-                                                              struct tfos_feed_host **out,
-                                                              struct tfos_error *err);
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_feed_host_open(const struct tfos_feed_host_options *options, struct tfos_feed_host **out,
+                    struct tfos_error *err);
 
-/// An epoll descriptor that is readable when step() has work; the TCP port; the shared page for the reader
-/// (stays the host's).
+/// An epoll descriptor that is readable when step() has work; the TCP port; the shared page for the
+/// reader (stays the host's).
 TFOS_API int tfos_feed_host_fd(const struct tfos_feed_host *host);
 TFOS_API int tfos_feed_host_port(const struct tfos_feed_host *host);
 TFOS_API int tfos_feed_host_bell_fd(const struct tfos_feed_host *host);
 
-/// Does what can be done without waiting; call it also once a second. A faulty peer never makes it fail.
+/// Does what can be done without waiting; call it also once a second. A faulty peer never makes it
+/// fail.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_host_step(struct tfos_feed_host *host,
                                                               struct tfos_error *err);
 
@@ -213,7 +222,8 @@ TFOS_API void tfos_feed_host_set_state(struct tfos_feed_host *host, enum tfos_fe
 /// Epochs up to feed `feed` have been fed completely.
 TFOS_API void tfos_feed_host_end_epoch(struct tfos_feed_host *host, int64_t feed);
 
-/// Supersedes attempts of (feed, partition) below `attempt`: whatever they have not published by now is never delivered.
+/// Supersedes attempts of (feed, partition) below `attempt`: whatever they have not published by
+/// now is never delivered.
 /// `*rows` is what was (0 when the host knows none), `*complete` whether the partition's end was.
 TFOS_API void tfos_feed_host_fence(struct tfos_feed_host *host, int64_t feed, int64_t partition,
                                    int64_t attempt, int64_t *rows, bool *complete);
