@@ -130,6 +130,11 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_reader_next(struct tfos_feed
                                                                 struct tfos_feed_item *item,
                                                                 struct tfos_error *err);
 
+/// Notes that `row_count` more rows of a batch from next() have been used, though it is not
+/// released yet: to the writer's timeout, and to whoever looks at the figures, a reader that is
+/// slow over a large batch gets on. Any thread.
+TFOS_API void tfos_feed_batch_use(const struct ArrowArray *array, int64_t row_count);
+
 /// Sends results for the next rows of `lane`'s partition, in order. INVALID, with the partition and
 /// both counts, when there are more results than rows given out, or `lane` was not. CLOSED when the
 /// writer has gone (the caller may drop them and go on).

@@ -185,6 +185,7 @@ static int64_t give(struct tfos__cursor *cursor, int64_t limit, struct taker *ta
     if (result < 0 || (count > 0 && note_unanswered(cursor, count) < 0))
         return -1;
     cursor->row += count;
+    tfos_feed_batch_use(array, count);
     if (cursor->row == array->length)
         drop_batch(cursor);
     return count;

@@ -50,8 +50,10 @@ void tfos__batch_write(const struct tfos__batch_plan *plan, const struct tfos__s
 
 void tfos__batch_plan_clear(struct tfos__batch_plan *plan);
 
-/// Called once no view of a decoded batch is left.
+/// Who is told about a decoded batch: `use`, which may be NULL, when rows of it have been used, and
+/// `release` once no view of it is left.
 struct tfos__batch_owner {
+    void (*use)(void *holder, uint64_t sequence, uint64_t rows);
     void (*release)(void *holder, uint64_t sequence);
     void *holder;
     uint64_t sequence;

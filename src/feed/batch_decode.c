@@ -8,7 +8,9 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "feed/batch.h"
+
 #include "feed/record.h"
+#include <tfos/feed.h>
 
 // What an empty buffer points to.
 static const uint64_t nothing[8];
@@ -43,6 +45,14 @@ static void release_view(struct ArrowArray *array)
     struct tfos__batch_owner owner = view->owner;
     free_view(view);
     owner.release(owner.holder, owner.sequence);
+}
+
+void tfos_feed_batch_use(const struct ArrowArray *array, int64_t row_count)
+{
+    const struct tfos__batch_owner *owner = &((const struct view *)array->private_data)->owner;
+
+    if (owner->use && row_count > 0)
+        owner->use(owner->holder, owner->sequence, (uint64_t)row_count);
 }
 
 struct decoder {

@@ -239,6 +239,11 @@ void tfos__lane_release(struct tfos__lane *lane)
     tfos__free(lane);
 }
 
+static void use_held(void *holder, uint64_t sequence, uint64_t rows)
+{
+    tfos__outlet_use(&((struct tfos__lane *)holder)->outlet, sequence, rows);
+}
+
 static void release_held(void *holder, uint64_t sequence)
 {
     struct tfos__lane *lane = holder;
@@ -253,6 +258,6 @@ enum tfos_status tfos__lane_hold(struct tfos__lane *lane, struct tfos__batch_own
     uint64_t sequence = 0;
 
     TFOS__TRY(tfos__outlet_hold(&lane->outlet, &sequence, err));
-    *owner = (struct tfos__batch_owner){release_held, tfos__lane_share(lane), sequence};
+    *owner = (struct tfos__batch_owner){use_held, release_held, tfos__lane_share(lane), sequence};
     return TFOS_OK;
 }

@@ -187,6 +187,18 @@ enum tfos_status tfos__outlet_hold(struct tfos__outlet *outlet, uint64_t *sequen
     return status;
 }
 
+void tfos__outlet_use(struct tfos__outlet *outlet, uint64_t sequence, uint64_t rows)
+{
+    pthread_mutex_lock(&outlet->mutex);
+    struct tfos__span *span = span_at(outlet, sequence - outlet->sequence);
+    if (rows > span->rows)
+        rows = span->rows;
+    span->rows -= rows;
+    if (outlet->rows_released && !outlet->is_abandoned)
+        atomic_fetch_add_explicit(outlet->rows_released, rows, memory_order_relaxed);
+    pthread_mutex_unlock(&outlet->mutex);
+}
+
 void tfos__outlet_release(struct tfos__outlet *outlet, uint64_t sequence)
 {
     uint64_t tail = 0;

@@ -60,6 +60,9 @@ enum tfos_status tfos__outlet_hold(struct tfos__outlet *outlet, uint64_t *sequen
                                    struct tfos_error *err);
 void tfos__outlet_release(struct tfos__outlet *outlet, uint64_t sequence);
 
+/// Counts rows of a held record as released before it is: its reader gets on, if slowly.
+void tfos__outlet_use(struct tfos__outlet *outlet, uint64_t sequence, uint64_t rows);
+
 /// Done with everything written so far, unread.
 void tfos__outlet_drop(struct tfos__outlet *outlet);
 

@@ -222,7 +222,8 @@ static uint64_t progress(const struct tfos_feed_writer *writer)
 
     for (size_t i = 0; i < writer->shared.lane_count; i++) {
         struct tfos__lane_page *page = writer->shared.lanes[i].lane->page;
-        sum += atomic_load(&page->tail) + atomic_load(&page->result_head);
+        sum += atomic_load(&page->tail) + atomic_load(&page->rows_released) +
+               atomic_load(&page->result_head);
     }
     return sum;
 }

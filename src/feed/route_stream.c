@@ -208,7 +208,7 @@ static enum tfos_status hold(struct tfos_feed_writer *writer, struct tfos__batch
                              struct tfos_error *err)
 {
     (void)err;
-    *owner = (struct tfos__batch_owner){free_body, writer->stream.body, 0};
+    *owner = (struct tfos__batch_owner){NULL, free_body, writer->stream.body, 0};
     writer->stream.body = NULL;
     writer->stream.received = 0;
     return TFOS_OK;

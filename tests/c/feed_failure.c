@@ -434,6 +434,37 @@ static void a_slow_reader_is_no_stalled_one(void **state)
     node_close(&node);
 }
 
+// S12: so may one that takes a batch row by row.
+static void a_reader_slow_over_one_batch_is_no_stalled_one(void **state)
+{
+    struct node node;
+    struct task task;
+    struct tfos_feed_item item;
+    struct tfos_feed_stats stats;
+
+    (void)state;
+    node_open(&node, 64 << 10);
+    node_start(&node);
+    task_init(&task, &node, 0, 250);
+    task.payload = 2000;
+    task.options.timeout_ms = 700;
+    task_run(&task);
+    assert_int_equal(next_item(&node, &item), TFOS_OK);
+    for (int64_t row = 0; row < item.array.length; row++) {
+        poll(NULL, 0, 2000 / (int)item.array.length);
+        tfos_feed_batch_use(&item.array, 1);
+    }
+    pthread_mutex_lock(&node.mutex);
+    tfos_feed_host_get_stats(node.host, &stats);
+    pthread_mutex_unlock(&node.mutex);
+    assert_int_equal(stats.rows_read, item.array.length);
+    do
+        release_item(&item);
+    while (next_item(&node, &item) == TFOS_OK && item.kind != TFOS_FEED_PARTITION_END);
+    task_join(&task);
+    node_close(&node);
+}
+
 static void waiting_for_a_lane_ends(void **state)
 {
     struct node node;
@@ -467,6 +498,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(a_killed_node_is_noticed),
     cmocka_unit_test(a_stalled_reader_is_explained),
     cmocka_unit_test(a_slow_reader_is_no_stalled_one),
+    cmocka_unit_test(a_reader_slow_over_one_batch_is_no_stalled_one),
     cmocka_unit_test(waiting_for_a_lane_ends),
 };
 

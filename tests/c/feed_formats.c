@@ -49,7 +49,7 @@ static void carry(const struct ArrowSchema *schema, const struct ArrowArray *arr
     assert_int_equal(posix_memalign((void **)&bytes, 64, plan.body_size), 0);
     memset(bytes, 0xA5, plan.body_size);
     tfos__batch_write(&plan, decoded, bytes);
-    struct tfos__batch_owner owner = {count_release, bytes, 7};
+    struct tfos__batch_owner owner = {NULL, count_release, bytes, 7};
     assert_done(tfos__batch_decode(decoded, bytes, plan.body_size, rows, &owner, &got, &err));
     assert_int_equal(got.length, rows);
     for (int64_t i = 0; i < rows; i++)
@@ -251,7 +251,7 @@ static void damaged_bodies_are_harmless(void **state)
         memcpy(bytes, whole, size);
         if (i >= plan.body_size)
             bytes[i - plan.body_size] ^= (uint8_t)(1 + random_below(255));
-        struct tfos__batch_owner owner = {count_release, bytes, 7};
+        struct tfos__batch_owner owner = {NULL, count_release, bytes, 7};
         if (tfos__batch_decode(decoded, bytes, size, 9, &owner, &got, &err) != TFOS_OK) {
             free(bytes);
             continue;
