@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/socket.h"
+#include "node/environment.h"
 #include "node/supervisor.h"
 
 #include <stdio.h>
@@ -84,8 +85,12 @@ static enum tfos_status start(struct tfos__node *node, struct tfos_error *err)
         tfos__socket_reserve((int)node->config.board_port, &port_fd, &board->port, err);
     if (status < 0)
         return status;
+    struct tfos__environment environment = {0};
+    status = tfos__environment_init(&environment, environ, err);
+    if (status == TFOS_OK)
+        status = tfos__environment_apply(&environment, node->config.environment, err);
     char **arguments = make_arguments(node->config.board_argv, node->host, board->port);
-    if (!arguments)
+    if (status == TFOS_OK && !arguments)
         status = tfos__no_memory(err, "node", "TensorBoard's command");
     if (status == TFOS_OK)
         status = tfos__output_open(false, &board->output, err);
@@ -93,7 +98,7 @@ static enum tfos_status start(struct tfos__node *node, struct tfos_error *err)
     if (status == TFOS_OK) {
         struct tfos__spawn_options options = {
             .argv = arguments,
-            .envp = environ,
+            .envp = environment.items,
             .directory = node->config.directory,
             .stdin_fd = -1,
             .stdout_fd = tfos__output_writer_fd(board->output, TFOS__OUTPUT_STDOUT),
@@ -103,6 +108,7 @@ static enum tfos_status start(struct tfos__node *node, struct tfos_error *err)
         tfos__output_close_writers(board->output);
     }
     free_arguments(arguments);
+    tfos__environment_clear(&environment);
     return status;
 }
 
