@@ -45,7 +45,7 @@ run_tsan() {
 run_pytest() { # FOLDER [PYTEST-ARGUMENT...]
     local folder=$1
     shift
-    "$folder/bin/python" -m pytest -q -p no:cacheprovider --timeout=300 "$@"
+    "$folder/bin/python" -m pytest -q -p no:cacheprovider --timeout=180 "$@"
 }
 
 run_python_old() {
