@@ -98,6 +98,24 @@ static bool watch(void *context)
     return feeder->is_interrupted;
 }
 
+/// Queues a message for the driver, which is taken over and may be NULL. -1 with an exception.
+static int say(struct tfos__feeder *feeder, PyObject *message)
+{
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+    PyObject *text = message != NULL ? tfos__document_write(message) : NULL;
+
+    Py_XDECREF(message);
+    if (text == NULL)
+        return -1;
+    status = tfos_member_send(feeder->member, PyBytes_AsString(text), &err);
+    Py_DECREF(text);
+    if (status == TFOS_OK)
+        return 0;
+    fail(status, &err);
+    return -1;
+}
+
 /// A failed call's exception. When a node has gone, the driver mostly knows why a moment later.
 static enum tfos__feeder_result conclude(struct tfos__feeder *feeder, enum tfos_status status,
                                          const struct tfos_error *err)
@@ -106,6 +124,9 @@ static enum tfos__feeder_result conclude(struct tfos__feeder *feeder, enum tfos_
 
     if (feeder->is_interrupted)
         return TFOS__FEEDER_FAILED;
+    if (status == TFOS_TIMEOUT &&
+        say(feeder, Py_BuildValue("{s:s,s:s}", "type", "timed_out", "message", err->message)) < 0)
+        PyErr_Clear(); // the driver is gone; the timeout is the error to raise
     while (status == TFOS_CLOSED && tfos__slice_next(deadline) > 0) {
         enum tfos_status waited = TFOS_OK;
         char *json = NULL;
@@ -130,9 +151,6 @@ static enum tfos__feeder_result conclude(struct tfos__feeder *feeder, enum tfos_
 
 static int say_hello(struct tfos__feeder *feeder, const struct tfos__feeder_options *options)
 {
-    struct tfos_error err = {0};
-    enum tfos_status status = TFOS_OK;
-    PyObject *text = NULL;
     PyObject *hello = Py_BuildValue(
         "{s:s,s:s,s:i,s:L,s:L,s:L,s:s,s:L,s:O}", "type", "hello", "kind", "feeder", "version", 1,
         "feed", (long long)options->feed, "partition", (long long)options->partition, "attempt",
@@ -140,18 +158,7 @@ static int say_hello(struct tfos__feeder *feeder, const struct tfos__feeder_opti
         (long long)tfos_process_find_executor(getpid()), "results",
         options->has_results ? Py_True : Py_False);
 
-    if (hello == NULL)
-        return -1;
-    text = tfos__document_write(hello);
-    Py_DECREF(hello);
-    if (text == NULL)
-        return -1;
-    status = tfos_member_send(feeder->member, PyBytes_AsString(text), &err);
-    Py_DECREF(text);
-    if (status == TFOS_OK)
-        return 0;
-    fail(status, &err);
-    return -1;
+    return say(feeder, hello);
 }
 
 /// The driver's answer, a new reference. It comes once the cluster runs.

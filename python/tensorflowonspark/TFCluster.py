@@ -156,9 +156,12 @@ class TFCluster:
         self._jobs.append(job)
         try:
             job.run()
-        except Exception:
+        except Exception as error:
             self._check()
-            raise
+            own = jobs.own_error(error)
+            if own is None:
+                raise
+            raise own from error
         finally:
             self._jobs.remove(job)
         self._rendezvous.end_epoch(feed)

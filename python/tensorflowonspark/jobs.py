@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import uuid
 from typing import Any, Callable, Optional
 
-__all__ = ["SparkJob", "brief"]
+from . import _tfos
+
+__all__ = ["SparkJob", "brief", "own_error"]
 
 
 class SparkJob:
@@ -64,6 +67,14 @@ class SparkJob:
             self._error = error
             if self._on_error is not None and not self._cancelled:
                 self._on_error(error)
+
+
+def own_error(error: BaseException) -> Optional[_tfos.Error]:
+    """The error of this package that a Spark task raised, without Spark's words and the JVM's stack; None when it was another's."""
+    text = brief(error)
+    match = re.match(r"tensorflowonspark\._tfos\.(\w+): ", text)
+    kind = getattr(_tfos, match.group(1), None) if match else None
+    return kind(text[match.end():]) if kind else None
 
 
 def brief(error: BaseException) -> str:

@@ -379,6 +379,23 @@ static enum tfos_status handle_node(struct tfos__peer *peer, const char *type,
     return tfos__fail(err, TFOS_INVALID, "rendezvous: unknown type \"%.40s\" of a message", type);
 }
 
+/// A feeder says why it gives up. That its node takes no rows is no fault of the task, which Spark
+/// would only run again: the cluster has failed.
+static enum tfos_status handle_feeder(struct tfos__peer *peer, const char *type,
+                                      const json_t *message, struct tfos_error *err)
+{
+    const char *text;
+    if (strcmp(type, "timed_out") != 0)
+        return tfos__fail(err, TFOS_INVALID, "rendezvous: unknown type \"%.40s\" of a message",
+                          type);
+    TFOS__TRY(tfos__json_get_string(message, "message", &text, err));
+    const struct tfos__entry *entry = peer->feeder ? peer->feeder->entry : NULL;
+    char *failure = tfos__format("%s: %s", entry ? entry->name : "a feeding task", text);
+    tfos__cluster_fail(peer->cluster, TFOS_TIMEOUT, failure ? failure : text);
+    tfos__free(failure);
+    return TFOS_OK;
+}
+
 static enum tfos_status send_overview(struct tfos__peer *peer)
 {
     peer->kind = TFOS__PEER_WATCHER;
@@ -396,6 +413,8 @@ enum tfos_status tfos__dispatch_message(struct tfos__peer *peer, const json_t *m
     TFOS__TRY(tfos__json_get_string(message, "type", &type, err));
     if (peer->kind == TFOS__PEER_NODE)
         return handle_node(peer, type, message, err);
+    if (peer->kind == TFOS__PEER_FEEDER)
+        return handle_feeder(peer, type, message, err);
     if (peer->kind == TFOS__PEER_NEW && !strcmp(type, peer->is_local ? "status" : "hello"))
         return peer->is_local ? send_overview(peer) : greet(peer, message, err);
     return tfos__fail(err, TFOS_INVALID, "rendezvous: unexpected type \"%.40s\" of a message",

@@ -327,6 +327,25 @@ static void a_failure_reaches_all_feeders(void **state)
     tfos_rendezvous_close(place.rendezvous);
 }
 
+// S12: a trainer that takes nothing fails the cluster, lest Spark run the feeding task again.
+static void a_feeder_that_times_out_fails_the_cluster(void **state)
+{
+    (void)state;
+    struct tfos_member *nodes[1], *feeder;
+    struct tfos_error err;
+    struct place place =
+        open_place((struct tfos_rendezvous_options){.node_count = 1, .is_feeding = true});
+    start_nodes(&place, nodes, 1);
+    feed_to(&place, (struct ask){1, 0, 0, "host-0", 1000, 0}, "worker:0", &feeder);
+    say(feeder, json_pack("{s:s, s:s}", "type", "timed_out", "message", "nothing taken for 4 s"));
+    json_decref(expect(nodes[0], "stop"));
+    assert_int_equal(tfos_rendezvous_check(place.rendezvous, &err), TFOS_TIMEOUT);
+    assert_says(err.message, "worker:0: nothing taken for 4 s");
+    tfos_member_close(feeder, 0);
+    close_members(nodes, 1);
+    tfos_rendezvous_close(place.rendezvous);
+}
+
 static void a_cluster_that_reads_itself_is_not_fed(void **state)
 {
     (void)state;
@@ -350,6 +369,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(an_executor_with_two_nodes_uses_the_living),
     cmocka_unit_test(epochs_and_the_feed_end),
     cmocka_unit_test(a_failure_reaches_all_feeders),
+    cmocka_unit_test(a_feeder_that_times_out_fails_the_cluster),
     cmocka_unit_test(a_cluster_that_reads_itself_is_not_fed),
 };
 
