@@ -52,7 +52,7 @@ enum tfos_rendezvous_phase {
 /// Waits until the cluster has come to `phase`. TIMEOUT says which nodes are missing, and for RUNNING how many
 /// registered, on which executors, and why others usually do not come. For DRAINED the timeout counts
 /// from the last progress. Any failure of the cluster (below) ends the wait with its status (CLOSED, unless fail() gave
-/// another) and message. CLOSED also once close() has begun.
+/// another) and message, except for ENDED, which comes to failed clusters too. CLOSED also once close() has begun.
 /// A negative timeout waits without limit; callers poll in slices so that they can be interrupted.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_rendezvous_wait(struct tfos_rendezvous *rendezvous, enum tfos_rendezvous_phase phase,

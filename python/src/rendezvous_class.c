@@ -156,7 +156,12 @@ static PyObject *wait_in_slices(struct rendezvous *self, enum tfos_rendezvous_ph
         Py_BEGIN_ALLOW_THREADS
         status = tfos_rendezvous_wait(self->handle, phase, slice, &err);
         waited = waited_ms(self, phase, begin);
-        if (status == TFOS_TIMEOUT && timeout_ms >= 0 && waited >= timeout_ms)
+        // A cluster that has failed with TIMEOUT is no slice that has ended.
+        enum tfos_status failure =
+            phase == TFOS_PHASE_ENDED ? TFOS_OK : tfos_rendezvous_check(self->handle, &err);
+        if (failure < 0)
+            status = failure;
+        else if (status == TFOS_TIMEOUT && timeout_ms >= 0 && waited >= timeout_ms)
             status = tfos_rendezvous_time_out(self->handle, phase, waited, &err);
         else if (status == TFOS_TIMEOUT)
             status = TFOS_AGAIN;

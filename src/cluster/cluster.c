@@ -227,7 +227,8 @@ bool tfos__cluster_has_reached(const struct tfos__cluster *cluster,
         const struct tfos__entry *entry = &cluster->entries[id];
         if (phase == TFOS_PHASE_WORKED && !tfos__registry_is_trainer(entry))
             continue;
-        bool never_comes = cluster->is_stopped && entry->state == TFOS__ENTRY_MISSING;
+        bool never_comes = (cluster->is_stopped || cluster->state == TFOS__CLUSTER_FAILED) &&
+                           entry->state == TFOS__ENTRY_MISSING;
         if (!tfos__registry_is_over(entry) && !never_comes)
             return false;
     }

@@ -74,7 +74,8 @@ static enum tfos_status wait_for_phase(struct tfos__server *server,
     for (;;) {
         if (server->is_closing)
             return fail_closed(err);
-        TFOS__TRY(check(cluster, err));
+        if (phase != TFOS_PHASE_ENDED)
+            TFOS__TRY(check(cluster, err));
         if (tfos__cluster_has_reached(cluster, phase))
             return TFOS_OK;
         if (phase == TFOS_PHASE_DRAINED && begin_ms < cluster->feeding.progress_ms)

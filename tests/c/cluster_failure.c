@@ -47,10 +47,8 @@ static void a_silent_node_is_lost(void **state)
         open_place((struct tfos_rendezvous_options){.node_count = 2, .heartbeat_timeout_ms = 400});
     start_nodes(&place, members, 2);
     // Only the first speaks on.
-    while (tfos_rendezvous_check(place.rendezvous, &err) == TFOS_OK) {
+    while (tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_WORKED, 50, &err) == TFOS_TIMEOUT)
         say(members[0], json_pack("{s:s, s:i}", "type", "heartbeat", "rows_read", 1));
-        assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_ENDED, 50, &err) < 0, 1);
-    }
     assert_says(err.message, "worker:1");
     assert_says(err.message, "it has said nothing for 0.");
     close_members(members, 2);

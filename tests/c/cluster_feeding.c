@@ -342,7 +342,11 @@ static void a_feeder_that_times_out_fails_the_cluster(void **state)
     assert_int_equal(tfos_rendezvous_check(place.rendezvous, &err), TFOS_TIMEOUT);
     assert_says(err.message, "worker:0: nothing taken for 4 s");
     tfos_member_close(feeder, 0);
+    // The end is waited for in a failed cluster too.
+    assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_ENDED, 0, &err),
+                     TFOS_TIMEOUT);
     close_members(nodes, 1);
+    assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_ENDED, PATIENCE_MS, &err));
     tfos_rendezvous_close(place.rendezvous);
 }
 
