@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The Arrow C data interface: how batches cross this library's interface. The two structs are those
-/// of the specification (https://arrow.apache.org/docs/format/CDataInterface.html), guarded by its own
-/// macro so that they can meet those of another Arrow implementation in one program.
+/// The Arrow C data interface: how batches cross this library's interface. The two structs are
+/// those of the specification (https://arrow.apache.org/docs/format/CDataInterface.html), guarded
+/// by its own macro so that they can meet those of another Arrow implementation in one program.
 /// `release != NULL` means that the holder owns the struct; releasing or moving it sets it to NULL.
 #ifndef TFOS_ARROW_H
 #define TFOS_ARROW_H

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How a symbol becomes part of the library's interface, and how a result is made impossible to ignore.
+/// How a symbol becomes part of the library's interface, and how a result is made impossible to
+/// ignore.
 #ifndef TFOS_EXPORT_H
 #define TFOS_EXPORT_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A member: one connection to the rendezvous, held by a node or by a feeder. Messages are JSON text
-/// (docs/protocol.md). A handle belongs to one thread at a time.
+/// A member: one connection to the rendezvous, held by a node or by a feeder. Messages are JSON
+/// text (docs/protocol.md). A handle belongs to one thread at a time.
 #ifndef TFOS_MEMBER_H
 #define TFOS_MEMBER_H
 
@@ -9,14 +9,15 @@
 
 struct tfos_member;
 
-/// Connects to the rendezvous at `address` and shakes hands within `timeout_ms`. `key` is 64 hexadecimal digits.
-/// DENIED when the key or id is another cluster's; TIMEOUT and CLOSED name the address.
-TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_member_open(const char *address, const char *cluster_id,
-                                                           const char *key, int64_t timeout_ms,
-                                                           struct tfos_member **out,
-                                                           struct tfos_error *err);
+/// Connects to the rendezvous at `address` and shakes hands within `timeout_ms`. `key` is 64
+/// hexadecimal digits. DENIED when the key or id is another cluster's; TIMEOUT and CLOSED name the
+/// address.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_member_open(const char *address, const char *cluster_id, const char *key, int64_t timeout_ms,
+                 struct tfos_member **out, struct tfos_error *err);
 
-/// This side's address on the connection, without port: what the driver's network sees. Valid until close.
+/// This side's address on the connection, without port: what the driver's network sees. Valid until
+/// close.
 TFOS_API const char *tfos_member_local_host(const struct tfos_member *member);
 
 /// The descriptor and the epoll events to wait for before the next step().
@@ -24,8 +25,8 @@ TFOS_API int tfos_member_fd(const struct tfos_member *member);
 TFOS_API uint32_t tfos_member_events(const struct tfos_member *member);
 
 /// Queues a message; step() or wait() writes it.
-TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_member_send(struct tfos_member *member, const char *json,
-                                                           struct tfos_error *err);
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_member_send(struct tfos_member *member, const char *json, struct tfos_error *err);
 
 /// Reads and writes what can be done without waiting. CLOSED when the driver has gone.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_member_step(struct tfos_member *member,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The rendezvous: the server in the driver that nodes register with, that gives out roles and the
-/// cluster spec, carries agreement, heartbeats, output lines and the end, and tells feeders which node to feed.
-/// It runs on one thread of its own around epoll. Every function here is thread-safe. docs/protocol.md has
-/// the messages.
+/// cluster spec, carries agreement, heartbeats, output lines and the end, and tells feeders which
+/// node to feed. It runs on one thread of its own around epoll. Every function here is thread-safe.
+/// docs/protocol.md has the messages.
 #ifndef TFOS_RENDEZVOUS_H
 #define TFOS_RENDEZVOUS_H
 
@@ -17,15 +17,17 @@ struct tfos_rendezvous_options {
     const char *cluster_id;  ///< letters, digits, '-'; 64 at most
     const char *key;         ///< 64 hexadecimal digits: the cluster's pre-shared key
     const char *listen_host; ///< address to bind; NULL: all
-    const char *host;        ///< address to advertise; NULL: TFOS_SERVER_HOST, else the first that fits
-    const char *ports;       ///< "0", "40001", "40001-40002"; NULL: TFOS_SERVER_PORT, else "0"
-    int node_count;          ///< nodes in all, at least ps_count + 1
-    int ps_count;            ///< the first ps_count nodes are parameter servers
-    const char *master_name; ///< "chief" or "master" (any name of letters): the next node has this role; NULL: none
+    const char *host;  ///< address to advertise; NULL: TFOS_SERVER_HOST, else the first that fits
+    const char *ports; ///< "0", "40001", "40001-40002"; NULL: TFOS_SERVER_PORT, else "0"
+    int node_count;    ///< nodes in all, at least ps_count + 1
+    int ps_count;      ///< the first ps_count nodes are parameter servers
+    const char *master_name; ///< "chief" or "master" (any name of letters): the next node has this
+                             ///< role; NULL: none
     bool has_evaluator;      ///< the next one is the evaluator
     bool is_feeding;         ///< workers are fed by Spark (InputMode.SPARK)
     int64_t heartbeat_timeout_ms; ///< a node that says nothing for this long is lost; 0: 30,000
-    int64_t feed_stop_grace_ms;   ///< time a node has to end its trainer when the cluster failed; 0: 5,000
+    int64_t feed_stop_grace_ms; ///< time a node has to end its trainer when the cluster failed; 0:
+                                ///< 5,000
 };
 
 /// Starts the server. On success the caller owns `*out` and ends it with tfos_rendezvous_close().
@@ -37,41 +39,48 @@ tfos_rendezvous_open(const struct tfos_rendezvous_options *options, struct tfos_
 /// "host:port" to give to nodes and feeders; valid until close.
 TFOS_API const char *tfos_rendezvous_address(const struct tfos_rendezvous *rendezvous);
 
-/// The roles by executor id as JSON: {"ps": [0], "chief": [1], "worker": [2, 3]}. The caller frees it with tfos_free().
+/// The roles by executor id as JSON: {"ps": [0], "chief": [1], "worker": [2, 3]}. The caller frees
+/// it with tfos_free().
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_rendezvous_get_roles(struct tfos_rendezvous *rendezvous, char **json, struct tfos_error *err);
 
 /// What wait() waits for.
 enum tfos_rendezvous_phase {
     TFOS_PHASE_RUNNING = 1, ///< all nodes registered, agreed on one spec and were told to start
-    TFOS_PHASE_DRAINED = 2, ///< what was fed so far has been taken by the trainers (or they ended or terminated)
-    TFOS_PHASE_WORKED = 3,  ///< every chief, master and worker has ended
-    TFOS_PHASE_ENDED = 4    ///< every node has ended
+    TFOS_PHASE_DRAINED =
+        2, ///< what was fed so far has been taken by the trainers (or they ended or terminated)
+    TFOS_PHASE_WORKED = 3, ///< every chief, master and worker has ended
+    TFOS_PHASE_ENDED = 4   ///< every node has ended
 };
 
-/// Waits until the cluster has come to `phase`. TIMEOUT says which nodes are missing, and for RUNNING how many
-/// registered, on which executors, and why others usually do not come. For DRAINED the timeout counts
-/// from the last progress. Any failure of the cluster (below) ends the wait with its status (CLOSED, unless fail() gave
-/// another) and message, except for ENDED, which comes to failed clusters too. CLOSED also once close() has begun.
-/// A negative timeout waits without limit; callers poll in slices so that they can be interrupted.
-TFOS_API TFOS_MUST_CHECK enum tfos_status
-tfos_rendezvous_wait(struct tfos_rendezvous *rendezvous, enum tfos_rendezvous_phase phase,
-                     int64_t timeout_ms, struct tfos_error *err);
+/// Waits until the cluster has come to `phase`. TIMEOUT says which nodes are missing, and for
+/// RUNNING how many registered, on which executors, and why others usually do not come. For DRAINED
+/// the timeout counts from the last progress. Any failure of the cluster (below) ends the wait with
+/// its status (CLOSED, unless fail() gave another) and message, except for ENDED, which comes to
+/// failed clusters too. CLOSED also once close() has begun. A negative timeout waits without limit;
+/// callers poll in slices so that they can be interrupted.
+TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_rendezvous_wait(struct tfos_rendezvous *rendezvous,
+                                                               enum tfos_rendezvous_phase phase,
+                                                               int64_t timeout_ms,
+                                                               struct tfos_error *err);
 
-/// Milliseconds since feeding last made progress: a row was taken, or a feeder came or went. For callers that wait for
-/// DRAINED in slices, whose own timeout counts from there.
+/// Milliseconds since feeding last made progress: a row was taken, or a feeder came or went. For
+/// callers that wait for DRAINED in slices, whose own timeout counts from there.
 TFOS_API int64_t tfos_rendezvous_idle_ms(struct tfos_rendezvous *rendezvous);
 
-/// The TIMEOUT of a caller that has waited in slices, with the message that wait() gives after `waited_ms`.
+/// The TIMEOUT of a caller that has waited in slices, with the message that wait() gives after
+/// `waited_ms`.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_rendezvous_time_out(struct tfos_rendezvous *rendezvous, enum tfos_rendezvous_phase phase,
                          int64_t waited_ms, struct tfos_error *err);
 
-/// OK while nothing has failed, else the status and message of the first failure: node, cause, last lines, what to do.
+/// OK while nothing has failed, else the status and message of the first failure: node, cause, last
+/// lines, what to do.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_rendezvous_check(struct tfos_rendezvous *rendezvous,
                                                                 struct tfos_error *err);
 
-/// Makes the cluster fail with this message (the launching Spark job failed, say): nodes stop, waits end.
+/// Makes the cluster fail with this message (the launching Spark job failed, say): nodes stop,
+/// waits end.
 TFOS_API void tfos_rendezvous_fail(struct tfos_rendezvous *rendezvous, enum tfos_status status,
                                    const char *message);
 
@@ -87,8 +96,9 @@ TFOS_API void tfos_rendezvous_stop(struct tfos_rendezvous *rendezvous, bool only
                                    int64_t grace_ms);
 
 /// The next event, a JSON object (docs/protocol.md, "Events"): output lines, nodes that register,
-/// start, end or fail, refused connections, reports. AGAIN after `timeout_ms` without one; CLOSED once close() has begun. The oldest
-/// are dropped, and counted in the next event, when 10,000 wait. The caller frees `*json` with tfos_free().
+/// start, end or fail, refused connections, reports. AGAIN after `timeout_ms` without one; CLOSED
+/// once close() has begun. The oldest are dropped, and counted in the next event, when 10,000 wait.
+/// The caller frees `*json` with tfos_free().
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_rendezvous_next_event(struct tfos_rendezvous *rendezvous, int64_t timeout_ms, char **json,
                            struct tfos_error *err);
@@ -97,12 +107,12 @@ tfos_rendezvous_next_event(struct tfos_rendezvous *rendezvous, int64_t timeout_m
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_rendezvous_get_status(struct tfos_rendezvous *rendezvous, char **json, struct tfos_error *err);
 
-/// Ends the server, its thread and its connections (nodes take that for the end of the driver). Calls
-/// that wait in other threads return first. NULL is accepted.
+/// Ends the server, its thread and its connections (nodes take that for the end of the driver).
+/// Calls that wait in other threads return first. NULL is accepted.
 TFOS_API void tfos_rendezvous_close(struct tfos_rendezvous *rendezvous);
 
-/// The status documents of all clusters whose driver runs on this machine under this user, as a JSON array.
-/// Freed with tfos_free().
+/// The status documents of all clusters whose driver runs on this machine under this user, as a
+/// JSON array. Freed with tfos_free().
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_status_query(int64_t timeout_ms, char **json,
                                                             struct tfos_error *err);
 

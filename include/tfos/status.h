@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Statuses and errors. Every function that can fail returns an enum tfos_status and takes a
-/// struct tfos_error as its last parameter. 0 is done, a positive value is a normal other outcome, a
-/// negative value has failed; outputs are written only when the result says so. Thread-safe.
+/// struct tfos_error as its last parameter. 0 is done, a positive value is a normal other outcome,
+/// a negative value has failed; outputs are written only when the result says so. Thread-safe.
 #ifndef TFOS_STATUS_H
 #define TFOS_STATUS_H
 
 #include <tfos/export.h>
 
-/// The list of statuses: name, value, text. Values never change. The Python exceptions come from it.
+/// The list of statuses: name, value, text. Values never change. The Python exceptions come from
+/// it.
 #define TFOS_STATUS_MAP(X)                                                                         \
     X(OK, 0, "success")                                                                            \
     X(END, 1, "no more data")                                                                      \
@@ -29,8 +30,8 @@ enum tfos_status {
 #undef X
 };
 
-/// What went wrong, in words: `module: what failed: the cause`. The caller owns it; NULL is accepted
-/// wherever one is asked for. It is written only by a call that returns a negative status.
+/// What went wrong, in words: `module: what failed: the cause`. The caller owns it; NULL is
+/// accepted wherever one is asked for. It is written only by a call that returns a negative status.
 struct tfos_error {
     int os_errno;       ///< errno of the system call that failed, or 0
     char message[4092]; ///< UTF-8, always terminated

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The trainer's side of a node: what the process that runs the user's function can ask. One background thread reads the
-/// node's messages. Every function here is thread-safe unless it says otherwise.
-/// A trainer that does without this interface should end when TFOS_TRAINER_FD does: a node that is killed cannot end it.
+/// The trainer's side of a node: what the process that runs the user's function can ask. One
+/// background thread reads the node's messages. Every function here is thread-safe unless it says
+/// otherwise. A trainer that does without this interface should end when TFOS_TRAINER_FD does: a
+/// node that is killed cannot end it.
 #ifndef TFOS_TRAINER_H
 #define TFOS_TRAINER_H
 
@@ -14,34 +15,37 @@
 
 struct tfos_trainer;
 
-/// Takes over `fd` (TFOS_TRAINER_FD), arranges that this process dies with its node, and receives the context.
+/// Takes over `fd` (TFOS_TRAINER_FD), arranges that this process dies with its node, and receives
+/// the context.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_open(int fd, struct tfos_trainer **out,
                                                             struct tfos_error *err);
 
 /// The context, a JSON object (docs/protocol.md, "Context"); valid until close.
 TFOS_API const char *tfos_trainer_context(const struct tfos_trainer *trainer);
 
-/// The descriptor of the payload (the pickled function and arguments; a memfd), owned by the trainer; -1 for none.
+/// The descriptor of the payload (the pickled function and arguments; a memfd), owned by the
+/// trainer; -1 for none.
 TFOS_API int tfos_trainer_payload_fd(const struct tfos_trainer *trainer);
 
-/// A reader for queue `name` ("input"); there is one per process and name, and every call gives the same. The trainer owns it
-/// and closes it. NOT_FOUND when this node is not fed.
+/// A reader for queue `name` ("input"); there is one per process and name, and every call gives the
+/// same. The trainer owns it and closes it. NOT_FOUND when this node is not fed.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_open_feed(struct tfos_trainer *trainer,
                                                                  const char *name,
                                                                  struct tfos_feed_reader **out,
                                                                  struct tfos_error *err);
 
-/// All chiefs, masters and workers give a value (JSON) under the same `name`, and each gets the array of all values in the order of
-/// executor ids. Each name is used once by each member. A timeout of 0 or less is 600,000 ms. TIMEOUT names the members that may be missing; CLOSED when one has ended.
-TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_agree(struct tfos_trainer *trainer,
-                                                             const char *name, const char *value_json,
-                                                             int64_t timeout_ms, char **values_json,
-                                                             struct tfos_error *err);
+/// All chiefs, masters and workers give a value (JSON) under the same `name`, and each gets the
+/// array of all values in the order of executor ids. Each name is used once by each member. A
+/// timeout of 0 or less is 600,000 ms. TIMEOUT names the members that may be missing; CLOSED when
+/// one has ended.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_trainer_agree(struct tfos_trainer *trainer, const char *name, const char *value_json,
+                   int64_t timeout_ms, char **values_json, struct tfos_error *err);
 
-/// Figures to show beside this node (an object of numbers, such as {"step": 12, "loss": 0.3}, 16,384 bytes at most); the newest counts.
-TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_report(struct tfos_trainer *trainer,
-                                                              const char *values_json,
-                                                              struct tfos_error *err);
+/// Figures to show beside this node (an object of numbers, such as {"step": 12, "loss": 0.3},
+/// 16,384 bytes at most); the newest counts.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_trainer_report(struct tfos_trainer *trainer, const char *values_json, struct tfos_error *err);
 
 /// Gives up the node's reservation of TensorFlow's port.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_release_port(struct tfos_trainer *trainer,
@@ -52,9 +56,8 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_terminate(struct tfos_tra
                                                                  struct tfos_error *err);
 
 /// The reason to report when this process now ends with a failure (a traceback).
-TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_fail(struct tfos_trainer *trainer,
-                                                            const char *message,
-                                                            struct tfos_error *err);
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_trainer_fail(struct tfos_trainer *trainer, const char *message, struct tfos_error *err);
 
 /// Ends the thread and the readers. NULL is accepted.
 TFOS_API void tfos_trainer_close(struct tfos_trainer *trainer);

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starting, feeding and stopping a TensorFlow cluster on the executors of a Spark application.
 
 A cluster has three phases. :func:`run` starts a node on each executor and returns once all of them run the user's function.

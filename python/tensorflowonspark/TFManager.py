@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``ctx.mgr``: the handle by which ``TFNode.DataFeed`` reaches this node's feed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading the feed and other help for the user's function."""
 
 from __future__ import annotations

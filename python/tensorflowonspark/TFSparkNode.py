@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The context that the user's function gets on each node."""
 
 from __future__ import annotations

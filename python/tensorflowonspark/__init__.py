@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Distributed TensorFlow on Apache Spark, with the interface of TensorFlowOnSpark and a core in C.
 
 Importing the package imports neither TensorFlow nor Spark.

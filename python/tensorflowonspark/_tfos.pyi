@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The extension module: one class a C object, each method one call of the library with the GIL released.
 
 A negative status raises a subclass of ``Error`` named after it (``TimedOutError`` for TIMEOUT, and so on); END and AGAIN come

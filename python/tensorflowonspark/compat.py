@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What differs between versions of TensorFlow, for the user's function."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``ctx.get_dataset``: the feed as a ``tf.data.Dataset`` of batches."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rendezvous' events on the driver: output lines are printed with their node's name, the rest is logged."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which GPUs of this machine are free, as ``nvidia-smi`` tells."""
 
 from __future__ import annotations

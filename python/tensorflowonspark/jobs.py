@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spark jobs on threads of their own, each in its own job group, so that they can be cancelled alone."""
 
 from __future__ import annotations

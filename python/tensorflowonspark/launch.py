@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Spark's tasks run: one kind launches a node, the other feeds a partition."""
 
 from __future__ import annotations

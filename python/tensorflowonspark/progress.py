@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The line of progress that the driver shows while it feeds."""
 
 from __future__ import annotations

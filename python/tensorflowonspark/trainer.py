@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The trainer: the process that runs the user's function on a node (``python -m tensorflowonspark.trainer``).
 
 The node starts it with descriptor 3 as its link. Its standard output and error go to the executor's log and to the driver.

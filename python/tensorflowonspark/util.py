@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Help for programs that run on one node alone."""
 
 from __future__ import annotations

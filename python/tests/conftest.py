@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spark contexts with real executor processes, and the check that nothing is left behind by any test."""
 
 import os

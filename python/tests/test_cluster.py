@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The main path on real executors: roles, context, feeding, inference, datasets, output, several clusters."""
 
 import json
@@ -36,8 +37,9 @@ def sum_rows(args, ctx):
 
 def local(function):
     """The function as one that pickles by value, since executors do not have this test module."""
-    from pyspark import cloudpickle
     import sys
+
+    from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[function.__module__])
     return function
@@ -309,7 +311,6 @@ def test_status_command_shows_a_running_cluster(sc):
     from tensorflowonspark.launch import node_executable
 
     def report(args, ctx):
-        import time
 
         ctx.report(step=4, loss=0.5)
         feed = ctx.get_data_feed()

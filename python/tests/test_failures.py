@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What goes wrong, and what a person then reads: scenarios by their ids, each on real executors with real deaths."""
 
 import os

@@ -1,5 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real Standalone cluster: a master and two workers, started and stopped by the test."""
 
+import functools
 import os
 import re
 import subprocess
@@ -35,7 +37,7 @@ def master(tmp_path):
             start(f"worker{number}", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", "1g",
                   "--webui-port", "0", "--work-dir", str(tmp_path / f"work{number}"), address)
         for number in (1, 2):
-            wait_until(lambda: find(f"worker{number}", "Successfully registered"), 60, f"worker {number}")
+            wait_until(functools.partial(find, f"worker{number}", "Successfully registered"), 60, f"worker {number}")
         yield address
     finally:
         for process in reversed(started):

@@ -127,8 +127,8 @@ void tfos__trainer_tell(struct tfos__node *node, json_t *message, const int *fds
         json_decref(message);
         return;
     }
-    // A failure shows in the next step(), as the end of the connection. Nothing is read here: poll()
-    // would not tell of a frame that is no longer in the socket.
+    // A failure shows in the next step(), as the end of the connection. Nothing is read here:
+    // poll() would not tell of a frame that is no longer in the socket.
     struct tfos_error err;
     if (tfos__channel_queue(node->trainer_link, message, fds, fd_count, &err) == TFOS_OK)
         (void)tfos__channel_flush(node->trainer_link, &err);

@@ -179,7 +179,7 @@ static inline json_t *expect_event(const struct place *place, const char *name)
 static inline void expect_failure(const struct place *place, struct tfos_error *err)
 {
     enum tfos_status status =
-        tfos_rendezvous_wait(place->rendezvous, TFOS_PHASE_ENDED, PATIENCE_MS, err);
+        tfos_rendezvous_wait(place->rendezvous, TFOS_PHASE_WORKED, PATIENCE_MS, err);
     assert_int_equal(status, TFOS_CLOSED);
 }
 
