@@ -15,6 +15,8 @@ logger = logging.getLogger("tensorflowonspark")
 
 __all__ = ["EventPump"]
 
+_SLICE_MS = 25  # close() waits for as long
+
 
 class EventPump:
     """A thread that takes events until the rendezvous is closed."""
@@ -45,7 +47,7 @@ class EventPump:
     def _run(self) -> None:
         while True:
             try:
-                text = self._rendezvous.next_event(200)
+                text = self._rendezvous.next_event(_SLICE_MS)
             except _tfos.ClosedError:
                 return
             if text is not None:

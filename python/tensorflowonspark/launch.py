@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import ipaddress
 import json
 import os
@@ -14,6 +16,7 @@ from . import _tfos, gpu_info
 
 __all__ = ["ClusterMeta", "FeedTask", "NodeTask", "is_loopback", "pickle_function", "requested_gpus"]
 
+_GC_THRESHOLD = 100_000  # objects made between two collections
 TRAINER_MODULE = "tensorflowonspark.trainer"
 
 
@@ -115,10 +118,22 @@ class FeedTask:
         if self._results:
             return _results(writer, rows)
         try:
-            writer.feed(rows)
+            with _rare_collections():
+                writer.feed(rows)
         finally:
             writer.close()
         return ()
+
+
+@contextlib.contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Lets the cyclic garbage collector run seldom: rows live shortly, and to search them for cycles costs per cent of the feed."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(max(_GC_THRESHOLD, thresholds[0]) if thresholds[0] else 0, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 def _results(writer: _tfos.FeedWriter, rows: Iterator[Any]) -> Iterator[Any]:
