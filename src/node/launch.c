@@ -155,7 +155,8 @@ enum tfos_status tfos_node_launch(const char *executable, const char *config, co
     status = tfos__channel_send(launch->channel, message, &payload_fd, payload_fd >= 0,
                                 tfos__deadline(SEND_TIMEOUT_MS), err);
     message = NULL;
-    if (status < 0)
+    // A node that has ended already may have said why: launch_next() tells.
+    if (status < 0 && status != TFOS_CLOSED)
         goto close_launch;
     close_payload(payload_fd);
     *out = launch;

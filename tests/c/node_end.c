@@ -78,7 +78,7 @@ static void the_launcher_s_end_is_the_node_s(void **state)
     tfos_node_launch_close(cluster.launches[0]);
     cluster.launches[0] = NULL;
     assert_gone(trainer);
-    assert_true(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_ENDED, PATIENCE_MS, &err) < 0);
+    assert_true(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_WORKED, PATIENCE_MS, &err) < 0);
     assert_non_null(strstr(err.message, "worker:0"));
     assert_non_null(strstr(err.message, "task"));
     cluster_close(&cluster);
@@ -134,7 +134,7 @@ static void s06_the_executor_s_end_is_the_node_s(void **state)
     await_running(&cluster, 1);
     assert_int_equal(kill(executor, SIGKILL), 0);
     assert_int_equal(waitpid(executor, NULL, 0), executor);
-    assert_true(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_ENDED, PATIENCE_MS, &err) < 0);
+    assert_true(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_WORKED, PATIENCE_MS, &err) < 0);
     assert_non_null(strstr(err.message, "executor 7"));
     assert_gone(trainer);
     assert_gone(cluster.pids[0]);
@@ -170,7 +170,7 @@ static void a_signal_to_the_node_ends_the_trainer(void **state)
     int trainer = (int)await_number(&cluster, 0, "running", "trainer_pid");
     await_running(&cluster, 1);
     assert_int_equal(kill(cluster.pids[0], SIGTERM), 0);
-    assert_true(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_ENDED, PATIENCE_MS, &err) < 0);
+    assert_true(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_WORKED, PATIENCE_MS, &err) < 0);
     assert_non_null(strstr(err.message, "worker:0"));
     assert_gone(trainer);
     assert_gone(cluster.pids[0]);

@@ -170,7 +170,7 @@ static void s11_a_trainer_that_fails_fails_its_writers(void **state)
     if (!strstr(err.message, "worker:0") || !strstr(err.message, "exit status 4"))
         fail_msg("the writer was told: %s", err.message);
     tfos_feed_writer_close(writer);
-    assert_true(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_ENDED, PATIENCE_MS, &err) < 0);
+    assert_true(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_WORKED, PATIENCE_MS, &err) < 0);
     cluster_close(&cluster);
 }
 
@@ -217,7 +217,7 @@ static void a_node_that_is_not_fed_has_no_queue(void **state)
     struct tfos_error err;
     cluster_open(&cluster, 1, false);
     launch_trainer(&cluster, 0, "rows", false);
-    assert_true(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_ENDED, PATIENCE_MS, &err) < 0);
+    assert_true(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_WORKED, PATIENCE_MS, &err) < 0);
     assert_non_null(strstr(err.message, "InputMode.SPARK"));
     cluster_close(&cluster);
 }

@@ -42,7 +42,7 @@ static void assert_failure(struct cluster *cluster, const char *const *parts)
 {
     struct tfos_error err;
     enum tfos_status status =
-        tfos_rendezvous_wait(cluster->rendezvous, TFOS_PHASE_ENDED, PATIENCE_MS, &err);
+        tfos_rendezvous_wait(cluster->rendezvous, TFOS_PHASE_WORKED, PATIENCE_MS, &err);
     assert_true(status < 0 && status != TFOS_TIMEOUT);
     for (; *parts; parts++) {
         if (!strstr(err.message, *parts))
