@@ -217,6 +217,7 @@ def test_s13_function_terminates_after_some_steps(sc):
 
     cluster = TFCluster.run(sc, some, None, 2, 0, input_mode=FEED)
     cluster.train(sc.parallelize([[0.0] * 1000] * 20000, 8), num_epochs=0, feed_timeout=60)
+    assert json.loads(cluster.server.status())["feed"] < 10, "nobody wanted the later epochs"
     cluster.shutdown()
 
 

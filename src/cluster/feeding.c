@@ -213,8 +213,8 @@ enum tfos_status tfos__feeding_open(struct tfos__cluster *cluster, struct tfos__
     feeding->undecided_count++;
     peer->kind = TFOS__PEER_FEEDER;
     peer->feeder = feeder;
-    if (feeding->feed < feeder->feed)
-        feeding->feed = feeder->feed;
+    if (!feeder->has_results && feeding->feed < feeder->feed)
+        feeding->feed = feeder->feed; // feeds with results are numbered apart
     note_progress(cluster);
     if (feeder->feed <= feeding->ended_feed) {
         skip(cluster, feeder, "the feed has ended");

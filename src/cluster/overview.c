@@ -22,13 +22,13 @@ static json_t *describe(const struct tfos__entry *entry, int64_t now_ms)
                   "task_index", entry->task_index, "host", entry->host, "port", entry->port, "pid",
                   (json_int_t)entry->pid, "trainer_pid", (json_int_t)entry->trainer_pid, "state",
                   tfos__registry_state_name(entry->state), "heartbeat_age_ms", age_ms);
-    json_t *figures =
-        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:O?, s:s?, s:s?}", "rows_written",
-                  (json_int_t)entry->rows_written, "rows_read", (json_int_t)entry->rows_read,
-                  "bytes_written", (json_int_t)entry->bytes_written, "ring_used",
-                  (json_int_t)entry->ring_used, "ring_size", (json_int_t)entry->ring_size,
-                  "writers", (json_int_t)entry->writers, "report", entry->report, "exit",
-                  entry->exit[0] ? entry->exit : NULL, "tensorboard", entry->tensorboard);
+    json_t *figures = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:O?, s:s?, s:s?}", "rows_written",
+        (json_int_t)entry->rows_written, "rows_read", (json_int_t)entry->rows_read, "bytes_written",
+        (json_int_t)entry->bytes_written, "ring_used", (json_int_t)entry->ring_used, "ring_size",
+        (json_int_t)entry->ring_size, "writers", (json_int_t)entry->writers, "terminated",
+        (int)entry->is_terminated, "report", entry->report, "exit",
+        entry->exit[0] ? entry->exit : NULL, "tensorboard", entry->tensorboard);
     if (json_object_update(node, figures) != 0) {
         json_decref(node);
         node = NULL;

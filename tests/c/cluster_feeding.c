@@ -327,6 +327,31 @@ static void a_failure_reaches_all_feeders(void **state)
     tfos_rendezvous_close(place.rendezvous);
 }
 
+// Results went to a task that is gone: whoever wants them again gets the whole partition fed anew.
+static void results_are_computed_anew(void **state)
+{
+    (void)state;
+    struct tfos_member *nodes[1], *feeder;
+    struct tfos_error err;
+    struct ask first = {9, 0, 0, "host-0", 1000, 1}, second = {9, 0, 1, "host-0", 1000, 1};
+    struct place place =
+        open_place((struct tfos_rendezvous_options){.node_count = 1, .is_feeding = true});
+    start_nodes(&place, nodes, 1);
+    assert_int_equal(feed_to(&place, first, "worker:0", &feeder), 0);
+    report(nodes[0], first, 10, 1);
+    tfos_member_close(feeder, 0);
+    assert_int_equal(feed_to(&place, second, "worker:0", &feeder), 0);
+    char *json;
+    assert_done(tfos_rendezvous_get_status(place.rendezvous, &json, &err));
+    json_t *status = json_loads(json, 0, NULL);
+    assert_int_equal(number_of(status, "feed"), 0);
+    json_decref(status);
+    tfos_free(json);
+    tfos_member_close(feeder, 0);
+    close_members(nodes, 1);
+    tfos_rendezvous_close(place.rendezvous);
+}
+
 // S12: a trainer that takes nothing fails the cluster, lest Spark run the feeding task again.
 static void a_feeder_that_times_out_fails_the_cluster(void **state)
 {
@@ -373,6 +398,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(an_executor_with_two_nodes_uses_the_living),
     cmocka_unit_test(epochs_and_the_feed_end),
     cmocka_unit_test(a_failure_reaches_all_feeders),
+    cmocka_unit_test(results_are_computed_anew),
     cmocka_unit_test(a_feeder_that_times_out_fails_the_cluster),
     cmocka_unit_test(a_cluster_that_reads_itself_is_not_fed),
 };
