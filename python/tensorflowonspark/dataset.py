@@ -22,11 +22,12 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
 
     Args:
         ctx: the node's context.
-        batch_size: rows of a batch on this node.
+        batch_size: rows of a batch on this node. Keras's ``fit`` under a multi-worker strategy cuts each batch of a plain dataset
+            into as many parts as there are workers: give it ``ctx.num_workers`` times the rows of a step.
         uneven: how nodes that train in step stay so, though they get unequal numbers of rows. None: each node on its own. "pad": before each
             batch all nodes agree whether any has rows left; who has none, or too few, fills up with zero rows. Elements
-            then end with a float32 vector of sample weights, 1 for rows and 0 for filling, as Keras takes it, and
-            every batch has ``batch_size`` rows. "stop": the epoch ends for all when one node has no whole batch left;
+            then end with a float32 vector of sample weights, 1 for rows and 0 for filling, as Keras takes it (metrics heed it as
+            ``weighted_metrics``), and every batch has ``batch_size`` rows. "stop": the epoch ends for all when one node has no whole batch left;
             the rest of the rows is dropped.
         drop_remainder: with ``uneven=None``, leave out an epoch's last batch when it has too few rows.
         dtypes: a dtype for all tensors, or a tuple or dictionary of them in the elements' structure; None: as fed (float64
