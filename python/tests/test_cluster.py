@@ -75,33 +75,32 @@ def test_context_and_roles(sc, tmp_path):
         assert node["config"]["task"] == {"type": node["job"], "index": node["index"]}
 
 
+def serve_or_work(args, ctx):
+    """A parameter server serves for ever; a worker returns once the first one does."""
+    import os
+    import threading
+    import time
+
+    open(f"{args}/{ctx.job_name}{ctx.task_index}", "w").close()
+    if ctx.job_name == "ps":
+        threading.Event().wait()
+    while not os.path.exists(f"{args}/ps0"):
+        time.sleep(0.05)
+
+
 def test_ps_is_stopped_after_the_workers(sc, tmp_path):
     """A parameter server that serves for ever ends with the cluster and is no failure."""
 
-    def serve(args, ctx):
-        import threading
-
-        open(f"{args}/{ctx.job_name}", "w").close()
-        if ctx.job_name == "ps":
-            threading.Event().wait()
-
-    cluster = TFCluster.run(sc, serve, str(tmp_path), 2, 1)
+    cluster = TFCluster.run(sc, local(serve_or_work), str(tmp_path), 2, 1)
     assert [n["job_name"] for n in cluster.cluster_info] == ["ps", "worker"]
     cluster.shutdown()
-    assert sorted(os.listdir(tmp_path)) == ["ps", "worker"]
+    assert sorted(os.listdir(tmp_path)) == ["ps0", "worker0"]
 
 
 def test_ps_in_the_driver(sc, tmp_path):
     """driver_ps_nodes needs executors for the workers only."""
 
-    def serve(args, ctx):
-        import threading
-
-        open(f"{args}/{ctx.job_name}{ctx.task_index}", "w").close()
-        if ctx.job_name == "ps":
-            threading.Event().wait()
-
-    cluster = TFCluster.run(sc, serve, str(tmp_path), 3, 1, driver_ps_nodes=True)
+    cluster = TFCluster.run(sc, local(serve_or_work), str(tmp_path), 3, 1, driver_ps_nodes=True)
     cluster.shutdown()
     assert sorted(os.listdir(tmp_path)) == ["ps0", "worker0", "worker1"]
 
