@@ -204,7 +204,6 @@ class TFCluster:
             except _tfos.Error:
                 if not was_raised:
                     raise
-            self._rendezvous.stop(True, _STOP_GRACE_SECS * 1000)
         finally:
             self._abort()
 

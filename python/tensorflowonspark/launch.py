@@ -70,7 +70,7 @@ class NodeTask:
         """
         meta = self._meta
         detaching = meta.feeding and meta.job_name(executor_id) not in ("ps", "evaluator")
-        with _tfos.Node(node_executable(), json.dumps(self._config(executor_id, detaching)), self._payload) as node:
+        with _tfos.Node(node_executable(), json.dumps(self._config(executor_id)), self._payload) as node:
             while True:
                 text = node.next(-1)
                 message = json.loads(text) if text else {}
@@ -83,14 +83,14 @@ class NodeTask:
                 if kind == "ended":
                     return
 
-    def _config(self, executor_id: int, background: bool) -> dict:
+    def _config(self, executor_id: int) -> dict:
         meta = self._meta
         executor_pid = _tfos.find_executor(os.getpid())
         return {
             "type": "config", "cluster_id": meta.cluster_id, "key": meta.key, "address": meta.address,
             "executor_id": executor_id, "launch": _attempt_id(), "executor": _spark_executor_id(executor_pid),
             "executor_pid": executor_pid, "host": os.environ.get("TFOS_NODE_HOST"), "feeding": meta.feeding,
-            "background": background, "argv": [sys.executable, "-u", "-m", TRAINER_MODULE],
+            "argv": [sys.executable, "-u", "-m", TRAINER_MODULE],
             "environment": _trainer_environment(meta), "directory": os.getcwd(),
             "tf_port": int(os.environ.get("TENSORFLOW_PORT", 0)), "default_fs": meta.default_fs,
             "working_dir": meta.working_dir, "release_port": meta.release_port,

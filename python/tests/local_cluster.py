@@ -66,7 +66,7 @@ class Cluster:
         self.config = {
             "type": "config", "cluster_id": self.cluster_id, "key": self.key, "address": self.rendezvous.address, "executor_id": 0,
             "launch": 0, "executor": "0", "executor_pid": _tfos.find_executor(os.getpid()), "host": None, "feeding": True,
-            "background": True, "argv": [sys.executable, "-c", TRAINER], "directory": str(path), "tf_port": 0,
+            "argv": [sys.executable, "-c", TRAINER], "directory": str(path), "tf_port": 0,
             "environment": {"OUT": self.out, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}, "default_fs": "file://",
             "working_dir": str(path), "release_port": False, "tensorboard": None, "user": {"words": "ü"},
         }
