@@ -36,8 +36,8 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_open_feed(struct tfos_tra
 
 /// All chiefs, masters and workers give a value (JSON) under the same `name`, and each gets the
 /// array of all values in the order of executor ids. Each name is used once by each member. A
-/// timeout of 0 or less is 600,000 ms. TIMEOUT names the members that may be missing; CLOSED when
-/// one has ended.
+/// timeout of 0 or less is 600,000 ms. TIMEOUT names the members that gave no value, which takes 2
+/// s more where the driver does not answer; CLOSED when one has ended.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_trainer_agree(struct tfos_trainer *trainer, const char *name, const char *value_json,
                    int64_t timeout_ms, char **values_json, struct tfos_error *err);

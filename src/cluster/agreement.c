@@ -8,7 +8,10 @@
 #include "base/channel.h"
 #include "base/memory.h"
 #include "cluster/cluster.h"
+#include "cluster/explanation.h"
 #include "cluster/peer.h"
+
+#define NODES_SIZE 2048 // bytes of a list of nodes: an error has room for it and more
 
 struct tfos__round {
     struct tfos__round *next;
@@ -169,6 +172,18 @@ void tfos__agreement_give(struct tfos__cluster *cluster, struct tfos__entry *ent
         finish_round(cluster, round, make_ended(name, ended));
     else if (round->given_count == count_members(cluster))
         finish_round(cluster, round, make_agreed(cluster, round));
+}
+
+void tfos__agreement_tell_pending(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                                  const char *name)
+{
+    const struct tfos__round *round = find_round(cluster, name);
+    if (!round)
+        return;
+    char text[NODES_SIZE];
+    tfos__explanation_of_absence(cluster, round->values, text, sizeof(text));
+    tfos__peer_send(entry->peer,
+                    json_pack("{s:s, s:s, s:s}", "type", "pending", "name", name, "nodes", text));
 }
 
 void tfos__agreement_leave(struct tfos__cluster *cluster, struct tfos__entry *entry)

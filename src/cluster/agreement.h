@@ -24,6 +24,11 @@ struct tfos__agreement {
 void tfos__agreement_give(struct tfos__cluster *cluster, struct tfos__entry *entry,
                           const char *name, json_t *value);
 
+/// Tells `entry` who has given no value yet; nothing when the round is over, for then its answer is
+/// on its way.
+void tfos__agreement_tell_pending(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                                  const char *name);
+
 /// `entry` has ended: rounds that lack its value fail.
 void tfos__agreement_leave(struct tfos__cluster *cluster, struct tfos__entry *entry);
 

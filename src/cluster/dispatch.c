@@ -297,19 +297,34 @@ static enum tfos_status handle_heartbeat(struct tfos__cluster *cluster, struct t
     return TFOS_OK;
 }
 
+static enum tfos_status read_round(const json_t *message, const char **name, struct tfos_error *err)
+{
+    TFOS__TRY(tfos__json_get_string(message, "name", name, err));
+    if (strlen(*name) > TFOS__ROUND_NAME_LIMIT)
+        return tfos__fail(err, TFOS_INVALID,
+                          "rendezvous: \"name\" of an agreement: longer than %d bytes",
+                          TFOS__ROUND_NAME_LIMIT);
+    return TFOS_OK;
+}
+
 static enum tfos_status handle_agree(struct tfos__cluster *cluster, struct tfos__entry *entry,
                                      const json_t *message, struct tfos_error *err)
 {
     const char *name;
     json_t *value = json_object_get(message, "value");
-    TFOS__TRY(tfos__json_get_string(message, "name", &name, err));
+    TFOS__TRY(read_round(message, &name, err));
     if (!value)
         return tfos__fail(err, TFOS_INVALID, "rendezvous: \"value\" of an agreement is missing");
-    if (strlen(name) > TFOS__ROUND_NAME_LIMIT)
-        return tfos__fail(err, TFOS_INVALID,
-                          "rendezvous: \"name\" of an agreement: longer than %d bytes",
-                          TFOS__ROUND_NAME_LIMIT);
     tfos__agreement_give(cluster, entry, name, value);
+    return TFOS_OK;
+}
+
+static enum tfos_status handle_pending(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                                       const json_t *message, struct tfos_error *err)
+{
+    const char *name;
+    TFOS__TRY(read_round(message, &name, err));
+    tfos__agreement_tell_pending(cluster, entry, name);
     return TFOS_OK;
 }
 
@@ -361,6 +376,7 @@ static const struct handler handlers[] = {
     {"lines", handle_lines},
     {"heartbeat", handle_heartbeat},
     {"agree", handle_agree},
+    {"pending", handle_pending},
     {"partition", tfos__feeding_settle},
     {"tensorboard", handle_tensorboard},
     {"warning", handle_warning},

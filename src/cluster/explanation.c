@@ -188,7 +188,8 @@ static bool takes_one(struct text *text, int *listed)
 {
     if (++*listed > LISTED_LIMIT)
         return false;
-    append(text, *listed > 1 ? ", " : " ");
+    if (text->size > 0)
+        append(text, *listed > 1 ? ", " : " ");
     return true;
 }
 
@@ -196,6 +197,11 @@ static void append_rest(struct text *text, int listed)
 {
     if (listed > LISTED_LIMIT)
         append(text, " and %d more", listed - LISTED_LIMIT);
+}
+
+static void append_place(struct text *text, const struct tfos__entry *entry)
+{
+    append(text, "%s on host %s (executor %s)", entry->name, entry->host, entry->executor);
 }
 
 static void append_missing(struct text *text, const struct tfos__cluster *cluster, int count)
@@ -224,7 +230,7 @@ static void append_unacknowledged(struct text *text, const struct tfos__cluster 
     for (int id = 0; id < cluster->roles.node_count; id++) {
         const struct tfos__entry *entry = &cluster->entries[id];
         if (entry->generation != cluster->generation && takes_one(text, &listed))
-            append(text, "%s on host %s (executor %s)", entry->name, entry->host, entry->executor);
+            append_place(text, entry);
     }
     append_rest(text, listed);
 }
@@ -241,7 +247,7 @@ static void append_registration(struct text *text, const struct tfos__cluster *c
     for (int id = 0; id < count; id++) {
         const struct tfos__entry *entry = &cluster->entries[id];
         if (entry->state != TFOS__ENTRY_MISSING && takes_one(text, &listed))
-            append(text, "%s on host %s (executor %s)", entry->name, entry->host, entry->executor);
+            append_place(text, entry);
     }
     append_rest(text, listed);
     if (registered < count)
@@ -291,6 +297,20 @@ static void append_living(struct text *text, const struct tfos__cluster *cluster
                tfos__registry_state_name(entry->state));
     }
     append_rest(text, listed);
+}
+
+void tfos__explanation_of_absence(const struct tfos__cluster *cluster, json_t *const *values,
+                                  char *text, size_t size)
+{
+    int listed = 0;
+    struct text whole = {.data = text, .capacity = size};
+    text[0] = '\0';
+    for (int id = 0; id < cluster->roles.node_count; id++) {
+        const struct tfos__entry *entry = &cluster->entries[id];
+        if (tfos__registry_is_trainer(entry) && !values[id] && takes_one(&whole, &listed))
+            append_place(&whole, entry);
+    }
+    append_rest(&whole, listed);
 }
 
 enum tfos_status tfos__explanation_of_timeout(const struct tfos__cluster *cluster,

@@ -30,6 +30,11 @@ void tfos__explanation_of_failure(const struct tfos__entry *entry, const char *m
 void tfos__explanation_of_loss(const struct tfos__entry *entry, const char *cause, char *text,
                                size_t size);
 
+/// Who has given no value to an agreement, as a list. `values` are by executor id, NULL where none
+/// was given.
+void tfos__explanation_of_absence(const struct tfos__cluster *cluster, json_t *const *values,
+                                  char *text, size_t size);
+
 /// The TIMEOUT of a wait for `phase`: who is being waited for. `waited_ms` counts from the last
 /// progress.
 enum tfos_status tfos__explanation_of_timeout(const struct tfos__cluster *cluster,

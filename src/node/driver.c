@@ -192,7 +192,8 @@ static enum tfos_status follow(struct tfos__node *node, json_t *message, struct 
         return take_start(node, message, err);
     if (strcmp(type, "stop") == 0)
         return take_stop(node, message);
-    if (strcmp(type, "agreed") == 0 || strcmp(type, "disagreed") == 0)
+    if (strcmp(type, "agreed") == 0 || strcmp(type, "disagreed") == 0 ||
+        strcmp(type, "pending") == 0)
         tfos__trainer_tell(node, json_incref(message), NULL, 0);
     else if (strcmp(type, "fence") == 0)
         tfos__feeders_fence(node, message);

@@ -47,15 +47,25 @@ static void take_lane(struct tfos_trainer *trainer, const json_t *message, int f
         tfos_feed_reader_fail(trainer->reader, status, err.message);
 }
 
-static void take_agreement(struct tfos_trainer *trainer, const json_t *message, bool is_agreed)
+struct tfos__agreed *tfos__link_find_agreement(const struct tfos_trainer *trainer, const char *name)
 {
-    const char *name = tfos__json_string_or(message, "name", "");
     struct tfos__agreed *agreement = trainer->agreements;
     while (agreement && strcmp(agreement->name, name) != 0)
         agreement = agreement->next;
-    if (!agreement || agreement->values || agreement->refusal)
+    return agreement;
+}
+
+static void take_agreement(struct tfos_trainer *trainer, const json_t *message, const char *type)
+{
+    struct tfos__agreed *agreement =
+        tfos__link_find_agreement(trainer, tfos__json_string_or(message, "name", ""));
+    if (!agreement || agreement->values || agreement->refusal || agreement->missing)
         return; // its thread has given up waiting
-    if (is_agreed)
+    if (strcmp(type, "pending") == 0) {
+        agreement->missing = tfos__strdup(tfos__json_string_or(message, "nodes", ""));
+        return;
+    }
+    if (strcmp(type, "agreed") == 0)
         agreement->values = tfos__json_text(json_object_get(message, "values"));
     if (!agreement->values)
         agreement->refusal =
@@ -78,8 +88,9 @@ static void follow(struct tfos_trainer *trainer, const json_t *message, int fd)
     if (strcmp(type, "refused") == 0 && trainer->feed == TFOS__LINK_FEED_ASKED) {
         trainer->refusal = tfos__strdup(tfos__json_string_or(message, "message", ""));
         trainer->feed = TFOS__LINK_FEED_REFUSED;
-    } else if (strcmp(type, "agreed") == 0 || strcmp(type, "disagreed") == 0) {
-        take_agreement(trainer, message, strcmp(type, "agreed") == 0);
+    } else if (strcmp(type, "agreed") == 0 || strcmp(type, "disagreed") == 0 ||
+               strcmp(type, "pending") == 0) {
+        take_agreement(trainer, message, type);
     }
 }
 

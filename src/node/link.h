@@ -19,6 +19,7 @@ struct tfos__agreed {
     const char *name;
     char *values;  ///< owned; the answer
     char *refusal; ///< owned; why there will be none
+    char *missing; ///< owned; the nodes that have given no value, as the driver last told
     struct tfos__agreed *next;
 };
 
@@ -70,6 +71,10 @@ enum tfos_status tfos__link_send(struct tfos_trainer *trainer, json_t *message,
 
 /// Waits until all that is queued has been written, because this process may be about to end.
 enum tfos_status tfos__link_flush(struct tfos_trainer *trainer, struct tfos_error *err);
+
+/// The agreement of this name that somebody waits for, or NULL.
+struct tfos__agreed *tfos__link_find_agreement(const struct tfos_trainer *trainer,
+                                               const char *name);
 
 /// Waits for a change until `deadline`; the lock is released meanwhile. False once it is past.
 bool tfos__link_wait(struct tfos_trainer *trainer, int64_t deadline);

@@ -156,6 +156,9 @@ static void follow(struct tfos__node *node, const json_t *message)
         tfos__driver_tell(node,
                           json_pack("{s:s, s:s, s:O?}", "type", "agree", "name",
                                     tfos__json_string_or(message, "name", ""), "value", value));
+    } else if (strcmp(type, "pending") == 0) {
+        tfos__driver_tell(node, json_pack("{s:s, s:s}", "type", "pending", "name",
+                                          tfos__json_string_or(message, "name", "")));
     } else if (strcmp(type, "report") == 0) {
         take_report(node, message);
     } else if (strcmp(type, "release_port") == 0) {

@@ -11,7 +11,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #define CONTEXT_TIMEOUT_MS 30000
 #define FEED_TIMEOUT_MS 30000
 #define AGREE_TIMEOUT_MS 600000
+#define MISSING_TIMEOUT_MS 2000 ///< for the driver to say who gave no value
 #define NAME_LIMIT 256
 #define REASON_SIZE 16384
 #define REPORT_LIMIT 16384
@@ -187,36 +187,21 @@ enum tfos_status tfos_trainer_open_feed(struct tfos_trainer *trainer, const char
     return status;
 }
 
-static bool is_waited_for(const struct tfos_trainer *trainer, const char *name)
+/// The TIMEOUT of an agreement. Only the driver knows who is missing.
+static enum tfos_status fail_agreement(const struct tfos__agreed *agreement, int64_t timeout_ms,
+                                       struct tfos_error *err)
 {
-    const struct tfos__agreed *agreement = trainer->agreements;
-    while (agreement && strcmp(agreement->name, name) != 0)
-        agreement = agreement->next;
-    return agreement != NULL;
-}
-
-/// The TIMEOUT of an agreement. Which of the other members are missing only the driver knows.
-static enum tfos_status fail_agreement(const struct tfos_trainer *trainer, const char *name,
-                                       int64_t timeout_ms, struct tfos_error *err)
-{
-    static const char *const jobs[] = {"chief", "master", "worker"};
-    const char *own_job = tfos__json_string_or(trainer->context, "job_name", "");
-    int64_t own_index = tfos__json_int_or(trainer->context, "task_index", -1);
-    const json_t *spec = json_object_get(trainer->context, "cluster_spec");
-    char members[1024] = "";
-    size_t size = 0;
-    for (size_t job = 0; job < sizeof jobs / sizeof *jobs; job++) {
-        size_t count = json_array_size(json_object_get(spec, jobs[job]));
-        for (size_t task = 0; task < count && size < sizeof members; task++) {
-            if ((int64_t)task == own_index && strcmp(jobs[job], own_job) == 0)
-                continue;
-            size += (size_t)snprintf(members + size, sizeof members - size, "%s%s:%zu",
-                                     size ? ", " : "", jobs[job], task);
-        }
-    }
+    double waited_s = (double)timeout_ms / 1000.0;
+    if (!agreement->missing)
+        return tfos__fail(err, TFOS_TIMEOUT,
+                          "trainer: agreement \"%s\": not all gave a value within %.10g s, and the "
+                          "driver does not answer who is missing",
+                          agreement->name, waited_s);
     return tfos__fail(err, TFOS_TIMEOUT,
-                      "trainer: agreement \"%s\": at least one of %s gave no value within %lld ms",
-                      name, members, (long long)timeout_ms);
+                      "trainer: agreement \"%s\": no value within %.10g s from %s. Each chief, "
+                      "master and worker must ask for it under this name: see in the output of "
+                      "these what they do instead, or raise the timeout if they only need longer",
+                      agreement->name, waited_s, agreement->missing);
 }
 
 /// Sends the value and waits for the answer, which is in `agreement` then. With the lock held.
@@ -224,20 +209,30 @@ static enum tfos_status await_agreement(struct tfos_trainer *trainer,
                                         struct tfos__agreed *agreement, json_t *value,
                                         int64_t timeout_ms, struct tfos_error *err)
 {
+    bool has_asked = false;
     int64_t deadline = tfos__deadline(timeout_ms);
     TFOS__TRY(tfos__link_send(
         trainer,
         json_pack("{s:s, s:s, s:O}", "type", "agree", "name", agreement->name, "value", value),
         err));
-    while (!agreement->values && !agreement->refusal && trainer->link == TFOS_OK) {
-        if (!tfos__link_wait(trainer, deadline))
-            return fail_agreement(trainer, agreement->name, timeout_ms, err);
+    while (!agreement->values && !agreement->refusal && !agreement->missing &&
+           trainer->link == TFOS_OK) {
+        if (tfos__link_wait(trainer, deadline))
+            continue;
+        if (has_asked)
+            return fail_agreement(agreement, timeout_ms, err);
+        has_asked = true;
+        deadline = tfos__deadline(MISSING_TIMEOUT_MS);
+        TFOS__TRY(tfos__link_send(
+            trainer, json_pack("{s:s, s:s}", "type", "pending", "name", agreement->name), err));
     }
     if (agreement->values)
         return TFOS_OK;
     if (agreement->refusal)
         return tfos__fail(err, TFOS_CLOSED, "trainer: agreement \"%s\": %s", agreement->name,
                           agreement->refusal);
+    if (agreement->missing)
+        return fail_agreement(agreement, timeout_ms, err);
     return tfos__link_give_failure(trainer, err);
 }
 
@@ -267,7 +262,7 @@ enum tfos_status tfos_trainer_agree(struct tfos_trainer *trainer, const char *na
     enum tfos_status status = tfos__link_lock(trainer, err);
     if (status < 0)
         goto drop_value;
-    if (is_waited_for(trainer, name)) {
+    if (tfos__link_find_agreement(trainer, name)) {
         status = tfos__fail(
             err, TFOS_INVALID,
             "trainer: agreement \"%s\" is waited for by another thread; each name is used once",
@@ -288,6 +283,7 @@ enum tfos_status tfos_trainer_agree(struct tfos_trainer *trainer, const char *na
     else
         tfos__free(agreement.values);
     tfos__free(agreement.refusal);
+    tfos__free(agreement.missing);
 drop_value:
     json_decref(value);
     return status;

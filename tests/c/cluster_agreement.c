@@ -77,6 +77,34 @@ static void a_second_value_of_a_name_is_refused(void **state)
     tfos_rendezvous_close(place.rendezvous);
 }
 
+static void who_is_missing_is_told(void **state)
+{
+    (void)state;
+    struct tfos_member *members[4];
+    struct place place =
+        open_place((struct tfos_rendezvous_options){.node_count = 4, .ps_count = 1});
+    start_nodes(&place, members, 4);
+    give(members[1], "step", 1);
+    say(members[1], json_pack("{s:s, s:s}", "type", "pending", "name", "step"));
+    json_t *pending = expect(members[1], "pending");
+    assert_string_equal(text_of(pending, "name"), "step");
+    assert_string_equal(text_of(pending, "nodes"), "worker:1 on host host-2 (executor e7), "
+                                                   "worker:2 on host host-3 (executor e7)");
+    json_decref(pending);
+    // The round goes on; of one that is over nobody is missing, and nothing is said.
+    give(members[2], "step", 2);
+    give(members[3], "step", 3);
+    expect_only(members[1], "agreed");
+    say(members[1], json_pack("{s:s, s:s}", "type", "pending", "name", "step"));
+    give(members[1], "next", 1);
+    say(members[1], json_pack("{s:s, s:s}", "type", "pending", "name", "next"));
+    pending = expect(members[1], "pending");
+    assert_string_equal(text_of(pending, "name"), "next");
+    json_decref(pending);
+    close_members(members, 4);
+    tfos_rendezvous_close(place.rendezvous);
+}
+
 static void rounds_are_quick(void **state)
 {
     (void)state;
@@ -103,6 +131,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(all_get_all_values_in_order),
     cmocka_unit_test(a_member_that_ends_disagrees),
     cmocka_unit_test(a_second_value_of_a_name_is_refused),
+    cmocka_unit_test(who_is_missing_is_told),
     cmocka_unit_test(rounds_are_quick),
 };
 

@@ -185,6 +185,21 @@ static void two_trainers_agree(void **state)
     cluster_close(&cluster);
 }
 
+static void a_trainer_that_agrees_alone_is_told_with_whom(void **state)
+{
+    (void)state;
+    struct cluster cluster;
+    struct tfos_error err;
+    cluster_open(&cluster, 2, false);
+    launch_trainer(&cluster, 0, "agree_soon", false);
+    launch_trainer(&cluster, 1, "hold", false);
+    assert_int_equal(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_WORKED, PATIENCE_MS, &err),
+                     TFOS_CLOSED);
+    if (!strstr(err.message, "no value within 0.3 s from worker:1 on host 127.0.0.1 (executor 7)."))
+        fail_msg("%s", err.message);
+    cluster_close(&cluster);
+}
+
 static void shows_what_a_trainer_reports(void **state)
 {
     (void)state;
@@ -273,6 +288,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(gives_the_trainer_its_environment),
     cmocka_unit_test(a_flood_of_output_holds_nothing_up),
     cmocka_unit_test(two_trainers_agree),
+    cmocka_unit_test(a_trainer_that_agrees_alone_is_told_with_whom),
     cmocka_unit_test(shows_what_a_trainer_reports),
     cmocka_unit_test(s04_changes_a_port_that_was_taken),
     cmocka_unit_test(s04_a_fixed_port_that_was_taken_is_named),

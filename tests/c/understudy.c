@@ -54,10 +54,10 @@ static int read_rows(long limit)
     return 0;
 }
 
-static int agree(void)
+static int agree(int64_t timeout_ms)
 {
     char *values;
-    require(tfos_trainer_agree(trainer, "step 1", "{\"rows\": 3}", 10000, &values, &err));
+    require(tfos_trainer_agree(trainer, "step 1", "{\"rows\": 3}", timeout_ms, &values, &err));
     printf("agreed %s\n", values);
     tfos_free(values);
     return 0;
@@ -182,7 +182,9 @@ int main(int argc, char **argv)
     else if (strcmp(verb, "rows_then_fail") == 0)
         result = read_rows(10) + 4;
     else if (strcmp(verb, "agree") == 0)
-        result = agree();
+        result = agree(10000);
+    else if (strcmp(verb, "agree_soon") == 0)
+        result = agree(300);
     else if (strcmp(verb, "fail") == 0)
         result = fail();
     else if (strcmp(verb, "report") == 0)
