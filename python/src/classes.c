@@ -20,6 +20,16 @@ PyTypeObject *tfos__class_add(PyObject *module, PyType_Spec *spec)
     return (PyTypeObject *)class;
 }
 
+PyObject *tfos__class_refuse_new(PyTypeObject *class, PyObject *args, PyObject *kwargs)
+{
+    (void)class;
+    (void)args;
+    (void)kwargs;
+    PyErr_SetString(PyExc_TypeError, "a FeedReader comes from Trainer.open_feed(), and a "
+                                     "ResultIterator from FeedWriter.results()");
+    return NULL;
+}
+
 void tfos__class_free(PyObject *self)
 {
     PyTypeObject *class = Py_TYPE(self);

@@ -18,6 +18,13 @@ int tfos__reader_class_add(PyObject *module);
 /// an exception. The reference is kept until the process ends.
 PyTypeObject *tfos__class_add(PyObject *module, PyType_Spec *spec);
 
+/// The flags and function of a method that takes keywords.
+#define TFOS__KEYWORDS(function)                                                                   \
+    (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
+
+/// The tp_new of a class whose objects only others make.
+PyObject *tfos__class_refuse_new(PyTypeObject *class, PyObject *args, PyObject *kwargs);
+
 /// The last step of a dealloc: frees the object and lets go of its class.
 void tfos__class_free(PyObject *self);
 

@@ -3,14 +3,14 @@
 #include "gate.h"
 #include "error.h"
 
-void tfos__gate_init(struct tfos__gate *gate, const char *name)
+void tfos__gate_init(struct tfos__gate *gate, const char *name, bool is_exclusive)
 {
     gate->name = name;
+    gate->is_exclusive = is_exclusive;
     pthread_mutex_init(&gate->mutex, NULL);
     pthread_cond_init(&gate->left, NULL);
     gate->inside = 0;
     gate->is_closed = false;
-    gate->is_taken = false;
 }
 
 static int raise_closed(const struct tfos__gate *gate)
@@ -21,12 +21,20 @@ static int raise_closed(const struct tfos__gate *gate)
 
 int tfos__gate_enter(struct tfos__gate *gate)
 {
-    if (gate->is_closed)
-        return raise_closed(gate);
+    bool is_taken = false;
+
     pthread_mutex_lock(&gate->mutex);
-    gate->inside++;
+    is_taken = gate->is_exclusive && gate->inside > 0;
+    if (!is_taken && !gate->is_closed)
+        gate->inside++;
     pthread_mutex_unlock(&gate->mutex);
-    return 0;
+    if (is_taken) {
+        tfos__raise_format(TFOS_INVALID,
+                           "%s: another thread is using it, and it belongs to one at a time",
+                           gate->name);
+        return -1;
+    }
+    return gate->is_closed ? raise_closed(gate) : 0;
 }
 
 void tfos__gate_leave(struct tfos__gate *gate)
@@ -35,26 +43,6 @@ void tfos__gate_leave(struct tfos__gate *gate)
     gate->inside--;
     pthread_cond_broadcast(&gate->left);
     pthread_mutex_unlock(&gate->mutex);
-}
-
-int tfos__gate_take(struct tfos__gate *gate)
-{
-    if (gate->is_taken) {
-        tfos__raise_format(TFOS_INVALID,
-                           "%s: another thread is using it, and it belongs to one at a time",
-                           gate->name);
-        return -1;
-    }
-    if (tfos__gate_enter(gate) < 0)
-        return -1;
-    gate->is_taken = true;
-    return 0;
-}
-
-void tfos__gate_give_back(struct tfos__gate *gate)
-{
-    gate->is_taken = false;
-    tfos__gate_leave(gate);
 }
 
 int tfos__gate_check(struct tfos__gate *gate)

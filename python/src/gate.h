@@ -8,24 +8,20 @@
 #include <stdbool.h>
 
 struct tfos__gate {
-    const char *name; ///< of the object, for messages
+    const char *name;  ///< of the object, for messages
+    bool is_exclusive; ///< one call at a time
     pthread_mutex_t mutex;
     pthread_cond_t left;
     int inside;     ///< calls; guarded by the mutex
     bool is_closed; ///< guarded by the GIL
-    bool is_taken;  ///< the one call that may use the handle by itself; guarded by the GIL
 };
 
-void tfos__gate_init(struct tfos__gate *gate, const char *name);
+void tfos__gate_init(struct tfos__gate *gate, const char *name, bool is_exclusive);
 
-/// Enters. -1 with ClosedError after shut().
+/// Enters. -1 with ClosedError after shut(), with InvalidError when it is exclusive and another is
+/// inside.
 int tfos__gate_enter(struct tfos__gate *gate);
 void tfos__gate_leave(struct tfos__gate *gate);
-
-/// The same for handles that belong to one thread at a time. -1 with InvalidError when another is
-/// inside.
-int tfos__gate_take(struct tfos__gate *gate);
-void tfos__gate_give_back(struct tfos__gate *gate);
 
 /// Between slices: -1 with an exception when the gate was shut or a signal's handler raised.
 int tfos__gate_check(struct tfos__gate *gate);

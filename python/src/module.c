@@ -9,11 +9,10 @@
 #include <tfos/version.h>
 
 static PyMethodDef functions[] = {
-    {"status_query", (PyCFunction)(void (*)(void))tfos__rendezvous_query,
-     METH_VARARGS | METH_KEYWORDS,
+    {"status_query", TFOS__KEYWORDS(tfos__rendezvous_query),
      "The status of all clusters of this user on this machine, as JSON."},
-    {"find_executor", (PyCFunction)(void (*)(void))tfos__node_find_executor,
-     METH_VARARGS | METH_KEYWORDS, "The pid of the executor that a Spark task belongs to."},
+    {"find_executor", TFOS__KEYWORDS(tfos__node_find_executor),
+     "The pid of the executor that a Spark task belongs to."},
     {"pack", tfos__sample_pack, METH_O, "The rows, packed into batches and unpacked again."},
     {"pack_arrays", tfos__sample_pack_arrays, METH_O, "The arrays of the rows' batches."},
     {NULL, NULL, 0, NULL},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The class FeedReader: the trainer's cursor, seen from Python. It keeps its Trainer alive; every
-// call enters the trainer's gate, so that none finds the cursor closed.
+// call enters the trainer, so that none finds the cursor closed.
 #include "classes.h"
 #include "error.h"
 #include "parameter.h"
@@ -24,23 +24,14 @@ PyObject *tfos__reader_new(struct tfos__trainer_object *trainer)
     return (PyObject *)self;
 }
 
-static PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    (void)type;
-    (void)args;
-    (void)kwargs;
-    PyErr_SetString(PyExc_TypeError, "a FeedReader comes from Trainer.open_feed()");
-    return NULL;
-}
-
 static int enter(struct reader *self)
 {
-    return tfos__gate_enter(&self->trainer->gate);
+    return tfos__handle_enter(&self->trainer->handle);
 }
 
 static void leave(struct reader *self)
 {
-    tfos__gate_leave(&self->trainer->gate);
+    tfos__handle_leave(&self->trainer->handle);
 }
 
 typedef PyObject *next_function(struct tfos__cursor *cursor,
@@ -139,12 +130,9 @@ static void dealloc(PyObject *object)
 }
 
 static PyMethodDef methods[] = {
-    {"next_rows", (PyCFunction)(void (*)(void))next_rows, METH_VARARGS | METH_KEYWORDS,
-     "Up to count rows as the objects that were fed."},
-    {"next_arrays", (PyCFunction)(void (*)(void))next_arrays, METH_VARARGS | METH_KEYWORDS,
-     "The same rows as numpy arrays."},
-    {"put_results", (PyCFunction)(void (*)(void))put_results, METH_VARARGS | METH_KEYWORDS,
-     "Results for the oldest rows that have none yet."},
+    {"next_rows", TFOS__KEYWORDS(next_rows), "Up to count rows as the objects that were fed."},
+    {"next_arrays", TFOS__KEYWORDS(next_arrays), "The same rows as numpy arrays."},
+    {"put_results", TFOS__KEYWORDS(put_results), "Results for the oldest rows that have none yet."},
     {"terminate", terminate, METH_NOARGS, "No more rows are wanted. From any thread."},
     {NULL, NULL, 0, NULL},
 };
@@ -156,7 +144,7 @@ static PyGetSetDef properties[] = {
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, "Rows and arrays from the node's feed. One thread at a time."},
-    {Py_tp_new, refuse_new},
+    {Py_tp_new, tfos__class_refuse_new},
     {Py_tp_dealloc, dealloc},
     {Py_tp_methods, methods},
     {Py_tp_getset, properties},

@@ -3,7 +3,7 @@
 // it.
 #include "classes.h"
 #include "error.h"
-#include "gate.h"
+#include "handle.h"
 #include "parameter.h"
 #include "slice.h"
 
@@ -14,40 +14,35 @@
     20 ///< each of these waits goes on as long as rows are taken, so it is short
 #define GRACE_LIMIT_MS 3600000
 
-struct rendezvous {
-    PyObject_HEAD
-    struct tfos__gate gate;
-    struct tfos_rendezvous *handle; ///< owned; NULL before init and after close
-};
+static void close_rendezvous(struct tfos__handle *handle, void *rendezvous)
+{
+    (void)handle;
+    Py_BEGIN_ALLOW_THREADS
+    tfos_rendezvous_close(rendezvous);
+    Py_END_ALLOW_THREADS
+}
+
+static const struct tfos__handle_kind kind = {"rendezvous", "opened", false, close_rendezvous};
 
 static PyObject *make(PyTypeObject *class, PyObject *args, PyObject *kwargs)
 {
-    struct rendezvous *self = (struct rendezvous *)PyType_GenericNew(class, args, kwargs);
-
-    if (self != NULL)
-        tfos__gate_init(&self->gate, "rendezvous");
-    return (PyObject *)self;
+    (void)args;
+    (void)kwargs;
+    return tfos__handle_new(class, &kind);
 }
 
-static int open_handle(struct rendezvous *self, const struct tfos_rendezvous_options *options)
+static int open_handle(struct tfos__handle *self, const struct tfos_rendezvous_options *options)
 {
     struct tfos_error err = {0};
     struct tfos_rendezvous *handle = NULL;
     enum tfos_status status = TFOS_OK;
 
-    if (self->handle != NULL || self->gate.is_closed) {
-        tfos__raise_format(TFOS_INVALID, "rendezvous: it was opened before");
+    if (tfos__handle_check_new(self) < 0)
         return -1;
-    }
     Py_BEGIN_ALLOW_THREADS
     status = tfos_rendezvous_open(options, &handle, &err);
     Py_END_ALLOW_THREADS
-    if (status < 0) {
-        tfos__raise(status, &err);
-        return -1;
-    }
-    self->handle = handle;
-    return 0;
+    return tfos__handle_adopt(self, handle, status, &err);
 }
 
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)
@@ -75,74 +70,63 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         return -1;
     options.node_count = (int)node_count;
     options.ps_count = (int)ps_count;
-    result = open_handle((struct rendezvous *)object, &options);
+    result = open_handle((struct tfos__handle *)object, &options);
     Py_DECREF(kept);
     return result;
 }
 
-/// Enters for a call; -1 with an exception when there is no handle.
-static int enter(struct rendezvous *self)
-{
-    if (self->handle == NULL && !self->gate.is_closed) {
-        tfos__raise_format(TFOS_INVALID, "rendezvous: it was not opened");
-        return -1;
-    }
-    return tfos__gate_enter(&self->gate);
-}
-
 static PyObject *get_address(PyObject *object, void *closure)
 {
-    struct rendezvous *self = (struct rendezvous *)object;
+    struct tfos__handle *self = (struct tfos__handle *)object;
     PyObject *address = NULL;
 
     (void)closure;
-    if (enter(self) < 0)
+    if (tfos__handle_enter(self) < 0)
         return NULL;
-    address = PyUnicode_FromString(tfos_rendezvous_address(self->handle));
-    tfos__gate_leave(&self->gate);
+    address = PyUnicode_FromString(tfos_rendezvous_address(self->object));
+    tfos__handle_leave(self);
     return address;
 }
 
 typedef enum tfos_status get_document(struct tfos_rendezvous *handle, char **json,
                                       struct tfos_error *err);
 
-static PyObject *give_document(struct rendezvous *self, get_document *get)
+static PyObject *give_document(struct tfos__handle *self, get_document *get)
 {
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
     char *json = NULL;
 
-    if (enter(self) < 0)
+    if (tfos__handle_enter(self) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    status = get(self->handle, &json, &err);
+    status = get(self->object, &json, &err);
     Py_END_ALLOW_THREADS
-    tfos__gate_leave(&self->gate);
-    return status < 0 ? tfos__raise(status, &err) : tfos__class_text(json);
+    return tfos__handle_conclude_text(self, json, status, &err);
 }
 
 static PyObject *get_roles(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return give_document((struct rendezvous *)self, tfos_rendezvous_get_roles);
+    return give_document((struct tfos__handle *)self, tfos_rendezvous_get_roles);
 }
 
 static PyObject *get_status(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return give_document((struct rendezvous *)self, tfos_rendezvous_get_status);
+    return give_document((struct tfos__handle *)self, tfos_rendezvous_get_status);
 }
 
 /// How long the wait has lasted as its timeout counts: for DRAINED since the last progress.
-static int64_t waited_ms(struct rendezvous *self, enum tfos_rendezvous_phase phase, int64_t begin)
+static int64_t waited_ms(struct tfos__handle *self, enum tfos_rendezvous_phase phase, int64_t begin)
 {
     int64_t waited = tfos__slice_now() - begin;
-    int64_t idle = phase == TFOS_PHASE_DRAINED ? tfos_rendezvous_idle_ms(self->handle) : waited;
+    int64_t idle = phase == TFOS_PHASE_DRAINED ? tfos_rendezvous_idle_ms(self->object) : waited;
 
     return idle < waited ? idle : waited;
 }
 
-static PyObject *wait_in_slices(struct rendezvous *self, enum tfos_rendezvous_phase phase,
+static PyObject *wait_in_slices(struct tfos__handle *self, enum tfos_rendezvous_phase phase,
                                 int64_t timeout_ms)
 {
     int64_t begin = tfos__slice_now(), waited = 0;
@@ -154,15 +138,15 @@ static PyObject *wait_in_slices(struct rendezvous *self, enum tfos_rendezvous_ph
             timeout_ms < 0 || timeout_ms - waited > longest ? longest : timeout_ms - waited;
         enum tfos_status status = TFOS_OK;
         Py_BEGIN_ALLOW_THREADS
-        status = tfos_rendezvous_wait(self->handle, phase, slice, &err);
+        status = tfos_rendezvous_wait(self->object, phase, slice, &err);
         waited = waited_ms(self, phase, begin);
         // A cluster that has failed with TIMEOUT is no slice that has ended.
         enum tfos_status failure =
-            phase == TFOS_PHASE_ENDED ? TFOS_OK : tfos_rendezvous_check(self->handle, &err);
+            phase == TFOS_PHASE_ENDED ? TFOS_OK : tfos_rendezvous_check(self->object, &err);
         if (failure < 0)
             status = failure;
         else if (status == TFOS_TIMEOUT && timeout_ms >= 0 && waited >= timeout_ms)
-            status = tfos_rendezvous_time_out(self->handle, phase, waited, &err);
+            status = tfos_rendezvous_time_out(self->object, phase, waited, &err);
         else if (status == TFOS_TIMEOUT)
             status = TFOS_AGAIN;
         Py_END_ALLOW_THREADS
@@ -177,7 +161,7 @@ static PyObject *wait_in_slices(struct rendezvous *self, enum tfos_rendezvous_ph
 
 static PyObject *wait_for_phase(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    struct rendezvous *self = (struct rendezvous *)object;
+    struct tfos__handle *self = (struct tfos__handle *)object;
     int64_t phase = 0, timeout_ms = 0;
     PyObject *kept = NULL, *result = NULL;
     const struct tfos__parameter parameters[] = {
@@ -188,29 +172,26 @@ static PyObject *wait_for_phase(PyObject *object, PyObject *args, PyObject *kwar
     if (tfos__parameters_read("Rendezvous.wait", parameters, 2, args, kwargs, &kept) < 0)
         return NULL;
     Py_DECREF(kept);
-    if (enter(self) < 0)
+    if (tfos__handle_enter(self) < 0)
         return NULL;
     result = wait_in_slices(self, (enum tfos_rendezvous_phase)phase, timeout_ms);
-    tfos__gate_leave(&self->gate);
+    tfos__handle_leave(self);
     return result;
 }
 
 static PyObject *check(PyObject *object, PyObject *unused)
 {
-    struct rendezvous *self = (struct rendezvous *)object;
+    struct tfos__handle *self = (struct tfos__handle *)object;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
 
     (void)unused;
-    if (enter(self) < 0)
+    if (tfos__handle_enter(self) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    status = tfos_rendezvous_check(self->handle, &err);
+    status = tfos_rendezvous_check(self->object, &err);
     Py_END_ALLOW_THREADS
-    tfos__gate_leave(&self->gate);
-    if (status < 0)
-        return tfos__raise(status, &err);
-    Py_RETURN_NONE;
+    return tfos__handle_conclude(self, status, &err);
 }
 
 /// A failure's status by its name ("TIMEOUT"); OK with an exception.
@@ -231,7 +212,7 @@ static enum tfos_status find_status(const char *name)
 
 static PyObject *fail(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    struct rendezvous *self = (struct rendezvous *)object;
+    struct tfos__handle *self = (struct tfos__handle *)object;
     const char *name = NULL, *message = NULL;
     enum tfos_status status = TFOS_OK;
     PyObject *kept = NULL;
@@ -243,21 +224,21 @@ static PyObject *fail(PyObject *object, PyObject *args, PyObject *kwargs)
     if (tfos__parameters_read("Rendezvous.fail", parameters, 2, args, kwargs, &kept) < 0)
         return NULL;
     status = find_status(name);
-    if (status == TFOS_OK || enter(self) < 0) {
+    if (status == TFOS_OK || tfos__handle_enter(self) < 0) {
         Py_DECREF(kept);
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS
-    tfos_rendezvous_fail(self->handle, status, message);
+    tfos_rendezvous_fail(self->object, status, message);
     Py_END_ALLOW_THREADS
-    tfos__gate_leave(&self->gate);
+    tfos__handle_leave(self);
     Py_DECREF(kept);
     Py_RETURN_NONE;
 }
 
 static PyObject *end_epoch(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    struct rendezvous *self = (struct rendezvous *)object;
+    struct tfos__handle *self = (struct tfos__handle *)object;
     int64_t feed = 0;
     PyObject *kept = NULL;
     const struct tfos__parameter parameters[] = {
@@ -267,32 +248,32 @@ static PyObject *end_epoch(PyObject *object, PyObject *args, PyObject *kwargs)
     if (tfos__parameters_read("Rendezvous.end_epoch", parameters, 1, args, kwargs, &kept) < 0)
         return NULL;
     Py_DECREF(kept);
-    if (enter(self) < 0)
+    if (tfos__handle_enter(self) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    tfos_rendezvous_end_epoch(self->handle, feed);
+    tfos_rendezvous_end_epoch(self->object, feed);
     Py_END_ALLOW_THREADS
-    tfos__gate_leave(&self->gate);
+    tfos__handle_leave(self);
     Py_RETURN_NONE;
 }
 
 static PyObject *end_feed(PyObject *object, PyObject *unused)
 {
-    struct rendezvous *self = (struct rendezvous *)object;
+    struct tfos__handle *self = (struct tfos__handle *)object;
 
     (void)unused;
-    if (enter(self) < 0)
+    if (tfos__handle_enter(self) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    tfos_rendezvous_end_feed(self->handle);
+    tfos_rendezvous_end_feed(self->object);
     Py_END_ALLOW_THREADS
-    tfos__gate_leave(&self->gate);
+    tfos__handle_leave(self);
     Py_RETURN_NONE;
 }
 
 static PyObject *stop(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    struct rendezvous *self = (struct rendezvous *)object;
+    struct tfos__handle *self = (struct tfos__handle *)object;
     bool only_servers = false;
     int64_t grace_ms = 0;
     PyObject *kept = NULL;
@@ -304,106 +285,40 @@ static PyObject *stop(PyObject *object, PyObject *args, PyObject *kwargs)
     if (tfos__parameters_read("Rendezvous.stop", parameters, 2, args, kwargs, &kept) < 0)
         return NULL;
     Py_DECREF(kept);
-    if (enter(self) < 0)
+    if (tfos__handle_enter(self) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    tfos_rendezvous_stop(self->handle, only_servers, grace_ms);
+    tfos_rendezvous_stop(self->object, only_servers, grace_ms);
     Py_END_ALLOW_THREADS
-    tfos__gate_leave(&self->gate);
+    tfos__handle_leave(self);
     Py_RETURN_NONE;
 }
 
-static PyObject *next_in_slices(struct rendezvous *self, int64_t timeout_ms)
+static enum tfos_status wait_event(void *rendezvous, int64_t timeout_ms, char **json,
+                                   struct tfos_error *err)
 {
-    int64_t deadline = tfos__slice_deadline(timeout_ms);
-    struct tfos_error err = {0};
-
-    for (;;) {
-        int64_t slice = tfos__slice_next(deadline);
-        enum tfos_status status = TFOS_OK;
-        char *json = NULL;
-        Py_BEGIN_ALLOW_THREADS
-        status = tfos_rendezvous_next_event(self->handle, slice, &json, &err);
-        Py_END_ALLOW_THREADS
-        if (status < 0)
-            return tfos__raise(status, &err);
-        if (status == TFOS_OK)
-            return tfos__class_text(json);
-        if (tfos__gate_check(&self->gate) < 0)
-            return NULL;
-        if (tfos__slice_next(deadline) == 0)
-            Py_RETURN_NONE;
-    }
+    return tfos_rendezvous_next_event(rendezvous, timeout_ms, json, err);
 }
 
-static PyObject *next_event(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *next_event(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    struct rendezvous *self = (struct rendezvous *)object;
-    int64_t timeout_ms = 0;
-    PyObject *kept = NULL, *result = NULL;
-    const struct tfos__parameter parameters[] = {
-        {"timeout_ms", TFOS__INT, true, INT64_MIN, INT64_MAX, &timeout_ms},
-    };
-
-    if (tfos__parameters_read("Rendezvous.next_event", parameters, 1, args, kwargs, &kept) < 0)
-        return NULL;
-    Py_DECREF(kept);
-    if (enter(self) < 0)
-        return NULL;
-    result = next_in_slices(self, timeout_ms);
-    tfos__gate_leave(&self->gate);
-    return result;
-}
-
-static PyObject *close_handle(PyObject *object, PyObject *unused)
-{
-    struct rendezvous *self = (struct rendezvous *)object;
-
-    (void)unused;
-    if (tfos__gate_shut(&self->gate)) {
-        struct tfos_rendezvous *handle = self->handle;
-        self->handle = NULL;
-        Py_BEGIN_ALLOW_THREADS
-        tfos_rendezvous_close(handle);
-        Py_END_ALLOW_THREADS
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *enter_context(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    Py_INCREF(self);
-    return self;
-}
-
-static void dealloc(PyObject *object)
-{
-    struct rendezvous *self = (struct rendezvous *)object;
-
-    Py_XDECREF(close_handle(object, NULL));
-    tfos__gate_clear(&self->gate);
-    tfos__class_free(object);
+    return tfos__handle_wait_text(self, "Rendezvous.next_event", args, kwargs, wait_event);
 }
 
 static PyMethodDef methods[] = {
     {"roles", get_roles, METH_NOARGS, "The roles by executor id, as JSON text."},
-    {"wait", (PyCFunction)(void (*)(void))wait_for_phase, METH_VARARGS | METH_KEYWORDS,
-     "Waits until the cluster has come to a phase."},
+    {"wait", TFOS__KEYWORDS(wait_for_phase), "Waits until the cluster has come to a phase."},
     {"check", check, METH_NOARGS, "Raises the first failure of the cluster, if there was one."},
-    {"fail", (PyCFunction)(void (*)(void))fail, METH_VARARGS | METH_KEYWORDS,
-     "Makes the cluster fail with a message."},
-    {"end_epoch", (PyCFunction)(void (*)(void))end_epoch, METH_VARARGS | METH_KEYWORDS,
-     "All partitions of this feed have been fed."},
+    {"fail", TFOS__KEYWORDS(fail), "Makes the cluster fail with a message."},
+    {"end_epoch", TFOS__KEYWORDS(end_epoch), "All partitions of this feed have been fed."},
     {"end_feed", end_feed, METH_NOARGS, "Nothing more will be fed."},
-    {"stop", (PyCFunction)(void (*)(void))stop, METH_VARARGS | METH_KEYWORDS,
-     "Tells the nodes to stop."},
-    {"next_event", (PyCFunction)(void (*)(void))next_event, METH_VARARGS | METH_KEYWORDS,
+    {"stop", TFOS__KEYWORDS(stop), "Tells the nodes to stop."},
+    {"next_event", TFOS__KEYWORDS(next_event),
      "The next event as JSON text, or None after the timeout."},
     {"status", get_status, METH_NOARGS, "The state of the cluster as JSON text."},
-    {"close", close_handle, METH_NOARGS, "Ends the server and its connections."},
-    {"__enter__", enter_context, METH_NOARGS, NULL},
-    {"__exit__", close_handle, METH_VARARGS, NULL},
+    {"close", tfos__handle_close, METH_NOARGS, "Ends the server and its connections."},
+    {"__enter__", tfos__handle_enter_context, METH_NOARGS, NULL},
+    {"__exit__", tfos__handle_close, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -416,7 +331,7 @@ static PyType_Slot slots[] = {
     {Py_tp_doc, "The rendezvous server of a cluster, in the driver. Thread-safe."},
     {Py_tp_new, make},
     {Py_tp_init, init},
-    {Py_tp_dealloc, dealloc},
+    {Py_tp_dealloc, tfos__handle_dealloc},
     {Py_tp_methods, methods},
     {Py_tp_getset, properties},
     {0, NULL},
@@ -424,7 +339,7 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {
     .name = "tensorflowonspark._tfos.Rendezvous",
-    .basicsize = sizeof(struct rendezvous),
+    .basicsize = sizeof(struct tfos__handle),
     .flags = Py_TPFLAGS_DEFAULT,
     .slots = slots,
 };

@@ -51,7 +51,7 @@ static PyObject *next_of_batch(struct results *self)
 /// Feeds on by one step. AGAIN: a result must be taken.
 static enum tfos__feeder_result feed(struct results *self)
 {
-    struct tfos__feeder *feeder = self->writer->feeder;
+    struct tfos__feeder *feeder = self->writer->handle.object;
     enum tfos__feeder_result result = TFOS__FEEDER_AGAIN;
 
     switch (self->phase) {
@@ -81,7 +81,7 @@ static enum tfos__feeder_result feed(struct results *self)
 /// Moves on until a batch of results is there. END: there are no more.
 static enum tfos__feeder_result advance(struct results *self)
 {
-    struct tfos__feeder *feeder = self->writer->feeder;
+    struct tfos__feeder *feeder = self->writer->handle.object;
     bool must_wait = false;
 
     for (;;) {
@@ -105,7 +105,7 @@ static enum tfos__feeder_result skip(struct results *self)
     if (row == NULL)
         return PyErr_Occurred() ? TFOS__FEEDER_FAILED : TFOS__FEEDER_END;
     Py_DECREF(row);
-    return tfos__feeder_refuse_results(self->writer->feeder);
+    return tfos__feeder_refuse_results(self->writer->handle.object);
 }
 
 static PyObject *next_of_feed(struct results *self)
@@ -115,7 +115,7 @@ static PyObject *next_of_feed(struct results *self)
         enum tfos__feeder_result state = TFOS__FEEDER_END;
         if (result != NULL)
             return result;
-        if (tfos__feeder_node(self->writer->feeder) == Py_None)
+        if (tfos__feeder_node(self->writer->handle.object) == Py_None)
             state = skip(self);
         else
             state = advance(self);
@@ -131,10 +131,10 @@ static PyObject *next(PyObject *object)
     struct results *self = (struct results *)object;
     PyObject *result = NULL;
 
-    if (self->phase == OVER || tfos__gate_take(&self->writer->gate) < 0)
+    if (self->phase == OVER || tfos__handle_enter(&self->writer->handle) < 0)
         return NULL;
     result = next_of_feed(self);
-    tfos__gate_give_back(&self->writer->gate);
+    tfos__handle_leave(&self->writer->handle);
     return result;
 }
 
@@ -142,15 +142,6 @@ static PyObject *iterate(PyObject *self)
 {
     Py_INCREF(self);
     return self;
-}
-
-static PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    (void)type;
-    (void)args;
-    (void)kwargs;
-    PyErr_SetString(PyExc_TypeError, "a ResultIterator comes from FeedWriter.results()");
-    return NULL;
 }
 
 static void dealloc(PyObject *object)
@@ -165,7 +156,7 @@ static void dealloc(PyObject *object)
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, "One result a row, in order, as they come."},
-    {Py_tp_new, refuse_new},
+    {Py_tp_new, tfos__class_refuse_new},
     {Py_tp_dealloc, dealloc},
     {Py_tp_iter, iterate},
     {Py_tp_iternext, next},

@@ -13,19 +13,29 @@
 
 #define AGREE_TIMEOUT_MS 600000
 
+static void close_trainer(struct tfos__handle *handle, void *trainer)
+{
+    struct tfos__trainer_object *self = (struct tfos__trainer_object *)handle;
+
+    tfos__cursor_close(self->cursor); // gives the batch it holds back to the reader
+    self->cursor = NULL;
+    Py_BEGIN_ALLOW_THREADS
+    tfos_trainer_close(trainer);
+    Py_END_ALLOW_THREADS
+}
+
+static const struct tfos__handle_kind kind = {"trainer", "opened", false, close_trainer};
+
 static PyObject *make(PyTypeObject *class, PyObject *args, PyObject *kwargs)
 {
-    struct tfos__trainer_object *self =
-        (struct tfos__trainer_object *)PyType_GenericNew(class, args, kwargs);
-
-    if (self != NULL)
-        tfos__gate_init(&self->gate, "trainer");
-    return (PyObject *)self;
+    (void)args;
+    (void)kwargs;
+    return tfos__handle_new(class, &kind);
 }
 
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    struct tfos__trainer_object *self = (struct tfos__trainer_object *)object;
+    struct tfos__handle *self = (struct tfos__handle *)object;
     struct tfos_trainer *handle = NULL;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
@@ -38,48 +48,24 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     if (tfos__parameters_read("Trainer", parameters, 1, args, kwargs, &kept) < 0)
         return -1;
     Py_DECREF(kept);
-    if (self->handle != NULL || self->gate.is_closed) {
-        tfos__raise_format(TFOS_INVALID, "trainer: it was opened before");
+    if (tfos__handle_check_new(self) < 0)
         return -1;
-    }
     Py_BEGIN_ALLOW_THREADS
     status = tfos_trainer_open((int)fd, &handle, &err);
     Py_END_ALLOW_THREADS
-    if (status < 0) {
-        tfos__raise(status, &err);
-        return -1;
-    }
-    self->handle = handle;
-    return 0;
-}
-
-static int enter(struct tfos__trainer_object *self)
-{
-    if (self->handle == NULL && !self->gate.is_closed) {
-        tfos__raise_format(TFOS_INVALID, "trainer: it was not opened");
-        return -1;
-    }
-    return tfos__gate_enter(&self->gate);
-}
-
-/// None, or the exception of a call that ended with `status`.
-static PyObject *conclude(enum tfos_status status, const struct tfos_error *err)
-{
-    if (status < 0)
-        return tfos__raise(status, err);
-    Py_RETURN_NONE;
+    return tfos__handle_adopt(self, handle, status, &err);
 }
 
 static PyObject *get_context(PyObject *object, void *closure)
 {
-    struct tfos__trainer_object *self = (struct tfos__trainer_object *)object;
+    struct tfos__handle *self = (struct tfos__handle *)object;
     PyObject *context = NULL;
 
     (void)closure;
-    if (enter(self) < 0)
+    if (tfos__handle_enter(self) < 0)
         return NULL;
-    context = PyUnicode_FromString(tfos_trainer_context(self->handle));
-    tfos__gate_leave(&self->gate);
+    context = PyUnicode_FromString(tfos_trainer_context(self->object));
+    tfos__handle_leave(self);
     return context;
 }
 
@@ -125,14 +111,14 @@ static PyObject *read_payload(int fd)
 
 static PyObject *get_payload(PyObject *object, PyObject *unused)
 {
-    struct tfos__trainer_object *self = (struct tfos__trainer_object *)object;
+    struct tfos__handle *self = (struct tfos__handle *)object;
     PyObject *payload = NULL;
 
     (void)unused;
-    if (enter(self) < 0)
+    if (tfos__handle_enter(self) < 0)
         return NULL;
-    payload = read_payload(tfos_trainer_payload_fd(self->handle));
-    tfos__gate_leave(&self->gate);
+    payload = read_payload(tfos_trainer_payload_fd(self->object));
+    tfos__handle_leave(self);
     return payload;
 }
 
@@ -144,13 +130,13 @@ static PyObject *open_queue(struct tfos__trainer_object *self, const char *name)
     enum tfos_status status = TFOS_OK;
 
     Py_BEGIN_ALLOW_THREADS
-    status = tfos_trainer_open_feed(self->handle, name, &reader, &err);
+    status = tfos_trainer_open_feed(self->handle.object, name, &reader, &err);
     Py_END_ALLOW_THREADS
     if (status < 0)
         return tfos__raise(status, &err);
     // Another thread may have come first while the GIL was released; there is one reader a process.
     if (self->cursor == NULL)
-        self->cursor = tfos__cursor_open(reader, &self->gate);
+        self->cursor = tfos__cursor_open(reader, &self->handle.gate);
     if (self->cursor == NULL)
         return NULL;
     return tfos__reader_new(self);
@@ -167,9 +153,9 @@ static PyObject *open_feed(PyObject *object, PyObject *args, PyObject *kwargs)
 
     if (tfos__parameters_read("Trainer.open_feed", parameters, 1, args, kwargs, &kept) < 0)
         return NULL;
-    if (enter(self) == 0) {
+    if (tfos__handle_enter(&self->handle) == 0) {
         reader = open_queue(self, name);
-        tfos__gate_leave(&self->gate);
+        tfos__handle_leave(&self->handle);
     }
     Py_DECREF(kept);
     return reader;
@@ -177,7 +163,7 @@ static PyObject *open_feed(PyObject *object, PyObject *args, PyObject *kwargs)
 
 static PyObject *agree(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    struct tfos__trainer_object *self = (struct tfos__trainer_object *)object;
+    struct tfos__handle *self = (struct tfos__handle *)object;
     const char *name = NULL, *value = NULL;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
@@ -192,17 +178,16 @@ static PyObject *agree(PyObject *object, PyObject *args, PyObject *kwargs)
 
     if (tfos__parameters_read("Trainer.agree", parameters, 3, args, kwargs, &kept) < 0)
         return NULL;
-    if (enter(self) < 0) {
+    if (tfos__handle_enter(self) < 0) {
         Py_DECREF(kept);
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS
-    status = tfos_trainer_agree(self->handle, name, value,
+    status = tfos_trainer_agree(self->object, name, value,
                                 timeout_ms > 0 ? timeout_ms : AGREE_TIMEOUT_MS, &values, &err);
     Py_END_ALLOW_THREADS
-    tfos__gate_leave(&self->gate);
     Py_DECREF(kept);
-    return status < 0 ? tfos__raise(status, &err) : tfos__class_text(values);
+    return tfos__handle_conclude_text(self, values, status, &err);
 }
 
 typedef enum tfos_status say_text(struct tfos_trainer *handle, const char *text,
@@ -212,7 +197,7 @@ typedef enum tfos_status say_text(struct tfos_trainer *handle, const char *text,
 static PyObject *say(PyObject *object, PyObject *args, PyObject *kwargs, const char *function,
                      const char *parameter, say_text *call)
 {
-    struct tfos__trainer_object *self = (struct tfos__trainer_object *)object;
+    struct tfos__handle *self = (struct tfos__handle *)object;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
     const char *text = NULL;
@@ -223,16 +208,15 @@ static PyObject *say(PyObject *object, PyObject *args, PyObject *kwargs, const c
 
     if (tfos__parameters_read(function, parameters, 1, args, kwargs, &kept) < 0)
         return NULL;
-    if (enter(self) < 0) {
+    if (tfos__handle_enter(self) < 0) {
         Py_DECREF(kept);
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS
-    status = call(self->handle, text, &err);
+    status = call(self->object, text, &err);
     Py_END_ALLOW_THREADS
-    tfos__gate_leave(&self->gate);
     Py_DECREF(kept);
-    return conclude(status, &err);
+    return tfos__handle_conclude(self, status, &err);
 }
 
 static PyObject *report(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -249,17 +233,16 @@ typedef enum tfos_status tell(struct tfos_trainer *handle, struct tfos_error *er
 
 static PyObject *tell_node(PyObject *object, tell *call)
 {
-    struct tfos__trainer_object *self = (struct tfos__trainer_object *)object;
+    struct tfos__handle *self = (struct tfos__handle *)object;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
 
-    if (enter(self) < 0)
+    if (tfos__handle_enter(self) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    status = call(self->handle, &err);
+    status = call(self->object, &err);
     Py_END_ALLOW_THREADS
-    tfos__gate_leave(&self->gate);
-    return conclude(status, &err);
+    return tfos__handle_conclude(self, status, &err);
 }
 
 static PyObject *release_port(PyObject *self, PyObject *unused)
@@ -274,45 +257,17 @@ static PyObject *terminate(PyObject *self, PyObject *unused)
     return tell_node(self, tfos_trainer_terminate);
 }
 
-static PyObject *close_handle(PyObject *object, PyObject *unused)
-{
-    struct tfos__trainer_object *self = (struct tfos__trainer_object *)object;
-
-    (void)unused;
-    if (tfos__gate_shut(&self->gate)) {
-        struct tfos_trainer *handle = self->handle;
-        tfos__cursor_close(self->cursor); // gives the batch it holds back to the reader
-        self->cursor = NULL;
-        self->handle = NULL;
-        Py_BEGIN_ALLOW_THREADS
-        tfos_trainer_close(handle);
-        Py_END_ALLOW_THREADS
-    }
-    Py_RETURN_NONE;
-}
-
-static void dealloc(PyObject *object)
-{
-    struct tfos__trainer_object *self = (struct tfos__trainer_object *)object;
-
-    Py_XDECREF(close_handle(object, NULL));
-    tfos__gate_clear(&self->gate);
-    tfos__class_free(object);
-}
-
 static PyMethodDef methods[] = {
     {"payload", get_payload, METH_NOARGS, "The pickled function and its arguments."},
-    {"open_feed", (PyCFunction)(void (*)(void))open_feed, METH_VARARGS | METH_KEYWORDS,
-     "The FeedReader of a queue."},
-    {"agree", (PyCFunction)(void (*)(void))agree, METH_VARARGS | METH_KEYWORDS,
+    {"open_feed", TFOS__KEYWORDS(open_feed), "The FeedReader of a queue."},
+    {"agree", TFOS__KEYWORDS(agree),
      "Gives a value and gets the JSON array of all members' values."},
-    {"report", (PyCFunction)(void (*)(void))report, METH_VARARGS | METH_KEYWORDS,
-     "Shows figures, a JSON object, beside this node."},
+    {"report", TFOS__KEYWORDS(report), "Shows figures, a JSON object, beside this node."},
     {"release_port", release_port, METH_NOARGS, "Gives up the node's hold of TensorFlow's port."},
     {"terminate", terminate, METH_NOARGS, "Tells the cluster that this node wants no more rows."},
-    {"fail", (PyCFunction)(void (*)(void))fail, METH_VARARGS | METH_KEYWORDS,
+    {"fail", TFOS__KEYWORDS(fail),
      "The reason to report when this process now ends with a failure."},
-    {"close", close_handle, METH_NOARGS, "Ends the link and its readers."},
+    {"close", tfos__handle_close, METH_NOARGS, "Ends the link and its readers."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -325,7 +280,7 @@ static PyType_Slot slots[] = {
     {Py_tp_doc, "This process's link to its node. One a process; thread-safe."},
     {Py_tp_new, make},
     {Py_tp_init, init},
-    {Py_tp_dealloc, dealloc},
+    {Py_tp_dealloc, tfos__handle_dealloc},
     {Py_tp_methods, methods},
     {Py_tp_getset, properties},
     {0, NULL},

@@ -5,19 +5,24 @@
 #include "error.h"
 #include "parameter.h"
 
+static void close_feeder(struct tfos__handle *handle, void *feeder)
+{
+    (void)handle;
+    tfos__feeder_close(feeder);
+}
+
+static const struct tfos__handle_kind kind = {"feed writer", "opened", true, close_feeder};
+
 static PyObject *make(PyTypeObject *class, PyObject *args, PyObject *kwargs)
 {
-    struct tfos__writer_object *self =
-        (struct tfos__writer_object *)PyType_GenericNew(class, args, kwargs);
-
-    if (self != NULL)
-        tfos__gate_init(&self->gate, "feed writer");
-    return (PyObject *)self;
+    (void)args;
+    (void)kwargs;
+    return tfos__handle_new(class, &kind);
 }
 
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    struct tfos__writer_object *self = (struct tfos__writer_object *)object;
+    struct tfos__handle *self = (struct tfos__handle *)object;
     struct tfos__feeder_options options = {.queue = "input"};
     PyObject *kept = NULL;
     const struct tfos__parameter parameters[] = {
@@ -37,23 +42,13 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     if (tfos__parameters_read("FeedWriter", parameters, TFOS__PARAMETER_COUNT(parameters), args,
                               kwargs, &kept) < 0)
         return -1;
-    if (self->feeder != NULL || self->gate.is_closed)
-        tfos__raise_format(TFOS_INVALID, "feed writer: it was opened before");
-    else if (tfos__gate_take(&self->gate) == 0) {
-        self->feeder = tfos__feeder_open(&options, &self->gate);
-        tfos__gate_give_back(&self->gate);
+    // Opening waits for the driver, and close() in another thread ends that.
+    if (tfos__handle_check_new(self) == 0 && tfos__gate_enter(&self->gate) == 0) {
+        self->object = tfos__feeder_open(&options, &self->gate);
+        tfos__gate_leave(&self->gate);
     }
     Py_DECREF(kept);
     return PyErr_Occurred() ? -1 : 0;
-}
-
-static int take(struct tfos__writer_object *self)
-{
-    if (self->feeder == NULL && !self->gate.is_closed) {
-        tfos__raise_format(TFOS_INVALID, "feed writer: it was not opened");
-        return -1;
-    }
-    return tfos__gate_take(&self->gate);
 }
 
 static PyObject *get_node(PyObject *object, void *closure)
@@ -62,11 +57,11 @@ static PyObject *get_node(PyObject *object, void *closure)
     PyObject *node = NULL;
 
     (void)closure;
-    if (take(self) < 0)
+    if (tfos__handle_enter(&self->handle) < 0)
         return NULL;
-    node = tfos__feeder_node(self->feeder);
+    node = tfos__feeder_node(self->handle.object);
     Py_INCREF(node);
-    tfos__gate_give_back(&self->gate);
+    tfos__handle_leave(&self->handle);
     return node;
 }
 
@@ -90,7 +85,7 @@ static PyObject *begin(struct tfos__writer_object *self, PyObject *rows, bool wa
 {
     PyObject *iterator = NULL;
 
-    if (tfos__feeder_has_results(self->feeder) != wants_results)
+    if (tfos__feeder_has_results(self->handle.object) != wants_results)
         return tfos__raise_format(
             TFOS_INVALID, "feed writer: it was opened with results=%s: use %s()",
             wants_results ? "False" : "True", wants_results ? "feed" : "results");
@@ -110,14 +105,14 @@ static PyObject *feed(PyObject *object, PyObject *rows)
     struct tfos__writer_object *self = (struct tfos__writer_object *)object;
     PyObject *iterator = NULL, *count = NULL;
 
-    if (take(self) < 0)
+    if (tfos__handle_enter(&self->handle) < 0)
         return NULL;
     iterator = begin(self, rows, false);
-    if (iterator != NULL &&
-        (tfos__feeder_node(self->feeder) == Py_None || feed_all(self->feeder, iterator) == 0))
-        count = PyLong_FromLongLong(tfos__feeder_row_count(self->feeder));
+    if (iterator != NULL && (tfos__feeder_node(self->handle.object) == Py_None ||
+                             feed_all(self->handle.object, iterator) == 0))
+        count = PyLong_FromLongLong(tfos__feeder_row_count(self->handle.object));
     Py_XDECREF(iterator);
-    tfos__gate_give_back(&self->gate);
+    tfos__handle_leave(&self->handle);
     return count;
 }
 
@@ -126,42 +121,20 @@ static PyObject *results(PyObject *object, PyObject *rows)
     struct tfos__writer_object *self = (struct tfos__writer_object *)object;
     PyObject *iterator = NULL, *iterable = NULL;
 
-    if (take(self) < 0)
+    if (tfos__handle_enter(&self->handle) < 0)
         return NULL;
     iterator = begin(self, rows, true);
     if (iterator != NULL)
         iterable = tfos__results_new(self, iterator);
     Py_XDECREF(iterator);
-    tfos__gate_give_back(&self->gate);
+    tfos__handle_leave(&self->handle);
     return iterable;
-}
-
-static PyObject *close_feeder(PyObject *object, PyObject *unused)
-{
-    struct tfos__writer_object *self = (struct tfos__writer_object *)object;
-
-    (void)unused;
-    if (tfos__gate_shut(&self->gate)) {
-        struct tfos__feeder *feeder = self->feeder;
-        self->feeder = NULL;
-        tfos__feeder_close(feeder);
-    }
-    Py_RETURN_NONE;
-}
-
-static void dealloc(PyObject *object)
-{
-    struct tfos__writer_object *self = (struct tfos__writer_object *)object;
-
-    Py_XDECREF(close_feeder(object, NULL));
-    tfos__gate_clear(&self->gate);
-    tfos__class_free(object);
 }
 
 static PyMethodDef methods[] = {
     {"feed", feed, METH_O, "Feeds the rows; returns how many."},
     {"results", results, METH_O, "Feeds the rows and gives an iterator of one result a row."},
-    {"close", close_feeder, METH_NOARGS, "Ends the attempt."},
+    {"close", tfos__handle_close, METH_NOARGS, "Ends the attempt."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -174,7 +147,7 @@ static PyType_Slot slots[] = {
     {Py_tp_doc, "One attempt to feed one partition. One thread at a time."},
     {Py_tp_new, make},
     {Py_tp_init, init},
-    {Py_tp_dealloc, dealloc},
+    {Py_tp_dealloc, tfos__handle_dealloc},
     {Py_tp_methods, methods},
     {Py_tp_getset, properties},
     {0, NULL},

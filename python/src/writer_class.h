@@ -4,15 +4,13 @@
 #define TFOS_PYTHON_WRITER_CLASS_H
 
 #include "feeder.h"
-#include "gate.h"
+#include "handle.h"
 
 #include <Python.h>
 
 struct tfos__writer_object {
-    PyObject_HEAD
-    struct tfos__gate gate;
-    struct tfos__feeder *feeder; ///< owned; NULL before init and after close
-    bool is_used;                ///< rows were fed
+    struct tfos__handle handle; ///< of a struct tfos__feeder
+    bool is_used;               ///< rows were fed
 };
 
 /// An iterator of results, which takes rows from `iterator` (borrowed). NULL with an exception.
