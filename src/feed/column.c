@@ -25,7 +25,7 @@ static const struct {
     {"u", {TFOS__COLUMN_VARIABLE, 32}}, {"U", {TFOS__COLUMN_VARIABLE, 64}},
     {"z", {TFOS__COLUMN_VARIABLE, 32}}, {"Z", {TFOS__COLUMN_VARIABLE, 64}},
     {"+l", {TFOS__COLUMN_LIST, 32}},    {"+L", {TFOS__COLUMN_LIST, 64}},
-    {"+s", {TFOS__COLUMN_STRUCT, 0}},
+    {"+m", {TFOS__COLUMN_LIST, 32}},    {"+s", {TFOS__COLUMN_STRUCT, 0}},
 };
 
 // The number that ends a format, as in "w:16".
@@ -40,6 +40,24 @@ static bool parse_count(const char *text, int64_t *count)
     return errno == 0 && *end == '\0' && *count <= INT_MAX;
 }
 
+// Decimals: precision, scale and, unless they are 128, the bits of a value.
+static bool parse_decimal(const char *text, int64_t *width)
+{
+    char *end = NULL;
+
+    if (*text < '0' || *text > '9')
+        return false;
+    strtoll(text, &end, 10);
+    if (*end++ != ',' || !((*end >= '0' && *end <= '9') || *end == '-'))
+        return false;
+    strtoll(end, &end, 10);
+    *width = 128;
+    if (*end == '\0')
+        return true;
+    return *end == ',' && parse_count(end + 1, width) &&
+           (*width == 32 || *width == 64 || *width == 128 || *width == 256);
+}
+
 bool tfos__column_parse(const char *format, struct tfos__column *column)
 {
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)
@@ -50,6 +68,10 @@ bool tfos__column_parse(const char *format, struct tfos__column *column)
     int64_t count = 0;
     if (strncmp(format, "w:", 2) == 0 && parse_count(format + 2, &count)) {
         *column = (struct tfos__column){TFOS__COLUMN_FIXED, count * 8};
+        return true;
+    }
+    if (strncmp(format, "d:", 2) == 0 && parse_decimal(format + 2, &count)) {
+        *column = (struct tfos__column){TFOS__COLUMN_FIXED, count};
         return true;
     }
     if (strncmp(format, "+w:", 3) == 0 && parse_count(format + 3, &count)) {

@@ -37,6 +37,10 @@ static inline int64_t test_width(const char *format)
 
     if (format[0] == 'w')
         return 8 * strtol(format + 2, NULL, 10);
+    if (format[0] == 'd') {
+        const char *bits = strchr(strchr(format, ',') + 1, ',');
+        return bits ? strtol(bits + 1, NULL, 10) : 128;
+    }
     if (format[0] == 't')
         return strcmp(format, "tdD") == 0 || strcmp(format, "tts") == 0 ||
                        strcmp(format, "ttm") == 0
@@ -138,7 +142,7 @@ static inline void make_array(const struct shape *shape, int64_t length, struct 
     array->children = malloc((size_t)(shape->child_count + 1) * sizeof(void *));
     if (has_nulls || random_below(4) == 0)
         array->buffers[0] = random_bytes((count + 7) / 8);
-    if (strchr("uzUZ", format[0]) || strcmp(format, "+l") == 0 || strcmp(format, "+L") == 0) {
+    if (strchr("uzUZ", format[0]) || (format[0] == '+' && strchr("lLm", format[1]))) {
         array->buffers[1] =
             random_offsets(count, strchr("UZ", format[0]) || format[1] == 'L', &last);
         array->n_buffers = 2;

@@ -10,12 +10,14 @@
 #define ROUNDS 40
 
 static const struct shape LEAVES[] = {
-    {"b", NULL, 0},       {"c", NULL, 0},    {"C", NULL, 0},   {"s", NULL, 0},   {"S", NULL, 0},
-    {"i", NULL, 0},       {"I", NULL, 0},    {"l", NULL, 0},   {"L", NULL, 0},   {"e", NULL, 0},
-    {"f", NULL, 0},       {"g", NULL, 0},    {"w:5", NULL, 0}, {"w:0", NULL, 0}, {"tdD", NULL, 0},
-    {"tdm", NULL, 0},     {"tts", NULL, 0},  {"ttm", NULL, 0}, {"ttu", NULL, 0}, {"ttn", NULL, 0},
-    {"tsu:UTC", NULL, 0}, {"tss:", NULL, 0}, {"u", NULL, 0},   {"U", NULL, 0},   {"z", NULL, 0},
-    {"Z", NULL, 0},
+    {"b", NULL, 0},          {"c", NULL, 0},    {"C", NULL, 0},       {"s", NULL, 0},
+    {"S", NULL, 0},          {"i", NULL, 0},    {"I", NULL, 0},       {"l", NULL, 0},
+    {"L", NULL, 0},          {"e", NULL, 0},    {"f", NULL, 0},       {"g", NULL, 0},
+    {"w:5", NULL, 0},        {"w:0", NULL, 0},  {"tdD", NULL, 0},     {"tdm", NULL, 0},
+    {"tts", NULL, 0},        {"ttm", NULL, 0},  {"ttu", NULL, 0},     {"ttn", NULL, 0},
+    {"tsu:UTC", NULL, 0},    {"tss:", NULL, 0}, {"u", NULL, 0},       {"U", NULL, 0},
+    {"z", NULL, 0},          {"Z", NULL, 0},    {"d:38,10", NULL, 0}, {"d:5,-2,32", NULL, 0},
+    {"d:76,0,256", NULL, 0},
 };
 #define LEAF_COUNT (sizeof LEAVES / sizeof LEAVES[0])
 
@@ -95,11 +97,11 @@ static void flat_columns(void **state)
 
 static void nested_columns(void **state)
 {
-    static const char *const lists[] = {"+l", "+L", "+w:3", "+w:0"};
+    static const char *const lists[] = {"+l", "+L", "+w:3", "+w:0", "+m"};
 
     (void)state;
-    for (size_t outer = 0; outer < 4; outer++)
-        for (size_t inner = 0; inner < 4; inner++)
+    for (size_t outer = 0; outer < 5; outer++)
+        for (size_t inner = 0; inner < 5; inner++)
             for (size_t leaf = 0; leaf < LEAF_COUNT; leaf += 5) {
                 struct shape inner_list = {lists[inner], &LEAVES[leaf], 1};
                 struct shape members[3] = {inner_list, LEAVES[0], LEAVES[22]};
@@ -154,11 +156,9 @@ static void expect_invalid(const struct ArrowSchema *schema, const char *words)
 
 static void unsupported_columns_are_named(void **state)
 {
-    static const char *const formats[] = {"n",    "d:10,2", "vu",
-                                          "+m",   "+r",     "+ud:0",
-                                          "w:",   "w:-1",   "w:99999999999",
-                                          "tsx:", "ts",     "bb",
-                                          ""};
+    static const char *const formats[] = {
+        "n",     "d:10", "vu",   "d:10,2,24",     "d:,2", "d:10,x", "d:10,2,", "+m", "+r",
+        "+ud:0", "w:",   "w:-1", "w:99999999999", "tsx:", "ts",     "bb",      ""};
     struct ArrowSchema child = {.name = "price"};
     struct ArrowSchema *children[] = {&child};
     struct ArrowSchema schema = {.format = "+s", .n_children = 1, .children = children};
