@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A dataset: the rows of a node's feed as batches of tensors, `batch_size` rows each, made without
+/// Python. It reads a tfos_feed_reader, joins or cuts the batches that came through the ring, and
+/// gives them out as plain buffers in the form that TensorFlow's tensors have. Where a batch lies
+/// whole in the ring its memory is lent, not copied.
+#ifndef TFOS_DATASET_H
+#define TFOS_DATASET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <tfos/feed.h>
+#include <tfos/status.h>
+
+struct tfos_dataset;
+
+#define TFOS_DATASET_MAX_RANK 8
+
+/// The type of a tensor's elements; a string is bytes of any length.
+enum tfos_dtype {
+    TFOS_DTYPE_BOOL = 1,
+    TFOS_DTYPE_INT8,
+    TFOS_DTYPE_INT16,
+    TFOS_DTYPE_INT32,
+    TFOS_DTYPE_INT64,
+    TFOS_DTYPE_UINT8,
+    TFOS_DTYPE_UINT16,
+    TFOS_DTYPE_UINT32,
+    TFOS_DTYPE_UINT64,
+    TFOS_DTYPE_FLOAT16,
+    TFOS_DTYPE_FLOAT32,
+    TFOS_DTYPE_FLOAT64,
+    TFOS_DTYPE_STRING
+};
+
+/// How nodes that train in step stay so, though they get unequal numbers of rows.
+enum tfos_uneven {
+    TFOS_UNEVEN_IGNORE = 0, ///< each node on its own
+    TFOS_UNEVEN_PAD = 1,    ///< who runs out gives batches filled up with zero rows of weight 0
+    TFOS_UNEVEN_JOIN = 2,   ///< who runs out gives batches of fewer rows, at last of none
+    TFOS_UNEVEN_STOP = 3    ///< the epoch ends for all when one node has no whole batch left
+};
+
+/// How a column of lists is given out.
+enum tfos_column_form {
+    TFOS_FORM_AUTO = 0,   ///< dense where every row of the first batch has the same length, else
+                          ///< ragged; an MLlib vector: dense
+    TFOS_FORM_DENSE = 1,  ///< one tensor; a row of another length is refused
+    TFOS_FORM_RAGGED = 2, ///< values and row splits, as tf.RaggedTensor has them
+    TFOS_FORM_PADDED = 3, ///< dense, short rows filled up with zeros (or null_value) to `shape`;
+                          ///< where that is not given, to the longest row of the batch
+    TFOS_FORM_SPARSE = 4  ///< an MLlib vector as tf.SparseTensor
+};
+
+/// What is asked of one column; `name` is a path with dots ("person.age") as the specs show it.
+/// All borrowed for the call.
+struct tfos_dataset_column {
+    const char *name;
+    enum tfos_column_form form;
+    const int64_t *shape; ///< of one row, NULL: from the data. {28, 28} also reads lists of 784
+    int rank;
+    const char *null_value; ///< what a null becomes, as text ("0", "nan", ""); NULL: a null is
+                            ///< refused
+};
+
+/// All borrowed for the call, except `reader`, which must outlive the dataset.
+struct tfos_dataset_options {
+    struct tfos_feed_reader *reader;
+    int64_t batch_size; ///< rows
+    bool drop_remainder;
+    int64_t shuffle_rows; ///< rows to draw from at random; 0: in order of coming
+    uint64_t seed;
+    enum tfos_uneven uneven;
+    const struct tfos_dataset_column *columns; ///< only those of which something is asked
+    int64_t column_count;
+    const char *const *selection; ///< columns to give out, in this order; NULL: all
+    int64_t selection_count;
+
+    /// Exchanges a JSON value with the other members under a name (tfos_trainer_agree). Needed
+    /// unless `uneven` is IGNORE.
+    enum tfos_status (*agree)(void *context, const char *name, const char *value_json,
+                              char **values_json, struct tfos_error *err);
+    /// Asked about every 50 ms during waits for the structure, if not NULL; true ends them with
+    /// CLOSED.
+    bool (*is_interrupted)(void *context);
+    void *context;    ///< given to both; must outlive the dataset
+    const char *name; ///< distinguishes this dataset's agreements from others': "input"
+};
+
+/// What a tensor of a batch is for.
+enum tfos_tensor_role {
+    TFOS_TENSOR_DENSE = 0,
+    TFOS_TENSOR_RAGGED_VALUES,
+    TFOS_TENSOR_ROW_SPLITS,     ///< int64; one for each ragged dimension, outermost first
+    TFOS_TENSOR_SPARSE_INDICES, ///< int64, (values, 2)
+    TFOS_TENSOR_SPARSE_VALUES,
+    TFOS_TENSOR_SPARSE_SHAPE, ///< int64, (2)
+    TFOS_TENSOR_WEIGHTS       ///< float32, (rows): with PAD, 1 for rows and 0 for filling
+};
+
+/// One tensor of each batch. Consecutive specs with the same path are one column's.
+struct tfos_tensor_spec {
+    const char *const *path; ///< names from the row's field to the nested one
+    int depth;               ///< of the path; 0 for the weights
+    enum tfos_tensor_role role;
+    enum tfos_dtype dtype;
+    int rank;
+    int64_t shape[TFOS_DATASET_MAX_RANK]; ///< -1: varies; the first is the rows', where it has rows
+};
+
+enum tfos_row_structure {
+    TFOS_ROW_TUPLE = 0, ///< tuples and lists of Python
+    TFOS_ROW_DICT = 1,  ///< DataFrame rows, dicts, Rows
+    TFOS_ROW_VALUE = 2  ///< one value a row
+};
+
+/// One tensor of a batch. Numbers lie at `data` in C order. Strings: `data` is int64 offsets, one
+/// more than elements, into `bytes`. Whoever got it calls tfos_tensor_release(), from any thread.
+struct tfos_tensor {
+    enum tfos_dtype dtype;
+    int rank;
+    int64_t shape[TFOS_DATASET_MAX_RANK];
+    const void *data;
+    int64_t size; ///< bytes at `data`
+    const char *bytes;
+    void *lease; ///< private
+};
+
+/// Makes a dataset and a number by which tfos_dataset_acquire() finds it. INVALID names the option.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_dataset_open(const struct tfos_dataset_options *options, struct tfos_dataset **out,
+                  struct tfos_error *err);
+
+/// Waits until the structure of the rows is known: for a schema and, where lengths decide, a first
+/// batch, here or (in step) on another node; calls the exchange once. Later calls give the same at
+/// once. INVALID: a column has no tensor form, an asked column does not exist, or nodes were fed
+/// different structures. END: the feed ended without a row. TIMEOUT after `timeout_ms`.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_dataset_get_specs(struct tfos_dataset *dataset, int64_t timeout_ms,
+                       const struct tfos_tensor_spec **specs, int64_t *spec_count,
+                       enum tfos_row_structure *structure, struct tfos_error *err);
+
+/// The next batch: fills `tensors`, one for each spec. END at the end of each epoch, once, and for
+/// ever after the feed's. INVALID names partition, row and column of a value that does not fit.
+/// One thread at a time (a second waits for its turn).
+TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_dataset_next(struct tfos_dataset *dataset,
+                                                            struct tfos_tensor *tensors,
+                                                            struct tfos_error *err);
+
+/// Gives the memory back. Any thread, also after the dataset was closed.
+TFOS_API void tfos_tensor_release(struct tfos_tensor *tensor);
+
+/// The dataset's number in this process, never used twice.
+TFOS_API int64_t tfos_dataset_number(const struct tfos_dataset *dataset);
+
+/// The dataset of a number, kept from being freed until tfos_dataset_close() is called on it too.
+/// NOT_FOUND when it was closed, or belongs to another process.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_dataset_acquire(int64_t number, struct tfos_dataset **out, struct tfos_error *err);
+
+/// Gives up one hold on the dataset. NULL is accepted.
+TFOS_API void tfos_dataset_close(struct tfos_dataset *dataset);
+
+#endif

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Spark's own rows to columns: reads rows in UnsafeRow format, as Spark's JVM has them in memory,
+/// into one Arrow batch. The format is that of org.apache.spark.sql.catalyst.expressions.UnsafeRow,
+/// UnsafeArrayData and UnsafeMapData of Spark 3.4 to 4.x, in the machine's byte order: docs/
+/// protocol.md, "Spark's rows".
+#ifndef TFOS_UNSAFE_ROW_H
+#define TFOS_UNSAFE_ROW_H
+
+#include <stdint.h>
+#include <tfos/arrow.h>
+#include <tfos/status.h>
+
+struct tfos_row_batch;
+
+/// Makes a batch for rows of this Arrow schema, a struct whose fields are Spark's columns as
+/// Spark's own Arrow schema has them (boolean b, byte c, short s, int i, long l, float f, double g,
+/// string u or U, binary z or Z, date tdD, timestamp tsu:…, decimal d:p,s, intervals tDu and tiM,
+/// array +l or +L, struct +s, map +m, null n). `schema` stays the caller's and is copied.
+/// UNSUPPORTED names the column and its type.
+TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_row_batch_open(const struct ArrowSchema *schema,
+                                                              struct tfos_row_batch **out,
+                                                              struct tfos_error *err);
+
+/// Adds `row_count` rows that lie one behind the other at `data`: each 4 bytes of size (the
+/// machine's byte order), 4 bytes of zero, then so many bytes of UnsafeRow (a multiple of 8). Every
+/// offset and length is checked against the row; CORRUPT names row and column, and the batch holds
+/// the rows before.
+TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_row_batch_append(struct tfos_row_batch *batch,
+                                                                const void *data, int64_t size,
+                                                                int64_t row_count,
+                                                                struct tfos_error *err);
+
+/// The rows so far: views that live until the next append() or clear(). Not to be released.
+TFOS_API void tfos_row_batch_show(struct tfos_row_batch *batch, const struct ArrowSchema **schema,
+                                  const struct ArrowArray **array);
+
+TFOS_API int64_t tfos_row_batch_row_count(const struct tfos_row_batch *batch);
+
+/// Forgets the rows and keeps the memory for the next.
+TFOS_API void tfos_row_batch_clear(struct tfos_row_batch *batch);
+
+/// NULL is accepted.
+TFOS_API void tfos_row_batch_close(struct tfos_row_batch *batch);
+
+#endif
