@@ -13,5 +13,6 @@
 #include <tfos/status.h>
 #include <tfos/trainer.h>
 #include <tfos/version.h>
+#include <tfos/wait.h>
 
 #endif

@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <tfos/arrow.h>
 #include <tfos/status.h>
+#include <tfos/wait.h>
 
 #define TFOS_FEED_LANE_SIZE (16 << 20)     ///< default bytes of a lane's data
 #define TFOS_FEED_MEMORY_LIMIT (128 << 20) ///< default bytes of all lanes of a node together
@@ -33,21 +34,17 @@ struct tfos_feed_writer_options {
     const char *socket_name; ///< the node's abstract unix socket; NULL: use `address`
     const char *address;     ///< the node's "host:port" for feeding from elsewhere
     const char *cluster_id;
-    const char *key;    ///< 64 hexadecimal digits
-    const char *queue;  ///< NULL: "input"
-    int64_t feed;       ///< number of the feed (one each train() epoch or inference()), from 1
-    int64_t partition;  ///< partition of the feed, from 0
-    int64_t attempt;    ///< number of the attempt; a higher one supersedes a lower one
-    int64_t first_row;  ///< rows of the partition that earlier attempts delivered; this attempt
-                        ///< starts there
-    int64_t lane_size;  ///< bytes; 0: TFOS_FEED_LANE_SIZE. Grown when a batch needs more
-    int64_t timeout_ms; ///< longest wait in which the reader takes nothing; 0: 600,000
-    bool has_results;   ///< the reader answers each row with a result
-
-    /// Asked about every 50 ms during waits, on the calling thread, if not NULL; true ends the wait
-    /// with CLOSED. For callers that must look after signals.
-    bool (*is_interrupted)(void *context);
-    void *context; ///< given to it; must outlive the writer
+    const char *key;       ///< 64 hexadecimal digits
+    const char *queue;     ///< NULL: "input"
+    int64_t feed;          ///< number of the feed (one each train() epoch or inference()), from 1
+    int64_t partition;     ///< partition of the feed, from 0
+    int64_t attempt;       ///< number of the attempt; a higher one supersedes a lower one
+    int64_t first_row;     ///< rows of the partition that earlier attempts delivered; this attempt
+                           ///< starts there
+    int64_t lane_size;     ///< bytes; 0: TFOS_FEED_LANE_SIZE. Grown when a batch needs more
+    bool has_results;      ///< the reader answers each row with a result
+    struct tfos_wait wait; ///< of every call: its timeout is the longest time in which the reader
+                           ///< takes nothing, 600,000 ms; its context must outlive the writer
 };
 
 /// Connects to the node and gets a lane. DENIED; NOT_FOUND when no node listens; BUSY when this
@@ -137,11 +134,13 @@ TFOS_API void tfos_feed_batch_use(const struct ArrowArray *array, int64_t row_co
 
 /// Sends results for the next rows of `lane`'s partition, in order. INVALID, with the partition and
 /// both counts, when there are more results than rows given out, or `lane` was not. CLOSED when the
-/// writer has gone (the caller may drop them and go on).
+/// writer has gone (the caller may drop them and go on), or the wait was interrupted. `wait` has no
+/// limit: a writer that takes nothing for its own timeout goes. After a wait that ended early it is
+/// not known how many of the results were sent.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_feed_reader_put_results(struct tfos_feed_reader *reader, int lane,
                              const struct ArrowSchema *schema, const struct ArrowArray *array,
-                             struct tfos_error *err);
+                             const struct tfos_wait *wait, struct tfos_error *err);
 
 /// No more rows are wanted: writers get END, next() gives END.
 TFOS_API void tfos_feed_reader_terminate(struct tfos_feed_reader *reader);

@@ -6,15 +6,16 @@
 
 #include <stdint.h>
 #include <tfos/status.h>
+#include <tfos/wait.h>
 
 struct tfos_member;
 
-/// Connects to the rendezvous at `address` and shakes hands within `timeout_ms`. `key` is 64
-/// hexadecimal digits. DENIED when the key or id is another cluster's; TIMEOUT and CLOSED name the
-/// address.
+/// Connects to the rendezvous at `address` and shakes hands; `wait` has 30,000 ms for it. `key` is
+/// 64 hexadecimal digits. DENIED when the key or id is another cluster's; TIMEOUT and CLOSED name
+/// the address.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
-tfos_member_open(const char *address, const char *cluster_id, const char *key, int64_t timeout_ms,
-                 struct tfos_member **out, struct tfos_error *err);
+tfos_member_open(const char *address, const char *cluster_id, const char *key,
+                 const struct tfos_wait *wait, struct tfos_member **out, struct tfos_error *err);
 
 /// This side's address on the connection, without port: what the driver's network sees. Valid until
 /// close.

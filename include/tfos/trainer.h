@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <tfos/feed.h>
 #include <tfos/status.h>
+#include <tfos/wait.h>
 
 #define TFOS_TRAINER_FD 3 ///< the descriptor by which a trainer reaches its node
 
@@ -35,12 +36,12 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_open_feed(struct tfos_tra
                                                                  struct tfos_error *err);
 
 /// All chiefs, masters and workers give a value (JSON) under the same `name`, and each gets the
-/// array of all values in the order of executor ids. Each name is used once by each member. A
-/// timeout of 0 or less is 600,000 ms. TIMEOUT names the members that gave no value, which takes 2
-/// s more where the driver does not answer; CLOSED when one has ended.
+/// array of all values in the order of executor ids. Each name is used once by each member. `wait`
+/// has 600,000 ms for it. TIMEOUT names the members that gave no value, which takes 2
+/// s more where the driver does not answer; CLOSED when one has ended, or the wait was interrupted.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_trainer_agree(struct tfos_trainer *trainer, const char *name, const char *value_json,
-                   int64_t timeout_ms, char **values_json, struct tfos_error *err);
+                   const struct tfos_wait *wait, char **values_json, struct tfos_error *err);
 
 /// Figures to show beside this node (an object of numbers, such as {"step": 12, "loss": 0.3},
 /// 16,384 bytes at most); the newest counts.

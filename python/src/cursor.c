@@ -319,6 +319,8 @@ static int send_results(struct tfos__cursor *cursor, struct tfos__packer *packer
     int64_t count = tfos__packer_row_count(packer);
     const struct ArrowSchema *schema = NULL;
     const struct ArrowArray *array = NULL;
+    struct tfos__gate_watch watch = {.gate = cursor->gate};
+    struct tfos_wait wait = {.is_interrupted = tfos__gate_is_interrupted, .context = &watch};
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
 
@@ -326,8 +328,10 @@ static int send_results(struct tfos__cursor *cursor, struct tfos__packer *packer
         return 0;
     tfos__packer_show(packer, &schema, &array);
     Py_BEGIN_ALLOW_THREADS
-    status = tfos_feed_reader_put_results(cursor->reader, lane, schema, array, &err);
+    status = tfos_feed_reader_put_results(cursor->reader, lane, schema, array, &wait, &err);
     Py_END_ALLOW_THREADS
+    if (watch.is_interrupted)
+        return -1;
     if (status < 0 && status != TFOS_CLOSED) {
         tfos__raise(status, &err);
         return -1;

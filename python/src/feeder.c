@@ -76,12 +76,13 @@ static int hear_driver(struct tfos__feeder *feeder)
     return 0;
 }
 
-/// Looks after signals, a close() in another thread, and the driver. -1 with an exception.
+/// Looks after signals, a close() in another thread, and the driver once it is there. -1 with an
+/// exception.
 static int look_around(struct tfos__feeder *feeder)
 {
     if (tfos__gate_check(feeder->gate) < 0)
         return -1;
-    return hear_driver(feeder);
+    return feeder->member != NULL ? hear_driver(feeder) : 0;
 }
 
 /// Called by the library during waits, without the GIL.
@@ -228,10 +229,8 @@ static int open_writer(struct tfos__feeder *feeder, const struct tfos__feeder_op
         .attempt = options->attempt,
         .first_row = first_row,
         .lane_size = options->lane_size,
-        .timeout_ms = feeder->timeout_ms,
         .has_results = options->has_results,
-        .is_interrupted = watch,
-        .context = feeder,
+        .wait = {.timeout_ms = feeder->timeout_ms, .is_interrupted = watch, .context = feeder},
     };
     struct tfos_error err = {0};
     enum tfos_status status = open_lane(feeder, &writer_options, &err);
@@ -303,17 +302,23 @@ static int follow_answer(struct tfos__feeder *feeder, const struct tfos__feeder_
 
 static int join(struct tfos__feeder *feeder, const struct tfos__feeder_options *options)
 {
-    int64_t limit =
-        feeder->timeout_ms < CONNECT_TIMEOUT_MS ? feeder->timeout_ms : CONNECT_TIMEOUT_MS;
+    struct tfos_wait wait = {
+        .timeout_ms =
+            feeder->timeout_ms < CONNECT_TIMEOUT_MS ? feeder->timeout_ms : CONNECT_TIMEOUT_MS,
+        .is_interrupted = watch,
+        .context = feeder,
+    };
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
     PyObject *message = NULL;
     int result = 0;
 
     Py_BEGIN_ALLOW_THREADS
-    status = tfos_member_open(options->address, options->cluster_id, options->key, limit,
+    status = tfos_member_open(options->address, options->cluster_id, options->key, &wait,
                               &feeder->member, &err);
     Py_END_ALLOW_THREADS
+    if (feeder->is_interrupted)
+        return -1;
     if (status < 0) {
         fail(status, &err);
         return -1;

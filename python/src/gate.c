@@ -52,6 +52,16 @@ int tfos__gate_check(struct tfos__gate *gate)
     return gate->is_closed ? raise_closed(gate) : 0;
 }
 
+bool tfos__gate_is_interrupted(void *context)
+{
+    struct tfos__gate_watch *watch = context;
+    PyGILState_STATE state = PyGILState_Ensure();
+
+    watch->is_interrupted = tfos__gate_check(watch->gate) < 0;
+    PyGILState_Release(state);
+    return watch->is_interrupted;
+}
+
 bool tfos__gate_shut(struct tfos__gate *gate)
 {
     bool was_closed = gate->is_closed;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Who is inside a handle of the library: a call without the GIL must not find its handle closed by
-/// another thread. All functions are called with the GIL held.
+/// another thread. All functions but tfos__gate_is_interrupted() are called with the GIL held.
 #ifndef TFOS_PYTHON_GATE_H
 #define TFOS_PYTHON_GATE_H
 
@@ -25,6 +25,15 @@ void tfos__gate_leave(struct tfos__gate *gate);
 
 /// Between slices: -1 with an exception when the gate was shut or a signal's handler raised.
 int tfos__gate_check(struct tfos__gate *gate);
+
+/// For waits of the library, which are without the GIL: the same check as `is_interrupted` of a
+/// struct tfos_wait whose context is a struct tfos__gate_watch.
+struct tfos__gate_watch {
+    struct tfos__gate *gate;
+    bool is_interrupted; ///< the wait was ended, and there is an exception
+};
+
+bool tfos__gate_is_interrupted(void *watch);
 
 /// Lets nobody in any more and waits, without the GIL, until all have left. false: it was shut
 /// before.

@@ -11,8 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define AGREE_TIMEOUT_MS 600000
-
 static void close_trainer(struct tfos__handle *handle, void *trainer)
 {
     struct tfos__trainer_object *self = (struct tfos__trainer_object *)handle;
@@ -167,13 +165,14 @@ static PyObject *agree(PyObject *object, PyObject *args, PyObject *kwargs)
     const char *name = NULL, *value = NULL;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
-    int64_t timeout_ms = 0;
+    struct tfos__gate_watch watch = {.gate = &self->gate};
+    struct tfos_wait wait = {.is_interrupted = tfos__gate_is_interrupted, .context = &watch};
     PyObject *kept = NULL;
     char *values = NULL;
     const struct tfos__parameter parameters[] = {
         {"name", TFOS__TEXT, true, 0, 0, &name},
         {"value_json", TFOS__TEXT, true, 0, 0, &value},
-        {"timeout_ms", TFOS__INT, false, 0, INT64_MAX, &timeout_ms},
+        {"timeout_ms", TFOS__INT, false, 0, INT64_MAX, &wait.timeout_ms},
     };
 
     if (tfos__parameters_read("Trainer.agree", parameters, 3, args, kwargs, &kept) < 0)
@@ -183,10 +182,13 @@ static PyObject *agree(PyObject *object, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS
-    status = tfos_trainer_agree(self->object, name, value,
-                                timeout_ms > 0 ? timeout_ms : AGREE_TIMEOUT_MS, &values, &err);
+    status = tfos_trainer_agree(self->object, name, value, &wait, &values, &err);
     Py_END_ALLOW_THREADS
     Py_DECREF(kept);
+    if (watch.is_interrupted) {
+        tfos__handle_leave(self);
+        return NULL;
+    }
     return tfos__handle_conclude_text(self, values, status, &err);
 }
 

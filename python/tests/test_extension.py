@@ -5,6 +5,8 @@ import contextlib
 import json
 import os
 import pickle
+import subprocess
+import sys
 import threading
 import time
 
@@ -126,6 +128,35 @@ def test_signals_end_waits(rendezvous):
     for wait in (lambda: rendezvous.wait(_tfos.RUNNING, -1), lambda: rendezvous.next_event(-1)):
         with interrupted():
             wait()
+
+
+def test_signals_end_an_agreement_that_nobody_answers():
+    program = """
+import json, signal, socket, struct, threading
+from tensorflowonspark import _tfos
+
+node, own = socket.socketpair()
+context = json.dumps({"type": "context"}).encode()
+node.sendall(struct.pack(">I", len(context)) + context)
+link = _tfos.Trainer(own.detach())
+
+def interrupt(number, frame):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, interrupt)
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+try:
+    link.agree("step", "1")
+except KeyboardInterrupt:
+    print("interrupted")
+threading.Timer(0.2, link.close).start()
+try:
+    link.agree("next", "1")
+except _tfos.ClosedError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
+    assert (done.stdout, done.stderr) == ("interrupted\ntrainer: it is closed\n", "")
 
 
 def test_waits_let_other_threads_run_and_end_with_close():

@@ -4,6 +4,7 @@
 import gc
 import json
 import resource
+import socket
 import threading
 import time
 
@@ -245,6 +246,11 @@ def test_writers_need_the_cluster_and_its_key(start):
         _tfos.FeedWriter("127.0.0.1:1", cluster.cluster_id, cluster.key, 1, 0, 0, timeout_ms=2000)
 
 
+def test_joining_lets_signals_in():
+    with socket.create_server(("127.0.0.1", 0)) as silent, interrupted():
+        _tfos.FeedWriter("127.0.0.1:%d" % silent.getsockname()[1], "silent", KEY, 1, 0, 0)
+
+
 def test_a_writer_waits_for_the_cluster_with_signals_and_a_limit():
     with _tfos.Rendezvous("lonely", KEY, 1, is_feeding=True, host="127.0.0.1", listen_host="127.0.0.1") as rendezvous:
         with interrupted():
@@ -377,6 +383,28 @@ signal.pause()
         with pytest.raises(_tfos.InvalidError, match="use results"):
             writer.feed([1])
     cluster.rendezvous.stop(False, 0)
+
+
+def test_a_trainer_whose_results_nobody_takes_lets_signals_in(start):
+    cluster = start("""
+import signal
+
+def interrupt(number, frame):
+    raise KeyboardInterrupt
+
+feed = link.open_feed()
+rows = feed.next_rows(2000, True)
+signal.signal(signal.SIGALRM, interrupt)
+signal.setitimer(signal.ITIMER_REAL, 0.5)
+try:
+    feed.put_results(["x" * 10_000 for row in rows])
+except KeyboardInterrupt:
+    save("interrupted")
+""")
+    with cluster.writer(results=True, lane_size=1 << 16) as writer:
+        results = writer.results(range(2000))
+        assert next(results) == "x" * 10_000
+        assert cluster.saved() == "interrupted"
 
 
 def test_feeding_leaves_nothing(start):

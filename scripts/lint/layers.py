@@ -15,7 +15,7 @@ from tree import report, root_argument, sources
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[>"]')
 OUTSIDE = {"cli", "python", "java", "tensorflow"}
-BASE_HEADERS = {"export", "status", "stream", "version", "memory"}
+BASE_HEADERS = {"export", "status", "stream", "version", "memory", "wait"}
 OWN_HEADERS = {"cluster": {"rendezvous", "member"}, "feed": {"feed", "arrow"}, "record": {"record", "arrow"}}
 LIBRARIES = re.compile(r"^(jansson|openssl/|zlib|zstd|cmocka|jni|Python|tensorflow/|linux/)")
 

@@ -36,6 +36,18 @@ enum tfos_status tfos__socket_wait(int fd, short events, int64_t deadline, struc
     }
 }
 
+enum tfos_status tfos__socket_await(int fd, short events, struct tfos__wait *wait,
+                                    struct tfos_error *err)
+{
+    for (;;) {
+        int64_t slice = tfos__wait_slice(wait);
+        enum tfos_status status = tfos__socket_wait(fd, events, slice, err);
+        if (status != TFOS_TIMEOUT || slice == wait->deadline)
+            return status;
+        TFOS__TRY(tfos__wait_check(wait, err));
+    }
+}
+
 // Messages here are small and awaited: they must not be held back for more.
 static void set_no_delay(int fd)
 {
@@ -56,16 +68,17 @@ static int connect_start(const struct sockaddr *address, socklen_t size)
     return -1;
 }
 
-// Connects to one address; -1 with errno, ETIMEDOUT at the deadline.
-static int connect_until(const struct sockaddr *address, socklen_t size, int64_t deadline)
+// Connects to one address; -1 with errno: ETIMEDOUT at the deadline, ECANCELED when interrupted.
+static int connect_until(const struct sockaddr *address, socklen_t size, struct tfos__wait *wait)
 {
     int fd = connect_start(address, size);
     if (fd < 0)
         return -1;
-    int os_errno = ETIMEDOUT;
+    enum tfos_status status = tfos__socket_await(fd, POLLOUT, wait, NULL);
+    int os_errno = status == TFOS_CLOSED ? ECANCELED : ETIMEDOUT;
     socklen_t length = sizeof os_errno;
-    if (tfos__socket_wait(fd, POLLOUT, deadline, NULL) == TFOS_OK &&
-        getsockopt(fd, SOL_SOCKET, SO_ERROR, &os_errno, &length) == 0 && os_errno == 0) {
+    if (status == TFOS_OK && getsockopt(fd, SOL_SOCKET, SO_ERROR, &os_errno, &length) == 0 &&
+        os_errno == 0) {
         set_no_delay(fd);
         return fd;
     }
@@ -84,13 +97,13 @@ static enum tfos_status fail_connect(const char *address, const struct sockaddr 
     enum tfos_status status = TFOS_IO;
     if (os_errno == ETIMEDOUT)
         status = TFOS_TIMEOUT;
-    else if (os_errno == ECONNREFUSED || os_errno == ECONNRESET)
+    else if (os_errno == ECONNREFUSED || os_errno == ECONNRESET || os_errno == ECANCELED)
         status = TFOS_CLOSED;
     return tfos__fail_errno(err, status, "socket: cannot connect to %s (address %s)", address,
                             host);
 }
 
-enum tfos_status tfos__socket_connect(const char *address, int64_t deadline, int *fd,
+enum tfos_status tfos__socket_connect(const char *address, struct tfos__wait *wait, int *fd,
                                       struct tfos_error *err)
 {
     char host[TFOS__ADDRESS_SIZE];
@@ -107,17 +120,20 @@ enum tfos_status tfos__socket_connect(const char *address, int64_t deadline, int
     for (const struct addrinfo *item = addresses; item; item = item->ai_next)
         left++;
     enum tfos_status status = TFOS_OK;
-    for (const struct addrinfo *item = addresses; item; item = item->ai_next, left--) {
+    bool is_interrupted = false;
+    for (const struct addrinfo *item = addresses; item && !is_interrupted;
+         item = item->ai_next, left--) {
         // An address that drops packets must not use up the time of those behind it.
-        int64_t share = deadline;
-        if (left > 1 && deadline != TFOS__NEVER)
-            share = tfos__deadline(tfos__remaining_ms(deadline) / left);
-        int connected = connect_until(item->ai_addr, item->ai_addrlen, share);
+        struct tfos__wait share = *wait;
+        if (left > 1 && wait->deadline != TFOS__NEVER)
+            share.deadline = tfos__deadline(tfos__remaining_ms(wait->deadline) / left);
+        int connected = connect_until(item->ai_addr, item->ai_addrlen, &share);
         if (connected >= 0) {
             *fd = connected;
             status = TFOS_OK;
             break;
         }
+        is_interrupted = errno == ECANCELED;
         status = fail_connect(address, item->ai_addr, err);
     }
     freeaddrinfo(addresses);
@@ -139,7 +155,7 @@ static bool is_connected_to_itself(int fd)
 
 static bool is_address_served(const struct sockaddr *address, socklen_t size)
 {
-    int fd = connect_until(address, size, tfos__deadline(LOOPBACK_TIMEOUT_MS));
+    int fd = connect_until(address, size, TFOS__UNTIL(tfos__deadline(LOOPBACK_TIMEOUT_MS)));
     if (fd < 0)
         return false;
     bool is_served = !is_connected_to_itself(fd);
@@ -169,7 +185,8 @@ static bool is_own_user(int fd, struct ucred *peer)
 }
 
 static enum tfos_status connect_unix(int fd, const struct sockaddr_un *address, socklen_t size,
-                                     const char *name, int64_t deadline, struct tfos_error *err)
+                                     const char *name, struct tfos__wait *wait,
+                                     struct tfos_error *err)
 {
     while (connect(fd, (const struct sockaddr *)address, size) != 0) {
         if (errno == EINTR)
@@ -181,9 +198,14 @@ static enum tfos_status connect_unix(int fd, const struct sockaddr_un *address, 
             return tfos__fail_errno(err, TFOS_IO, "socket: cannot connect to unix socket @%s",
                                     name);
         // The backlog is full; the kernel gives no event for room in it.
-        if (tfos__remaining_ms(deadline) == 0)
+        if (tfos__remaining_ms(wait->deadline) == 0)
             return tfos__fail(err, TFOS_TIMEOUT,
                               "socket: unix socket @%s took no connection in time", name);
+        enum tfos_status status = tfos__wait_check(wait, err);
+        if (status < 0) {
+            tfos__fail_prefix(err, "socket: cannot connect to unix socket @%s", name);
+            return status;
+        }
         poll(NULL, 0, BACKLOG_RETRY_MS);
     }
     struct ucred peer;
@@ -193,7 +215,7 @@ static enum tfos_status connect_unix(int fd, const struct sockaddr_un *address, 
     return TFOS_OK;
 }
 
-enum tfos_status tfos__socket_connect_unix(const char *name, int64_t deadline, int *fd,
+enum tfos_status tfos__socket_connect_unix(const char *name, struct tfos__wait *wait, int *fd,
                                            struct tfos_error *err)
 {
     struct sockaddr_un address;
@@ -202,7 +224,7 @@ enum tfos_status tfos__socket_connect_unix(const char *name, int64_t deadline, i
     int connected = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (connected < 0)
         return tfos__fail_errno(err, TFOS_IO, "socket: cannot make a unix socket for @%s", name);
-    enum tfos_status status = connect_unix(connected, &address, size, name, deadline, err);
+    enum tfos_status status = connect_unix(connected, &address, size, name, wait, err);
     if (status == TFOS_OK)
         *fd = connected;
     else

@@ -11,6 +11,8 @@
 #include <sys/types.h>
 #include <tfos/status.h>
 
+#include "base/wait.h"
+
 #define TFOS__ADDRESS_SIZE 300 ///< room for "host:port", brackets round an IPv6 host included
 
 /// Listens on `host` (NULL: every address, IPv4 and IPv6) and the first free port of `ports`: "0"
@@ -29,9 +31,9 @@ enum tfos_status tfos__socket_reserve(int port, int *fd, int *reserved_port,
 /// Whether somebody accepts connections on `port` of this machine's loopback address.
 bool tfos__socket_is_served(int port);
 
-/// Connects to "host:port" or "[v6]:port" until `deadline`, trying every address that the name has.
-/// NOT_FOUND for a name without address, CLOSED when refused, TIMEOUT.
-enum tfos_status tfos__socket_connect(const char *address, int64_t deadline, int *fd,
+/// Connects to "host:port" or "[v6]:port", trying every address that the name has. NOT_FOUND for a
+/// name without address, CLOSED when refused or interrupted, TIMEOUT.
+enum tfos_status tfos__socket_connect(const char *address, struct tfos__wait *wait, int *fd,
                                       struct tfos_error *err);
 
 /// Listens on an abstract unix socket (SOCK_STREAM) named `name` (without the leading NUL). BUSY if
@@ -39,8 +41,8 @@ enum tfos_status tfos__socket_connect(const char *address, int64_t deadline, int
 enum tfos_status tfos__socket_listen_unix(const char *name, int *fd, struct tfos_error *err);
 
 /// Connects to an abstract unix socket. NOT_FOUND when nobody listens there; DENIED when the
-/// listener is another user's (root excepted, on either side).
-enum tfos_status tfos__socket_connect_unix(const char *name, int64_t deadline, int *fd,
+/// listener is another user's (root excepted, on either side); CLOSED when interrupted; TIMEOUT.
+enum tfos_status tfos__socket_connect_unix(const char *name, struct tfos__wait *wait, int *fd,
                                            struct tfos_error *err);
 
 /// Accepts one connection and writes its peer's address ("127.0.0.1:4711", or "unix:pid=12"). AGAIN
@@ -62,5 +64,9 @@ void tfos__socket_join(const char *host, int port, char address[TFOS__ADDRESS_SI
 
 /// Waits until `fd` has one of `events` (POLLIN, POLLOUT) or hung up. TIMEOUT at the deadline.
 enum tfos_status tfos__socket_wait(int fd, short events, int64_t deadline, struct tfos_error *err);
+
+/// The same for a wait that may be interrupted (CLOSED).
+enum tfos_status tfos__socket_await(int fd, short events, struct tfos__wait *wait,
+                                    struct tfos_error *err);
 
 #endif

@@ -13,38 +13,40 @@
 #include "cluster/secret.h"
 #include "cluster/transport.h"
 
+#define JOIN_TIMEOUT_MS 30000
+
 struct tfos_member {
     struct tfos__channel *channel; // owned
     char host[TFOS__ADDRESS_SIZE];
 };
 
-static enum tfos_status shake_hands(struct tfos__channel *channel, int64_t deadline,
+static enum tfos_status shake_hands(struct tfos__channel *channel, struct tfos__wait *wait,
                                     struct tfos_error *err)
 {
     for (;;) {
         TFOS__TRY(tfos__channel_pump(channel, err));
         if (tfos__channel_is_ready(channel))
             return TFOS_OK;
-        TFOS__TRY(tfos__socket_wait(tfos__channel_fd(channel), (short)tfos__channel_events(channel),
-                                    deadline, err));
+        TFOS__TRY(tfos__socket_await(tfos__channel_fd(channel),
+                                     (short)tfos__channel_events(channel), wait, err));
     }
 }
 
 static enum tfos_status connect_member(struct tfos_member *member, const char *address,
-                                       const struct tfos__identity *identity, int64_t deadline,
-                                       struct tfos_error *err)
+                                       const struct tfos__identity *identity,
+                                       struct tfos__wait *wait, struct tfos_error *err)
 {
     int fd;
-    TFOS__TRY(tfos__socket_connect(address, deadline, &fd, err));
+    TFOS__TRY(tfos__socket_connect(address, wait, &fd, err));
     tfos__transport_tune(fd);
     TFOS__TRY(
         tfos__channel_open(fd, TFOS__CHANNEL_TLS_CLIENT, identity, address, &member->channel, err));
     TFOS__TRY(tfos__socket_local_host(fd, member->host, err));
-    return shake_hands(member->channel, deadline, err);
+    return shake_hands(member->channel, wait, err);
 }
 
 enum tfos_status tfos_member_open(const char *address, const char *cluster_id, const char *key,
-                                  int64_t timeout_ms, struct tfos_member **out,
+                                  const struct tfos_wait *wait, struct tfos_member **out,
                                   struct tfos_error *err)
 {
     struct tfos__identity identity = {.cluster_id = cluster_id};
@@ -55,8 +57,8 @@ enum tfos_status tfos_member_open(const char *address, const char *cluster_id, c
     struct tfos_member *member = tfos__alloc(1, sizeof(*member));
     if (!member)
         return tfos__no_memory(err, "member", "its handle");
-    enum tfos_status status =
-        connect_member(member, address, &identity, tfos__deadline(timeout_ms), err);
+    struct tfos__wait joining = tfos__wait_begin(wait, JOIN_TIMEOUT_MS);
+    enum tfos_status status = connect_member(member, address, &identity, &joining, err);
     explicit_bzero(identity.key, sizeof(identity.key));
     if (status != TFOS_OK) {
         tfos__fail_prefix(err, "member: cannot join the cluster %s at %s", cluster_id, address);

@@ -41,7 +41,7 @@ static struct tfos__channel *ask(const char *name, int64_t deadline)
     struct ucred peer;
     socklen_t size = sizeof(peer);
     struct tfos__channel *channel;
-    if (tfos__socket_connect_unix(name, deadline, &fd, NULL) != TFOS_OK)
+    if (tfos__socket_connect_unix(name, TFOS__UNTIL(deadline), &fd, NULL) != TFOS_OK)
         return NULL;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != geteuid()) {
         close(fd);

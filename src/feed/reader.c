@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/wait.h"
 #include "feed/reader_lane.h"
 
 #define SLEEP_MS 200 ///< longest sleep without a look at everything
@@ -310,10 +311,24 @@ static enum tfos_status find_handle(struct tfos_feed_reader *reader, int handle,
     return status;
 }
 
+static enum tfos_status check_wait(const struct tfos__reader_lane *lane, struct tfos__wait *wait,
+                                   struct tfos_error *err)
+{
+    enum tfos_status status = tfos__wait_check(wait, err);
+    if (status == TFOS_OK && tfos__remaining_ms(wait->deadline) == 0)
+        status = tfos__fail(err, TFOS_TIMEOUT, "the task took no results in time");
+    if (status < 0)
+        tfos__fail_prefix(err, "feed: partition %lld", (long long)lane->partition);
+    return status;
+}
+
 // Waits for space in the lane's result ring.
 static enum tfos_status wait_for_space(struct tfos_feed_reader *reader,
-                                       struct tfos__reader_lane *lane, struct tfos_error *err)
+                                       struct tfos__reader_lane *lane, struct tfos__wait *wait,
+                                       struct tfos_error *err)
 {
+    TFOS__TRY(check_wait(lane, wait, err));
+    int slice_ms = tfos__remaining_ms(tfos__wait_slice(wait));
     uint32_t value = tfos__bell_arm(reader->bell);
 
     pthread_mutex_lock(&reader->mutex);
@@ -322,7 +337,8 @@ static enum tfos_status wait_for_space(struct tfos_feed_reader *reader,
         tfos__fail(err, failure, "%s", reader->message);
     pthread_mutex_unlock(&reader->mutex);
     if (failure == TFOS_OK && !tfos__reader_lane_can_answer(lane))
-        tfos__bell_sleep(reader->bell, value, SLEEP_MS);
+        tfos__bell_sleep(reader->bell, value,
+                         slice_ms >= 0 && slice_ms < SLEEP_MS ? slice_ms : SLEEP_MS);
     tfos__bell_disarm(reader->bell);
     return failure;
 }
@@ -330,9 +346,10 @@ static enum tfos_status wait_for_space(struct tfos_feed_reader *reader,
 enum tfos_status tfos_feed_reader_put_results(struct tfos_feed_reader *reader, int handle,
                                               const struct ArrowSchema *schema,
                                               const struct ArrowArray *array,
-                                              struct tfos_error *err)
+                                              const struct tfos_wait *wait, struct tfos_error *err)
 {
     struct tfos__reader_lane *lane = NULL;
+    struct tfos__wait waiting = tfos__wait_begin(wait, -1);
 
     TFOS__TRY(find_handle(reader, handle, &lane, err));
     if (lane->lane->result_size == 0)
@@ -350,7 +367,7 @@ enum tfos_status tfos_feed_reader_put_results(struct tfos_feed_reader *reader, i
         int64_t rows = 0;
         enum tfos_status status = tfos__reader_lane_answer(lane, array, row, &rows, err);
         if (status == TFOS_AGAIN)
-            status = wait_for_space(reader, lane, err);
+            status = wait_for_space(reader, lane, &waiting, err);
         TFOS__TRY(status);
         row += rows;
     }

@@ -10,6 +10,7 @@
 #include <tfos/feed.h>
 
 #include "base/channel.h"
+#include "base/wait.h"
 #include "feed/batch.h"
 #include "feed/lane.h"
 #include "feed/sender.h"
@@ -93,8 +94,8 @@ struct tfos_feed_writer {
     int64_t feed, partition, attempt, first_row;
     int64_t lane_size, timeout_ms;
     bool has_results;
-    bool (*is_interrupted)(void *context);
-    void *context;
+    struct tfos_wait caller; ///< who may interrupt
+    struct tfos__wait wait;  ///< when it is asked; has no deadline of its own
     char token[65];
     struct tfos__channel *channel;
     struct tfos__route_shared_state shared;
@@ -126,15 +127,12 @@ enum tfos_status tfos__writer_send_frame(struct tfos_feed_writer *writer, json_t
 /// Reads the frames that have come and takes them up. CLOSED when the node has gone.
 enum tfos_status tfos__writer_read_frames(struct tfos_feed_writer *writer, struct tfos_error *err);
 
-/// CLOSED when the caller wants to wait no longer.
-enum tfos_status tfos__writer_ask_caller(struct tfos_feed_writer *writer, struct tfos_error *err);
-
 /// Keeps a verdict, unless there is one already, and gives the one that is kept.
 enum tfos_status tfos__writer_judge(struct tfos_feed_writer *writer, enum tfos_status status,
                                     const char *words, struct tfos_error *err);
 
 /// CLOSED when the caller wants the wait to end.
-enum tfos_status tfos__writer_check_interrupt(const struct tfos_feed_writer *writer,
+enum tfos_status tfos__writer_check_interrupt(struct tfos_feed_writer *writer,
                                               struct tfos_error *err);
 
 /// The verdict as a status, its message copied.

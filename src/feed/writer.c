@@ -33,14 +33,16 @@ static enum tfos_status give_up(struct tfos_feed_writer *writer, const char *wan
                                 struct tfos_error *err)
 {
     int64_t deadline = tfos__deadline(EXPLANATION_WAIT_MS);
+    enum tfos_status asked = TFOS_OK;
     struct tfos_error ignored;
 
     if (!writer->explanation &&
         writer->route->say(writer, json_pack("{ss}", "type", "stalled"), &ignored) == TFOS_OK)
         while (!writer->explanation && tfos__now_ms() < deadline &&
-               tfos__writer_check_interrupt(writer, &ignored) == TFOS_OK &&
+               (asked = tfos__writer_check_interrupt(writer, err)) == TFOS_OK &&
                writer->route->check(writer, &ignored) == TFOS_OK)
             writer->route->wait(writer, 0);
+    TFOS__TRY(asked);
     if (writer->verdict != TFOS_OK)
         return tfos__writer_verdict(writer, err);
     return tfos__fail(err, TFOS_TIMEOUT,
@@ -71,7 +73,6 @@ static enum tfos_status wait_step(struct tfos_feed_writer *writer, struct patien
         writer->explanation = NULL;
     } else if (tfos__now_ms() >= patience->deadline)
         return give_up(writer, wanted, err);
-    TFOS__TRY(tfos__writer_ask_caller(writer, err));
     writer->route->wait(writer, size);
     return TFOS_OK;
 }

@@ -32,14 +32,6 @@ enum tfos_status tfos__writer_verdict(const struct tfos_feed_writer *writer, str
     return writer->verdict;
 }
 
-enum tfos_status tfos__writer_ask_caller(struct tfos_feed_writer *writer, struct tfos_error *err)
-{
-    if (!writer->is_interrupted || !writer->is_interrupted(writer->context))
-        return TFOS_OK;
-    return tfos__fail(err, TFOS_CLOSED, "feed: partition %lld at %s: the wait was interrupted",
-                      (long long)writer->partition, writer->place);
-}
-
 enum tfos_status tfos__writer_judge(struct tfos_feed_writer *writer, enum tfos_status status,
                                     const char *words, struct tfos_error *err)
 {
@@ -47,13 +39,15 @@ enum tfos_status tfos__writer_judge(struct tfos_feed_writer *writer, enum tfos_s
     return tfos__writer_verdict(writer, err);
 }
 
-enum tfos_status tfos__writer_check_interrupt(const struct tfos_feed_writer *writer,
+enum tfos_status tfos__writer_check_interrupt(struct tfos_feed_writer *writer,
                                               struct tfos_error *err)
 {
-    if (!writer->is_interrupted || !writer->is_interrupted(writer->context))
-        return TFOS_OK;
-    return tfos__fail(err, TFOS_CLOSED, "feed: partition %lld at %s: interrupted",
-                      (long long)writer->partition, writer->place);
+    enum tfos_status status = tfos__wait_check(&writer->wait, err);
+
+    if (status < 0)
+        tfos__fail_prefix(err, "feed: partition %lld at %s", (long long)writer->partition,
+                          writer->place);
+    return status;
 }
 
 // The status that a refusal names.
@@ -166,11 +160,9 @@ static enum tfos_status check_options(const struct tfos_feed_writer_options *opt
                           "others from 0",
                           (long long)options->feed, (long long)options->partition,
                           (long long)options->attempt, (long long)options->first_row);
-    if (options->lane_size < 0 || options->lane_size > TFOS__LANE_SIZE_LIMIT ||
-        options->timeout_ms < 0)
-        return tfos__fail(err, TFOS_INVALID,
-                          "feed: lane_size %lld or timeout_ms %lld is out of range",
-                          (long long)options->lane_size, (long long)options->timeout_ms);
+    if (options->lane_size < 0 || options->lane_size > TFOS__LANE_SIZE_LIMIT)
+        return tfos__fail(err, TFOS_INVALID, "feed: lane_size %lld is out of range",
+                          (long long)options->lane_size);
     return TFOS_OK;
 }
 
@@ -185,12 +177,12 @@ static enum tfos_status copy_options(const struct tfos_feed_writer_options *opti
     writer->attempt = options->attempt;
     writer->first_row = options->first_row;
     writer->lane_size = options->lane_size ? options->lane_size : TFOS_FEED_LANE_SIZE;
-    writer->timeout_ms = options->timeout_ms ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
+    writer->timeout_ms =
+        options->wait.timeout_ms > 0 ? options->wait.timeout_ms : DEFAULT_TIMEOUT_MS;
     writer->has_results = options->has_results;
-    writer->is_interrupted = options->is_interrupted;
-    writer->context = options->context;
-    writer->is_interrupted = options->is_interrupted;
-    writer->context = options->context;
+    writer->caller = options->wait;
+    writer->caller.timeout_ms = 0; // each wait has one of its own, which progress renews
+    writer->wait = tfos__wait_begin(&writer->caller, -1);
     if (!writer->place || !writer->queue)
         return tfos__no_memory(err, "feed", "a writer");
     return TFOS_OK;
@@ -202,14 +194,14 @@ static enum tfos_status connect_node(const struct tfos_feed_writer_options *opti
     struct tfos__identity identity = {.cluster_id = options->cluster_id};
     int64_t limit_ms =
         writer->timeout_ms < CONNECT_TIMEOUT_MS ? writer->timeout_ms : CONNECT_TIMEOUT_MS;
-    int64_t deadline = tfos__deadline(limit_ms);
+    struct tfos__wait wait = tfos__wait_begin(&writer->caller, limit_ms);
     bool is_local = options->socket_name != NULL;
     int fd = -1;
 
     TFOS__TRY(tfos__token_read_key(options->key, identity.key, err));
     TFOS__TRY(tfos__token_make(identity.key, writer->token, err));
-    TFOS__TRY(is_local ? tfos__socket_connect_unix(writer->place, deadline, &fd, err)
-                       : tfos__socket_connect(writer->place, deadline, &fd, err));
+    TFOS__TRY(is_local ? tfos__socket_connect_unix(writer->place, &wait, &fd, err)
+                       : tfos__socket_connect(writer->place, &wait, &fd, err));
     if (!is_local)
         tfos__keepalive_set(fd);
     return tfos__channel_open(fd, is_local ? TFOS__CHANNEL_UNIX : TFOS__CHANNEL_TLS_CLIENT,
@@ -233,7 +225,6 @@ static enum tfos_status wait_for_lane(struct tfos_feed_writer *writer, struct tf
         if (writer->is_attached)
             break;
         TFOS__TRY(tfos__writer_check_interrupt(writer, err));
-        TFOS__TRY(tfos__writer_ask_caller(writer, err));
         if (tfos__now_ms() >= deadline)
             return tfos__fail(err, TFOS_TIMEOUT,
                               "feed: partition %lld: no lane of %s came free for %lld s, because "

@@ -140,7 +140,8 @@ int64_t tfos__board_due(const struct tfos__board *board)
 static bool is_served(const char *address)
 {
     int fd;
-    if (tfos__socket_connect(address, tfos__deadline(CONNECT_TIMEOUT_MS), &fd, NULL) != TFOS_OK)
+    if (tfos__socket_connect(address, TFOS__UNTIL(tfos__deadline(CONNECT_TIMEOUT_MS)), &fd, NULL) !=
+        TFOS_OK)
         return false;
     close(fd);
     return true;

@@ -14,7 +14,6 @@
 #include <tfos/memory.h>
 #include <unistd.h>
 
-#define JOIN_TIMEOUT_MS 30000
 #define ROLE_TIMEOUT_MS 60000
 #define HEARTBEAT_INTERVAL_MS 1000
 #define PORT_ATTEMPTS 8
@@ -22,7 +21,7 @@
 enum tfos_status tfos__driver_join(struct tfos__node *node, struct tfos_error *err)
 {
     const struct tfos__node_config *config = &node->config;
-    TFOS__TRY(tfos_member_open(config->address, config->cluster_id, config->key, JOIN_TIMEOUT_MS,
+    TFOS__TRY(tfos_member_open(config->address, config->cluster_id, config->key, NULL,
                                &node->member, err));
     const char *host = config->host ? config->host : tfos_member_local_host(node->member);
     size_t host_size = strlen(host);

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/wait.h"
 #include "node/link.h"
 #include "node/text.h"
 
@@ -204,34 +205,61 @@ static enum tfos_status fail_agreement(const struct tfos__agreed *agreement, int
                       agreement->name, waited_s, agreement->missing);
 }
 
+static bool is_open(const struct tfos_trainer *trainer, const struct tfos__agreed *agreement)
+{
+    return trainer->link == TFOS_OK && !agreement->values && !agreement->refusal &&
+           !agreement->missing;
+}
+
+/// Waits for the driver's answer or the link's end. AGAIN at the deadline. The lock is released
+/// while the caller is asked: to answer it may use the trainer, or need a lock that another user of
+/// the trainer holds.
+static enum tfos_status await_answer(struct tfos_trainer *trainer,
+                                     const struct tfos__agreed *agreement, struct tfos__wait *wait,
+                                     struct tfos_error *err)
+{
+    while (is_open(trainer, agreement)) {
+        int64_t slice = tfos__wait_slice(wait);
+        if (tfos__link_wait(trainer, slice))
+            continue;
+        if (slice == wait->deadline)
+            return TFOS_AGAIN;
+        tfos__link_unlock(trainer);
+        enum tfos_status status = tfos__wait_check(wait, err);
+        pthread_mutex_lock(&trainer->mutex);
+        if (status < 0) {
+            tfos__fail_prefix(err, "trainer: agreement \"%s\"", agreement->name);
+            return status;
+        }
+    }
+    return TFOS_OK;
+}
+
 /// Sends the value and waits for the answer, which is in `agreement` then. With the lock held.
 static enum tfos_status await_agreement(struct tfos_trainer *trainer,
                                         struct tfos__agreed *agreement, json_t *value,
-                                        int64_t timeout_ms, struct tfos_error *err)
+                                        const struct tfos_wait *caller, struct tfos_error *err)
 {
-    bool has_asked = false;
-    int64_t deadline = tfos__deadline(timeout_ms);
+    int64_t timeout_ms = caller && caller->timeout_ms > 0 ? caller->timeout_ms : AGREE_TIMEOUT_MS;
+    struct tfos__wait wait = tfos__wait_begin(caller, AGREE_TIMEOUT_MS);
     TFOS__TRY(tfos__link_send(
         trainer,
         json_pack("{s:s, s:s, s:O}", "type", "agree", "name", agreement->name, "value", value),
         err));
-    while (!agreement->values && !agreement->refusal && !agreement->missing &&
-           trainer->link == TFOS_OK) {
-        if (tfos__link_wait(trainer, deadline))
-            continue;
-        if (has_asked)
-            return fail_agreement(agreement, timeout_ms, err);
-        has_asked = true;
-        deadline = tfos__deadline(MISSING_TIMEOUT_MS);
+    enum tfos_status status = await_answer(trainer, agreement, &wait, err);
+    if (status == TFOS_AGAIN) {
         TFOS__TRY(tfos__link_send(
             trainer, json_pack("{s:s, s:s}", "type", "pending", "name", agreement->name), err));
+        wait.deadline = tfos__deadline(MISSING_TIMEOUT_MS);
+        status = await_answer(trainer, agreement, &wait, err);
     }
+    TFOS__TRY(status);
     if (agreement->values)
         return TFOS_OK;
     if (agreement->refusal)
         return tfos__fail(err, TFOS_CLOSED, "trainer: agreement \"%s\": %s", agreement->name,
                           agreement->refusal);
-    if (agreement->missing)
+    if (agreement->missing || status == TFOS_AGAIN)
         return fail_agreement(agreement, timeout_ms, err);
     return tfos__link_give_failure(trainer, err);
 }
@@ -248,8 +276,8 @@ static json_t *parse_value(const char *text, struct tfos_error *err)
 }
 
 enum tfos_status tfos_trainer_agree(struct tfos_trainer *trainer, const char *name,
-                                    const char *value_json, int64_t timeout_ms, char **values_json,
-                                    struct tfos_error *err)
+                                    const char *value_json, const struct tfos_wait *wait,
+                                    char **values_json, struct tfos_error *err)
 {
     if (name[0] == '\0' || strlen(name) > NAME_LIMIT)
         return tfos__fail(err, TFOS_INVALID,
@@ -270,8 +298,7 @@ enum tfos_status tfos_trainer_agree(struct tfos_trainer *trainer, const char *na
     } else {
         agreement.next = trainer->agreements;
         trainer->agreements = &agreement;
-        status = await_agreement(trainer, &agreement, value,
-                                 timeout_ms > 0 ? timeout_ms : AGREE_TIMEOUT_MS, err);
+        status = await_agreement(trainer, &agreement, value, wait, err);
         struct tfos__agreed **place = &trainer->agreements;
         while (*place != &agreement)
             place = &(*place)->next;

@@ -116,7 +116,7 @@ static void connect_and_accept(const char *listen_host, const char *connect_host
     assert_true(tfos__socket_is_served(port));
     tfos__socket_join(connect_host, port, address);
     int fd;
-    assert_done(tfos__socket_connect(address, tfos__deadline(WAIT_MS), &fd, &err));
+    assert_done(tfos__socket_connect(address, TFOS__UNTIL(tfos__deadline(WAIT_MS)), &fd, &err));
     expect_flags(fd);
     char peer[TFOS__ADDRESS_SIZE];
     char expected[TFOS__ADDRESS_SIZE];
@@ -181,7 +181,8 @@ static void bursts_of_connections_wait(void **state)
     assert_done(tfos__socket_listen("127.0.0.1", "0", &listener, &port, &err));
     tfos__socket_join("127.0.0.1", port, address);
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
-        assert_done(tfos__socket_connect(address, tfos__deadline(WAIT_MS), &fds[i], &err));
+        assert_done(
+            tfos__socket_connect(address, TFOS__UNTIL(tfos__deadline(WAIT_MS)), &fds[i], &err));
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
         char peer[TFOS__ADDRESS_SIZE];
         int accepted;
@@ -203,22 +204,28 @@ static void failing_connections_tell_why(void **state)
     assert_done(tfos__socket_reserve(0, &reserved, &port, &err));
     tfos__socket_join("127.0.0.1", port, address);
     int64_t deadline = tfos__deadline(WAIT_MS);
-    assert_int_equal(tfos__socket_connect(address, deadline, &fd, &err), TFOS_CLOSED);
+    assert_int_equal(tfos__socket_connect(address, TFOS__UNTIL(deadline), &fd, &err), TFOS_CLOSED);
     assert_non_null(strstr(err.message, address));
     assert_int_equal(err.os_errno, ECONNREFUSED);
     close(reserved);
-    assert_int_equal(tfos__socket_connect("no-such-host.invalid:1", deadline, &fd, &err),
-                     TFOS_NOT_FOUND);
+    assert_int_equal(
+        tfos__socket_connect("no-such-host.invalid:1", TFOS__UNTIL(deadline), &fd, &err),
+        TFOS_NOT_FOUND);
     static const char *const samples[] = {"",      "host", "host:",       ":1",  "::1:5",
                                           "[::1]", "a:b",  "host:123456", "[]:1"};
     for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
-        if (tfos__socket_connect(samples[i], deadline, &fd, &err) != TFOS_INVALID)
+        if (tfos__socket_connect(samples[i], TFOS__UNTIL(deadline), &fd, &err) != TFOS_INVALID)
             fail_msg("\"%s\" was taken", samples[i]);
     }
     assert_int_equal(fd, -1);
 }
 
 // A full backlog answers no connection: that must end at the deadline.
+static bool interrupt(void *context)
+{
+    return ++*(int *)context == 2;
+}
+
 static void an_unanswered_connection_meets_the_deadline(void **state)
 {
     (void)state;
@@ -237,11 +244,16 @@ static void an_unanswered_connection_meets_the_deadline(void **state)
     int64_t begin = 0;
     while (count < 8 && status == TFOS_OK) {
         begin = tfos__now_ms();
-        status = tfos__socket_connect(address, tfos__deadline(100), &fds[count], &err);
+        status = tfos__socket_connect(address, TFOS__UNTIL(tfos__deadline(100)), &fds[count], &err);
         count += status == TFOS_OK;
     }
     assert_int_equal(status, TFOS_TIMEOUT);
     assert_true(tfos__now_ms() - begin >= 100);
+    int asked = 0;
+    struct tfos_wait caller = {.is_interrupted = interrupt, .context = &asked};
+    struct tfos__wait wait = tfos__wait_begin(&caller, -1);
+    assert_int_equal(tfos__socket_connect(address, &wait, &fds[count], &err), TFOS_CLOSED);
+    assert_int_equal(asked, 2);
     for (int i = 0; i < count; i++)
         close(fds[i]);
     close(listener);
@@ -294,7 +306,7 @@ static void a_reserved_port_is_kept_for_those_who_share(void **state)
     tfos__socket_join("127.0.0.1", port, address);
     for (int i = 0; i < 32; i++) { // none may go to the reservation
         int fd;
-        assert_done(tfos__socket_connect(address, tfos__deadline(WAIT_MS), &fd, &err));
+        assert_done(tfos__socket_connect(address, TFOS__UNTIL(tfos__deadline(WAIT_MS)), &fd, &err));
         close(fd);
         int accepted;
         assert_done(tfos__socket_wait(server, POLLIN, tfos__deadline(WAIT_MS), &err));
@@ -333,12 +345,13 @@ static void unix_sockets_meet_by_name(void **state)
     int fd;
     snprintf(name, sizeof name, "tfos-test-%d", (int)getpid());
     int64_t deadline = tfos__deadline(WAIT_MS);
-    assert_int_equal(tfos__socket_connect_unix(name, deadline, &fd, &err), TFOS_NOT_FOUND);
+    assert_int_equal(tfos__socket_connect_unix(name, TFOS__UNTIL(deadline), &fd, &err),
+                     TFOS_NOT_FOUND);
     assert_non_null(strstr(err.message, name));
     assert_done(tfos__socket_listen_unix(name, &listener, &err));
     expect_flags(listener);
     assert_int_equal(tfos__socket_listen_unix(name, &fd, &err), TFOS_BUSY);
-    assert_done(tfos__socket_connect_unix(name, deadline, &fd, &err));
+    assert_done(tfos__socket_connect_unix(name, TFOS__UNTIL(deadline), &fd, &err));
     expect_flags(fd);
     char peer[TFOS__ADDRESS_SIZE];
     char expected[64];
@@ -364,7 +377,8 @@ static void unix_names_have_a_length(void **state)
     memset(name, 'n', sizeof name);
     name[108] = '\0';
     assert_int_equal(tfos__socket_listen_unix(name, &fd, &err), TFOS_INVALID);
-    assert_int_equal(tfos__socket_connect_unix("", tfos__deadline(0), &fd, &err), TFOS_INVALID);
+    assert_int_equal(tfos__socket_connect_unix("", TFOS__UNTIL(tfos__deadline(0)), &fd, &err),
+                     TFOS_INVALID);
     name[107] = '\0';
     assert_done(tfos__socket_listen_unix(name, &fd, &err));
     close(fd);
@@ -383,11 +397,17 @@ static void a_full_unix_backlog_meets_the_deadline(void **state)
     assert_int_equal(listen(listener, 0), 0);
     int first;
     int second;
-    assert_done(
-        tfos__socket_connect_unix(address.sun_path + 1, tfos__deadline(WAIT_MS), &first, &err));
-    assert_int_equal(
-        tfos__socket_connect_unix(address.sun_path + 1, tfos__deadline(50), &second, &err),
-        TFOS_TIMEOUT);
+    assert_done(tfos__socket_connect_unix(address.sun_path + 1,
+                                          TFOS__UNTIL(tfos__deadline(WAIT_MS)), &first, &err));
+    assert_int_equal(tfos__socket_connect_unix(address.sun_path + 1,
+                                               TFOS__UNTIL(tfos__deadline(50)), &second, &err),
+                     TFOS_TIMEOUT);
+    int asked = 0;
+    struct tfos_wait caller = {.is_interrupted = interrupt, .context = &asked};
+    struct tfos__wait wait = tfos__wait_begin(&caller, -1);
+    assert_int_equal(tfos__socket_connect_unix(address.sun_path + 1, &wait, &second, &err),
+                     TFOS_CLOSED);
+    assert_int_equal(asked, 2);
     close(first);
     close(listener);
 }
@@ -405,7 +425,8 @@ static void unix_peers_of_other_users_are_closed(void **state)
     snprintf(name, sizeof name, "tfos-user-%d", (int)getpid());
     assert_done(tfos__socket_listen_unix(name, &listener, &err));
     assert_int_equal(seteuid(65534), 0);
-    enum tfos_status status = tfos__socket_connect_unix(name, tfos__deadline(WAIT_MS), &fd, &err);
+    enum tfos_status status =
+        tfos__socket_connect_unix(name, TFOS__UNTIL(tfos__deadline(WAIT_MS)), &fd, &err);
     assert_int_equal(seteuid(0), 0);
     assert_int_equal(status, TFOS_OK); // the listener is root's, whom everybody may trust
     char peer[TFOS__ADDRESS_SIZE];
@@ -419,7 +440,7 @@ static void unix_peers_of_other_users_are_closed(void **state)
     assert_done(tfos__socket_listen_unix(name, &listener, &err));
     assert_int_equal(seteuid(0), 0);
     assert_int_equal(seteuid(65533), 0);
-    status = tfos__socket_connect_unix(name, tfos__deadline(WAIT_MS), &fd, &err);
+    status = tfos__socket_connect_unix(name, TFOS__UNTIL(tfos__deadline(WAIT_MS)), &fd, &err);
     assert_int_equal(seteuid(0), 0);
     assert_int_equal(status, TFOS_DENIED);
     close(listener);
@@ -446,7 +467,7 @@ static void addresses_are_joined_and_found(void **state)
     char address[TFOS__ADDRESS_SIZE];
     assert_done(tfos__socket_listen(NULL, NULL, &listener, &port, &err));
     tfos__socket_join(text, port, address);
-    assert_done(tfos__socket_connect(address, tfos__deadline(WAIT_MS), &fd, &err));
+    assert_done(tfos__socket_connect(address, TFOS__UNTIL(tfos__deadline(WAIT_MS)), &fd, &err));
     close(fd);
     close(listener);
 }

@@ -127,20 +127,50 @@ static void s52_a_wrong_key_is_denied_and_told(void **state)
     const char *address = tfos_rendezvous_address(place.rendezvous);
     char key[] = KEY;
     key[0] = 'f';
-    assert_int_equal(tfos_member_open(address, place.cluster_id, key, PATIENCE_MS, &member, &err),
+    assert_int_equal(tfos_member_open(address, place.cluster_id, key, NULL, &member, &err),
                      TFOS_DENIED);
     assert_says(err.message, address);
-    assert_int_equal(tfos_member_open(address, "another", KEY, PATIENCE_MS, &member, &err),
-                     TFOS_DENIED);
+    assert_int_equal(tfos_member_open(address, "another", KEY, NULL, &member, &err), TFOS_DENIED);
     for (int i = 0; i < 2; i++) {
         json_t *event = expect_event(&place, "denied");
         assert_memory_equal(text_of(event, "peer"), "127.0.0.1:", 10);
         json_decref(event);
     }
     // A key that is none is refused before anything is sent.
-    assert_int_equal(tfos_member_open(address, "another", "12", PATIENCE_MS, &member, &err),
-                     TFOS_INVALID);
+    assert_int_equal(tfos_member_open(address, "another", "12", NULL, &member, &err), TFOS_INVALID);
     tfos_rendezvous_close(place.rendezvous);
+}
+
+static bool interrupt(void *context)
+{
+    return ++*(int *)context == 3;
+}
+
+static void joining_can_be_interrupted(void **state)
+{
+    (void)state;
+    struct tfos_error err;
+    struct tfos_member *member;
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t size = sizeof(at);
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    // The kernel accepts for a listener that nobody serves; the handshake gets no answer.
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(listen(listener, 8), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &size), 0);
+    char address[64];
+    snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(at.sin_port));
+    int asked = 0;
+    struct tfos_wait wait = {.is_interrupted = interrupt, .context = &asked};
+    assert_int_equal(tfos_member_open(address, "test", KEY, &wait, &member, &err), TFOS_CLOSED);
+    assert_int_equal(asked, 3);
+    assert_says(err.message, address);
+    assert_says(err.message, "interrupted");
+    wait = (struct tfos_wait){.timeout_ms = 100};
+    assert_int_equal(tfos_member_open(address, "test", KEY, &wait, &member, &err), TFOS_TIMEOUT);
+    assert_says(err.message, address);
+    close(listener);
 }
 
 static void a_breach_of_the_protocol_ends_the_connection(void **state)
@@ -217,6 +247,7 @@ static void who_does_not_read_is_dropped(void **state)
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s51_strangers_delay_nobody_and_are_dropped),
     cmocka_unit_test(s52_a_wrong_key_is_denied_and_told),
+    cmocka_unit_test(joining_can_be_interrupted),
     cmocka_unit_test(a_breach_of_the_protocol_ends_the_connection),
     cmocka_unit_test(a_node_that_breaks_the_protocol_is_lost),
     cmocka_unit_test(who_does_not_read_is_dropped),

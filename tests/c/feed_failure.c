@@ -306,8 +306,8 @@ static void a_wait_can_be_interrupted(void **state)
     node_open(&node, 0);
     node_start(&node);
     struct tfos_feed_writer_options options = writer_options(&node, 0);
-    options.is_interrupted = interrupt;
-    options.context = &is_interrupted;
+    options.wait.is_interrupted = interrupt;
+    options.wait.context = &is_interrupted;
     assert_done(tfos_feed_writer_open(&options, &call.writer, &err));
     assert_int_equal(pthread_create(&thread, NULL, fill_main, &call), 0);
     while (node_stats(&node).used_size < 50000)
@@ -383,7 +383,7 @@ static void a_stalled_reader_is_explained(void **state)
     node.explanation = "train.py:12 in step: time.sleep(9999)";
     node_start(&node);
     struct tfos_feed_writer_options options = writer_options(&node, 4);
-    options.timeout_ms = 300;
+    options.wait.timeout_ms = 300;
     assert_done(tfos_feed_writer_open(&options, &call.writer, &err));
     assert_done(append_rows(call.writer, 0, 10, 500, &err));
     assert_int_equal(next_item(&node, &item), TFOS_OK);
@@ -413,12 +413,12 @@ static void a_slow_reader_is_no_stalled_one(void **state)
     node_start(&node);
     task_init(&first, &node, 0, 250);
     first.payload = 2000;
-    first.options.timeout_ms = 1500;
+    first.options.wait.timeout_ms = 1500;
     task_run(&first);
     while (node.lane_count == 0)
         poll(NULL, 0, 1);
     task_init(&second, &node, 1, 10);
-    second.options.timeout_ms = 1500;
+    second.options.wait.timeout_ms = 1500;
     task_run(&second);
     int64_t begin = tfos__now_ms();
     while (ended < 2) {
@@ -447,7 +447,7 @@ static void a_reader_slow_over_one_batch_is_no_stalled_one(void **state)
     node_start(&node);
     task_init(&task, &node, 0, 250);
     task.payload = 2000;
-    task.options.timeout_ms = 700;
+    task.options.wait.timeout_ms = 700;
     task_run(&task);
     assert_int_equal(next_item(&node, &item), TFOS_OK);
     for (int64_t row = 0; row < item.array.length; row++) {
@@ -477,11 +477,11 @@ static void waiting_for_a_lane_ends(void **state)
     struct tfos_feed_writer_options options = writer_options(&node, 0);
     assert_done(tfos_feed_writer_open(&options, &writer, &err));
     struct tfos_feed_writer_options other = writer_options(&node, 1);
-    other.timeout_ms = 200;
+    other.wait.timeout_ms = 200;
     assert_int_equal(try_open(&other, &err), TFOS_TIMEOUT);
     assert_non_null(strstr(err.message, "partition 1"));
     tfos_feed_writer_close(writer);
-    other.timeout_ms = WAIT_MS;
+    other.wait.timeout_ms = WAIT_MS;
     assert_int_equal(try_open(&other, &err), TFOS_OK);
     node_close(&node);
 }

@@ -173,7 +173,7 @@ static inline struct tfos_feed_writer_options writer_options(const struct node *
                                              .feed = 1,
                                              .partition = partition,
                                              .lane_size = 64 << 10,
-                                             .timeout_ms = WAIT_MS};
+                                             .wait.timeout_ms = WAIT_MS};
 }
 
 // ---- batches of one int64 column "n" and, with `payload`, a binary column "bytes" of so many

@@ -198,7 +198,7 @@ static void start_filling(struct node *node, struct append_call *call, pthread_t
     node->explanation = "train.py:12 in step: time.sleep(9999)";
     node_start(node);
     struct tfos_feed_writer_options options = remote_options(node, 4);
-    options.timeout_ms = timeout_ms;
+    options.wait.timeout_ms = timeout_ms;
     *call = (struct append_call){.rows = 10, .payload = 5000};
     assert_done(tfos_feed_writer_open(&options, &call->writer, &err));
     assert_int_equal(pthread_create(thread, NULL, fill_main, call), 0);

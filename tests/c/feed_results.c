@@ -6,8 +6,9 @@
 #define RESULT_FACTOR 3
 
 // Answers rows [first, first + rows) of a partition with numbers RESULT_FACTOR times theirs.
-static enum tfos_status answer(struct node *node, int lane, int64_t first, int64_t rows,
-                               int payload, struct tfos_error *err)
+static enum tfos_status answer_within(struct node *node, const struct tfos_wait *wait, int lane,
+                                      int64_t first, int64_t rows, int payload,
+                                      struct tfos_error *err)
 {
     struct test_batch batch;
 
@@ -15,9 +16,15 @@ static enum tfos_status answer(struct node *node, int lane, int64_t first, int64
     for (int64_t i = 0; i < rows; i++)
         batch.numbers[i] = (first + i) * RESULT_FACTOR;
     enum tfos_status status =
-        tfos_feed_reader_put_results(node->reader, lane, &batch.schema, &batch.array, err);
+        tfos_feed_reader_put_results(node->reader, lane, &batch.schema, &batch.array, wait, err);
     batch_clear(&batch);
     return status;
+}
+
+static enum tfos_status answer(struct node *node, int lane, int64_t first, int64_t rows,
+                               int payload, struct tfos_error *err)
+{
+    return answer_within(node, NULL, lane, first, rows, payload, err);
 }
 
 // A trainer that answers in groups that have nothing to do with the batches.
@@ -201,7 +208,7 @@ static void fed_open(struct fed *fed, int64_t rows)
     node_start(&fed->node);
     struct tfos_feed_writer_options options = writer_options(&fed->node, 6);
     options.has_results = true;
-    options.timeout_ms = 500;
+    options.wait.timeout_ms = 500;
     assert_done(tfos_feed_writer_open(&options, &fed->writer, &err));
     assert_done(append_rows(fed->writer, 0, rows, 0, &err));
     assert_done(tfos_feed_writer_finish(fed->writer, &err));
@@ -252,6 +259,32 @@ static void s17_a_missing_result_is_told(void **state)
     node_set_state(&fed.node, TFOS_FEED_TERMINATED, NULL);
     assert_int_equal(take(&inference, fed.writer, -1), TFOS_CLOSED);
     assert_non_null(strstr(inference.err.message, "9 results for 10 rows"));
+    fed_close(&fed);
+}
+
+static bool interrupt(void *context)
+{
+    return ++*(int *)context == 2;
+}
+
+// A task that takes no results holds its trainer up only until something else is wanted of it.
+static void a_wait_for_space_can_be_ended(void **state)
+{
+    struct fed fed;
+    struct tfos_error err;
+    int asked = 0;
+    struct tfos_wait wait = {.is_interrupted = interrupt, .context = &asked};
+
+    (void)state;
+    fed_open(&fed, 4000);
+    assert_int_equal(answer_within(&fed.node, &wait, fed.item.lane, 0, 4000, 2000, &err),
+                     TFOS_CLOSED);
+    assert_int_equal(asked, 2);
+    assert_string_equal(err.message, "feed: partition 6: the wait was interrupted");
+    wait = (struct tfos_wait){.timeout_ms = 60};
+    assert_int_equal(answer_within(&fed.node, &wait, fed.item.lane, 0, 100, 2000, &err),
+                     TFOS_TIMEOUT);
+    assert_string_equal(err.message, "feed: partition 6: the task took no results in time");
     fed_close(&fed);
 }
 
@@ -317,6 +350,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(rings_full_both_ways),
     cmocka_unit_test(large_rows_and_results),
     cmocka_unit_test(too_many_results_are_refused),
+    cmocka_unit_test(a_wait_for_space_can_be_ended),
     cmocka_unit_test(s17_a_missing_result_is_told),
     cmocka_unit_test(late_results_reach_nobody),
     cmocka_unit_test(lanes_for_training_take_no_results),

@@ -48,7 +48,7 @@ static struct tfos_feed_writer *open_writer(struct cluster *cluster, int64_t par
                                                .feed = 1,
                                                .partition = partition,
                                                .attempt = attempt,
-                                               .timeout_ms = timeout_ms};
+                                               .wait.timeout_ms = timeout_ms};
     assert_done(tfos_feed_writer_open(&options, &writer, &err));
     return writer;
 }

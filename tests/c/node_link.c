@@ -7,6 +7,8 @@
 
 #include <pthread.h>
 
+#define FOR(ms) (&(struct tfos_wait){.timeout_ms = (ms)})
+
 struct pair {
     struct tfos__channel *node;
     struct tfos_trainer *trainer;
@@ -64,7 +66,7 @@ static void *agree_often(void *argument)
         snprintf(name, sizeof name, "thread %d round %d", agreeing->number, round);
         snprintf(value, sizeof value, "%d", agreeing->number * 1000 + round);
         struct tfos_error err;
-        if (tfos_trainer_agree(agreeing->trainer, name, value, PATIENCE_MS, &values, &err) !=
+        if (tfos_trainer_agree(agreeing->trainer, name, value, FOR(PATIENCE_MS), &values, &err) !=
             TFOS_OK) {
             agreeing->failures++;
             continue;
@@ -108,7 +110,7 @@ static void *agree_once(void *argument)
     char *values;
     struct tfos_error err;
     enum tfos_status status =
-        tfos_trainer_agree(agreeing->trainer, "end", "true", PATIENCE_MS, &values, &err);
+        tfos_trainer_agree(agreeing->trainer, "end", "true", FOR(PATIENCE_MS), &values, &err);
     agreeing->failures = status == TFOS_CLOSED && strstr(err.message, "worker:1 has ended") ? 0 : 1;
     return NULL;
 }
@@ -125,7 +127,7 @@ static void a_member_that_has_ended_closes_the_agreement(void **state)
     // The same name is refused while it is waited for.
     struct tfos_error err;
     char *values;
-    assert_int_equal(tfos_trainer_agree(pair.trainer, "end", "true", 100, &values, &err),
+    assert_int_equal(tfos_trainer_agree(pair.trainer, "end", "true", FOR(100), &values, &err),
                      TFOS_INVALID);
     send_node(&pair, json_pack("{s:s, s:s, s:s}", "type", "disagreed", "name", "end", "message",
                                "worker:1 has ended"));
@@ -139,7 +141,8 @@ static void *agree_in_vain(void *argument)
     struct agreeing *agreeing = argument;
     struct tfos_error err;
     char *values;
-    enum tfos_status status = tfos_trainer_agree(agreeing->trainer, "step", "1", 50, &values, &err);
+    enum tfos_status status =
+        tfos_trainer_agree(agreeing->trainer, "step", "1", FOR(50), &values, &err);
     bool is_told = strstr(err.message, "\"step\": no value within 0.05 s from worker:1 on host b.");
     agreeing->failures = status == TFOS_TIMEOUT && is_told ? 0 : 1;
     return NULL;
@@ -175,9 +178,36 @@ static void an_agreement_times_out_without_the_driver(void **state)
     struct tfos_error err;
     char *values;
     open_pair(&pair, false);
-    assert_int_equal(tfos_trainer_agree(pair.trainer, "step", "1", 50, &values, &err),
+    assert_int_equal(tfos_trainer_agree(pair.trainer, "step", "1", FOR(50), &values, &err),
                      TFOS_TIMEOUT);
     assert_non_null(strstr(err.message, "the driver does not answer"));
+    close_pair(&pair);
+}
+
+/// Interrupts when it is asked for the second time; until then the trainer is free for others.
+static bool interrupt(void *context)
+{
+    struct agreeing *agreeing = context;
+    struct tfos_error err;
+    return tfos_trainer_report(agreeing->trainer, "{}", &err) != TFOS_OK || ++agreeing->number == 2;
+}
+
+static void an_agreement_can_be_interrupted(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct tfos_error err;
+    char *values;
+    open_pair(&pair, false);
+    struct agreeing agreeing = {.trainer = pair.trainer};
+    struct tfos_wait wait = {.is_interrupted = interrupt, .context = &agreeing};
+    int64_t begin = tfos__now_ms();
+    assert_int_equal(tfos_trainer_agree(pair.trainer, "step", "1", &wait, &values, &err),
+                     TFOS_CLOSED);
+    assert_true(tfos__now_ms() - begin < PATIENCE_MS);
+    assert_int_equal(agreeing.number, 2);
+    assert_string_equal(err.message, "trainer: agreement \"step\": the wait was interrupted");
+    assert_done(tfos_trainer_terminate(pair.trainer, &err));
     close_pair(&pair);
 }
 
@@ -191,7 +221,7 @@ static void the_node_s_end_ends_every_wait(void **state)
     open_pair(&pair, true);
     tfos__channel_close(pair.node);
     pair.node = NULL;
-    assert_int_equal(tfos_trainer_agree(pair.trainer, "step", "1", PATIENCE_MS, &values, &err),
+    assert_int_equal(tfos_trainer_agree(pair.trainer, "step", "1", FOR(PATIENCE_MS), &values, &err),
                      TFOS_CLOSED);
     assert_non_null(strstr(err.message, "node"));
     assert_int_equal(tfos_trainer_open_feed(pair.trainer, "input", &reader, &err), TFOS_CLOSED);
@@ -247,8 +277,9 @@ static void what_is_said_arrives_checked(void **state)
     assert_int_equal(tfos_trainer_report(pair.trainer, "{\"loss\": \"low\"}", &err), TFOS_INVALID);
     assert_non_null(strstr(err.message, "loss"));
     assert_int_equal(tfos_trainer_report(pair.trainer, "{", &err), TFOS_INVALID);
-    assert_int_equal(tfos_trainer_agree(pair.trainer, "", "1", 1, &values, &err), TFOS_INVALID);
-    assert_int_equal(tfos_trainer_agree(pair.trainer, "x", "no json", 1, &values, &err),
+    assert_int_equal(tfos_trainer_agree(pair.trainer, "", "1", FOR(1), &values, &err),
+                     TFOS_INVALID);
+    assert_int_equal(tfos_trainer_agree(pair.trainer, "x", "no json", FOR(1), &values, &err),
                      TFOS_INVALID);
     assert_done(tfos_trainer_report(pair.trainer, "{\"loss\": 0.25}", &err));
     json_t *message = receive_node(&pair, "report");
@@ -308,6 +339,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(a_member_that_has_ended_closes_the_agreement),
     cmocka_unit_test(an_agreement_times_out_by_who_is_missing),
     cmocka_unit_test(an_agreement_times_out_without_the_driver),
+    cmocka_unit_test(an_agreement_can_be_interrupted),
     cmocka_unit_test(the_node_s_end_ends_every_wait),
     cmocka_unit_test(a_queue_that_is_refused_is_not_found),
     cmocka_unit_test(what_is_said_arrives_checked),

@@ -40,7 +40,7 @@ static inline struct tfos_member *connect_to(const struct place *place)
     struct tfos_error err;
     struct tfos_member *member;
     assert_done(tfos_member_open(tfos_rendezvous_address(place->rendezvous), place->cluster_id, KEY,
-                                 PATIENCE_MS, &member, &err));
+                                 NULL, &member, &err));
     return member;
 }
 

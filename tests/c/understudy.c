@@ -57,7 +57,8 @@ static int read_rows(long limit)
 static int agree(int64_t timeout_ms)
 {
     char *values;
-    require(tfos_trainer_agree(trainer, "step 1", "{\"rows\": 3}", timeout_ms, &values, &err));
+    struct tfos_wait wait = {.timeout_ms = timeout_ms};
+    require(tfos_trainer_agree(trainer, "step 1", "{\"rows\": 3}", &wait, &values, &err));
     printf("agreed %s\n", values);
     tfos_free(values);
     return 0;
