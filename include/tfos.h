@@ -6,6 +6,7 @@
 #include <tfos/arrow.h>
 #include <tfos/export.h>
 #include <tfos/feed.h>
+#include <tfos/feeder.h>
 #include <tfos/member.h>
 #include <tfos/memory.h>
 #include <tfos/node.h>

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// Invariant: while a feeder waits for its node or its driver, it hears the driver and asks its
+// caller; whichever ends the wait first is the reason that the call gives.
+#include <tfos/feeder.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/wait.h"
+
+#include <string.h>
+#include <tfos/feed.h>
+#include <tfos/member.h>
+#include <tfos/memory.h>
+#include <tfos/node.h>
+#include <unistd.h>
+
+#define TIMEOUT_MS 600000
+#define GOODBYE_MS 1000 ///< for the last words to the driver
+#define JOIN_TIMEOUT_MS 30000
+#define VERDICT_MS 1000 ///< for the driver to say why a node has gone
+#define SLICE_MS 50
+
+struct tfos_feeder {
+    struct tfos_member *member;      ///< owned
+    struct tfos_feed_writer *writer; ///< owned; NULL: the partition is skipped
+    char *node;                      ///< owned; NULL: the partition is skipped
+    char *reason;                    ///< owned; why it is
+    int64_t partition, first_row;
+    struct tfos_wait wait;    ///< the caller's
+    enum tfos_status verdict; ///< not OK: the driver said that the cluster failed, or has gone
+    struct tfos_error failure;
+    bool is_interrupted; ///< the caller wants no more
+    bool is_closing;     ///< nobody is there to be asked any more
+};
+
+// ---- the driver
+
+/// Waits for the driver's next message, a JSON object of the caller's. TIMEOUT without one.
+static enum tfos_status await_message(struct tfos_feeder *feeder, int64_t timeout_ms,
+                                      json_t **message, struct tfos_error *err)
+{
+    char *json = NULL;
+
+    TFOS__TRY(tfos_member_wait(feeder->member, timeout_ms, &json, err));
+    enum tfos_status status = tfos__json_parse(json, strlen(json), message, err);
+    tfos_free(json);
+    return status;
+}
+
+static bool is_type(const json_t *message, const char *type)
+{
+    return strcmp(tfos__json_string_or(message, "type", ""), type) == 0;
+}
+
+static enum tfos_status fail_as_told(const struct tfos_feeder *feeder, const json_t *message,
+                                     struct tfos_error *err)
+{
+    return tfos__fail(err, TFOS_CLOSED, "feed: partition %lld: %s", (long long)feeder->partition,
+                      tfos__json_string_or(message, "message", "the cluster has failed"));
+}
+
+/// Takes up what the driver says within `timeout_ms`. Whether it has said that the cluster failed,
+/// or has gone: `failure` says which.
+static bool hear_driver(struct tfos_feeder *feeder, int64_t timeout_ms)
+{
+    while (feeder->verdict == TFOS_OK) {
+        json_t *message = NULL;
+        enum tfos_status status = await_message(feeder, timeout_ms, &message, &feeder->failure);
+        if (status == TFOS_TIMEOUT)
+            return false;
+        if (status == TFOS_OK && is_type(message, "failed"))
+            status = fail_as_told(feeder, message, &feeder->failure);
+        feeder->verdict = status;
+        json_decref(message);
+        timeout_ms = 0;
+    }
+    return true;
+}
+
+static bool ask_caller(struct tfos_feeder *feeder)
+{
+    if (!feeder->is_interrupted && feeder->wait.is_interrupted)
+        feeder->is_interrupted = feeder->wait.is_interrupted(feeder->wait.context);
+    return feeder->is_interrupted;
+}
+
+/// Asked by the writer while it waits.
+static bool watch(void *context)
+{
+    struct tfos_feeder *feeder = context;
+
+    if (feeder->is_closing)
+        return false;
+    return hear_driver(feeder, 0) || ask_caller(feeder);
+}
+
+static enum tfos_status give_verdict(const struct tfos_feeder *feeder, struct tfos_error *err)
+{
+    if (err)
+        *err = feeder->failure;
+    return feeder->verdict;
+}
+
+/// Queues a message, which is taken over.
+static enum tfos_status say(struct tfos_feeder *feeder, json_t *message, struct tfos_error *err)
+{
+    char *text = message ? tfos__json_text(message) : NULL;
+
+    json_decref(message);
+    if (!text)
+        return tfos__no_memory(err, "feed", "a message to the driver");
+    enum tfos_status status = tfos_member_send(feeder->member, text, err);
+    tfos__free(text);
+    return status;
+}
+
+/// The outcome of a call of the writer. When a node has gone, the driver mostly knows why a moment
+/// later. A reader that stands still is the cluster's failure: to run the task again would be to
+/// wait again.
+static enum tfos_status conclude(struct tfos_feeder *feeder, enum tfos_status status,
+                                 struct tfos_error *err)
+{
+    int64_t deadline = tfos__deadline(VERDICT_MS);
+
+    // If the driver is gone too, the timeout is the error to give.
+    if (status == TFOS_TIMEOUT)
+        (void)say(feeder, json_pack("{s:s, s:s}", "type", "timed_out", "message", err->message),
+                  NULL);
+    if (status != TFOS_CLOSED || feeder->is_interrupted)
+        return status;
+    while (!hear_driver(feeder, SLICE_MS)) {
+        if (tfos__now_ms() >= deadline || ask_caller(feeder))
+            return status;
+    }
+    return give_verdict(feeder, err);
+}
+
+// ---- opening
+
+static enum tfos_status say_hello(struct tfos_feeder *feeder,
+                                  const struct tfos_feeder_options *options, struct tfos_error *err)
+{
+    return say(feeder,
+               json_pack("{s:s, s:s, s:i, s:I, s:I, s:I, s:s, s:I, s:b}", "type", "hello", "kind",
+                         "feeder", "version", 1, "feed", (json_int_t)options->feed, "partition",
+                         (json_int_t)options->partition, "attempt", (json_int_t)options->attempt,
+                         "host", tfos_member_local_host(feeder->member), "executor_pid",
+                         (json_int_t)tfos_process_find_executor(getpid()), "results",
+                         (int)options->has_results),
+               err);
+}
+
+/// The driver's answer. It comes once the cluster runs.
+static enum tfos_status await_answer(struct tfos_feeder *feeder, json_t **answer,
+                                     struct tfos_error *err)
+{
+    struct tfos__wait wait = tfos__wait_begin(&feeder->wait, TIMEOUT_MS);
+
+    for (;;) {
+        enum tfos_status status = await_message(feeder, SLICE_MS, answer, err);
+        if (status != TFOS_TIMEOUT)
+            return status;
+        TFOS__TRY(tfos__wait_check(&wait, err));
+        if (tfos__now_ms() >= wait.deadline)
+            return tfos__fail(err, TFOS_TIMEOUT,
+                              "feed: partition %lld: the driver named no node to feed for %lld s: "
+                              "the cluster does not run yet, or the driver hangs",
+                              (long long)feeder->partition,
+                              (long long)(feeder->wait.timeout_ms / 1000));
+    }
+}
+
+/// Opens a lane to the node that the driver named.
+static enum tfos_status open_writer(struct tfos_feeder *feeder,
+                                    const struct tfos_feeder_options *options, const json_t *target,
+                                    struct tfos_error *err)
+{
+    bool is_local = tfos__json_bool_or(target, "local", false) && !options->is_remote;
+    struct tfos_feed_writer_options writer_options = {
+        .cluster_id = options->cluster_id,
+        .key = options->key,
+        .queue = options->queue,
+        .feed = options->feed,
+        .partition = options->partition,
+        .attempt = options->attempt,
+        .first_row = feeder->first_row,
+        .lane_size = options->lane_size,
+        .has_results = options->has_results,
+        .wait = {feeder->wait.timeout_ms, watch, feeder},
+    };
+    TFOS__TRY(tfos__json_get_string(target, "address", &writer_options.address, err));
+    if (is_local)
+        TFOS__TRY(tfos__json_get_string(target, "socket_name", &writer_options.socket_name, err));
+    enum tfos_status status = tfos_feed_writer_open(&writer_options, &feeder->writer, err);
+    // A node in another container of this host has its own abstract sockets.
+    if (status == TFOS_NOT_FOUND && is_local) {
+        writer_options.socket_name = NULL;
+        status = tfos_feed_writer_open(&writer_options, &feeder->writer, err);
+    }
+    return status;
+}
+
+static enum tfos_status set_text(char **out, const char *text, struct tfos_error *err)
+{
+    *out = tfos__strdup(text);
+    return *out ? TFOS_OK : tfos__no_memory(err, "feed", "a feeder");
+}
+
+static enum tfos_status follow_target(struct tfos_feeder *feeder,
+                                      const struct tfos_feeder_options *options,
+                                      const json_t *target, struct tfos_error *err)
+{
+    feeder->first_row = tfos__json_int_or(target, "first_row", 0);
+    enum tfos_status status = open_writer(feeder, options, target, err);
+    if (status == TFOS_END)
+        return set_text(&feeder->reason, "the trainer wants no more rows", err);
+    if (status != TFOS_OK)
+        return conclude(feeder, status, err);
+    return set_text(&feeder->node, tfos__json_string_or(target, "node", ""), err);
+}
+
+static enum tfos_status follow_answer(struct tfos_feeder *feeder,
+                                      const struct tfos_feeder_options *options,
+                                      const json_t *answer, struct tfos_error *err)
+{
+    if (is_type(answer, "target"))
+        return follow_target(feeder, options, answer, err);
+    if (is_type(answer, "failed"))
+        return fail_as_told(feeder, answer, err);
+    if (is_type(answer, "skip"))
+        return set_text(&feeder->reason, tfos__json_string_or(answer, "reason", "skipped"), err);
+    return tfos__fail(err, TFOS_CORRUPT,
+                      "feed: partition %lld: the driver answered with \"%s\", which is no answer",
+                      (long long)feeder->partition, tfos__json_string_or(answer, "type", ""));
+}
+
+static enum tfos_status join(struct tfos_feeder *feeder, const struct tfos_feeder_options *options,
+                             struct tfos_error *err)
+{
+    struct tfos_wait joining = options->wait;
+    json_t *answer = NULL;
+
+    // A driver that cannot be reached is known to be so sooner than a slow reader.
+    joining.timeout_ms = feeder->wait.timeout_ms < JOIN_TIMEOUT_MS ? feeder->wait.timeout_ms : 0;
+    TFOS__TRY(tfos_member_open(options->address, options->cluster_id, options->key, &joining,
+                               &feeder->member, err));
+    TFOS__TRY(say_hello(feeder, options, err));
+    TFOS__TRY(await_answer(feeder, &answer, err));
+    enum tfos_status status = follow_answer(feeder, options, answer, err);
+    json_decref(answer);
+    return status;
+}
+
+enum tfos_status tfos_feeder_open(const struct tfos_feeder_options *options,
+                                  struct tfos_feeder **out, struct tfos_error *err)
+{
+    struct tfos_feeder *feeder = tfos__alloc(1, sizeof *feeder);
+    if (!feeder)
+        return tfos__no_memory(err, "feed", "a feeder");
+    feeder->partition = options->partition;
+    feeder->wait = options->wait;
+    if (feeder->wait.timeout_ms <= 0)
+        feeder->wait.timeout_ms = TIMEOUT_MS;
+    enum tfos_status status = join(feeder, options, err);
+    if (status != TFOS_OK) {
+        tfos_feeder_close(feeder);
+        return status;
+    }
+    *out = feeder;
+    return TFOS_OK;
+}
+
+const char *tfos_feeder_node(const struct tfos_feeder *feeder)
+{
+    return feeder->node;
+}
+
+const char *tfos_feeder_skip_reason(const struct tfos_feeder *feeder)
+{
+    return feeder->reason;
+}
+
+int64_t tfos_feeder_first_row(const struct tfos_feeder *feeder)
+{
+    return feeder->first_row;
+}
+
+// ---- feeding
+
+enum tfos_status tfos_feeder_check(struct tfos_feeder *feeder, struct tfos_error *err)
+{
+    if (hear_driver(feeder, 0))
+        return give_verdict(feeder, err);
+    if (ask_caller(feeder))
+        return tfos__fail(err, TFOS_CLOSED, "feed: partition %lld: feeding was interrupted",
+                          (long long)feeder->partition);
+    return TFOS_OK;
+}
+
+enum tfos_status tfos_feeder_append(struct tfos_feeder *feeder, const struct ArrowSchema *schema,
+                                    const struct ArrowArray *array, struct tfos_error *err)
+{
+    struct tfos_error own;
+
+    if (!err)
+        err = &own;
+    TFOS__TRY(tfos_feeder_check(feeder, err));
+    if (!feeder->writer)
+        return TFOS_END;
+    return conclude(feeder, tfos_feed_writer_append(feeder->writer, schema, array, err), err);
+}
+
+enum tfos_status tfos_feeder_finish(struct tfos_feeder *feeder, struct tfos_error *err)
+{
+    struct tfos_error own;
+
+    if (!err)
+        err = &own;
+    return feeder->writer ? conclude(feeder, tfos_feed_writer_finish(feeder->writer, err), err)
+                          : TFOS_END;
+}
+
+enum tfos_status tfos_feeder_next_result(struct tfos_feeder *feeder, int64_t timeout_ms,
+                                         struct ArrowSchema *schema, struct ArrowArray *array,
+                                         struct tfos_error *err)
+{
+    struct tfos_error own;
+
+    if (!err)
+        err = &own;
+    if (!feeder->writer)
+        return tfos__fail(err, TFOS_CLOSED,
+                          "feed: partition %lld: its rows get no results, because the cluster "
+                          "takes no rows any more: %s",
+                          (long long)feeder->partition, feeder->reason);
+    return conclude(
+        feeder, tfos_feed_writer_next_result(feeder->writer, timeout_ms, schema, array, err), err);
+}
+
+int64_t tfos_feeder_row_count(const struct tfos_feeder *feeder)
+{
+    return feeder->writer ? tfos_feed_writer_row_count(feeder->writer) : 0;
+}
+
+void tfos_feeder_close(struct tfos_feeder *feeder)
+{
+    if (!feeder)
+        return;
+    feeder->is_closing = true;
+    tfos_feed_writer_close(feeder->writer);
+    tfos_member_close(feeder->member, GOODBYE_MS);
+    tfos__free(feeder->node);
+    tfos__free(feeder->reason);
+    tfos__free(feeder);
+}
