@@ -10,7 +10,9 @@
 
 struct tfos_member;
 
-/// Connects to the rendezvous at `address` and shakes hands; `wait` has 30,000 ms for it. `key` is
+/// Connects to the rendezvous at `address` and shakes hands; `wait` has 30,000 ms for it, which
+/// is also the most that one attempt gets. There is another attempt while the server turns
+/// connections away because it has too many new ones. `key` is
 /// 64 hexadecimal digits. DENIED when the key or id is another cluster's; TIMEOUT and CLOSED name
 /// the address.
 TFOS_API TFOS_MUST_CHECK enum tfos_status

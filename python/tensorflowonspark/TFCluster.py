@@ -273,7 +273,7 @@ class TFCluster:
         """Launches the nodes and waits until all of them run."""
         first = self._meta.num_ps if driver_ps_nodes else 0
         executors = range(first, self._meta.num_executors)
-        task = launch.NodeTask(self._meta, payload)
+        task = launch.NodeTask(self._meta, payload, reservation_timeout)
         self.nodeRDD = self.sc.parallelize(executors, len(executors))
         job = jobs.SparkJob(self.sc, f"nodes of cluster {self.cluster_id}", lambda: self.nodeRDD.foreachPartition(task))
         self._jobs.append(job)

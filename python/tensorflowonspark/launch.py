@@ -52,9 +52,10 @@ class ClusterMeta:
 class NodeTask:
     """Launches the node of each executor id in the partition (one)."""
 
-    def __init__(self, meta: ClusterMeta, payload: bytes) -> None:
+    def __init__(self, meta: ClusterMeta, payload: bytes, reservation_timeout: float) -> None:
         self._meta = meta
         self._payload = payload
+        self._join_timeout_ms = int(reservation_timeout * 1000)
 
     def __call__(self, executor_ids: Iterable[int]) -> None:
         for executor_id in executor_ids:
@@ -92,8 +93,8 @@ class NodeTask:
             "executor_pid": executor_pid, "host": os.environ.get("TFOS_NODE_HOST"), "feeding": meta.feeding,
             "argv": [sys.executable, "-u", "-m", TRAINER_MODULE],
             "environment": _trainer_environment(meta), "directory": os.getcwd(),
-            "tf_port": int(os.environ.get("TENSORFLOW_PORT", 0)), "default_fs": meta.default_fs,
-            "working_dir": meta.working_dir, "release_port": meta.release_port,
+            "tf_port": int(os.environ.get("TENSORFLOW_PORT", 0)), "join_timeout_ms": self._join_timeout_ms,
+            "default_fs": meta.default_fs, "working_dir": meta.working_dir, "release_port": meta.release_port,
             "tensorboard": _tensorboard_config(meta, executor_id), "user": {"spark_files": _spark_files_root()},
         }
 

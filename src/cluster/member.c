@@ -3,6 +3,7 @@
 #include <tfos/member.h>
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/channel.h"
 #include "base/clock.h"
@@ -13,18 +14,25 @@
 #include "cluster/secret.h"
 #include "cluster/transport.h"
 
-#define JOIN_TIMEOUT_MS 30000
+#define ATTEMPT_TIMEOUT_MS 30000
+#define PAUSE_MS 50 // before the second attempt; each later one doubles it
+#define PAUSE_LIMIT_MS 800
 
 struct tfos_member {
     struct tfos__channel *channel; // owned
     char host[TFOS__ADDRESS_SIZE];
 };
 
+/// AGAIN, with the words for giving up, when the server ends the connection: it does so without a
+/// word while it has as many newcomers as it serves at once.
 static enum tfos_status shake_hands(struct tfos__channel *channel, struct tfos__wait *wait,
                                     struct tfos_error *err)
 {
     for (;;) {
-        TFOS__TRY(tfos__channel_pump(channel, err));
+        enum tfos_status status = tfos__channel_pump(channel, err);
+        if (status == TFOS_CLOSED)
+            return TFOS_AGAIN;
+        TFOS__TRY(status);
         if (tfos__channel_is_ready(channel))
             return TFOS_OK;
         TFOS__TRY(tfos__socket_await(tfos__channel_fd(channel),
@@ -32,9 +40,9 @@ static enum tfos_status shake_hands(struct tfos__channel *channel, struct tfos__
     }
 }
 
-static enum tfos_status connect_member(struct tfos_member *member, const char *address,
-                                       const struct tfos__identity *identity,
-                                       struct tfos__wait *wait, struct tfos_error *err)
+static enum tfos_status try_connect(struct tfos_member *member, const char *address,
+                                    const struct tfos__identity *identity, struct tfos__wait *wait,
+                                    struct tfos_error *err)
 {
     int fd;
     TFOS__TRY(tfos__socket_connect(address, wait, &fd, err));
@@ -43,6 +51,45 @@ static enum tfos_status connect_member(struct tfos_member *member, const char *a
         tfos__channel_open(fd, TFOS__CHANNEL_TLS_CLIENT, identity, address, &member->channel, err));
     TFOS__TRY(tfos__socket_local_host(fd, member->host, err));
     return shake_hands(member->channel, wait, err);
+}
+
+/// Runs `wait` for no longer than `limit_ms`; the caller puts its deadline back.
+static void shorten(struct tfos__wait *wait, int64_t limit_ms)
+{
+    int64_t limit = tfos__deadline(limit_ms);
+    if (limit < wait->deadline)
+        wait->deadline = limit;
+}
+
+/// A server that does not answer is given up after one attempt's time, one that turns us away only
+/// at the deadline.
+static enum tfos_status connect_member(struct tfos_member *member, const char *address,
+                                       const struct tfos__identity *identity,
+                                       struct tfos__wait *wait, struct tfos_error *err)
+{
+    int64_t deadline = wait->deadline;
+    for (int64_t pause_ms = PAUSE_MS;;
+         pause_ms = pause_ms < PAUSE_LIMIT_MS ? 2 * pause_ms : pause_ms) {
+        shorten(wait, ATTEMPT_TIMEOUT_MS);
+        enum tfos_status status = try_connect(member, address, identity, wait, err);
+        if (status != TFOS_AGAIN)
+            return status;
+        tfos__channel_close(member->channel);
+        member->channel = NULL;
+        if (tfos__remaining_ms(deadline) == 0)
+            return TFOS_CLOSED;
+        // Those who were turned away together should not come back together.
+        wait->deadline = deadline;
+        shorten(wait, pause_ms + getpid() % pause_ms);
+        struct tfos_error cause;
+        status = tfos__socket_await(-1, 0, wait, &cause);
+        if (status != TFOS_TIMEOUT) {
+            if (err)
+                *err = cause;
+            return status;
+        }
+        wait->deadline = deadline;
+    }
 }
 
 enum tfos_status tfos_member_open(const char *address, const char *cluster_id, const char *key,
@@ -57,7 +104,7 @@ enum tfos_status tfos_member_open(const char *address, const char *cluster_id, c
     struct tfos_member *member = tfos__alloc(1, sizeof(*member));
     if (!member)
         return tfos__no_memory(err, "member", "its handle");
-    struct tfos__wait joining = tfos__wait_begin(wait, JOIN_TIMEOUT_MS);
+    struct tfos__wait joining = tfos__wait_begin(wait, ATTEMPT_TIMEOUT_MS);
     enum tfos_status status = connect_member(member, address, &identity, &joining, err);
     explicit_bzero(identity.key, sizeof(identity.key));
     if (status != TFOS_OK) {

@@ -110,6 +110,9 @@ static enum tfos_status read_all(struct tfos__node_config *config, struct tfos_e
     config->is_feeding = tfos__json_bool_or(object, "feeding", false);
     if (json_object_get(object, "tf_port"))
         TFOS__TRY(tfos__json_get_int(object, "tf_port", 0, PORT_MAX, &config->tf_port, err));
+    if (json_object_get(object, "join_timeout_ms"))
+        TFOS__TRY(tfos__json_get_int(object, "join_timeout_ms", 0, INT64_MAX,
+                                     &config->join_timeout_ms, err));
     TFOS__TRY(read_trainer(config, err));
     return read_tensorboard(config, err);
 }

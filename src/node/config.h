@@ -24,8 +24,9 @@ struct tfos__node_config {
     int64_t board_port;        ///< 0: any
     int64_t executor_id;
     int64_t launch;
-    int64_t executor_pid; ///< 0: not watched
-    int64_t tf_port;      ///< 0: any
+    int64_t executor_pid;    ///< 0: not watched
+    int64_t tf_port;         ///< 0: any
+    int64_t join_timeout_ms; ///< 0: as tfos_member_open() has it
     bool is_feeding;
 };
 

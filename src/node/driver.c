@@ -18,10 +18,11 @@
 #define HEARTBEAT_INTERVAL_MS 1000
 #define PORT_ATTEMPTS 8
 
-enum tfos_status tfos__driver_join(struct tfos__node *node, struct tfos_error *err)
+enum tfos_status tfos__driver_join(struct tfos__node *node, const struct tfos_wait *wait,
+                                   struct tfos_error *err)
 {
     const struct tfos__node_config *config = &node->config;
-    TFOS__TRY(tfos_member_open(config->address, config->cluster_id, config->key, NULL,
+    TFOS__TRY(tfos_member_open(config->address, config->cluster_id, config->key, wait,
                                &node->member, err));
     const char *host = config->host ? config->host : tfos_member_local_host(node->member);
     size_t host_size = strlen(host);

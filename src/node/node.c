@@ -107,7 +107,7 @@ static void fill(const struct tfos__node *node, struct pollfd slots[SLOT_COUNT])
         slots[SLOT_LAUNCHER].fd = tfos__channel_fd(node->launcher);
         slots[SLOT_LAUNCHER].events = poll_events(tfos__channel_events(node->launcher));
     }
-    if (!node->is_driver_lost) {
+    if (node->member && !node->is_driver_lost) {
         slots[SLOT_DRIVER].fd = tfos_member_fd(node->member);
         slots[SLOT_DRIVER].events = poll_events(tfos_member_events(node->member));
     }
@@ -121,6 +121,28 @@ static void fill(const struct tfos__node *node, struct pollfd slots[SLOT_COUNT])
         tfos__output_get_poll(node->output, &slots[SLOT_OUTPUT]);
     if (node->board.output)
         tfos__output_get_poll(node->board.output, &slots[SLOT_BOARD]);
+}
+
+/// Those by whom the node is there: the executor, whoever signals, and the launcher.
+static void hear_owners(struct tfos__node *node, const struct pollfd slots[SLOT_COUNT])
+{
+    if (slots[SLOT_EXECUTOR].revents)
+        tfos__launcher_executor_ended(node);
+    if (slots[SLOT_SIGNAL].revents)
+        take_signals(node);
+    if (slots[SLOT_LAUNCHER].revents && node->launcher)
+        tfos__launcher_step(node);
+}
+
+/// Asked while the node joins, before it has a loop.
+static bool must_end(void *context)
+{
+    struct tfos__node *node = context;
+    struct pollfd slots[SLOT_COUNT];
+    fill(node, slots);
+    if (poll(slots, SLOT_COUNT, 0) > 0)
+        hear_owners(node, slots);
+    return node->is_ending;
 }
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -183,12 +205,7 @@ static enum tfos_status run(struct tfos__node *node, struct tfos_error *err)
             tfos__output_step(node->board.output);
         if (slots[SLOT_TRAINER].revents)
             tfos__trainer_step(node);
-        if (slots[SLOT_EXECUTOR].revents)
-            tfos__launcher_executor_ended(node);
-        if (slots[SLOT_SIGNAL].revents)
-            take_signals(node);
-        if (slots[SLOT_LAUNCHER].revents && node->launcher)
-            tfos__launcher_step(node);
+        hear_owners(node, slots);
         if (slots[SLOT_DRIVER].revents)
             TFOS__TRY(tfos__driver_step(node, err));
         if (slots[SLOT_FEED].revents)
@@ -207,7 +224,10 @@ static enum tfos_status begin(struct tfos__node *node, int fd, struct tfos_error
     memcpy(node->name, name, strlen(name) + 1);
     tfos__free(name);
     TFOS__TRY(tfos__launcher_watch_executor(node, err));
-    return tfos__driver_join(node, err);
+    struct tfos_wait wait = {
+        .timeout_ms = node->config.join_timeout_ms, .is_interrupted = must_end, .context = node};
+    enum tfos_status status = tfos__driver_join(node, &wait, err);
+    return node->is_ending ? TFOS_OK : status;
 }
 
 /// Says why there is no trainer's end to report.

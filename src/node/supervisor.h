@@ -46,7 +46,7 @@ struct tfos__node {
     bool is_detached;
     int executor_fd; ///< owned pidfd; -1: not watched
 
-    struct tfos_member *member; ///< owned
+    struct tfos_member *member; ///< owned; NULL while it joins
     bool is_member;             ///< hello was answered and the driver is there
     bool is_driver_lost;
     char host[TFOS__ADDRESS_SIZE];
@@ -106,8 +106,9 @@ void tfos__launcher_close(struct tfos__node *node);
 
 // ---- driver.c
 
-/// Reserves TensorFlow's port, connects to the rendezvous, and says hello.
-enum tfos_status tfos__driver_join(struct tfos__node *node, struct tfos_error *err);
+/// Connects to the rendezvous, reserves TensorFlow's port, and says hello.
+enum tfos_status tfos__driver_join(struct tfos__node *node, const struct tfos_wait *wait,
+                                   struct tfos_error *err);
 
 /// Queues a message (reference taken over), unless the driver has gone.
 void tfos__driver_tell(struct tfos__node *node, json_t *message);

@@ -173,6 +173,77 @@ static void joining_can_be_interrupted(void **state)
     close(listener);
 }
 
+static void *connect_once(void *argument)
+{
+    return connect_to(argument);
+}
+
+static void who_comes_to_a_full_server_gets_in_later(void **state)
+{
+    (void)state;
+    enum { NEW_LIMIT = 1024 };
+    struct rlimit files;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    files.rlim_cur = files.rlim_max;
+    assert_true(files.rlim_max > 2 * NEW_LIMIT + 100); // both ends are in this process
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+    struct place place = open_place((struct tfos_rendezvous_options){.node_count = 1});
+    int strangers[NEW_LIMIT];
+    for (int i = 0; i < NEW_LIMIT; i++)
+        strangers[i] = connect_raw(&place);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, connect_once, &place), 0);
+    json_t *event = expect_event(&place, "denied");
+    assert_says(text_of(event, "message"), "1,024 connections have not said hello");
+    json_decref(event);
+    for (int i = 0; i < NEW_LIMIT; i++)
+        close(strangers[i]);
+    void *member;
+    pthread_join(thread, &member);
+    say(member, node_hello(0, "host-0", 1));
+    expect_only(member, "role");
+    tfos_member_close(member, 0);
+    tfos_rendezvous_close(place.rendezvous);
+}
+
+static void *turn_away(void *argument)
+{
+    int fd;
+    while ((fd = accept(*(int *)argument, NULL, NULL)) >= 0)
+        close(fd);
+    return NULL;
+}
+
+static void who_is_turned_away_to_the_end_is_told(void **state)
+{
+    (void)state;
+    struct tfos_error err;
+    struct tfos_member *member;
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t size = sizeof(at);
+    char address[64];
+    pthread_t thread;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(listen(listener, 8), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &size), 0);
+    snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(at.sin_port));
+    assert_int_equal(pthread_create(&thread, NULL, turn_away, &listener), 0);
+    int64_t begin_ms = tfos__now_ms();
+    struct tfos_wait wait = {.timeout_ms = 400};
+    assert_int_equal(tfos_member_open(address, "test", KEY, &wait, &member, &err), TFOS_CLOSED);
+    assert_true(tfos__now_ms() - begin_ms >= 400);
+    assert_says(err.message, address);
+    int asked = 0;
+    wait = (struct tfos_wait){.is_interrupted = interrupt, .context = &asked};
+    assert_int_equal(tfos_member_open(address, "test", KEY, &wait, &member, &err), TFOS_CLOSED);
+    assert_says(err.message, "interrupted");
+    shutdown(listener, SHUT_RDWR);
+    pthread_join(thread, NULL);
+    close(listener);
+}
+
 static void a_breach_of_the_protocol_ends_the_connection(void **state)
 {
     (void)state;
@@ -248,6 +319,8 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s51_strangers_delay_nobody_and_are_dropped),
     cmocka_unit_test(s52_a_wrong_key_is_denied_and_told),
     cmocka_unit_test(joining_can_be_interrupted),
+    cmocka_unit_test(who_comes_to_a_full_server_gets_in_later),
+    cmocka_unit_test(who_is_turned_away_to_the_end_is_told),
     cmocka_unit_test(a_breach_of_the_protocol_ends_the_connection),
     cmocka_unit_test(a_node_that_breaks_the_protocol_is_lost),
     cmocka_unit_test(who_does_not_read_is_dropped),

@@ -277,6 +277,70 @@ static void fails_without_a_driver(void **state)
     cluster_close(&cluster);
 }
 
+/// Launches a node and waits until it joins a server, which never answers. Gives the server's end
+/// of the connection.
+static int launch_joining(struct cluster *cluster)
+{
+    char address[32];
+    int listener = listen_sharing(0);
+    snprintf(address, sizeof address, "127.0.0.1:%d", port_of(listener));
+    json_t *config = make_config(cluster, 0, sleeper);
+    json_object_set_new(config, "address", json_string(address));
+    launch(cluster, 0, config);
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    assert_true(fd >= 0);
+    char byte;
+    assert_int_equal(recv(fd, &byte, 1, MSG_PEEK), 1);
+    close(listener);
+    return fd;
+}
+
+/// The pid of this process's one child.
+static int find_child(void)
+{
+    char path[64];
+    int pid = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d", &pid), 1);
+    fclose(file);
+    return pid;
+}
+
+static void a_node_that_joins_hears_its_launcher_s_end(void **state)
+{
+    (void)state;
+    struct cluster cluster;
+    cluster_open(&cluster, 1, false);
+    int fd = launch_joining(&cluster);
+    int64_t begin = tfos__now_ms();
+    tfos_node_launch_close(cluster.launches[0]);
+    cluster.launches[0] = NULL;
+    assert_true(tfos__now_ms() - begin < 5000); // so it was not killed for being deaf
+    close(fd);
+    cluster_close(&cluster);
+}
+
+static void a_node_that_joins_hears_signals(void **state)
+{
+    (void)state;
+    struct cluster cluster;
+    struct tfos_error err;
+    char *text;
+    cluster_open(&cluster, 1, false);
+    int fd = launch_joining(&cluster);
+    int64_t begin = tfos__now_ms();
+    assert_int_equal(kill(find_child(), SIGTERM), 0);
+    assert_done(tfos_node_launch_next(cluster.launches[0], PATIENCE_MS, &text, &err));
+    assert_true(tfos__now_ms() - begin < 5000);
+    assert_non_null(strstr(text, "\"failed\""));
+    assert_non_null(strstr(text, "got signal 15"));
+    tfos_free(text);
+    close(fd);
+    cluster_close(&cluster);
+}
+
 static void fails_with_a_bad_configuration(void **state)
 {
     (void)state;
@@ -346,6 +410,8 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s52_fails_with_the_wrong_key),
     cmocka_unit_test(fails_when_refused),
     cmocka_unit_test(fails_without_a_driver),
+    cmocka_unit_test(a_node_that_joins_hears_its_launcher_s_end),
+    cmocka_unit_test(a_node_that_joins_hears_signals),
     cmocka_unit_test(fails_with_a_bad_configuration),
     cmocka_unit_test(fails_when_its_fixed_port_is_taken),
     cmocka_unit_test(fails_without_its_executor),

@@ -45,6 +45,7 @@ static void a_bad_configuration_is_refused_by_its_key(void **state)
     assert_refused("executor_id", json_integer(-1));
     assert_refused("executor_pid", json_integer(-1));
     assert_refused("tf_port", json_integer(65536));
+    assert_refused("join_timeout_ms", json_integer(-1));
     assert_refused("argv", json_array());
     assert_refused("argv", json_pack("[s, i]", "python", 1));
     assert_refused("environment", json_pack("[s]", "A=1"));
