@@ -353,10 +353,11 @@ enum tfos_status tfos__channel_flush(struct tfos__channel *channel, struct tfos_
 }
 
 // Waits for what the channel needs next. `what` says in the error what did not come.
-static enum tfos_status wait_for(const struct tfos__channel *channel, short events,
-                                 int64_t deadline, const char *what, struct tfos_error *err)
+static enum tfos_status wait_for(const struct tfos__channel *channel, int64_t deadline,
+                                 const char *what, struct tfos_error *err)
 {
-    enum tfos_status status = tfos__socket_wait(channel->fd, events, deadline, err);
+    enum tfos_status status =
+        tfos__socket_wait(channel->fd, (short)tfos__channel_events(channel), deadline, err);
     if (status != TFOS_TIMEOUT)
         return status;
     if (!channel->is_ready)
@@ -372,8 +373,7 @@ enum tfos_status tfos__channel_send(struct tfos__channel *channel, json_t *messa
         TFOS__TRY(tfos__channel_pump(channel, err));
         if (tfos__buffer_size(&channel->out) == 0)
             return TFOS_OK;
-        TFOS__TRY(wait_for(channel, (short)tfos__channel_events(channel), deadline,
-                           "a message was not taken", err));
+        TFOS__TRY(wait_for(channel, deadline, "a message was not taken", err));
     }
 }
 
@@ -391,35 +391,7 @@ enum tfos_status tfos__channel_receive(struct tfos__channel *channel, json_t **m
         status = tfos__channel_next(channel, message, fds, fd_count, err);
         if (status != TFOS_AGAIN)
             return status;
-        TFOS__TRY(wait_for(channel, (short)tfos__channel_events(channel), deadline,
-                           "no whole message came", err));
-    }
-}
-
-// Raw bytes come behind the handshake and all queued frames.
-static enum tfos_status settle(struct tfos__channel *channel, int64_t timeout_ms,
-                               struct tfos_error *err)
-{
-    int64_t deadline = tfos__deadline(timeout_ms);
-    for (;;) {
-        size_t old_size = tfos__buffer_size(&channel->out);
-        enum tfos_status status = shake(channel);
-        if (status == TFOS_OK && channel->is_ready)
-            status = flush(channel);
-        if (status != TFOS_OK) {
-            fail_channel(channel, status);
-            return give_failure(channel, err);
-        }
-        size_t size = tfos__buffer_size(&channel->out);
-        if (channel->is_ready && size == 0)
-            return TFOS_OK;
-        if (size < old_size)
-            deadline = tfos__deadline(timeout_ms);
-        // Bytes to read must not end the wait for room to write: nobody reads them here.
-        short event = channel->tls ? tfos__tls_write_event(channel->tls) : POLLOUT;
-        if (!channel->is_ready)
-            event = tfos__tls_read_event(channel->tls);
-        TFOS__TRY(wait_for(channel, event, deadline, "what was queued was not taken", err));
+        TFOS__TRY(wait_for(channel, deadline, "no whole message came", err));
     }
 }
 
@@ -444,67 +416,6 @@ static void skip_parcels(struct tfos__channel *channel, size_t size)
         tfos__parcel_clear(parcel);
         tfos__parcel_shift(&channel->received);
     }
-}
-
-enum tfos_status tfos__channel_read(struct tfos__channel *channel, void *data, size_t size,
-                                    int64_t timeout_ms, struct tfos_error *err)
-{
-    if (channel->failure == TFOS_OK)
-        TFOS__TRY(settle(channel, timeout_ms, err));
-    size_t given = take_buffered(channel, data, size);
-    skip_parcels(channel, given);
-    while (given < size) {
-        if (channel->failure != TFOS_OK) {
-            enum tfos_status failure = give_failure(channel, err);
-            tfos__fail_prefix(err, "channel: after %zu of %zu bytes", given, size);
-            return failure;
-        }
-        size_t done = 0;
-        enum tfos_status status =
-            read_some(channel, (unsigned char *)data + given, size - given, &done);
-        if (status == TFOS_OK) {
-            given += done;
-            skip_parcels(channel, done);
-        } else if (status == TFOS_AGAIN) {
-            short event = channel->tls ? tfos__tls_read_event(channel->tls) : POLLIN;
-            TFOS__TRY(
-                wait_for(channel, event, tfos__deadline(timeout_ms), "no more bytes came", err));
-        } else {
-            fail_channel(channel, status);
-        }
-    }
-    return TFOS_OK;
-}
-
-enum tfos_status tfos__channel_write(struct tfos__channel *channel, const void *data, size_t size,
-                                     int64_t timeout_ms, struct tfos_error *err)
-{
-    if (channel->failure != TFOS_OK)
-        return give_failure(channel, err);
-    TFOS__TRY(settle(channel, timeout_ms, err));
-    size_t taken = 0;
-    while (taken < size) {
-        const unsigned char *rest = (const unsigned char *)data + taken;
-        size_t done = 0;
-        enum tfos_status status =
-            channel->tls
-                ? tfos__tls_write(channel->tls, rest, size - taken, &done, &channel->cause)
-                : tfos__parcel_send(channel->fd, rest, size - taken, NULL, &done, &channel->cause);
-        if (status == TFOS_OK) {
-            taken += done;
-            channel->out_position += done;
-        } else if (status == TFOS_AGAIN) {
-            short event = channel->tls ? tfos__tls_write_event(channel->tls) : POLLOUT;
-            status =
-                tfos__socket_wait(channel->fd, event, tfos__deadline(timeout_ms), &channel->cause);
-        }
-        if (status < 0) {
-            // Half a write cannot be taken up again: what follows would be read as its rest.
-            fail_channel(channel, status);
-            return give_failure(channel, err);
-        }
-    }
-    return TFOS_OK;
 }
 
 enum tfos_status tfos__channel_read_some(struct tfos__channel *channel, void *data, size_t size,

@@ -82,18 +82,10 @@ enum tfos_status tfos__channel_receive(struct tfos__channel *channel, json_t **m
                                        int fds[TFOS__FRAME_DESCRIPTORS], int *fd_count,
                                        int64_t deadline, struct tfos_error *err);
 
-/// Raw bytes after the last frame, for a stream that follows a hello (the feed over TCP): blocking
-/// with a deadline that each byte of progress renews (`timeout_ms`). read gives exactly `size`
-/// bytes or fails. A write that fails, a TIMEOUT included, is final. After a read, pump before
-/// waiting for events: TLS may hold more already.
-enum tfos_status tfos__channel_read(struct tfos__channel *channel, void *data, size_t size,
-                                    int64_t timeout_ms, struct tfos_error *err);
-enum tfos_status tfos__channel_write(struct tfos__channel *channel, const void *data, size_t size,
-                                     int64_t timeout_ms, struct tfos_error *err);
-
-/// The same without waiting, for a thread that moves bytes both ways: some bytes go, `*done` of
-/// them; AGAIN when none can. After AGAIN from write_some the next one must begin with the same
-/// bytes.
+/// Raw bytes after the last frame, for a stream that follows a hello (the feed over TCP), both ways
+/// and without waiting: some bytes go, `*done` of them; AGAIN when none can. After AGAIN from
+/// write_some the next one must begin with the same bytes. TLS may hold more than the socket tells:
+/// read until AGAIN before waiting for events.
 enum tfos_status tfos__channel_read_some(struct tfos__channel *channel, void *data, size_t size,
                                          size_t *done, struct tfos_error *err);
 enum tfos_status tfos__channel_write_some(struct tfos__channel *channel, const void *data,
