@@ -91,9 +91,7 @@ TFOS_API void tfos_rendezvous_end_epoch(struct tfos_rendezvous *rendezvous, int6
 TFOS_API void tfos_rendezvous_end_feed(struct tfos_rendezvous *rendezvous);
 
 /// Tells the nodes to stop: trainers still running get SIGTERM, and SIGKILL `grace_ms` later.
-/// `only_servers` spares workers, chief and master (parameter servers and evaluators are stopped).
-TFOS_API void tfos_rendezvous_stop(struct tfos_rendezvous *rendezvous, bool only_servers,
-                                   int64_t grace_ms);
+TFOS_API void tfos_rendezvous_stop(struct tfos_rendezvous *rendezvous, int64_t grace_ms);
 
 /// The next event, a JSON object (docs/protocol.md, "Events"): output lines, nodes that register,
 /// start, end or fail, refused connections, reports. AGAIN after `timeout_ms` without one; CLOSED

@@ -274,21 +274,19 @@ static PyObject *end_feed(PyObject *object, PyObject *unused)
 static PyObject *stop(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     struct tfos__handle *self = (struct tfos__handle *)object;
-    bool only_servers = false;
     int64_t grace_ms = 0;
     PyObject *kept = NULL;
     const struct tfos__parameter parameters[] = {
-        {"only_servers", TFOS__BOOL, true, 0, 0, &only_servers},
         {"grace_ms", TFOS__INT, true, 0, GRACE_LIMIT_MS, &grace_ms},
     };
 
-    if (tfos__parameters_read("Rendezvous.stop", parameters, 2, args, kwargs, &kept) < 0)
+    if (tfos__parameters_read("Rendezvous.stop", parameters, 1, args, kwargs, &kept) < 0)
         return NULL;
     Py_DECREF(kept);
     if (tfos__handle_enter(self) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    tfos_rendezvous_stop(self->object, only_servers, grace_ms);
+    tfos_rendezvous_stop(self->object, grace_ms);
     Py_END_ALLOW_THREADS
     tfos__handle_leave(self);
     Py_RETURN_NONE;

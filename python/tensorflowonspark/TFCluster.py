@@ -219,7 +219,7 @@ class TFCluster:
             return
         self._closed = True
         try:
-            self._rendezvous.stop(False, _STOP_GRACE_SECS * 1000)
+            self._rendezvous.stop(_STOP_GRACE_SECS * 1000)
             self._rendezvous.wait(_tfos.ENDED, (_STOP_GRACE_SECS + 5) * 1000)
         except _tfos.Error as error:
             logger.debug("while stopping: %s", error)

@@ -209,7 +209,7 @@ signal.pause()
 """)
     with cluster.writer() as writer, interrupted(1):
         writer.feed("x" * 10_000 for _ in range(10_000))
-    cluster.rendezvous.stop(False, 0)
+    cluster.rendezvous.stop(0)
 
 
 def test_a_writer_that_waits_times_out_with_words(start):
@@ -221,7 +221,7 @@ signal.pause()
 """)
     with pytest.raises(_tfos.TimedOutError, match="partition 0 .*taken nothing for 1 s"):
         cluster.feed(("x" * 10_000 for _ in range(10_000)), timeout_ms=1000)
-    cluster.rendezvous.stop(False, 0)
+    cluster.rendezvous.stop(0)
 
 
 def test_a_dead_trainer_ends_the_feed_with_its_cause(start):
@@ -382,7 +382,7 @@ signal.pause()
     with cluster.writer(partition=1, results=True) as writer:
         with pytest.raises(_tfos.InvalidError, match="use results"):
             writer.feed([1])
-    cluster.rendezvous.stop(False, 0)
+    cluster.rendezvous.stop(0)
 
 
 def test_a_trainer_whose_results_nobody_takes_lets_signals_in(start):

@@ -205,14 +205,13 @@ void tfos__cluster_end_feed(struct tfos__cluster *cluster)
     cluster->has_changed = true;
 }
 
-void tfos__cluster_stop(struct tfos__cluster *cluster, bool only_servers, int64_t grace_ms)
+void tfos__cluster_stop(struct tfos__cluster *cluster, int64_t grace_ms)
 {
-    cluster->is_stopped = cluster->is_stopped || !only_servers;
+    cluster->is_stopped = true;
     cluster->has_changed = true;
     for (int id = 0; id < cluster->roles.node_count; id++)
-        if (!only_servers || !tfos__registry_is_trainer(&cluster->entries[id]))
-            tfos__cluster_stop_entry(cluster, &cluster->entries[id], grace_ms,
-                                     "the driver ends the cluster");
+        tfos__cluster_stop_entry(cluster, &cluster->entries[id], grace_ms,
+                                 "the driver ends the cluster");
     tfos__feeding_advance(cluster);
 }
 

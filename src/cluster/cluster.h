@@ -90,7 +90,7 @@ void tfos__cluster_stop_entry(struct tfos__cluster *cluster, struct tfos__entry 
 
 void tfos__cluster_end_epoch(struct tfos__cluster *cluster, int64_t feed);
 void tfos__cluster_end_feed(struct tfos__cluster *cluster);
-void tfos__cluster_stop(struct tfos__cluster *cluster, bool only_servers, int64_t grace_ms);
+void tfos__cluster_stop(struct tfos__cluster *cluster, int64_t grace_ms);
 
 /// Whether the cluster has come to `phase`.
 bool tfos__cluster_has_reached(const struct tfos__cluster *cluster,

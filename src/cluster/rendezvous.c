@@ -163,10 +163,10 @@ void tfos_rendezvous_end_feed(struct tfos_rendezvous *rendezvous)
     tfos__server_unlock(rendezvous->server);
 }
 
-void tfos_rendezvous_stop(struct tfos_rendezvous *rendezvous, bool only_servers, int64_t grace_ms)
+void tfos_rendezvous_stop(struct tfos_rendezvous *rendezvous, int64_t grace_ms)
 {
     tfos__server_lock(rendezvous->server);
-    tfos__cluster_stop(&rendezvous->server->cluster, only_servers, grace_ms < 0 ? 0 : grace_ms);
+    tfos__cluster_stop(&rendezvous->server->cluster, grace_ms < 0 ? 0 : grace_ms);
     tfos__server_unlock(rendezvous->server);
 }
 

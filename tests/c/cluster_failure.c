@@ -167,7 +167,7 @@ static void workers_end_and_servers_are_stopped(void **state)
     say(members[2], trainer_exit(0));
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_WORKED, PATIENCE_MS, &err));
     tfos_member_close(members[2], 100);
-    tfos_rendezvous_stop(place.rendezvous, true, 1234);
+    tfos_rendezvous_stop(place.rendezvous, 1234);
     for (int id = 0; id < 2; id++) {
         json_t *stop = expect(members[id], "stop");
         assert_int_equal(number_of(stop, "grace_ms"), 1234);
@@ -187,7 +187,7 @@ static void a_stop_does_not_wait_for_nodes_that_never_came(void **state)
     struct tfos_error err;
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 2});
     struct tfos_member *member = join_as(&place, 0, "h0");
-    tfos_rendezvous_stop(place.rendezvous, false, 0);
+    tfos_rendezvous_stop(place.rendezvous, 0);
     expect_only(member, "stop");
     tfos_member_close(member, 0);
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_ENDED, PATIENCE_MS, &err));

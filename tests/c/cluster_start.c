@@ -299,7 +299,7 @@ static void a_member_sees_the_driver_go(void **state)
     assert_int_equal(tfos_member_next(member, &json, &err), TFOS_AGAIN);
     assert_int_equal(tfos_member_wait(member, 20, &json, &err), TFOS_TIMEOUT);
     // What was said before the end still arrives.
-    tfos_rendezvous_stop(place.rendezvous, false, 1000);
+    tfos_rendezvous_stop(place.rendezvous, 1000);
     tfos_rendezvous_close(place.rendezvous);
     expect_only(member, "stop");
     assert_null(hear(member));

@@ -19,7 +19,7 @@ static void stop_ends_a_stubborn_trainer(void **state)
     await_running(&cluster, 1);
     await_event(&cluster, "line", "ready");
     int64_t stopped_at = tfos__now_ms();
-    tfos_rendezvous_stop(cluster.rendezvous, false, 300);
+    tfos_rendezvous_stop(cluster.rendezvous, 300);
     assert_done(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_ENDED, PATIENCE_MS, &err));
     assert_true(tfos__now_ms() - stopped_at >= 300);
     json_t *ended = await_message(&cluster, 0, "ended");
@@ -42,7 +42,7 @@ static void stop_lets_a_trainer_finish(void **state)
     launch_shell(&cluster, 0,
                  "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.05; done");
     await_event(&cluster, "line", "ready");
-    tfos_rendezvous_stop(cluster.rendezvous, false, PATIENCE_MS);
+    tfos_rendezvous_stop(cluster.rendezvous, PATIENCE_MS);
     assert_done(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_ENDED, PATIENCE_MS, &err));
     await_event(&cluster, "line", "saved");
     cluster_close(&cluster);
@@ -57,7 +57,7 @@ static void stop_before_the_start_ends_the_node(void **state)
     launch_shell(&cluster, 0, "exec sleep 60");
     json_decref(await_message(&cluster, 0, "registered"));
     int node = (int)node_number(&cluster, 0, "pid");
-    tfos_rendezvous_stop(cluster.rendezvous, false, 1000);
+    tfos_rendezvous_stop(cluster.rendezvous, 1000);
     char *text;
     assert_done(tfos_node_launch_next(cluster.launches[0], PATIENCE_MS, &text, &err));
     assert_non_null(strstr(text, "\"failed\""));

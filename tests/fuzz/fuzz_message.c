@@ -78,10 +78,7 @@ static void act(struct stage *stage, char action)
         tfos__cluster_end_feed(cluster);
         break;
     case 's':
-        tfos__cluster_stop(cluster, true, 0);
-        break;
-    case 'S':
-        tfos__cluster_stop(cluster, false, 0);
+        tfos__cluster_stop(cluster, 0);
         break;
     case 'x':
         tfos__cluster_fail(cluster, TFOS_IO, "the driver's failure");
