@@ -412,7 +412,8 @@ static void a_full_unix_backlog_meets_the_deadline(void **state)
     close(listener);
 }
 
-// Another user is refused in silence; needs root, which alone can become one.
+// Another user is refused in silence. Only root can become another user: without it the case is
+// shown as skipped.
 static void unix_peers_of_other_users_are_closed(void **state)
 {
     (void)state;
