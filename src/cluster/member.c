@@ -2,6 +2,7 @@
 // The other end of a rendezvous' connection: a channel whose messages are text.
 #include <tfos/member.h>
 
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -62,33 +63,40 @@ static void shorten(struct tfos__wait *wait, int64_t limit_ms)
 }
 
 /// A server that does not answer is given up after one attempt's time, one that turns us away only
-/// at the deadline.
+/// at the deadline. `err` is not NULL.
 static enum tfos_status connect_member(struct tfos_member *member, const char *address,
                                        const struct tfos__identity *identity,
                                        struct tfos__wait *wait, struct tfos_error *err)
 {
     int64_t deadline = wait->deadline;
-    for (int64_t pause_ms = PAUSE_MS;;
-         pause_ms = pause_ms < PAUSE_LIMIT_MS ? 2 * pause_ms : pause_ms) {
+    int64_t pause_ms = PAUSE_MS;
+    struct tfos_error words;
+    bool is_turned_away = false;
+    for (;;) {
         shorten(wait, ATTEMPT_TIMEOUT_MS);
         enum tfos_status status = try_connect(member, address, identity, wait, err);
-        if (status != TFOS_AGAIN)
+        if (status == TFOS_AGAIN) {
+            is_turned_away = true;
+            words = *err;
+        } else if (status != TFOS_TIMEOUT || !is_turned_away || tfos__remaining_ms(deadline) != 0) {
             return status;
+        }
         tfos__channel_close(member->channel);
         member->channel = NULL;
-        if (tfos__remaining_ms(deadline) == 0)
+        if (tfos__remaining_ms(deadline) == 0) {
+            *err = words;
+            tfos__fail_prefix(err, "it ended every connection before the handshake, as a driver "
+                                   "does that has too many newcomers");
             return TFOS_CLOSED;
+        }
         // Those who were turned away together should not come back together.
         wait->deadline = deadline;
         shorten(wait, pause_ms + getpid() % pause_ms);
-        struct tfos_error cause;
-        status = tfos__socket_await(-1, 0, wait, &cause);
-        if (status != TFOS_TIMEOUT) {
-            if (err)
-                *err = cause;
+        status = tfos__socket_await(-1, 0, wait, err);
+        if (status != TFOS_TIMEOUT)
             return status;
-        }
         wait->deadline = deadline;
+        pause_ms = pause_ms < PAUSE_LIMIT_MS ? 2 * pause_ms : pause_ms;
     }
 }
 
@@ -97,6 +105,8 @@ enum tfos_status tfos_member_open(const char *address, const char *cluster_id, c
                                   struct tfos_error *err)
 {
     struct tfos__identity identity = {.cluster_id = cluster_id};
+    struct tfos_error local;
+    err = err ? err : &local;
     if (!address || !address[0] || !cluster_id || !cluster_id[0])
         return tfos__fail(err, TFOS_INVALID, "member: %s is empty",
                           address && address[0] ? "cluster_id" : "address");

@@ -235,6 +235,7 @@ static void who_is_turned_away_to_the_end_is_told(void **state)
     assert_int_equal(tfos_member_open(address, "test", KEY, &wait, &member, &err), TFOS_CLOSED);
     assert_true(tfos__now_ms() - begin_ms >= 400);
     assert_says(err.message, address);
+    assert_says(err.message, "it ended every connection before the handshake");
     int asked = 0;
     wait = (struct tfos_wait){.is_interrupted = interrupt, .context = &asked};
     assert_int_equal(tfos_member_open(address, "test", KEY, &wait, &member, &err), TFOS_CLOSED);
