@@ -85,12 +85,9 @@ static int hold_batch(struct tfos__cursor *cursor, const struct tfos_feed_item *
 {
     cursor->batch = *item;
     cursor->row = 0;
-    if (tfos__layout_init(&cursor->layout, &cursor->batch.schema) == 0) {
+    if (tfos__layout_init(&cursor->layout, &cursor->batch.schema, &cursor->batch.array) == 0) {
         cursor->has_batch = true;
-        if (tfos__layout_check(&cursor->layout, &cursor->batch.array) == 0)
-            return 0;
-        drop_batch(cursor);
-        return -1;
+        return 0;
     }
     cursor->batch.array.release(&cursor->batch.array);
     cursor->batch.schema.release(&cursor->batch.schema);
@@ -313,8 +310,9 @@ static void note_answered(struct tfos__cursor *cursor, int64_t count)
 }
 
 /// Sends what is packed. Results for a task that has gone are dropped: Spark runs it again.
-static int send_results(struct tfos__cursor *cursor, struct tfos__packer *packer)
+static int send_results(void *context, struct tfos__packer *packer)
 {
+    struct tfos__cursor *cursor = context;
     int lane = cursor->waiting_count > 0 ? cursor->waiting[0].lane : -1;
     int64_t count = tfos__packer_row_count(packer);
     const struct ArrowSchema *schema = NULL;
@@ -324,8 +322,6 @@ static int send_results(struct tfos__cursor *cursor, struct tfos__packer *packer
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
 
-    if (count == 0)
-        return 0;
     tfos__packer_show(packer, &schema, &array);
     Py_BEGIN_ALLOW_THREADS
     status = tfos_feed_reader_put_results(cursor->reader, lane, schema, array, &wait, &err);
@@ -337,22 +333,7 @@ static int send_results(struct tfos__cursor *cursor, struct tfos__packer *packer
         return -1;
     }
     note_answered(cursor, count);
-    tfos__packer_clear(packer);
     return tfos__gate_check(cursor->gate);
-}
-
-static int pack_results(struct tfos__cursor *cursor, struct tfos__packer *packer, PyObject *results)
-{
-    for (Py_ssize_t i = 0; i < PyList_Size(results);) {
-        enum tfos__pack_result result = tfos__packer_append(packer, PyList_GetItem(results, i));
-        if (result == TFOS__PACK_ERROR)
-            return -1;
-        i += result == TFOS__PACK_DONE;
-        if ((result == TFOS__PACK_REFUSED || tfos__packer_is_full(packer)) &&
-            send_results(cursor, packer) < 0)
-            return -1;
-    }
-    return send_results(cursor, packer);
 }
 
 static int check_results(const struct tfos__cursor *cursor, int64_t count)
@@ -390,7 +371,7 @@ int tfos__cursor_put_results(struct tfos__cursor *cursor, PyObject *results)
     if (check_results(cursor, PyList_Size(results)) == 0) {
         packer = tfos__packer_open(0);
         if (packer != NULL)
-            result = pack_results(cursor, packer, results);
+            result = tfos__packer_append_all(packer, results, send_results, cursor);
         tfos__packer_close(packer);
     }
     cursor->is_taken = false;

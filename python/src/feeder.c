@@ -453,6 +453,28 @@ enum tfos__feeder_result tfos__feeder_append(struct tfos__feeder *feeder)
     return result_of(feeder, status, &err);
 }
 
+enum tfos__feeder_result tfos__feeder_append_batch(struct tfos__feeder *feeder,
+                                                   const struct ArrowSchema *schema,
+                                                   const struct ArrowArray *array)
+{
+    struct ArrowArray rest = *array; // what no earlier attempt has delivered
+    int64_t skipped = feeder->skip_count < array->length ? feeder->skip_count : array->length;
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+
+    if (look_around(feeder) < 0)
+        return TFOS__FEEDER_FAILED;
+    feeder->skip_count -= skipped;
+    rest.offset += skipped;
+    rest.length -= skipped;
+    if (rest.length == 0)
+        return TFOS__FEEDER_DONE;
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_feed_writer_append(feeder->writer, schema, &rest, &err);
+    Py_END_ALLOW_THREADS
+    return result_of(feeder, status, &err);
+}
+
 enum tfos__feeder_result tfos__feeder_finish(struct tfos__feeder *feeder)
 {
     struct tfos_error err = {0};
@@ -469,11 +491,10 @@ static PyObject *unpack_results(const struct ArrowSchema *schema, const struct A
     struct tfos__layout layout;
     PyObject *rows = NULL;
 
-    if (tfos__layout_init(&layout, schema) < 0)
+    if (tfos__layout_init(&layout, schema, array) < 0)
         return NULL;
     rows = PyList_New(0);
-    if (rows != NULL && (tfos__layout_check(&layout, array) < 0 ||
-                         tfos__unpack_rows(&layout, array, 0, array->length, rows) < 0))
+    if (rows != NULL && tfos__unpack_rows(&layout, array, 0, array->length, rows) < 0)
         Py_CLEAR(rows);
     tfos__layout_clear(&layout);
     return rows;

@@ -10,6 +10,7 @@
 #include <Python.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <tfos/arrow.h>
 
 struct tfos__feeder;
 
@@ -51,6 +52,12 @@ enum tfos__feeder_result tfos__feeder_fill(struct tfos__feeder *feeder, PyObject
 
 /// Appends the batch. AGAIN: take a result and append again. END: the reader wants no more.
 enum tfos__feeder_result tfos__feeder_append(struct tfos__feeder *feeder);
+
+/// Appends a batch that is columns already, but for the rows that earlier attempts delivered. END:
+/// the reader wants no more.
+enum tfos__feeder_result tfos__feeder_append_batch(struct tfos__feeder *feeder,
+                                                   const struct ArrowSchema *schema,
+                                                   const struct ArrowArray *array);
 
 /// Marks the end of the partition. As append().
 enum tfos__feeder_result tfos__feeder_finish(struct tfos__feeder *feeder);

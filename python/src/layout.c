@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layouts. Invariant: a layout's types agree with the formats of the schema that it was read from,
-// and an array that was checked has as many values and elements as they say.
+// and its array has as many values and elements as they say.
 #include "layout.h"
 #include "error.h"
 #include "numpy.h"
+#include "plain.h"
 #include "series.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static int corrupt(const char *what, int64_t column)
@@ -15,12 +17,15 @@ static int corrupt(const char *what, int64_t column)
     return -1;
 }
 
+/// Rows of a batch that does not say what they are have named columns, as Spark's have.
 static int read_kind(const struct ArrowSchema *schema, enum tfos__row_kind *kind)
 {
     char text[16];
 
-    if (strcmp(schema->format, "+s") == 0 &&
-        tfos__metadata_find(schema->metadata, "tfos.row", text, sizeof(text))) {
+    *kind = TFOS__ROW_SPARK;
+    if (strcmp(schema->format, "+s") == 0) {
+        if (!tfos__metadata_find(schema->metadata, "tfos.row", text, sizeof(text)))
+            return 0;
         for (int i = 0; i < 5; i++) {
             if (strcmp(text, tfos__row_names[i]) == 0) {
                 *kind = (enum tfos__row_kind)i;
@@ -50,14 +55,13 @@ static int find_dtype(struct tfos__layout_column *column)
     return 0;
 }
 
-static int read_column(struct tfos__layout *layout, int64_t index, const struct ArrowSchema *schema)
+/// A column that the packer has packed.
+static int read_packed(struct tfos__layout_column *column, int64_t index, const char *text,
+                       const struct ArrowSchema *schema)
 {
-    struct tfos__layout_column *column = &layout->columns[index];
-    char text[TFOS__VALUE_TEXT_SIZE], item_format[TFOS__FORMAT_SIZE];
-    PyObject *name = NULL;
+    char item_format[TFOS__FORMAT_SIZE];
 
-    if (!tfos__metadata_find(schema->metadata, "tfos.value", text, sizeof(text)) ||
-        !tfos__value_read(text, schema->format, &column->type))
+    if (!tfos__value_read(text, schema->format, &column->type))
         return corrupt("does not say what its values are", index);
     if (tfos__value_is_sequence(&column->type)) {
         tfos__value_item_format(&column->type, item_format);
@@ -70,52 +74,51 @@ static int read_column(struct tfos__layout *layout, int64_t index, const struct 
         if (column->type.kind == TFOS__VALUE_SCALAR && column->scalar == NULL)
             return corrupt("has scalars of a type that numpy does not have", index);
     }
+    return 0;
+}
+
+static int read_column(struct tfos__layout *layout, int64_t index, const struct ArrowSchema *schema)
+{
+    struct tfos__layout_column *column = &layout->columns[index];
+    char text[TFOS__VALUE_TEXT_SIZE];
+    PyObject *name = NULL;
+    int result = 0;
+
+    if (tfos__metadata_find(schema->metadata, "tfos.value", text, sizeof(text)))
+        result = read_packed(column, index, text, schema);
+    else
+        result = tfos__plain_init(column, schema);
+    if (result < 0)
+        return -1;
     name = PyUnicode_FromString(schema->name != NULL ? schema->name : "");
     return name != NULL ? PyTuple_SetItem(layout->names, (Py_ssize_t)index, name) : -1;
 }
 
-static int find_spark_row(struct tfos__layout *layout)
+static int read_schema(struct tfos__layout *layout, const struct ArrowSchema *schema)
 {
-    PyObject *module = PyImport_ImportModule("pyspark.sql.types");
-
-    if (module == NULL)
-        return -1;
-    layout->spark_row = PyObject_GetAttrString(module, "Row");
-    Py_DECREF(module);
-    layout->make_tuple = PyObject_GetAttrString((PyObject *)&PyTuple_Type, "__new__");
-    layout->fields = PySequence_List(layout->names);
-    return PyErr_Occurred() ? -1 : 0;
-}
-
-int tfos__layout_init(struct tfos__layout *layout, const struct ArrowSchema *schema)
-{
-    memset(layout, 0, sizeof(*layout));
     if (read_kind(schema, &layout->kind) < 0)
         return -1;
     if (layout->kind == TFOS__ROW_VALUE && schema->n_children != 1)
         return corrupt("is missing or not alone, though each row is one value", 0);
-    layout->column_count = schema->n_children;
     layout->columns = PyMem_Calloc((size_t)schema->n_children + 1, sizeof(*layout->columns));
-    if (layout->columns == NULL)
+    if (layout->columns == NULL) {
         PyErr_NoMemory();
-    else
-        layout->names = PyTuple_New((Py_ssize_t)schema->n_children);
+        return -1;
+    }
+    layout->column_count = schema->n_children;
+    layout->names = PyTuple_New((Py_ssize_t)schema->n_children);
     if (layout->names == NULL)
-        goto clear;
+        return -1;
     for (int64_t i = 0; i < schema->n_children; i++) {
         if (read_column(layout, i, schema->children[i]) < 0)
-            goto clear;
+            return -1;
     }
-    if (layout->kind == TFOS__ROW_SPARK && find_spark_row(layout) < 0)
-        goto clear;
-    return 0;
-
-clear:
-    tfos__layout_clear(layout);
-    return -1;
+    if (layout->kind == TFOS__ROW_SPARK)
+        layout->fields = PySequence_List(layout->names);
+    return PyErr_Occurred() ? -1 : 0;
 }
 
-int tfos__layout_check(const struct tfos__layout *layout, const struct ArrowArray *array)
+static int check(const struct tfos__layout *layout, const struct ArrowArray *array)
 {
     if (array->n_children != layout->column_count) {
         tfos__raise_format(TFOS_CORRUPT, "feed: a batch has %lld columns, its schema %lld",
@@ -126,15 +129,28 @@ int tfos__layout_check(const struct tfos__layout *layout, const struct ArrowArra
         const struct ArrowArray *column = array->children[i];
         const struct tfos__value_type *type = &layout->columns[i].type;
         int64_t count = tfos__value_item_count(type);
+        bool is_plain = layout->columns[i].plain != TFOS__PLAIN_NONE;
         if (column->length < array->offset + array->length)
             return corrupt("has fewer values than the batch has rows", i);
-        if (!tfos__value_is_sequence(type))
+        if (is_plain && !tfos__plain_check(&layout->columns[i], column))
+            return corrupt("has fewer elements than its values need", i);
+        if (is_plain || !tfos__value_is_sequence(type))
             continue;
         if (column->n_children != 1 ||
             (count > 0 && column->children[0]->length / count < column->offset + column->length))
             return corrupt("has fewer elements than its values need", i);
     }
     return 0;
+}
+
+int tfos__layout_init(struct tfos__layout *layout, const struct ArrowSchema *schema,
+                      const struct ArrowArray *array)
+{
+    memset(layout, 0, sizeof(*layout));
+    if (read_schema(layout, schema) == 0 && check(layout, array) == 0)
+        return 0;
+    tfos__layout_clear(layout);
+    return -1;
 }
 
 PyObject *tfos__layout_column_name(const struct tfos__layout *layout, int64_t column)
@@ -144,14 +160,25 @@ PyObject *tfos__layout_column_name(const struct tfos__layout *layout, int64_t co
     return PyUnicode_FromFormat("%lld", (long long)column);
 }
 
+void tfos__layout_describe(const struct tfos__layout_column *column,
+                           char text[TFOS__VALUE_TEXT_SIZE])
+{
+    if (column->plain == TFOS__PLAIN_STRUCT)
+        snprintf(text, TFOS__VALUE_TEXT_SIZE, "struct");
+    else if (column->plain == TFOS__PLAIN_LIST)
+        snprintf(text, TFOS__VALUE_TEXT_SIZE, "list of numbers");
+    else
+        tfos__value_describe(&column->type, text);
+}
+
 void tfos__layout_clear(struct tfos__layout *layout)
 {
-    for (int64_t i = 0; layout->columns != NULL && i < layout->column_count; i++)
+    for (int64_t i = 0; i < layout->column_count; i++) {
         Py_XDECREF(layout->columns[i].dtype);
+        tfos__plain_clear(&layout->columns[i]);
+    }
     PyMem_Free(layout->columns);
     Py_XDECREF(layout->names);
     Py_XDECREF(layout->fields);
-    Py_XDECREF(layout->spark_row);
-    Py_XDECREF(layout->make_tuple);
     memset(layout, 0, sizeof(*layout));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the rows of a batch are, read from its schema: the other end of the packer. The caller
-/// holds the GIL.
+/// What the rows of a batch are, read from its schema: the other end of the packer, or of any other
+/// producer of Arrow's columns ("plain" ones, which have no metadata of ours). The caller holds the
+/// GIL.
 #ifndef TFOS_PYTHON_LAYOUT_H
 #define TFOS_PYTHON_LAYOUT_H
 
@@ -10,10 +11,40 @@
 #include <Python.h>
 #include <tfos/arrow.h>
 
+enum tfos__plain_kind {
+    TFOS__PLAIN_NONE, ///< the column is one of ours; `type` says all
+    TFOS__PLAIN_BOOL, ///< bits
+    TFOS__PLAIN_INT,
+    TFOS__PLAIN_UNSIGNED,
+    TFOS__PLAIN_FLOAT,
+    TFOS__PLAIN_DATE,      ///< days since 1970
+    TFOS__PLAIN_TIMESTAMP, ///< since 1970, of a second `per_second`
+    TFOS__PLAIN_TEXT,
+    TFOS__PLAIN_BYTES,
+    TFOS__PLAIN_DECIMAL,
+    TFOS__PLAIN_LIST,
+    TFOS__PLAIN_FIXED_LIST,
+    TFOS__PLAIN_STRUCT,
+    TFOS__PLAIN_MAP
+};
+
 struct tfos__layout_column {
+    /// Of plain columns: SCALAR where each value is one number or date, ARRAY where it is a fixed
+    /// number of them, OPAQUE elsewhere.
     struct tfos__value_type type;
-    PyObject *dtype;      ///< numpy's dtype, for SCALAR and ARRAY; owned
-    PyTypeObject *scalar; ///< SCALAR: the class; borrowed from numpy
+    PyObject *dtype;      ///< numpy's dtype, for SCALAR and ARRAY of ours; owned
+    PyTypeObject *scalar; ///< SCALAR of ours: the class; borrowed from numpy
+
+    enum tfos__plain_kind plain;
+    int width;          ///< bytes of a value, or of an offset to values of varying size
+    int64_t list_size;  ///< FIXED_LIST
+    int64_t per_second; ///< TIMESTAMP
+    bool is_local;      ///< TIMESTAMP: with a time zone
+    int scale;          ///< DECIMAL
+    PyObject *names;    ///< STRUCT: tuple of str; owned
+    PyObject *fields;   ///< STRUCT: the same as a list, for Row.__fields__; owned
+    int64_t child_count;
+    struct tfos__layout_column *children; ///< owned
 };
 
 struct tfos__layout {
@@ -22,20 +53,31 @@ struct tfos__layout {
     struct tfos__layout_column *columns; ///< owned
     PyObject *names;                     ///< tuple of str; owned
     PyObject *fields;                    ///< SPARK: the names as a list, for __fields__; owned
-    PyObject *spark_row;                 ///< SPARK: the class Row; owned
-    PyObject *make_tuple;                ///< SPARK: tuple.__new__; owned
 };
 
-/// Reads a schema into `layout`, to be ended by clear(). -1 with an exception (CorruptError); then
-/// there is nothing to clear.
-int tfos__layout_init(struct tfos__layout *layout, const struct ArrowSchema *schema);
-
-/// Checks that the array has the columns that the layout says. -1 with an exception (CorruptError).
-int tfos__layout_check(const struct tfos__layout *layout, const struct ArrowArray *array);
+/// Reads a batch's schema into `layout`, to be ended by clear(), and checks that the array has the
+/// columns that it says. -1 with an exception (CorruptError, or UnsupportedError that names a
+/// column of a format that rows do not have); then there is nothing to clear.
+int tfos__layout_init(struct tfos__layout *layout, const struct ArrowSchema *schema,
+                      const struct ArrowArray *array);
 
 /// How messages call a column: its name in quotes, or its number. A new reference.
 PyObject *tfos__layout_column_name(const struct tfos__layout *layout, int64_t column);
 
+/// The column's type in words, for messages.
+void tfos__layout_describe(const struct tfos__layout_column *column,
+                           char text[TFOS__VALUE_TEXT_SIZE]);
+
 void tfos__layout_clear(struct tfos__layout *layout);
+
+/// Whether a value of a column is None; `index` counts from the array's offset.
+static inline bool tfos__layout_is_null(const struct ArrowArray *array, int64_t index)
+{
+    const unsigned char *validity = array->buffers[0];
+    size_t place = (size_t)(array->offset + index);
+
+    return validity != NULL && array->null_count != 0 &&
+           (validity[place / 8] >> (place % 8) & 1) == 0;
+}
 
 #endif

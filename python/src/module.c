@@ -15,6 +15,8 @@ static PyMethodDef functions[] = {
      "The pid of the executor that a Spark task belongs to."},
     {"pack", tfos__sample_pack, METH_O, "The rows, packed into batches and unpacked again."},
     {"pack_arrays", tfos__sample_pack_arrays, METH_O, "The arrays of the rows' batches."},
+    {"unpack", tfos__sample_unpack, METH_O, "The rows of an Arrow batch."},
+    {"unpack_arrays", tfos__sample_unpack_arrays, METH_O, "The arrays of an Arrow batch."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -179,3 +179,21 @@ PyObject *tfos__numpy_new_array(const struct tfos__numpy *numpy,
     Py_DECREF(capsule);
     return array;
 }
+
+PyObject *tfos__numpy_new_objects(const struct tfos__numpy *numpy, Py_ssize_t count)
+{
+    return PyObject_CallFunction(numpy->empty, "nO", count, (PyObject *)&PyBaseObject_Type);
+}
+
+PyObject *tfos__numpy_object_array(PyObject *objects)
+{
+    const struct tfos__numpy *numpy = tfos__numpy_load();
+    Py_ssize_t count = PyList_Size(objects);
+    PyObject *array = numpy != NULL ? tfos__numpy_new_objects(numpy, count) : NULL;
+
+    for (Py_ssize_t i = 0; array != NULL && i < count; i++) {
+        if (PySequence_SetItem(array, i, PyList_GetItem(objects, i)) < 0)
+            Py_CLEAR(array);
+    }
+    return array;
+}

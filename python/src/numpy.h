@@ -53,6 +53,13 @@ bool tfos__numpy_classify(const struct tfos__numpy *numpy, PyObject *value,
 /// The type of scalars of this kind and size; borrowed. NULL when there is none.
 PyTypeObject *tfos__numpy_scalar_type(const struct tfos__numpy *numpy, char letter, int itemsize);
 
+/// A new array of `count` objects, None so far. NULL with an exception.
+PyObject *tfos__numpy_new_objects(const struct tfos__numpy *numpy, Py_ssize_t count);
+
+/// A one-dimensional array of the list's objects, each put by itself so that numpy does not look
+/// into them. NULL with an exception.
+PyObject *tfos__numpy_object_array(PyObject *objects);
+
 /// A new C-contiguous array that is not filled, of `count` rows (negative: no row dimension) of
 /// `type`'s shape, and its memory. NULL with an exception.
 PyObject *tfos__numpy_new_array(const struct tfos__numpy *numpy,

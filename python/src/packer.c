@@ -416,6 +416,32 @@ void tfos__packer_clear(struct tfos__packer *packer)
         tfos__field_reset(&packer->fields[i]);
 }
 
+/// Has the batch taken, if there is one.
+static int flush(struct tfos__packer *packer, tfos__packer_taker *take, void *context)
+{
+    if (packer->row_count == 0)
+        return 0;
+    if (take(context, packer) < 0)
+        return -1;
+    tfos__packer_clear(packer);
+    return 0;
+}
+
+int tfos__packer_append_all(struct tfos__packer *packer, PyObject *rows, tfos__packer_taker *take,
+                            void *context)
+{
+    for (Py_ssize_t i = 0; i < PyList_Size(rows);) {
+        enum tfos__pack_result result = tfos__packer_append(packer, PyList_GetItem(rows, i));
+        if (result == TFOS__PACK_ERROR)
+            return -1;
+        i += result == TFOS__PACK_DONE;
+        if ((result == TFOS__PACK_REFUSED || tfos__packer_is_full(packer)) &&
+            flush(packer, take, context) < 0)
+            return -1;
+    }
+    return flush(packer, take, context);
+}
+
 void tfos__packer_close(struct tfos__packer *packer)
 {
     if (packer == NULL)

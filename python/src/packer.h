@@ -51,6 +51,13 @@ void tfos__packer_show(struct tfos__packer *packer, const struct ArrowSchema **s
 /// Begins the next batch.
 void tfos__packer_clear(struct tfos__packer *packer);
 
+/// What takes a batch out of the packer; -1 with an exception.
+typedef int tfos__packer_taker(void *context, struct tfos__packer *packer);
+
+/// Appends all rows of a list and has each batch of them taken, the last too. -1 with an exception.
+int tfos__packer_append_all(struct tfos__packer *packer, PyObject *rows, tfos__packer_taker *take,
+                            void *context);
+
 /// NULL is accepted.
 void tfos__packer_close(struct tfos__packer *packer);
 

@@ -2,6 +2,7 @@
 // Rows through the packer and back. A batch is taken as soon as the feed would take it.
 #include "sample.h"
 #include "arrays.h"
+#include "capsule.h"
 #include "error.h"
 #include "packer.h"
 #include "unpacker.h"
@@ -13,42 +14,31 @@ struct taker {
     int64_t row_count; ///< taken so far
 };
 
-static int take_batch(struct taker *taker, struct tfos__packer *packer)
+static int take(struct taker *taker, const struct ArrowSchema *schema,
+                const struct ArrowArray *array)
 {
     struct tfos__arrays_source source = {.first_row = taker->row_count};
-    const struct ArrowSchema *schema = NULL;
-    const struct ArrowArray *array = NULL;
     struct tfos__layout layout;
     int result = 0;
 
-    if (tfos__packer_row_count(packer) == 0)
-        return 0;
-    tfos__packer_show(packer, &schema, &array);
-    if (tfos__layout_init(&layout, schema) < 0)
+    if (tfos__layout_init(&layout, schema, array) < 0)
         return -1;
-    result = tfos__layout_check(&layout, array);
-    if (result == 0 && taker->rows != NULL)
+    if (taker->rows != NULL)
         result = tfos__unpack_rows(&layout, array, 0, array->length, taker->rows);
-    else if (result == 0)
+    else
         result = tfos__arrays_append(taker->arrays, &layout, array, 0, array->length, &source);
     tfos__layout_clear(&layout);
-    taker->row_count += tfos__packer_row_count(packer);
-    tfos__packer_clear(packer);
+    taker->row_count += array->length;
     return result;
 }
 
-static int pack_all(struct taker *taker, struct tfos__packer *packer, PyObject *rows)
+static int take_batch(void *context, struct tfos__packer *packer)
 {
-    for (Py_ssize_t i = 0; i < PyList_Size(rows);) {
-        enum tfos__pack_result result = tfos__packer_append(packer, PyList_GetItem(rows, i));
-        if (result == TFOS__PACK_ERROR)
-            return -1;
-        i += result == TFOS__PACK_DONE;
-        if ((result == TFOS__PACK_REFUSED || tfos__packer_is_full(packer)) &&
-            take_batch(taker, packer) < 0)
-            return -1;
-    }
-    return take_batch(taker, packer);
+    const struct ArrowSchema *schema = NULL;
+    const struct ArrowArray *array = NULL;
+
+    tfos__packer_show(packer, &schema, &array);
+    return take(context, schema, array);
 }
 
 static int check_rows(PyObject *rows)
@@ -71,7 +61,7 @@ PyObject *tfos__sample_pack(PyObject *module, PyObject *rows)
     if (packer == NULL)
         return NULL;
     taker.rows = PyList_New(0);
-    if (taker.rows != NULL && pack_all(&taker, packer, rows) < 0)
+    if (taker.rows != NULL && tfos__packer_append_all(packer, rows, take_batch, &taker) < 0)
         Py_CLEAR(taker.rows);
     tfos__packer_close(packer);
     return taker.rows;
@@ -92,9 +82,41 @@ PyObject *tfos__sample_pack_arrays(PyObject *module, PyObject *rows)
     if (packer == NULL)
         return NULL;
     taker.arrays = tfos__arrays_open(PyList_Size(rows));
-    if (taker.arrays != NULL && pack_all(&taker, packer, rows) == 0)
+    if (taker.arrays != NULL && tfos__packer_append_all(packer, rows, take_batch, &taker) == 0)
         result = tfos__arrays_finish(taker.arrays);
     tfos__arrays_close(taker.arrays);
     tfos__packer_close(packer);
+    return result;
+}
+
+PyObject *tfos__sample_unpack(PyObject *module, PyObject *batch)
+{
+    struct taker taker = {0};
+    struct tfos__capsule capsule;
+
+    (void)module;
+    if (tfos__capsule_init(&capsule, batch) < 0)
+        return NULL;
+    taker.rows = PyList_New(0);
+    if (taker.rows != NULL && take(&taker, capsule.schema, capsule.array) < 0)
+        Py_CLEAR(taker.rows);
+    tfos__capsule_clear(&capsule);
+    return taker.rows;
+}
+
+PyObject *tfos__sample_unpack_arrays(PyObject *module, PyObject *batch)
+{
+    struct taker taker = {0};
+    struct tfos__capsule capsule;
+    PyObject *result = NULL;
+
+    (void)module;
+    if (tfos__capsule_init(&capsule, batch) < 0)
+        return NULL;
+    taker.arrays = tfos__arrays_open(capsule.array->length);
+    if (taker.arrays != NULL && take(&taker, capsule.schema, capsule.array) == 0)
+        result = tfos__arrays_finish(taker.arrays);
+    tfos__arrays_close(taker.arrays);
+    tfos__capsule_clear(&capsule);
     return result;
 }

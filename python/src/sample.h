@@ -11,4 +11,10 @@ PyObject *tfos__sample_pack(PyObject *module, PyObject *rows);
 /// pack_arrays(rows): the arrays of the rows' batches.
 PyObject *tfos__sample_pack_arrays(PyObject *module, PyObject *rows);
 
+/// unpack(batch): the rows of an Arrow batch, anything with __arrow_c_array__.
+PyObject *tfos__sample_unpack(PyObject *module, PyObject *batch);
+
+/// unpack_arrays(batch): its arrays.
+PyObject *tfos__sample_unpack_arrays(PyObject *module, PyObject *batch);
+
 #endif

@@ -6,17 +6,10 @@
 #include "error.h"
 #include "numpy.h"
 #include "pickle.h"
+#include "plain.h"
+#include "spark.h"
 
 #include <string.h>
-
-bool tfos__unpack_is_null(const struct ArrowArray *column, int64_t index)
-{
-    const unsigned char *validity = column->buffers[0];
-    size_t place = (size_t)(column->offset + index);
-
-    return validity != NULL && column->null_count != 0 &&
-           (validity[place / 8] >> (place % 8) & 1) == 0;
-}
 
 /// The place of the variable-size element `index`, which counts from the start of the buffers.
 static const char *find_bytes(const struct ArrowArray *elements, int64_t index, Py_ssize_t *size)
@@ -206,7 +199,9 @@ PyObject *tfos__unpack_value(const struct tfos__layout_column *layout,
 {
     int64_t place = column->offset + index;
 
-    if (layout->type.kind == TFOS__VALUE_NULL || tfos__unpack_is_null(column, index)) {
+    if (layout->plain != TFOS__PLAIN_NONE)
+        return tfos__plain_value(layout, column, index);
+    if (layout->type.kind == TFOS__VALUE_NULL || tfos__layout_is_null(column, index)) {
         Py_INCREF(Py_None);
         return Py_None;
     }
@@ -224,8 +219,8 @@ PyObject *tfos__unpack_value(const struct tfos__layout_column *layout,
 }
 
 /// A row of columns as a list or a tuple.
-static PyObject *make_plain_row(const struct tfos__layout *layout, const struct ArrowArray *array,
-                                int64_t index)
+static PyObject *make_sequence_row(const struct tfos__layout *layout,
+                                   const struct ArrowArray *array, int64_t index)
 {
     bool is_list = layout->kind == TFOS__ROW_LIST;
     Py_ssize_t count = (Py_ssize_t)layout->column_count;
@@ -255,22 +250,6 @@ static PyObject *make_dict_row(const struct tfos__layout *layout, const struct A
     return row;
 }
 
-/// A Row is made as pyspark's own unpickling makes it: the tuple of values, then __fields__.
-static PyObject *make_spark_row(const struct tfos__layout *layout, const struct ArrowArray *array,
-                                int64_t index)
-{
-    PyObject *values = make_plain_row(layout, array, index);
-    PyObject *row = NULL;
-
-    if (values == NULL)
-        return NULL;
-    row = PyObject_CallFunctionObjArgs(layout->make_tuple, layout->spark_row, values, NULL);
-    Py_DECREF(values);
-    if (row != NULL && PyObject_SetAttrString(row, "__fields__", layout->fields) < 0)
-        Py_CLEAR(row);
-    return row;
-}
-
 static PyObject *make_row(const struct tfos__layout *layout, const struct ArrowArray *array,
                           int64_t index)
 {
@@ -280,9 +259,9 @@ static PyObject *make_row(const struct tfos__layout *layout, const struct ArrowA
     case TFOS__ROW_DICT:
         return make_dict_row(layout, array, index);
     case TFOS__ROW_SPARK:
-        return make_spark_row(layout, array, index);
+        return tfos__spark_row(make_sequence_row(layout, array, index), layout->fields);
     default:
-        return make_plain_row(layout, array, index);
+        return make_sequence_row(layout, array, index);
     }
 }
 

@@ -16,7 +16,4 @@ int tfos__unpack_rows(const struct tfos__layout *layout, const struct ArrowArray
 PyObject *tfos__unpack_value(const struct tfos__layout_column *layout,
                              const struct ArrowArray *column, int64_t index);
 
-/// Whether the value is None.
-bool tfos__unpack_is_null(const struct ArrowArray *column, int64_t index);
-
 #endif

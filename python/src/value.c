@@ -98,7 +98,10 @@ void tfos__value_dtype(const struct tfos__value_type *type, char text[8])
         return;
     default:
         assert(has_dtype(type));
-        snprintf(text, 8, "%c%d", type->letter, type->itemsize);
+        if (type->letter == 'M')
+            snprintf(text, 8, strchr("mun", type->unit) != NULL ? "M8[%cs]" : "M8[%c]", type->unit);
+        else
+            snprintf(text, 8, "%c%d", type->letter, type->itemsize);
     }
 }
 
@@ -106,7 +109,8 @@ bool tfos__value_equals(const struct tfos__value_type *a, const struct tfos__val
 {
     if (a->kind != b->kind)
         return false;
-    if (has_dtype(a) && (a->letter != b->letter || a->itemsize != b->itemsize))
+    if (has_dtype(a) &&
+        (a->letter != b->letter || a->itemsize != b->itemsize || a->unit != b->unit))
         return false;
     if (!tfos__value_is_sequence(a))
         return true;
@@ -322,9 +326,12 @@ bool tfos__value_read(const char *text, const char *format, struct tfos__value_t
 void tfos__value_describe(const struct tfos__value_type *type, char text[TFOS__VALUE_TEXT_SIZE])
 {
     const char *name = spoken_names[type->kind];
+    char dtype[8] = "";
 
+    if (has_dtype(type))
+        tfos__value_dtype(type, dtype);
     if (type->kind == TFOS__VALUE_ARRAY) {
-        snprintf(text, TFOS__VALUE_TEXT_SIZE, "array of %c%d, ", type->letter, type->itemsize);
+        snprintf(text, TFOS__VALUE_TEXT_SIZE, "array of %s, ", dtype);
         if (!type->is_fixed) {
             strncat(text, "of varying length", TFOS__VALUE_TEXT_SIZE - strlen(text) - 1);
         } else {
@@ -332,7 +339,7 @@ void tfos__value_describe(const struct tfos__value_type *type, char text[TFOS__V
             write_shape(type, text, TFOS__VALUE_TEXT_SIZE);
         }
     } else if (type->kind == TFOS__VALUE_SCALAR) {
-        snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s of %c%d", name, type->letter, type->itemsize);
+        snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s of %s", name, dtype);
     } else if (!tfos__value_is_sequence(type)) {
         snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s", name);
     } else if (type->is_fixed) {

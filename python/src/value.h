@@ -30,10 +30,12 @@ enum tfos__value_kind {
 struct tfos__value_type {
     enum tfos__value_kind kind;
     enum tfos__value_kind item; ///< LIST, TUPLE: BOOL to BYTES; NULL while all of them were empty
-    char letter;                ///< SCALAR, ARRAY: numpy's kind of the elements, one of "biufc"
-    int itemsize;               ///< SCALAR, ARRAY: bytes of an element
-    bool is_fixed;              ///< LIST, TUPLE, ARRAY: all have `shape`
-    int dimension_count;        ///< fixed: dimensions; ARRAY of varying length: 1
+    char letter;   ///< SCALAR, ARRAY: numpy's kind of the elements, one of "biufc"; "M": dates, of
+                   ///< plain columns only
+    char unit;     ///< "M": "D", "s", "m", "u" or "n"
+    int itemsize;  ///< SCALAR, ARRAY: bytes of an element
+    bool is_fixed; ///< LIST, TUPLE, ARRAY: all have `shape`
+    int dimension_count; ///< fixed: dimensions; ARRAY of varying length: 1
     int64_t shape[TFOS__MAX_DIMENSIONS];
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The class FeedWriter: a feeder, one thread at a time.
 #include "writer_class.h"
+#include "capsule.h"
 #include "classes.h"
 #include "error.h"
 #include "parameter.h"
@@ -80,6 +81,12 @@ static int feed_all(struct tfos__feeder *feeder, PyObject *iterator)
     return result == TFOS__FEEDER_FAILED ? -1 : 0;
 }
 
+static PyObject *refuse_more(void)
+{
+    return tfos__raise_format(TFOS_INVALID,
+                              "feed writer: it has fed its rows: open one for each attempt");
+}
+
 /// The iterator of the rows that a call is to feed; NULL with an exception. A writer feeds once.
 static PyObject *begin(struct tfos__writer_object *self, PyObject *rows, bool wants_results)
 {
@@ -89,9 +96,8 @@ static PyObject *begin(struct tfos__writer_object *self, PyObject *rows, bool wa
         return tfos__raise_format(
             TFOS_INVALID, "feed writer: it was opened with results=%s: use %s()",
             wants_results ? "False" : "True", wants_results ? "feed" : "results");
-    if (self->is_used)
-        return tfos__raise_format(TFOS_INVALID,
-                                  "feed writer: it has fed its rows: open one for each attempt");
+    if (self->is_used || self->has_batches)
+        return refuse_more();
     iterator = PyObject_GetIter(rows);
     if (iterator == NULL && PyErr_ExceptionMatches(PyExc_TypeError))
         PyErr_Format(PyExc_TypeError, "rows: expected an iterable, not %R",
@@ -116,6 +122,67 @@ static PyObject *feed(PyObject *object, PyObject *rows)
     return count;
 }
 
+/// Feeds a batch; -1 with an exception.
+static int append_batch(struct tfos__writer_object *self, const struct tfos__capsule *capsule)
+{
+    enum tfos__feeder_result result = TFOS__FEEDER_END;
+
+    if (tfos__feeder_has_results(self->handle.object)) {
+        tfos__raise_format(TFOS_INVALID,
+                           "feed writer: it was opened with results=True: use results()");
+        return -1;
+    }
+    if (self->is_used) {
+        refuse_more();
+        return -1;
+    }
+    self->has_batches = true;
+    if (!self->is_over && tfos__feeder_node(self->handle.object) != Py_None)
+        result = tfos__feeder_append_batch(self->handle.object, capsule->schema, capsule->array);
+    self->is_over = result == TFOS__FEEDER_END;
+    return result == TFOS__FEEDER_FAILED ? -1 : 0;
+}
+
+static PyObject *append(PyObject *object, PyObject *batch)
+{
+    struct tfos__writer_object *self = (struct tfos__writer_object *)object;
+    struct tfos__capsule capsule;
+    PyObject *goes_on = NULL;
+
+    if (tfos__handle_enter(&self->handle) < 0)
+        return NULL;
+    if (tfos__capsule_init(&capsule, batch) == 0) {
+        if (append_batch(self, &capsule) == 0)
+            goes_on = PyBool_FromLong(!self->is_over);
+        tfos__capsule_clear(&capsule);
+    }
+    tfos__handle_leave(&self->handle);
+    return goes_on;
+}
+
+static PyObject *finish(PyObject *object, PyObject *unused)
+{
+    struct tfos__writer_object *self = (struct tfos__writer_object *)object;
+    struct tfos__feeder *feeder = NULL;
+    PyObject *count = NULL;
+
+    (void)unused;
+    if (tfos__handle_enter(&self->handle) < 0)
+        return NULL;
+    feeder = self->handle.object;
+    if (tfos__feeder_has_results(feeder))
+        tfos__raise_format(TFOS_INVALID,
+                           "feed writer: it was opened with results=True: use results()");
+    else if (self->is_used)
+        refuse_more();
+    else if (self->is_over || tfos__feeder_node(feeder) == Py_None ||
+             tfos__feeder_finish(feeder) != TFOS__FEEDER_FAILED)
+        count = PyLong_FromLongLong(tfos__feeder_row_count(feeder));
+    self->is_used = self->is_used || count != NULL;
+    tfos__handle_leave(&self->handle);
+    return count;
+}
+
 static PyObject *results(PyObject *object, PyObject *rows)
 {
     struct tfos__writer_object *self = (struct tfos__writer_object *)object;
@@ -133,6 +200,8 @@ static PyObject *results(PyObject *object, PyObject *rows)
 
 static PyMethodDef methods[] = {
     {"feed", feed, METH_O, "Feeds the rows; returns how many."},
+    {"append", append, METH_O, "Feeds an Arrow batch; False once the reader wants no more."},
+    {"finish", finish, METH_NOARGS, "Marks the end of the batches; returns how many rows."},
     {"results", results, METH_O, "Feeds the rows and gives an iterator of one result a row."},
     {"close", tfos__handle_close, METH_NOARGS, "Ends the attempt."},
     {NULL, NULL, 0, NULL},

@@ -10,7 +10,9 @@
 
 struct tfos__writer_object {
     struct tfos__handle handle; ///< of a struct tfos__feeder
-    bool is_used;               ///< rows were fed
+    bool is_used;               ///< rows were fed, or the partition's end
+    bool has_batches;           ///< batches were
+    bool is_over;               ///< the reader wants no more, or the partition is skipped
 };
 
 /// An iterator of results, which takes rows from `iterator` (borrowed). NULL with an exception.

@@ -84,6 +84,11 @@ class FeedWriter:
         """Packs the rows into columns and feeds them in batches; returns how many rows were fed. Stops early,
         without an error, when the reader wants no more. Skips the rows that earlier attempts delivered. Marks the partition complete at the
         end. An exception of the iterator passes through and leaves the partition incomplete."""
+    def append(self, batch: Any) -> bool:
+        """Feeds an Arrow batch, anything with ``__arrow_c_array__`` such as a ``pyarrow.RecordBatch``: its rows are Rows of its columns.
+        Skips the rows that earlier attempts delivered. False, and no error, once the reader wants no more. Not beside ``feed()``."""
+    def finish(self) -> int:
+        """Marks the partition complete after the last batch; returns how many rows were fed."""
     def results(self, rows: Iterable[Any]) -> "Iterable[Any]":
         """An iterator: feeds the rows and gives one result a row, in order, as they come."""
     def close(self) -> None: ...
@@ -116,7 +121,7 @@ class FeedReader:
     def next_arrays(self, count: int, stop_at_partition: bool = False, stop_at_epoch: bool = False, timeout_ms: int = -1) -> Any:
         """The same rows as numpy arrays that own their memory, first dimension the rows: a tuple of arrays for rows that are
         tuples or lists, a dict for dicts and Rows, one array for scalars and arrays. Numbers keep their dtype (float: float64, int:
-        int64, bool: bool); a list of n numbers is (rows, n), an array of shape s is (rows, *s); text and bytes are object arrays;
+        int64, bool: bool; columns of Arrow batches as docs/protocol.md says); a list of n numbers is (rows, n), an array of shape s is (rows, *s); text and bytes are object arrays;
         lists of varying length are object arrays of arrays, other objects object arrays. InvalidError, naming the partition, row and column, when the shape or
         type changes between rows that should go into one array, or a number is None. ``()`` at an epoch's end; ``None`` once the feed has ended."""
     def put_results(self, results: "list[Any]") -> None:
@@ -132,3 +137,9 @@ def pack(rows: "list[Any]") -> "list[Any]":
 
 def pack_arrays(rows: "list[Any]") -> Any:
     """For tests: packs rows into a batch and gives its arrays."""
+
+def unpack(batch: Any) -> "list[Any]":
+    """For tests: the rows of an Arrow batch."""
+
+def unpack_arrays(batch: Any) -> Any:
+    """For tests: the arrays of an Arrow batch."""

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A capsule releases what it holds in the end, so a view needs no more than a reference to it.
+#include "capsule.h"
+#include "error.h"
+
+#include <string.h>
+
+int tfos__capsule_init(struct tfos__capsule *capsule, PyObject *batch)
+{
+    PyObject *pair = NULL;
+
+    if (!PyObject_HasAttrString(batch, "__arrow_c_array__")) {
+        PyErr_Format(PyExc_TypeError,
+                     "batch: expected an Arrow batch (anything with __arrow_c_array__), not %R",
+                     (PyObject *)Py_TYPE(batch));
+        return -1;
+    }
+    pair = PyObject_CallMethod(batch, "__arrow_c_array__", NULL);
+    if (pair == NULL)
+        return -1;
+    if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2) {
+        PyErr_SetString(PyExc_TypeError, "batch: __arrow_c_array__() gave no pair of capsules");
+        goto drop_pair;
+    }
+    capsule->schema = PyCapsule_GetPointer(PyTuple_GetItem(pair, 0), "arrow_schema");
+    if (capsule->schema == NULL)
+        goto drop_pair;
+    capsule->array = PyCapsule_GetPointer(PyTuple_GetItem(pair, 1), "arrow_array");
+    if (capsule->array == NULL)
+        goto drop_pair;
+    if (capsule->schema->release == NULL || capsule->array->release == NULL ||
+        strcmp(capsule->schema->format, "+s") != 0) {
+        PyErr_SetString(PyExc_TypeError, "batch: expected a struct of columns");
+        goto drop_pair;
+    }
+    if (capsule->array->null_count != 0 && capsule->array->buffers[0] != NULL) {
+        tfos__raise_format(TFOS_INVALID, "feed: a batch has rows that are null themselves");
+        goto drop_pair;
+    }
+    capsule->pair = pair;
+    return 0;
+
+drop_pair:
+    Py_DECREF(pair);
+    return -1;
+}
+
+void tfos__capsule_clear(struct tfos__capsule *capsule)
+{
+    Py_CLEAR(capsule->pair);
+}

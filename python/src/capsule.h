@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Batches of other libraries, by Arrow's PyCapsule interface
+/// (https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html). The caller holds
+/// the GIL.
+#ifndef TFOS_PYTHON_CAPSULE_H
+#define TFOS_PYTHON_CAPSULE_H
+
+#include <Python.h>
+#include <tfos/arrow.h>
+
+struct tfos__capsule {
+    const struct ArrowSchema *schema; ///< both live until clear(), and stay their producer's
+    const struct ArrowArray *array;
+    PyObject *pair; ///< of the capsules; owned
+};
+
+/// Asks anything with __arrow_c_array__ for its batch: a struct of columns of which no row is null.
+/// -1 with an exception.
+int tfos__capsule_init(struct tfos__capsule *capsule, PyObject *batch);
+
+void tfos__capsule_clear(struct tfos__capsule *capsule);
+
+#endif

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of one column, gathered. Invariant: a column is exactly one of three: an array, a list of
+// objects, or a struct of columns.
+#include "gathered.h"
+#include "numpy.h"
+#include "plain.h"
+#include "unpacker.h"
+
+#include <string.h>
+
+size_t tfos__gathered_row_size(const struct tfos__layout_column *layout)
+{
+    const struct tfos__value_type *type = &layout->type;
+
+    if (!tfos__value_is_numeric(type))
+        return 0;
+    return (size_t)tfos__value_item_count(type) * (size_t)tfos__value_width(type);
+}
+
+static int make_array(struct tfos__gathered *column, int64_t capacity)
+{
+    const struct tfos__numpy *numpy = tfos__numpy_load();
+    PyObject *dtype = NULL;
+    void *data = NULL;
+    char text[8];
+
+    if (numpy == NULL)
+        return -1;
+    tfos__value_dtype(&column->type, text);
+    dtype = PyUnicode_FromString(text);
+    if (dtype == NULL)
+        return -1;
+    column->array = tfos__numpy_new_array(numpy, &column->type, dtype, capacity, &data);
+    column->data = data;
+    Py_DECREF(dtype);
+    return column->array != NULL ? 0 : -1;
+}
+
+static int init_children(struct tfos__gathered *column, const struct tfos__layout_column *layout,
+                         int64_t capacity)
+{
+    Py_INCREF(layout->names);
+    column->names = layout->names;
+    column->children = PyMem_Calloc((size_t)layout->child_count + 1, sizeof(*column->children));
+    if (column->children == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    column->child_count = layout->child_count;
+    for (int64_t i = 0; i < column->child_count; i++) {
+        if (tfos__gathered_init(&column->children[i], &layout->children[i], capacity) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int tfos__gathered_init(struct tfos__gathered *column, const struct tfos__layout_column *layout,
+                        int64_t capacity)
+{
+    column->type = layout->type;
+    column->row_size = tfos__gathered_row_size(layout);
+    if (layout->plain == TFOS__PLAIN_STRUCT)
+        return init_children(column, layout, capacity);
+    if (tfos__value_is_numeric(&column->type))
+        return make_array(column, capacity);
+    column->objects = PyList_New(0);
+    return column->objects != NULL ? 0 : -1;
+}
+
+static bool has_fields(const struct tfos__gathered *column,
+                       const struct tfos__layout_column *layout)
+{
+    int is_same = 0;
+
+    if (column->child_count != layout->child_count)
+        return false;
+    is_same = PyObject_RichCompareBool(column->names, layout->names, Py_EQ);
+    if (is_same < 0)
+        PyErr_Clear(); // two tuples of str: only memory can be lacking
+    for (int64_t i = 0; is_same == 1 && i < column->child_count; i++)
+        is_same = tfos__gathered_fits(&column->children[i], &layout->children[i]);
+    return is_same == 1;
+}
+
+bool tfos__gathered_fits(const struct tfos__gathered *column,
+                         const struct tfos__layout_column *layout)
+{
+    bool is_struct = layout->plain == TFOS__PLAIN_STRUCT;
+
+    if (column->names != NULL || is_struct)
+        return column->names != NULL && is_struct && has_fields(column, layout);
+    if (column->objects != NULL && !tfos__value_is_numeric(&layout->type))
+        return true;
+    return tfos__value_equals(&column->type, &layout->type);
+}
+
+static int resize_array(struct tfos__gathered *column, int64_t capacity)
+{
+    const struct tfos__numpy *numpy = tfos__numpy_load();
+    struct tfos__value_type *type = &column->type;
+    PyObject *method = PyObject_GetAttrString(column->array, "resize");
+    PyObject *shape = PyTuple_New(1 + type->dimension_count);
+    PyObject *arguments = NULL, *done = NULL, *capsule = NULL;
+    const struct tfos__array_interface *interface = NULL;
+
+    for (int i = 0; shape != NULL && i <= type->dimension_count; i++) {
+        PyObject *size = PyLong_FromLongLong(i == 0 ? capacity : type->shape[i - 1]);
+        if (size == NULL || PyTuple_SetItem(shape, i, size) < 0)
+            Py_CLEAR(shape);
+    }
+    arguments = shape != NULL ? PyTuple_Pack(1, shape) : NULL;
+    // Nobody else has seen the array yet, so its memory may move.
+    if (method != NULL && arguments != NULL)
+        done = PyObject_Call(method, arguments, numpy->no_check);
+    if (done != NULL)
+        interface = tfos__numpy_interface(column->array, &capsule);
+    if (interface != NULL)
+        column->data = interface->data;
+    Py_XDECREF(capsule);
+    Py_XDECREF(done);
+    Py_XDECREF(arguments);
+    Py_XDECREF(shape);
+    Py_XDECREF(method);
+    return interface != NULL ? 0 : -1;
+}
+
+int tfos__gathered_resize(struct tfos__gathered *column, int64_t capacity)
+{
+    for (int64_t i = 0; i < column->child_count; i++) {
+        if (tfos__gathered_resize(&column->children[i], capacity) < 0)
+            return -1;
+    }
+    return column->array != NULL ? resize_array(column, capacity) : 0;
+}
+
+/// Copies numbers that the packer has packed; the first that is None, or -1.
+static int64_t copy_packed(struct tfos__gathered *column, int64_t length,
+                           const struct ArrowArray *array, int64_t index, int64_t count)
+{
+    const struct tfos__value_type *type = &column->type;
+    size_t place = (size_t)(array->offset + index);
+    const unsigned char *from = NULL;
+
+    for (int64_t i = 0; array->null_count != 0 && array->buffers[0] != NULL && i < count; i++) {
+        if (tfos__layout_is_null(array, index + i))
+            return i;
+    }
+    if (column->row_size == 0)
+        return -1;
+    if (tfos__value_is_sequence(type)) {
+        const struct ArrowArray *elements = array->children[0];
+        from = (const unsigned char *)elements->buffers[1] +
+               (size_t)elements->offset * (size_t)tfos__value_width(type);
+    } else {
+        from = array->buffers[1];
+    }
+    memcpy(column->data + (size_t)length * column->row_size, from + place * column->row_size,
+           (size_t)count * column->row_size);
+    return -1;
+}
+
+/// A sequence of numbers becomes an array, so that all elements of an array of objects are arrays.
+static PyObject *make_object(const struct tfos__layout_column *layout,
+                             const struct ArrowArray *column, int64_t index)
+{
+    struct tfos__layout_column as_array = *layout;
+    bool is_numeric = tfos__value_is_sequence(&layout->type) &&
+                      layout->type.item >= TFOS__VALUE_BOOL &&
+                      layout->type.item <= TFOS__VALUE_FLOAT;
+    PyObject *object = NULL;
+    char text[8];
+
+    if (layout->plain != TFOS__PLAIN_NONE)
+        return tfos__plain_object(layout, column, index);
+    if (!is_numeric || layout->type.kind == TFOS__VALUE_ARRAY)
+        return tfos__unpack_value(layout, column, index);
+    tfos__value_dtype(&layout->type, text);
+    as_array.type = (struct tfos__value_type){
+        .kind = TFOS__VALUE_ARRAY,
+        .letter = text[0],
+        .itemsize = tfos__value_width(&layout->type),
+        .dimension_count = 1,
+    };
+    as_array.dtype = PyUnicode_FromString(text);
+    if (as_array.dtype == NULL)
+        return NULL;
+    object = tfos__unpack_value(&as_array, column, index);
+    Py_DECREF(as_array.dtype);
+    return object;
+}
+
+/// What append() says of a None.
+static int meet(struct tfos__gathered_null *null, const struct tfos__layout_column *layout,
+                const struct ArrowArray *array, int64_t index, int64_t row)
+{
+    null->is_met = true;
+    null->is_inside = !tfos__layout_is_null(array, index + row);
+    null->row = row;
+    null->column = layout;
+    null->path = PyUnicode_FromString("");
+    return -1;
+}
+
+static int append_objects(struct tfos__gathered *column, const struct tfos__layout_column *layout,
+                          const struct ArrowArray *array, int64_t index, int64_t count,
+                          struct tfos__gathered_null *null)
+{
+    for (int64_t i = 0; i < count; i++) {
+        PyObject *object = make_object(layout, array, index + i);
+        int result = 0;
+        if (object == NULL)
+            return PyErr_Occurred() ? -1 : meet(null, layout, array, index, i);
+        result = PyList_Append(column->objects, object);
+        Py_DECREF(object);
+        if (result < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int append_fields(struct tfos__gathered *column, int64_t length,
+                         const struct tfos__layout_column *layout, const struct ArrowArray *array,
+                         int64_t index, int64_t count, struct tfos__gathered_null *null)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (tfos__layout_is_null(array, index + i))
+            return meet(null, layout, array, index, i);
+    }
+    for (int64_t i = 0; i < column->child_count; i++) {
+        if (tfos__gathered_append(&column->children[i], length, &layout->children[i],
+                                  array->children[i], array->offset + index, count, null) == 0)
+            continue;
+        if (null->path != NULL) {
+            PyObject *path = null->path;
+            null->path =
+                PyUnicode_FromFormat(".%U%U", PyTuple_GetItem(column->names, (Py_ssize_t)i), path);
+            Py_DECREF(path);
+        }
+        return -1;
+    }
+    return 0;
+}
+
+int tfos__gathered_append(struct tfos__gathered *column, int64_t length,
+                          const struct tfos__layout_column *layout, const struct ArrowArray *array,
+                          int64_t index, int64_t count, struct tfos__gathered_null *null)
+{
+    int64_t row = 0;
+
+    if (column->names != NULL)
+        return append_fields(column, length, layout, array, index, count, null);
+    if (column->objects != NULL)
+        return append_objects(column, layout, array, index, count, null);
+    if (layout->plain != TFOS__PLAIN_NONE)
+        row = tfos__plain_copy(layout, array, index, count,
+                               column->data + (size_t)length * column->row_size);
+    else
+        row = copy_packed(column, length, array, index, count);
+    return row < 0 ? 0 : meet(null, layout, array, index, row);
+}
+
+PyObject *tfos__gathered_finish(struct tfos__gathered *column)
+{
+    PyObject *fields = NULL;
+
+    if (column->objects != NULL)
+        return tfos__numpy_object_array(column->objects);
+    if (column->array != NULL) {
+        Py_INCREF(column->array);
+        return column->array;
+    }
+    fields = PyDict_New();
+    for (int64_t i = 0; fields != NULL && i < column->child_count; i++) {
+        PyObject *values = tfos__gathered_finish(&column->children[i]);
+        if (values == NULL ||
+            PyDict_SetItem(fields, PyTuple_GetItem(column->names, (Py_ssize_t)i), values) < 0)
+            Py_CLEAR(fields);
+        Py_XDECREF(values);
+    }
+    return fields;
+}
+
+void tfos__gathered_describe(const struct tfos__gathered *column, char text[TFOS__VALUE_TEXT_SIZE])
+{
+    struct tfos__layout_column layout = {
+        .type = column->type,
+        .plain = column->names != NULL ? TFOS__PLAIN_STRUCT : TFOS__PLAIN_NONE,
+    };
+
+    tfos__layout_describe(&layout, text);
+}
+
+void tfos__gathered_clear(struct tfos__gathered *column)
+{
+    for (int64_t i = 0; i < column->child_count; i++)
+        tfos__gathered_clear(&column->children[i]);
+    PyMem_Free(column->children);
+    Py_XDECREF(column->names);
+    Py_XDECREF(column->array);
+    Py_XDECREF(column->objects);
+}

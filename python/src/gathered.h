@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A column that gathers values of several batches: numbers in an array with room for more, other
+/// objects in a list, structs in a column for each field. The caller holds the GIL.
+#ifndef TFOS_PYTHON_GATHERED_H
+#define TFOS_PYTHON_GATHERED_H
+
+#include "layout.h"
+
+struct tfos__gathered {
+    struct tfos__value_type type;
+    PyObject *array;     ///< numbers: the array; owned
+    unsigned char *data; ///< its memory; borrowed
+    size_t row_size;     ///< bytes of a row in it
+    PyObject *objects;   ///< objects: a list; owned
+    PyObject *names;     ///< structs: tuple of str; owned
+    int64_t child_count;
+    struct tfos__gathered *children; ///< owned
+};
+
+/// A None that was met where there can be none.
+struct tfos__gathered_null {
+    bool is_met;
+    bool is_inside; ///< a value, though not None itself, has one
+    int64_t row;    ///< of the rows given
+    PyObject *path; ///< "" or the way to the field, as in ".position.x"; owned
+    const struct tfos__layout_column *column;
+};
+
+/// Bytes of a value in its array; 0 for one that is no number.
+size_t tfos__gathered_row_size(const struct tfos__layout_column *layout);
+
+/// Begins, in zeroed memory, with room for `capacity` values. -1 with an exception; clear() is then
+/// due all the same (as everywhere here).
+int tfos__gathered_init(struct tfos__gathered *column, const struct tfos__layout_column *layout,
+                        int64_t capacity);
+
+/// Whether values of this layout go into the column; objects of any kind go among objects.
+bool tfos__gathered_fits(const struct tfos__gathered *column,
+                         const struct tfos__layout_column *layout);
+
+int tfos__gathered_resize(struct tfos__gathered *column, int64_t capacity);
+
+/// Puts `count` values of `array`, from `index` on, behind the first `length`. -1 with an
+/// exception, or without one but with `null` filled in.
+int tfos__gathered_append(struct tfos__gathered *column, int64_t length,
+                          const struct tfos__layout_column *layout, const struct ArrowArray *array,
+                          int64_t index, int64_t count, struct tfos__gathered_null *null);
+
+/// An array, or a dict of those of the fields; a new reference. NULL with an exception.
+PyObject *tfos__gathered_finish(struct tfos__gathered *column);
+
+/// The column's type in words.
+void tfos__gathered_describe(const struct tfos__gathered *column, char text[TFOS__VALUE_TEXT_SIZE]);
+
+void tfos__gathered_clear(struct tfos__gathered *column);
+
+#endif

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plain columns into numpy arrays. Invariant: numbers have no None; where a caller meets one, it
+// gets no array.
+#include "numpy.h"
+#include "plain.h"
+
+#include <string.h>
+
+/// The first of the values that is None or has one inside, or -1.
+static int64_t find_null(const struct tfos__layout_column *column, const struct ArrowArray *array,
+                         int64_t index, int64_t count)
+{
+    int64_t found = -1;
+
+    if (array->null_count != 0 && array->buffers[0] != NULL) {
+        for (int64_t i = 0; i < count && found < 0; i++) {
+            if (tfos__layout_is_null(array, index + i))
+                found = i;
+        }
+    }
+    if (column->plain == TFOS__PLAIN_FIXED_LIST && column->list_size > 0) {
+        int64_t size = column->list_size, before = found < 0 ? count : found;
+        int64_t inside = find_null(&column->children[0], array->children[0],
+                                   (array->offset + index) * size, before * size);
+        if (inside >= 0)
+            found = inside / size;
+    }
+    return found;
+}
+
+int64_t tfos__plain_copy(const struct tfos__layout_column *column, const struct ArrowArray *array,
+                         int64_t index, int64_t count, void *to)
+{
+    int64_t null = find_null(column, array, index, count), place = 0;
+    const unsigned char *from = NULL;
+
+    if (null >= 0)
+        return null;
+    for (; column->plain == TFOS__PLAIN_FIXED_LIST; column = &column->children[0]) {
+        index = (array->offset + index) * column->list_size;
+        count *= column->list_size;
+        array = array->children[0];
+    }
+    if (count == 0)
+        return -1;
+    place = array->offset + index;
+    from = array->buffers[1];
+    if (column->plain == TFOS__PLAIN_BOOL) {
+        for (int64_t i = 0; i < count; i++, place++)
+            ((unsigned char *)to)[i] = from[place / 8] >> (place % 8) & 1;
+    } else if (column->plain == TFOS__PLAIN_DATE) { // numpy's have 8 bytes
+        for (int64_t i = 0; i < count; i++)
+            ((int64_t *)to)[i] = ((const int32_t *)array->buffers[1])[place + i];
+    } else {
+        memcpy(to, from + place * column->width, (size_t)count * (size_t)column->width);
+    }
+    return -1;
+}
+
+static PyObject *make_numbers(const struct tfos__layout_column *column,
+                              const struct ArrowArray *array, int64_t index, int64_t count)
+{
+    const struct tfos__numpy *numpy = tfos__numpy_load();
+    PyObject *dtype = NULL, *numbers = NULL;
+    void *data = NULL;
+    char text[8];
+
+    tfos__value_dtype(&column->type, text);
+    dtype = numpy != NULL ? PyUnicode_FromString(text) : NULL;
+    if (dtype != NULL)
+        numbers = tfos__numpy_new_array(numpy, &column->type, dtype, count, &data);
+    Py_XDECREF(dtype);
+    if (numbers != NULL && tfos__plain_copy(column, array, index, count, data) >= 0)
+        Py_CLEAR(numbers);
+    return numbers;
+}
+
+static PyObject *make_arrays(const struct tfos__layout_column *column,
+                             const struct ArrowArray *array, int64_t index, int64_t count);
+
+static PyObject *make_objects(const struct tfos__layout_column *column,
+                              const struct ArrowArray *array, int64_t index, int64_t count)
+{
+    const struct tfos__numpy *numpy = tfos__numpy_load();
+    PyObject *objects = numpy != NULL ? tfos__numpy_new_objects(numpy, (Py_ssize_t)count) : NULL;
+
+    for (int64_t i = 0; objects != NULL && i < count; i++) {
+        PyObject *object = tfos__plain_object(column, array, index + i);
+        if (object == NULL || PySequence_SetItem(objects, (Py_ssize_t)i, object) < 0)
+            Py_CLEAR(objects);
+        Py_XDECREF(object);
+    }
+    return objects;
+}
+
+/// A dict of the fields' arrays.
+static PyObject *make_fields(const struct tfos__layout_column *column,
+                             const struct ArrowArray *array, int64_t index, int64_t count)
+{
+    PyObject *fields = NULL;
+
+    for (int64_t i = index; i < index + count; i++) {
+        if (tfos__layout_is_null(array, i))
+            return NULL;
+    }
+    fields = PyDict_New();
+    for (int64_t i = 0; fields != NULL && i < column->child_count; i++) {
+        PyObject *values =
+            make_arrays(&column->children[i], array->children[i], array->offset + index, count);
+        if (values == NULL ||
+            PyDict_SetItem(fields, PyTuple_GetItem(column->names, (Py_ssize_t)i), values) < 0)
+            Py_CLEAR(fields);
+        Py_XDECREF(values);
+    }
+    return fields;
+}
+
+/// `count` values as an array of that length, structs as a dict of such. NULL without an exception:
+/// as object().
+static PyObject *make_arrays(const struct tfos__layout_column *column,
+                             const struct ArrowArray *array, int64_t index, int64_t count)
+{
+    if (tfos__value_is_numeric(&column->type))
+        return make_numbers(column, array, index, count);
+    if (column->plain == TFOS__PLAIN_STRUCT)
+        return make_fields(column, array, index, count);
+    return make_objects(column, array, index, count);
+}
+
+PyObject *tfos__plain_object(const struct tfos__layout_column *column,
+                             const struct ArrowArray *array, int64_t index)
+{
+    int64_t first = 0, count = 0;
+
+    if ((column->plain != TFOS__PLAIN_LIST && column->plain != TFOS__PLAIN_FIXED_LIST) ||
+        tfos__layout_is_null(array, index))
+        return tfos__plain_value(column, array, index);
+    tfos__plain_find(column, array, index, &first, &count);
+    return make_arrays(&column->children[0], array->children[0], first, count);
+}
