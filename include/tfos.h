@@ -4,6 +4,7 @@
 #define TFOS_H
 
 #include <tfos/arrow.h>
+#include <tfos/dataset.h>
 #include <tfos/export.h>
 #include <tfos/feed.h>
 #include <tfos/feeder.h>

@@ -6,7 +6,10 @@
 #ifndef TFOS_ARROW_H
 #define TFOS_ARROW_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <tfos/export.h>
 
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
@@ -41,4 +44,10 @@ struct ArrowArray {
 };
 
 #endif
+
+/// Looks for `key` in a schema's metadata, NULL standing for none, and copies its value, ended by
+/// NUL, into `value`, which has room for `size` bytes. False when it is missing or does not fit.
+TFOS_API bool tfos_arrow_metadata_find(const char *metadata, const char *key, char *value,
+                                       size_t size);
+
 #endif

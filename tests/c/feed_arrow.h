@@ -43,7 +43,7 @@ static inline int64_t test_width(const char *format)
     }
     if (format[0] == 't')
         return strcmp(format, "tdD") == 0 || strcmp(format, "tts") == 0 ||
-                       strcmp(format, "ttm") == 0
+                       strcmp(format, "ttm") == 0 || strcmp(format, "tiM") == 0
                    ? 32
                    : 64;
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)

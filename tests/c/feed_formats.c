@@ -17,7 +17,7 @@ static const struct shape LEAVES[] = {
     {"tts", NULL, 0},        {"ttm", NULL, 0},  {"ttu", NULL, 0},     {"ttn", NULL, 0},
     {"tsu:UTC", NULL, 0},    {"tss:", NULL, 0}, {"u", NULL, 0},       {"U", NULL, 0},
     {"z", NULL, 0},          {"Z", NULL, 0},    {"d:38,10", NULL, 0}, {"d:5,-2,32", NULL, 0},
-    {"d:76,0,256", NULL, 0},
+    {"d:76,0,256", NULL, 0}, {"tDs", NULL, 0},  {"tDu", NULL, 0},     {"tiM", NULL, 0},
 };
 #define LEAF_COUNT (sizeof LEAVES / sizeof LEAVES[0])
 
@@ -110,6 +110,25 @@ static void nested_columns(void **state)
                 struct shape root = {"+s", &outer_list, 1};
                 carry_shape(&root);
             }
+}
+
+static void metadata_is_found_by_its_key(void **state)
+{
+    static const char metadata[] = "\2\0\0\0"
+                                   "\1\0\0\0k"
+                                   "\3\0\0\0one"
+                                   "\2\0\0\0kk"
+                                   "\0\0\0\0";
+    char value[4];
+
+    (void)state;
+    assert_true(tfos_arrow_metadata_find(metadata, "k", value, sizeof value));
+    assert_string_equal(value, "one");
+    assert_true(tfos_arrow_metadata_find(metadata, "kk", value, sizeof value));
+    assert_string_equal(value, "");
+    assert_false(tfos_arrow_metadata_find(metadata, "k", value, 3)); // does not fit
+    assert_false(tfos_arrow_metadata_find(metadata, "kkk", value, sizeof value));
+    assert_false(tfos_arrow_metadata_find(NULL, "k", value, sizeof value));
 }
 
 static void metadata_travels_unchanged(void **state)
@@ -271,6 +290,7 @@ static void damaged_bodies_are_harmless(void **state)
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(flat_columns),
     cmocka_unit_test(nested_columns),
+    cmocka_unit_test(metadata_is_found_by_its_key),
     cmocka_unit_test(metadata_travels_unchanged),
     cmocka_unit_test(unsupported_columns_are_named),
     cmocka_unit_test(arrays_that_do_not_fit_are_refused),
