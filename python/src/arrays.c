@@ -182,9 +182,10 @@ int tfos__arrays_append(struct tfos__arrays *arrays, const struct tfos__layout *
             return -1;
     }
     for (int64_t i = 0; i < layout->column_count; i++) {
+        struct tfos__gathered_values values = {&layout->columns[i], array->children[i], first,
+                                               count};
         struct tfos__gathered_null null = {0};
-        if (tfos__gathered_append(&arrays->columns[i], arrays->length, &layout->columns[i],
-                                  array->children[i], first, count, &null) < 0)
+        if (tfos__gathered_append(&arrays->columns[i], arrays->length, &values, &null) < 0)
             return null.is_met ? refuse_null(layout, source, start + null.row, i, &null) : -1;
     }
     arrays->length = needed;

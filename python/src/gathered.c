@@ -135,14 +135,16 @@ int tfos__gathered_resize(struct tfos__gathered *column, int64_t capacity)
 
 /// Copies numbers that the packer has packed; the first that is None, or -1.
 static int64_t copy_packed(struct tfos__gathered *column, int64_t length,
-                           const struct ArrowArray *array, int64_t index, int64_t count)
+                           const struct tfos__gathered_values *values)
 {
+    const struct ArrowArray *array = values->array;
     const struct tfos__value_type *type = &column->type;
-    size_t place = (size_t)(array->offset + index);
+    size_t place = (size_t)(array->offset + values->index);
     const unsigned char *from = NULL;
 
-    for (int64_t i = 0; array->null_count != 0 && array->buffers[0] != NULL && i < count; i++) {
-        if (tfos__layout_is_null(array, index + i))
+    for (int64_t i = 0; array->null_count != 0 && array->buffers[0] != NULL && i < values->count;
+         i++) {
+        if (tfos__layout_is_null(array, values->index + i))
             return i;
     }
     if (column->row_size == 0)
@@ -155,7 +157,7 @@ static int64_t copy_packed(struct tfos__gathered *column, int64_t length,
         from = array->buffers[1];
     }
     memcpy(column->data + (size_t)length * column->row_size, from + place * column->row_size,
-           (size_t)count * column->row_size);
+           (size_t)values->count * column->row_size);
     return -1;
 }
 
@@ -190,26 +192,25 @@ static PyObject *make_object(const struct tfos__layout_column *layout,
 }
 
 /// What append() says of a None.
-static int meet(struct tfos__gathered_null *null, const struct tfos__layout_column *layout,
-                const struct ArrowArray *array, int64_t index, int64_t row)
+static int meet(struct tfos__gathered_null *null, const struct tfos__gathered_values *values,
+                int64_t row)
 {
     null->is_met = true;
-    null->is_inside = !tfos__layout_is_null(array, index + row);
+    null->is_inside = !tfos__layout_is_null(values->array, values->index + row);
     null->row = row;
-    null->column = layout;
+    null->column = values->layout;
     null->path = PyUnicode_FromString("");
     return -1;
 }
 
-static int append_objects(struct tfos__gathered *column, const struct tfos__layout_column *layout,
-                          const struct ArrowArray *array, int64_t index, int64_t count,
+static int append_objects(struct tfos__gathered *column, const struct tfos__gathered_values *values,
                           struct tfos__gathered_null *null)
 {
-    for (int64_t i = 0; i < count; i++) {
-        PyObject *object = make_object(layout, array, index + i);
+    for (int64_t i = 0; i < values->count; i++) {
+        PyObject *object = make_object(values->layout, values->array, values->index + i);
         int result = 0;
         if (object == NULL)
-            return PyErr_Occurred() ? -1 : meet(null, layout, array, index, i);
+            return PyErr_Occurred() ? -1 : meet(null, values, i);
         result = PyList_Append(column->objects, object);
         Py_DECREF(object);
         if (result < 0)
@@ -219,16 +220,22 @@ static int append_objects(struct tfos__gathered *column, const struct tfos__layo
 }
 
 static int append_fields(struct tfos__gathered *column, int64_t length,
-                         const struct tfos__layout_column *layout, const struct ArrowArray *array,
-                         int64_t index, int64_t count, struct tfos__gathered_null *null)
+                         const struct tfos__gathered_values *values,
+                         struct tfos__gathered_null *null)
 {
-    for (int64_t i = 0; i < count; i++) {
-        if (tfos__layout_is_null(array, index + i))
-            return meet(null, layout, array, index, i);
+    struct tfos__gathered_values field = {
+        .index = values->array->offset + values->index,
+        .count = values->count,
+    };
+
+    for (int64_t i = 0; i < values->count; i++) {
+        if (tfos__layout_is_null(values->array, values->index + i))
+            return meet(null, values, i);
     }
     for (int64_t i = 0; i < column->child_count; i++) {
-        if (tfos__gathered_append(&column->children[i], length, &layout->children[i],
-                                  array->children[i], array->offset + index, count, null) == 0)
+        field.layout = &values->layout->children[i];
+        field.array = values->array->children[i];
+        if (tfos__gathered_append(&column->children[i], length, &field, null) == 0)
             continue;
         if (null->path != NULL) {
             PyObject *path = null->path;
@@ -242,21 +249,21 @@ static int append_fields(struct tfos__gathered *column, int64_t length,
 }
 
 int tfos__gathered_append(struct tfos__gathered *column, int64_t length,
-                          const struct tfos__layout_column *layout, const struct ArrowArray *array,
-                          int64_t index, int64_t count, struct tfos__gathered_null *null)
+                          const struct tfos__gathered_values *values,
+                          struct tfos__gathered_null *null)
 {
     int64_t row = 0;
 
     if (column->names != NULL)
-        return append_fields(column, length, layout, array, index, count, null);
+        return append_fields(column, length, values, null);
     if (column->objects != NULL)
-        return append_objects(column, layout, array, index, count, null);
-    if (layout->plain != TFOS__PLAIN_NONE)
-        row = tfos__plain_copy(layout, array, index, count,
+        return append_objects(column, values, null);
+    if (values->layout->plain != TFOS__PLAIN_NONE)
+        row = tfos__plain_copy(values->layout, values->array, values->index, values->count,
                                column->data + (size_t)length * column->row_size);
     else
-        row = copy_packed(column, length, array, index, count);
-    return row < 0 ? 0 : meet(null, layout, array, index, row);
+        row = copy_packed(column, length, values);
+    return row < 0 ? 0 : meet(null, values, row);
 }
 
 PyObject *tfos__gathered_finish(struct tfos__gathered *column)

@@ -17,6 +17,13 @@ struct tfos__gathered {
     struct tfos__gathered *children; ///< owned
 };
 
+/// Values to put in: `count` of `array`, from `index` on, which counts from its offset.
+struct tfos__gathered_values {
+    const struct tfos__layout_column *layout;
+    const struct ArrowArray *array;
+    int64_t index, count;
+};
+
 /// A None that was met where there can be none.
 struct tfos__gathered_null {
     bool is_met;
@@ -40,11 +47,11 @@ bool tfos__gathered_fits(const struct tfos__gathered *column,
 
 int tfos__gathered_resize(struct tfos__gathered *column, int64_t capacity);
 
-/// Puts `count` values of `array`, from `index` on, behind the first `length`. -1 with an
-/// exception, or without one but with `null` filled in.
+/// Puts values behind the first `length`. -1 with an exception, or without one but with `null`
+/// filled in.
 int tfos__gathered_append(struct tfos__gathered *column, int64_t length,
-                          const struct tfos__layout_column *layout, const struct ArrowArray *array,
-                          int64_t index, int64_t count, struct tfos__gathered_null *null);
+                          const struct tfos__gathered_values *values,
+                          struct tfos__gathered_null *null);
 
 /// An array, or a dict of those of the fields; a new reference. NULL with an exception.
 PyObject *tfos__gathered_finish(struct tfos__gathered *column);

@@ -121,7 +121,8 @@ class FeedReader:
     def next_arrays(self, count: int, stop_at_partition: bool = False, stop_at_epoch: bool = False, timeout_ms: int = -1) -> Any:
         """The same rows as numpy arrays that own their memory, first dimension the rows: a tuple of arrays for rows that are
         tuples or lists, a dict for dicts and Rows, one array for scalars and arrays. Numbers keep their dtype (float: float64, int:
-        int64, bool: bool; columns of Arrow batches as docs/protocol.md says); a list of n numbers is (rows, n), an array of shape s is (rows, *s); text and bytes are object arrays;
+        int64, bool: bool; columns of Arrow batches as docs/protocol.md says); a list of n numbers is (rows, n), an array of shape s
+        is (rows, *s); text and bytes are object arrays;
         lists of varying length are object arrays of arrays, other objects object arrays. InvalidError, naming the partition, row and column, when the shape or
         type changes between rows that should go into one array, or a number is None. ``()`` at an epoch's end; ``None`` once the feed has ended."""
     def put_results(self, results: "list[Any]") -> None:
