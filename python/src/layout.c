@@ -24,7 +24,7 @@ static int read_kind(const struct ArrowSchema *schema, enum tfos__row_kind *kind
 
     *kind = TFOS__ROW_SPARK;
     if (strcmp(schema->format, "+s") == 0) {
-        if (!tfos__metadata_find(schema->metadata, "tfos.row", text, sizeof(text)))
+        if (!tfos_arrow_metadata_find(schema->metadata, "tfos.row", text, sizeof(text)))
             return 0;
         for (int i = 0; i < 5; i++) {
             if (strcmp(text, tfos__row_names[i]) == 0) {
@@ -84,7 +84,7 @@ static int read_column(struct tfos__layout *layout, int64_t index, const struct 
     PyObject *name = NULL;
     int result = 0;
 
-    if (tfos__metadata_find(schema->metadata, "tfos.value", text, sizeof(text)))
+    if (tfos_arrow_metadata_find(schema->metadata, "tfos.value", text, sizeof(text)))
         result = read_packed(column, index, text, schema);
     else
         result = tfos__plain_init(column, schema);

@@ -298,36 +298,3 @@ void tfos__metadata_write(const char *key, const char *value, char *metadata)
     memcpy(metadata, &pair_count, sizeof(pair_count));
     write_counted(write_counted(metadata + sizeof(pair_count), key), value);
 }
-
-/// The size in front of the text at `*from`, which it moves to behind that text.
-static int32_t skip_counted(const char **from, const char **text)
-{
-    int32_t size = 0;
-
-    memcpy(&size, *from, sizeof(size));
-    *text = *from + sizeof(size);
-    *from = *text + size;
-    return size;
-}
-
-bool tfos__metadata_find(const char *metadata, const char *key, char *value, size_t size)
-{
-    int32_t pair_count = 0;
-
-    if (metadata == NULL)
-        return false;
-    memcpy(&pair_count, metadata, sizeof(pair_count));
-    metadata += sizeof(pair_count);
-    for (int32_t i = 0; i < pair_count; i++) {
-        const char *found_key = NULL, *found = NULL;
-        size_t key_size = (size_t)skip_counted(&metadata, &found_key);
-        size_t found_size = (size_t)skip_counted(&metadata, &found);
-        if (key_size != strlen(key) || memcmp(found_key, key, key_size) != 0)
-            continue;
-        found_size = found_size < size ? found_size : size - 1;
-        memcpy(value, found, found_size);
-        value[found_size] = '\0';
-        return true;
-    }
-    return false;
-}

@@ -77,8 +77,4 @@ void tfos__series_clear(struct tfos__series *series);
 /// Writes one key and value in the encoding of ArrowSchema.metadata.
 void tfos__metadata_write(const char *key, const char *value, char *metadata);
 
-/// Finds a key's value in such metadata (NULL is accepted); copies it, cut to `size`. false: there
-/// is none.
-bool tfos__metadata_find(const char *metadata, const char *key, char *value, size_t size);
-
 #endif
