@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// A batch is a struct column. Rows are read 64 at a time; when one is at fault, the columns, which
+// may have come to different rows by then, are cut back to the rows before it.
+#include <tfos/unsafe_row.h>
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "spark/unsafe_value.h"
+
+#define FRAME_HEAD 8 ///< size of a row and zero, 4 bytes each
+
+struct tfos_row_batch {
+    struct tfos__unsafe_column root;
+};
+
+enum tfos_status tfos_row_batch_open(const struct ArrowSchema *schema, struct tfos_row_batch **out,
+                                     struct tfos_error *err)
+{
+    if (strcmp(schema->format, "+s") != 0)
+        return tfos__fail(err, TFOS_INVALID,
+                          "spark: a batch is a struct of columns (format +s), not \"%s\"",
+                          schema->format);
+    struct tfos_row_batch *batch = tfos__alloc(1, sizeof *batch);
+    if (!batch)
+        return tfos__no_memory(err, "spark", "a batch of rows");
+    enum tfos_status status = tfos__unsafe_column_init(&batch->root, schema, err);
+    if (status != TFOS_OK)
+        tfos_row_batch_close(batch);
+    else
+        *out = batch;
+    return status;
+}
+
+// The bytes not yet read, a row behind the other.
+struct stream {
+    const uint8_t *data;
+    int64_t size;
+};
+
+static enum tfos_status next_row(struct stream *stream, size_t fixed_size,
+                                 struct tfos__unsafe_region *row, struct tfos_error *err)
+{
+    uint64_t head = 0;
+
+    if (stream->size < FRAME_HEAD)
+        return tfos__fail(err, TFOS_CORRUPT, "the data ends %lld bytes after the row before",
+                          (long long)stream->size);
+    memcpy(&head, stream->data, sizeof head);
+    // A size beyond 32 bits is one that is not followed by zero.
+    if (head > INT32_MAX || head % TFOS__UNSAFE_WORD != 0 || head < fixed_size)
+        return tfos__fail(err, TFOS_CORRUPT,
+                          "its size, 0x%llx, is no multiple of 8 with at least the %zu bytes of "
+                          "its fields",
+                          (unsigned long long)head, fixed_size);
+    if ((int64_t)head > stream->size - FRAME_HEAD)
+        return tfos__fail(err, TFOS_CORRUPT, "a row of %llu bytes where %lld are left",
+                          (unsigned long long)head, (long long)(stream->size - FRAME_HEAD));
+    *row = (struct tfos__unsafe_region){stream->data + FRAME_HEAD, (uint32_t)head,
+                                        (uint32_t)(head - fixed_size)};
+    stream->data += FRAME_HEAD + head;
+    stream->size -= FRAME_HEAD + (int64_t)head;
+    return TFOS_OK;
+}
+
+// Reads up to 64 rows. On failure the rows before are there, but columns may be longer.
+static enum tfos_status read_chunk(struct tfos__unsafe_column *root, struct stream *stream,
+                                   unsigned limit, struct tfos_error *err)
+{
+    struct tfos__unsafe_region rows[TFOS__UNSAFE_CHUNK];
+    enum tfos_status status = TFOS_OK;
+    unsigned count = 0;
+
+    while (count < limit) {
+        status = next_row(stream, root->fixed_size, &rows[count], err);
+        if (status != TFOS_OK)
+            break;
+        count++;
+    }
+    TFOS__TRY(tfos__unsafe_read_rows(root, rows, count, err));
+    return status;
+}
+
+enum tfos_status tfos_row_batch_append(struct tfos_row_batch *batch, const void *data, int64_t size,
+                                       int64_t row_count, struct tfos_error *err)
+{
+    struct tfos__unsafe_column *root = &batch->root;
+    struct stream stream = {data, size};
+    enum tfos_status status = TFOS_OK;
+
+    if (size < 0 || row_count < 0)
+        return tfos__fail(err, TFOS_INVALID, "spark: %lld rows in %lld bytes", (long long)row_count,
+                          (long long)size);
+    while (row_count > 0 && status == TFOS_OK) {
+        unsigned limit = row_count < TFOS__UNSAFE_CHUNK ? (unsigned)row_count : TFOS__UNSAFE_CHUNK;
+        status = read_chunk(root, &stream, limit, err);
+        row_count -= limit;
+    }
+    if (status == TFOS_OK && stream.size > 0)
+        status =
+            tfos__fail(err, TFOS_CORRUPT, "%lld bytes follow the last row", (long long)stream.size);
+    if (status != TFOS_OK) {
+        tfos__fail_prefix(err, "spark: row %lld", (long long)root->length);
+        tfos__unsafe_column_truncate(root, root->length);
+    }
+    return status;
+}
+
+void tfos_row_batch_show(struct tfos_row_batch *batch, const struct ArrowSchema **schema,
+                         const struct ArrowArray **array)
+{
+    tfos__unsafe_column_show(&batch->root);
+    *schema = &batch->root.schema;
+    *array = &batch->root.array;
+}
+
+int64_t tfos_row_batch_row_count(const struct tfos_row_batch *batch)
+{
+    return batch->root.length;
+}
+
+void tfos_row_batch_clear(struct tfos_row_batch *batch)
+{
+    tfos__unsafe_column_truncate(&batch->root, 0);
+}
+
+void tfos_row_batch_close(struct tfos_row_batch *batch)
+{
+    if (!batch)
+        return;
+    tfos__unsafe_column_clear(&batch->root);
+    tfos__free(batch);
+}

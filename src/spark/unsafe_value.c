@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values in the variable part of a row or an array. Nothing that a row says is trusted: each
+// offset, size and count is checked against the region it is in, and the values of a region
+// together may take no more bytes than it has, as they do not overlap when Spark writes them. So
+// the work is bounded by the bytes given.
+#include "spark/unsafe_value.h"
+
+#include "base/fail.h"
+
+static bool is_null(const struct tfos__unsafe_cells *cells, unsigned index)
+{
+    return cells->nulls >> index & 1;
+}
+
+// The part of its region that cell `index` points to.
+static enum tfos_status take_part(const struct tfos__unsafe_column *column,
+                                  struct tfos__unsafe_cells *cells, unsigned index,
+                                  struct tfos__unsafe_region *part, struct tfos_error *err)
+{
+    struct tfos__unsafe_region *region = &cells->regions[index * cells->region_step];
+    uint32_t offset = (uint32_t)(cells->words[index] >> 32);
+    uint32_t size = (uint32_t)cells->words[index];
+
+    if (size > region->size || offset > region->size - size)
+        return tfos__fail(err, TFOS_CORRUPT,
+                          "column %s: %u bytes at offset %u of what has %u bytes", column->path,
+                          size, offset, region->size);
+    if (size > region->left)
+        return tfos__fail(err, TFOS_CORRUPT,
+                          "column %s: %u bytes at offset %u overlap with those of other values",
+                          column->path, size, offset);
+    region->left -= size;
+    *part = (struct tfos__unsafe_region){region->base + offset, size, size};
+    return TFOS_OK;
+}
+
+// Room for the ends of `count` more values, with the 0 before the first of all.
+static enum tfos_status reserve_offsets(struct tfos__unsafe_column *column, int64_t count,
+                                        struct tfos_error *err)
+{
+    size_t used = column->length > 0 ? (size_t)column->length + 1 : 0;
+
+    TFOS__TRY(tfos__unsafe_buffer_reserve(
+        column, &column->values, used * column->width,
+        ((size_t)(column->length + count) + 1 - used) * column->width, err));
+    if (used == 0)
+        memset(column->values.data, 0, column->width);
+    return TFOS_OK;
+}
+
+// Ends the next value at `offset`; there is room.
+static void put_offset(struct tfos__unsafe_column *column, int64_t offset)
+{
+    void *offsets = column->values.data;
+
+    column->length++;
+    if (column->is_wide)
+        ((int64_t *)offsets)[column->length] = offset;
+    else
+        ((int32_t *)offsets)[column->length] = (int32_t)offset;
+}
+
+static enum tfos_status check_end(const struct tfos__unsafe_column *column, int64_t end,
+                                  struct tfos_error *err)
+{
+    if (end > INT32_MAX && !column->is_wide)
+        return tfos__fail(err, TFOS_INVALID,
+                          "column %s: the batch grows beyond the 32-bit offsets of format \"%s\"; "
+                          "clear it sooner",
+                          column->path, column->schema.format);
+    return TFOS_OK;
+}
+
+static void read_big_decimal(uint8_t *value, const struct tfos__unsafe_region *part)
+{
+    memset(value, part->base[0] & 0x80 ? 0xFF : 0, 16);
+    for (uint32_t i = 0; i < part->size; i++)
+        value[i] = part->base[part->size - 1 - i];
+}
+
+static enum tfos_status read_big_decimals(struct tfos__unsafe_column *column,
+                                          struct tfos__unsafe_cells *cells, struct tfos_error *err)
+{
+    TFOS__TRY(tfos__unsafe_column_reserve(column, cells->count, err));
+    for (unsigned i = 0; i < cells->count; i++) {
+        struct tfos__unsafe_region part;
+        uint8_t *value = tfos__unsafe_column_end(column);
+        if (is_null(cells, i)) {
+            memset(value, 0, column->width);
+        } else {
+            TFOS__TRY(take_part(column, cells, i, &part, err));
+            if (part.size < 1 || part.size > column->width)
+                return tfos__fail(err, TFOS_CORRUPT, "column %s: a decimal of %u bytes",
+                                  column->path, part.size);
+            read_big_decimal(value, &part);
+        }
+        column->length++;
+    }
+    return TFOS_OK;
+}
+
+static enum tfos_status read_bytes(struct tfos__unsafe_column *column,
+                                   struct tfos__unsafe_cells *cells, struct tfos_error *err)
+{
+    TFOS__TRY(reserve_offsets(column, cells->count, err));
+    for (unsigned i = 0; i < cells->count; i++) {
+        struct tfos__unsafe_region part = {0};
+        if (!is_null(cells, i)) {
+            TFOS__TRY(take_part(column, cells, i, &part, err));
+            TFOS__TRY(check_end(column, (int64_t)column->byte_count + part.size, err));
+            TFOS__TRY(tfos__unsafe_buffer_reserve(column, &column->bytes, column->byte_count,
+                                                  part.size, err));
+            if (part.size > 0)
+                memcpy(column->bytes.data + column->byte_count, part.base, part.size);
+            column->byte_count += part.size;
+        }
+        put_offset(column, (int64_t)column->byte_count);
+    }
+    return TFOS_OK;
+}
+
+// Reads the head of an array of values of `element`.
+static enum tfos_status open_array(const struct tfos__unsafe_column *element,
+                                   const struct tfos__unsafe_region *part,
+                                   struct tfos__unsafe_elements *elements, struct tfos_error *err)
+{
+    uint64_t count =
+        part->size < TFOS__UNSAFE_WORD ? UINT64_MAX : tfos__unsafe_load_word(part->base);
+
+    // More elements than bytes: refused first, so that what follows cannot overflow.
+    uint64_t head =
+        count > part->size ? UINT64_MAX : TFOS__UNSAFE_WORD + (count + 63) / 64 * TFOS__UNSAFE_WORD;
+    if (head > part->size || count * element->element_size > part->size - head)
+        return tfos__fail(err, TFOS_CORRUPT,
+                          "column %s: an array of %u bytes that says to have %llu elements",
+                          element->path, part->size, (unsigned long long)count);
+    *elements = (struct tfos__unsafe_elements){
+        .region = {part->base, part->size,
+                   part->size - (uint32_t)(head + count * element->element_size)},
+        .nulls = part->base + TFOS__UNSAFE_WORD,
+        .values = part->base + head,
+        .count = (int64_t)count,
+    };
+    return TFOS_OK;
+}
+
+static enum tfos_status read_list(struct tfos__unsafe_column *column,
+                                  const struct tfos__unsafe_region *part, struct tfos_error *err)
+{
+    struct tfos__unsafe_column *child = &column->children[0];
+    struct tfos__unsafe_elements elements;
+
+    TFOS__TRY(open_array(child, part, &elements, err));
+    TFOS__TRY(check_end(column, child->length + elements.count, err));
+    return tfos__unsafe_read_elements(child, &elements, err);
+}
+
+static enum tfos_status read_map(struct tfos__unsafe_column *column,
+                                 const struct tfos__unsafe_region *part, struct tfos_error *err)
+{
+    struct tfos__unsafe_column *entries = &column->children[0];
+    struct tfos__unsafe_column *key = &entries->children[0], *value = &entries->children[1];
+    struct tfos__unsafe_elements keys, values;
+    int64_t null_count = key->null_count;
+
+    uint64_t key_size =
+        part->size < TFOS__UNSAFE_WORD ? UINT64_MAX : tfos__unsafe_load_word(part->base);
+    if (part->size < TFOS__UNSAFE_WORD || key_size > part->size - TFOS__UNSAFE_WORD)
+        return tfos__fail(err, TFOS_CORRUPT, "column %s: a map of %u bytes with %llu of keys",
+                          column->path, part->size, (unsigned long long)key_size);
+    struct tfos__unsafe_region region = {.base = part->base + TFOS__UNSAFE_WORD,
+                                         .size = (uint32_t)key_size};
+    TFOS__TRY(open_array(key, &region, &keys, err));
+    region.base += key_size;
+    region.size = part->size - TFOS__UNSAFE_WORD - (uint32_t)key_size;
+    TFOS__TRY(open_array(value, &region, &values, err));
+    if (keys.count != values.count)
+        return tfos__fail(err, TFOS_CORRUPT, "column %s: a map of %lld keys and %lld values",
+                          column->path, (long long)keys.count, (long long)values.count);
+    TFOS__TRY(check_end(column, entries->length + keys.count, err));
+    TFOS__TRY(tfos__unsafe_read_elements(key, &keys, err));
+    if (key->null_count != null_count)
+        return tfos__fail(err, TFOS_CORRUPT, "column %s: a key is null", column->path);
+    TFOS__TRY(tfos__unsafe_read_elements(value, &values, err));
+    entries->length += keys.count;
+    return TFOS_OK;
+}
+
+static enum tfos_status read_lists(struct tfos__unsafe_column *column,
+                                   struct tfos__unsafe_cells *cells, struct tfos_error *err)
+{
+    TFOS__TRY(reserve_offsets(column, cells->count, err));
+    for (unsigned i = 0; i < cells->count; i++) {
+        if (!is_null(cells, i)) {
+            struct tfos__unsafe_region part;
+            TFOS__TRY(take_part(column, cells, i, &part, err));
+            TFOS__TRY(column->kind == TFOS__UNSAFE_MAP ? read_map(column, &part, err)
+                                                       : read_list(column, &part, err));
+        }
+        put_offset(column, column->children[0].length);
+    }
+    return TFOS_OK;
+}
+
+static enum tfos_status read_structs(struct tfos__unsafe_column *column,
+                                     struct tfos__unsafe_cells *cells, struct tfos_error *err)
+{
+    struct tfos__unsafe_region rows[TFOS__UNSAFE_CHUNK];
+    enum tfos_status status = TFOS_OK;
+    unsigned count = 0;
+
+    for (; count < cells->count; count++) {
+        struct tfos__unsafe_region *row = &rows[count];
+        if (is_null(cells, count)) {
+            *row = (struct tfos__unsafe_region){column->null_row, (uint32_t)column->fixed_size, 0};
+            continue;
+        }
+        status = take_part(column, cells, count, row, err);
+        if (status == TFOS_OK && row->size < column->fixed_size)
+            status = tfos__fail(err, TFOS_CORRUPT,
+                                "column %s: a struct of %u bytes, less than the %zu of its fields",
+                                column->path, row->size, column->fixed_size);
+        if (status != TFOS_OK)
+            break;
+        row->left -= (uint32_t)column->fixed_size;
+    }
+    TFOS__TRY(tfos__unsafe_read_rows(column, rows, count, err));
+    return status;
+}
+
+enum tfos_status tfos__unsafe_read_cells(struct tfos__unsafe_column *column,
+                                         struct tfos__unsafe_cells *cells, struct tfos_error *err)
+{
+    switch (column->kind) {
+    case TFOS__UNSAFE_BIG_DECIMAL:
+        return read_big_decimals(column, cells, err);
+    case TFOS__UNSAFE_BYTES:
+        return read_bytes(column, cells, err);
+    case TFOS__UNSAFE_STRUCT:
+        return read_structs(column, cells, err);
+    default:
+        return read_lists(column, cells, err);
+    }
+}
