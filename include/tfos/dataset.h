@@ -82,7 +82,10 @@ struct tfos_dataset_options {
     /// Asked about every 50 ms during waits for the structure, if not NULL; true ends them with
     /// CLOSED.
     bool (*is_interrupted)(void *context);
-    void *context;    ///< given to both; must outlive the dataset
+    /// Called once, by whichever thread gave up the last hold, when the dataset is freed and uses
+    /// neither `reader` nor `context` any more; not after a failed open. NULL is accepted.
+    void (*release)(void *context);
+    void *context;    ///< given to all three; must outlive the dataset
     const char *name; ///< distinguishes this dataset's agreements from others': "input"
 };
 
