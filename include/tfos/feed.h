@@ -81,6 +81,11 @@ tfos_feed_writer_next_result(struct tfos_feed_writer *writer, int64_t timeout_ms
 /// Rows appended by this attempt.
 TFOS_API int64_t tfos_feed_writer_row_count(const struct tfos_feed_writer *writer);
 
+/// Rows of the batches that the reader makes (tfos_feed_reader_set_batch_rows()), at most
+/// 2,147,483,647; 0 while it is unknown. A writer that appends so many rows at a time lets the
+/// reader use each batch as it lies, without a copy.
+TFOS_API int64_t tfos_feed_writer_batch_rows(const struct tfos_feed_writer *writer);
+
 /// Ends the attempt. Without finish() before it the partition counts as incomplete. Results given
 /// out must have been released. NULL is accepted.
 TFOS_API void tfos_feed_writer_close(struct tfos_feed_writer *writer);
@@ -95,9 +100,13 @@ enum tfos_feed_item_kind {
     TFOS_FEED_EPOCH_END = 3      ///< all partitions of this feed, on all lanes, have been given out
 };
 
-/// What next() gives. For a batch the caller owns `schema` and `array` and releases both; the
-/// array's memory is the ring's own, and the space returns to the writer with the release, in
-/// order.
+/// What next() gives. For a batch the caller owns `schema` and `array` and releases both, from any
+/// thread and in any order. The array's memory is the ring's own, and the space returns to the
+/// writer with the release. It may be held for as long as one likes, even beyond close(): when the
+/// writer waits for space and next() has nothing else to give, next() moves the batches held to
+/// memory of their own, behind the same pointers. They count as used then. A consumer is therefore
+/// bounded by what it holds, not by the ring. Memory that is held must not be registered with a
+/// device.
 struct tfos_feed_item {
     enum tfos_feed_item_kind kind;
     int lane; ///< handle for put_results(); each attempt has its own; -1 at the end of an epoch
@@ -142,6 +151,10 @@ tfos_feed_reader_put_results(struct tfos_feed_reader *reader, int lane,
                              const struct ArrowSchema *schema, const struct ArrowArray *array,
                              const struct tfos_wait *wait, struct tfos_error *err);
 
+/// Tells writers how many rows the batches have that are made of what next() gives, so that they
+/// cut there; 0: no matter. Any thread, at any time.
+TFOS_API void tfos_feed_reader_set_batch_rows(struct tfos_feed_reader *reader, int64_t row_count);
+
 /// No more rows are wanted: writers get END, next() gives END.
 TFOS_API void tfos_feed_reader_terminate(struct tfos_feed_reader *reader);
 
@@ -149,7 +162,7 @@ TFOS_API void tfos_feed_reader_terminate(struct tfos_feed_reader *reader);
 TFOS_API void tfos_feed_reader_fail(struct tfos_feed_reader *reader, enum tfos_status status,
                                     const char *message);
 
-/// Ends the reader. Arrays given out must have been released. NULL is accepted.
+/// Ends the reader. Arrays given out stay as they are until they are released. NULL is accepted.
 TFOS_API void tfos_feed_reader_close(struct tfos_feed_reader *reader);
 
 // ---- host: one thread

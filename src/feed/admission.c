@@ -197,17 +197,18 @@ void tfos__host_admit(struct tfos__connection *connection, const json_t *message
     start_waiting(connection);
 }
 
-static json_t *lane_message(const struct tfos__pool_lane *lane)
+static json_t *lane_message(const struct tfos_feed_host *host, const struct tfos__pool_lane *lane)
 {
-    return json_pack("{ss si sI}", "type", "lane", "lane", lane->number, "size",
-                     (json_int_t)lane->size);
+    return json_pack("{ss si sI sI}", "type", "lane", "lane", lane->number, "size",
+                     (json_int_t)lane->size, "batch_rows",
+                     (json_int_t)atomic_load(&host->board->page->batch_rows));
 }
 
 static bool hand_to_writer(struct tfos__connection *connection, struct tfos__pool_lane *lane)
 {
     int fds[2] = {lane->fd, connection->host->bell_fd};
 
-    tfos__connection_send(connection, lane_message(lane), fds, 2);
+    tfos__connection_send(connection, lane_message(connection->host, lane), fds, 2);
     return !connection->is_dead;
 }
 
@@ -226,7 +227,8 @@ static bool start_relay(struct tfos__connection *connection, struct tfos__pool_l
                                           .has_results = connection->has_results};
 
     // The writer answers with records, which are no frames: nothing is read here any more.
-    if (tfos__channel_queue(connection->channel, lane_message(lane), NULL, 0, NULL) != TFOS_OK ||
+    if (tfos__channel_queue(connection->channel, lane_message(host, lane), NULL, 0, NULL) !=
+            TFOS_OK ||
         tfos__channel_flush(connection->channel, NULL) != TFOS_OK)
         return false;
     (void)epoll_ctl(host->epoll_fd, EPOLL_CTL_DEL, tfos__channel_fd(connection->channel), NULL);

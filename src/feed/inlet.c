@@ -47,25 +47,45 @@ static uint64_t rest_of_ring(const struct tfos__inlet *inlet)
     return inlet->size - inlet->position % inlet->size;
 }
 
+// Tells the consumer how much space we wait for: it may have to move records that it holds.
+static void tell_wanted(struct tfos__inlet *inlet, uint64_t wanted)
+{
+    if (!inlet->wanted || inlet->told_wanted == wanted)
+        return;
+    inlet->told_wanted = wanted;
+    atomic_store(inlet->wanted, wanted);
+    if (wanted > 0)
+        tfos__bell_ring(inlet->consumer);
+}
+
+// Space for `size` bytes. AGAIN, and the consumer knows it, when there is none.
+static enum tfos_status find_space(struct tfos__inlet *inlet, uint64_t size, struct tfos_error *err)
+{
+    uint64_t available = 0;
+
+    TFOS__TRY(free_size(inlet, size, &available, err));
+    tell_wanted(inlet, available < size ? size : 0);
+    return available < size ? TFOS_AGAIN : TFOS_OK;
+}
+
 enum tfos_status tfos__inlet_reserve(struct tfos__inlet *inlet, uint64_t size, uint8_t **space,
                                      struct tfos_error *err)
 {
     uint64_t rest = rest_of_ring(inlet);
-    uint64_t available = 0;
+    enum tfos_status status = TFOS_OK;
 
     if (size > rest) {
-        TFOS__TRY(free_size(inlet, rest, &available, err));
-        if (available < rest)
-            return TFOS_AGAIN;
+        status = find_space(inlet, rest, err);
+        if (status != TFOS_OK)
+            return status;
         struct tfos__record *filler = (void *)(inlet->data + inlet->position % inlet->size);
         *filler = (struct tfos__record){.kind = TFOS__RECORD_FILLER, .size = rest};
         TFOS__TRY(tfos__inlet_commit(inlet, rest, inlet->rows, err));
     }
-    TFOS__TRY(free_size(inlet, size, &available, err));
-    if (available < size)
-        return TFOS_AGAIN;
-    *space = inlet->data + inlet->position % inlet->size;
-    return TFOS_OK;
+    status = find_space(inlet, size, err);
+    if (status == TFOS_OK)
+        *space = inlet->data + inlet->position % inlet->size;
+    return status;
 }
 
 bool tfos__inlet_has_space(struct tfos__inlet *inlet, uint64_t size)

@@ -29,19 +29,22 @@ struct tfos__inlet {
     uint64_t size;
     _Atomic uint64_t *head;
     _Atomic uint64_t *tail;
+    _Atomic uint64_t *wanted;          ///< where the consumer is told what we wait for; or NULL
     struct tfos__published *published; ///< two, used in turn; NULL for a ring that nobody fences
     struct tfos__bell consumer;
     uint64_t position; ///< our head
     uint64_t seen_tail;
     uint64_t rows; ///< rows published, with TFOS__ROWS_COMPLETE
     unsigned turn;
+    uint64_t told_wanted; ///< the present value of `wanted`
 };
 
 /// Begins at the ring's head.
 void tfos__inlet_init(struct tfos__inlet *inlet);
 
 /// Space for a record of `size` bytes, a multiple of 64 and at most the ring's size. AGAIN when
-/// there is none yet. BUSY when fenced; CORRUPT when the reader broke the ring or has given it up.
+/// there is none yet, of which the consumer is told. BUSY when fenced; CORRUPT when the reader
+/// broke the ring or has given it up.
 enum tfos_status tfos__inlet_reserve(struct tfos__inlet *inlet, uint64_t size, uint8_t **space,
                                      struct tfos_error *err);
 

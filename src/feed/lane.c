@@ -13,6 +13,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "feed/batch.h"
+#include "feed/evacuation.h"
 
 static const char bell_magic[8] = {'T', 'F', 'O', 'S', 'B', 'E', 'L', '1'};
 static const char lane_magic[8] = {'T', 'F', 'O', 'S', 'L', 'A', 'N', '1'};
@@ -146,6 +147,7 @@ static enum tfos_status connect_ends(struct tfos__lane *lane, enum tfos__lane_si
     struct tfos__lane_page *page = lane->page;
     uint8_t *data = (uint8_t *)page + TFOS__PAGE_SIZE;
     uint8_t *results = data + lane->size;
+    const uint8_t *batches = lane->site ? lane->site->base + TFOS__PAGE_SIZE : data;
     struct tfos__bell reader_bell = tfos__board_bell(lane->board);
     struct tfos__bell writer_bell = tfos__lane_page_bell(page);
 
@@ -155,6 +157,7 @@ static enum tfos_status connect_ends(struct tfos__lane *lane, enum tfos__lane_si
                                            .size = lane->size,
                                            .head = &page->head,
                                            .tail = &page->tail,
+                                           .wanted = &page->wanted,
                                            .published = page->published,
                                            .consumer = reader_bell};
         lane->outlet = (struct tfos__outlet){.data = results,
@@ -169,16 +172,31 @@ static enum tfos_status connect_ends(struct tfos__lane *lane, enum tfos__lane_si
                                            .head = &page->result_head,
                                            .tail = &page->result_tail,
                                            .consumer = writer_bell};
-        lane->outlet = (struct tfos__outlet){.data = data,
+        lane->outlet = (struct tfos__outlet){.data = batches,
                                              .size = lane->size,
                                              .head = &page->head,
                                              .tail = &page->tail,
+                                             .wanted = &page->wanted,
                                              .rows_released = &page->rows_released,
                                              .producer = writer_bell};
     }
     TFOS__TRY(tfos__outlet_init(&lane->outlet, err));
     tfos__inlet_init(&lane->inlet);
     return TFOS_OK;
+}
+
+uint64_t tfos__lane_whole_size(const struct tfos__lane *lane)
+{
+    return TFOS__PAGE_SIZE + lane->size + lane->result_size;
+}
+
+// Batches are read through a mapping of their own, which may be exchanged.
+static enum tfos_status add_site(struct tfos__lane *lane, int fd, struct tfos_error *err)
+{
+    void *base = NULL;
+
+    TFOS__TRY(map_memory(fd, tfos__lane_whole_size(lane), &base, err));
+    return tfos__site_create(lane, base, &lane->site, err);
 }
 
 enum tfos_status tfos__lane_map(int fd, enum tfos__lane_side side, struct tfos__board *board,
@@ -209,7 +227,9 @@ enum tfos_status tfos__lane_map(int fd, enum tfos__lane_side side, struct tfos__
                        "feed: descriptor %d is no lane: %llu bytes with rings of %llu and %llu", fd,
                        (unsigned long long)size, (unsigned long long)lane->size,
                        (unsigned long long)lane->result_size);
-    else
+    else if (side == TFOS__LANE_READER)
+        status = add_site(lane, fd, err);
+    if (status == TFOS_OK)
         status = connect_ends(lane, side, err);
     if (status != TFOS_OK)
         goto free_lane;
@@ -217,6 +237,7 @@ enum tfos_status tfos__lane_map(int fd, enum tfos__lane_side side, struct tfos__
     *out = lane;
     return TFOS_OK;
 free_lane:
+    tfos__site_release(lane->site);
     tfos__free(lane);
 unmap:
     munmap(base, size);
@@ -234,7 +255,8 @@ void tfos__lane_release(struct tfos__lane *lane)
     if (!lane || atomic_fetch_sub(&lane->references, 1) != 1)
         return;
     tfos__outlet_clear(&lane->outlet);
-    munmap(lane->page, TFOS__PAGE_SIZE + lane->size + lane->result_size);
+    tfos__site_release(lane->site);
+    munmap(lane->page, tfos__lane_whole_size(lane));
     tfos__board_release(lane->board);
     tfos__free(lane);
 }
@@ -258,6 +280,10 @@ enum tfos_status tfos__lane_hold(struct tfos__lane *lane, struct tfos__batch_own
     uint64_t sequence = 0;
 
     TFOS__TRY(tfos__outlet_hold(&lane->outlet, &sequence, err));
-    *owner = (struct tfos__batch_owner){use_held, release_held, tfos__lane_share(lane), sequence};
+    if (lane->site)
+        *owner = tfos__site_lend(lane->site, sequence);
+    else
+        *owner =
+            (struct tfos__batch_owner){use_held, release_held, tfos__lane_share(lane), sequence};
     return TFOS_OK;
 }

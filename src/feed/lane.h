@@ -27,6 +27,7 @@ struct tfos__bell_page {
     uint32_t reserved_word;
     _Atomic int64_t complete_feed;
     _Atomic uint64_t lane_count;
+    _Atomic int64_t batch_rows; ///< rows of the reader's batches; 0: unknown
 };
 
 struct tfos__lane_page {
@@ -46,7 +47,8 @@ struct tfos__lane_page {
     char reserved_c[48];
     _Atomic uint32_t writer_word; // 192
     _Atomic uint32_t writer_sleepers;
-    char reserved_d[56];
+    _Atomic uint64_t wanted; ///< bytes of space that the writer waits for; 0: for none
+    char reserved_d[48];
     _Atomic uint64_t result_head; // 256
     char reserved_e[56];
     _Atomic uint64_t result_tail; // 320
@@ -54,9 +56,11 @@ struct tfos__lane_page {
 
 static_assert(offsetof(struct tfos__bell_page, word) == 64, "protocol");
 static_assert(offsetof(struct tfos__bell_page, complete_feed) == 80, "protocol");
+static_assert(offsetof(struct tfos__bell_page, batch_rows) == 96, "protocol");
 static_assert(offsetof(struct tfos__lane_page, head) == 64, "protocol");
 static_assert(offsetof(struct tfos__lane_page, tail) == 128, "protocol");
 static_assert(offsetof(struct tfos__lane_page, writer_word) == 192, "protocol");
+static_assert(offsetof(struct tfos__lane_page, wanted) == 200, "protocol");
 static_assert(offsetof(struct tfos__lane_page, result_head) == 256, "protocol");
 static_assert(offsetof(struct tfos__lane_page, result_tail) == 320, "protocol");
 
@@ -89,11 +93,14 @@ enum tfos__lane_side {
     TFOS__LANE_READER  ///< the other way round
 };
 
+struct tfos__site; // evacuation.h
+
 /// A whole mapped lane.
 struct tfos__lane {
     atomic_int references;
     struct tfos__lane_page *page;
     struct tfos__board *board; ///< counted
+    struct tfos__site *site;   ///< counted: where a reader reads batches; NULL for a writer
     uint64_t size, result_size;
     struct tfos__inlet inlet;   ///< batches for a writer, results for a reader
     struct tfos__outlet outlet; ///< results for a writer, batches for a reader
@@ -103,6 +110,7 @@ struct tfos__lane {
 /// Maps a lane; `fd` stays the caller's. Everything in it may be hostile. CORRUPT when it is none.
 enum tfos_status tfos__lane_map(int fd, enum tfos__lane_side side, struct tfos__board *board,
                                 struct tfos__lane **out, struct tfos_error *err);
+uint64_t tfos__lane_whole_size(const struct tfos__lane *lane); ///< with the page and both rings
 struct tfos__lane *tfos__lane_share(struct tfos__lane *lane);
 void tfos__lane_release(struct tfos__lane *lane); ///< NULL is accepted
 

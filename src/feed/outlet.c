@@ -177,26 +177,46 @@ enum tfos_status tfos__outlet_hold(struct tfos__outlet *outlet, uint64_t *sequen
         status = grow_spans(outlet, err);
     if (status == TFOS_OK) {
         uint64_t rows = (uint64_t)outlet->record.rows;
+        uint64_t begin = outlet->position;
         outlet->position += outlet->record.size;
         outlet->has_record = false;
         *sequence = outlet->sequence + outlet->count;
         outlet->count++;
-        *span_at(outlet, outlet->count - 1) = (struct tfos__span){outlet->position, rows, false};
+        *span_at(outlet, outlet->count - 1) =
+            (struct tfos__span){begin, outlet->position - begin, outlet->position, rows, false};
     }
     pthread_mutex_unlock(&outlet->mutex);
     return status;
 }
 
+static void count_released(struct tfos__outlet *outlet, uint64_t rows)
+{
+    if (outlet->rows_released && !outlet->is_abandoned)
+        atomic_fetch_add_explicit(outlet->rows_released, rows, memory_order_relaxed);
+}
+
 void tfos__outlet_use(struct tfos__outlet *outlet, uint64_t sequence, uint64_t rows)
 {
     pthread_mutex_lock(&outlet->mutex);
-    struct tfos__span *span = span_at(outlet, sequence - outlet->sequence);
-    if (rows > span->rows)
-        rows = span->rows;
-    span->rows -= rows;
-    if (outlet->rows_released && !outlet->is_abandoned)
-        atomic_fetch_add_explicit(outlet->rows_released, rows, memory_order_relaxed);
+    if (sequence >= outlet->sequence) {
+        struct tfos__span *span = span_at(outlet, sequence - outlet->sequence);
+        if (rows > span->rows)
+            rows = span->rows;
+        span->rows -= rows;
+        count_released(outlet, rows);
+    }
     pthread_mutex_unlock(&outlet->mutex);
+}
+
+// Takes the oldest span off the list and says how many of its rows were not counted yet.
+static uint64_t drop_oldest(struct tfos__outlet *outlet)
+{
+    uint64_t rows = span_at(outlet, 0)->rows;
+
+    outlet->first = (outlet->first + 1) % outlet->capacity;
+    outlet->count--;
+    outlet->sequence++;
+    return rows;
 }
 
 void tfos__outlet_release(struct tfos__outlet *outlet, uint64_t sequence)
@@ -206,19 +226,63 @@ void tfos__outlet_release(struct tfos__outlet *outlet, uint64_t sequence)
     bool has_moved = false;
 
     pthread_mutex_lock(&outlet->mutex);
-    span_at(outlet, sequence - outlet->sequence)->is_released = true;
+    if (sequence >= outlet->sequence)
+        span_at(outlet, sequence - outlet->sequence)->is_released = true;
     while (outlet->count > 0 && span_at(outlet, 0)->is_released) {
         tail = span_at(outlet, 0)->end;
-        rows += span_at(outlet, 0)->rows;
-        outlet->first = (outlet->first + 1) % outlet->capacity;
-        outlet->count--;
-        outlet->sequence++;
+        rows += drop_oldest(outlet);
         has_moved = true;
     }
     if (has_moved && !outlet->is_abandoned) {
-        if (outlet->rows_released)
-            atomic_fetch_add_explicit(outlet->rows_released, rows, memory_order_relaxed);
+        count_released(outlet, rows);
         move_tail(outlet, tail);
+    }
+    pthread_mutex_unlock(&outlet->mutex);
+}
+
+bool tfos__outlet_is_obstructed(struct tfos__outlet *outlet, struct tfos__obstacle *obstacle)
+{
+    uint64_t head = atomic_load(outlet->head);
+    uint64_t wanted = outlet->wanted ? atomic_load(outlet->wanted) : 0;
+    bool is_without_user = head & TFOS__HEAD_FENCED;
+    bool is_obstructed = false;
+
+    if ((head & ~TFOS__HEAD_FENCED) != outlet->position || (wanted == 0 && !is_without_user))
+        return false;
+    pthread_mutex_lock(&outlet->mutex);
+    if (outlet->count > 0 && !outlet->is_abandoned) {
+        uint64_t size = outlet->position - span_at(outlet, 0)->begin;
+        is_obstructed = is_without_user || wanted > outlet->size - size;
+        *obstacle = (struct tfos__obstacle){outlet->sequence, size, is_without_user};
+    }
+    pthread_mutex_unlock(&outlet->mutex);
+    return is_obstructed;
+}
+
+void tfos__outlet_copy_held(struct tfos__outlet *outlet, uint8_t *target)
+{
+    pthread_mutex_lock(&outlet->mutex);
+    for (size_t i = 0; i < outlet->count; i++) {
+        const struct tfos__span *span = span_at(outlet, i);
+        uint64_t place = span->begin % outlet->size;
+        if (!span->is_released)
+            memcpy(target + place, outlet->data + place, span->size);
+    }
+    pthread_mutex_unlock(&outlet->mutex);
+}
+
+void tfos__outlet_let_go(struct tfos__outlet *outlet, const uint8_t *data)
+{
+    uint64_t rows = 0;
+
+    pthread_mutex_lock(&outlet->mutex);
+    outlet->data = data;
+    bool has_held = outlet->count > 0;
+    while (outlet->count > 0)
+        rows += drop_oldest(outlet);
+    if (has_held) {
+        count_released(outlet, rows);
+        move_tail(outlet, outlet->position);
     }
     pthread_mutex_unlock(&outlet->mutex);
 }

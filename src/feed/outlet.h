@@ -16,9 +16,18 @@
 #include "feed/record.h"
 
 struct tfos__span {
-    uint64_t end; ///< where the tail goes when this and all earlier spans are given back
+    uint64_t begin; ///< of the record that is held
+    uint64_t size;  ///< of that record
+    uint64_t end;   ///< where the tail goes when this and all earlier spans are given back
     uint64_t rows;
     bool is_released;
+};
+
+/// What keeps a ring from being used on.
+struct tfos__obstacle {
+    uint64_t oldest;      ///< number of the oldest record that is held
+    uint64_t size;        ///< bytes from it on
+    bool is_without_user; ///< the writer has gone: the ring serves no other before it is drained
 };
 
 struct tfos__outlet {
@@ -27,6 +36,7 @@ struct tfos__outlet {
     _Atomic uint64_t *head;
     _Atomic uint64_t *tail;
     _Atomic uint64_t *rows_released; ///< NULL: not counted
+    _Atomic uint64_t *wanted;        ///< space that the producer waits for; NULL: it does not tell
     struct tfos__bell producer;
     uint64_t position; ///< of the next record
     uint64_t seen_head;
@@ -58,10 +68,22 @@ void tfos__outlet_skip(struct tfos__outlet *outlet);
 /// Keeps the record until release(*sequence).
 enum tfos_status tfos__outlet_hold(struct tfos__outlet *outlet, uint64_t *sequence,
                                    struct tfos_error *err);
+
+/// Any thread. Nothing comes of it for a record that was let go.
 void tfos__outlet_release(struct tfos__outlet *outlet, uint64_t sequence);
 
-/// Counts rows of a held record as released before it is: its reader gets on, if slowly.
+/// Counts rows of a held record as released before it is: its reader gets on, if slowly. Any
+/// thread.
 void tfos__outlet_use(struct tfos__outlet *outlet, uint64_t sequence, uint64_t rows);
+
+/// Whether everything is read, and only held records keep the producer, or the next one, waiting.
+bool tfos__outlet_is_obstructed(struct tfos__outlet *outlet, struct tfos__obstacle *obstacle);
+
+/// Copies the records that are held to the places in `target` that they have in the ring.
+void tfos__outlet_copy_held(struct tfos__outlet *outlet, uint8_t *target);
+
+/// Counts all held records as given back, and reads on in `data`, the same ring mapped elsewhere.
+void tfos__outlet_let_go(struct tfos__outlet *outlet, const uint8_t *data);
 
 /// Done with everything written so far, unread.
 void tfos__outlet_drop(struct tfos__outlet *outlet);

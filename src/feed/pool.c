@@ -171,6 +171,7 @@ static void hand_out(struct tfos__pool_lane *lane, uint64_t first_row, const voi
     atomic_store(&lane->page->before_lane, 0);
     atomic_store(&lane->page->before_head, 0);
     atomic_store(&lane->page->writer_sleepers, 0);
+    atomic_store(&lane->page->wanted, 0);
     atomic_store(&lane->page->head, head);
     lane->first_row = first_row;
     lane->owner = owner;

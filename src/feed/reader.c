@@ -27,8 +27,9 @@ struct tfos_feed_reader {
     uint64_t lanes_added; ///< all that add_lane() was called for
     uint64_t lanes_swept; ///< the same, when retired lanes were last looked for
     int next_handle;
-    int64_t feed;   ///< the feed that is being given out
-    bool has_items; ///< whether it gave any
+    int64_t feed;      ///< the feed that is being given out
+    int64_t relief_ms; ///< when a lane must be looked at again, though nothing comes
+    bool has_items;    ///< whether it gave any
     bool is_terminated;
     enum tfos_status failure;
     char message[sizeof((struct tfos_error *)0)->message];
@@ -144,6 +145,7 @@ static enum tfos_status pick(struct tfos_feed_reader *reader, struct tfos__reade
     if (index < reader->lane_count &&
         reader->lanes[index]->turn_size >= reader->lanes[index]->lane->size)
         index++;
+    reader->relief_ms = TFOS__NEVER;
     for (size_t left = reader->lane_count; left > 0; left--, index++) {
         if (index >= reader->lane_count)
             index = 0;
@@ -158,6 +160,9 @@ static enum tfos_status pick(struct tfos_feed_reader *reader, struct tfos__reade
             *out = lane;
             return TFOS_OK;
         }
+        int64_t relief_ms = status == TFOS_AGAIN ? tfos__reader_lane_relieve(lane) : TFOS__NEVER;
+        if (relief_ms < reader->relief_ms)
+            reader->relief_ms = relief_ms;
     }
     return TFOS_AGAIN;
 }
@@ -260,6 +265,13 @@ static void drop_retired_lanes(struct tfos_feed_reader *reader)
     }
 }
 
+static int sleep_ms(int64_t wake_ms)
+{
+    int remaining_ms = tfos__remaining_ms(wake_ms);
+
+    return remaining_ms >= 0 && remaining_ms < SLEEP_MS ? remaining_ms : SLEEP_MS;
+}
+
 enum tfos_status tfos_feed_reader_next(struct tfos_feed_reader *reader, int64_t timeout_ms,
                                        struct tfos_feed_item *item, struct tfos_error *err)
 {
@@ -273,11 +285,11 @@ enum tfos_status tfos_feed_reader_next(struct tfos_feed_reader *reader, int64_t 
         // Lanes retire to make room for others, so there is none to find before others have come.
         if (reader->lanes_swept != reader->lanes_added)
             drop_retired_lanes(reader);
+        int64_t wake_ms = reader->relief_ms < deadline ? reader->relief_ms : deadline;
         pthread_mutex_unlock(&reader->mutex);
         int remaining_ms = status == TFOS_AGAIN ? tfos__remaining_ms(deadline) : 0;
         if (is_armed && remaining_ms != 0)
-            tfos__bell_sleep(reader->bell, value,
-                             remaining_ms > 0 && remaining_ms < SLEEP_MS ? remaining_ms : SLEEP_MS);
+            tfos__bell_sleep(reader->bell, value, sleep_ms(wake_ms));
         if (is_armed)
             tfos__bell_disarm(reader->bell);
         if (status != TFOS_AGAIN || remaining_ms == 0)
@@ -372,6 +384,11 @@ enum tfos_status tfos_feed_reader_put_results(struct tfos_feed_reader *reader, i
         row += rows;
     }
     return TFOS_OK;
+}
+
+void tfos_feed_reader_set_batch_rows(struct tfos_feed_reader *reader, int64_t row_count)
+{
+    atomic_store(&reader->board->page->batch_rows, row_count);
 }
 
 void tfos_feed_reader_terminate(struct tfos_feed_reader *reader)

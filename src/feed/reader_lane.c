@@ -3,11 +3,16 @@
 // come late, for a writer that has gone, are never counted as another's.
 #include "feed/reader_lane.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "feed/batch.h"
+#include "feed/evacuation.h"
 
-#define SCHEMAS_AT_ONCE 64 ///< schemas without a batch that one look passes over
+#define SCHEMAS_AT_ONCE 64  ///< schemas without a batch that one look passes over
+#define COPY_RATE (4 << 20) ///< bytes that an evacuation copies in a millisecond, about
+#define IDLE_MS 100         ///< before a lane without a writer is evacuated: nobody may want it
+#define RETRY_MS 1000       ///< after an evacuation that failed
 
 static enum tfos_status take_schema(struct tfos__reader_lane *lane, struct tfos_error *err)
 {
@@ -42,6 +47,34 @@ enum tfos_status tfos__reader_lane_peek(struct tfos__reader_lane *lane, struct t
         return status;
     }
     return TFOS_AGAIN;
+}
+
+// A consumer that is slow by a batch or two gives back what is in the way by itself. It gets as
+// much time as the copy would take: whatever it does, the writer waits no more than twice as long
+// as it must.
+static int64_t patience_ms(const struct tfos__obstacle *obstacle)
+{
+    return 1 + (int64_t)(obstacle->size / COPY_RATE) + (obstacle->is_without_user ? IDLE_MS : 0);
+}
+
+int64_t tfos__reader_lane_relieve(struct tfos__reader_lane *lane)
+{
+    struct tfos__obstacle obstacle;
+    bool was_obstructed = lane->is_obstructed;
+
+    lane->is_obstructed = tfos__outlet_is_obstructed(&lane->lane->outlet, &obstacle);
+    if (!lane->is_obstructed)
+        return TFOS__NEVER;
+    int64_t now = tfos__now_ms();
+    if (!was_obstructed || lane->oldest != obstacle.oldest) {
+        lane->oldest = obstacle.oldest;
+        lane->relief_ms = now + patience_ms(&obstacle);
+    } else if (now >= lane->relief_ms) {
+        // Without memory for it the batches stay where they are, and may still be released.
+        lane->is_obstructed = tfos__lane_evacuate(lane->lane, NULL) != TFOS_OK;
+        lane->relief_ms = lane->is_obstructed ? now + RETRY_MS : TFOS__NEVER;
+    }
+    return lane->relief_ms;
 }
 
 const struct tfos__record *tfos__reader_lane_record(const struct tfos__reader_lane *lane)

@@ -21,10 +21,17 @@ struct tfos__reader_lane {
     int64_t row; ///< number of the attempt's first row on this lane
     int64_t given_count, answered_count;
     struct tfos__sender answers;
+    bool is_obstructed; ///< batches that are held keep the writer waiting
+    uint64_t oldest;    ///< the oldest of them
+    int64_t relief_ms;  ///< when they are evacuated
 };
 
 /// Takes up the next batch or end, over any schema before it. AGAIN; CORRUPT: the lane is given up.
 enum tfos_status tfos__reader_lane_peek(struct tfos__reader_lane *lane, struct tfos_error *err);
+
+/// To be called when peek() finds nothing: evacuates batches that have kept the writer waiting for
+/// too long. Gives the time at which to call again, TFOS__NEVER when nothing is in the way.
+int64_t tfos__reader_lane_relieve(struct tfos__reader_lane *lane);
 
 /// The record that peek() found.
 const struct tfos__record *tfos__reader_lane_record(const struct tfos__reader_lane *lane);

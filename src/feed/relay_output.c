@@ -21,22 +21,24 @@ static int64_t taken_rows(const struct tfos__relay *relay)
 }
 
 // Tells the writer how far its reader is: at least once a second, and at once when the partition's
-// end is in the ring.
+// end is in the ring or the reader's batches change.
 static enum tfos_status tell_progress(struct tfos__relay *relay, struct tfos_error *err)
 {
     int64_t now = tfos__now_ms();
-    bool is_due =
-        now - relay->told_ms >= TELL_MS || (relay->is_complete && !relay->has_told_complete);
+    int64_t batch_rows = atomic_load(&relay->board->page->batch_rows);
+    bool is_due = now - relay->told_ms >= TELL_MS || batch_rows != relay->told_batch_rows ||
+                  (relay->is_complete && !relay->has_told_complete);
 
     if (!is_due || tfos__buffer_size(&relay->out) > OUT_LIMIT)
         return TFOS_OK;
     relay->told_ms = now;
     relay->has_told_complete = relay->is_complete;
+    relay->told_batch_rows = batch_rows;
     return tfos__message_append(&relay->out,
-                                json_pack("{ss sI sI sb}", "type", "taken", "rows",
+                                json_pack("{ss sI sI sI sb}", "type", "taken", "rows",
                                           (json_int_t)tfos__relay_published_rows(relay), "taken",
-                                          (json_int_t)taken_rows(relay), "complete",
-                                          relay->is_complete),
+                                          (json_int_t)taken_rows(relay), "batch_rows",
+                                          (json_int_t)batch_rows, "complete", relay->is_complete),
                                 err);
 }
 

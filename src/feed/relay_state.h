@@ -57,6 +57,7 @@ struct tfos__relay {
     bool is_lingering; // the last word is said
     int64_t deadline;  // of the lingering
     int64_t told_ms;
+    int64_t told_batch_rows;
     uint64_t stalled_tail; // the ring's tail when it was found full
     int64_t stalled_deadline;
 

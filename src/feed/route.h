@@ -45,6 +45,8 @@ struct tfos__route {
     uint64_t (*progress)(const struct tfos_feed_writer *writer);
     /// Rows of this attempt that the reader has taken.
     int64_t (*taken)(const struct tfos_feed_writer *writer);
+    /// Rows of the reader's batches as the reader says, whatever the number; 0: unknown.
+    int64_t (*batch_rows)(const struct tfos_feed_writer *writer);
     /// Whether the node has all that was committed.
     bool (*is_delivered)(const struct tfos_feed_writer *writer);
     /// Queues a message to the node and writes what can be written at once.
@@ -83,6 +85,7 @@ struct tfos__route_stream_state {
     size_t received;            ///< bytes of that record, its head included
     uint8_t *body;              ///< owned
     int64_t taken_count;        ///< rows that the reader has taken, as the node last told
+    int64_t batch_rows;         ///< of the reader, as the node last told
     uint64_t progress;
     bool is_complete; ///< the node has the partition's end
 };

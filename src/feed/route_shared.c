@@ -216,6 +216,11 @@ static int64_t taken(const struct tfos_feed_writer *writer)
     return rows;
 }
 
+static int64_t batch_rows(const struct tfos_feed_writer *writer)
+{
+    return writer->shared.board ? atomic_load(&writer->shared.board->page->batch_rows) : 0;
+}
+
 static uint64_t progress(const struct tfos_feed_writer *writer)
 {
     uint64_t sum = writer->shared.answer_count;
@@ -269,6 +274,7 @@ const struct tfos__route tfos__route_shared = {
     .wait = wait_for_news,
     .progress = progress,
     .taken = taken,
+    .batch_rows = batch_rows,
     .is_delivered = is_delivered,
     .say = say,
     .close = close_route,

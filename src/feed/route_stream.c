@@ -26,6 +26,7 @@ static enum tfos_status attach(struct tfos_feed_writer *writer, const json_t *me
     TFOS__TRY(
         tfos__json_get_int(message, "size", TFOS__PAGE_SIZE, TFOS__LANE_SIZE_LIMIT, &size, err));
     writer->stream.ring_size = (uint64_t)size;
+    writer->stream.batch_rows = tfos__json_int_or(message, "batch_rows", 0);
     return TFOS_OK;
 }
 
@@ -145,6 +146,7 @@ static enum tfos_status hear(struct tfos_feed_writer *writer, struct tfos_error 
         int64_t taken = tfos__json_int_or(message, "taken", 0);
         stream->progress += taken != stream->taken_count;
         stream->taken_count = taken;
+        stream->batch_rows = tfos__json_int_or(message, "batch_rows", 0);
         stream->is_complete = tfos__json_bool_or(message, "complete", false);
     } else {
         status = tfos__writer_hear(writer, message, NULL, 0, err);
@@ -234,6 +236,11 @@ static int64_t taken(const struct tfos_feed_writer *writer)
     return writer->stream.taken_count;
 }
 
+static int64_t batch_rows(const struct tfos_feed_writer *writer)
+{
+    return writer->stream.batch_rows;
+}
+
 static bool is_delivered(const struct tfos_feed_writer *writer)
 {
     return writer->stream.is_complete;
@@ -281,6 +288,7 @@ const struct tfos__route tfos__route_stream = {
     .wait = wait_for_news,
     .progress = progress,
     .taken = taken,
+    .batch_rows = batch_rows,
     .is_delivered = is_delivered,
     .say = say,
     .close = close_route,

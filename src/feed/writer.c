@@ -10,6 +10,7 @@
 #include "feed/route.h"
 
 #define EXPLANATION_WAIT_MS 3000
+#define BATCH_ROWS_LIMIT INT32_MAX
 
 // A wait that each movement of the reader renews.
 struct patience {
@@ -328,4 +329,14 @@ enum tfos_status tfos_feed_writer_next_result(struct tfos_feed_writer *writer, i
 int64_t tfos_feed_writer_row_count(const struct tfos_feed_writer *writer)
 {
     return writer->row_count;
+}
+
+int64_t tfos_feed_writer_batch_rows(const struct tfos_feed_writer *writer)
+{
+    int64_t rows = writer->route->batch_rows(writer);
+
+    // Another process wrote it, and callers make room by it.
+    if (rows <= 0)
+        return 0;
+    return rows < BATCH_ROWS_LIMIT ? rows : BATCH_ROWS_LIMIT;
 }
