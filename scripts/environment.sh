@@ -59,7 +59,7 @@ requirements_state() {
 package_state() {
     {
         cat CMakeLists.txt pyproject.toml README.md LICENSE
-        find include src cli python/src python/tensorflowonspark -type f ! -name '*.pyc' -print0 |
+        find include src cli java tensorflow python/src python/tensorflowonspark -type f ! -name '*.pyc' -print0 |
             sort -z | xargs -0 sha256sum
     } | checksum
 }
@@ -84,14 +84,19 @@ install_requirements() {
     echo "$state" >"$folder/.requirements"
 }
 
+spark_jars() {
+    "$folder/bin/python" -c 'import os, pyspark; print(os.path.join(os.path.dirname(pyspark.__file__), "jars"))'
+}
+
 install_package() {
     local state
     state=$(package_state)
     [ "$(cat "$folder/.package" 2>/dev/null)" != "$state" ] || return 0
-    scripts/system.sh build
+    scripts/system.sh build java
     echo "Building and installing tfos into $folder"
     "$folder/bin/pip" install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-        --force-reinstall .
+        --force-reinstall --config-settings=cmake.define.TFOS_JAVA=ON \
+        --config-settings=cmake.define.TFOS_SPARK_JARS="$(spark_jars)" .
     echo "$state" >"$folder/.package"
 }
 

@@ -19,10 +19,11 @@ java_command() {
     if [ -n "${JAVA_HOME:-}" ]; then echo "$JAVA_HOME/bin/java"; else echo java; fi
 }
 
-java_is_enough() { # Spark 4 needs Java 17
+java_is_enough() { # Spark 4 needs Java 17, and tfos.jar a compiler and jni.h
     local version
     version=$("$(java_command)" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1)
-    [ -n "$version" ] && [ "$version" -ge 17 ]
+    [ -n "$version" ] && [ "$version" -ge 17 ] || return 1
+    [ -e "$(dirname "$(readlink -f "$(command -v "$(java_command)c")")")/../include/jni.h" ]
 }
 
 collect() {

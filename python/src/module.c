@@ -2,6 +2,7 @@
 // The extension module tensorflowonspark._tfos: its functions, constants, exceptions and classes.
 #include "classes.h"
 #include "error.h"
+#include "frame_schema.h"
 #include "sample.h"
 
 #include <Python.h>
@@ -13,6 +14,8 @@ static PyMethodDef functions[] = {
      "The status of all clusters of this user on this machine, as JSON."},
     {"find_executor", TFOS__KEYWORDS(tfos__node_find_executor),
      "The pid of the executor that a Spark task belongs to."},
+    {"check_spark_schema", tfos__frame_schema_check, METH_O,
+     "Whether rows of this schema, as StructType.json() gives it, can be fed."},
     {"pack", tfos__sample_pack, METH_O, "The rows, packed into batches and unpacked again."},
     {"pack_arrays", tfos__sample_pack_arrays, METH_O, "The arrays of the rows' batches."},
     {"unpack", tfos__sample_unpack, METH_O, "The rows of an Arrow batch."},

@@ -15,9 +15,9 @@ import os
 import secrets
 import threading
 import time
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, List, Optional, Sequence, Union
 
-from . import _tfos, jobs, launch, progress
+from . import _tfos, frames, jobs, launch, progress
 from .events import EventPump
 
 logger = logging.getLogger(__name__)
@@ -86,35 +86,48 @@ class TFCluster:
     # -- feeding
 
     def train(self, dataRDD: Any, num_epochs: int = 0, feed_timeout: float = 600, qname: str = "input",
-              progress: Optional[bool] = None) -> None:
-        """Feeds an RDD (or a DStream) to the workers; returns when they have taken all of it.
+              progress: Optional[bool] = None, columns: Optional[Sequence[str]] = None, shuffle: Union[bool, int] = False,
+              via: Optional[str] = None) -> None:
+        """Feeds a DataFrame or an RDD (or a DStream) to the workers; returns when they have taken all of it.
 
         Each row is fed once an epoch, whatever Spark retries. An epoch is a Spark job of its own and its end reaches
         ``ctx.get_dataset``; ``DataFeed`` sees one stream of rows.
 
         Args:
-            dataRDD: rows of any Python type. With a DStream every batch is fed as it comes, and this returns at once.
-            num_epochs: how often the RDD is fed; 0 is 10. Feeding stops early, without an error, when all
+            dataRDD: a DataFrame, or an RDD of rows of any Python type. With a DStream every batch is fed as it comes, and this returns
+                at once.
+            num_epochs: how often it is fed; 0 is 10. Feeding stops early, without an error, when all
                 workers have called ``terminate()`` or have returned.
             feed_timeout: seconds in which a worker may take no row at all before feeding fails.
             qname: the queue, "input".
             progress: print a line of progress; None: only on a terminal.
+            columns: names of the DataFrame's columns to feed; None: all.
+            shuffle: True, or an integer as the seed: Spark reorders the DataFrame's rows for each epoch, over all partitions
+                (spark.sql.shuffle.partitions of them).
+            via: how a DataFrame's rows leave Spark: "jvm" straight from its JVMs, "arrow" through Python workers; None: "jvm" where possible.
 
         Raises:
-            ValueError: an argument is wrong, or the cluster is not in ``InputMode.SPARK``.
+            ValueError: an argument is wrong, a column does not exist or has a type that cannot be fed, or the cluster is not in
+                ``InputMode.SPARK``.
             tensorflowonspark._tfos.Error: a node failed or takes no rows any more.
         """
         self._check_feeding(feed_timeout, qname)
         if not isinstance(num_epochs, int) or isinstance(num_epochs, bool) or num_epochs < 0:
             raise ValueError(f"num_epochs must be an integer of 0 or more, not {num_epochs!r}")
         if hasattr(dataRDD, "foreachRDD"):
-            dataRDD.foreachRDD(lambda rdd: self._feed_epoch(rdd, feed_timeout, qname))
+            dataRDD.foreachRDD(lambda rdd: self._feed_epoch(self._rdd_actions(rdd, feed_timeout, qname)))
             return
-        if not hasattr(dataRDD, "foreachPartition") or not hasattr(dataRDD, "mapPartitions"):
-            raise ValueError(f"train() takes an RDD or a DStream, not {type(dataRDD).__name__}; of a DataFrame feed df.rdd")
+        if frames.is_frame(dataRDD):
+            actions = frames.FrameFeed(self._meta, dataRDD, int(feed_timeout * 1000), qname, columns, shuffle, via).action
+        elif not hasattr(dataRDD, "foreachPartition") or not hasattr(dataRDD, "mapPartitions"):
+            raise ValueError(f"train() takes a DataFrame, an RDD or a DStream, not {type(dataRDD).__name__}")
+        elif columns is not None or shuffle is not False or via is not None:
+            raise ValueError("columns, shuffle and via are for DataFrames, not for RDDs")
+        else:
+            actions = self._rdd_actions(dataRDD, feed_timeout, qname)
         with self._progress(progress):
             for _ in range(num_epochs or 10):
-                if not self._feed_epoch(dataRDD, feed_timeout, qname):
+                if not self._feed_epoch(actions):
                     break
             self._wait(_tfos.DRAINED, feed_timeout)
 
@@ -148,12 +161,18 @@ class TFCluster:
         if self._closed:
             raise ValueError("the cluster has been shut down")
 
-    def _feed_epoch(self, rdd: Any, feed_timeout: float, qname: str) -> bool:
-        """Feeds the RDD once. Returns whether anybody still wants rows."""
+    def _rdd_actions(self, rdd: Any, feed_timeout: float, qname: str) -> Callable[[int], Callable[[], Any]]:
+        """What feeds the RDD once, given the number of the feed."""
+        def action(feed: int) -> Callable[[], Any]:
+            task = launch.FeedTask(self._meta, feed, feed_timeout, qname, results=False)
+            return lambda: rdd.foreachPartition(task)
+        return action
+
+    def _feed_epoch(self, actions: Callable[[int], Callable[[], Any]]) -> bool:
+        """Feeds the data once. Returns whether anybody still wants rows."""
         self._feed += 1
         feed = self._feed
-        task = launch.FeedTask(self._meta, feed, feed_timeout, qname, results=False)
-        job = jobs.SparkJob(self.sc, f"feed {feed} of cluster {self.cluster_id}", lambda: rdd.foreachPartition(task))
+        job = jobs.SparkJob(self.sc, f"feed {feed} of cluster {self.cluster_id}", actions(feed))
         self._jobs.append(job)
         try:
             job.run()

@@ -69,6 +69,9 @@ class Node:
 def find_executor(pid: int) -> int:
     """The pid of the JVM (or other process) that runs the Spark task ``pid``."""
 
+def check_spark_schema(json: str) -> None:
+    """UnsupportedError, naming the column and its type, when rows of a DataFrame of this schema (``StructType.json()``) cannot be fed."""
+
 class FeedWriter:
     """One attempt to feed one partition. Asks the rendezvous which node to feed, then opens a lane to it."""
 

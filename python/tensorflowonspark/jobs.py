@@ -13,6 +13,10 @@ from . import _tfos
 __all__ = ["SparkJob", "brief", "own_error"]
 
 
+# An exception of tfos.jar in a report of the JVM: the name of its class here, and its text.
+_JVM_ERROR = re.compile(r"org\.tfos\.TfosException: (\w+): (.*?)(?=\n\s+at |\n+Driver stacktrace:|\Z)", re.DOTALL)
+
+
 class SparkJob:
     """One action on a thread that inherits the caller's Spark properties. Thread-safe."""
 
@@ -73,9 +77,9 @@ class SparkJob:
 def own_error(error: BaseException) -> Optional[_tfos.Error]:
     """The error of this package that a Spark task raised, without Spark's words and the JVM's stack; None when it was another's."""
     text = brief(error)
-    match = re.match(r"tensorflowonspark\._tfos\.(\w+): ", text)
+    match = re.match(r"tensorflowonspark\._tfos\.(\w+): (.*)", text, re.DOTALL) or _JVM_ERROR.search(str(error))
     kind = getattr(_tfos, match.group(1), None) if match else None
-    return kind(text[match.end():]) if kind else None
+    return kind(match.group(2)) if kind else None
 
 
 def brief(error: BaseException) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional
 
 from . import _tfos, gpu_info
 
-__all__ = ["ClusterMeta", "FeedTask", "NodeTask", "is_loopback", "pickle_function", "requested_gpus"]
+__all__ = ["ClusterMeta", "FeedTask", "NodeTask", "is_loopback", "open_writer", "pickle_function", "requested_gpus"]
 
 _GC_THRESHOLD = 100_000  # objects made between two collections
 TRAINER_MODULE = "tensorflowonspark.trainer"
@@ -110,12 +110,7 @@ class FeedTask:
         self._results = results
 
     def __call__(self, rows: Iterator[Any]) -> Iterable[Any]:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        writer = _tfos.FeedWriter(
-            self._meta.address, self._meta.cluster_id, self._meta.key, self._feed, context.partitionId(),
-            context.taskAttemptId(), results=self._results, queue=self._queue, timeout_ms=self._timeout_ms)
+        writer = open_writer(self._meta, self._feed, self._timeout_ms, self._queue, self._results)
         if self._results:
             return _results(writer, rows)
         try:
@@ -124,6 +119,15 @@ class FeedTask:
         finally:
             writer.close()
         return ()
+
+
+def open_writer(meta: ClusterMeta, feed: int, timeout_ms: int, queue: str, results: bool = False) -> _tfos.FeedWriter:
+    """The feed's end in the Spark task that calls this."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return _tfos.FeedWriter(meta.address, meta.cluster_id, meta.key, feed, context.partitionId(), context.taskAttemptId(),
+                            results=results, queue=queue, timeout_ms=timeout_ms)
 
 
 @contextlib.contextmanager

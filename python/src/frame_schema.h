@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Whether the rows of a DataFrame can be fed, told from its schema alone.
+#ifndef TFOS_PYTHON_FRAME_SCHEMA_H
+#define TFOS_PYTHON_FRAME_SCHEMA_H
+
+#include <Python.h>
+
+/// check_spark_schema(json): None, or an exception that names the column and its type.
+PyObject *tfos__frame_schema_check(PyObject *module, PyObject *json);
+
+#endif

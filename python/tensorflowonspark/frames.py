@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DataFrames to a cluster: by the JVM's own rows where tfos.jar can be loaded, else by Arrow batches in Python workers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import secrets
+import threading
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
+
+from . import _tfos, launch
+
+logger = logging.getLogger(__name__)
+
+__all__ = ["FrameFeed", "is_frame"]
+
+_WAYS = (None, "jvm", "arrow")
+_LOADER = "org.apache.spark.util.MutableURLClassLoader"
+
+
+def is_frame(data: Any) -> bool:
+    """Whether ``data`` is a DataFrame, also of Spark Connect."""
+    return hasattr(data, "mapInArrow") and hasattr(data, "schema")
+
+
+class FrameFeed:
+    """A DataFrame that is fed, epoch after epoch.
+
+    Args:
+        meta: the cluster.
+        frame: the DataFrame.
+        timeout_ms: how long a node may take no row.
+        queue: name of the queue.
+        columns: names of the columns to feed, in this order; None: all.
+        shuffle: whether each epoch has the rows in another order; an integer is the seed.
+        via: "jvm", "arrow", or None for the first of them that is possible.
+
+    Raises:
+        ValueError: an argument is wrong; a column does not exist or a name is there twice.
+        tensorflowonspark._tfos.UnsupportedError: a column's type cannot be fed, or "jvm" is not possible.
+    """
+
+    def __init__(self, meta: launch.ClusterMeta, frame: Any, timeout_ms: int, queue: str, columns: Optional[Sequence[str]] = None,
+                 shuffle: Union[bool, int] = False, via: Optional[str] = None) -> None:
+        if via not in _WAYS:
+            raise ValueError(f"via must be None, 'jvm' or 'arrow', not {via!r}")
+        if not isinstance(shuffle, int):
+            raise ValueError(f"shuffle must be True, False or an integer, the seed, not {shuffle!r}")
+        if frame.isStreaming:
+            raise ValueError("train() takes no streaming DataFrame; feed each batch of writeStream.foreachBatch")
+        self._meta = meta
+        self._timeout_ms = timeout_ms
+        self._queue = queue
+        self._frame = _select(frame, columns)
+        self._schema = self._frame.schema.json()
+        _tfos.check_spark_schema(self._schema)
+        self._seed = secrets.randbits(31) if shuffle is True else None if shuffle is False else shuffle
+        self._by_jvm = via != "arrow" and _can_use_jvm(frame, must=via == "jvm")
+
+    def action(self, feed: int) -> Callable[[], Any]:
+        """What feeds all rows once, as feed number ``feed``: a Spark job on the thread that calls it."""
+        # Each epoch comes from the first plan, not from that of the epoch before.
+        frame = self._frame if self._seed is None else _shuffled(self._frame, self._seed + feed)
+        if self._by_jvm:
+            return lambda: self._feed_by_jvm(frame, feed)
+        task = ArrowTask(self._meta, feed, self._timeout_ms, self._queue)
+        return lambda: frame.mapInArrow(task, "partition long, rows long").collect()
+
+    def _feed_by_jvm(self, frame: Any, feed: int) -> None:
+        options = json.dumps({
+            "address": self._meta.address, "cluster_id": self._meta.cluster_id, "key": self._meta.key, "queue": self._queue,
+            "feed": feed, "timeout_ms": self._timeout_ms, "schema": self._schema})
+        feeder = frame.sparkSession.sparkContext._jvm.org.tfos.DataFrameFeeder
+        feeder.feed(frame._jdf.queryExecution(), options, f"feed {feed} of cluster {self._meta.cluster_id}")
+
+
+class ArrowTask:
+    """Feeds a partition's Arrow batches to a node; for ``mapInArrow``. Gives one row with the count of rows that this attempt fed."""
+
+    def __init__(self, meta: launch.ClusterMeta, feed: int, timeout_ms: int, queue: str) -> None:
+        self._meta = meta
+        self._feed = feed
+        self._timeout_ms = timeout_ms
+        self._queue = queue
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow
+        from pyspark import TaskContext
+
+        rows = 0
+        with contextlib.closing(launch.open_writer(self._meta, self._feed, self._timeout_ms, self._queue)) as writer:
+            # A partition that nobody wants is not computed: its iterator is left alone.
+            if writer.node is not None and all(map(writer.append, batches)):
+                rows = writer.finish()
+        yield pyarrow.RecordBatch.from_pydict({"partition": [TaskContext.get().partitionId()], "rows": [rows]})
+
+
+def _select(frame: Any, columns: Optional[Sequence[str]]) -> Any:
+    """The columns that are fed, planned anew: what was cached since ``frame`` was made is used."""
+    present = frame.columns
+    names = present if columns is None else [columns] if isinstance(columns, str) else list(columns)
+    missing = [name for name in names if name not in present]
+    if missing:
+        raise ValueError(f"columns: there is no column {missing[0]!r}; the DataFrame has {', '.join(map(repr, present))}")
+    if not names:
+        raise ValueError("columns: there is no column to feed")
+    twice = _first_repeated(names) or _first_repeated([name for name in present if name in names])
+    if twice is not None:
+        raise ValueError(f"columns: {twice!r} is there twice; rename one, or name it once")
+    return frame.select("*" if columns is None else [_quoted(name) for name in names])
+
+
+def _first_repeated(names: List[str]) -> Optional[str]:
+    seen = set()
+    return next((name for name in names if name in seen or seen.add(name)), None)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _shuffled(frame: Any, seed: int) -> Any:
+    """All rows in an order that the seed decides, so that a task that runs again sees it again."""
+    key = _unused("shuffle", frame.columns)
+    count = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+    drawn = frame.selectExpr("*", f"rand({seed}) AS {key}")
+    return drawn.repartition(count, key).sortWithinPartitions(key).drop(key)
+
+
+def _unused(name: str, names: Sequence[str]) -> str:
+    taken = {other.lower() for other in names}
+    while name in taken:
+        name += "_"
+    return name
+
+
+# -- the jar
+
+_reasons: Dict[str, Optional[str]] = {}  # by application: why its JVMs cannot use the jar, None where they can
+_reasons_lock = threading.Lock()
+
+
+def _can_use_jvm(frame: Any, must: bool) -> bool:
+    if not hasattr(frame, "_jdf"):
+        reason: Optional[str] = "a DataFrame of Spark Connect has no JVM here"
+    else:
+        reason = _why_no_jar(frame.sparkSession.sparkContext)
+    if reason and must:
+        raise _tfos.UnsupportedError(f"via='jvm' is not possible: {reason}")
+    return reason is None
+
+
+def _why_no_jar(sc: Any) -> Optional[str]:
+    """Puts the jar onto a live application, once. Why that cannot be, or None."""
+    with _reasons_lock:
+        if sc.applicationId not in _reasons:
+            _reasons[sc.applicationId] = reason = _add_jar(sc)
+            if reason:
+                logger.warning("DataFrames go through Python workers, which is slower: %s", reason)
+        return _reasons[sc.applicationId]
+
+
+def _add_jar(sc: Any) -> Optional[str]:
+    jar = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tfos.jar")
+    if not os.path.exists(jar):
+        return f"there is no {jar}: this package was built where no JDK or none of Spark's jars were to be found"
+    try:
+        # The driver's own loader first: "ADD JAR" would make a second copy of the classes, for one thread only.
+        if not _is_visible(sc):
+            loader = sc._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+            while loader is not None and loader.getClass().getName() != _LOADER:
+                loader = loader.getParent()
+            if loader is None:
+                return f"the driver's class loader takes no more jars; start Spark with spark.jars={jar}"
+            loader.addURL(sc._jvm.java.io.File(jar).toURI().toURL())
+        sc._jsc.addJar(jar)
+        version = sc._jvm.org.tfos.DataFrameFeeder.version()
+    except Exception as error:  # whatever the JVM says, there is the other way
+        return f"the driver's JVM cannot use {jar}: {str(error).splitlines()[0]}"
+    return None if version == _tfos.VERSION else f"Spark has a tfos.jar of version {version}, this is {_tfos.VERSION}"
+
+
+def _is_visible(sc: Any) -> bool:
+    from py4j.java_gateway import JavaClass
+
+    return isinstance(sc._jvm.org.tfos.DataFrameFeeder, JavaClass)
