@@ -49,77 +49,77 @@ static PyObject *next_of_batch(struct results *self)
 }
 
 /// Feeds on by one step. AGAIN: a result must be taken.
-static enum tfos__feeder_result feed(struct results *self)
+static enum tfos__row_feeder_result feed(struct results *self)
 {
-    struct tfos__feeder *feeder = self->writer->handle.object;
-    enum tfos__feeder_result result = TFOS__FEEDER_AGAIN;
+    struct tfos__row_feeder *feeder = self->writer->handle.object;
+    enum tfos__row_feeder_result result = TFOS__ROW_FEEDER_AGAIN;
 
     switch (self->phase) {
     case FILLING:
-        result = tfos__feeder_fill(feeder, self->rows);
-        self->phase = result == TFOS__FEEDER_END ? FINISHING : APPENDING;
-        return result == TFOS__FEEDER_END ? TFOS__FEEDER_DONE : result;
+        result = tfos__row_feeder_fill(feeder, self->rows);
+        self->phase = result == TFOS__ROW_FEEDER_END ? FINISHING : APPENDING;
+        return result == TFOS__ROW_FEEDER_END ? TFOS__ROW_FEEDER_DONE : result;
     case APPENDING:
-        result = tfos__feeder_append(feeder);
-        if (result == TFOS__FEEDER_DONE)
+        result = tfos__row_feeder_append(feeder);
+        if (result == TFOS__ROW_FEEDER_DONE)
             self->phase = FILLING;
         break;
     case FINISHING:
-        result = tfos__feeder_finish(feeder);
-        if (result == TFOS__FEEDER_DONE)
+        result = tfos__row_feeder_finish(feeder);
+        if (result == TFOS__ROW_FEEDER_DONE)
             self->phase = DRAINING;
         break;
     default:
         break;
     }
-    if (result ==
-        TFOS__FEEDER_END) // the reader takes no more: what it still answers is all there will be
+    if (result == TFOS__ROW_FEEDER_END) // the reader takes no more: what it still answers is all
+                                        // there will be
         self->phase = DRAINING;
-    return result == TFOS__FEEDER_END ? TFOS__FEEDER_DONE : result;
+    return result == TFOS__ROW_FEEDER_END ? TFOS__ROW_FEEDER_DONE : result;
 }
 
 /// Moves on until a batch of results is there. END: there are no more.
-static enum tfos__feeder_result advance(struct results *self)
+static enum tfos__row_feeder_result advance(struct results *self)
 {
-    struct tfos__feeder *feeder = self->writer->handle.object;
+    struct tfos__row_feeder *feeder = self->writer->handle.object;
     bool must_wait = false;
 
     for (;;) {
-        enum tfos__feeder_result result = TFOS__FEEDER_DONE;
-        result = tfos__feeder_take_results(feeder, must_wait, &self->batch);
+        enum tfos__row_feeder_result result = TFOS__ROW_FEEDER_DONE;
+        result = tfos__row_feeder_take_results(feeder, must_wait, &self->batch);
         self->index = 0;
-        if (result != TFOS__FEEDER_AGAIN)
+        if (result != TFOS__ROW_FEEDER_AGAIN)
             return result;
         result = feed(self);
-        if (result == TFOS__FEEDER_FAILED)
+        if (result == TFOS__ROW_FEEDER_FAILED)
             return result;
-        must_wait = result == TFOS__FEEDER_AGAIN || self->phase == DRAINING;
+        must_wait = result == TFOS__ROW_FEEDER_AGAIN || self->phase == DRAINING;
     }
 }
 
 /// A partition that is skipped: well if it is empty.
-static enum tfos__feeder_result skip(struct results *self)
+static enum tfos__row_feeder_result skip(struct results *self)
 {
     PyObject *row = PyIter_Next(self->rows);
 
     if (row == NULL)
-        return PyErr_Occurred() ? TFOS__FEEDER_FAILED : TFOS__FEEDER_END;
+        return PyErr_Occurred() ? TFOS__ROW_FEEDER_FAILED : TFOS__ROW_FEEDER_END;
     Py_DECREF(row);
-    return tfos__feeder_refuse_results(self->writer->handle.object);
+    return tfos__row_feeder_take_results(self->writer->handle.object, false, &self->batch);
 }
 
 static PyObject *next_of_feed(struct results *self)
 {
     for (;;) {
         PyObject *result = next_of_batch(self);
-        enum tfos__feeder_result state = TFOS__FEEDER_END;
+        enum tfos__row_feeder_result state = TFOS__ROW_FEEDER_END;
         if (result != NULL)
             return result;
-        if (tfos__feeder_node(self->writer->handle.object) == Py_None)
+        if (tfos__row_feeder_node(self->writer->handle.object) == Py_None)
             state = skip(self);
         else
             state = advance(self);
-        if (state != TFOS__FEEDER_DONE) { // an iterator that ended or failed stays so
+        if (state != TFOS__ROW_FEEDER_DONE) { // an iterator that ended or failed stays so
             self->phase = OVER;
             return NULL;
         }

@@ -9,7 +9,7 @@
 static void close_feeder(struct tfos__handle *handle, void *feeder)
 {
     (void)handle;
-    tfos__feeder_close(feeder);
+    tfos__row_feeder_close(feeder);
 }
 
 static const struct tfos__handle_kind kind = {"feed writer", "opened", true, close_feeder};
@@ -24,7 +24,7 @@ static PyObject *make(PyTypeObject *class, PyObject *args, PyObject *kwargs)
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     struct tfos__handle *self = (struct tfos__handle *)object;
-    struct tfos__feeder_options options = {.queue = "input"};
+    struct tfos__row_feeder_options options = {.queue = "input"};
     PyObject *kept = NULL;
     const struct tfos__parameter parameters[] = {
         {"address", TFOS__TEXT, true, 0, 0, &options.address},
@@ -45,7 +45,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         return -1;
     // Opening waits for the driver, and close() in another thread ends that.
     if (tfos__handle_check_new(self) == 0 && tfos__gate_enter(&self->gate) == 0) {
-        self->object = tfos__feeder_open(&options, &self->gate);
+        self->object = tfos__row_feeder_open(&options, &self->gate);
         tfos__gate_leave(&self->gate);
     }
     Py_DECREF(kept);
@@ -60,25 +60,25 @@ static PyObject *get_node(PyObject *object, void *closure)
     (void)closure;
     if (tfos__handle_enter(&self->handle) < 0)
         return NULL;
-    node = tfos__feeder_node(self->handle.object);
+    node = tfos__row_feeder_node(self->handle.object);
     Py_INCREF(node);
     tfos__handle_leave(&self->handle);
     return node;
 }
 
 /// Feeds the rows and the partition's end; stops early when the reader wants no more.
-static int feed_all(struct tfos__feeder *feeder, PyObject *iterator)
+static int feed_all(struct tfos__row_feeder *feeder, PyObject *iterator)
 {
-    enum tfos__feeder_result result = TFOS__FEEDER_DONE;
+    enum tfos__row_feeder_result result = TFOS__ROW_FEEDER_DONE;
 
-    while (result == TFOS__FEEDER_DONE) {
-        result = tfos__feeder_fill(feeder, iterator);
-        if (result == TFOS__FEEDER_END)
-            return tfos__feeder_finish(feeder) == TFOS__FEEDER_FAILED ? -1 : 0;
-        if (result == TFOS__FEEDER_DONE)
-            result = tfos__feeder_append(feeder);
+    while (result == TFOS__ROW_FEEDER_DONE) {
+        result = tfos__row_feeder_fill(feeder, iterator);
+        if (result == TFOS__ROW_FEEDER_END)
+            return tfos__row_feeder_finish(feeder) == TFOS__ROW_FEEDER_FAILED ? -1 : 0;
+        if (result == TFOS__ROW_FEEDER_DONE)
+            result = tfos__row_feeder_append(feeder);
     }
-    return result == TFOS__FEEDER_FAILED ? -1 : 0;
+    return result == TFOS__ROW_FEEDER_FAILED ? -1 : 0;
 }
 
 static PyObject *refuse_more(void)
@@ -92,7 +92,7 @@ static PyObject *begin(struct tfos__writer_object *self, PyObject *rows, bool wa
 {
     PyObject *iterator = NULL;
 
-    if (tfos__feeder_has_results(self->handle.object) != wants_results)
+    if (tfos__row_feeder_has_results(self->handle.object) != wants_results)
         return tfos__raise_format(
             TFOS_INVALID, "feed writer: it was opened with results=%s: use %s()",
             wants_results ? "False" : "True", wants_results ? "feed" : "results");
@@ -114,9 +114,9 @@ static PyObject *feed(PyObject *object, PyObject *rows)
     if (tfos__handle_enter(&self->handle) < 0)
         return NULL;
     iterator = begin(self, rows, false);
-    if (iterator != NULL && (tfos__feeder_node(self->handle.object) == Py_None ||
+    if (iterator != NULL && (tfos__row_feeder_node(self->handle.object) == Py_None ||
                              feed_all(self->handle.object, iterator) == 0))
-        count = PyLong_FromLongLong(tfos__feeder_row_count(self->handle.object));
+        count = PyLong_FromLongLong(tfos__row_feeder_row_count(self->handle.object));
     Py_XDECREF(iterator);
     tfos__handle_leave(&self->handle);
     return count;
@@ -125,9 +125,9 @@ static PyObject *feed(PyObject *object, PyObject *rows)
 /// Feeds a batch; -1 with an exception.
 static int append_batch(struct tfos__writer_object *self, const struct tfos__capsule *capsule)
 {
-    enum tfos__feeder_result result = TFOS__FEEDER_END;
+    enum tfos__row_feeder_result result = TFOS__ROW_FEEDER_END;
 
-    if (tfos__feeder_has_results(self->handle.object)) {
+    if (tfos__row_feeder_has_results(self->handle.object)) {
         tfos__raise_format(TFOS_INVALID,
                            "feed writer: it was opened with results=True: use results()");
         return -1;
@@ -137,10 +137,11 @@ static int append_batch(struct tfos__writer_object *self, const struct tfos__cap
         return -1;
     }
     self->has_batches = true;
-    if (!self->is_over && tfos__feeder_node(self->handle.object) != Py_None)
-        result = tfos__feeder_append_batch(self->handle.object, capsule->schema, capsule->array);
-    self->is_over = result == TFOS__FEEDER_END;
-    return result == TFOS__FEEDER_FAILED ? -1 : 0;
+    if (!self->is_over && tfos__row_feeder_node(self->handle.object) != Py_None)
+        result =
+            tfos__row_feeder_append_batch(self->handle.object, capsule->schema, capsule->array);
+    self->is_over = result == TFOS__ROW_FEEDER_END;
+    return result == TFOS__ROW_FEEDER_FAILED ? -1 : 0;
 }
 
 static PyObject *append(PyObject *object, PyObject *batch)
@@ -163,21 +164,21 @@ static PyObject *append(PyObject *object, PyObject *batch)
 static PyObject *finish(PyObject *object, PyObject *unused)
 {
     struct tfos__writer_object *self = (struct tfos__writer_object *)object;
-    struct tfos__feeder *feeder = NULL;
+    struct tfos__row_feeder *feeder = NULL;
     PyObject *count = NULL;
 
     (void)unused;
     if (tfos__handle_enter(&self->handle) < 0)
         return NULL;
     feeder = self->handle.object;
-    if (tfos__feeder_has_results(feeder))
+    if (tfos__row_feeder_has_results(feeder))
         tfos__raise_format(TFOS_INVALID,
                            "feed writer: it was opened with results=True: use results()");
     else if (self->is_used)
         refuse_more();
-    else if (self->is_over || tfos__feeder_node(feeder) == Py_None ||
-             tfos__feeder_finish(feeder) != TFOS__FEEDER_FAILED)
-        count = PyLong_FromLongLong(tfos__feeder_row_count(feeder));
+    else if (self->is_over || tfos__row_feeder_node(feeder) == Py_None ||
+             tfos__row_feeder_finish(feeder) != TFOS__ROW_FEEDER_FAILED)
+        count = PyLong_FromLongLong(tfos__row_feeder_row_count(feeder));
     self->is_used = self->is_used || count != NULL;
     tfos__handle_leave(&self->handle);
     return count;

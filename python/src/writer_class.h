@@ -3,13 +3,13 @@
 #ifndef TFOS_PYTHON_WRITER_CLASS_H
 #define TFOS_PYTHON_WRITER_CLASS_H
 
-#include "feeder.h"
 #include "handle.h"
+#include "row_feeder.h"
 
 #include <Python.h>
 
 struct tfos__writer_object {
-    struct tfos__handle handle; ///< of a struct tfos__feeder
+    struct tfos__handle handle; ///< of a struct tfos__row_feeder
     bool is_used;               ///< rows were fed, or the partition's end
     bool has_batches;           ///< batches were
     bool is_over;               ///< the reader wants no more, or the partition is skipped

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One attempt to feed one partition: asks the rendezvous which node to feed, opens a lane to it,
+/// and moves rows into it in batches. One thread at a time, with the GIL held; waits release it and
+/// look after signals and the driver.
+#ifndef TFOS_PYTHON_ROW_FEEDER_H
+#define TFOS_PYTHON_ROW_FEEDER_H
+
+#include "gate.h"
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <tfos/arrow.h>
+
+struct tfos__row_feeder;
+
+/// Texts are borrowed for the call.
+struct tfos__row_feeder_options {
+    const char *address; ///< of the rendezvous
+    const char *cluster_id;
+    const char *key;
+    const char *queue;
+    int64_t feed, partition, attempt;
+    int64_t timeout_ms; ///< 0: 600 s
+    int64_t lane_size;
+    bool has_results;
+    bool is_remote; ///< over TCP even to a node of this machine
+};
+
+/// What a step came to.
+enum tfos__row_feeder_result {
+    TFOS__ROW_FEEDER_FAILED = -1, ///< with an exception
+    TFOS__ROW_FEEDER_DONE,
+    TFOS__ROW_FEEDER_END,   ///< nothing more: of rows to feed; of results; or the reader wants no
+                            ///< more
+    TFOS__ROW_FEEDER_AGAIN, ///< a result must be taken first; or there is none yet
+};
+
+/// `gate` is the owner's: waits end when it is shut. NULL with an exception.
+struct tfos__row_feeder *tfos__row_feeder_open(const struct tfos__row_feeder_options *options,
+                                               struct tfos__gate *gate);
+
+/// "worker:0", or None when the partition is to be skipped; borrowed.
+PyObject *tfos__row_feeder_node(const struct tfos__row_feeder *feeder);
+
+bool tfos__row_feeder_has_results(const struct tfos__row_feeder *feeder);
+
+/// Rows appended to the node.
+int64_t tfos__row_feeder_row_count(const struct tfos__row_feeder *feeder);
+
+/// Takes rows of an iterator until a batch is ready. END: there are no more, and no batch.
+enum tfos__row_feeder_result tfos__row_feeder_fill(struct tfos__row_feeder *feeder,
+                                                   PyObject *iterator);
+
+/// Appends the batch. AGAIN: take a result and append again. END: the reader wants no more.
+enum tfos__row_feeder_result tfos__row_feeder_append(struct tfos__row_feeder *feeder);
+
+/// Appends a batch that is columns already, but for the rows that earlier attempts delivered. END:
+/// the reader wants no more.
+enum tfos__row_feeder_result tfos__row_feeder_append_batch(struct tfos__row_feeder *feeder,
+                                                           const struct ArrowSchema *schema,
+                                                           const struct ArrowArray *array);
+
+/// Marks the end of the partition. As append().
+enum tfos__row_feeder_result tfos__row_feeder_finish(struct tfos__row_feeder *feeder);
+
+/// Results that have come, as a new list; those of a partition that is skipped raise. AGAIN: none
+/// yet, only when not `waiting`. END: each row has its own, and finish() was called.
+enum tfos__row_feeder_result tfos__row_feeder_take_results(struct tfos__row_feeder *feeder,
+                                                           bool waiting, PyObject **results);
+
+/// NULL is accepted.
+void tfos__row_feeder_close(struct tfos__row_feeder *feeder);
+
+#endif
