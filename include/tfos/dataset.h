@@ -72,6 +72,7 @@ struct tfos_dataset_options {
     enum tfos_uneven uneven;
     const struct tfos_dataset_column *columns; ///< only those of which something is asked
     int64_t column_count;
+    const char *null_value; ///< for columns that have none of their own; NULL: a null is refused
     const char *const *selection; ///< columns to give out, in this order; NULL: all
     int64_t selection_count;
 
