@@ -33,11 +33,11 @@ build_release() {
 }
 
 check_format() {
-    c_files include src cli python/src tests bench | xargs "$tools/clang-format" --dry-run -Werror
+    c_files include src cli tensorflow python/src tests bench | xargs "$tools/clang-format" --dry-run -Werror
 }
 
 check_tidy() {
-    find src cli python/src -name '*.c' | sort |
+    find src cli tensorflow python/src -name '*.c' | sort |
         xargs -P "$(nproc)" -n 4 clang-tidy -p "$build" --quiet --extra-arg=-w 2>"$build.tidy" || {
         grep -v -E '^[0-9]+ warnings? ' "$build.tidy"
         return 1
@@ -46,7 +46,8 @@ check_tidy() {
 
 check_exports() {
     "$tools/python" scripts/lint/exports.py "$build/src/libtfos.so" 'tfos_[a-z][a-z0-9_]*' &&
-        "$tools/python" scripts/lint/exports.py "$(find "$build/python" -name '_tfos*.so')" 'PyInit__tfos'
+        "$tools/python" scripts/lint/exports.py "$(find "$build/python" -name '_tfos*.so')" 'PyInit__tfos' &&
+        "$tools/python" scripts/lint/exports.py "$build/tensorflow/libtfos_tf.so" 'tfos_tf_[a-z]+'
 }
 
 mkdir -p build
