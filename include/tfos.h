@@ -14,6 +14,7 @@
 #include <tfos/rendezvous.h>
 #include <tfos/status.h>
 #include <tfos/trainer.h>
+#include <tfos/unsafe_row.h>
 #include <tfos/version.h>
 #include <tfos/wait.h>
 

@@ -119,7 +119,7 @@ enum tfos_status tfos__unsafe_read_rows(struct tfos__unsafe_column *column,
 
     // After a failure the columns behind it are read for the rows before it, as one of those may be
     // at fault too.
-    for (int64_t i = 0; i < column->child_count; i++) {
+    for (int64_t i = 0; i < column->child_count && count > 0; i++) {
         struct tfos__unsafe_column *child = &column->children[i];
         enum tfos_status child_status = read_field(child, rows, count, err);
         if (child_status != TFOS_OK) {
@@ -169,7 +169,7 @@ static enum tfos_status read_fixed_elements(struct tfos__unsafe_column *column,
         for (int64_t i = 0; i < elements->count; i++)
             put_decimal(values + 16 * i,
                         tfos__unsafe_load_word(elements->values + TFOS__UNSAFE_WORD * i));
-    else if (elements->count > 0)
+    else
         memcpy(values, elements->values, (size_t)elements->count * column->width);
     for (int64_t first = 0; is_nullable && first < elements->count; first += 64)
         zero_nulls(values + (size_t)first * column->width, column->width,
@@ -213,7 +213,7 @@ enum tfos_status tfos__unsafe_read_elements(struct tfos__unsafe_column *column,
                                             struct tfos__unsafe_elements *elements,
                                             struct tfos_error *err)
 {
-    if (column->kind == TFOS__UNSAFE_NULL) {
+    if (column->kind == TFOS__UNSAFE_NULL || elements->count == 0) {
         column->length += elements->count;
         return TFOS_OK;
     }

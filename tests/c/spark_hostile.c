@@ -265,6 +265,31 @@ static void frames_that_lie(void **state)
     }
 }
 
+// Nulls take no memory, so that their number can grow as large as it may not.
+static void more_values_than_offsets_reach(void **state)
+{
+    enum { COUNT = 1 << 20 };
+    struct shown shown = {0};
+    struct image row = make_row(2), list = make_array(COUNT, 8), wide = make_array(COUNT, 8);
+    struct rows rows = {0};
+
+    (void)state;
+    open_batch(&shown, BATCH(NEST("narrow", "+l", LEAF("element", "n")),
+                             NEST("wide", "+L", LEAF("element", "n"))));
+    put_image(&row, 0, list);
+    put_image(&row, 1, wide);
+    add_row(&rows, row);
+    for (int i = 0; i < 2047; i++)
+        assert_int_equal(
+            tfos_row_batch_append(shown.batch, rows.data, (int64_t)rows.size, 1, &shown.err),
+            TFOS_OK);
+    assert_int_equal(append_rows(&shown, &rows), TFOS_INVALID);
+    assert_message(&shown, "spark: row 2047: column narrow: the batch grows beyond the 32-bit");
+    assert_int_equal(shown.array->length, 2047);
+    assert_int_equal(shown.array->children[1]->children[0]->length, 2047LL * COUNT);
+    tfos_row_batch_close(shown.batch);
+}
+
 static void expect_refusal(const struct ArrowSchema *schema, enum tfos_status status,
                            const char *part)
 {
@@ -366,6 +391,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(the_first_faulty_row_is_named),
     cmocka_unit_test(every_truncation),
     cmocka_unit_test(frames_that_lie),
+    cmocka_unit_test(more_values_than_offsets_reach),
     cmocka_unit_test(types_that_are_not_read),
     cmocka_unit_test(schemas_of_a_wrong_shape),
     cmocka_unit_test(memory_that_runs_out),
