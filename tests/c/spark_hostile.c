@@ -207,6 +207,8 @@ static void the_first_faulty_row_is_named(void **state)
     open_batch(&shown, every_shape());
     for (int i = 0; i < 150; i++) {
         struct image row = good_row(i);
+        if (i % 10 == 9)
+            set_null(&row, 0);
         if (i == 100) // A column far behind, in a row before that of the other faults.
             set_slot(&row, 5, 0, UINT32_MAX);
         if (i == 101 || i == 103)
@@ -217,6 +219,7 @@ static void the_first_faulty_row_is_named(void **state)
     assert_message(&shown, "spark: row 100: column pair: ");
     assert_int_equal(shown.array->length, 100);
     assert_int_equal(shown.array->children[1]->length, 100);
+    assert_int_equal(shown.array->children[0]->null_count, 10);
     tfos_row_batch_close(shown.batch);
 }
 
