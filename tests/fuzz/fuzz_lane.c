@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a lane. With an odd first byte, they are the page's words and the ring behind them;
 // with an even one, the ring of a page that is in order. The reader may find it corrupt, but does
-// not crash, loop or hand out a view that leads outside.
+// not crash, loop or hand out a view that leads outside. Where the writer waits for space, the
+// consumer holds all batches, so that they are evacuated.
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,6 +18,7 @@
 #define RING_SIZE 16384
 #define RESULT_SIZE 4096
 #define HEADER_SIZE 384
+#define EVACUATION_MS 4 ///< a small ring's, twice
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -111,11 +113,30 @@ static int make_lane(const uint8_t *data, size_t size)
     return fd;
 }
 
+static bool is_wanting(const uint8_t *data, size_t size)
+{
+    const size_t place = 1 + offsetof(struct tfos__lane_page, wanted);
+    uint64_t wanted = 0;
+
+    if (size >= place + sizeof wanted && data[0] % 2 == 1)
+        memcpy(&wanted, data + place, sizeof wanted);
+    return wanted != 0;
+}
+
+static void release(struct tfos_feed_item *item)
+{
+    walk(&item->schema, &item->array);
+    item->schema.release(&item->schema);
+    item->array.release(&item->array);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static struct tfos_feed_item held[RING_SIZE / TFOS__RECORD_ALIGN + 1];
     struct tfos_feed_reader *reader = NULL;
-    struct tfos_feed_item item;
     enum tfos_status status = TFOS_OK;
+    bool holds = is_wanting(data, size);
+    int held_count = 0;
     int bell_fd = -1;
 
     require(tfos__board_create(&bell_fd, NULL) == TFOS_OK);
@@ -125,13 +146,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     // Each item takes 64 bytes of the ring, so that there cannot be more.
     for (int items = 0; status == TFOS_OK; items++) {
         require(items <= RING_SIZE / TFOS__RECORD_ALIGN);
-        status = tfos_feed_reader_next(reader, 0, &item, NULL);
-        if (status == TFOS_OK && item.kind == TFOS_FEED_BATCH) {
-            walk(&item.schema, &item.array);
-            item.schema.release(&item.schema);
-            item.array.release(&item.array);
-        }
+        struct tfos_feed_item *item = &held[held_count];
+        // One that holds batches waits until they are out of the way.
+        status = tfos_feed_reader_next(reader, held_count > 0 ? EVACUATION_MS : 0, item, NULL);
+        if (status != TFOS_OK || item->kind != TFOS_FEED_BATCH)
+            continue;
+        walk(&item->schema, &item->array);
+        if (holds)
+            held_count++;
+        else
+            release(item);
     }
+    for (int i = 0; i < held_count; i++)
+        release(&held[i]);
     require(status == TFOS_AGAIN || status == TFOS_CORRUPT || status == TFOS_UNSUPPORTED);
     tfos_feed_reader_close(reader);
     return 0;
