@@ -21,7 +21,7 @@ struct unanswered {
 struct tfos__cursor {
     struct tfos_feed_reader *reader; ///< borrowed
     struct tfos__gate *gate;         ///< borrowed
-    bool is_taken;                   ///< a call is using the cursor
+    struct tfos__gate *feed;         ///< borrowed; a call that uses the reader is inside
     bool is_terminated;
     bool is_ended;     ///< the reader has given its END
     int64_t epoch_end; ///< ends of epochs that came and were not told yet
@@ -41,7 +41,8 @@ struct taker {
 
 enum outcome { FAILED = -1, ROWS, EPOCH_END, FEED_END };
 
-struct tfos__cursor *tfos__cursor_open(struct tfos_feed_reader *reader, struct tfos__gate *gate)
+struct tfos__cursor *tfos__cursor_open(struct tfos_feed_reader *reader, struct tfos__gate *gate,
+                                       struct tfos__gate *feed)
 {
     struct tfos__cursor *cursor = PyMem_Calloc(1, sizeof(*cursor));
 
@@ -51,6 +52,7 @@ struct tfos__cursor *tfos__cursor_open(struct tfos_feed_reader *reader, struct t
     }
     cursor->reader = reader;
     cursor->gate = gate;
+    cursor->feed = feed;
     return cursor;
 }
 
@@ -59,16 +61,15 @@ struct tfos_feed_reader *tfos__cursor_reader(const struct tfos__cursor *cursor)
     return cursor->reader;
 }
 
-/// Keeps other threads out while this one waits without the GIL.
+/// Keeps other threads and datasets out while this one waits without the GIL.
 static int take(struct tfos__cursor *cursor)
 {
-    if (cursor->is_taken) {
-        tfos__raise_format(TFOS_INVALID,
-                           "feed: another thread is reading it, and it belongs to one at a time");
+    if (tfos__gate_is_taken(cursor->feed)) {
+        tfos__raise_format(TFOS_INVALID, "feed: another thread or a dataset (ctx.get_dataset) is "
+                                         "reading it, and it belongs to one at a time");
         return -1;
     }
-    cursor->is_taken = true;
-    return 0;
+    return tfos__gate_enter(cursor->feed);
 }
 
 static void drop_batch(struct tfos__cursor *cursor)
@@ -267,7 +268,7 @@ PyObject *tfos__cursor_next_rows(struct tfos__cursor *cursor,
         return NULL;
     if (take(cursor) == 0) {
         outcome = gather(cursor, request, &taker);
-        cursor->is_taken = false;
+        tfos__gate_leave(cursor->feed);
     }
     if (outcome == ROWS || outcome == EPOCH_END)
         return taker.rows;
@@ -286,7 +287,7 @@ PyObject *tfos__cursor_next_arrays(struct tfos__cursor *cursor,
         return NULL;
     if (take(cursor) == 0) {
         outcome = gather(cursor, request, &taker);
-        cursor->is_taken = false;
+        tfos__gate_leave(cursor->feed);
     }
     if (outcome == ROWS)
         result = tfos__arrays_finish(taker.arrays);
@@ -374,7 +375,7 @@ int tfos__cursor_put_results(struct tfos__cursor *cursor, PyObject *results)
             result = tfos__packer_append_all(packer, results, send_results, cursor);
         tfos__packer_close(packer);
     }
-    cursor->is_taken = false;
+    tfos__gate_leave(cursor->feed);
     return result;
 }
 
@@ -385,13 +386,14 @@ int tfos__cursor_is_at_end(struct tfos__cursor *cursor)
 
     if (cursor->is_terminated)
         return 1;
-    if (cursor->has_batch || cursor->is_taken)
+    if (cursor->has_batch || tfos__gate_is_taken(cursor->feed))
         return 0;
-    cursor->is_taken = true;
+    if (tfos__gate_enter(cursor->feed) < 0)
+        return -1;
     // A partition's end without rows before it means nothing, and ends of epochs are noted.
     while (status == TFOS_OK && !cursor->has_batch)
         status = fetch(cursor, 0, &item);
-    cursor->is_taken = false;
+    tfos__gate_leave(cursor->feed);
     if (status < 0)
         return -1;
     return status == TFOS_END;

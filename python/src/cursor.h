@@ -22,8 +22,10 @@ struct tfos__cursor_request {
 };
 
 /// `reader` is borrowed and must outlive the cursor. `gate` is that of its owner; waits end when it
-/// is shut. NULL with an exception.
-struct tfos__cursor *tfos__cursor_open(struct tfos_feed_reader *reader, struct tfos__gate *gate);
+/// is shut. `feed`, exclusive, is entered by each call that uses the reader. NULL with an
+/// exception.
+struct tfos__cursor *tfos__cursor_open(struct tfos_feed_reader *reader, struct tfos__gate *gate,
+                                       struct tfos__gate *feed);
 
 struct tfos_feed_reader *tfos__cursor_reader(const struct tfos__cursor *cursor);
 

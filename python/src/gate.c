@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gates. Invariant: once shut() has returned nobody is inside, and nobody will be.
+// Gates. Invariant: once shut() and drain() have returned nobody is inside, and nobody will be.
 #include "gate.h"
 #include "error.h"
 
@@ -45,6 +45,16 @@ void tfos__gate_leave(struct tfos__gate *gate)
     pthread_mutex_unlock(&gate->mutex);
 }
 
+bool tfos__gate_is_taken(struct tfos__gate *gate)
+{
+    bool is_taken = false;
+
+    pthread_mutex_lock(&gate->mutex);
+    is_taken = gate->inside > 0;
+    pthread_mutex_unlock(&gate->mutex);
+    return is_taken;
+}
+
 int tfos__gate_check(struct tfos__gate *gate)
 {
     if (PyErr_CheckSignals() < 0)
@@ -67,13 +77,17 @@ bool tfos__gate_shut(struct tfos__gate *gate)
     bool was_closed = gate->is_closed;
 
     gate->is_closed = true;
+    return !was_closed;
+}
+
+void tfos__gate_drain(struct tfos__gate *gate)
+{
     Py_BEGIN_ALLOW_THREADS
     pthread_mutex_lock(&gate->mutex);
     while (gate->inside > 0)
         pthread_cond_wait(&gate->left, &gate->mutex);
     pthread_mutex_unlock(&gate->mutex);
     Py_END_ALLOW_THREADS
-    return !was_closed;
 }
 
 void tfos__gate_clear(struct tfos__gate *gate)

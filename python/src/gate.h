@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Who is inside a handle of the library: a call without the GIL must not find its handle closed by
-/// another thread. All functions but tfos__gate_is_interrupted() are called with the GIL held.
+/// another thread. All functions are called with the GIL held, except tfos__gate_is_interrupted()
+/// and tfos__gate_leave(), which need not.
 #ifndef TFOS_PYTHON_GATE_H
 #define TFOS_PYTHON_GATE_H
 
@@ -23,6 +24,9 @@ void tfos__gate_init(struct tfos__gate *gate, const char *name, bool is_exclusiv
 int tfos__gate_enter(struct tfos__gate *gate);
 void tfos__gate_leave(struct tfos__gate *gate);
 
+/// Whether somebody is inside.
+bool tfos__gate_is_taken(struct tfos__gate *gate);
+
 /// Between slices: -1 with an exception when the gate was shut or a signal's handler raised.
 int tfos__gate_check(struct tfos__gate *gate);
 
@@ -35,9 +39,11 @@ struct tfos__gate_watch {
 
 bool tfos__gate_is_interrupted(void *watch);
 
-/// Lets nobody in any more and waits, without the GIL, until all have left. false: it was shut
-/// before.
+/// Lets nobody in any more. false: it was shut before.
 bool tfos__gate_shut(struct tfos__gate *gate);
+
+/// Waits, without the GIL, until all have left.
+void tfos__gate_drain(struct tfos__gate *gate);
 
 void tfos__gate_clear(struct tfos__gate *gate);
 

@@ -116,9 +116,13 @@ PyObject *tfos__handle_wait_text(PyObject *self, const char *function, PyObject 
 PyObject *tfos__handle_close(PyObject *self, PyObject *unused)
 {
     struct tfos__handle *handle = (struct tfos__handle *)self;
+    bool is_first = tfos__gate_shut(&handle->gate);
 
     (void)unused;
-    if (tfos__gate_shut(&handle->gate)) {
+    if (is_first && handle->object != NULL && handle->kind->interrupt != NULL)
+        handle->kind->interrupt(handle, handle->object);
+    tfos__gate_drain(&handle->gate);
+    if (is_first) {
         void *object = handle->object;
         handle->object = NULL;
         handle->kind->close(handle, object);

@@ -19,6 +19,9 @@ struct tfos__handle_kind {
     bool is_exclusive; ///< it belongs to one thread at a time
     /// Closes `object`, which may be NULL. Called once, with the GIL held and nobody inside.
     void (*close)(struct tfos__handle *handle, void *object);
+    /// Ends what would keep others inside, if not NULL. Called before close(), with the GIL held
+    /// and the gate shut, when there is an object.
+    void (*interrupt)(struct tfos__handle *handle, void *object);
 };
 
 struct tfos__handle {

@@ -14,7 +14,8 @@ static void close_launch(struct tfos__handle *handle, void *launch)
     Py_END_ALLOW_THREADS
 }
 
-static const struct tfos__handle_kind kind = {"node", "started", true, close_launch};
+static const struct tfos__handle_kind kind = {
+    .name = "node", .state = "started", .is_exclusive = true, .close = close_launch};
 
 static PyObject *make(PyTypeObject *class, PyObject *args, PyObject *kwargs)
 {

@@ -22,7 +22,8 @@ static void close_rendezvous(struct tfos__handle *handle, void *rendezvous)
     Py_END_ALLOW_THREADS
 }
 
-static const struct tfos__handle_kind kind = {"rendezvous", "opened", false, close_rendezvous};
+static const struct tfos__handle_kind kind = {
+    .name = "rendezvous", .state = "opened", .close = close_rendezvous};
 
 static PyObject *make(PyTypeObject *class, PyObject *args, PyObject *kwargs)
 {

@@ -11,10 +11,28 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static PyTypeObject *class; // set when the module is made, kept until the process ends
+
+/// Ends the dataset, which TensorFlow's threads may be waiting in.
+static void interrupt_trainer(struct tfos__handle *handle, void *trainer)
+{
+    struct tfos__trainer_object *self = (struct tfos__trainer_object *)handle;
+
+    (void)trainer;
+    atomic_store(&self->is_closing, true);
+    if (self->cursor != NULL)
+        tfos_feed_reader_fail(tfos__cursor_reader(self->cursor), TFOS_CLOSED,
+                              "trainer: its link to the node was closed");
+    if (self->dataset != NULL)
+        Py_DECREF(tfos__handle_close((PyObject *)self->dataset, NULL));
+}
+
 static void close_trainer(struct tfos__handle *handle, void *trainer)
 {
     struct tfos__trainer_object *self = (struct tfos__trainer_object *)handle;
 
+    tfos__gate_shut(&self->feed);
+    tfos__gate_drain(&self->feed);
     tfos__cursor_close(self->cursor); // gives the batch it holds back to the reader
     self->cursor = NULL;
     Py_BEGIN_ALLOW_THREADS
@@ -22,13 +40,39 @@ static void close_trainer(struct tfos__handle *handle, void *trainer)
     Py_END_ALLOW_THREADS
 }
 
-static const struct tfos__handle_kind kind = {"trainer", "opened", false, close_trainer};
+static const struct tfos__handle_kind kind = {
+    .name = "trainer", .state = "opened", .close = close_trainer, .interrupt = interrupt_trainer};
 
-static PyObject *make(PyTypeObject *class, PyObject *args, PyObject *kwargs)
+static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
+    struct tfos__trainer_object *self = NULL;
+
     (void)args;
     (void)kwargs;
-    return tfos__handle_new(class, &kind);
+    self = (struct tfos__trainer_object *)tfos__handle_new(type, &kind);
+    if (self != NULL) {
+        atomic_init(&self->is_closing, false);
+        tfos__gate_init(&self->feed, "feed", true);
+    }
+    return (PyObject *)self;
+}
+
+static void dealloc(PyObject *object)
+{
+    struct tfos__trainer_object *self = (struct tfos__trainer_object *)object;
+
+    Py_XDECREF(tfos__handle_close(object, NULL));
+    tfos__gate_clear(&self->feed);
+    tfos__handle_dealloc(object);
+}
+
+struct tfos__trainer_object *tfos__trainer_of(PyObject *object, const char *function)
+{
+    if (PyObject_TypeCheck(object, class))
+        return (struct tfos__trainer_object *)object;
+    PyErr_Format(PyExc_TypeError, "%s(): trainer: expected a Trainer, not %R", function,
+                 (PyObject *)Py_TYPE(object));
+    return NULL;
 }
 
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)
@@ -120,8 +164,7 @@ static PyObject *get_payload(PyObject *object, PyObject *unused)
     return payload;
 }
 
-/// Opens the queue unless it is open.
-static PyObject *open_queue(struct tfos__trainer_object *self, const char *name)
+int tfos__trainer_open_queue(struct tfos__trainer_object *self, const char *name)
 {
     struct tfos_feed_reader *reader = NULL;
     struct tfos_error err = {0};
@@ -130,14 +173,14 @@ static PyObject *open_queue(struct tfos__trainer_object *self, const char *name)
     Py_BEGIN_ALLOW_THREADS
     status = tfos_trainer_open_feed(self->handle.object, name, &reader, &err);
     Py_END_ALLOW_THREADS
-    if (status < 0)
-        return tfos__raise(status, &err);
+    if (status < 0) {
+        tfos__raise(status, &err);
+        return -1;
+    }
     // Another thread may have come first while the GIL was released; there is one reader a process.
     if (self->cursor == NULL)
-        self->cursor = tfos__cursor_open(reader, &self->handle.gate);
-    if (self->cursor == NULL)
-        return NULL;
-    return tfos__reader_new(self);
+        self->cursor = tfos__cursor_open(reader, &self->handle.gate, &self->feed);
+    return self->cursor != NULL ? 0 : -1;
 }
 
 static PyObject *open_feed(PyObject *object, PyObject *args, PyObject *kwargs)
@@ -152,7 +195,8 @@ static PyObject *open_feed(PyObject *object, PyObject *args, PyObject *kwargs)
     if (tfos__parameters_read("Trainer.open_feed", parameters, 1, args, kwargs, &kept) < 0)
         return NULL;
     if (tfos__handle_enter(&self->handle) == 0) {
-        reader = open_queue(self, name);
+        if (tfos__trainer_open_queue(self, name) == 0)
+            reader = tfos__reader_new(self);
         tfos__handle_leave(&self->handle);
     }
     Py_DECREF(kept);
@@ -282,7 +326,7 @@ static PyType_Slot slots[] = {
     {Py_tp_doc, "This process's link to its node. One a process; thread-safe."},
     {Py_tp_new, make},
     {Py_tp_init, init},
-    {Py_tp_dealloc, tfos__handle_dealloc},
+    {Py_tp_dealloc, dealloc},
     {Py_tp_methods, methods},
     {Py_tp_getset, properties},
     {0, NULL},
@@ -297,5 +341,6 @@ static PyType_Spec spec = {
 
 int tfos__trainer_class_add(PyObject *module)
 {
-    return tfos__class_add(module, &spec) != NULL ? 0 : -1;
+    class = tfos__class_add(module, &spec);
+    return class != NULL ? 0 : -1;
 }

@@ -12,7 +12,8 @@ static void close_feeder(struct tfos__handle *handle, void *feeder)
     tfos__row_feeder_close(feeder);
 }
 
-static const struct tfos__handle_kind kind = {"feed writer", "opened", true, close_feeder};
+static const struct tfos__handle_kind kind = {
+    .name = "feed writer", .state = "opened", .is_exclusive = true, .close = close_feeder};
 
 static PyObject *make(PyTypeObject *class, PyObject *args, PyObject *kwargs)
 {
