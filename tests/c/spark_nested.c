@@ -173,7 +173,7 @@ static void maps(void **state)
     tfos_row_batch_close(shown.batch);
 }
 
-static void ten_thousand_columns(void **state)
+static void a_batch_of_ten_thousand_columns(void **state)
 {
     enum { COUNT = 10000, ROWS = 70 };
     struct ArrowSchema *fields = calloc(COUNT, sizeof *fields), **children = calloc(COUNT, 8);
@@ -330,9 +330,12 @@ static void rows_that_spark_wrote(void **state)
 }
 
 static const struct CMUnitTest cases[] = {
-    cmocka_unit_test(arrays_of_numbers),     cmocka_unit_test(arrays_of_structs),
-    cmocka_unit_test(structs_in_structs),    cmocka_unit_test(maps),
-    cmocka_unit_test(ten_thousand_columns),  cmocka_unit_test(a_row_of_100_megabytes),
+    cmocka_unit_test(arrays_of_numbers),
+    cmocka_unit_test(arrays_of_structs),
+    cmocka_unit_test(structs_in_structs),
+    cmocka_unit_test(maps),
+    cmocka_unit_test(a_batch_of_ten_thousand_columns),
+    cmocka_unit_test(a_row_of_100_megabytes),
     cmocka_unit_test(rows_that_spark_wrote),
 };
 
