@@ -3,7 +3,7 @@
 
     cli  python  java  tensorflow   <tfos/*.h> only
           node                      base, and every module's public header
-    record feed cluster ...         base and their own files, never each other
+    record feed cluster ...         base and their own files, never each other; dataset reads feeds by <tfos/feed.h>
           base                      libc, POSIX, libraries, and the public headers that are base's
     include/tfos                    libc and each other
 """
@@ -16,7 +16,8 @@ from tree import report, root_argument, sources
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[>"]')
 OUTSIDE = {"cli", "python", "java", "tensorflow"}
 BASE_HEADERS = {"export", "status", "stream", "version", "memory", "wait"}
-OWN_HEADERS = {"cluster": {"rendezvous", "member"}, "feed": {"feed", "arrow"}, "record": {"record", "arrow"}, "spark": {"arrow", "spark_schema", "unsafe_row"}}
+OWN_HEADERS = {"cluster": {"rendezvous", "member"}, "feed": {"feed", "arrow"}, "record": {"record", "arrow"}, "spark": {"arrow", "spark_schema", "unsafe_row"},
+               "dataset": {"dataset", "feed", "arrow"}}
 LIBRARIES = re.compile(r"^(jansson|openssl/|zlib|zstd|cmocka|jni|Python|tensorflow/|linux/)")
 
 

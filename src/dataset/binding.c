@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// A schema that follows another is nearly always the same, down to its memory, which is why
+// pointers are compared before what they point to.
+#include "dataset/binding.h"
+
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/memory.h"
+
+struct binder {
+    struct tfos__binding *binding;
+    const struct tfos__plan *plan;
+    int64_t bound_count;
+};
+
+static void describe(enum tfos_dtype dtype, bool is_vector, int level_count, char text[64])
+{
+    text[0] = '\0';
+    for (int i = 0; i < level_count && !is_vector && i < 4; i++)
+        memcpy(text + strlen(text), "list of ", sizeof "list of ");
+    const char *name = is_vector ? "MLlib vector" : tfos__dtype_name(dtype);
+    memcpy(text + strlen(text), name, strlen(name) + 1);
+}
+
+static enum tfos_status refuse_type(const struct tfos__feature *feature,
+                                    const struct tfos__leaf *leaf, struct tfos_error *err)
+{
+    char expected[64], found[64];
+
+    describe(feature->dtype, feature->is_vector, feature->level_count, expected);
+    describe(leaf->element.dtype, leaf->is_vector, leaf->level_count, found);
+    return tfos__fail(err, TFOS_INVALID, "column %s is %s where the first rows have %s",
+                      feature->name, found, expected);
+}
+
+// A numpy array of several dimensions must have those of the first, unless the user named others.
+static bool has_shape(const struct tfos__feature *feature, const struct tfos__leaf *leaf)
+{
+    if (leaf->rank < 2 || !feature->is_product)
+        return true;
+    return feature->rank != leaf->rank ||
+           memcmp(feature->shape, leaf->shape, (size_t)leaf->rank * sizeof leaf->shape[0]) == 0;
+}
+
+static enum tfos_status check_type(const struct tfos__feature *feature,
+                                   const struct tfos__leaf *leaf, struct tfos_error *err)
+{
+    bool is_nothing = leaf->element.kind == TFOS__ELEMENT_NOTHING;
+
+    if (leaf->problem)
+        return tfos__fail(err, TFOS_INVALID, "column %s has no tensor form: %s", feature->name,
+                          leaf->problem);
+    // Nulls alone need no lists around them.
+    if (is_nothing && leaf->level_count <= feature->level_count && !feature->is_vector)
+        return TFOS_OK;
+    int level_count = leaf->is_vector ? 1 : leaf->level_count;
+    if (leaf->is_vector != feature->is_vector || level_count != feature->level_count ||
+        leaf->element.dtype != feature->dtype)
+        return refuse_type(feature, leaf, err);
+    if (!has_shape(feature, leaf))
+        return tfos__fail(err, TFOS_INVALID,
+                          "column %s has arrays of another shape than in the first rows",
+                          feature->name);
+    return TFOS_OK;
+}
+
+static enum tfos_status bind_leaf(void *context, const struct tfos__leaf *leaf,
+                                  struct tfos_error *err)
+{
+    struct binder *binder = context;
+    int64_t number = tfos__plan_find(binder->plan, leaf->names, leaf->depth);
+
+    if (number < 0 && binder->plan->is_selective)
+        return TFOS_OK;
+    if (number < 0)
+        return tfos__fail(err, TFOS_INVALID, "column %s is not among those of the first rows",
+                          leaf->names[leaf->depth - 1]);
+    TFOS__TRY(check_type(&binder->plan->features[number], leaf, err));
+    struct tfos__route *route = &binder->binding->routes[number];
+    if (route->steps)
+        return tfos__fail(err, TFOS_INVALID, "two columns have the name %s",
+                          binder->plan->features[number].name);
+    route->steps = tfos__alloc((size_t)leaf->step_count, sizeof *route->steps);
+    if (!route->steps)
+        return tfos__no_memory(err, "dataset", "a schema");
+    memcpy(route->steps, leaf->steps, (size_t)leaf->step_count * sizeof *route->steps);
+    route->step_count = leaf->step_count;
+    route->element = leaf->element;
+    route->has_wide_lists = leaf->has_wide_lists;
+    binder->bound_count++;
+    return TFOS_OK;
+}
+
+static const char *structure_name(enum tfos_row_structure structure)
+{
+    return structure == TFOS_ROW_TUPLE  ? "tuples"
+           : structure == TFOS_ROW_DICT ? "named fields"
+                                        : "single values";
+}
+
+static enum tfos_status bind(struct tfos__binding *binding, const struct tfos__plan *plan,
+                             struct tfos_error *err)
+{
+    struct binder binder = {.binding = binding, .plan = plan};
+    enum tfos_row_structure structure = TFOS_ROW_DICT;
+
+    TFOS__TRY(tfos__leaf_scan(&binding->schema, &structure, bind_leaf, &binder, err));
+    if (structure != plan->structure)
+        return tfos__fail(err, TFOS_INVALID, "rows are %s where the first rows are %s",
+                          structure_name(structure), structure_name(plan->structure));
+    for (int64_t i = 0; i < plan->feature_count; i++)
+        if (!binding->routes[i].steps)
+            return tfos__fail(err, TFOS_INVALID, "column %s of the first rows is missing",
+                              plan->features[i].name);
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__binding_open(struct ArrowSchema *schema, const struct tfos__plan *plan,
+                                    struct tfos__binding **out, struct tfos_error *err)
+{
+    struct tfos__binding *binding = tfos__alloc(1, sizeof *binding);
+
+    if (!binding)
+        return tfos__no_memory(err, "dataset", "a schema");
+    binding->references = 1;
+    binding->schema = *schema;
+    enum tfos_status status = TFOS_OK;
+    binding->routes = tfos__alloc((size_t)plan->feature_count, sizeof *binding->routes);
+    binding->route_count = binding->routes ? plan->feature_count : 0;
+    if (!binding->routes)
+        status = tfos__no_memory(err, "dataset", "a schema");
+    else
+        status = bind(binding, plan, err);
+    if (status == TFOS_OK) {
+        schema->release = NULL;
+        *out = binding;
+    } else {
+        binding->schema.release = NULL; // it stays the caller's
+        tfos__binding_release(binding);
+    }
+    return status;
+}
+
+static bool is_same(const struct ArrowSchema *a, const struct ArrowSchema *b)
+{
+    if ((a->format != b->format && strcmp(a->format, b->format) != 0) ||
+        (a->name != b->name && strcmp(a->name, b->name) != 0) || a->metadata != b->metadata ||
+        a->n_children != b->n_children)
+        return false;
+    for (int64_t i = 0; i < a->n_children; i++)
+        if (!is_same(a->children[i], b->children[i]))
+            return false;
+    return true;
+}
+
+bool tfos__binding_fits(const struct tfos__binding *binding, const struct ArrowSchema *schema)
+{
+    return is_same(&binding->schema, schema);
+}
+
+struct tfos__binding *tfos__binding_share(struct tfos__binding *binding)
+{
+    atomic_fetch_add_explicit(&binding->references, 1, memory_order_relaxed);
+    return binding;
+}
+
+void tfos__binding_release(struct tfos__binding *binding)
+{
+    if (!binding || atomic_fetch_sub(&binding->references, 1) != 1)
+        return;
+    for (int64_t i = 0; i < binding->route_count; i++)
+        tfos__free(binding->routes[i].steps);
+    tfos__free(binding->routes);
+    if (binding->schema.release)
+        binding->schema.release(&binding->schema);
+    tfos__free(binding);
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// A dataset reads ahead of what it gives out only as far as it can without waiting; in step, that
+// is what it may promise the other nodes.
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "dataset/state.h"
+#include "dataset/tensor.h"
+
+#define AHEAD_SIZE (TFOS_FEED_LANE_SIZE / 2) ///< most bytes that are read ahead
+
+static enum tfos_status check_options(const struct tfos_dataset_options *options,
+                                      struct tfos_error *err)
+{
+    const char *wrong = NULL;
+
+    if (!options->reader)
+        wrong = "reader: there must be one";
+    else if (options->batch_size < 1 || options->batch_size > INT32_MAX)
+        wrong = "batch_size: it is from 1 to 2,147,483,647";
+    else if (options->shuffle_rows < 0 || options->shuffle_rows > INT32_MAX)
+        wrong = "shuffle_rows: it is from 0 to 2,147,483,647";
+    else if (options->uneven < TFOS_UNEVEN_IGNORE || options->uneven > TFOS_UNEVEN_STOP)
+        wrong = "uneven: it is unknown";
+    else if (options->uneven != TFOS_UNEVEN_IGNORE && (!options->agree || !options->name))
+        wrong = "agree and name: nodes that stay in step need them";
+    return wrong ? tfos__fail(err, TFOS_INVALID, "dataset: option %s", wrong) : TFOS_OK;
+}
+
+static void free_dataset(struct tfos_dataset *dataset)
+{
+    tfos__run_list_clear(&dataset->batch);
+    tfos__supply_clear(&dataset->supply);
+    tfos__binding_release(dataset->binding);
+    tfos__plan_clear(&dataset->plan);
+    tfos__wishes_clear(&dataset->wishes);
+    pthread_mutex_destroy(&dataset->mutex);
+    tfos__free(dataset->specs);
+    tfos__free(dataset->name);
+    tfos__free(dataset);
+}
+
+enum tfos_status tfos_dataset_open(const struct tfos_dataset_options *options,
+                                   struct tfos_dataset **out, struct tfos_error *err)
+{
+    TFOS__TRY(check_options(options, err));
+    struct tfos_dataset *dataset = tfos__alloc(1, sizeof *dataset);
+    if (!dataset)
+        return tfos__no_memory(err, "dataset", "a dataset");
+    pthread_mutex_init(&dataset->mutex, NULL);
+    dataset->options = *options;
+    dataset->options.columns = NULL;
+    dataset->options.selection = NULL;
+    dataset->options.null_value = NULL;
+    dataset->supply.reader = options->reader;
+    dataset->cohort = (struct tfos__cohort){.options = &dataset->options, .epoch = 1};
+    enum tfos_status status = tfos__wishes_init(&dataset->wishes, options, err);
+    if (status == TFOS_OK && !(dataset->name = tfos__strdup(options->name ? options->name : "")))
+        status = tfos__no_memory(err, "dataset", "a dataset");
+    if (status != TFOS_OK) {
+        free_dataset(dataset);
+        return status;
+    }
+    dataset->options.name = dataset->name;
+    tfos__catalogue_add(&dataset->card, dataset);
+    *out = dataset;
+    return TFOS_OK;
+}
+
+enum tfos_status tfos_dataset_get_specs(struct tfos_dataset *dataset, int64_t timeout_ms,
+                                        const struct tfos_tensor_spec **specs, int64_t *spec_count,
+                                        enum tfos_row_structure *structure, struct tfos_error *err)
+{
+    enum tfos_status status = TFOS_OK;
+
+    if (!atomic_load(&dataset->is_ready)) {
+        pthread_mutex_lock(&dataset->mutex);
+        status = tfos__dataset_prepare(dataset, timeout_ms, err);
+        pthread_mutex_unlock(&dataset->mutex);
+    }
+    if (status != TFOS_OK)
+        return status;
+    *specs = dataset->specs;
+    *spec_count = dataset->spec_count;
+    *structure = dataset->plan.structure;
+    return TFOS_OK;
+}
+
+// Rows that can be given out without waiting.
+static int64_t rows_at_hand(const struct tfos_dataset *dataset)
+{
+    return dataset->supply.row_count;
+}
+
+// Waits for the rows of a batch, or the end of the epoch.
+static enum tfos_status await_batch(struct tfos_dataset *dataset, struct tfos_error *err)
+{
+    while (!dataset->supply.is_ended && rows_at_hand(dataset) < dataset->options.batch_size)
+        TFOS__TRY(tfos__supply_read(&dataset->supply, -1, err));
+    return TFOS_OK;
+}
+
+// Reads what is there already.
+static enum tfos_status look_ahead(struct tfos_dataset *dataset, struct tfos_error *err)
+{
+    int64_t most = dataset->options.batch_size * TFOS__COHORT_STEPS;
+    enum tfos_status status = TFOS_OK;
+
+    while (status == TFOS_OK && rows_at_hand(dataset) < most && dataset->supply.size < AHEAD_SIZE)
+        status = tfos__supply_read(&dataset->supply, 0, err);
+    return status < 0 ? status : TFOS_OK;
+}
+
+// Asks the other nodes how many steps to go.
+static enum tfos_status agree_on_steps(struct tfos_dataset *dataset, struct tfos_error *err)
+{
+    const struct tfos_dataset_options *options = &dataset->options;
+
+    TFOS__TRY(await_batch(dataset, err));
+    TFOS__TRY(look_ahead(dataset, err));
+    int64_t batch_count = rows_at_hand(dataset) / options->batch_size;
+    if (dataset->supply.is_ended && options->uneven != TFOS_UNEVEN_STOP &&
+        rows_at_hand(dataset) % options->batch_size > 0)
+        batch_count++;
+    struct tfos__standing standing = {batch_count, dataset->supply.is_ended,
+                                      dataset->supply.is_over};
+    return tfos__cohort_agree(&dataset->cohort, &standing, err);
+}
+
+// Goes on to the next epoch. Rows of this one that nobody wants must not begin it.
+static enum tfos_status end_epoch(struct tfos_dataset *dataset, struct tfos_error *err)
+{
+    do {
+        tfos__supply_drop(&dataset->supply);
+        if (!dataset->supply.is_ended)
+            TFOS__TRY(tfos__supply_read(&dataset->supply, -1, err));
+    } while (!dataset->supply.is_ended);
+    tfos__supply_begin(&dataset->supply);
+    tfos__cohort_begin_epoch(&dataset->cohort);
+    return TFOS_END;
+}
+
+// Whether there is another batch in this epoch: OK, or END.
+static enum tfos_status begin_batch(struct tfos_dataset *dataset, struct tfos_error *err)
+{
+    const struct tfos_dataset_options *options = &dataset->options;
+    struct tfos__cohort *cohort = &dataset->cohort;
+
+    if (options->uneven == TFOS_UNEVEN_IGNORE) {
+        TFOS__TRY(await_batch(dataset, err));
+        int64_t least = options->drop_remainder ? options->batch_size : 1;
+        return rows_at_hand(dataset) >= least ? TFOS_OK : TFOS_END;
+    }
+    if (cohort->steps == 0 && !cohort->is_last && !cohort->is_over)
+        TFOS__TRY(agree_on_steps(dataset, err));
+    if (cohort->steps == 0)
+        return TFOS_END;
+    cohort->steps--;
+    return TFOS_OK;
+}
+
+static enum tfos_status make_tensors(struct tfos_dataset *dataset, struct tfos_tensor *tensors,
+                                     struct tfos_error *err)
+{
+    const struct tfos__plan *plan = &dataset->plan;
+    const struct tfos__run_list *batch = &dataset->batch;
+    bool is_padded = dataset->options.uneven == TFOS_UNEVEN_PAD;
+    struct tfos__rows rows = {batch->runs, batch->count, batch->row_count,
+                              is_padded ? dataset->options.batch_size - batch->row_count : 0};
+    int64_t position = 0;
+    enum tfos_status status = TFOS_OK;
+
+    for (int64_t i = 0; i < batch->count && status == TFOS_OK; i++)
+        status = tfos__piece_bind(batch->runs[i].piece, plan, &dataset->binding, err);
+    for (int64_t i = 0; i < plan->feature_count && status == TFOS_OK; i++) {
+        status = tfos__tensors_make(plan, i, &rows, &tensors[position], err);
+        if (status == TFOS_OK)
+            position += tfos__feature_tensor_count(&plan->features[i]);
+    }
+    if (status == TFOS_OK && is_padded)
+        status = tfos__weights_make(&rows, &tensors[position], err);
+    while (status != TFOS_OK && position > 0)
+        tfos_tensor_release(&tensors[--position]);
+    return status;
+}
+
+static enum tfos_status next_batch(struct tfos_dataset *dataset, struct tfos_tensor *tensors,
+                                   struct tfos_error *err)
+{
+    enum tfos_status status = tfos__dataset_prepare(dataset, -1, err);
+
+    if (status == TFOS_OK)
+        status = begin_batch(dataset, err);
+    if (status == TFOS_END && atomic_load(&dataset->is_ready))
+        return end_epoch(dataset, err);
+    if (status != TFOS_OK)
+        return status;
+    status = tfos__supply_take(&dataset->supply, dataset->options.batch_size, &dataset->batch, err);
+    if (status == TFOS_OK)
+        status = make_tensors(dataset, tensors, err);
+    tfos__run_list_drop(&dataset->batch);
+    return status;
+}
+
+enum tfos_status tfos_dataset_next(struct tfos_dataset *dataset, struct tfos_tensor *tensors,
+                                   struct tfos_error *err)
+{
+    pthread_mutex_lock(&dataset->mutex);
+    enum tfos_status status = next_batch(dataset, tensors, err);
+    pthread_mutex_unlock(&dataset->mutex);
+    return status;
+}
+
+int64_t tfos_dataset_number(const struct tfos_dataset *dataset)
+{
+    return dataset->card.number;
+}
+
+enum tfos_status tfos_dataset_acquire(int64_t number, struct tfos_dataset **out,
+                                      struct tfos_error *err)
+{
+    struct tfos_dataset *dataset = tfos__catalogue_find(number);
+
+    if (!dataset)
+        return tfos__fail(err, TFOS_NOT_FOUND,
+                          "dataset: this process has no open dataset %lld: it was closed, or is "
+                          "another process's",
+                          (long long)number);
+    *out = dataset;
+    return TFOS_OK;
+}
+
+void tfos_dataset_close(struct tfos_dataset *dataset)
+{
+    if (!dataset || !tfos__catalogue_drop(&dataset->card))
+        return;
+    void (*release)(void *) = dataset->options.release;
+    void *context = dataset->options.context;
+    free_dataset(dataset);
+    if (release)
+        release(context);
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Leaves: the values at the ends of a schema's tree, each with the way to it. A dataset gives out
+/// a column for each.
+#ifndef TFOS_DATASET_LEAF_H
+#define TFOS_DATASET_LEAF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <tfos/arrow.h>
+#include <tfos/dataset.h>
+#include <tfos/status.h>
+
+#include "dataset/element.h"
+
+#define TFOS__LEAF_STEPS 66                           ///< more than a schema of the feed has levels
+#define TFOS__LEAF_LEVELS (TFOS_DATASET_MAX_RANK - 1) ///< most lists in each other
+
+enum tfos__step_kind {
+    TFOS__STEP_MEMBER,    ///< into a struct's child `number`
+    TFOS__STEP_LIST,      ///< into lists behind offsets of 4 bytes
+    TFOS__STEP_WIDE_LIST, ///< into lists behind offsets of 8 bytes
+    TFOS__STEP_FIXED_LIST ///< into lists of `number` elements each
+};
+
+struct tfos__step {
+    enum tfos__step_kind kind;
+    int64_t number;
+};
+
+/// Everything is borrowed from the schema, or lives for the call that is given it.
+struct tfos__leaf {
+    const char *problem; ///< why it has no tensor form; NULL: it has one
+    const char *names[TFOS__LEAF_STEPS];
+    int depth; ///< of the names
+    struct tfos__step steps[TFOS__LEAF_STEPS];
+    int step_count;
+    struct tfos__element element;
+    bool is_vector;      ///< an MLlib vector: the steps lead to its struct
+    bool has_wide_lists; ///< the vector's lists have offsets of 8 bytes
+    bool is_map;         ///< keys or values of one
+    int level_count;
+    int64_t lengths[TFOS__LEAF_LEVELS]; ///< of lists at each level, outermost first; -1: any
+    int rank;                           ///< of a numpy array's shape; 0 for all else
+    int64_t shape[TFOS__LEAF_LEVELS];
+    char number[24]; ///< the name of a tuple's element
+};
+
+/// Tells `take` about each leaf, in the order of the schema. Python's columns are known by their
+/// metadata, others by their formats. INVALID when the schema's own metadata is unknown.
+enum tfos_status tfos__leaf_scan(
+    const struct ArrowSchema *schema, enum tfos_row_structure *structure,
+    enum tfos_status (*take)(void *context, const struct tfos__leaf *leaf, struct tfos_error *err),
+    void *context, struct tfos_error *err);
+
+/// Compares paths, for sorting and searching.
+int tfos__path_compare(const char *const *a, int a_depth, const char *const *b, int b_depth);
+
+#endif

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a piece holds is released by whichever thread gives up the last of it.
+#include "dataset/piece.h"
+
+#include "base/fail.h"
+#include "base/memory.h"
+
+static void end_piece(struct tfos__lease *lease)
+{
+    struct tfos__piece *piece = (struct tfos__piece *)lease;
+
+    if (piece->array.release)
+        piece->array.release(&piece->array);
+    if (piece->schema.release)
+        piece->schema.release(&piece->schema);
+    tfos__binding_release(piece->binding);
+    tfos__free(piece->row_numbers);
+    tfos__free(piece);
+}
+
+// Bytes of an array, about: its values and offsets, not the bits of its nulls.
+static int64_t measure(const struct ArrowSchema *schema, const struct ArrowArray *array)
+{
+    struct tfos__element element;
+    int64_t size = array->length / 8;
+
+    if (array->length == 0)
+        return 0;
+    if (schema->format[0] == '+') {
+        for (int64_t i = 0; i < array->n_children; i++)
+            size += measure(schema->children[i], array->children[i]);
+        return size;
+    }
+    if (!tfos__element_parse(schema->format, &element))
+        return size + 8 * array->length;
+    if (element.kind == TFOS__ELEMENT_TEXT)
+        return size + 4 * array->length + ((const int32_t *)array->buffers[1])[array->length];
+    if (element.kind == TFOS__ELEMENT_WIDE_TEXT)
+        return size + 8 * array->length + ((const int64_t *)array->buffers[1])[array->length];
+    return size + element.width * array->length;
+}
+
+enum tfos_status tfos__piece_open(struct tfos_feed_item *item, struct tfos__piece **out,
+                                  struct tfos_error *err)
+{
+    struct tfos__piece *piece = tfos__alloc(1, sizeof *piece);
+
+    if (!piece) {
+        item->array.release(&item->array);
+        item->schema.release(&item->schema);
+        return tfos__no_memory(err, "dataset", "a batch");
+    }
+    piece->lease.references = 1;
+    piece->lease.end = end_piece;
+    piece->schema = item->schema;
+    piece->array = item->array;
+    piece->partition = item->partition;
+    piece->first_row = item->first_row;
+    piece->size = measure(&piece->schema, &piece->array);
+    piece->is_lent = true;
+    *out = piece;
+    return TFOS_OK;
+}
+
+int64_t tfos__piece_row_number(const struct tfos__piece *piece, int64_t row)
+{
+    return piece->row_numbers ? piece->row_numbers[row] : piece->first_row + row;
+}
+
+enum tfos_status tfos__piece_bind(struct tfos__piece *piece, const struct tfos__plan *plan,
+                                  struct tfos__binding **last, struct tfos_error *err)
+{
+    if (piece->binding)
+        return TFOS_OK;
+    if (!*last || !tfos__binding_fits(*last, &piece->schema)) {
+        struct tfos__binding *binding = NULL;
+        enum tfos_status status = tfos__binding_open(&piece->schema, plan, &binding, err);
+        if (status != TFOS_OK) {
+            tfos__fail_prefix(err, "dataset: partition %lld, row %lld", (long long)piece->partition,
+                              (long long)tfos__piece_row_number(piece, 0));
+            return status;
+        }
+        tfos__binding_release(*last);
+        *last = binding;
+    }
+    piece->binding = tfos__binding_share(*last);
+    return TFOS_OK;
+}

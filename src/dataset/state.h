@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A dataset from within.
+#ifndef TFOS_DATASET_STATE_H
+#define TFOS_DATASET_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <tfos/dataset.h>
+
+#include "base/wait.h"
+#include "dataset/binding.h"
+#include "dataset/catalogue.h"
+#include "dataset/cohort.h"
+#include "dataset/plan.h"
+#include "dataset/supply.h"
+#include "dataset/wishes.h"
+
+struct tfos_dataset {
+    struct tfos__card card;
+    struct tfos_dataset_options options; ///< columns and selection are in `wishes`
+    struct tfos__wishes wishes;
+    char *name; ///< owned; options.name
+
+    atomic_bool is_ready; ///< what follows is set and does not change any more
+    struct tfos__plan plan;
+    struct tfos_tensor_spec *specs; ///< owned
+    int64_t spec_count;
+
+    pthread_mutex_t mutex; ///< guards what follows
+    struct tfos__supply supply;
+    struct tfos__binding *binding; ///< of the piece that was bound last; NULL: none
+    struct tfos__cohort cohort;
+    struct tfos__run_list batch;
+    enum tfos_status failure; ///< what the structure was found to be wrong with, for good
+    struct tfos_error failure_error;
+};
+
+/// Finds the structure, with the mutex held. Statuses as for tfos_dataset_get_specs().
+enum tfos_status tfos__dataset_prepare(struct tfos_dataset *dataset, int64_t timeout_ms,
+                                       struct tfos_error *err);
+
+#endif

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// A vector is a struct: type (0 sparse, 1 dense), size and indices of a sparse one, values. What is
+// read of it once is checked and used from then on, since the memory may change.
+#include "dataset/vector.h"
+
+#include <string.h>
+
+#include "base/fail.h"
+#include "dataset/validity.h"
+#include "dataset/walk.h"
+
+enum { TYPE, SIZE, INDICES, VALUES };
+
+/// One row's vector.
+struct vector {
+    bool is_null, is_sparse;
+    int64_t size;           ///< with the zeros
+    int64_t count;          ///< values
+    const double *values;   ///< where they lie
+    const int32_t *indices; ///< of a sparse one
+};
+
+static bool is_null_at(const struct ArrowArray *array, int64_t index)
+{
+    const uint8_t *bits = array->buffers[0];
+
+    return tfos__validity_matters(array) && !(bits[index / 8] >> (index % 8) & 1);
+}
+
+// The elements of list `index` of a struct's member: their number and first.
+static const void *list_at(const struct ArrowArray *list, bool is_wide, int64_t index, size_t width,
+                           int64_t *count)
+{
+    index += list->offset;
+    *count = 0;
+    if (is_null_at(list, index))
+        return NULL;
+    int64_t begin = is_wide ? ((const int64_t *)list->buffers[1])[index]
+                            : ((const int32_t *)list->buffers[1])[index];
+    int64_t end = is_wide ? ((const int64_t *)list->buffers[1])[index + 1]
+                          : ((const int32_t *)list->buffers[1])[index + 1];
+    const struct ArrowArray *child = list->children[0];
+    *count = end - begin;
+    return (const uint8_t *)child->buffers[1] + (size_t)(child->offset + begin) * width;
+}
+
+static enum tfos_status read_vector(const struct tfos__route *route, const struct ArrowArray *array,
+                                    int64_t index, struct vector *vector, struct tfos_error *err)
+{
+    bool is_wide = route->has_wide_lists;
+
+    *vector = (struct vector){0};
+    for (int step = 0;; step++) {
+        index += array->offset;
+        if (is_null_at(array, index)) {
+            vector->is_null = true;
+            return TFOS_OK;
+        }
+        if (step == route->step_count)
+            break;
+        array = array->children[route->steps[step].number];
+    }
+    const struct ArrowArray *type = array->children[TYPE], *size = array->children[SIZE];
+    int64_t index_count = 0;
+    vector->is_sparse = ((const int8_t *)type->buffers[1])[type->offset + index] == 0;
+    vector->values =
+        list_at(array->children[VALUES], is_wide, index, sizeof(double), &vector->count);
+    vector->indices =
+        list_at(array->children[INDICES], is_wide, index, sizeof(int32_t), &index_count);
+    vector->size = vector->is_sparse ? ((const int32_t *)size->buffers[1])[size->offset + index]
+                                     : vector->count;
+    if (vector->is_sparse && (vector->size < 0 || index_count != vector->count))
+        return tfos__fail(
+            err, TFOS_INVALID, "a sparse vector of size %lld has %lld indices and %lld values",
+            (long long)vector->size, (long long)index_count, (long long)vector->count);
+    return TFOS_OK;
+}
+
+struct walk {
+    const struct tfos__feature *feature;
+    const struct tfos__route *route;
+    const struct ArrowArray *batch;
+    int64_t size; ///< of each vector
+
+    uint8_t *dense;    ///< the next row
+    int64_t row, room; ///< of a sparse tensor: rows done, values to come
+    int64_t *indices;  ///< of a sparse tensor: the next pair
+    uint8_t *values;   ///< of a sparse tensor: the next value
+};
+
+// Reads the vector of one row and checks it against the feature.
+static enum tfos_status take_row(const struct walk *walk, int64_t row, struct vector *vector,
+                                 struct tfos_error *err)
+{
+    if (read_vector(walk->route, walk->batch, row, vector, err) < 0) {
+        tfos__fail_prefix(err, "column %s", walk->feature->name);
+        return TFOS_INVALID;
+    }
+    if (vector->is_null && !walk->feature->fills_nulls)
+        return tfos__fail(err, TFOS_INVALID,
+                          "column %s is null: say by null_value what a null becomes",
+                          walk->feature->name);
+    if (!vector->is_null && vector->size != walk->size)
+        return tfos__fail(err, TFOS_INVALID,
+                          "column %s has a vector of size %lld where each has %lld",
+                          walk->feature->name, (long long)vector->size, (long long)walk->size);
+    return TFOS_OK;
+}
+
+static enum tfos_status refuse_index(const struct walk *walk, int64_t index, struct tfos_error *err)
+{
+    return tfos__fail(
+        err, TFOS_INVALID,
+        "column %s: the index %lld of a sparse vector of size %lld is out of range or "
+        "out of order",
+        walk->feature->name, (long long)index, (long long)walk->size);
+}
+
+static enum tfos_status put_dense(struct walk *walk, const struct vector *vector,
+                                  struct tfos_error *err)
+{
+    uint8_t *row = walk->dense;
+    size_t width = sizeof(double);
+
+    walk->dense += (size_t)walk->size * width;
+    if (!vector->is_null && !vector->is_sparse) {
+        memcpy(row, vector->values, (size_t)walk->size * width);
+        return TFOS_OK;
+    }
+    for (int64_t i = 0; vector->is_null && i < walk->size; i++)
+        memcpy(row + (size_t)i * width, walk->feature->filler.bytes, width);
+    if (vector->is_null)
+        return TFOS_OK;
+    memset(row, 0, (size_t)walk->size * width);
+    for (int64_t i = 0; i < vector->count; i++) {
+        int32_t index = ((const volatile int32_t *)vector->indices)[i];
+        if (index < 0 || index >= walk->size)
+            return refuse_index(walk, index, err);
+        memcpy(row + (size_t)index * width, &vector->values[i], width);
+    }
+    return TFOS_OK;
+}
+
+static enum tfos_status put_sparse(struct walk *walk, const struct vector *vector,
+                                   struct tfos_error *err)
+{
+    int64_t previous = -1;
+
+    if (vector->count > walk->room)
+        return tfos__fail(err, TFOS_CORRUPT, "column %s changed while it was read",
+                          walk->feature->name);
+    for (int64_t i = 0; i < vector->count; i++) {
+        int64_t index = vector->is_sparse ? ((const volatile int32_t *)vector->indices)[i] : i;
+        if (index <= previous || index >= walk->size)
+            return refuse_index(walk, index, err);
+        previous = index;
+        *walk->indices++ = walk->row;
+        *walk->indices++ = index;
+    }
+    memcpy(walk->values, vector->values, (size_t)vector->count * sizeof(double));
+    walk->values += (size_t)vector->count * sizeof(double);
+    walk->room -= vector->count;
+    walk->row++;
+    return TFOS_OK;
+}
+
+// One row in either form; a null is an empty row of a sparse tensor.
+static enum tfos_status put_row(void *context, int64_t row, struct tfos_error *err)
+{
+    struct walk *walk = context;
+    struct vector vector;
+
+    TFOS__TRY(take_row(walk, row, &vector, err));
+    return walk->dense ? put_dense(walk, &vector, err) : put_sparse(walk, &vector, err);
+}
+
+static enum tfos_status count_row(void *context, int64_t row, struct tfos_error *err)
+{
+    struct walk *walk = context;
+    struct vector vector;
+
+    TFOS__TRY(take_row(walk, row, &vector, err));
+    walk->room += vector.count;
+    return TFOS_OK;
+}
+
+static enum tfos_status for_each(struct walk *walk, int64_t number, const struct tfos__rows *rows,
+                                 enum tfos_status (*act)(void *context, int64_t row,
+                                                         struct tfos_error *err),
+                                 struct tfos_error *err)
+{
+    for (int64_t i = 0; i < rows->run_count; i++) {
+        const struct tfos__run *run = &rows->runs[i];
+        walk->route = &run->piece->binding->routes[number];
+        walk->batch = &run->piece->array;
+        for (int64_t row = run->first; row < run->first + run->count; row++) {
+            enum tfos_status status = act(walk, row, err);
+            if (status == TFOS_OK)
+                continue;
+            tfos__fail_prefix(err, "dataset: partition %lld, row %lld",
+                              (long long)run->piece->partition,
+                              (long long)tfos__piece_row_number(run->piece, row));
+            return status;
+        }
+    }
+    return TFOS_OK;
+}
+
+static enum tfos_status make_sparse(struct walk *walk, int64_t number,
+                                    const struct tfos__rows *rows, struct tfos_tensor *tensors,
+                                    struct tfos_error *err)
+{
+    int64_t shape[] = {rows->row_count + rows->zero_count, walk->size};
+    const int64_t two = 2;
+    uint8_t *data = NULL;
+
+    TFOS__TRY(for_each(walk, number, rows, count_row, err));
+    int64_t pairs[] = {walk->room, 2};
+    TFOS__TRY(tfos__tensor_init(&tensors[0], TFOS_DTYPE_INT64, 2, pairs, &data, err));
+    walk->indices = (int64_t *)(void *)data;
+    TFOS__TRY(tfos__tensor_init(&tensors[1], TFOS_DTYPE_FLOAT64, 1, pairs, &walk->values, err));
+    TFOS__TRY(tfos__tensor_init(&tensors[2], TFOS_DTYPE_INT64, 1, &two, &data, err));
+    memcpy(data, shape, sizeof shape);
+    TFOS__TRY(for_each(walk, number, rows, put_row, err));
+    return walk->room == 0
+               ? TFOS_OK
+               : tfos__fail(err, TFOS_CORRUPT, "dataset: column %s changed while it was read",
+                            walk->feature->name);
+}
+
+enum tfos_status tfos__vectors_make(const struct tfos__feature *feature, int64_t number,
+                                    const struct tfos__rows *rows, struct tfos_tensor *tensors,
+                                    struct tfos_error *err)
+{
+    struct walk walk = {.feature = feature, .size = feature->lengths[0]};
+    int64_t shape[] = {rows->row_count + rows->zero_count, walk.size};
+
+    if (feature->form == TFOS_FORM_SPARSE)
+        return make_sparse(&walk, number, rows, tensors, err);
+    TFOS__TRY(tfos__tensor_init(&tensors[0], TFOS_DTYPE_FLOAT64, 2, shape, &walk.dense, err));
+    TFOS__TRY(for_each(&walk, number, rows, put_row, err));
+    memset(walk.dense, 0, (size_t)(rows->zero_count * walk.size) * sizeof(double));
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__vectors_measure(const struct tfos__route *route,
+                                       const struct ArrowArray *batch, int64_t *shortest,
+                                       int64_t *longest, struct tfos_error *err)
+{
+    struct vector vector;
+
+    *shortest = INT64_MAX;
+    *longest = -1;
+    for (int64_t row = 0; row < batch->length; row++) {
+        TFOS__TRY(read_vector(route, batch, row, &vector, err));
+        if (vector.is_null)
+            continue;
+        *shortest = vector.size < *shortest ? vector.size : *shortest;
+        *longest = vector.size > *longest ? vector.size : *longest;
+    }
+    return TFOS_OK;
+}
