@@ -56,7 +56,7 @@ static int add_classes(PyObject *module)
         tfos__writer_class_add(module) < 0 || tfos__results_class_add(module) < 0 ||
         tfos__trainer_class_add(module) < 0)
         return -1;
-    return tfos__reader_class_add(module);
+    return tfos__reader_class_add(module) < 0 ? -1 : tfos__dataset_class_add(module);
 }
 
 PyMODINIT_FUNC PyInit__tfos(void);

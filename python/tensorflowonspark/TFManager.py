@@ -19,6 +19,7 @@ class TFManager:
 
     def __init__(self, link: _tfos.Trainer) -> None:
         self.link = link
+        self.dataset: Any = None  #: what ctx.get_dataset opened last
         self._lock = threading.Lock()
         self._values: Dict[str, Any] = {"state": "running"}
 

@@ -136,6 +136,25 @@ class FeedReader:
         """Whether the feed has ended and all rows were given out."""
     def terminate(self) -> None: ...
 
+class Dataset:
+    """``tfos_dataset_*``: the rows of a trainer's feed as batches of tensors, which TensorFlow's op TfosNextBatch takes. One at a time: an
+    earlier one of the trainer is closed, and InvalidError says that it, or a DataFeed, is being read."""
+
+    def __init__(
+        self, trainer: Trainer, batch_size: int, drop_remainder: bool = False, uneven: str = "ignore",
+        columns: "list[tuple[str, str, Optional[tuple[int, ...]], Optional[str]]]" = ..., selection: "Optional[list[str]]" = None,
+        null_value: Optional[str] = None, shuffle_rows: int = 0, seed: int = 0, queue: str = "input", agree_timeout_ms: int = 0,
+    ) -> None:
+        """``uneven``: "ignore", "pad", "join", "stop". ``columns``: name, form ("auto", "dense", "ragged", "padded", "sparse"), shape of a
+        row, and text for nulls of each column of which something is asked."""
+    @property
+    def number(self) -> int: ...
+    def specs(self, timeout_ms: int) -> "Optional[tuple[str, list[tuple[tuple[str, ...], str, str, tuple[Optional[int], ...]]]]]":
+        """The structure of a row ("tuple", "dict", "value") and path, role ("dense", "ragged_values", "row_splits", "sparse_indices",
+        "sparse_values", "sparse_shape", "weights"), dtype and shape of each tensor. Waits until it is known (-1: without limit); None when the
+        feed ends without a row."""
+    def close(self) -> None: ...
+
 def pack(rows: "list[Any]") -> "list[Any]":
     """For tests: packs rows into batches and unpacks them again to rows."""
 

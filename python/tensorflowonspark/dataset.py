@@ -1,207 +1,373 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``ctx.get_dataset``: the feed as a ``tf.data.Dataset`` of batches."""
+"""``ctx.get_dataset``: the feed as a ``tf.data.Dataset`` of batches, whose source is an op in C."""
 
 from __future__ import annotations
 
-from typing import Any, Iterator, List, Optional, Tuple
+import ctypes
+import functools
+import numbers
+import os
+import secrets
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-import numpy as np
+from . import _tfos
 
 __all__ = ["get_dataset"]
 
-_UNEVEN = (None, "pad", "stop")
+Names = Union[str, Iterable[str]]
+_UNEVEN = (None, "pad", "join", "stop")
+_MAX_ROWS = 2**31 - 1
 
 
 def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_remainder: bool = False,
-                dtypes: Any = None, prefetch: int = 2, timeout: float = 600) -> Any:
+                dtypes: Any = None, prefetch: int = 2, timeout: float = 600, columns: Optional[Sequence[str]] = None,
+                shapes: Optional[Mapping[str, Sequence[int]]] = None, ragged: Optional[Names] = None,
+                padded: Union[None, Names, Mapping[str, Any]] = None, sparse: Optional[Names] = None,
+                null_value: Any = None, shuffle_buffer: int = 0, seed: Optional[int] = None) -> Any:
     """A ``tf.data.Dataset`` whose elements are batches of the rows fed to this node.
 
-    Each pass over it is one epoch of ``cluster.train``; after the last it is empty. Waits for the first row, whose shape and type say
-    what the elements are: a tuple of tensors for rows that are tuples or lists, a dictionary for dictionaries and Rows, one tensor for
-    single values; the first dimension is the batch.
+    Each pass over it is one epoch of ``cluster.train``; after the last it is empty. Waits until the structure of the rows is known, which
+    says what the elements are: a tuple of tensors for rows that are tuples or lists, a dictionary for DataFrame rows, dictionaries and Rows
+    (structs are dictionaries in it), one tensor for single values; the first dimension is the batch. Batches are made without
+    Python, so nothing else that Python does holds them up. The feed is read either by one dataset or by a ``DataFeed``.
+
+    What tf.data has read ahead when a pass ends early (``take``, ``steps_per_epoch``) is not seen again; the next pass goes on behind
+    it. An iterator that is given up while it waits for rows goes when the next batch comes, or the epoch, the feed or the cluster ends:
+    TensorFlow cannot tell the op.
 
     Args:
         ctx: the node's context.
         batch_size: rows of a batch on this node. Keras's ``fit`` under a multi-worker strategy cuts each batch of a plain dataset
             into as many parts as there are workers: give it ``ctx.num_workers`` times the rows of a step.
-        uneven: how nodes that train in step stay so, though they get unequal numbers of rows. None: each node on its own. "pad": before each
-            batch all nodes agree whether any has rows left; who has none, or too few, fills up with zero rows. Elements
+        uneven: how nodes that train in step stay so, though they get unequal numbers of rows. None: each node on its own. "pad": all nodes
+            agree ahead of each batch whether any has rows left; who has none, or too few, fills up with zero rows. Elements
             then end with a float32 vector of sample weights, 1 for rows and 0 for filling, as Keras takes it (metrics heed it as
-            ``weighted_metrics``), and every batch has ``batch_size`` rows. "stop": the epoch ends for all when one node has no whole batch left;
-            the rest of the rows is dropped.
+            ``weighted_metrics``), and every batch has ``batch_size`` rows. "join": as "pad", but batches have only the rows that are
+            there, at last none. "stop": the epoch ends for all when one node has no whole batch left; the rest of the rows is dropped.
         drop_remainder: with ``uneven=None``, leave out an epoch's last batch when it has too few rows.
-        dtypes: a dtype for all tensors, or a tuple or dictionary of them in the elements' structure; None: as fed (float64
-            for Python floats, int64 for ints).
-        prefetch: batches to keep ready.
+        dtypes: a dtype for all tensors, or a tuple or dictionary of them in the elements' structure (a dictionary may name some only);
+            None: as fed (float64 for Python floats, int64 for ints).
+        prefetch: batches to keep ready; -1 (``tf.data.AUTOTUNE``) leaves the number to TensorFlow.
         timeout: seconds to wait for the other nodes in each agreement.
+        columns: names of the columns to give out, in this order; None: all. "person" is all of a struct, "person.age" a field of it.
+        shapes: the shape of one row of a column, such as ``{"pixels": (28, 28)}``, which also takes lists of 784 numbers.
+        ragged: columns of lists to give as ``tf.RaggedTensor``. Without it, lists are dense where those of the first batch have one
+            length, and ragged else.
+        padded: columns of lists to fill up with zeros (or ``null_value``): to the batch's longest list, or, as ``{"words": 20}``, to
+            a length.
+        sparse: columns of MLlib vectors to give as ``tf.SparseTensor``; without it they are dense.
+        null_value: what takes the place of a null: a value for all columns, or ``{"age": -1}``. Without it a null is refused.
+        shuffle_buffer: rows of this node to draw from at random; 0: rows stay in the order of coming.
+        seed: of the draws; None: another each time.
 
     Raises:
-        ValueError: an argument is wrong; later, from the iterator, rows whose shape or type changes.
+        ValueError: an argument is wrong, or the rows do not fit it. From the iterator, ``tf.errors.InvalidArgumentError`` names
+            partition, row and column of a value that does not fit, and ``AbortedError`` says that the cluster has ended.
     """
+    options = _options(batch_size, uneven, drop_remainder, timeout, columns, null_value, shuffle_buffer, seed)
+    options["columns"] = _wishes(shapes, ragged, padded, sparse, null_value)
+    if not _is_int(prefetch) or prefetch < -1:
+        raise ValueError(f"prefetch must be a number of batches, 0 or more, or -1 for tf.data.AUTOTUNE, not {prefetch!r}")
+
     import tensorflow as tf
 
-    if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1:
+    _check_dtypes(tf, dtypes)
+    source = _Source(tf, _tfos.Dataset(ctx.mgr.link, **options), uneven)
+    ctx.mgr.dataset = source  # iterators know it by its number only
+    dataset = source.batches(dtypes)
+    if prefetch:
+        dataset = dataset.prefetch(prefetch)
+    settings = tf.data.Options()
+    settings.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    return dataset.with_options(settings)
+
+
+# ---- arguments
+
+
+def _options(batch_size: int, uneven: Optional[str], drop_remainder: bool, timeout: float, columns: Any, null_value: Any,
+             shuffle_buffer: int, seed: Optional[int]) -> Dict[str, Any]:
+    """The options of the library's dataset, but for single columns."""
+    if not _is_int(batch_size) or not 1 <= batch_size <= _MAX_ROWS:
         raise ValueError(f"batch_size must be an integer of 1 or more, not {batch_size!r}")
     if uneven not in _UNEVEN:
-        raise ValueError(f"uneven must be None, 'pad' or 'stop', not {uneven!r}")
-    source = _Source(ctx, batch_size, uneven, drop_remainder, dtypes, timeout)
-    dataset = tf.data.Dataset.from_generator(source.epoch, output_signature=source.signature(tf))
-    options = tf.data.Options()
-    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-    return dataset.prefetch(prefetch).with_options(options)
+        raise ValueError(f"uneven must be None, 'pad', 'join' or 'stop', not {uneven!r}")
+    if not isinstance(drop_remainder, bool):
+        raise ValueError(f"drop_remainder must be True or False, not {drop_remainder!r}")
+    if isinstance(timeout, bool) or not isinstance(timeout, numbers.Real) or not 0.001 <= timeout <= 1e9:
+        raise ValueError(f"timeout must be a number of seconds, more than 0, not {timeout!r}")
+    if not _is_int(shuffle_buffer) or not 0 <= shuffle_buffer <= _MAX_ROWS:
+        raise ValueError(f"shuffle_buffer must be a number of rows, 0 or more, not {shuffle_buffer!r}")
+    if seed is not None and (not _is_int(seed) or not -(2**63) <= seed < 2**63):
+        raise ValueError(f"seed must be None or an integer of 64 bits, not {seed!r}")
+    if columns is not None:
+        columns = _names("columns", columns)
+        if not columns:
+            raise ValueError("columns must name a column at least; None gives all")
+    return {
+        "batch_size": int(batch_size), "drop_remainder": drop_remainder, "uneven": uneven or "ignore", "selection": columns,
+        "null_value": None if null_value is None or isinstance(null_value, Mapping) else _null_text("null_value", null_value),
+        "shuffle_rows": int(shuffle_buffer), "seed": secrets.randbits(63) if seed is None else int(seed),
+        "agree_timeout_ms": int(timeout * 1000),
+    }  # fmt: skip
 
 
-class _Layout:
-    """The structure of the rows and the shape and dtype of each column; can be told to other nodes as JSON."""
-
-    def __init__(self, names: Optional[List[str]], single: bool, columns: List[Tuple[List[int], str]]) -> None:
-        self.names = names
-        self.single = single
-        self.columns = columns
-
-    @classmethod
-    def of(cls, arrays: Any) -> "_Layout":
-        names = list(arrays) if isinstance(arrays, dict) else None
-        return cls(names, isinstance(arrays, np.ndarray), [(list(a.shape[1:]), _dtype_name(a)) for a in _columns(arrays)])
-
-    def to_json(self) -> list:
-        return [self.names, self.single, self.columns]
-
-    def build(self, columns: List[Any]) -> Any:
-        """The columns in the structure of a row."""
-        if self.single:
-            return columns[0]
-        return dict(zip(self.names, columns)) if self.names is not None else tuple(columns)
-
-
-def _dtype_name(array: np.ndarray) -> str:
-    """The column's dtype for TensorFlow: objects must be text or bytes."""
-    if array.dtype != object:
-        return array.dtype.name
-    if len(array) and not isinstance(array[0], (str, bytes)):
-        raise ValueError(f"a column of {type(array[0]).__name__} has no tensor form; feed numbers, text, bytes or lists of numbers "
-                         "of one length")
-    return "object"
+def _wishes(shapes: Any, ragged: Any, padded: Any, sparse: Any, null_value: Any) -> List[Tuple[str, str, Any, Optional[str]]]:
+    """What is asked of single columns: name, form, shape, text for nulls."""
+    if shapes is not None and not isinstance(shapes, Mapping):
+        raise ValueError(f"shapes must be a dictionary such as {{'pixels': (28, 28)}}, not {shapes!r}")
+    dense = {name: _shape(f"shapes[{name!r}]", shape) for name, shape in (shapes or {}).items()}
+    forms: Dict[str, str] = {}
+    for form, names in (("ragged", ragged), ("padded", padded), ("sparse", sparse)):
+        for name in _names(form, () if names is None else names):
+            if name in forms:
+                raise ValueError(f"column {name!r} is asked for as {forms[name]} and as {form}; it can be one of them")
+            if name in dense:
+                raise ValueError(f"column {name!r} has a shape in shapes, so it cannot be {form}")
+            forms[name] = form
+    lengths = padded if isinstance(padded, Mapping) else {}
+    padding = {name: _shape(f"padded[{name!r}]", length) for name, length in lengths.items() if length is not None}
+    nulls = null_value if isinstance(null_value, Mapping) else {}
+    texts = {name: _null_text(f"null_value[{name!r}]", value) for name, value in nulls.items()}
+    names = list(dict.fromkeys([*_names("shapes", dense), *forms, *_names("null_value", texts)]))
+    return [(name, "dense" if name in dense else forms.get(name, "auto"), dense.get(name, padding.get(name)), texts.get(name))
+            for name in names]
 
 
-def _columns(arrays: Any) -> List[np.ndarray]:
-    if isinstance(arrays, np.ndarray):
-        return [arrays]
-    return list(arrays.values()) if isinstance(arrays, dict) else list(arrays)
+def _names(argument: str, names: Any) -> List[str]:
+    names = [names] if isinstance(names, str) else names
+    if not isinstance(names, Iterable) or isinstance(names, bytes):
+        raise ValueError(f"{argument} must be names of columns, not {names!r}")
+    names = list(names)
+    wrong = [name for name in names if not isinstance(name, str) or not name]
+    if wrong:
+        raise ValueError(f"{argument} must be names of columns; {wrong[0]!r} is none")
+    twice = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
+    if twice:
+        raise ValueError(f"{argument} names column {twice[0]!r} twice")
+    return names
 
 
-def _row_count(arrays: Any) -> int:
-    """Rows of what the reader gave; 0 at the end of an epoch or of the feed."""
-    columns = [] if arrays is None else _columns(arrays)
-    return len(columns[0]) if columns else 0
+def _shape(argument: str, shape: Any) -> Tuple[int, ...]:
+    sizes = (shape,) if _is_int(shape) else shape
+    if not isinstance(sizes, (list, tuple)) or not sizes or not all(_is_int(size) and 0 < size <= _MAX_ROWS for size in sizes):
+        raise ValueError(f"{argument} must be a shape such as (28, 28), integers of 1 or more, not {shape!r}")
+    return tuple(int(size) for size in sizes)
+
+
+def _null_text(argument: str, value: Any) -> str:
+    """The value as the library reads it, by the type of the column."""
+    if isinstance(value, bytes):
+        try:
+            value = value.decode()
+        except UnicodeDecodeError:
+            value = None
+    if isinstance(value, str) and "\0" not in value:
+        return value
+    if isinstance(value, numbers.Integral):
+        return str(value)
+    if isinstance(value, numbers.Real):
+        return repr(float(value))
+    raise ValueError(f"{argument} must be a number, a bool, or text without null characters, not {value!r}")
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _check_dtypes(tf: Any, dtypes: Any) -> None:
+    if isinstance(dtypes, (Mapping, list, tuple)):
+        for dtype in dtypes.values() if isinstance(dtypes, Mapping) else dtypes:
+            _check_dtypes(tf, dtype)
+    elif dtypes is not None:
+        _as_dtype(tf, dtypes)
+
+
+def _as_dtype(tf: Any, dtype: Any) -> Any:
+    try:
+        return tf.as_dtype(dtype)
+    except TypeError:
+        raise ValueError(f"dtypes must be dtypes such as 'float32', or a tuple or dictionary of them; {dtype!r} is none") from None
+
+
+# ---- tensors
+
+
+class _Spec(NamedTuple):
+    """One tensor of a batch, as the library describes it."""
+
+    path: Tuple[str, ...]
+    role: str
+    dtype: str
+    shape: Tuple[Optional[int], ...]
+
+
+class _Column(NamedTuple):
+    """Consecutive tensors that make one element."""
+
+    path: Tuple[str, ...]
+    specs: List[_Spec]
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.path)
 
 
 class _Source:
-    """Batches from the feed, in step with the other nodes if asked."""
+    """The library's dataset, and the graph functions that take its batches. It lives as long as they may be called."""
 
-    def __init__(self, ctx: Any, batch_size: int, uneven: Optional[str], drop_remainder: bool, dtypes: Any,
-                 timeout: float) -> None:
-        self._ctx = ctx
-        self._reader = ctx.mgr.link.open_feed("input")
-        self._batch_size = batch_size
-        self._uneven = uneven
-        self._drop_remainder = drop_remainder
-        self._timeout = timeout
-        self._epoch = 0
-        self._peeked = [self._first_batch()]
-        self._layout = self._agree_layout(self._peeked[0])
-        self._dtypes = self._spread_dtypes(dtypes)
+    def __init__(self, tf: Any, dataset: _tfos.Dataset, uneven: Optional[str]) -> None:
+        self._tf = tf
+        self._op = _load_op(tf)
+        self._dataset = dataset
+        known = dataset.specs(-1)
+        if known is None:
+            who = "no node was fed a row" if uneven else "the feed ended before the first row"
+            raise ValueError(f"{who}, so the dataset's structure is unknown")
+        self._structure, specs = known
+        self._columns = _group([_Spec(*spec) for spec in specs])
 
-    def signature(self, tf: Any) -> Any:
-        rows = self._batch_size if self._uneven or self._drop_remainder else None
-        specs = [tf.TensorSpec([rows, *shape], tf.string if dtype == "object" else dtype)
-                 for (shape, _), dtype in zip(self._layout.columns, self._dtypes)]
-        return self._element(specs, tf.TensorSpec([rows], "float32"))
+    def batches(self, dtypes: Any) -> Any:
+        """The tf.data.Dataset of batches."""
+        tf = self._tf
+        specs = [spec for column in self._columns for spec in column.specs]
+        fed = [tf.as_dtype(spec.dtype) for spec in specs]
+        wanted = [dtype for column, dtype in zip(self._columns, self._spread(dtypes)) for dtype in self._dtypes_of(column, dtype)]
+        number, op = self._dataset.number, self._op
 
-    def epoch(self) -> Iterator[Any]:
-        """The batches of one epoch."""
-        self._epoch += 1
-        over, step = False, 0
-        while True:
-            batch = None if over else self._next_batch()
-            count = _row_count(batch)
-            over = over or count == 0
-            if not self._continues(step, count):
-                break
-            step += 1
-            yield self._element(*self._fill(batch, count))
-        while not over:  # rows that this epoch does not use must not begin the next one
-            over = _row_count(self._read()) == 0
+        def next_batch(count: Any) -> List[Any]:
+            del count
+            tensors = op(dataset=tf.constant(number, tf.int64), output_types=fed)
+            for tensor, spec in zip(tensors, specs):
+                tensor.set_shape(spec.shape)
+            return [tensor if tensor.dtype == dtype else tf.cast(tensor, dtype) for tensor, dtype in zip(tensors, wanted)]
 
-    def _first_batch(self) -> Any:
-        """The first batch, or what says that this node has no rows in the first epoch (alone: in any epoch)."""
-        batch = self._read()
-        while not self._uneven and batch is not None and _row_count(batch) == 0:
-            batch = self._read()
-        return batch
+        flat = tuple(tf.TensorSpec(spec.shape, dtype) for spec, dtype in zip(specs, wanted))
+        is_dense = all(len(column.specs) == 1 for column in self._columns)
+        if not is_dense:
+            return self._dataset_of(next_batch, flat).map(tf.autograph.experimental.do_not_convert(self._compose))
+        # tf.data wants the tensors in the order in which it flattens the structure.
+        return self._dataset_of(lambda count: tf.nest.flatten(self._compose(*next_batch(count))), self._compose(*flat))
 
-    def _next_batch(self) -> Any:
-        return self._peeked.pop() if self._peeked else self._read()
+    def _dataset_of(self, function: Callable, element_spec: Any) -> Any:
+        """A dataset that calls ``function`` until it says OUT_OF_RANGE. ``Dataset.map`` would make a failure of that."""
+        tf = self._tf
+        specs = tf.nest.flatten(element_spec)
+        with tf.device("/cpu:0"):
+            graph = tf.function(function, autograph=False).get_concrete_function(tf.TensorSpec([], tf.int64))
+            variant = tf.raw_ops.MapDataset(
+                input_dataset=tf.data.experimental.to_variant(tf.data.Dataset.counter()), other_arguments=[], f=graph,
+                output_types=[spec.dtype for spec in specs], output_shapes=[spec.shape for spec in specs],
+                use_inter_op_parallelism=False, preserve_cardinality=False,
+            )
+            self._graph = graph
+            return tf.data.experimental.from_variant(variant, element_spec)
 
-    def _read(self) -> Any:
-        return self._reader.next_arrays(self._batch_size, stop_at_epoch=True)
-
-    def _continues(self, step: int, count: int) -> bool:
-        least = self._batch_size if self._uneven == "stop" or self._drop_remainder else 1
-        if not self._uneven:
-            return count >= least
-        counts = self._ctx.agree(f"dataset/{self._epoch}/{step}", count, self._timeout)
-        return max(counts) >= 1 if self._uneven == "pad" else min(counts) >= least
-
-    def _fill(self, batch: Any, count: int) -> Tuple[List[np.ndarray], np.ndarray]:
-        """The columns, made up with zeros to a whole batch where batches are whole, and the weights."""
-        columns: List[Any] = _columns(batch) if count else [None] * len(self._layout.columns)
-        rows = self._batch_size if self._uneven else count
-        filled = [self._column(column, count, rows, shape, dtype)
-                  for column, (shape, _), dtype in zip(columns, self._layout.columns, self._dtypes)]
-        weights = np.zeros(rows, "float32")
-        weights[:count] = 1
-        return filled, weights
-
-    @staticmethod
-    def _column(column: Optional[np.ndarray], count: int, rows: int, shape: List[int], dtype: str) -> np.ndarray:
-        if count == rows and column is not None:
-            return column if dtype == "object" else column.astype(dtype, copy=False)
-        filled = np.full([rows, *shape], "" if dtype == "object" else 0, dtype)
-        if column is not None:
-            filled[:count] = column
-        return filled
-
-    def _element(self, columns: List[Any], weights: Any) -> Any:
-        element = self._layout.build(columns)
-        if self._uneven != "pad":
+    def _compose(self, *tensors: Any) -> Any:
+        """The tensors (or their specs) in the structure of a row."""
+        left, tree, weights = list(tensors), {}, None  # type: ignore[var-annotated]
+        for column in self._columns:
+            parts, left = left[:len(column.specs)], left[len(column.specs):]
+            if column.specs[0].role == "weights":
+                weights = parts[0]
+            else:
+                _plant(tree, column.path, self._element(column, parts))
+        if self._structure == "dict":
+            element: Any = tree
+        elif self._structure == "value":
+            element = next(iter(tree.values()))
+        else:
+            element = tuple(tree.values())
+        if weights is None:
             return element
         return (*element, weights) if isinstance(element, tuple) else (element, weights)
 
-    def _agree_layout(self, first: Any) -> _Layout:
-        """The layout of this node's first batch; a node without rows learns it from the others."""
-        own = _Layout.of(first) if _row_count(first) else None
-        if not self._uneven:
-            if own is None:
-                raise ValueError("the feed ended before the first row, so the dataset's structure is unknown")
-            return own
-        layouts = self._ctx.agree("dataset/layout", own and own.to_json(), self._timeout)
-        known = [layout for layout in layouts if layout is not None]
-        if not known:
-            raise ValueError("no node was fed a row, so the dataset's structure is unknown")
-        if any(layout != known[0] for layout in known):
-            raise ValueError(f"the nodes were fed rows of different structure: {known}")
-        names, single, columns = known[0]
-        return _Layout(names, single, [(shape, dtype) for shape, dtype in columns])
+    def _element(self, column: _Column, parts: List[Any]) -> Any:
+        tf = self._tf
+        role = column.specs[0].role
+        if role == "ragged_values":
+            return tf.RaggedTensor.from_nested_row_splits(parts[0], parts[1:], validate=False)
+        if role == "sparse_indices":
+            return tf.SparseTensor(*parts)
+        return parts[0]
 
-    def _spread_dtypes(self, dtypes: Any) -> List[str]:
-        """One dtype name a column."""
-        if dtypes is None:
-            return [dtype for _, dtype in self._layout.columns]
-        if isinstance(dtypes, dict):
-            dtypes = [dtypes[name] for name in self._layout.names or ()]
-        if not isinstance(dtypes, (list, tuple)):
-            dtypes = [dtypes] * len(self._layout.columns)
-        if len(dtypes) != len(self._layout.columns):
-            raise ValueError(f"dtypes names {len(dtypes)} columns, the rows have {len(self._layout.columns)}")
-        return [np.dtype(getattr(dtype, "as_numpy_dtype", dtype)).name for dtype in dtypes]
+    def _spread(self, dtypes: Any) -> List[Any]:
+        """The dtype asked for each column, None for as it is."""
+        columns = [column for column in self._columns if column.specs[0].role != "weights"]
+        rest: List[Any] = [None] * (len(self._columns) - len(columns))
+        if isinstance(dtypes, Mapping):
+            return _spread_by_name(dtypes, [column.path for column in columns]) + rest
+        if isinstance(dtypes, (list, tuple)):
+            tops = list(dict.fromkeys(column.path[:1] for column in columns))
+            if len(dtypes) != len(tops):
+                raise ValueError(f"dtypes names {len(dtypes)} columns, the rows have {len(tops)}")
+            named = {path[0]: dtype for path, dtype in zip(tops, dtypes)}
+            return _spread_by_name(named, [column.path for column in columns]) + rest
+        return [dtypes] * len(columns) + rest
+
+    def _dtypes_of(self, column: _Column, wanted: Any) -> List[Any]:
+        """The dtypes of a column's tensors: a cast is for its values."""
+        tf = self._tf
+        dtypes = [tf.as_dtype(spec.dtype) for spec in column.specs]
+        if wanted is None:
+            return dtypes
+        dtype = _as_dtype(tf, wanted)
+        for index, spec in enumerate(column.specs):
+            if spec.role in ("dense", "ragged_values", "sparse_values"):
+                if tf.string in (dtype, dtypes[index]) and dtype != dtypes[index]:
+                    raise ValueError(f"dtypes asks for {dtype.name} of column {column.name}, which is {spec.dtype}: text is not cast")
+                dtypes[index] = dtype
+        return dtypes
+
+
+def _group(specs: List[_Spec]) -> List[_Column]:
+    """Columns of consecutive tensors with the same path."""
+    columns: List[_Column] = []
+    for spec in specs:
+        if columns and columns[-1].path == spec.path and spec.role != "weights":
+            columns[-1].specs.append(spec)
+        else:
+            columns.append(_Column(spec.path, [spec]))
+    return columns
+
+
+def _plant(tree: Dict[str, Any], path: Tuple[str, ...], value: Any) -> None:
+    for name in path[:-1]:
+        tree = tree.setdefault(name, {})
+    tree[path[-1] if path else ""] = value
+
+
+def _spread_by_name(dtypes: Mapping[str, Any], paths: List[Tuple[str, ...]]) -> List[Any]:
+    """For each path the dtype that is asked for it, or for the struct that it is in."""
+    known = {".".join(path[:depth]) for path in paths for depth in range(1, len(path) + 1)}
+    asked: Dict[str, Any] = {}
+    _collect(dtypes, "", asked)
+    for name in asked:
+        if name not in known:
+            raise ValueError(f"dtypes names a column {name!r}; there are {', '.join('.'.join(path) for path in paths)}")
+    spread = []
+    for path in paths:
+        names = [".".join(path[:depth]) for depth in range(len(path), 0, -1)]
+        spread.append(next((asked[name] for name in names if name in asked), None))
+    return spread
+
+
+def _collect(dtypes: Mapping[str, Any], prefix: str, asked: Dict[str, Any]) -> None:
+    for name, dtype in dtypes.items():
+        if isinstance(dtype, Mapping):
+            _collect(dtype, f"{prefix}{name}.", asked)
+        else:
+            asked[f"{prefix}{name}"] = dtype
+
+
+@functools.lru_cache(maxsize=None)
+def _load_op(tf: Any) -> Any:
+    """The op, from the library beside the extension: both share one libtfos."""
+    path = os.path.join(os.path.dirname(_tfos.__file__), "libtfos_tf.so")
+    operations = tf.load_op_library(path)
+    failure = ctypes.CDLL(path).tfos_tf_failure
+    failure.restype = ctypes.c_char_p
+    reason = failure()
+    if reason is not None:
+        raise RuntimeError(f"get_dataset needs TensorFlow 2.15 or later, and this is {tf.__version__}: {reason.decode()}")
+    return operations.tfos_next_batch

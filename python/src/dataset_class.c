@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// The class Dataset: tfos_dataset_*, of which Python asks the structure and the number; batches are
+// taken by TensorFlow's threads, without Python.
+//
+// Such a thread may be inside when the Dataset is closed, and holds the library's dataset until it
+// is through. So the turn to read the trainer's feed ends when the library says that the dataset is
+// gone, and the trainer is not freed before that.
+#include "classes.h"
+#include "dataset_options.h"
+#include "error.h"
+#include "parameter.h"
+#include "trainer_class.h"
+
+#include <stdio.h>
+
+struct dataset {
+    struct tfos__handle handle;           ///< of a struct tfos_dataset
+    struct tfos__trainer_object *trainer; ///< owned reference
+};
+
+/// Set while a thread of Python waits for the structure: what its signals and close() end.
+static _Thread_local struct tfos__gate_watch *watched;
+
+static bool is_interrupted(void *context)
+{
+    struct tfos__trainer_object *trainer = context;
+
+    return atomic_load(&trainer->is_closing) ||
+           (watched != NULL && tfos__gate_is_interrupted(watched));
+}
+
+static enum tfos_status agree(void *context, const char *name, const char *value_json,
+                              char **values_json, struct tfos_error *err)
+{
+    struct tfos__trainer_object *trainer = context;
+    struct tfos_wait wait = {trainer->agree_timeout_ms, is_interrupted, trainer};
+
+    return tfos_trainer_agree(trainer->agreeing, name, value_json, &wait, values_json, err);
+}
+
+/// The dataset is gone: the feed is free for the next.
+static void release(void *context)
+{
+    struct tfos__trainer_object *trainer = context;
+
+    tfos__gate_leave(&trainer->feed);
+}
+
+static void close_dataset(struct tfos__handle *handle, void *object)
+{
+    struct dataset *self = (struct dataset *)handle;
+
+    if (self->trainer != NULL && self->trainer->dataset == handle)
+        self->trainer->dataset = NULL;
+    Py_BEGIN_ALLOW_THREADS
+    tfos_dataset_close(object);
+    Py_END_ALLOW_THREADS
+}
+
+static const struct tfos__handle_kind kind = {
+    .name = "dataset", .state = "opened", .close = close_dataset};
+
+static PyObject *make(PyTypeObject *class, PyObject *args, PyObject *kwargs)
+{
+    (void)args;
+    (void)kwargs;
+    return tfos__handle_new(class, &kind);
+}
+
+/// Takes the turn to read the feed; an earlier dataset is closed for it. -1 with an exception.
+static int take_feed(struct tfos__trainer_object *trainer)
+{
+    if (trainer->dataset != NULL)
+        Py_DECREF(tfos__handle_close((PyObject *)trainer->dataset, NULL));
+    if (tfos__gate_is_taken(&trainer->feed)) {
+        tfos__raise_format(TFOS_INVALID,
+                           "dataset: the feed is being read by a DataFeed or by an iterator of an "
+                           "earlier dataset, and it belongs to one at a time");
+        return -1;
+    }
+    return tfos__gate_enter(&trainer->feed);
+}
+
+/// Opens the library's dataset on the trainer, which the caller has entered.
+static int open_dataset(struct dataset *self, struct tfos__trainer_object *trainer,
+                        struct tfos__dataset_options *options)
+{
+    struct tfos_dataset *object = NULL;
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+    char name[280];
+
+    if (tfos__trainer_open_queue(trainer, options->queue) < 0)
+        return -1;
+    if (take_feed(trainer) < 0)
+        return -1;
+    trainer->agreeing = trainer->handle.object;
+    trainer->agree_timeout_ms = options->agree_timeout_ms;
+    snprintf(name, sizeof name, "%s/%lld", options->queue, (long long)++trainer->dataset_count);
+    options->library.reader = tfos__cursor_reader(trainer->cursor);
+    options->library.agree = agree;
+    options->library.is_interrupted = is_interrupted;
+    options->library.release = release;
+    options->library.context = trainer;
+    options->library.name = name;
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_dataset_open(&options->library, &object, &err);
+    Py_END_ALLOW_THREADS
+    if (status < 0)
+        release(trainer);
+    if (tfos__handle_adopt(&self->handle, object, status, &err) < 0)
+        return -1;
+    Py_INCREF((PyObject *)trainer);
+    self->trainer = trainer;
+    trainer->dataset = &self->handle;
+    return 0;
+}
+
+static int init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    struct dataset *self = (struct dataset *)object;
+    struct tfos__trainer_object *trainer = NULL;
+    struct tfos__dataset_options options;
+    int result = -1;
+
+    if (tfos__dataset_options_read(&options, args, kwargs) == 0 &&
+        tfos__handle_check_new(&self->handle) == 0)
+        trainer = tfos__trainer_of(options.trainer, "Dataset");
+    if (trainer != NULL && tfos__handle_enter(&trainer->handle) == 0) {
+        result = open_dataset(self, trainer, &options);
+        tfos__handle_leave(&trainer->handle);
+    }
+    tfos__dataset_options_clear(&options);
+    return result;
+}
+
+static void dealloc(PyObject *object)
+{
+    struct dataset *self = (struct dataset *)object;
+
+    Py_XDECREF(tfos__handle_close(object, NULL));
+    Py_CLEAR(self->trainer);
+    tfos__handle_dealloc(object);
+}
+
+/// A tuple of texts.
+static PyObject *make_path(const struct tfos_tensor_spec *spec)
+{
+    PyObject *path = PyTuple_New(spec->depth);
+
+    for (int i = 0; path != NULL && i < spec->depth; i++) {
+        PyObject *name = PyUnicode_FromString(spec->path[i]);
+        if (name == NULL || PyTuple_SetItem(path, i, name) < 0)
+            Py_CLEAR(path);
+    }
+    return path;
+}
+
+/// A tuple of ints, None for what varies.
+static PyObject *make_shape(const struct tfos_tensor_spec *spec)
+{
+    PyObject *shape = PyTuple_New(spec->rank);
+
+    for (int i = 0; shape != NULL && i < spec->rank; i++) {
+        PyObject *size = Py_None;
+        if (spec->shape[i] < 0)
+            Py_INCREF(size);
+        else
+            size = PyLong_FromLongLong(spec->shape[i]);
+        if (size == NULL || PyTuple_SetItem(shape, i, size) < 0)
+            Py_CLEAR(shape);
+    }
+    return shape;
+}
+
+static PyObject *make_spec(const struct tfos_tensor_spec *spec)
+{
+    PyObject *path = make_path(spec), *shape = make_shape(spec), *made = NULL;
+
+    if (path != NULL && shape != NULL)
+        made = Py_BuildValue("(OssO)", path, tfos__dataset_role_name(spec->role),
+                             tfos__dataset_dtype_name(spec->dtype), shape);
+    Py_XDECREF(path);
+    Py_XDECREF(shape);
+    return made;
+}
+
+static PyObject *make_specs(const struct tfos_tensor_spec *specs, int64_t count,
+                            enum tfos_row_structure structure)
+{
+    PyObject *list = PyList_New(0);
+
+    for (int64_t i = 0; list != NULL && i < count; i++) {
+        PyObject *spec = make_spec(&specs[i]);
+        if (spec == NULL || PyList_Append(list, spec) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(spec);
+    }
+    if (list == NULL)
+        return NULL;
+    return Py_BuildValue("(sN)", tfos__dataset_structure_name(structure), list);
+}
+
+static PyObject *get_specs(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    struct dataset *self = (struct dataset *)object;
+    struct tfos__gate_watch watch = {.gate = &self->handle.gate};
+    const struct tfos_tensor_spec *specs = NULL;
+    enum tfos_row_structure structure = TFOS_ROW_TUPLE;
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+    int64_t timeout_ms = 0, count = 0;
+    PyObject *kept = NULL, *result = NULL;
+    const struct tfos__parameter parameters[] = {
+        {"timeout_ms", TFOS__INT, true, -1, INT64_MAX, &timeout_ms},
+    };
+
+    if (tfos__parameters_read("Dataset.specs", parameters, 1, args, kwargs, &kept) < 0)
+        return NULL;
+    Py_DECREF(kept);
+    if (tfos__handle_enter(&self->handle) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    watched = &watch;
+    status =
+        tfos_dataset_get_specs(self->handle.object, timeout_ms, &specs, &count, &structure, &err);
+    watched = NULL;
+    Py_END_ALLOW_THREADS
+    if (status == TFOS_OK)
+        result = make_specs(specs, count, structure);
+    tfos__handle_leave(&self->handle);
+    if (status == TFOS_OK || watch.is_interrupted)
+        return result;
+    if (status < 0)
+        return tfos__raise(status, &err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_number(PyObject *object, void *closure)
+{
+    struct tfos__handle *self = (struct tfos__handle *)object;
+    PyObject *number = NULL;
+
+    (void)closure;
+    if (tfos__handle_enter(self) < 0)
+        return NULL;
+    number = PyLong_FromLongLong(tfos_dataset_number(self->object));
+    tfos__handle_leave(self);
+    return number;
+}
+
+static PyMethodDef methods[] = {
+    {"specs", TFOS__KEYWORDS(get_specs),
+     "Waits for the structure of the rows; None: there are none."},
+    {"close", tfos__handle_close, METH_NOARGS, "Gives the dataset up."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef properties[] = {
+    {"number", get_number, NULL, "By which the op TfosNextBatch finds the dataset.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "The rows of a trainer's feed as batches of tensors, one at a time."},
+    {Py_tp_new, make},
+    {Py_tp_init, init},
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, properties},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "tensorflowonspark._tfos.Dataset",
+    .basicsize = sizeof(struct dataset),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = slots,
+};
+
+int tfos__dataset_class_add(PyObject *module)
+{
+    return tfos__class_add(module, &spec) != NULL ? 0 : -1;
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Options of a dataset from Python's objects. The caller holds the GIL.
+#ifndef TFOS_PYTHON_DATASET_OPTIONS_H
+#define TFOS_PYTHON_DATASET_OPTIONS_H
+
+#include <Python.h>
+#include <tfos/dataset.h>
+
+/// What Python gave, in the library's words.
+struct tfos__dataset_options {
+    struct tfos_dataset_options library; ///< points into the rest
+    const char *queue;
+    int64_t agree_timeout_ms;            ///< 0: the library's own
+    struct tfos_dataset_column *columns; ///< owned, with their shapes
+    const char **selection;              ///< owned
+    PyObject *trainer;                   ///< borrowed from the arguments
+    PyObject *kept;                      ///< owned: keeps texts alive
+};
+
+/// Reads the arguments of Dataset(). -1 with an exception; what clear() frees is set in either
+/// case.
+int tfos__dataset_options_read(struct tfos__dataset_options *options, PyObject *args,
+                               PyObject *kwargs);
+
+void tfos__dataset_options_clear(struct tfos__dataset_options *options);
+
+/// The word for a value of the library's enums, as Python sees it.
+const char *tfos__dataset_dtype_name(enum tfos_dtype dtype);
+const char *tfos__dataset_role_name(enum tfos_tensor_role role);
+const char *tfos__dataset_structure_name(enum tfos_row_structure structure);
+
+#endif
