@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+// Datasets in step: up to eight members in threads, over an exchange in this process, with any
+// number of rows each.
+#include "dataset_fixture.h"
+
+#include "base/json.h"
+#include "base/memory.h"
+
+#define MEMBERS 8
+#define EPOCHS 3
+#define ROWS 400 ///< most of a member in an epoch
+
+// ---- the exchange
+
+struct round {
+    char name[128];
+    char *values[MEMBERS];
+    int given, taken;
+};
+
+struct forum {
+    pthread_mutex_t mutex;
+    pthread_cond_t is_complete;
+    int member_count;
+    struct round rounds[4096];
+    int round_count;
+};
+
+struct member {
+    struct forum *forum;
+    struct node node;
+    struct tfos_dataset_options options;
+    pthread_t thread;
+    int64_t rows[EPOCHS];
+    int64_t steps[EPOCHS], used[EPOCHS];
+    uint8_t seen[EPOCHS][ROWS];
+    int number;
+    enum tfos_status status; ///< of get_specs()
+    struct tfos_error err;
+};
+
+static struct round *find_round(struct forum *forum, const char *name)
+{
+    for (int i = 0; i < forum->round_count; i++)
+        if (strcmp(forum->rounds[i].name, name) == 0)
+            return &forum->rounds[i];
+    assert_true(forum->round_count < 4096);
+    struct round *round = &forum->rounds[forum->round_count++];
+    snprintf(round->name, sizeof round->name, "%s", name);
+    return round;
+}
+
+static char *join_values(const struct forum *forum, const struct round *round)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < forum->member_count; i++)
+        json_array_append_new(array, json_loads(round->values[i], 0, NULL));
+    char *text = tfos__json_text(array);
+    json_decref(array);
+    return text;
+}
+
+static enum tfos_status agree(void *context, const char *name, const char *value_json,
+                              char **values_json, struct tfos_error *err)
+{
+    struct member *member = context;
+    struct forum *forum = member->forum;
+    struct timespec until;
+
+    (void)err;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_MS / 1000;
+    pthread_mutex_lock(&forum->mutex);
+    struct round *round = find_round(forum, name);
+    assert_null(round->values[member->number]); // each name once
+    round->values[member->number] = tfos__strdup(value_json);
+    if (++round->given == forum->member_count)
+        pthread_cond_broadcast(&forum->is_complete);
+    while (round->given < forum->member_count)
+        if (pthread_cond_timedwait(&forum->is_complete, &forum->mutex, &until) != 0)
+            fail_msg("member %d waits alone at %s", member->number, name);
+    *values_json = join_values(forum, round);
+    pthread_mutex_unlock(&forum->mutex);
+    return TFOS_OK;
+}
+
+// ---- members
+
+static int64_t row_name(const struct member *member, int epoch, int64_t row)
+{
+    return 1 + member->number * 1000000 + epoch * 10000 + row;
+}
+
+static void check_rows(struct member *member, int epoch, const struct tfos_tensor *tensors)
+{
+    int64_t count = tensors[0].shape[0];
+    bool is_pad = member->options.uneven == TFOS_UNEVEN_PAD;
+
+    if (member->options.uneven != TFOS_UNEVEN_JOIN)
+        assert_int_equal(count, member->options.batch_size);
+    assert_true(count <= member->options.batch_size);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t value = int_at(&tensors[0], i);
+        if (is_pad) {
+            float weight = ((const float *)tensors[1].data)[i];
+            assert_true(weight == (value != 0 ? 1.0f : 0.0f));
+        }
+        if (value == 0 && is_pad)
+            continue;
+        int64_t row = value - row_name(member, epoch, 0);
+        assert_in_range(row, 0, member->rows[epoch] - 1);
+        member->seen[epoch][row]++;
+        member->used[epoch]++;
+    }
+}
+
+static void *member_main(void *argument)
+{
+    struct member *member = argument;
+    struct tfos_tensor tensors[TENSOR_LIMIT];
+    struct tfos_dataset *dataset = dataset_of(&member->node, &member->options);
+    const struct tfos_tensor_spec *specs = NULL;
+    enum tfos_row_structure structure;
+    int64_t count = 0;
+
+    member->status =
+        tfos_dataset_get_specs(dataset, WAIT_MS, &specs, &count, &structure, &member->err);
+    for (int epoch = 0; epoch < EPOCHS && member->status == TFOS_OK; epoch++)
+        while (next_batch(dataset, tensors)) {
+            check_rows(member, epoch, tensors);
+            release_tensors(tensors, count);
+            member->steps[epoch]++;
+        }
+    if (member->status == TFOS_OK)
+        assert_false(next_batch(dataset, tensors));
+    tfos_dataset_close(dataset);
+    return NULL;
+}
+
+static struct forum *forum_open(int member_count)
+{
+    struct forum *forum = calloc(1, sizeof *forum);
+
+    pthread_mutex_init(&forum->mutex, NULL);
+    pthread_cond_init(&forum->is_complete, NULL);
+    forum->member_count = member_count;
+    return forum;
+}
+
+static void forum_close(struct forum *forum)
+{
+    for (int i = 0; i < forum->round_count; i++)
+        for (int k = 0; k < forum->member_count; k++)
+            tfos__free(forum->rounds[i].values[k]);
+    pthread_cond_destroy(&forum->is_complete);
+    pthread_mutex_destroy(&forum->mutex);
+    free(forum);
+}
+
+static struct member *members_open(struct forum *forum, enum tfos_uneven uneven)
+{
+    struct member *members = calloc((size_t)forum->member_count, sizeof *members);
+
+    for (int i = 0; i < forum->member_count; i++) {
+        members[i].forum = forum;
+        members[i].number = i;
+        members[i].options = (struct tfos_dataset_options){.uneven = uneven,
+                                                           .batch_size = 10,
+                                                           .agree = agree,
+                                                           .context = &members[i],
+                                                           .name = "input"};
+        node_open(&members[i].node, 0);
+        node_start(&members[i].node);
+    }
+    return members;
+}
+
+static void members_run(struct member *members, int count)
+{
+    for (int i = 0; i < count; i++)
+        assert_int_equal(pthread_create(&members[i].thread, NULL, member_main, &members[i]), 0);
+}
+
+static void members_join(struct member *members, int count)
+{
+    for (int i = 0; i < count; i++)
+        pthread_join(members[i].thread, NULL);
+}
+
+static void members_close(struct member *members, int count)
+{
+    for (int i = 0; i < count; i++)
+        node_close(&members[i].node);
+    free(members);
+}
+
+static void feed_members(struct member *members, int count, int64_t ring_rows)
+{
+    for (int epoch = 0; epoch < EPOCHS; epoch++)
+        for (int i = 0; i < count; i++) {
+            if (members[i].rows[epoch] > 0)
+                feed_numbers(&members[i].node, epoch + 1, i, row_name(&members[i], epoch, 0),
+                             members[i].rows[epoch], ring_rows, 0);
+            node_end_epoch(&members[i].node, epoch + 1);
+        }
+    for (int i = 0; i < count; i++)
+        node_set_state(&members[i].node, TFOS_FEED_ENDED, NULL);
+}
+
+// Steps that all must have gone in an epoch.
+static int64_t expected_steps(const struct member *members, int count, int epoch)
+{
+    int64_t batch_size = members[0].options.batch_size, least = INT64_MAX, most = 0;
+
+    for (int i = 0; i < count; i++) {
+        int64_t rows = members[i].rows[epoch];
+        least = rows / batch_size < least ? rows / batch_size : least;
+        int64_t needed = (rows + batch_size - 1) / batch_size;
+        most = needed > most ? needed : most;
+    }
+    return members[0].options.uneven == TFOS_UNEVEN_STOP ? least : most;
+}
+
+static void check_members(const struct member *members, int count)
+{
+    for (int epoch = 0; epoch < EPOCHS; epoch++) {
+        int64_t steps = expected_steps(members, count, epoch);
+        for (int i = 0; i < count; i++) {
+            const struct member *member = &members[i];
+            bool is_stop = member->options.uneven == TFOS_UNEVEN_STOP;
+            assert_int_equal(member->steps[epoch], steps);
+            assert_int_equal(member->used[epoch],
+                             is_stop ? steps * member->options.batch_size : member->rows[epoch]);
+            for (int64_t row = 0; row < member->rows[epoch]; row++)
+                assert_true(member->seen[epoch][row] == 1 ||
+                            (is_stop && member->seen[epoch][row] == 0));
+        }
+    }
+}
+
+static void run_members(int count, enum tfos_uneven uneven, int64_t shuffle_rows)
+{
+    struct forum *forum = forum_open(count);
+    struct member *members = members_open(forum, uneven);
+    int64_t batch_size = 1 + (int64_t)random_below(20);
+
+    for (int i = 0; i < count; i++) {
+        members[i].options.batch_size = batch_size;
+        members[i].options.shuffle_rows = shuffle_rows;
+        for (int epoch = 0; epoch < EPOCHS; epoch++)
+            members[i].rows[epoch] =
+                random_below(3) == 0 ? 0 : (int64_t)random_below(1 + random_below(ROWS));
+    }
+    // An epoch in which nobody has rows would be passed over before the structure is known.
+    members[random_below((uint64_t)count)].rows[0] = 1 + (int64_t)random_below(ROWS);
+    members_run(members, count);
+    feed_members(members, count, 1 + (int64_t)random_below(60));
+    members_join(members, count);
+    for (int i = 0; i < count; i++)
+        assert_int_equal(members[i].status, TFOS_OK);
+    check_members(members, count);
+    members_close(members, count);
+    forum_close(forum);
+}
+
+static void run_all(enum tfos_uneven uneven)
+{
+    for (int count = 1; count <= MEMBERS; count++)
+        run_members(count, uneven, 0);
+    for (int round = 0; round < 4; round++)
+        run_members(2, uneven, (int64_t)random_below(50));
+}
+
+static void padded_members_use_every_row(void **state)
+{
+    (void)state;
+    random_state = 11;
+    run_all(TFOS_UNEVEN_PAD);
+}
+
+static void joining_members_use_every_row(void **state)
+{
+    (void)state;
+    random_state = 12;
+    run_all(TFOS_UNEVEN_JOIN);
+}
+
+static void stopping_members_end_together(void **state)
+{
+    (void)state;
+    random_state = 13;
+    run_all(TFOS_UNEVEN_STOP);
+}
+
+// Rows that wait already are agreed on many at a time.
+static void exchanges_cover_several_steps(void **state)
+{
+    struct forum *forum = forum_open(2);
+    struct member *members = members_open(forum, TFOS_UNEVEN_PAD);
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        for (int epoch = 0; epoch < EPOCHS; epoch++)
+            members[i].rows[epoch] = ROWS;
+    feed_members(members, 2, 50);
+    members_run(members, 2);
+    members_join(members, 2);
+    check_members(members, 2);
+    assert_int_equal(members[0].steps[0], ROWS / 10);
+    // The layout; 40 steps of 10 rows, 16 or so at a time, with the epoch's end; the feed's end.
+    assert_true(forum->round_count <= 1 + EPOCHS * 4 + 1);
+    members_close(members, 2);
+    forum_close(forum);
+}
+
+// One member's feed is cut short by terminate(): it fills up as long as the others have rows.
+static void a_terminated_member_goes_along(void **state)
+{
+    struct forum *forum = forum_open(3);
+    struct member *members = members_open(forum, TFOS_UNEVEN_PAD);
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        for (int epoch = 0; epoch < EPOCHS; epoch++)
+            members[i].rows[epoch] = i == 1 ? 0 : 35;
+    tfos_feed_reader_terminate(members[1].node.reader);
+    members_run(members, 3);
+    for (int i = 0; i < 3; i++)
+        if (i != 1)
+            for (int epoch = 0; epoch < EPOCHS; epoch++) {
+                feed_numbers(&members[i].node, epoch + 1, i, row_name(&members[i], epoch, 0), 35, 9,
+                             0);
+                node_end_epoch(&members[i].node, epoch + 1);
+            }
+    node_set_state(&members[0].node, TFOS_FEED_ENDED, NULL);
+    node_set_state(&members[2].node, TFOS_FEED_ENDED, NULL);
+    members_join(members, 3);
+    check_members(members, 3);
+    members_close(members, 3);
+    forum_close(forum);
+}
+
+static void members_without_any_rows_end(void **state)
+{
+    struct forum *forum = forum_open(2);
+    struct member *members = members_open(forum, TFOS_UNEVEN_JOIN);
+
+    (void)state;
+    members_run(members, 2);
+    feed_members(members, 2, 1);
+    members_join(members, 2);
+    assert_int_equal(members[0].status, TFOS_END);
+    assert_int_equal(members[1].status, TFOS_END);
+    members_close(members, 2);
+    forum_close(forum);
+}
+
+// Feeds one row with a list of `length` numbers, or of another type where that is 0.
+static void feed_list(struct member *member, int32_t length)
+{
+    const int32_t offsets[] = {0, length};
+    const double values[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    struct made_column batch, list, items;
+
+    make_column(&items, "item", length > 0 ? "g" : "l", length, values, NULL);
+    make_column(&list, "x", "+l", 1, offsets, NULL);
+    add_child(&list, &items);
+    make_batch(&batch, 1);
+    add_child(&batch, &list);
+    feed_only(&member->node, &batch.schema, &batch.array);
+}
+
+static void run_lists(const int32_t lengths[2], enum tfos_column_form form, struct member **out,
+                      struct forum **forum_out)
+{
+    static struct tfos_dataset_column column = {.name = "x"};
+    struct forum *forum = forum_open(2);
+    struct member *members = members_open(forum, TFOS_UNEVEN_STOP);
+
+    column.form = form;
+    for (int i = 0; i < 2; i++) {
+        members[i].options.columns = &column;
+        members[i].options.column_count = 1;
+        members[i].options.batch_size = 100; // no batch is ever whole
+        feed_list(&members[i], lengths[i]);
+    }
+    members_run(members, 2);
+    members_join(members, 2);
+    *out = members;
+    *forum_out = forum;
+}
+
+static void layouts_are_made_common(void **state)
+{
+    struct forum *forum = NULL;
+    struct member *members = NULL;
+
+    (void)state;
+    run_lists((int32_t[]){3, 4}, TFOS_FORM_AUTO, &members, &forum); // becomes ragged
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(members[i].status, TFOS_OK);
+    members_close(members, 2);
+    forum_close(forum);
+    run_lists((int32_t[]){3, 4}, TFOS_FORM_DENSE, &members, &forum);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(members[i].status, TFOS_INVALID);
+        assert_non_null(strstr(members[i].err.message, "[3]"));
+        assert_non_null(strstr(members[i].err.message, "[4]"));
+    }
+    members_close(members, 2);
+    forum_close(forum);
+    run_lists((int32_t[]){3, 0}, TFOS_FORM_AUTO, &members, &forum);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(members[i].status, TFOS_INVALID);
+        assert_non_null(strstr(members[i].err.message, "float64"));
+        assert_non_null(strstr(members[i].err.message, "int64"));
+    }
+    members_close(members, 2);
+    forum_close(forum);
+}
+
+static const struct CMUnitTest cases[] = {
+    cmocka_unit_test(padded_members_use_every_row),
+    cmocka_unit_test(joining_members_use_every_row),
+    cmocka_unit_test(stopping_members_end_together),
+    cmocka_unit_test(exchanges_cover_several_steps),
+    cmocka_unit_test(a_terminated_member_goes_along),
+    cmocka_unit_test(members_without_any_rows_end),
+    cmocka_unit_test(layouts_are_made_common),
+};
+
+TEST_MAIN(cases)
