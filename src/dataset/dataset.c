@@ -31,6 +31,7 @@ static enum tfos_status check_options(const struct tfos_dataset_options *options
 static void free_dataset(struct tfos_dataset *dataset)
 {
     tfos__run_list_clear(&dataset->batch);
+    tfos__shuffle_clear(&dataset->pool);
     tfos__supply_clear(&dataset->supply);
     tfos__binding_release(dataset->binding);
     tfos__plan_clear(&dataset->plan);
@@ -54,6 +55,8 @@ enum tfos_status tfos_dataset_open(const struct tfos_dataset_options *options,
     dataset->options.selection = NULL;
     dataset->options.null_value = NULL;
     dataset->supply.reader = options->reader;
+    dataset->pool.limit = options->shuffle_rows;
+    tfos__shuffle_begin(&dataset->pool, options->seed, 1);
     dataset->cohort = (struct tfos__cohort){.options = &dataset->options, .epoch = 1};
     enum tfos_status status = tfos__wishes_init(&dataset->wishes, options, err);
     if (status == TFOS_OK && !(dataset->name = tfos__strdup(options->name ? options->name : "")))
@@ -63,6 +66,9 @@ enum tfos_status tfos_dataset_open(const struct tfos_dataset_options *options,
         return status;
     }
     dataset->options.name = dataset->name;
+    // Rows that are shuffled are gathered anyway.
+    tfos_feed_reader_set_batch_rows(options->reader,
+                                    options->shuffle_rows > 0 ? 0 : options->batch_size);
     tfos__catalogue_add(&dataset->card, dataset);
     *out = dataset;
     return TFOS_OK;
@@ -87,10 +93,13 @@ enum tfos_status tfos_dataset_get_specs(struct tfos_dataset *dataset, int64_t ti
     return TFOS_OK;
 }
 
-// Rows that can be given out without waiting.
+// Rows that can be given out without waiting: all but those that the pool is to be refilled with.
 static int64_t rows_at_hand(const struct tfos_dataset *dataset)
 {
-    return dataset->supply.row_count;
+    int64_t count = dataset->supply.row_count + dataset->pool.count;
+    int64_t kept = dataset->supply.is_ended ? 0 : dataset->pool.limit;
+
+    return count > kept ? count - kept : 0;
 }
 
 // Waits for the rows of a batch, or the end of the epoch.
@@ -133,11 +142,13 @@ static enum tfos_status end_epoch(struct tfos_dataset *dataset, struct tfos_erro
 {
     do {
         tfos__supply_drop(&dataset->supply);
+        tfos__shuffle_drop(&dataset->pool);
         if (!dataset->supply.is_ended)
             TFOS__TRY(tfos__supply_read(&dataset->supply, -1, err));
     } while (!dataset->supply.is_ended);
     tfos__supply_begin(&dataset->supply);
     tfos__cohort_begin_epoch(&dataset->cohort);
+    tfos__shuffle_begin(&dataset->pool, dataset->options.seed, dataset->cohort.epoch);
     return TFOS_END;
 }
 
@@ -196,7 +207,11 @@ static enum tfos_status next_batch(struct tfos_dataset *dataset, struct tfos_ten
         return end_epoch(dataset, err);
     if (status != TFOS_OK)
         return status;
-    status = tfos__supply_take(&dataset->supply, dataset->options.batch_size, &dataset->batch, err);
+    int64_t count = dataset->options.batch_size;
+    if (dataset->pool.limit > 0)
+        status = tfos__shuffle_draw(&dataset->pool, &dataset->supply, count, &dataset->batch, err);
+    else
+        status = tfos__supply_take(&dataset->supply, count, &dataset->batch, err);
     if (status == TFOS_OK)
         status = make_tensors(dataset, tensors, err);
     tfos__run_list_drop(&dataset->batch);

@@ -86,3 +86,36 @@ enum tfos_status tfos__piece_bind(struct tfos__piece *piece, const struct tfos__
     piece->binding = tfos__binding_share(*last);
     return TFOS_OK;
 }
+
+enum tfos_status tfos__piece_extract(const struct tfos__piece *piece,
+                                     const struct tfos__span *spans, int64_t span_count,
+                                     struct tfos__piece **out, struct tfos_error *err)
+{
+    const struct ArrowSchema *schema = &piece->binding->schema;
+    struct tfos__piece *copy = tfos__alloc(1, sizeof *copy);
+
+    if (!copy)
+        return tfos__no_memory(err, "dataset", "a batch");
+    copy->lease.references = 1;
+    copy->lease.end = end_piece;
+    copy->partition = piece->partition;
+    copy->binding = tfos__binding_share(piece->binding);
+    enum tfos_status status =
+        tfos__array_extract(schema, &piece->array, spans, span_count, &copy->array, err);
+    if (status == TFOS_OK) {
+        copy->row_numbers = tfos__alloc((size_t)copy->array.length, sizeof *copy->row_numbers);
+        if (!copy->row_numbers)
+            status = tfos__no_memory(err, "dataset", "a batch");
+    }
+    if (status != TFOS_OK) {
+        tfos__lease_release(&copy->lease);
+        return status;
+    }
+    int64_t position = 0;
+    for (int64_t i = 0; i < span_count; i++)
+        for (int64_t k = 0; k < spans[i].count; k++)
+            copy->row_numbers[position++] = tfos__piece_row_number(piece, spans[i].first + k);
+    copy->size = measure(schema, &copy->array);
+    *out = copy;
+    return TFOS_OK;
+}

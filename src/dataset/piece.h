@@ -10,6 +10,7 @@
 #include <tfos/status.h>
 
 #include "dataset/binding.h"
+#include "dataset/extract.h"
 #include "dataset/lease.h"
 
 struct tfos__piece {
@@ -35,6 +36,11 @@ int64_t tfos__piece_row_number(const struct tfos__piece *piece, int64_t row);
 /// piece, which is used when it is for the same schema, and replaced otherwise.
 enum tfos_status tfos__piece_bind(struct tfos__piece *piece, const struct tfos__plan *plan,
                                   struct tfos__binding **last, struct tfos_error *err);
+
+/// Makes a piece with copies of those rows of a bound piece that the spans name.
+enum tfos_status tfos__piece_extract(const struct tfos__piece *piece,
+                                     const struct tfos__span *spans, int64_t span_count,
+                                     struct tfos__piece **out, struct tfos_error *err);
 
 /// Rows of a piece that lie together. A batch is a list of these.
 struct tfos__run {

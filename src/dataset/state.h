@@ -13,6 +13,7 @@
 #include "dataset/catalogue.h"
 #include "dataset/cohort.h"
 #include "dataset/plan.h"
+#include "dataset/shuffle.h"
 #include "dataset/supply.h"
 #include "dataset/wishes.h"
 
@@ -29,6 +30,7 @@ struct tfos_dataset {
 
     pthread_mutex_t mutex; ///< guards what follows
     struct tfos__supply supply;
+    struct tfos__shuffle pool;
     struct tfos__binding *binding; ///< of the piece that was bound last; NULL: none
     struct tfos__cohort cohort;
     struct tfos__run_list batch;
