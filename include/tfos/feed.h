@@ -210,6 +210,8 @@ struct tfos_feed_stats {
     int writer_count;              ///< lanes with a live writer
     bool is_drained;               ///< every lane is empty
     bool is_terminated;            ///< the reader called terminate()
+    int64_t reader_wait_ms;        ///< for how long the reader has waited for rows
+    int64_t writer_wait_ms;        ///< for how long writers have waited for space, all together
 };
 
 TFOS_API TFOS_MUST_CHECK enum tfos_status

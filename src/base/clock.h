@@ -11,6 +11,9 @@
 /// Milliseconds since an arbitrary point.
 int64_t tfos__now_ms(void);
 
+/// Microseconds since the same point: for sums of what is short.
+int64_t tfos__now_us(void);
+
 /// The point `timeout_ms` from now; a negative timeout never comes.
 int64_t tfos__deadline(int64_t timeout_ms);
 

@@ -312,6 +312,7 @@ void tfos_feed_host_get_stats(struct tfos_feed_host *host, struct tfos_feed_stat
 {
     const struct tfos__pool *pool = &host->pool;
     uint32_t state = atomic_load(&host->board->page->state);
+    uint64_t waited_us = pool->gone_waited_us;
 
     *stats = (struct tfos_feed_stats){.rows_written = (int64_t)pool->gone_rows_written,
                                       .rows_read = (int64_t)pool->gone_rows_read,
@@ -326,12 +327,17 @@ void tfos_feed_host_get_stats(struct tfos_feed_host *host, struct tfos_feed_stat
             stats->rows_written += (int64_t)(tfos__pool_lane_rows(lane, NULL) - lane->first_row);
         stats->rows_read += (int64_t)atomic_load(&lane->page->rows_released);
         stats->bytes_written += (int64_t)head;
+        waited_us += atomic_load(&lane->page->waited_us);
         stats->used_size += head - tail <= lane->size ? (int64_t)(head - tail) : 0;
         stats->total_size += (int64_t)lane->size;
         stats->writer_count += lane->is_written;
         stats->is_drained &= tfos__pool_lane_is_drained(lane);
     }
     stats->is_drained |= stats->is_terminated;
+    // What others write into shared memory may be anything; it must not become negative.
+    stats->writer_wait_ms = (int64_t)(waited_us / 1000 & INT64_MAX);
+    stats->reader_wait_ms =
+        (int64_t)(atomic_load(&host->board->page->waited_us) / 1000 & INT64_MAX);
 }
 
 void tfos_feed_host_close(struct tfos_feed_host *host)

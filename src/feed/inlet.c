@@ -5,6 +5,7 @@
 // exact count, whenever this process dies.
 #include "feed/inlet.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 
 void tfos__inlet_init(struct tfos__inlet *inlet)
@@ -47,6 +48,21 @@ static uint64_t rest_of_ring(const struct tfos__inlet *inlet)
     return inlet->size - inlet->position % inlet->size;
 }
 
+// Adds up waits while they last, so that a long one shows before it ends. The clock is read by
+// those who wait only.
+static void count_wait(struct tfos__inlet *inlet, bool is_waiting)
+{
+    bool has_waited = inlet->told_wanted > 0;
+
+    if (!inlet->wanted || (!is_waiting && !has_waited))
+        return;
+    int64_t now_us = tfos__now_us();
+    if (has_waited)
+        atomic_fetch_add_explicit(inlet->waited_us, (uint64_t)(now_us - inlet->counted_us),
+                                  memory_order_relaxed);
+    inlet->counted_us = now_us;
+}
+
 // Tells the consumer how much space we wait for: it may have to move records that it holds.
 static void tell_wanted(struct tfos__inlet *inlet, uint64_t wanted)
 {
@@ -64,6 +80,7 @@ static enum tfos_status find_space(struct tfos__inlet *inlet, uint64_t size, str
     uint64_t available = 0;
 
     TFOS__TRY(free_size(inlet, size, &available, err));
+    count_wait(inlet, available < size);
     tell_wanted(inlet, available < size ? size : 0);
     return available < size ? TFOS_AGAIN : TFOS_OK;
 }

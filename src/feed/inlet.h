@@ -30,6 +30,7 @@ struct tfos__inlet {
     _Atomic uint64_t *head;
     _Atomic uint64_t *tail;
     _Atomic uint64_t *wanted;          ///< where the consumer is told what we wait for; or NULL
+    _Atomic uint64_t *waited_us;       ///< where our waits for space are added up; NULL as `wanted`
     struct tfos__published *published; ///< two, used in turn; NULL for a ring that nobody fences
     struct tfos__bell consumer;
     uint64_t position; ///< our head
@@ -37,6 +38,7 @@ struct tfos__inlet {
     uint64_t rows; ///< rows published, with TFOS__ROWS_COMPLETE
     unsigned turn;
     uint64_t told_wanted; ///< the present value of `wanted`
+    int64_t counted_us;   ///< up to when the present wait is in `waited_us`
 };
 
 /// Begins at the ring's head.

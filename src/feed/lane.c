@@ -158,6 +158,7 @@ static enum tfos_status connect_ends(struct tfos__lane *lane, enum tfos__lane_si
                                            .head = &page->head,
                                            .tail = &page->tail,
                                            .wanted = &page->wanted,
+                                           .waited_us = &page->waited_us,
                                            .published = page->published,
                                            .consumer = reader_bell};
         lane->outlet = (struct tfos__outlet){.data = results,

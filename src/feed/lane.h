@@ -28,6 +28,7 @@ struct tfos__bell_page {
     _Atomic int64_t complete_feed;
     _Atomic uint64_t lane_count;
     _Atomic int64_t batch_rows; ///< rows of the reader's batches; 0: unknown
+    _Atomic uint64_t waited_us; ///< for how long the reader has waited for rows
 };
 
 struct tfos__lane_page {
@@ -47,8 +48,9 @@ struct tfos__lane_page {
     char reserved_c[48];
     _Atomic uint32_t writer_word; // 192
     _Atomic uint32_t writer_sleepers;
-    _Atomic uint64_t wanted; ///< bytes of space that the writer waits for; 0: for none
-    char reserved_d[48];
+    _Atomic uint64_t wanted;    ///< bytes of space that the writer waits for; 0: for none
+    _Atomic uint64_t waited_us; ///< for how long writers have waited for space
+    char reserved_d[40];
     _Atomic uint64_t result_head; // 256
     char reserved_e[56];
     _Atomic uint64_t result_tail; // 320
@@ -57,10 +59,12 @@ struct tfos__lane_page {
 static_assert(offsetof(struct tfos__bell_page, word) == 64, "protocol");
 static_assert(offsetof(struct tfos__bell_page, complete_feed) == 80, "protocol");
 static_assert(offsetof(struct tfos__bell_page, batch_rows) == 96, "protocol");
+static_assert(offsetof(struct tfos__bell_page, waited_us) == 104, "protocol");
 static_assert(offsetof(struct tfos__lane_page, head) == 64, "protocol");
 static_assert(offsetof(struct tfos__lane_page, tail) == 128, "protocol");
 static_assert(offsetof(struct tfos__lane_page, writer_word) == 192, "protocol");
 static_assert(offsetof(struct tfos__lane_page, wanted) == 200, "protocol");
+static_assert(offsetof(struct tfos__lane_page, waited_us) == 208, "protocol");
 static_assert(offsetof(struct tfos__lane_page, result_head) == 256, "protocol");
 static_assert(offsetof(struct tfos__lane_page, result_tail) == 320, "protocol");
 

@@ -80,6 +80,7 @@ static void retire(struct tfos__pool *pool, size_t index)
 
     pool->gone_rows_read += atomic_load(&lane->page->rows_released);
     pool->gone_bytes += head_of(lane);
+    pool->gone_waited_us += atomic_load(&lane->page->waited_us);
     atomic_store(&lane->page->is_retired, 1);
     (void)fallocate(lane->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, TFOS__PAGE_SIZE,
                     (off_t)(lane->size + lane->result_size));

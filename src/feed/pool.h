@@ -31,8 +31,8 @@ struct tfos__pool {
     size_t count, capacity;
     uint64_t total_size; ///< bytes of all lanes
     int next_number;
-    uint64_t gone_rows_written, gone_rows_read,
-        gone_bytes; ///< of earlier writers, and of freed lanes
+    uint64_t gone_rows_written, gone_rows_read, gone_bytes,
+        gone_waited_us; ///< of earlier writers, and of freed lanes
 };
 
 /// A lane of these sizes for `owner`, with its count of rows at `first_row`: a used one or a new
