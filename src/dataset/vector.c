@@ -124,7 +124,8 @@ static enum tfos_status put_dense(struct walk *walk, const struct vector *vector
 
     walk->dense += (size_t)walk->size * width;
     if (!vector->is_null && !vector->is_sparse) {
-        memcpy(row, vector->values, (size_t)walk->size * width);
+        if (walk->size > 0)
+            memcpy(row, vector->values, (size_t)walk->size * width);
         return TFOS_OK;
     }
     for (int64_t i = 0; vector->is_null && i < walk->size; i++)
@@ -157,7 +158,8 @@ static enum tfos_status put_sparse(struct walk *walk, const struct vector *vecto
         *walk->indices++ = walk->row;
         *walk->indices++ = index;
     }
-    memcpy(walk->values, vector->values, (size_t)vector->count * sizeof(double));
+    if (vector->count > 0)
+        memcpy(walk->values, vector->values, (size_t)vector->count * sizeof(double));
     walk->values += (size_t)vector->count * sizeof(double);
     walk->room -= vector->count;
     walk->row++;

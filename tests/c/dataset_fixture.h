@@ -193,4 +193,62 @@ static inline const char *metadata_of(const char *key, const char *value)
     return block;
 }
 
+// ---- one batch, fed and read
+
+/// A dataset over one batch, with its first tensors.
+struct scene {
+    struct node node;
+    struct tfos_dataset *dataset;
+    struct specs specs;
+    struct tfos_tensor tensors[TENSOR_LIMIT];
+};
+
+static inline void scene_open(struct scene *scene, const struct made_column *batch,
+                              struct tfos_dataset_options *options)
+{
+    memset(scene, 0, sizeof *scene);
+    node_open(&scene->node, 0);
+    node_start(&scene->node);
+    feed_only(&scene->node, &batch->schema, &batch->array);
+    if (options->batch_size == 0)
+        options->batch_size = batch->array.length;
+    scene->dataset = dataset_of(&scene->node, options);
+    scene->specs = specs_of(scene->dataset);
+    assert_true(next_batch(scene->dataset, scene->tensors));
+}
+
+static inline void scene_close(struct scene *scene)
+{
+    release_tensors(scene->tensors, scene->specs.count);
+    tfos_dataset_close(scene->dataset);
+    node_close(&scene->node);
+}
+
+/// Expects get_specs() or next() to refuse the batch with all these words.
+static inline void expect_refusal(const struct made_column *batch,
+                                  struct tfos_dataset_options *options, const char *const *words)
+{
+    struct node node;
+    struct tfos_tensor tensors[TENSOR_LIMIT];
+    struct tfos_error err;
+
+    node_open(&node, 0);
+    node_start(&node);
+    feed_only(&node, &batch->schema, &batch->array);
+    options->batch_size = batch->array.length;
+    struct tfos_dataset *dataset = dataset_of(&node, options);
+    assert_int_equal(tfos_dataset_next(dataset, tensors, &err), TFOS_INVALID);
+    for (; *words; words++)
+        if (!strstr(err.message, *words))
+            fail_msg("\"%s\" is not in: %s", *words, err.message);
+    tfos_dataset_close(dataset);
+    node_close(&node);
+}
+
+#define WORDS(...)                                                                                 \
+    (const char *const[])                                                                          \
+    {                                                                                              \
+        __VA_ARGS__, NULL                                                                          \
+    }
+
 #endif
