@@ -149,10 +149,6 @@ static void decide(struct tfos__cluster *cluster, struct tfos__feeder *feeder)
         skip(cluster, feeder, "the feed has ended");
         return;
     }
-    if (partition->is_complete && !feeder->has_results) {
-        skip(cluster, feeder, "an earlier attempt has fed the whole partition");
-        return;
-    }
     if (feeder->attempt < partition->newest_attempt ||
         feeder->attempt <= partition->granted_attempt) {
         fail(cluster, feeder,

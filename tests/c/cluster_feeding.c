@@ -128,7 +128,10 @@ static void s21_a_retry_goes_on_where_the_first_came_to(void **state)
     report(nodes[0], ask, 100, 1);
     tfos_member_close(feeder, 0);
     ask.attempt = 2;
-    expect_dismissal(open_feeder(&place, ask), "skip", "fed the whole partition");
+    // An end may have been that of a broken input, which a Python worker cannot tell from the whole.
+    assert_int_equal(feed_to(&place, ask, "worker:0", &feeder), 100);
+    report(nodes[0], ask, 120, 1);
+    tfos_member_close(feeder, 0);
     // With results the whole is fed anew: what the first task got of them is lost.
     ask = (struct ask){2, 5, 0, "host-0", 1000, 1};
     assert_int_equal(feed_to(&place, ask, "worker:0", &feeder), 0);
