@@ -66,8 +66,10 @@ class FrameFeed:
         frame = self._frame if self._seed is None else _shuffled(self._frame, self._seed + feed)
         if self._by_jvm:
             return lambda: self._feed_by_jvm(frame, feed)
-        task = ArrowTask(self._meta, feed, self._timeout_ms, self._queue)
-        return lambda: frame.mapInArrow(task, "partition long, rows long").collect()
+        task = ArrowTask(self._meta, feed, self._timeout_ms, self._queue, frame.columns)
+        # mapInArrow() takes names with dots and backticks apart.
+        plain = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
+        return lambda: plain.mapInArrow(task, "partition long, rows long").collect()
 
     def _feed_by_jvm(self, frame: Any, feed: int) -> None:
         options = json.dumps({
@@ -78,24 +80,29 @@ class FrameFeed:
 
 
 class ArrowTask:
-    """Feeds a partition's Arrow batches to a node; for ``mapInArrow``. Gives one row with the count of rows that this attempt fed."""
+    """Feeds a partition's Arrow batches to a node; for ``mapInArrow``. Gives one row with the count of rows that this attempt fed.
 
-    def __init__(self, meta: launch.ClusterMeta, feed: int, timeout_ms: int, queue: str) -> None:
+    ``names`` are what the batches' columns are called there.
+    """
+
+    def __init__(self, meta: launch.ClusterMeta, feed: int, timeout_ms: int, queue: str, names: List[str]) -> None:
         self._meta = meta
         self._feed = feed
         self._timeout_ms = timeout_ms
         self._queue = queue
+        self._names = names
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow
+        from pyarrow import RecordBatch
         from pyspark import TaskContext
 
         rows = 0
         with contextlib.closing(launch.open_writer(self._meta, self._feed, self._timeout_ms, self._queue)) as writer:
+            named = (RecordBatch.from_arrays(batch.columns, names=self._names) for batch in batches)
             # A partition that nobody wants is not computed: its iterator is left alone.
-            if writer.node is not None and all(map(writer.append, batches)):
+            if writer.node is not None and all(map(writer.append, named)):
                 rows = writer.finish()
-        yield pyarrow.RecordBatch.from_pydict({"partition": [TaskContext.get().partitionId()], "rows": [rows]})
+        yield RecordBatch.from_pydict({"partition": [TaskContext.get().partitionId()], "rows": [rows]})
 
 
 def _select(frame: Any, columns: Optional[Sequence[str]]) -> Any:

@@ -70,7 +70,7 @@ def test_bad_arguments_of_feeding(sc):
             cluster.train(sc.parallelize([1]), feed_timeout=0)
         with pytest.raises(ValueError, match="unknown queue 'rows'"):
             cluster.train(sc.parallelize([1]), qname="rows")
-        with pytest.raises(ValueError, match="takes an RDD"):
+        with pytest.raises(ValueError, match="takes a DataFrame, an RDD or a DStream, not list"):
             cluster.train([1, 2])
     with pytest.raises(ValueError, match="shut down"):
         cluster.train(sc.parallelize([1]))

@@ -48,8 +48,6 @@ static const struct word words[] = {
     {"timestamp", "tsu:UTC"},
     {"timestamp_ntz", "tsu:"},
     {"decimal", "d:10,0"},
-    {"void", "n"},
-    {"null", "n"}, // Spark before 3.1, in schemas that were stored
     {"interval year", "tiM"},
     {"interval month", "tiM"},
     {"interval year to month", "tiM"},

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of tasks that feed a DataFrame: tried again, cancelled, wanted no more, out of a jar that is not there."""
+
+import logging
+import os
+import threading
+import time
+
+import pytest
+
+from conftest import wait_until
+from test_cluster import local, read_all
+from tensorflowonspark import TFCluster, _tfos, frames
+
+pytest.importorskip("pyarrow")
+FEED = TFCluster.InputMode.SPARK
+
+
+@pytest.fixture(scope="module")
+def spark(sc):
+    from pyspark.sql import SparkSession
+
+    return SparkSession(sc)
+
+
+@pytest.fixture(params=["jvm", "arrow"])
+def via(request):
+    return request.param
+
+
+def save_ids(args, ctx):
+    """Writes the ids of all rows, in the order in which they came."""
+    import json
+
+    feed = ctx.get_data_feed()
+    ids = []
+    while not feed.should_stop():
+        ids += [row.id for row in feed.next_batch(100)]
+    with open(f"{args}/{ctx.executor_id}", "w") as file:
+        json.dump(ids, file)
+
+
+def ids_of(folder):
+    return sum(read_all(folder).values(), [])
+
+
+def test_epochs_repeat_the_plan(spark, tmp_path, via):
+    """Each epoch is a job of its own over the same plan."""
+    with TFCluster.run(spark.sparkContext, local(save_ids), str(tmp_path), 2, 0, input_mode=FEED) as cluster:
+        cluster.train(spark.range(0, 500, 1, 4).repartition(3), 5, via=via)
+    assert sorted(ids_of(tmp_path)) == sorted(list(range(500)) * 5)
+    assert all(read_all(tmp_path).values()), "both nodes are fed"
+
+
+def test_shuffle_makes_another_order_each_epoch(spark, tmp_path, via):
+    spark.conf.set("spark.sql.shuffle.partitions", 1)
+    try:
+        with TFCluster.run(spark.sparkContext, local(save_ids), str(tmp_path), 1, 0, input_mode=FEED) as cluster:
+            cluster.train(spark.range(0, 300, 1, 4), 3, via=via, shuffle=True)
+    finally:
+        spark.conf.unset("spark.sql.shuffle.partitions")
+    ids = ids_of(tmp_path)
+    orders = [ids[start:start + 300] for start in (0, 300, 600)]
+    assert all(sorted(order) == list(range(300)) for order in orders)
+    assert len({tuple(order) for order in orders}) == 3
+
+
+@pytest.mark.parametrize("via", ["jvm", "arrow", "rdd"])
+def test_s21_task_retried_after_half_its_partition(spark, tmp_path, via):
+    """Spark runs the feeding task again: no row twice, none lost. A Python worker whose input breaks in the JVM sees it end."""
+    flag = str(tmp_path / "failed-once")
+    out = tmp_path / "out"
+    out.mkdir()
+
+    def rows(index, _):
+        import os
+
+        for i in range(2000):
+            if index == 1 and i == 1500 and not os.path.exists(flag):
+                open(flag, "w").close()
+                raise OSError("the disk hiccups")
+            yield index * 2000 + i, "x" * 3000
+
+    # Batches of 100 rows, so that some have been fed when the task fails.
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 100)
+    rdd = spark.sparkContext.parallelize(range(4), 4).mapPartitionsWithIndex(rows)
+    try:
+        with TFCluster.run(spark.sparkContext, local(save_ids), str(out), 2, 0, input_mode=FEED) as cluster:
+            frame = spark.createDataFrame(rdd, "id long, text string")
+            if via == "rdd":
+                cluster.train(frame.rdd, 1)
+            else:
+                cluster.train(frame, 1, via=via)
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    assert os.path.exists(flag)
+    assert sorted(ids_of(out)) == list(range(8000))
+
+
+def test_a_trainer_that_has_enough(spark, tmp_path, via):
+    """Partitions that nobody wants are skipped, and not computed."""
+    def take_some(args, ctx):
+        feed = ctx.get_data_feed()
+        assert len(feed.next_batch(10)) == 10
+        feed.terminate()
+
+    computed = spark.sparkContext.accumulator(0)
+
+    def rows(numbers):
+        computed.add(1)
+        for number in numbers:
+            yield number, "x" * 1000
+
+    rdd = spark.sparkContext.parallelize(range(200_000), 20).mapPartitions(rows)
+    with TFCluster.run(spark.sparkContext, take_some, None, 1, 0, input_mode=FEED) as cluster:
+        cluster.train(spark.createDataFrame(rdd, "id long, text string"), 5, via=via)
+    assert 1 <= computed.value <= 20  # of 100
+
+
+def test_a_cancelled_job_ends_at_once(spark, via):
+    """The trainer takes nothing, so the tasks wait for space; cancelling ends their wait."""
+    def take_nothing(args, ctx):
+        import time
+
+        feed = ctx.get_data_feed()
+        feed.next_batch(1)
+        while not os.path.exists(args):
+            time.sleep(0.05)
+        feed.terminate()
+
+    import tempfile
+
+    sc = spark.sparkContext
+    with tempfile.TemporaryDirectory() as folder, \
+            TFCluster.run(sc, take_nothing, f"{folder}/go", 1, 0, input_mode=FEED) as cluster:
+        errors = []
+
+        def train():
+            try:
+                cluster.train(spark.range(0, 1_000_000, 1, 2).selectExpr("id", "repeat('x', 1000)"), 1, via=via)
+            except Exception as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=train)
+        thread.start()
+        wait_until(lambda: cluster._status()["nodes"][0].get("rows_read"), 60, "the first row")
+        time.sleep(1)  # the ring fills
+        start = time.monotonic()
+        sc.cancelAllJobs()
+        thread.join(30)
+        assert not thread.is_alive() and time.monotonic() - start < 5
+        wait_until(lambda: not sc.statusTracker().getActiveStageIds(), 10, "the end of the tasks")
+        assert "cancelled" in str(errors[0])
+        open(f"{folder}/go", "w").close()
+
+
+def test_a_failed_trainer_is_named(spark, via):
+    def fail(args, ctx):
+        ctx.get_data_feed().next_batch(10)
+        raise RuntimeError("no more of this")
+
+    cluster = TFCluster.run(spark.sparkContext, fail, None, 1, 0, input_mode=FEED)
+    with pytest.raises(_tfos.Error, match="no more of this") as caught:
+        cluster.train(spark.range(0, 3_000_000, 1, 4).selectExpr("id", "repeat('x', 100)"), via=via)
+    assert "Spark" not in type(caught.value).__name__
+    cluster.shutdown()
+
+
+def test_a_reader_that_takes_nothing(spark, via):
+    """feed_timeout ends the wait; the error says what to do, and that of the JVM is this package's own."""
+    def wait(args, ctx):
+        import time
+
+        feed = ctx.get_data_feed()
+        feed.next_batch(1)
+        time.sleep(60)
+
+    cluster = TFCluster.run(spark.sparkContext, wait, None, 1, 0, input_mode=FEED)
+    with pytest.raises(_tfos.Error, match="feed_timeout"):
+        cluster.train(spark.range(0, 200_000, 1, 1).selectExpr("repeat('x', 1000)"), feed_timeout=2, via=via)
+    cluster.shutdown()
+
+
+def test_without_the_jar(spark, tmp_path, monkeypatch, caplog):
+    """One warning says what is missing, and rows go the other way; who asks for the JVM is told."""
+    monkeypatch.setattr(frames, "_reasons", {})
+    monkeypatch.setattr(frames, "__file__", str(tmp_path / "frames.py"))
+    out = tmp_path / "out"
+    out.mkdir()
+    with caplog.at_level(logging.WARNING), \
+            TFCluster.run(spark.sparkContext, local(save_ids), str(out), 1, 0, input_mode=FEED) as cluster:
+        cluster.train(spark.range(10), 1)
+        cluster.train(spark.range(10), 1)
+        with pytest.raises(_tfos.UnsupportedError, match="via='jvm' is not possible: there is no .*tfos.jar"):
+            cluster.train(spark.range(10), 1, via="jvm")
+    assert sorted(ids_of(out)) == sorted(list(range(10)) * 2)
+    assert len([record for record in caplog.records if "tfos.jar" in record.getMessage()]) == 1
+
+
+def test_the_jar_serves_a_session_of_add_jar(spark, tmp_path):
+    """A session whose JVM thread has a class loader of its own, since it ran ADD JAR."""
+    jar = os.path.join(os.path.dirname(frames.__file__), "tfos.jar")
+    session = spark.newSession()
+    copy = tmp_path / "other.jar"
+    copy.write_bytes(open(jar, "rb").read())
+    (tmp_path / "out").mkdir()
+    session.sql(f"ADD JAR '{copy}'")
+    with TFCluster.run(spark.sparkContext, local(save_ids), str(tmp_path / "out"), 1, 0, input_mode=FEED) as cluster:
+        cluster.train(session.range(10), 1, via="jvm")
+    assert sorted(ids_of(tmp_path / "out")) == list(range(10))
