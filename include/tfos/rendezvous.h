@@ -84,6 +84,20 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_rendezvous_check(struct tfos_rend
 TFOS_API void tfos_rendezvous_fail(struct tfos_rendezvous *rendezvous, enum tfos_status status,
                                    const char *message);
 
+/// What a feed is of a training; only for those who watch it.
+struct tfos_feed_plan {
+    int64_t epoch;           ///< 1, 2, ...
+    int64_t epoch_count;     ///< of the training
+    int64_t partition_count; ///< that Spark feeds in this epoch; 0: not known (yet)
+};
+
+/// Announces feed `feed`, from which the status tells how far the training has come and how long it
+/// will take. May be repeated when more is known. Epoch 1 begins a training. INVALID says what does
+/// not fit.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_rendezvous_plan_feed(struct tfos_rendezvous *rendezvous, int64_t feed,
+                          const struct tfos_feed_plan *plan, struct tfos_error *err);
+
 /// Ends the epoch of feed `feed` (1, 2, ...): all its partitions have been fed.
 TFOS_API void tfos_rendezvous_end_epoch(struct tfos_rendezvous *rendezvous, int64_t feed);
 

@@ -186,8 +186,15 @@ void tfos__cluster_lose_entry(struct tfos__cluster *cluster, struct tfos__entry 
     tfos__cluster_end_entry(cluster, entry, TFOS__ENTRY_LOST, cause, message);
 }
 
+void tfos__cluster_plan_feed(struct tfos__cluster *cluster, int64_t feed,
+                             const struct tfos_feed_plan *plan)
+{
+    tfos__forecast_plan(&cluster->forecast, feed, plan, cluster->row_count);
+}
+
 void tfos__cluster_end_epoch(struct tfos__cluster *cluster, int64_t feed)
 {
+    tfos__forecast_end_epoch(&cluster->forecast, feed);
     tfos__feeding_end_epoch(cluster, feed);
     for (int id = 0; id < cluster->roles.node_count; id++)
         tfos__peer_send(cluster->entries[id].peer,

@@ -14,6 +14,7 @@
 #include "cluster/agreement.h"
 #include "cluster/events.h"
 #include "cluster/feeding.h"
+#include "cluster/forecast.h"
 #include "cluster/registry.h"
 #include "cluster/roles.h"
 
@@ -46,6 +47,8 @@ struct tfos__cluster {
 
     struct tfos__agreement agreement;
     struct tfos__feeding feeding;
+    struct tfos__forecast forecast;
+    int64_t row_count; ///< taken by all nodes
     struct tfos__events events;
     bool has_changed; ///< set with every change that a wait may be for; cleared by who wakes the
                       ///< waits
@@ -87,6 +90,10 @@ void tfos__cluster_lose_entry(struct tfos__cluster *cluster, struct tfos__entry 
 /// Tells one node to stop.
 void tfos__cluster_stop_entry(struct tfos__cluster *cluster, struct tfos__entry *entry,
                               int64_t grace_ms, const char *reason);
+
+/// What is known of a feed of a training.
+void tfos__cluster_plan_feed(struct tfos__cluster *cluster, int64_t feed,
+                             const struct tfos_feed_plan *plan);
 
 void tfos__cluster_end_epoch(struct tfos__cluster *cluster, int64_t feed);
 void tfos__cluster_end_feed(struct tfos__cluster *cluster);

@@ -17,6 +17,7 @@
 
 #define PROTOCOL_VERSION 1
 #define URL_LIMIT 2048
+#define FIGURES_INTERVAL_MS 1500 // every second heartbeat
 
 /// A handler of messages from nodes.
 struct handler {
@@ -274,19 +275,51 @@ static void take_report(struct tfos__cluster *cluster, struct tfos__entry *entry
     }
 }
 
+static void note_pace(struct tfos__cluster *cluster, struct tfos__entry *entry, int64_t now_ms)
+{
+    double size = (double)entry->ring_size;
+    struct tfos__sample sample = {
+        .at_ms = now_ms,
+        .row_count = entry->rows_read,
+        .byte_count = entry->bytes_written - entry->ring_used,
+        .reader_wait_ms = entry->reader_wait_ms,
+        .writer_wait_ms = entry->writer_wait_ms,
+        .writer_count = entry->writers,
+        .ring_fill = size > 0 ? (double)entry->ring_used / size : 0,
+    };
+    tfos__pace_note(&entry->pace, &sample);
+    tfos__forecast_move(&cluster->forecast, cluster->row_count, now_ms);
+}
+
+/// Sends a node that shows them the figures of the whole cluster, while there are any.
+static void answer_figures(const struct tfos__cluster *cluster, struct tfos__entry *entry,
+                           int64_t now_ms)
+{
+    if (now_ms - entry->figures_ms < FIGURES_INTERVAL_MS || !tfos__overview_is_moving(cluster))
+        return;
+    entry->figures_ms = now_ms;
+    tfos__peer_send(entry->peer, tfos__overview_figures(cluster));
+}
+
 static enum tfos_status handle_heartbeat(struct tfos__cluster *cluster, struct tfos__entry *entry,
                                          const json_t *message, struct tfos_error *err)
 {
     (void)err;
+    int64_t now_ms = tfos__now_ms();
     int64_t rows_read = read_count(message, "rows_read", entry->rows_read);
     if (rows_read > entry->rows_read)
-        cluster->feeding.progress_ms = tfos__now_ms();
+        cluster->feeding.progress_ms = now_ms;
+    // Modulo 2^64, whatever nodes say.
+    cluster->row_count =
+        (int64_t)((uint64_t)cluster->row_count + (uint64_t)rows_read - (uint64_t)entry->rows_read);
     entry->rows_read = rows_read;
     entry->rows_written = read_count(message, "rows_written", entry->rows_written);
     entry->bytes_written = read_count(message, "bytes_written", entry->bytes_written);
     entry->ring_used = read_count(message, "ring_used", entry->ring_used);
     entry->ring_size = read_count(message, "ring_size", entry->ring_size);
     entry->writers = read_count(message, "writers", entry->writers);
+    entry->reader_wait_ms = read_count(message, "reader_wait_ms", entry->reader_wait_ms);
+    entry->writer_wait_ms = read_count(message, "writer_wait_ms", entry->writer_wait_ms);
     entry->is_drained = tfos__json_bool_or(message, "drained", entry->is_drained);
     take_report(cluster, entry, json_object_get(message, "report"));
     if (tfos__json_bool_or(message, "terminated", false) && !entry->is_terminated) {
@@ -294,6 +327,9 @@ static enum tfos_status handle_heartbeat(struct tfos__cluster *cluster, struct t
         tfos__cluster_tell(cluster, entry, "terminated", json_object());
     }
     cluster->has_changed = true;
+    note_pace(cluster, entry, now_ms);
+    if (tfos__json_bool_or(message, "figures", false))
+        answer_figures(cluster, entry, now_ms);
     return TFOS_OK;
 }
 

@@ -267,8 +267,10 @@ enum tfos_status tfos__feeding_settle(struct tfos__cluster *cluster, struct tfos
         return TFOS_OK; // of a feed that has ended
     if (partition->rows < rows)
         partition->rows = rows;
-    if (tfos__json_bool_or(message, "complete", false))
+    if (tfos__json_bool_or(message, "complete", false) && !partition->is_complete) {
         partition->is_complete = true;
+        tfos__forecast_complete(&cluster->forecast, feed, partition->rows);
+    }
     tfos__partitions_settle(&cluster->feeding, partition, entry, attempt);
     tfos__feeding_advance(cluster);
     return TFOS_OK;

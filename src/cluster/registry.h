@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <tfos/status.h>
 
+#include "cluster/pace.h"
 #include "cluster/roles.h"
 
 #define TFOS__HOST_SIZE 256           ///< room for a host's name
@@ -45,7 +46,10 @@ struct tfos__entry {
 
     int64_t heard_ms; ///< when its last message came
     int64_t rows_written, rows_read, bytes_written, ring_used, ring_size,
-        writers; ///< as it reports
+        writers;                            ///< as it reports
+    int64_t reader_wait_ms, writer_wait_ms; ///< the same
+    struct tfos__pace pace;                 ///< of the last seconds
+    int64_t figures_ms;                     ///< when it last got them
     bool is_drained;
     bool is_terminated;  ///< wants no more rows
     bool is_stopping;    ///< was told to stop: its end is no failure

@@ -149,6 +149,22 @@ void tfos_rendezvous_fail(struct tfos_rendezvous *rendezvous, enum tfos_status s
     tfos__server_unlock(rendezvous->server);
 }
 
+enum tfos_status tfos_rendezvous_plan_feed(struct tfos_rendezvous *rendezvous, int64_t feed,
+                                           const struct tfos_feed_plan *plan,
+                                           struct tfos_error *err)
+{
+    if (feed < 1 || plan->epoch < 1 || plan->epoch_count < plan->epoch || plan->partition_count < 0)
+        return tfos__fail(err, TFOS_INVALID,
+                          "rendezvous: the plan of feed %lld: epoch %lld of %lld with %lld "
+                          "partitions: numbers begin with 1, counts are not negative",
+                          (long long)feed, (long long)plan->epoch, (long long)plan->epoch_count,
+                          (long long)plan->partition_count);
+    tfos__server_lock(rendezvous->server);
+    tfos__cluster_plan_feed(&rendezvous->server->cluster, feed, plan);
+    tfos__server_unlock(rendezvous->server);
+    return TFOS_OK;
+}
+
 void tfos_rendezvous_end_epoch(struct tfos_rendezvous *rendezvous, int64_t feed)
 {
     tfos__server_lock(rendezvous->server);

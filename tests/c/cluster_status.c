@@ -2,6 +2,7 @@
 // What the driver tells of its cluster: the status document, and events.
 #include "rendezvous_scene.h"
 
+#include <poll.h>
 #include <stdlib.h>
 
 static json_t *find_cluster(const json_t *documents, const char *cluster_id)
@@ -48,6 +49,121 @@ static void the_status_shows_nodes_and_figures(void **state)
     assert_true(json_is_null(json_object_get(node, "exit")));
     json_decref(status);
     close_members(members, 2);
+    tfos_rendezvous_close(place.rendezvous);
+}
+
+/// The status, once `key` in it, found at `progress` or at the first node, is no longer null;
+/// meanwhile the node's heart beats.
+static json_t *await_figure(const struct place *place, struct tfos_member *node, const char *key)
+{
+    for (int i = 0; i < 400; i++) {
+        char *json;
+        struct tfos_error err;
+        say(node, json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "type", "heartbeat",
+                            "rows_written", 100 + 10 * i, "rows_read", 10 * i, "bytes_written",
+                            2000 + 1000 * i, "ring_used", 2000, "ring_size", 8000, "writers", 1,
+                            "reader_wait_ms", i * 1000));
+        assert_done(tfos_rendezvous_get_status(place->rendezvous, &json, &err));
+        json_t *status = json_loads(json, 0, NULL);
+        tfos_free(json);
+        const json_t *first = json_array_get(json_object_get(status, "nodes"), 0);
+        if (json_is_number(json_object_get(json_object_get(status, "progress"), key)) &&
+            json_is_number(json_object_get(first, key)))
+            return status;
+        json_decref(status);
+        poll(NULL, 0, 50);
+    }
+    fail_msg("\"%s\" did not come", key);
+    return NULL;
+}
+
+static double real_of(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static void the_status_tells_how_far_a_training_is(void **state)
+{
+    (void)state;
+    struct tfos_error err;
+    struct tfos_member *node;
+    struct place place =
+        open_place((struct tfos_rendezvous_options){.node_count = 1, .is_feeding = true});
+    start_nodes(&place, &node, 1);
+    struct tfos_feed_plan plan = {.epoch = 1, .epoch_count = 2, .partition_count = 4};
+    assert_done(tfos_rendezvous_plan_feed(place.rendezvous, 1, &plan, &err));
+    struct tfos_member *feeder = connect_to(&place);
+    say(feeder, json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:s, s:i}", "type", "hello", "kind",
+                          "feeder", "version", 1, "feed", 1, "partition", 0, "attempt", 0, "host",
+                          "host-0", "executor_pid", 1000));
+    expect_only(feeder, "target");
+    for (int twice = 0; twice < 2; twice++) // said again, it is still one partition
+        say(node, json_pack("{s:s, s:i, s:i, s:i, s:i, s:b}", "type", "partition", "feed", 1,
+                            "partition", 0, "attempt", 0, "rows", 100000, "complete", 1));
+    json_t *status = await_figure(&place, node, "rows_per_second");
+    const json_t *progress = json_object_get(status, "progress");
+    const json_t *first = json_array_get(json_object_get(status, "nodes"), 0);
+    assert_true(json_is_true(json_object_get(progress, "feeding")));
+    assert_int_equal(number_of(progress, "epoch"), 1);
+    assert_int_equal(number_of(progress, "epochs"), 2);
+    assert_int_equal(number_of(json_object_get(progress, "partitions"), "done"), 1);
+    assert_int_equal(number_of(json_object_get(progress, "partitions"), "total"), 4);
+    assert_int_equal(number_of(progress, "rows"), number_of(first, "rows_read"));
+    assert_true(real_of(progress, "rows_per_second") > 0);
+    assert_true(real_of(progress, "bytes_per_second") > real_of(progress, "rows_per_second"));
+    assert_true(real_of(progress, "ring_fill") == 0.25);
+    assert_true(real_of(progress, "fraction") < 0.125);
+    assert_string_equal(text_of(progress, "slower"), "spark");
+    assert_string_equal(text_of(first, "slower"), "spark");
+    json_decref(status);
+    tfos_member_close(feeder, 0);
+    tfos_member_close(node, 0);
+    tfos_rendezvous_close(place.rendezvous);
+}
+
+static void plans_that_make_no_sense_are_refused(void **state)
+{
+    (void)state;
+    struct tfos_error err;
+    struct place place = open_place((struct tfos_rendezvous_options){.node_count = 1});
+    static const struct tfos_feed_plan plans[] = {{0, 1, 1}, {2, 1, 1}, {1, 1, -1}};
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+        assert_int_equal(tfos_rendezvous_plan_feed(place.rendezvous, 3, &plans[i], &err),
+                         TFOS_INVALID);
+        assert_says(err.message, "the plan of feed 3: epoch ");
+    }
+    tfos_rendezvous_close(place.rendezvous);
+}
+
+static void figures_come_to_who_asks_for_them(void **state)
+{
+    (void)state;
+    struct tfos_member *nodes[2];
+    struct place place =
+        open_place((struct tfos_rendezvous_options){.node_count = 2, .is_feeding = true});
+    start_nodes(&place, nodes, 2);
+    // Nothing is fed yet: the answer to this one does not come, or the next would have none.
+    say(nodes[1], json_pack("{s:s, s:b}", "type", "heartbeat", "figures", 1));
+    say(nodes[1], json_pack("{s:s, s:s}", "type", "warning", "message", "heard"));
+    json_decref(expect_event(&place, "warning"));
+    struct tfos_member *feeder = connect_to(&place);
+    say(feeder, json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:s, s:i}", "type", "hello", "kind",
+                          "feeder", "version", 1, "feed", 1, "partition", 0, "attempt", 0, "host",
+                          "host-0", "executor_pid", 1000));
+    expect_only(feeder, "target");
+    say(nodes[1],
+        json_pack("{s:s, s:b, s:{s:i}}", "type", "heartbeat", "figures", 1, "report", "step", 3));
+    json_t *figures = expect(nodes[1], "figures");
+    const json_t *progress = json_object_get(figures, "progress");
+    assert_true(json_is_true(json_object_get(progress, "feeding")));
+    assert_int_equal(number_of(json_object_get(progress, "report"), "step"), 3);
+    assert_true(json_is_integer(json_object_get(figures, "uptime_s")));
+    assert_int_equal(json_object_size(json_object_get(figures, "nodes")), 2);
+    const json_t *first = json_object_get(json_object_get(figures, "nodes"), "worker:0");
+    assert_true(json_is_null(json_object_get(first, "rows_per_second")));
+    json_decref(figures);
+    tfos_member_close(feeder, 0);
+    close_members(nodes, 2);
     tfos_rendezvous_close(place.rendezvous);
 }
 
@@ -151,6 +267,9 @@ static void the_oldest_events_are_dropped_and_counted(void **state)
 
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(the_status_shows_nodes_and_figures),
+    cmocka_unit_test(the_status_tells_how_far_a_training_is),
+    cmocka_unit_test(plans_that_make_no_sense_are_refused),
+    cmocka_unit_test(figures_come_to_who_asks_for_them),
     cmocka_unit_test(a_query_finds_every_driver),
     cmocka_unit_test(lines_and_warnings_become_events),
     cmocka_unit_test(the_oldest_events_are_dropped_and_counted),
