@@ -93,22 +93,26 @@ def prepare(sc, data, output):
 
 def train(sc, args):
     import mnist_spark
+    from pyspark.sql import SparkSession
+
     from tensorflowonspark import TFCluster
 
     cluster = TFCluster.run(
         sc, mnist_spark.main_fun, args, WORKERS, num_ps=0, input_mode=TFCluster.InputMode.SPARK, master_node="chief"
     )
-    cluster.train(mnist_spark.read_rows(sc, f"{args.output}/csv/train", "csv"), args.epochs, progress=True)
+    digits = mnist_spark.read_digits(SparkSession(sc), f"{args.output}/csv/train", "csv")
+    cluster.train(digits, args.epochs, progress=True)
     cluster.shutdown()
 
 
 def classify(sc, args):
     """Writes the predictions; returns [(label, prediction)] of all test digits, and the images of the first 25."""
+    import mnist_data_setup
     import mnist_inference
-    import mnist_spark
+
     from tensorflowonspark import TFCluster
 
-    rows = mnist_spark.read_rows(sc, f"{args.output}/csv/test", "csv")
+    rows = sc.textFile(f"{args.output}/csv/test").map(mnist_data_setup.from_csv)
     cluster = TFCluster.run(
         sc, mnist_inference.main_fun, args, WORKERS, num_ps=0, input_mode=TFCluster.InputMode.SPARK
     )
@@ -178,7 +182,7 @@ def main():
         mnist_spark.add_files(sc)
         with phases.phase("data", "MNIST digits become CSV files"):
             training, test = prepare(sc, args.data, args.output)
-        with phases.phase("training", f"{WORKERS} workers train: {args.epochs} epochs of {training:,} digits, fed by Spark"):
+        with phases.phase("training", f"{WORKERS} workers train: {args.epochs} epochs of {training:,} digits, a DataFrame fed by Spark"):
             train(sc, args)
         with phases.phase("inference", f"{WORKERS} nodes classify {test:,} test digits"):
             results, images = classify(sc, args)

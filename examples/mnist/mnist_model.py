@@ -27,6 +27,11 @@ def scale(pixels, *others):
     return tf.reshape(tf.cast(pixels, tf.float32), [-1, 28, 28, 1]) / 255.0, *others
 
 
+def scale_row(row, weight):
+    """Image, label and weight of a batch of DataFrame rows."""
+    return *scale(row["pixels"], row["label"]), weight
+
+
 def build_model():
     """A small convolutional network, compiled: 0.96 on test digits after three epochs of 10,000."""
     import tensorflow as tf

@@ -9,7 +9,6 @@ Every row is used, however unevenly Spark deals them out: ``uneven="pad"`` lets 
 import argparse
 import os
 
-import mnist_data_setup
 import mnist_model
 
 
@@ -20,13 +19,16 @@ def main_fun(args, ctx):
 
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     # Keras takes a batch for that of all workers and cuts it in as many parts, so this makes batch_size rows a step.
-    dataset = ctx.get_dataset(args.batch_size * ctx.num_workers, uneven="pad", dtypes=("uint8", "int64"))
-    mnist_model.train(strategy, dataset.map(mnist_model.scale), args, ctx)
+    dataset = ctx.get_dataset(args.batch_size * ctx.num_workers, uneven="pad", shapes={"pixels": (28, 28, 1)})
+    mnist_model.train(strategy, dataset.map(mnist_model.scale_row), args, ctx)
 
 
-def read_rows(sc, path, kind):
-    """An RDD of ([784 ints], label)."""
-    return sc.pickleFile(path) if kind == "pickle" else sc.textFile(path).map(mnist_data_setup.from_csv)
+def read_digits(spark, path, kind):
+    """A DataFrame of ``pixels``, 784 numbers, and ``label``."""
+    if kind == "pickle":
+        return spark.createDataFrame(spark.sparkContext.pickleFile(path), "pixels array<smallint>, label smallint")
+    numbers = spark.read.text(path).selectExpr("cast(split(value, ',') AS array<smallint>) AS numbers")
+    return numbers.selectExpr("slice(numbers, 2, 784) AS pixels", "numbers[0] AS label")
 
 
 def add_files(sc):
@@ -37,11 +39,12 @@ def add_files(sc):
 
 
 def main():
-    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
 
     from tensorflowonspark import TFCluster
 
-    sc = SparkContext(conf=SparkConf().setAppName("mnist_spark"))
+    spark = SparkSession.builder.appName("mnist_spark").getOrCreate()
+    sc = spark.sparkContext
     executors = int(sc.getConf().get("spark.executor.instances", "1"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batch_size", help="rows a step and worker", type=int, default=64)
@@ -61,9 +64,9 @@ def main():
         sc, main_fun, args, args.cluster_size, num_ps=0, tensorboard=args.tensorboard,
         input_mode=TFCluster.InputMode.SPARK, log_dir=args.model_dir, master_node="chief",
     )
-    cluster.train(read_rows(sc, args.images_labels, args.format), args.epochs)
+    cluster.train(read_digits(spark, args.images_labels, args.format), args.epochs)
     cluster.shutdown()
-    sc.stop()
+    spark.stop()
 
 
 if __name__ == "__main__":
