@@ -33,7 +33,8 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
 
     What tf.data has read ahead when a pass ends early (``take``, ``steps_per_epoch``) is not seen again; the next pass goes on behind
     it. An iterator that is given up while it waits for rows goes when the next batch comes, or the epoch, the feed or the cluster ends:
-    TensorFlow cannot tell the op.
+    TensorFlow cannot tell the op. tf.data does not tune itself while it reads this dataset: ``AUTOTUNE`` in a later ``map`` means a thread
+    a core.
 
     Args:
         ctx: the node's context.
@@ -79,6 +80,8 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
         dataset = dataset.prefetch(prefetch)
     settings = tf.data.Options()
     settings.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    # Its thread sleeps for up to a minute between two looks, and an iterator's end waits for it, holding the GIL: seconds each epoch.
+    settings.autotune.enabled = False
     return dataset.with_options(settings)
 
 
