@@ -101,9 +101,11 @@ enum tfos_tensor_role {
     TFOS_TENSOR_WEIGHTS       ///< float32, (rows): with PAD, 1 for rows and 0 for filling
 };
 
-/// One tensor of each batch. Consecutive specs with the same path are one column's.
+/// One tensor of each batch. Consecutive specs with the same path are one column's. docs/types.md
+/// says what becomes of each type.
 struct tfos_tensor_spec {
-    const char *const *path; ///< names from the row's field to the nested one
+    const char *const *path; ///< names from the row's field to the nested one; the elements of a
+                             ///< TUPLE are "0", "1", ..., that of a VALUE is "value"
     int depth;               ///< of the path; 0 for the weights
     enum tfos_tensor_role role;
     enum tfos_dtype dtype;
@@ -135,16 +137,18 @@ tfos_dataset_open(const struct tfos_dataset_options *options, struct tfos_datase
                   struct tfos_error *err);
 
 /// Waits until the structure of the rows is known: for a schema and, where lengths decide, a first
-/// batch, here or (in step) on another node; calls the exchange once. Later calls give the same at
-/// once. INVALID: a column has no tensor form, an asked column does not exist, or nodes were fed
-/// different structures. END: the feed ended without a row. TIMEOUT after `timeout_ms`.
+/// batch, here or (in step) on another node; calls the exchange once for each epoch up to the first
+/// in which some node has rows. Later calls give the same at once, also the same INVALID. INVALID:
+/// a column has no tensor form, an asked column does not exist, or nodes were fed different
+/// structures. END: the feed ended without a row. TIMEOUT after `timeout_ms`.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_dataset_get_specs(struct tfos_dataset *dataset, int64_t timeout_ms,
                        const struct tfos_tensor_spec **specs, int64_t *spec_count,
                        enum tfos_row_structure *structure, struct tfos_error *err);
 
 /// The next batch: fills `tensors`, one for each spec. END at the end of each epoch, once, and for
-/// ever after the feed's. INVALID names partition, row and column of a value that does not fit.
+/// ever after the feed's. INVALID names partition, row and column of a value that does not fit; the
+/// rows of that batch are gone. A wait ends early only by what ends those of the reader.
 /// One thread at a time (a second waits for its turn).
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_dataset_next(struct tfos_dataset *dataset,
                                                             struct tfos_tensor *tensors,
