@@ -11,6 +11,7 @@
 #include <tfos/member.h>
 #include <tfos/memory.h>
 #include <tfos/node.h>
+#include <tfos/record.h>
 #include <tfos/rendezvous.h>
 #include <tfos/status.h>
 #include <tfos/trainer.h>
