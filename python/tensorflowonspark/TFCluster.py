@@ -170,6 +170,7 @@ class TFCluster:
 
     def _feed_epoch(self, actions: Callable[[int], Callable[[], Any]]) -> bool:
         """Feeds the data once. Returns whether anybody still wants rows."""
+        self._check()
         self._feed += 1
         feed = self._feed
         job = jobs.SparkJob(self.sc, f"feed {feed} of cluster {self.cluster_id}", actions(feed))
