@@ -66,6 +66,8 @@ def test_an_empty_tree_is_no_success(check, tmp_path):
         ("src/feed/lane.c", '#include "cluster/server.h"', "not cluster"),
         ("src/feed/lane.c", '#include "../cluster/server.h"', "not cluster"),
         ("src/feed/lane.c", "#include <tfos/member.h>", "of the public headers"),
+        ("src/dataset/plan.c", '#include "feed/lane.h"', "not feed"),
+        ("src/dataset/plan.c", "#include <tfos/trainer.h>", "of the public headers"),
         ("src/feed/lane.c", '#include "tfos/feed.h"', "included as <tfos/...>"),
         ("src/feed/lane.c", '#  include "gone.h"', "no such file"),
         ("src/base/json.c", '#include "feed/ring.h"', "not feed"),
