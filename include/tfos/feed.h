@@ -69,8 +69,8 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_writer_append(struct tfos_fe
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_writer_finish(struct tfos_feed_writer *writer,
                                                                   struct tfos_error *err);
 
-/// The next batch of results, in the order of the rows. The caller releases schema and array; they
-/// are views that live until then. AGAIN after `timeout_ms` (0: do not wait; negative: until the
+/// The next batch of results, in the order of the rows. The caller releases schema and array, which
+/// may outlive the writer. AGAIN after `timeout_ms` (0: do not wait; negative: until the
 /// writer's own timeout, then TIMEOUT with the partition and both counts). END once every row
 /// appended has its result and finish() was called.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
@@ -81,13 +81,16 @@ tfos_feed_writer_next_result(struct tfos_feed_writer *writer, int64_t timeout_ms
 /// Rows appended by this attempt.
 TFOS_API int64_t tfos_feed_writer_row_count(const struct tfos_feed_writer *writer);
 
+/// Those of them that the reader has used, as far as is known here.
+TFOS_API int64_t tfos_feed_writer_taken_count(const struct tfos_feed_writer *writer);
+
 /// Rows of the batches that the reader makes (tfos_feed_reader_set_batch_rows()), at most
 /// 2,147,483,647; 0 while it is unknown. A writer that appends so many rows at a time lets the
 /// reader use each batch as it lies, without a copy.
 TFOS_API int64_t tfos_feed_writer_batch_rows(const struct tfos_feed_writer *writer);
 
-/// Ends the attempt. Without finish() before it the partition counts as incomplete. Results given
-/// out must have been released. NULL is accepted.
+/// Ends the attempt. Without finish() before it the partition counts as incomplete. NULL is
+/// accepted.
 TFOS_API void tfos_feed_writer_close(struct tfos_feed_writer *writer);
 
 // ---- reader: next() and put_results() from one thread at a time, the others from any

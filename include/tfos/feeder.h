@@ -66,8 +66,11 @@ tfos_feeder_next_result(struct tfos_feeder *feeder, int64_t timeout_ms, struct A
 /// Rows appended by this attempt.
 TFOS_API int64_t tfos_feeder_row_count(const struct tfos_feeder *feeder);
 
-/// Ends the attempt; without finish() before it the partition counts as incomplete. Results given
-/// out must have been released. NULL is accepted.
+/// Those of them that the reader has used, as far as is known here.
+TFOS_API int64_t tfos_feeder_taken_count(const struct tfos_feeder *feeder);
+
+/// Ends the attempt; without finish() before it the partition counts as incomplete. NULL is
+/// accepted.
 TFOS_API void tfos_feeder_close(struct tfos_feeder *feeder);
 
 #endif

@@ -384,7 +384,7 @@ enum tfos_status tfos_feed_reader_put_results(struct tfos_feed_reader *reader, i
             "feed: partition %lld: %lld results for %lld rows: each row has one result",
             (long long)lane->partition, (long long)(lane->answered_count + array->length),
             (long long)lane->given_count);
-    TFOS__TRY(tfos__sender_begin(&lane->answers, schema, array, err));
+    TFOS__TRY(tfos__reader_lane_begin_answer(lane, schema, array, err));
     for (int64_t row = 0; row < array->length;) {
         int64_t rows = 0;
         enum tfos_status status = tfos__reader_lane_answer(lane, array, row, &rows, err);

@@ -41,6 +41,9 @@ enum tfos_status tfos__reader_lane_peek(struct tfos__reader_lane *lane, struct t
             status = take_schema(lane, err);
             if (status == TFOS_OK)
                 continue;
+        } else if (status == TFOS_OK && outlet->record.kind == TFOS__RECORD_PIECE) {
+            status = tfos__fail(err, TFOS_CORRUPT, "feed: a piece of a result among the batches");
+            tfos__outlet_abandon(outlet);
         }
         if (status < 0)
             tfos__fail_prefix(err, "lane %d", lane->number);
@@ -82,6 +85,13 @@ const struct tfos__record *tfos__reader_lane_record(const struct tfos__reader_la
     return &lane->lane->outlet.record;
 }
 
+static void drop_spill(struct tfos__reader_lane *lane)
+{
+    tfos__free(lane->spill);
+    lane->spill = NULL;
+    lane->spill_sent = 0;
+}
+
 static void begin_attempt(struct tfos__reader_lane *lane, const struct tfos__record *record,
                           int *next_handle)
 {
@@ -96,6 +106,7 @@ static void begin_attempt(struct tfos__reader_lane *lane, const struct tfos__rec
     lane->given_count = 0;
     lane->answered_count = 0;
     lane->answers.is_sent = false;
+    drop_spill(lane);
 }
 
 static enum tfos_status take_batch(struct tfos__reader_lane *lane, struct tfos_feed_item *item,
@@ -172,61 +183,144 @@ static enum tfos_status reserve(struct tfos__reader_lane *lane, uint64_t size, u
         return tfos__fail(err, TFOS_CLOSED,
                           "feed: partition %lld: the task that waited for results has gone",
                           (long long)lane->partition);
+    return tfos__inlet_reserve(&lane->lane->inlet, size, space, err);
+}
+
+static struct tfos__record make_head(const struct tfos__reader_lane *lane, int64_t rows)
+{
+    return (struct tfos__record){.feed = lane->feed,
+                                 .partition = lane->partition,
+                                 .attempt = lane->attempt,
+                                 .row = lane->row + lane->answered_count,
+                                 .rows = rows};
+}
+
+enum tfos_status tfos__reader_lane_begin_answer(struct tfos__reader_lane *lane,
+                                                const struct ArrowSchema *schema,
+                                                const struct ArrowArray *array,
+                                                struct tfos_error *err)
+{
+    drop_spill(lane);
+    return tfos__sender_begin(&lane->answers, schema, array, err);
+}
+
+static enum tfos_status send_schema(struct tfos__reader_lane *lane, struct tfos_error *err)
+{
+    struct tfos__record head = make_head(lane, 0);
+    uint64_t size = tfos__sender_schema_size(&lane->answers);
+    uint8_t *space = NULL;
+
     if (size > lane->lane->result_size)
         return tfos__fail(err, TFOS_INVALID,
-                          "feed: partition %lld: one result needs %llu bytes, the ring for results "
-                          "has %llu: feed "
-                          "with a larger lane_size",
+                          "feed: partition %lld: the results' columns need %llu bytes to be "
+                          "described, the ring for results has %llu: feed with a larger lane_size",
                           (long long)lane->partition, (unsigned long long)size,
                           (unsigned long long)lane->lane->result_size);
-    return tfos__inlet_reserve(&lane->lane->inlet, size, space, err);
+    enum tfos_status status = reserve(lane, size, &space, err);
+    if (status != TFOS_OK)
+        return status;
+    tfos__sender_put_schema(&lane->answers, &head, space);
+    TFOS__TRY(tfos__inlet_commit(&lane->lane->inlet, size, 0, err));
+    lane->answers.is_sent = true;
+    return TFOS_OK;
+}
+
+// Bytes of the next piece; 0 after the last.
+static uint64_t piece_size(const struct tfos__reader_lane *lane)
+{
+    uint64_t left = lane->answers.plan.body_size - lane->spill_sent;
+    uint64_t most = lane->lane->result_size / 4 - sizeof(struct tfos__record);
+
+    return left < most ? left : most;
+}
+
+static enum tfos_status send_pieces(struct tfos__reader_lane *lane, struct tfos_error *err)
+{
+    struct tfos__record head = make_head(lane, lane->spill_rows);
+
+    for (;;) {
+        uint64_t data_size = piece_size(lane);
+        uint64_t size = tfos__record_size(data_size);
+        uint8_t *space = NULL;
+        enum tfos_status status = reserve(lane, size, &space, err);
+        if (status != TFOS_OK)
+            return status;
+        if (data_size == 0)
+            tfos__sender_put_end_of_pieces(&head, space);
+        else
+            tfos__sender_put_piece(&head, lane->spill_sent, lane->spill + lane->spill_sent,
+                                   data_size, space);
+        TFOS__TRY(tfos__inlet_commit(&lane->lane->inlet, size, 0, err));
+        lane->spill_sent += data_size;
+        if (data_size == 0)
+            return TFOS_OK;
+    }
+}
+
+// Makes the body of a batch that the ring cannot hold, for it to go out in pieces.
+static enum tfos_status spill(struct tfos__reader_lane *lane, int64_t rows, struct tfos_error *err)
+{
+    lane->spill = tfos__alloc(lane->answers.plan.body_size, 1);
+    if (!lane->spill)
+        return tfos__no_memory(err, "feed", "a large result");
+    tfos__batch_write(&lane->answers.plan, lane->answers.schema, lane->spill);
+    lane->spill_rows = rows;
+    return TFOS_OK;
+}
+
+static enum tfos_status send_batch(struct tfos__reader_lane *lane, int64_t rows,
+                                   struct tfos_error *err)
+{
+    struct tfos__record head = make_head(lane, rows);
+    uint64_t size = tfos__sender_batch_size(&lane->answers);
+    uint8_t *space = NULL;
+    enum tfos_status status = reserve(lane, size, &space, err);
+
+    if (status != TFOS_OK)
+        return status;
+    tfos__sender_put_batch(&lane->answers, &head, space);
+    return tfos__inlet_commit(&lane->lane->inlet, size, 0, err);
 }
 
 enum tfos_status tfos__reader_lane_answer(struct tfos__reader_lane *lane,
                                           const struct ArrowArray *array, int64_t row,
                                           int64_t *rows, struct tfos_error *err)
 {
-    struct tfos__sender *answers = &lane->answers;
-    struct tfos__inlet *inlet = &lane->lane->inlet;
-    struct tfos__record head = {.feed = lane->feed,
-                                .partition = lane->partition,
-                                .attempt = lane->attempt,
-                                .row = lane->row + lane->answered_count};
-    uint8_t *space = NULL;
+    enum tfos_status status = lane->answers.is_sent ? TFOS_OK : send_schema(lane, err);
+    int64_t count = lane->spill_rows;
 
-    if (!answers->is_sent) {
-        uint64_t size = tfos__sender_schema_size(answers);
-        enum tfos_status status = reserve(lane, size, &space, err);
-        if (status != TFOS_OK)
-            return status;
-        tfos__sender_put_schema(answers, &head, space);
-        TFOS__TRY(tfos__inlet_commit(inlet, size, 0, err));
-        answers->is_sent = true;
-    }
-    TFOS__TRY(tfos__batch_fit(&answers->plan, answers->schema, array, row, lane->lane->result_size,
-                              &head.rows, err));
-    uint64_t size = tfos__sender_batch_size(answers);
-    enum tfos_status status = reserve(lane, size, &space, err);
     if (status != TFOS_OK)
         return status;
-    tfos__sender_put_batch(answers, &head, space);
-    TFOS__TRY(tfos__inlet_commit(inlet, size, 0, err));
-    lane->answered_count += head.rows;
-    *rows = head.rows;
+    if (!lane->spill) {
+        TFOS__TRY(tfos__batch_fit(&lane->answers.plan, lane->answers.schema, array, row,
+                                  lane->lane->result_size, &count, err));
+        if (tfos__sender_batch_size(&lane->answers) > lane->lane->result_size)
+            TFOS__TRY(spill(lane, count, err));
+    }
+    status = lane->spill ? send_pieces(lane, err) : send_batch(lane, count, err);
+    if (status != TFOS_OK)
+        return status;
+    drop_spill(lane);
+    lane->answered_count += count;
+    *rows = count;
     return TFOS_OK;
 }
 
 bool tfos__reader_lane_can_answer(struct tfos__reader_lane *lane)
 {
-    uint64_t size = lane->answers.is_sent ? tfos__sender_batch_size(&lane->answers)
-                                          : tfos__sender_schema_size(&lane->answers);
+    uint64_t size = tfos__sender_schema_size(&lane->answers);
 
+    if (lane->spill)
+        size = tfos__record_size(piece_size(lane));
+    else if (lane->answers.is_sent)
+        size = tfos__sender_batch_size(&lane->answers);
     return writer_has_gone(lane) || tfos__inlet_has_space(&lane->lane->inlet, size);
 }
 
 void tfos__reader_lane_free(struct tfos__reader_lane *lane)
 {
     tfos__schema_release(lane->schema);
+    drop_spill(lane);
     tfos__sender_clear(&lane->answers);
     tfos__lane_release(lane->lane);
     tfos__free(lane);

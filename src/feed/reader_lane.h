@@ -21,6 +21,9 @@ struct tfos__reader_lane {
     int64_t row; ///< number of the attempt's first row on this lane
     int64_t given_count, answered_count;
     struct tfos__sender answers;
+    uint8_t *spill;      ///< body of a batch of results that is larger than their ring; owned
+    uint64_t spill_sent; ///< bytes of it that are in the ring or through it
+    int64_t spill_rows;
     bool is_obstructed; ///< batches that are held keep the writer waiting
     uint64_t oldest;    ///< the oldest of them
     int64_t relief_ms;  ///< when they are evacuated
@@ -39,6 +42,12 @@ const struct tfos__record *tfos__reader_lane_record(const struct tfos__reader_la
 /// Gives the record out. `next_handle` is used, and raised, when another attempt begins.
 enum tfos_status tfos__reader_lane_take(struct tfos__reader_lane *lane, int *next_handle,
                                         struct tfos_feed_item *item, struct tfos_error *err);
+
+/// Takes up the schema of the next results, and drops what is unsent of those before.
+enum tfos_status tfos__reader_lane_begin_answer(struct tfos__reader_lane *lane,
+                                                const struct ArrowSchema *schema,
+                                                const struct ArrowArray *array,
+                                                struct tfos_error *err);
 
 /// Writes results from row `row` of `array` on, as much as there is space for, and says in `*rows`
 /// how many. AGAIN: no space. CLOSED: the writer has gone.

@@ -14,7 +14,8 @@ enum tfos__record_kind {
     TFOS__RECORD_BATCH = 2,
     TFOS__RECORD_END = 3,
     TFOS__RECORD_FILLER = 4,
-    TFOS__RECORD_MESSAGE = 5 ///< over TCP only: a JSON object
+    TFOS__RECORD_MESSAGE = 5, ///< over TCP only: a JSON object
+    TFOS__RECORD_PIECE = 6    ///< results only: part of the body of the batch that follows
 };
 
 struct tfos__record {
@@ -24,7 +25,8 @@ struct tfos__record {
     int64_t feed;
     int64_t partition;
     int64_t attempt;
-    int64_t row;  ///< number of the first row; rows of the partition for TFOS__RECORD_END
+    int64_t row;  ///< number of the first row; rows of the partition for TFOS__RECORD_END; place
+                  ///< in the body for TFOS__RECORD_PIECE
     int64_t rows; ///< rows in this record
     uint64_t body_size;
 };
@@ -46,7 +48,7 @@ static inline uint64_t tfos__record_size(uint64_t body_size)
 /// Whether the numbers of a head agree with each other.
 static inline bool tfos__record_is_sound(const struct tfos__record *record)
 {
-    return record->kind >= TFOS__RECORD_SCHEMA && record->kind <= TFOS__RECORD_MESSAGE &&
+    return record->kind >= TFOS__RECORD_SCHEMA && record->kind <= TFOS__RECORD_PIECE &&
            record->zero == 0 && record->size >= sizeof *record &&
            record->size % TFOS__RECORD_ALIGN == 0 &&
            record->body_size <= record->size - sizeof *record && record->feed >= 0 &&

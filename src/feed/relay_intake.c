@@ -19,6 +19,7 @@ static enum tfos_status check_record(const struct tfos__relay *relay, struct tfo
                        (uint64_t)record->row == tfos__relay_published_rows(relay));
 
     if (tfos__record_is_sound(record) && is_ours && record->kind != TFOS__RECORD_FILLER &&
+        record->kind != TFOS__RECORD_PIECE &&
         record->size <= (uint64_t)(is_message ? TFOS__MESSAGE_LIMIT : TFOS__LANE_SIZE_LIMIT / 2) &&
         (record->rows == 0 || record->kind == TFOS__RECORD_BATCH))
         return TFOS_OK;

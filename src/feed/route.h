@@ -35,9 +35,9 @@ struct tfos__route {
     enum tfos_status (*peek)(struct tfos_feed_writer *writer, const struct tfos__record **record,
                              const uint8_t **body, struct tfos_error *err);
     void (*skip)(struct tfos_feed_writer *writer);
-    /// Keeps that record for a view.
-    enum tfos_status (*hold)(struct tfos_feed_writer *writer, struct tfos__batch_owner *owner,
-                             struct tfos_error *err);
+    /// Takes that record, which counts as `rows` results, and moves its body to memory of its own.
+    enum tfos_status (*take)(struct tfos_feed_writer *writer, const uint8_t **body,
+                             struct tfos__batch_owner *owner, struct tfos_error *err);
     /// Sleeps at most TFOS__WRITER_SLICE_MS until there may be space for `size` bytes (0: not
     /// wanted) or a result.
     void (*wait)(struct tfos_feed_writer *writer, uint64_t size);
@@ -110,7 +110,8 @@ struct tfos_feed_writer {
     bool is_finished;  ///< the partition's end is committed
     int64_t result_count;
     struct tfos__schema *result_schema;
-    enum tfos_status verdict; ///< what the node said last: END, or a failure with `verdict_error`
+    struct tfos__buffer pieces; ///< of the body of the next batch of results
+    enum tfos_status verdict;   ///< what the node said last: END, or a failure with `verdict_error`
     struct tfos_error verdict_error;
     char *explanation; ///< owned: the node's answer to "stalled"
 };

@@ -165,14 +165,28 @@ static void skip(struct tfos_feed_writer *writer)
     tfos__outlet_skip(&writer->shared.lanes[0].lane->outlet);
 }
 
-static enum tfos_status hold(struct tfos_feed_writer *writer, struct tfos__batch_owner *owner,
-                             struct tfos_error *err)
+static void free_body(void *body, uint64_t sequence)
+{
+    (void)sequence;
+    tfos__free(body);
+}
+
+// Results leave the ring at once: whoever holds them must not keep the reader from writing more,
+// and the lane may go to another writer while they are still in use.
+static enum tfos_status take(struct tfos_feed_writer *writer, const uint8_t **body,
+                             struct tfos__batch_owner *owner, struct tfos_error *err)
 {
     struct tfos__writer_lane *lane = &writer->shared.lanes[0];
-    int64_t rows = lane->lane->outlet.record.rows;
+    struct tfos__outlet *outlet = &lane->lane->outlet;
+    uint8_t *copy = tfos__realloc(NULL, outlet->record.body_size + 1, 1);
 
-    TFOS__TRY(tfos__lane_hold(lane->lane, owner, err));
-    lane->result_count += rows;
+    if (!copy)
+        return tfos__no_memory(err, "feed", "a batch of results");
+    memcpy(copy, tfos__outlet_body(outlet), outlet->record.body_size);
+    lane->result_count += outlet->record.rows;
+    tfos__outlet_skip(outlet);
+    *owner = (struct tfos__batch_owner){NULL, free_body, copy, 0};
+    *body = copy;
     return TFOS_OK;
 }
 
@@ -270,7 +284,7 @@ const struct tfos__route tfos__route_shared = {
     .check = check,
     .peek = peek,
     .skip = skip,
-    .hold = hold,
+    .take = take,
     .wait = wait_for_news,
     .progress = progress,
     .taken = taken,

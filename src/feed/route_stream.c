@@ -90,7 +90,7 @@ static enum tfos_status check_head(const struct tfos__record *record, struct tfo
 
     if (tfos__record_is_sound(record) && record->size <= limit &&
         (record->kind == TFOS__RECORD_SCHEMA || record->kind == TFOS__RECORD_BATCH ||
-         record->kind == TFOS__RECORD_MESSAGE))
+         record->kind == TFOS__RECORD_PIECE || record->kind == TFOS__RECORD_MESSAGE))
         return TFOS_OK;
     return tfos__fail(err, TFOS_CORRUPT, "feed: the node sent a broken record of kind %u",
                       record->kind);
@@ -206,11 +206,12 @@ static void free_body(void *body, uint64_t sequence)
     tfos__free(body);
 }
 
-static enum tfos_status hold(struct tfos_feed_writer *writer, struct tfos__batch_owner *owner,
-                             struct tfos_error *err)
+static enum tfos_status take(struct tfos_feed_writer *writer, const uint8_t **body,
+                             struct tfos__batch_owner *owner, struct tfos_error *err)
 {
     (void)err;
     *owner = (struct tfos__batch_owner){NULL, free_body, writer->stream.body, 0};
+    *body = writer->stream.body + sizeof writer->stream.record;
     writer->stream.body = NULL;
     writer->stream.received = 0;
     return TFOS_OK;
@@ -284,7 +285,7 @@ const struct tfos__route tfos__route_stream = {
     .check = check,
     .peek = peek,
     .skip = skip,
-    .hold = hold,
+    .take = take,
     .wait = wait_for_news,
     .progress = progress,
     .taken = taken,

@@ -72,6 +72,23 @@ void tfos__sender_put_batch(const struct tfos__sender *sender, const struct tfos
     tfos__batch_write(&sender->plan, sender->schema, space + sizeof *head);
 }
 
+void tfos__sender_put_piece(const struct tfos__record *head, uint64_t place, const uint8_t *data,
+                            uint64_t size, uint8_t *space)
+{
+    struct tfos__record record = *head;
+
+    record.row = (int64_t)place;
+    record.rows = 0;
+    put_head(&record, TFOS__RECORD_PIECE, size, space);
+    memcpy(space + sizeof record, data, size);
+    memset(space + sizeof record + size, 0, tfos__record_pad(size) - size);
+}
+
+void tfos__sender_put_end_of_pieces(const struct tfos__record *head, uint8_t *space)
+{
+    put_head(head, TFOS__RECORD_BATCH, 0, space);
+}
+
 void tfos__sender_clear(struct tfos__sender *sender)
 {
     tfos__schema_release(sender->schema);

@@ -38,6 +38,13 @@ uint64_t tfos__sender_batch_size(const struct tfos__sender *sender);
 void tfos__sender_put_batch(const struct tfos__sender *sender, const struct tfos__record *head,
                             uint8_t *space);
 
+/// Writes a record with `size` bytes of a body, of which `place` bytes came before.
+void tfos__sender_put_piece(const struct tfos__record *head, uint64_t place, const uint8_t *data,
+                            uint64_t size, uint8_t *space);
+
+/// Writes the record of a batch whose body came in pieces.
+void tfos__sender_put_end_of_pieces(const struct tfos__record *head, uint8_t *space);
+
 void tfos__sender_clear(struct tfos__sender *sender);
 
 #endif

@@ -90,6 +90,30 @@ static enum tfos_status take_result_schema(struct tfos_feed_writer *writer, cons
     return TFOS_OK;
 }
 
+static enum tfos_status lose_place(const struct tfos_feed_writer *writer, int64_t place,
+                                   struct tfos_error *err)
+{
+    return tfos__fail(err, TFOS_CORRUPT,
+                      "feed: partition %lld: a piece of a result for place %lld came, where place "
+                      "%zu was due",
+                      (long long)writer->partition, (long long)place,
+                      tfos__buffer_size(&writer->pieces));
+}
+
+// Puts a piece of a batch's body behind those before; the first begins anew.
+static enum tfos_status take_piece(struct tfos_feed_writer *writer,
+                                   const struct tfos__record *record, const uint8_t *body,
+                                   struct tfos_error *err)
+{
+    if (record->row == 0)
+        tfos__buffer_clear(&writer->pieces);
+    if ((uint64_t)record->row != tfos__buffer_size(&writer->pieces))
+        return lose_place(writer, record->row, err);
+    TFOS__TRY(tfos__buffer_append(&writer->pieces, body, record->body_size, err));
+    writer->route->skip(writer);
+    return TFOS_OK;
+}
+
 // Goes on to the next batch of results that has come. AGAIN: none.
 static enum tfos_status find_result(struct tfos_feed_writer *writer,
                                     const struct tfos__record **record, const uint8_t **body,
@@ -107,6 +131,8 @@ static enum tfos_status find_result(struct tfos_feed_writer *writer,
             return TFOS_OK;
         if (is_ours && (*record)->kind == TFOS__RECORD_SCHEMA)
             TFOS__TRY(take_result_schema(writer, *body, (*record)->body_size, err));
+        else if (is_ours && (*record)->kind == TFOS__RECORD_PIECE)
+            TFOS__TRY(take_piece(writer, *record, *body, err));
         else
             writer->route->skip(writer);
     }
@@ -246,6 +272,30 @@ enum tfos_status tfos_feed_writer_finish(struct tfos_feed_writer *writer, struct
     return TFOS_OK;
 }
 
+static void free_pieces(void *data, uint64_t sequence)
+{
+    (void)sequence;
+    tfos__free(data);
+}
+
+// Takes the body of the batch at hand; an empty one stands for the pieces that came before.
+static enum tfos_status take_body(struct tfos_feed_writer *writer, const uint8_t **body,
+                                  uint64_t *size, struct tfos__batch_owner *owner,
+                                  struct tfos_error *err)
+{
+    TFOS__TRY(writer->route->take(writer, body, owner, err));
+    if (*size > 0) {
+        tfos__buffer_clear(&writer->pieces);
+        return TFOS_OK;
+    }
+    owner->release(owner->holder, owner->sequence);
+    *owner = (struct tfos__batch_owner){NULL, free_pieces, writer->pieces.data, 0};
+    *body = writer->pieces.data;
+    *size = tfos__buffer_size(&writer->pieces);
+    writer->pieces = (struct tfos__buffer){0};
+    return TFOS_OK;
+}
+
 // Gives out the next batch of results that has come. AGAIN: none.
 static enum tfos_status take_result(struct tfos_feed_writer *writer, struct ArrowSchema *schema_out,
                                     struct ArrowArray *array_out, struct tfos_error *err)
@@ -268,7 +318,7 @@ static enum tfos_status take_result(struct tfos_feed_writer *writer, struct Arro
                           (long long)writer->partition, (long long)head.row, (long long)head.rows,
                           (long long)(writer->first_row + writer->result_count));
     TFOS__TRY(tfos__schema_export(writer->result_schema, &schema, err));
-    status = writer->route->hold(writer, &owner, err);
+    status = take_body(writer, &body, &head.body_size, &owner, err);
     if (status != TFOS_OK)
         goto release_schema;
     status = tfos__batch_decode(writer->result_schema, body, head.body_size, head.rows, &owner,
@@ -329,6 +379,14 @@ enum tfos_status tfos_feed_writer_next_result(struct tfos_feed_writer *writer, i
 int64_t tfos_feed_writer_row_count(const struct tfos_feed_writer *writer)
 {
     return writer->row_count;
+}
+
+int64_t tfos_feed_writer_taken_count(const struct tfos_feed_writer *writer)
+{
+    int64_t rows = rows_taken(writer);
+
+    // What has a result was taken, even where the node tells so later.
+    return rows > writer->result_count ? rows : writer->result_count;
 }
 
 int64_t tfos_feed_writer_batch_rows(const struct tfos_feed_writer *writer)

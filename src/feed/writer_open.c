@@ -269,6 +269,7 @@ void tfos_feed_writer_close(struct tfos_feed_writer *writer)
     tfos__channel_close(writer->channel);
     tfos__sender_clear(&writer->sender);
     tfos__schema_release(writer->result_schema);
+    tfos__buffer_clear(&writer->pieces);
     tfos__free(writer->explanation);
     tfos__free(writer->place);
     tfos__free(writer->queue);

@@ -344,6 +344,11 @@ int64_t tfos_feeder_row_count(const struct tfos_feeder *feeder)
     return feeder->writer ? tfos_feed_writer_row_count(feeder->writer) : 0;
 }
 
+int64_t tfos_feeder_taken_count(const struct tfos_feeder *feeder)
+{
+    return feeder->writer ? tfos_feed_writer_taken_count(feeder->writer) : 0;
+}
+
 void tfos_feeder_close(struct tfos_feeder *feeder)
 {
     if (!feeder)

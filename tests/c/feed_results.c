@@ -194,6 +194,16 @@ static void large_rows_and_results(void **state)
     }
 }
 
+// A single result many times as large as the ring goes through it in pieces.
+static void results_beyond_their_ring(void **state)
+{
+    (void)state;
+    for (int is_remote = 0; is_remote < 2; is_remote++) {
+        run_inference(is_remote, 2, 12, 5, 0, 5, 1000000);
+        run_inference(is_remote, 1, 40, 40, 10, 40, 30000);
+    }
+}
+
 struct fed {
     struct node node;
     struct tfos_feed_writer *writer;
@@ -288,6 +298,48 @@ static void a_wait_for_space_can_be_ended(void **state)
     fed_close(&fed);
 }
 
+// What was left of a large result whose wait was ended is not taken for the next one's beginning.
+static void an_unfinished_piece_is_dropped(void **state)
+{
+    struct fed fed;
+    struct inference inference = {0};
+    struct tfos_error err;
+    int asked = 0;
+    struct tfos_wait wait = {.is_interrupted = interrupt, .context = &asked};
+
+    (void)state;
+    fed_open(&fed, 3);
+    assert_int_equal(answer_within(&fed.node, &wait, fed.item.lane, 0, 1, 1000000, &err),
+                     TFOS_CLOSED);
+    assert_int_equal(take(&inference, fed.writer, 20), TFOS_AGAIN);
+    assert_done(answer(&fed.node, fed.item.lane, 0, 3, 100, &err));
+    assert_int_equal(take(&inference, fed.writer, -1), TFOS_OK);
+    assert_int_equal(inference.result_count, 3);
+    assert_int_equal(take(&inference, fed.writer, -1), TFOS_END);
+    fed_close(&fed);
+}
+
+// A task may keep what it took: the trainer's space is free again, and the lane may go to others.
+static void results_outlive_their_writer(void **state)
+{
+    struct fed fed;
+    struct ArrowSchema schema;
+    struct ArrowArray array;
+    struct tfos_error err;
+
+    (void)state;
+    fed_open(&fed, 100);
+    assert_done(answer(&fed.node, fed.item.lane, 0, 100, 100, &err));
+    assert_int_equal(tfos_feed_writer_taken_count(fed.writer), 100);
+    assert_done(tfos_feed_writer_next_result(fed.writer, -1, &schema, &array, &err));
+    fed_close(&fed);
+    assert_int_equal(array.length, 100);
+    for (int64_t i = 0; i < 100; i++)
+        assert_int_equal(number_at(&array, i), i * RESULT_FACTOR);
+    array.release(&array);
+    schema.release(&schema);
+}
+
 // Results for a task that has gone are told so, and never reach the next task on that lane.
 static void late_results_reach_nobody(void **state)
 {
@@ -349,6 +401,9 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(each_row_gets_its_result),
     cmocka_unit_test(rings_full_both_ways),
     cmocka_unit_test(large_rows_and_results),
+    cmocka_unit_test(results_beyond_their_ring),
+    cmocka_unit_test(an_unfinished_piece_is_dropped),
+    cmocka_unit_test(results_outlive_their_writer),
     cmocka_unit_test(too_many_results_are_refused),
     cmocka_unit_test(a_wait_for_space_can_be_ended),
     cmocka_unit_test(s17_a_missing_result_is_told),
