@@ -92,9 +92,9 @@ def prepare(sc, data, output):
 
 
 def train(sc, args):
-    import mnist_spark
     from pyspark.sql import SparkSession
 
+    import mnist_spark
     from tensorflowonspark import TFCluster
 
     cluster = TFCluster.run(
@@ -109,7 +109,6 @@ def classify(sc, args):
     """Writes the predictions; returns [(label, prediction)] of all test digits, and the images of the first 25."""
     import mnist_data_setup
     import mnist_inference
-
     from tensorflowonspark import TFCluster
 
     rows = sc.textFile(f"{args.output}/csv/test").map(mnist_data_setup.from_csv)

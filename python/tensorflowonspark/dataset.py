@@ -17,6 +17,7 @@ __all__ = ["get_dataset"]
 Names = Union[str, Iterable[str]]
 _UNEVEN = (None, "pad", "join", "stop")
 _MAX_ROWS = 2**31 - 1
+_ALL = 2**63 - 1  # batches
 
 
 def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_remainder: bool = False,
@@ -264,7 +265,9 @@ class _Source:
                 use_inter_op_parallelism=False, preserve_cardinality=False,
             )
             self._graph = graph
-            return tf.data.experimental.from_variant(variant, element_spec)
+            # Some operations ask again after the end, which would begin the next epoch; take() remembers that it has ended. (Of take(-1)
+            # and prefetch(0) TensorFlow's optimiser makes nothing.)
+            return tf.data.experimental.from_variant(variant, element_spec).take(_ALL)
 
     def _compose(self, *tensors: Any) -> Any:
         """The tensors (or their specs) in the structure of a row."""
