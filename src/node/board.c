@@ -8,10 +8,12 @@
 #include "base/memory.h"
 #include "base/socket.h"
 #include "node/environment.h"
+#include "node/scalars.h"
 #include "node/supervisor.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PROBE_INTERVAL_MS 250
@@ -29,13 +31,18 @@ static bool is_board_node(const struct tfos__node *node)
            !json_object_get(node->cluster_spec, "master");
 }
 
-static void warn(struct tfos__node *node, const char *reason)
+static void warn_of(struct tfos__node *node, const char *what, const char *reason)
 {
-    char *message = tfos__format(
-        "TensorBoard is not running on %s, training goes on without it: %s", node->name, reason);
+    char *message =
+        tfos__format("%s on %s, training goes on without it: %s", what, node->name, reason);
     tfos__driver_tell(
         node, json_pack("{s:s, s:s}", "type", "warning", "message", message ? message : reason));
     tfos__free(message);
+}
+
+static void warn(struct tfos__node *node, const char *reason)
+{
+    warn_of(node, "TensorBoard is not running", reason);
 }
 
 static void free_arguments(char **arguments)
@@ -126,6 +133,7 @@ void tfos__board_start(struct tfos__node *node)
     }
     board->probe_at = tfos__deadline(PROBE_INTERVAL_MS);
     board->give_up_at = tfos__deadline(START_TIMEOUT_MS);
+    board->begun_s = time(NULL);
 }
 
 int64_t tfos__board_due(const struct tfos__board *board)
@@ -166,6 +174,24 @@ void tfos__board_tick(struct tfos__node *node)
         tfos__child_stop(&board->child, TFOS__NODE_LOSS_GRACE_MS);
         warn(node, "it did not serve its port within 120 s");
     }
+}
+
+bool tfos__board_wants_figures(const struct tfos__node *node)
+{
+    return node->board.child.is_running && node->config.board_log_directory &&
+           !node->board.has_no_scalars;
+}
+
+void tfos__board_show(struct tfos__node *node, const json_t *figures)
+{
+    struct tfos_error err;
+    struct tfos__scalars scalars = {.log_directory = node->config.board_log_directory,
+                                    .host = node->host,
+                                    .begun_s = node->board.begun_s};
+    if (!tfos__board_wants_figures(node) || tfos__scalars_write(&scalars, figures, &err) == TFOS_OK)
+        return;
+    node->board.has_no_scalars = true;
+    warn_of(node, "TensorBoard has no diagram of the feed", err.message);
 }
 
 void tfos__board_ended(struct tfos__node *node)

@@ -19,6 +19,8 @@ struct tfos__board {
     bool is_served;   ///< it was seen to accept connections
     int64_t probe_at; ///< when to look next whether it does
     int64_t give_up_at;
+    int64_t begun_s;     ///< when it was started, by the wall clock
+    bool has_no_scalars; ///< the feed's figures could not be written
 };
 
 struct tfos__node;
@@ -32,6 +34,12 @@ void tfos__board_tick(struct tfos__node *node);
 
 /// When tick() has something to do.
 int64_t tfos__board_due(const struct tfos__board *board);
+
+/// Whether it shows the feed's figures, so that the driver is to send them.
+bool tfos__board_wants_figures(const struct tfos__node *node);
+
+/// Writes down the driver's message `figures` for it to show.
+void tfos__board_show(struct tfos__node *node, const json_t *figures);
 
 /// It has ended and was reaped.
 void tfos__board_ended(struct tfos__node *node);

@@ -78,6 +78,7 @@ static enum tfos_status read_tensorboard(struct tfos__node_config *config, struc
             return status;
         }
     }
+    config->board_log_directory = tfos__json_string_or(tensorboard, "log_directory", NULL);
     config->board_argv = argv;
     return TFOS_OK;
 }

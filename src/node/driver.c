@@ -195,6 +195,8 @@ static enum tfos_status follow(struct tfos__node *node, json_t *message, struct 
     if (strcmp(type, "agreed") == 0 || strcmp(type, "disagreed") == 0 ||
         strcmp(type, "pending") == 0)
         tfos__trainer_tell(node, json_incref(message), NULL, 0);
+    else if (strcmp(type, "figures") == 0)
+        tfos__board_show(node, message);
     else if (strcmp(type, "fence") == 0)
         tfos__feeders_fence(node, message);
     else if (strcmp(type, "end_epoch") == 0 && node->feed)
@@ -242,12 +244,13 @@ static void send_heartbeat(struct tfos__node *node)
     node->was_drained = stats.is_drained;
     node->was_terminated = stats.is_terminated;
     json_t *message = json_pack(
-        "{s:s, s:I, s:I, s:I, s:I, s:I, s:i, s:b, s:b}", "type", "heartbeat", "rows_written",
-        (json_int_t)stats.rows_written, "rows_read", (json_int_t)stats.rows_read, "bytes_written",
-        (json_int_t)stats.bytes_written, "ring_used", (json_int_t)stats.used_size, "ring_size",
-        (json_int_t)stats.total_size, "writers", stats.writer_count, "drained",
-        (int)stats.is_drained, "terminated",
-        (int)(stats.is_terminated || node->feed_state == TFOS_FEED_TERMINATED));
+        "{s:s, s:I, s:I, s:I, s:I, s:I, s:i, s:I, s:I, s:b, s:b, s:b}", "type", "heartbeat",
+        "rows_written", (json_int_t)stats.rows_written, "rows_read", (json_int_t)stats.rows_read,
+        "bytes_written", (json_int_t)stats.bytes_written, "ring_used", (json_int_t)stats.used_size,
+        "ring_size", (json_int_t)stats.total_size, "writers", stats.writer_count, "reader_wait_ms",
+        (json_int_t)stats.reader_wait_ms, "writer_wait_ms", (json_int_t)stats.writer_wait_ms,
+        "figures", (int)tfos__board_wants_figures(node), "drained", (int)stats.is_drained,
+        "terminated", (int)(stats.is_terminated || node->feed_state == TFOS_FEED_TERMINATED));
     if (message)
         json_object_set_new(message, "report",
                             node->report ? json_incref(node->report) : json_object());
