@@ -244,6 +244,11 @@ TFOS_API void tfos_feed_host_set_state(struct tfos_feed_host *host, enum tfos_fe
 /// Epochs up to feed `feed` have been fed completely.
 TFOS_API void tfos_feed_host_end_epoch(struct tfos_feed_host *host, int64_t feed);
 
+/// Feeds up to `feed` have been fed completely; this one was a batch of a stream. The reader goes
+/// on to the next without an end of its epoch, which is that of all feeds to come and ends with
+/// ENDED.
+TFOS_API void tfos_feed_host_end_batch(struct tfos_feed_host *host, int64_t feed);
+
 /// Supersedes attempts of (feed, partition) below `attempt`: whatever they have not published by
 /// now is never delivered.
 /// `*rows` is what was (0 when the host knows none), `*complete` whether the partition's end was.

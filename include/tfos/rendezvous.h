@@ -101,6 +101,10 @@ tfos_rendezvous_plan_feed(struct tfos_rendezvous *rendezvous, int64_t feed,
 /// Ends the epoch of feed `feed` (1, 2, ...): all its partitions have been fed.
 TFOS_API void tfos_rendezvous_end_epoch(struct tfos_rendezvous *rendezvous, int64_t feed);
 
+/// Feed `feed` was a batch of a stream, and all its partitions have been fed. The epoch goes on: it
+/// takes in all feeds that follow and ends with tfos_rendezvous_end_feed().
+TFOS_API void tfos_rendezvous_end_batch(struct tfos_rendezvous *rendezvous, int64_t feed);
+
 /// Tells the nodes that nothing more will be fed: their readers come to their end.
 TFOS_API void tfos_rendezvous_end_feed(struct tfos_rendezvous *rendezvous);
 

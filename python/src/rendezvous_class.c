@@ -237,25 +237,39 @@ static PyObject *fail(PyObject *object, PyObject *args, PyObject *kwargs)
     Py_RETURN_NONE;
 }
 
-static PyObject *end_epoch(PyObject *object, PyObject *args, PyObject *kwargs)
+/// Calls `end` with the number of a feed.
+static PyObject *end_numbered(struct tfos__handle *self, const char *name,
+                              void (*end)(struct tfos_rendezvous *, int64_t), PyObject *args,
+                              PyObject *kwargs)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
     int64_t feed = 0;
     PyObject *kept = NULL;
     const struct tfos__parameter parameters[] = {
         {"feed", TFOS__INT, true, 1, INT64_MAX, &feed},
     };
 
-    if (tfos__parameters_read("Rendezvous.end_epoch", parameters, 1, args, kwargs, &kept) < 0)
+    if (tfos__parameters_read(name, parameters, 1, args, kwargs, &kept) < 0)
         return NULL;
     Py_DECREF(kept);
     if (tfos__handle_enter(self) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    tfos_rendezvous_end_epoch(self->object, feed);
+    end(self->object, feed);
     Py_END_ALLOW_THREADS
     tfos__handle_leave(self);
     Py_RETURN_NONE;
+}
+
+static PyObject *end_epoch(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    return end_numbered((struct tfos__handle *)object, "Rendezvous.end_epoch",
+                        tfos_rendezvous_end_epoch, args, kwargs);
+}
+
+static PyObject *end_batch(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    return end_numbered((struct tfos__handle *)object, "Rendezvous.end_batch",
+                        tfos_rendezvous_end_batch, args, kwargs);
 }
 
 static PyObject *end_feed(PyObject *object, PyObject *unused)
@@ -310,6 +324,8 @@ static PyMethodDef methods[] = {
     {"check", check, METH_NOARGS, "Raises the first failure of the cluster, if there was one."},
     {"fail", TFOS__KEYWORDS(fail), "Makes the cluster fail with a message."},
     {"end_epoch", TFOS__KEYWORDS(end_epoch), "All partitions of this feed have been fed."},
+    {"end_batch", TFOS__KEYWORDS(end_batch),
+     "As end_epoch(), of a batch of a stream: its epoch goes on."},
     {"end_feed", end_feed, METH_NOARGS, "Nothing more will be fed."},
     {"stop", TFOS__KEYWORDS(stop), "Tells the nodes to stop."},
     {"next_event", TFOS__KEYWORDS(next_event),

@@ -192,13 +192,24 @@ void tfos__cluster_plan_feed(struct tfos__cluster *cluster, int64_t feed,
     tfos__forecast_plan(&cluster->forecast, feed, plan, cluster->row_count);
 }
 
-void tfos__cluster_end_epoch(struct tfos__cluster *cluster, int64_t feed)
+/// Forgets the partitions of `feed` and tells the nodes, by a message of `type`, to do the same.
+static void end_feed_number(struct tfos__cluster *cluster, int64_t feed, const char *type)
 {
-    tfos__forecast_end_epoch(&cluster->forecast, feed);
     tfos__feeding_end_epoch(cluster, feed);
     for (int id = 0; id < cluster->roles.node_count; id++)
         tfos__peer_send(cluster->entries[id].peer,
-                        json_pack("{s:s, s:I}", "type", "end_epoch", "feed", (json_int_t)feed));
+                        json_pack("{s:s, s:I}", "type", type, "feed", (json_int_t)feed));
+}
+
+void tfos__cluster_end_epoch(struct tfos__cluster *cluster, int64_t feed)
+{
+    tfos__forecast_end_epoch(&cluster->forecast, feed);
+    end_feed_number(cluster, feed, "end_epoch");
+}
+
+void tfos__cluster_end_batch(struct tfos__cluster *cluster, int64_t feed)
+{
+    end_feed_number(cluster, feed, "end_batch");
 }
 
 void tfos__cluster_end_feed(struct tfos__cluster *cluster)

@@ -96,6 +96,7 @@ void tfos__cluster_plan_feed(struct tfos__cluster *cluster, int64_t feed,
                              const struct tfos_feed_plan *plan);
 
 void tfos__cluster_end_epoch(struct tfos__cluster *cluster, int64_t feed);
+void tfos__cluster_end_batch(struct tfos__cluster *cluster, int64_t feed);
 void tfos__cluster_end_feed(struct tfos__cluster *cluster);
 void tfos__cluster_stop(struct tfos__cluster *cluster, int64_t grace_ms);
 

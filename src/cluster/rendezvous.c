@@ -172,6 +172,13 @@ void tfos_rendezvous_end_epoch(struct tfos_rendezvous *rendezvous, int64_t feed)
     tfos__server_unlock(rendezvous->server);
 }
 
+void tfos_rendezvous_end_batch(struct tfos_rendezvous *rendezvous, int64_t feed)
+{
+    tfos__server_lock(rendezvous->server);
+    tfos__cluster_end_batch(&rendezvous->server->cluster, feed);
+    tfos__server_unlock(rendezvous->server);
+}
+
 void tfos_rendezvous_end_feed(struct tfos_rendezvous *rendezvous)
 {
     tfos__server_lock(rendezvous->server);

@@ -271,6 +271,16 @@ void tfos_feed_host_end_epoch(struct tfos_feed_host *host, int64_t feed)
     tfos__bell_ring(tfos__board_bell(host->board));
 }
 
+void tfos_feed_host_end_batch(struct tfos_feed_host *host, int64_t feed)
+{
+    _Atomic int64_t *stream = &host->board->page->stream_feed;
+
+    // Before the feed is complete: who sees that it is must know that it ends no epoch.
+    if (atomic_load(stream) == 0)
+        atomic_store(stream, feed);
+    tfos_feed_host_end_epoch(host, feed);
+}
+
 void tfos_feed_host_fence(struct tfos_feed_host *host, int64_t feed, int64_t partition,
                           int64_t attempt, int64_t *rows, bool *complete)
 {

@@ -27,8 +27,9 @@ struct tfos__bell_page {
     uint32_t reserved_word;
     _Atomic int64_t complete_feed;
     _Atomic uint64_t lane_count;
-    _Atomic int64_t batch_rows; ///< rows of the reader's batches; 0: unknown
-    _Atomic uint64_t waited_us; ///< for how long the reader has waited for rows
+    _Atomic int64_t batch_rows;  ///< rows of the reader's batches; 0: unknown
+    _Atomic uint64_t waited_us;  ///< for how long the reader has waited for rows
+    _Atomic int64_t stream_feed; ///< feeds from this number on are one epoch; 0: each is one
 };
 
 struct tfos__lane_page {
@@ -60,6 +61,7 @@ static_assert(offsetof(struct tfos__bell_page, word) == 64, "protocol");
 static_assert(offsetof(struct tfos__bell_page, complete_feed) == 80, "protocol");
 static_assert(offsetof(struct tfos__bell_page, batch_rows) == 96, "protocol");
 static_assert(offsetof(struct tfos__bell_page, waited_us) == 104, "protocol");
+static_assert(offsetof(struct tfos__bell_page, stream_feed) == 112, "protocol");
 static_assert(offsetof(struct tfos__lane_page, head) == 64, "protocol");
 static_assert(offsetof(struct tfos__lane_page, tail) == 128, "protocol");
 static_assert(offsetof(struct tfos__lane_page, writer_word) == 192, "protocol");

@@ -198,6 +198,24 @@ static enum tfos_status give_epoch_end(struct tfos_feed_reader *reader, struct t
     return TFOS_OK;
 }
 
+// Whether the reader's feed is a batch of a stream, whose epoch goes on when it is complete.
+static bool is_in_stream(const struct tfos_feed_reader *reader)
+{
+    int64_t stream_feed = atomic_load(&reader->board->page->stream_feed);
+
+    return stream_feed > 0 && reader->feed >= stream_feed;
+}
+
+// The reader's feed is complete, and `lowest` is the next of which there is something.
+static enum tfos_status leave_feed(struct tfos_feed_reader *reader, int64_t complete_feed,
+                                   int64_t lowest, struct tfos_feed_item *item)
+{
+    if (!is_in_stream(reader))
+        return give_epoch_end(reader, item);
+    reader->feed = lowest <= complete_feed ? lowest : complete_feed + 1;
+    return TFOS_AGAIN;
+}
+
 static enum tfos_status give_item(struct tfos_feed_reader *reader, struct tfos__reader_lane *lane,
                                   struct tfos_feed_item *item, struct tfos_error *err)
 {
@@ -242,11 +260,14 @@ static enum tfos_status look(struct tfos_feed_reader *reader, struct tfos_feed_i
         if (status < 0 || !has_all_lanes)
             return status;
         int64_t lowest = lowest_feed(reader);
-        if (complete_feed >= reader->feed && lowest > reader->feed)
-            return give_epoch_end(reader, item);
+        if (complete_feed >= reader->feed && lowest > reader->feed) {
+            if (leave_feed(reader, complete_feed, lowest, item) == TFOS_OK)
+                return TFOS_OK;
+            continue;
+        }
         if (state != TFOS_FEED_ENDED || lowest <= reader->feed)
             return TFOS_AGAIN;
-        if (reader->has_items)
+        if (reader->has_items && (lowest == INT64_MAX || !is_in_stream(reader)))
             return give_epoch_end(reader, item);
         if (lowest == INT64_MAX)
             return is_any_waiting(reader) ? TFOS_AGAIN : TFOS_END;

@@ -201,9 +201,11 @@ static enum tfos_status follow(struct tfos__node *node, json_t *message, struct 
         tfos__feeders_fence(node, message);
     else if (strcmp(type, "end_epoch") == 0 && node->feed)
         tfos_feed_host_end_epoch(node->feed, tfos__json_int_or(message, "feed", 0));
+    else if (strcmp(type, "end_batch") == 0 && node->feed)
+        tfos_feed_host_end_batch(node->feed, tfos__json_int_or(message, "feed", 0));
     else if (strcmp(type, "end_feed") == 0)
         tfos__feeders_set_state(node, TFOS_FEED_ENDED, NULL);
-    else if (strcmp(type, "end_epoch") != 0)
+    else if (strcmp(type, "end_epoch") != 0 && strcmp(type, "end_batch") != 0)
         return tfos__fail(err, TFOS_CORRUPT,
                           "node: the driver at %s sent a message of unknown type \"%s\"",
                           node->config.address, type);

@@ -128,7 +128,8 @@ static void s21_a_retry_goes_on_where_the_first_came_to(void **state)
     report(nodes[0], ask, 100, 1);
     tfos_member_close(feeder, 0);
     ask.attempt = 2;
-    // An end may have been that of a broken input, which a Python worker cannot tell from the whole.
+    // An end may have been that of a broken input, which a Python worker cannot tell from the
+    // whole.
     assert_int_equal(feed_to(&place, ask, "worker:0", &feeder), 100);
     report(nodes[0], ask, 120, 1);
     tfos_member_close(feeder, 0);
@@ -303,9 +304,15 @@ static void epochs_and_the_feed_end(void **state)
     json_decref(message);
     expect_dismissal(open_feeder(&place, (struct ask){3, 0, 0, "host-0", 1000, 0}), "skip",
                      "the feed has ended");
+    tfos_rendezvous_end_batch(place.rendezvous, 4);
+    message = expect(nodes[0], "end_batch");
+    assert_int_equal(number_of(message, "feed"), 4);
+    json_decref(message);
+    expect_dismissal(open_feeder(&place, (struct ask){4, 0, 0, "host-0", 1000, 0}), "skip",
+                     "the feed has ended");
     tfos_rendezvous_end_feed(place.rendezvous);
     expect_only(nodes[0], "end_feed");
-    expect_dismissal(open_feeder(&place, (struct ask){4, 0, 0, "host-0", 1000, 0}), "skip",
+    expect_dismissal(open_feeder(&place, (struct ask){5, 0, 0, "host-0", 1000, 0}), "skip",
                      "the feed has ended");
     close_members(nodes, 1);
     tfos_rendezvous_close(place.rendezvous);

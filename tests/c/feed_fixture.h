@@ -134,6 +134,13 @@ static inline void node_end_epoch(struct node *node, int64_t feed)
     pthread_mutex_unlock(&node->mutex);
 }
 
+static inline void node_end_batch(struct node *node, int64_t feed)
+{
+    pthread_mutex_lock(&node->mutex);
+    tfos_feed_host_end_batch(node->host, feed);
+    pthread_mutex_unlock(&node->mutex);
+}
+
 static inline struct tfos_feed_stats node_stats(struct node *node)
 {
     struct tfos_feed_stats stats;

@@ -329,6 +329,43 @@ static void the_end_of_the_feed_ends_all_epochs(void **state)
     node_close(&node);
 }
 
+static void batches_of_a_stream_are_one_epoch(void **state)
+{
+    struct node node;
+    struct tfos_feed_item item;
+    struct tfos_error err;
+
+    (void)state;
+    node_open(&node, 0);
+    node_start(&node);
+    feed_partition(&node, 1, 0, 5);
+    node_end_epoch(&node, 1);
+    expect(&node, TFOS_FEED_BATCH, 1);
+    expect(&node, TFOS_FEED_PARTITION_END, 1);
+    expect(&node, TFOS_FEED_EPOCH_END, 1);
+    feed_partition(&node, 3, 0, 5);
+    feed_partition(&node, 2, 0, 5);
+    expect(&node, TFOS_FEED_BATCH, 2);
+    expect(&node, TFOS_FEED_PARTITION_END, 2);
+    assert_int_equal(tfos_feed_reader_next(node.reader, 20, &item, &err), TFOS_AGAIN);
+    node_end_batch(&node, 2);
+    expect(&node, TFOS_FEED_BATCH, 3);
+    expect(&node, TFOS_FEED_PARTITION_END, 3);
+    // Batches without a row for this node are nothing to it.
+    node_end_batch(&node, 7);
+    assert_int_equal(tfos_feed_reader_next(node.reader, 20, &item, &err), TFOS_AGAIN);
+    feed_partition(&node, 8, 0, 5);
+    feed_partition(&node, 9, 0, 5);
+    node_set_state(&node, TFOS_FEED_ENDED, NULL);
+    for (int64_t feed = 8; feed < 10; feed++) {
+        expect(&node, TFOS_FEED_BATCH, feed);
+        expect(&node, TFOS_FEED_PARTITION_END, feed);
+    }
+    expect(&node, TFOS_FEED_EPOCH_END, 9);
+    assert_int_equal(next_item(&node, &item), TFOS_END);
+    node_close(&node);
+}
+
 // The reader knows of all lanes before it says that an epoch or the feed has ended.
 static void no_end_before_the_last_lane_is_known(void **state)
 {
@@ -390,6 +427,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(batches_are_released_in_any_order),
     cmocka_unit_test(epochs_come_one_after_the_other),
     cmocka_unit_test(the_end_of_the_feed_ends_all_epochs),
+    cmocka_unit_test(batches_of_a_stream_are_one_epoch),
     cmocka_unit_test(no_end_before_the_last_lane_is_known),
     cmocka_unit_test(schemas_change_between_batches),
 };
