@@ -13,8 +13,9 @@
 static const char usage[] =
     "usage: tfos COMMAND [OPTION]\n"
     "\n"
-    "  status [--json] [--watch]  clusters whose driver runs on this machine: their nodes and "
-    "feed\n"
+    "  status [--json] [--watch]  clusters whose driver runs on this machine: nodes, feed, time "
+    "left;\n"
+    "                             with --watch each second until Ctrl-C\n"
     "  doctor [--json]            what this machine has and lacks, and how to get it\n"
     "  version                    version of tfos\n"
     "  help                       this text\n";
