@@ -23,9 +23,11 @@ c_files() { # FOLDER...
     find "$@" -name '*.[ch]' | sort
 }
 
+# tfos.jar is built, and its C judged, where a JDK and Spark's jars are.
 build_release() {
-    cmake --preset release -B "$build" -DTFOS_TESTS=OFF -DTFOS_PYTHON=ON \
-        -DPython3_EXECUTABLE="$tools/python" >"$build.log" 2>&1 &&
+    cmake --preset release -B "$build" -DTFOS_TESTS=OFF -DTFOS_PYTHON=ON -DPython3_EXECUTABLE="$tools/python" \
+        -DTFOS_JAVA=AUTO -DTFOS_SPARK_JARS="$(find "$PWD"/.venv/lib -path '*/pyspark/jars' -prune 2>/dev/null)" \
+        >"$build.log" 2>&1 &&
         cmake --build "$build" >>"$build.log" 2>&1 || {
         tail -n 40 "$build.log"
         return 1
@@ -33,11 +35,13 @@ build_release() {
 }
 
 check_format() {
-    c_files include src cli tensorflow python/src tests bench | xargs "$tools/clang-format" --dry-run -Werror
+    c_files include src cli tensorflow java python/src tests bench | xargs "$tools/clang-format" --dry-run -Werror
 }
 
 check_tidy() {
-    find src cli tensorflow python/src -name '*.c' | sort |
+    local folders=(src cli tensorflow python/src)
+    [ ! -e "$build/java/tfos.jar" ] || folders+=(java)
+    find "${folders[@]}" -name '*.c' | sort |
         xargs -P "$(nproc)" -n 4 clang-tidy -p "$build" --quiet --extra-arg=-w 2>"$build.tidy" || {
         grep -v -E '^[0-9]+ warnings? ' "$build.tidy"
         return 1
@@ -47,7 +51,9 @@ check_tidy() {
 check_exports() {
     "$tools/python" scripts/lint/exports.py "$build/src/libtfos.so" 'tfos_[a-z][a-z0-9_]*' &&
         "$tools/python" scripts/lint/exports.py "$(find "$build/python" -name '_tfos*.so')" 'PyInit__tfos' &&
-        "$tools/python" scripts/lint/exports.py "$build/tensorflow/libtfos_tf.so" 'tfos_tf_[a-z]+'
+        "$tools/python" scripts/lint/exports.py "$build/tensorflow/libtfos_tf.so" 'tfos_tf_[a-z]+' &&
+        { [ ! -e "$build/java/tfos.jar" ] ||
+            "$tools/python" scripts/lint/exports.py "$build/java/libtfos_jni.so" 'JNI_OnLoad|Java_org_tfos_Native_[a-zA-Z]+'; }
 }
 
 mkdir -p build

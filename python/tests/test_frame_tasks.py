@@ -9,8 +9,8 @@ import time
 import pytest
 
 from conftest import wait_until
-from test_cluster import local, read_all
 from tensorflowonspark import TFCluster, _tfos, frames
+from test_cluster import local, read_all
 
 pytest.importorskip("pyarrow")
 FEED = TFCluster.InputMode.SPARK

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from conftest import our_processes, wait_until
-from test_cluster import local
 from tensorflowonspark import TFCluster, _tfos
+from test_cluster import local
 
 pytest.importorskip("pyarrow")
 

@@ -61,13 +61,18 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *vm, void *reserved)
 
 static const char *class_of(enum tfos_status status)
 {
-    switch (status) {
-#define X(name, value, text)                                                                       \
-    case TFOS_##name:                                                                              \
-        return CLASS_##name;
+    static const struct {
+        enum tfos_status status;
+        const char *name;
+    } classes[] = {
+#define X(name, value, text) {TFOS_##name, CLASS_##name},
         TFOS_STATUS_MAP(X)
 #undef X
-    }
+    };
+
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
+        if (classes[i].status == status)
+            return classes[i].name;
     return "Error";
 }
 
