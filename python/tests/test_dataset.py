@@ -392,7 +392,7 @@ values = [next(iterator).numpy().tolist()]
 link.close()
 try:
     next(iterator)
-except tf.errors.AbortedError as error:
+except tf.errors.OpError as error:
     values.append("closed" in str(error))
 save(values)
 """
