@@ -9,16 +9,18 @@ cause and what to do; the SparkContext stays usable.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 import secrets
 import threading
 import time
-from typing import Any, Callable, List, Optional, Sequence, Union
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Union
 
-from . import _tfos, frames, jobs, launch, progress
+from . import _tfos, frames, jobs, launch, progress, streaming
 from .events import EventPump
+from .sessions import ConnectSpark, ContextSpark, spark_of
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +42,7 @@ class TFCluster:
     """A running cluster. Made by :func:`run`; also a context manager that shuts the cluster down.
 
     Attributes:
-        sc: the SparkContext.
+        sc: the SparkContext; None over Spark Connect.
         cluster_id: text that identifies this cluster.
         cluster_info: a list of dictionaries, one a node, sorted by ``executor_id``, with ``host``, ``port``, ``job_name``,
             ``task_index``, ``tb_pid`` and ``tb_port``.
@@ -50,9 +52,9 @@ class TFCluster:
     One thread at a time may feed and shut down.
     """
 
-    def __init__(self, sc: Any, meta: launch.ClusterMeta, rendezvous: _tfos.Rendezvous, input_mode: int,
+    def __init__(self, spark: Union[ContextSpark, ConnectSpark], meta: launch.ClusterMeta, rendezvous: _tfos.Rendezvous, input_mode: int,
                  queues: List[str], tensorboard: bool) -> None:
-        self.sc = sc
+        self.sc = spark.sc
         self.cluster_id = meta.cluster_id
         self.cluster_meta = meta.public()
         self.input_mode = input_mode
@@ -63,10 +65,14 @@ class TFCluster:
         self.nodeRDD: Any = None
         self.cluster_info: List[dict] = []
         self.server = rendezvous
+        self._spark = spark
         self._meta = meta
         self._rendezvous = rendezvous
         self._tensorboard = tensorboard
         self._feed = 0
+        self._batches = streaming.BatchFeed(rendezvous, self._next_feed)
+        self._queries: List[streaming.QueryFeed] = []
+        self._is_streaming = False
         self._inferences = 0
         self._jobs: List[jobs.SparkJob] = []
         self._local_nodes: List[threading.Thread] = []
@@ -87,15 +93,16 @@ class TFCluster:
 
     def train(self, dataRDD: Any, num_epochs: int = 0, feed_timeout: float = 600, qname: str = "input",
               progress: Optional[bool] = None, columns: Optional[Sequence[str]] = None, shuffle: Union[bool, int] = False,
-              via: Optional[str] = None) -> None:
-        """Feeds a DataFrame or an RDD (or a DStream) to the workers; returns when they have taken all of it.
+              via: Optional[str] = None, checkpoint: Optional[str] = None,
+              trigger: Union[None, str, Mapping[str, Any]] = None) -> Any:
+        """Feeds a DataFrame or an RDD to the workers and returns when they have taken all of it, or feeds a stream and returns at once.
 
         Each row is fed once an epoch, whatever Spark retries. An epoch is a Spark job of its own and its end reaches
-        ``ctx.get_dataset``; ``DataFeed`` sees one stream of rows.
+        ``ctx.get_dataset``; ``DataFeed`` sees one stream of rows. A stream, of a streaming DataFrame or a DStream, is fed batch by batch as
+        they come, and is one epoch, which ends with the feed. docs/streaming.md says what holds when a query starts again.
 
         Args:
-            dataRDD: a DataFrame, or an RDD of rows of any Python type. With a DStream every batch is fed as it comes, and this returns
-                at once.
+            dataRDD: a DataFrame, a streaming DataFrame, an RDD of rows of any Python type, or a DStream of such RDDs.
             num_epochs: how often it is fed; 0 is 10. Feeding stops early, without an error, when all
                 workers have called ``terminate()`` or have returned.
             feed_timeout: seconds in which a worker may take no row at all before feeding fails.
@@ -105,6 +112,12 @@ class TFCluster:
             shuffle: True, or an integer as the seed: Spark reorders the DataFrame's rows for each epoch, over all partitions
                 (spark.sql.shuffle.partitions of them).
             via: how a DataFrame's rows leave Spark: "jvm" straight from its JVMs, "arrow" through Python workers; None: "jvm" where possible.
+            checkpoint: of a streaming DataFrame, the directory in which Spark keeps how far the query has come.
+            trigger: of a streaming DataFrame, when it makes batches: an interval such as "10 seconds", or a dictionary of the arguments of
+                ``DataStreamWriter.trigger``, such as ``{"availableNow": True}``; None: a batch as soon as the one before is fed.
+
+        Returns:
+            The StreamingQuery of a streaming DataFrame, else None. The query ends when all workers have terminated the feed or returned.
 
         Raises:
             ValueError: an argument is wrong, a column does not exist or has a type that cannot be fed, or the cluster is not in
@@ -115,11 +128,21 @@ class TFCluster:
         if not isinstance(num_epochs, int) or isinstance(num_epochs, bool) or num_epochs < 0:
             raise ValueError(f"num_epochs must be an integer of 0 or more, not {num_epochs!r}")
         if hasattr(dataRDD, "foreachRDD"):
-            dataRDD.foreachRDD(lambda rdd: self._feed_epoch(self._rdd_actions(rdd, feed_timeout, qname)))
-            return
+            self._is_streaming = True
+            dataRDD.foreachRDD(lambda rdd: self._feed_rdd_batch(self._rdd_actions(rdd, feed_timeout, qname)))
+            return None
+        if frames.is_frame(dataRDD) and dataRDD.isStreaming:
+            return self._start_query(dataRDD, num_epochs, int(feed_timeout * 1000), qname, columns, shuffle, via, checkpoint, trigger)
+        if checkpoint is not None or trigger is not None:
+            raise ValueError("checkpoint and trigger are for streaming DataFrames")
+        if self._is_streaming:
+            raise ValueError("this cluster is fed by a stream, which is one epoch until the feed ends: train on other data before it, "
+                             "or with a cluster of its own")
         if frames.is_frame(dataRDD):
             actions = frames.FrameFeed(self._meta, dataRDD, int(feed_timeout * 1000), qname, columns, shuffle, via).action
         elif not hasattr(dataRDD, "foreachPartition") or not hasattr(dataRDD, "mapPartitions"):
+            if self._spark.session is not None:
+                self._spark.refuse(f"train() of a {type(dataRDD).__name__}", "pass a DataFrame; RDDs and DStreams are of Spark's own driver")
             raise ValueError(f"train() takes a DataFrame, an RDD or a DStream, not {type(dataRDD).__name__}")
         elif columns is not None or shuffle is not False or via is not None:
             raise ValueError("columns, shuffle and via are for DataFrames, not for RDDs")
@@ -130,6 +153,7 @@ class TFCluster:
                 if not self._feed_epoch(actions):
                     break
             self._wait(_tfos.DRAINED, feed_timeout)
+        return None
 
     def inference(self, dataRDD: Any, feed_timeout: float = 600, qname: str = "input") -> Any:
         """An RDD with one result a row of ``dataRDD``, in order, partition by partition; computed when an action asks for it.
@@ -171,9 +195,14 @@ class TFCluster:
     def _feed_epoch(self, actions: Callable[[int], Callable[[], Any]]) -> bool:
         """Feeds the data once. Returns whether anybody still wants rows."""
         self._check()
-        self._feed += 1
-        feed = self._feed
-        job = jobs.SparkJob(self.sc, f"feed {feed} of cluster {self.cluster_id}", actions(feed))
+        feed = self._next_feed()
+        self._run_feed(feed, actions(feed))
+        self._rendezvous.end_epoch(feed)
+        self._check()
+        return self._wants_rows()
+
+    def _run_feed(self, feed: int, action: Callable[[], Any]) -> None:
+        job = jobs.SparkJob(self._spark, f"feed {feed} of cluster {self.cluster_id}", action)
         self._jobs.append(job)
         try:
             job.run()
@@ -185,9 +214,40 @@ class TFCluster:
             raise own from error
         finally:
             self._jobs.remove(job)
-        self._rendezvous.end_epoch(feed)
+
+    def _feed_rdd_batch(self, actions: Callable[[int], Callable[[], Any]]) -> None:
+        self._rendezvous.check()
+        self._batches.feed(lambda feed: lambda: self._run_feed(feed, actions(feed)))
+        self._rendezvous.check()
+
+    def _start_query(self, frame: Any, num_epochs: int, timeout_ms: int, qname: str, columns: Optional[Sequence[str]],
+                     shuffle: Union[bool, int], via: Optional[str], checkpoint: Optional[str],
+                     trigger: Union[None, str, Mapping[str, Any]]) -> Any:
+        """Feeds a streaming DataFrame."""
+        self._spark.refuse("train() of a streaming DataFrame", "its batches come to the server's driver; feed DataFrames")
+        if num_epochs > 1:
+            raise ValueError(f"num_epochs must be 0 or 1 with a streaming DataFrame, which is one epoch, not {num_epochs}")
+        if shuffle is not False:
+            raise ValueError("shuffle is for DataFrames that end; of a stream the node can shuffle: get_dataset(shuffle_buffer=...)")
+
+        def feed_of(batch: Any) -> frames.FrameFeed:
+            return frames.FrameFeed(self._meta, batch, timeout_ms, qname, columns, False, via)
+
+        feed_of(frame)  # what is wrong with columns and types is said before the query starts
         self._check()
-        return self._wants_rows()
+        query = streaming.QueryFeed(self._batches, lambda batch: feed_of(batch).action, self._is_wanted, self._rendezvous.check)
+        self._is_streaming = True
+        query.start(frame, checkpoint, trigger)
+        self._queries.append(query)
+        return query.query
+
+    def _next_feed(self) -> int:
+        self._feed += 1
+        return self._feed
+
+    def _is_wanted(self) -> bool:
+        """Whether there is a node that rows may be fed to."""
+        return self._status()["state"] != "failed" and self._wants_rows()
 
     def _wants_rows(self) -> bool:
         workers = [n for n in self._status()["nodes"] if n["job_name"] not in ("ps", "evaluator")]
@@ -205,18 +265,22 @@ class TFCluster:
         application are neither waited for nor touched.
 
         Args:
-            ssc: a StreamingContext: waits for its end; it is stopped when all workers have terminated the feed.
+            ssc: a StreamingContext or a StreamingQuery: waits for its end; it is stopped when all workers have terminated the feed. Queries
+                of ``train`` that it does not name are stopped behind the batch that they feed.
             grace_secs: least time to leave the workers after the end of the feed; they are waited for in any case.
             timeout: seconds to wait for the workers' functions; -1: no limit. When it is over they are stopped.
 
         Raises:
             tensorflowonspark._tfos.Error: a node failed (unless ``train`` has raised that already), or the timeout is over.
+            pyspark.errors.StreamingQueryException: a query failed by itself; the functions have read what came before, and have returned.
         """
         if self._closed:
             return
         try:
             if ssc is not None:
                 self._await_streaming(ssc)
+            for query in self._queries:
+                query.stop()
             self._rendezvous.end_feed()
             was_raised = self._failure_raised
             try:
@@ -224,14 +288,30 @@ class TFCluster:
             except _tfos.Error:
                 if not was_raised:
                     raise
+            self._raise_query_failure()
         finally:
             self._abort()
 
     def _await_streaming(self, ssc: Any) -> None:
-        while not ssc.awaitTerminationOrTimeout(1):
-            if self._status()["state"] == "failed" or not self._wants_rows():
-                ssc.stop(stopSparkContext=False, stopGraceFully=True)
-                return
+        if streaming.is_query(ssc):
+            while ssc.isActive and self._is_wanted():
+                with contextlib.suppress(Exception):  # it has failed, which is raised when the functions have returned
+                    ssc.awaitTermination(1)
+            return
+        try:
+            while not ssc.awaitTerminationOrTimeout(1):
+                if not self._is_wanted():
+                    ssc.stop(stopSparkContext=False, stopGraceFully=True)
+                    return
+        except Exception:
+            self._check()  # the cluster's failure is the cause of the stream's
+            raise
+
+    def _raise_query_failure(self) -> None:
+        for query in self._queries:
+            failure = query.query.exception()
+            if failure is not None:
+                raise failure
 
     def _abort(self) -> None:
         """Stops what still runs and releases everything."""
@@ -243,6 +323,8 @@ class TFCluster:
             self._rendezvous.wait(_tfos.ENDED, (_STOP_GRACE_SECS + 5) * 1000)
         except _tfos.Error as error:
             logger.debug("while stopping: %s", error)
+        for query in self._queries:
+            query.close(_STOP_GRACE_SECS)
         for job in list(self._jobs):
             job.cancel()
             job.join(_STOP_GRACE_SECS)
@@ -286,7 +368,7 @@ class TFCluster:
             raise
 
     def _on_failure(self) -> None:
-        for job in list(self._jobs):
+        for job in [*self._jobs, *self._queries]:
             job.cancel()
 
     def _start(self, payload: bytes, driver_ps_nodes: bool, reservation_timeout: float) -> None:
@@ -294,8 +376,8 @@ class TFCluster:
         first = self._meta.num_ps if driver_ps_nodes else 0
         executors = range(first, self._meta.num_executors)
         task = launch.NodeTask(self._meta, payload, reservation_timeout)
-        self.nodeRDD = self.sc.parallelize(executors, len(executors))
-        job = jobs.SparkJob(self.sc, f"nodes of cluster {self.cluster_id}", lambda: self.nodeRDD.foreachPartition(task))
+        self.nodeRDD = self._spark.nodes(executors)
+        job = jobs.SparkJob(self._spark, f"nodes of cluster {self.cluster_id}", lambda: self._spark.launch(self.nodeRDD, task))
         self._jobs.append(job)
         job.start(self._on_launch_failure)
         for executor_id in range(first):
@@ -313,7 +395,7 @@ class TFCluster:
 
     def _on_launch_failure(self, error: BaseException) -> None:
         if not self._closed:
-            self._rendezvous.fail("CLOSED", f"the Spark job that starts the nodes failed: {jobs.brief(error)}")
+            self._rendezvous.fail("CLOSED", f"the Spark job that starts the nodes failed: {jobs.brief(error)}{self._spark.hint}")
 
 
 def _describe(node: dict) -> dict:
@@ -333,7 +415,7 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
     """Starts a TensorFlow cluster: ``map_fun(tf_args, ctx)`` runs once on each of ``num_executors`` nodes.
 
     Args:
-        sc: the SparkContext.
+        sc: the SparkContext or the SparkSession, also of Spark Connect (docs/connect.md).
         map_fun: the function; it must be picklable by cloudpickle.
         tf_args: its first argument: any object; a list also becomes ``sys.argv`` of the node's process.
         num_executors: nodes in all. Spark must have as many free task slots.
@@ -351,12 +433,16 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
 
     Raises:
         ValueError, TypeError: an argument is wrong; nothing was started.
+        tensorflowonspark._tfos.UnsupportedError: something is asked for that cannot work over Spark Connect.
         tensorflowonspark._tfos.Error: the cluster did not come up; nothing is left running.
     """
-    _check_run(sc, map_fun, num_executors, num_ps, input_mode, master_node, reservation_timeout, eval_node)
+    spark = spark_of(sc)
+    _check_run(map_fun, num_executors, num_ps, input_mode, master_node, reservation_timeout, eval_node)
+    if driver_ps_nodes:
+        spark.refuse("driver_ps_nodes", "this process is not beside the executors; leave it False")
     payload = launch.pickle_function(map_fun, tf_args)
     feeding = input_mode == InputMode.SPARK
-    host = os.environ.get("TFOS_SERVER_HOST") or sc.getConf().get("spark.driver.host")
+    host = os.environ.get("TFOS_SERVER_HOST") or spark.host()
     cluster_id, key = secrets.token_hex(8), secrets.token_hex(32)
     rendezvous = _tfos.Rendezvous(
         cluster_id, key, num_executors, num_ps, master_node, eval_node, feeding, host=host,
@@ -364,10 +450,10 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
     try:
         meta = launch.ClusterMeta(
             cluster_id=cluster_id, key=key, address=rendezvous.address, num_executors=num_executors, num_ps=num_ps,
-            roles=json.loads(rendezvous.roles()), feeding=feeding, default_fs=_default_fs(sc),
+            roles=json.loads(rendezvous.roles()), feeding=feeding, default_fs=_default_fs(spark.default_fs()),
             working_dir=os.getcwd(), release_port=release_port, tensorboard=bool(tensorboard), log_dir=log_dir,
             num_gpus=launch.requested_gpus(tf_args))
-        cluster = TFCluster(sc, meta, rendezvous, input_mode, queues or ["input", "output", "error"], bool(tensorboard))
+        cluster = TFCluster(spark, meta, rendezvous, input_mode, queues or ["input", "output", "error"], bool(tensorboard))
     except BaseException:
         rendezvous.close()
         raise
@@ -379,10 +465,8 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
     return cluster
 
 
-def _check_run(sc: Any, map_fun: Any, num_executors: Any, num_ps: Any, input_mode: Any, master_node: Any,
+def _check_run(map_fun: Any, num_executors: Any, num_ps: Any, input_mode: Any, master_node: Any,
                reservation_timeout: Any, eval_node: Any) -> None:
-    if not hasattr(sc, "parallelize"):
-        raise TypeError(f"sc must be a SparkContext, not {type(sc).__name__}; of a SparkSession pass spark.sparkContext")
     if not callable(map_fun):
         raise TypeError(f"map_fun must be a function of (args, ctx), not {type(map_fun).__name__}")
     for name, value, least in (("num_executors", num_executors, 1), ("num_ps", num_ps, 0)):
@@ -405,7 +489,6 @@ def _check_run(sc: Any, map_fun: Any, num_executors: Any, num_ps: Any, input_mod
             f"{special} nodes, and a cluster needs one {'worker or ' + master_node if master_node else 'worker'} besides")
 
 
-def _default_fs(sc: Any) -> str:
+def _default_fs(name: str) -> str:
     """Hadoop's default file system, without the slash that ends "file:///"."""
-    name = sc._jsc.hadoopConfiguration().get("fs.defaultFS")
     return name[:-1] if name.startswith("file://") and len(name) > 7 and name.endswith("/") else name

@@ -49,8 +49,6 @@ class FrameFeed:
             raise ValueError(f"via must be None, 'jvm' or 'arrow', not {via!r}")
         if not isinstance(shuffle, int):
             raise ValueError(f"shuffle must be True, False or an integer, the seed, not {shuffle!r}")
-        if frame.isStreaming:
-            raise ValueError("train() takes no streaming DataFrame; feed each batch of writeStream.foreachBatch")
         self._meta = meta
         self._timeout_ms = timeout_ms
         self._queue = queue

@@ -18,10 +18,13 @@ _JVM_ERROR = re.compile(r"org\.tfos\.TfosException: (\w+): (.*?)(?=\n\s+at |\n+D
 
 
 class SparkJob:
-    """One action on a thread that inherits the caller's Spark properties. Thread-safe."""
+    """One action on a thread that inherits the caller's Spark properties. Thread-safe.
 
-    def __init__(self, sc: Any, description: str, action: Callable[[], Any]) -> None:
-        self._sc = sc
+    ``spark`` is one of :mod:`tensorflowonspark.sessions`.
+    """
+
+    def __init__(self, spark: Any, description: str, action: Callable[[], Any]) -> None:
+        self._spark = spark
         self._group = f"tfos-{uuid.uuid4().hex}"
         self._description = description
         self._action = action
@@ -32,10 +35,8 @@ class SparkJob:
 
     def start(self, on_error: Optional[Callable[[BaseException], None]] = None) -> None:
         """Starts the action; ``on_error`` is called on its thread when it fails."""
-        from pyspark import InheritableThread
-
         self._on_error = on_error
-        self._thread = InheritableThread(target=self._run)
+        self._thread = self._spark.new_thread(self._run)
         self._thread.daemon = True
         self._thread.start()
 
@@ -60,13 +61,13 @@ class SparkJob:
         if self._thread is None or not self._thread.is_alive() or self._thread is threading.current_thread():
             return
         try:
-            self._sc.cancelJobGroup(self._group)
+            self._spark.cancel_jobs(self._group)
         except Exception:  # the context is gone, and its jobs with it
             return
 
     def _run(self) -> None:
         try:
-            self._sc.setJobGroup(self._group, self._description, True)
+            self._spark.name_jobs(self._group, self._description)
             self._action()
         except BaseException as error:  # handed to whoever waits
             self._error = error

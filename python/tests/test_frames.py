@@ -345,9 +345,6 @@ def test_what_is_refused(spark, readers, via):
         cluster.train(spark.range(3).selectExpr("id", "id + 1 as id"), 1, via=via)
     with pytest.raises(ValueError, match="are for DataFrames"):
         cluster.train(spark.sparkContext.parallelize([1]), 1, via=via)
-    streaming = spark.readStream.format("rate").load()
-    with pytest.raises(ValueError, match="no streaming DataFrame"):
-        cluster.train(streaming, 1, via=via)
     assert sorted(readers.rows(frame, via=via, columns=["id"])) == [(0,), (1,), (2,)]  # nothing of that was fed
 
 

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams on real executors: every row once, restarts, ends and failures of either side."""
+
+import contextlib
+import os
+import threading
+
+import pytest
+
+from conftest import wait_until
+from test_cluster import local, read_all
+from tensorflowonspark import TFCluster, _tfos
+
+pytest.importorskip("pyarrow")
+
+FEED = TFCluster.InputMode.SPARK
+
+
+def collect_rows(args, ctx):
+    """Writes the ids of all rows that came, as they come; when there is a file "wait", only after the first until there is "go"."""
+    import os
+    import time
+
+    feed = ctx.get_data_feed()
+    with open(f"{args['out']}/{ctx.executor_id}", "a", buffering=1) as file:
+        while not feed.should_stop():
+            for row in feed.next_batch(1 if args.get("wait") else 10):
+                file.write(f"{row[0]}\n")
+            while args.get("wait") and not os.path.exists(args["wait"]):
+                time.sleep(0.05)
+            if args.get("limit") and file.tell() > args["limit"]:
+                feed.terminate()
+                return
+            if args.get("failure") and file.tell() > 0:
+                raise ValueError(args["failure"])
+
+
+def ids_in(folder):
+    return sorted(int(line) for name in os.listdir(folder) for line in (folder / name).read_text().split())
+
+
+@pytest.fixture(scope="module")
+def spark(sc):
+    from pyspark.sql import SparkSession
+
+    return SparkSession(sc)
+
+
+@pytest.fixture
+def out(tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    return folder
+
+
+class Files:
+    """A stream of the files of a folder, one a batch; each has rows with the ids of its range."""
+
+    def __init__(self, spark, folder):
+        self._spark, self._folder = spark, str(folder)
+        self.count = 0
+
+    def add(self, rows, padding=1):
+        frame = self._spark.range(self.count, self.count + rows, 1, 1).selectExpr("id", f"repeat('x', {padding}) as text")
+        frame.write.mode("append").parquet(self._folder)
+        self.count += rows
+
+    def stream(self, partitions=2):
+        reader = self._spark.readStream.schema("id long, text string").option("maxFilesPerTrigger", 1)
+        # By a column, and from one file: a repeated batch has the same rows in the same partitions.
+        return reader.parquet(self._folder).repartition(partitions, "id")
+
+    @property
+    def ids(self):
+        return list(range(self.count))
+
+
+@pytest.fixture
+def files(spark, tmp_path):
+    return Files(spark, tmp_path / "files")
+
+
+@pytest.mark.parametrize("via", ["jvm", "arrow"])
+def test_every_row_of_a_stream_once(sc, spark, files, out, tmp_path, via):
+    for rows in (30, 1, 44):
+        files.add(rows)
+    with TFCluster.run(spark, local(collect_rows), {"out": str(out)}, 2, 0, input_mode=FEED) as cluster:
+        query = cluster.train(files.stream(), via=via, checkpoint=str(tmp_path / "checkpoint"), trigger={"availableNow": True})
+        cluster.shutdown(query)
+        assert not query.isActive and query.exception() is None
+        assert ids_in(out) == files.ids
+        assert sorted(os.listdir(tmp_path / "checkpoint" / "commits"))[-1] == "2"
+
+
+def write_batches(args, ctx):
+    import json
+
+    dataset = ctx.get_dataset(25, columns=["id"])
+    passes = [[batch["id"].numpy().tolist() for batch in dataset] for _ in range(2)]
+    with open(f"{args}/{ctx.executor_id}", "w") as file:
+        json.dump(passes, file)
+
+
+def test_a_stream_is_one_epoch_in_the_order_of_its_batches(spark, files, out):
+    for _ in range(6):
+        files.add(10)
+    with TFCluster.run(spark, local(write_batches), str(out), 1, 0, input_mode=FEED) as cluster:
+        cluster.shutdown(cluster.train(files.stream(1), trigger={"availableNow": True}))
+        batches, after = read_all(out)["0"]
+        assert [len(batch) for batch in batches] == [25, 25, 10] and after == []
+        assert sum(batches, []) == files.ids
+
+
+def test_a_query_killed_in_a_batch_feeds_the_rest_when_it_starts_again(spark, files, out, tmp_path):
+    files.add(800, padding=100_000)  # more than the rings hold
+    files.add(100)
+    go, checkpoint = tmp_path / "go", tmp_path / "checkpoint"
+    with TFCluster.run(spark, local(collect_rows), {"out": str(out), "wait": str(go)}, 2, 0, input_mode=FEED) as cluster:
+        query = cluster.train(files.stream(3), checkpoint=str(checkpoint))
+        wait_until(lambda: len(ids_in(out)) == 2, 60, "the first rows")
+        query.stop()
+        assert query.exception() is None
+        assert not os.path.exists(checkpoint / "commits" / "0") and len(ids_in(out)) == 2
+        again = cluster.train(files.stream(3), checkpoint=str(checkpoint), trigger={"availableNow": True})
+        assert again.id == query.id
+        go.touch()
+        cluster.shutdown(again)
+        assert ids_in(out) == files.ids
+
+
+def test_a_batch_that_was_fed_but_not_committed_is_not_fed_again(spark, files, out, tmp_path):
+    checkpoint = tmp_path / "checkpoint"
+    files.add(20)
+    files.add(20)
+    with TFCluster.run(spark, local(collect_rows), {"out": str(out)}, 2, 0, input_mode=FEED) as cluster:
+        query = cluster.train(files.stream(), checkpoint=str(checkpoint), trigger={"availableNow": True})
+        assert query.awaitTermination(60)
+        for name in ("1", ".1.crc"):  # as if the driver had died before it was written
+            os.unlink(checkpoint / "commits" / name)
+        files.add(20)
+        cluster.shutdown(cluster.train(files.stream(), checkpoint=str(checkpoint), trigger={"availableNow": True}))
+        assert (checkpoint / "commits" / "1").exists()
+        assert ids_in(out) == files.ids
+
+
+def test_shutdown_ends_behind_a_batch_and_another_cluster_goes_on(spark, files, out, tmp_path):
+    for _ in range(8):
+        files.add(10)
+    checkpoint = str(tmp_path / "checkpoint")
+    with TFCluster.run(spark, local(collect_rows), {"out": str(out)}, 1, 0, input_mode=FEED) as cluster:
+        query = cluster.train(files.stream(), checkpoint=checkpoint, trigger="300 milliseconds")
+        wait_until(lambda: len(ids_in(out)) > 10, 60, "rows of the second batch")
+        cluster.shutdown()
+        assert not query.isActive and query.exception() is None
+        first = ids_in(out)
+        assert first == files.ids[:len(first)] and len(first) % 10 == 0
+    with TFCluster.run(spark, local(collect_rows), {"out": str(out)}, 1, 0, input_mode=FEED) as cluster:
+        cluster.shutdown(cluster.train(files.stream(), checkpoint=checkpoint, trigger={"availableNow": True}))
+        assert ids_in(out) == files.ids
+
+
+def rate(spark, rows=200):
+    return spark.readStream.format("rate").option("rowsPerSecond", rows).load().selectExpr("value as id")
+
+
+def test_the_query_ends_when_all_terminate(spark, out):
+    with TFCluster.run(spark, local(collect_rows), {"out": str(out), "limit": 500}, 2, 0, input_mode=FEED) as cluster:
+        query = cluster.train(rate(spark))
+        wait_until(lambda: not query.isActive, 60, "the end of the query")
+        assert query.exception() is None
+        cluster.shutdown(query)
+        ids = ids_in(out)
+        assert len(ids) >= 200 and len(set(ids)) == len(ids)
+
+
+def test_a_trainer_that_fails_ends_the_query_with_its_words(spark, out):
+    with TFCluster.run(spark, local(collect_rows), {"out": str(out), "failure": "as told"}, 2, 0, input_mode=FEED) as cluster:
+        query = cluster.train(rate(spark))
+        with pytest.raises(_tfos.Error, match="(?s)worker:.*as told"):
+            cluster.shutdown(query)
+        assert not query.isActive
+
+
+def test_a_query_that_fails_is_raised_when_the_functions_have_returned(spark, files, out, tmp_path):
+    from pyspark.errors import StreamingQueryException
+
+    files.add(20)
+    with TFCluster.run(spark, local(collect_rows), {"out": str(out)}, 1, 0, input_mode=FEED) as cluster:
+        bad = files.stream().selectExpr("if(id >= 20, raise_error('bad row'), id) as id", "text")
+        query = cluster.train(bad, trigger="100 milliseconds")
+        wait_until(lambda: len(ids_in(out)) == 20, 60, "the first batch")
+        files.add(5)
+        with pytest.raises(StreamingQueryException, match="bad row"):
+            cluster.shutdown(query)
+        assert ids_in(out) == files.ids[:20]
+
+
+def test_what_a_stream_cannot_have_is_refused(spark, sc, out):
+    with TFCluster.run(spark, local(collect_rows), {"out": str(out)}, 1, 0, input_mode=FEED) as cluster:
+        wrong = [
+            (dict(num_epochs=2), "num_epochs must be 0 or 1"),
+            (dict(shuffle=True), "shuffle is for DataFrames that end"),
+            (dict(columns=["none"]), "there is no column 'none'"),
+            (dict(trigger={"every": 1}), "every"),
+        ]
+        for options, words in wrong:
+            with pytest.raises((ValueError, TypeError), match=words):
+                cluster.train(rate(spark), **options)
+        with pytest.raises(ValueError, match="are for streaming DataFrames"):
+            cluster.train(spark.range(3), checkpoint=str(out))
+        cluster.train(spark.range(3), 1)
+        query = cluster.train(rate(spark, 1))
+        with pytest.raises(ValueError, match="fed by a stream"):
+            cluster.train(sc.parallelize([(1,)]), 1)
+        cluster.shutdown()
+        assert not query.isActive
+
+
+# -- DStreams
+
+
+@contextlib.contextmanager
+def streaming_context(sc):
+    from pyspark.streaming import StreamingContext
+
+    context = StreamingContext(sc, 0.5)
+    try:
+        yield context
+    finally:
+        context.stop(stopSparkContext=False)
+
+
+def test_every_row_of_a_dstream_once(sc, out):
+    with streaming_context(sc) as context:
+        with TFCluster.run(sc, local(collect_rows), {"out": str(out)}, 2, 0, input_mode=FEED) as cluster:
+            batches = [sc.parallelize([(i,) for i in range(first, first + 20)], 2) for first in range(0, 80, 20)]
+            assert cluster.train(context.queueStream(batches)) is None
+            context.start()
+            stopper = threading.Thread(target=lambda: (wait_until(lambda: len(ids_in(out)) == 80, 60), context.stop(False, True)))
+            stopper.start()
+            cluster.shutdown(context)
+            stopper.join()
+    assert ids_in(out) == list(range(80))
+
+
+def test_a_dstream_ends_when_all_terminate(sc, out):
+    with streaming_context(sc) as context:
+        with TFCluster.run(sc, local(collect_rows), {"out": str(out), "limit": 10}, 2, 0, input_mode=FEED) as cluster:
+            cluster.train(context.queueStream([sc.parallelize([(i,) for i in range(1000)], 2)] * 100))
+            context.start()
+            cluster.shutdown(context)
+            assert str(context._jssc.getState()) == "STOPPED"
+
+
+def test_a_trainer_that_fails_ends_a_dstream(sc, out):
+    with streaming_context(sc) as context:
+        with TFCluster.run(sc, local(collect_rows), {"out": str(out), "failure": "as told"}, 2, 0, input_mode=FEED) as cluster:
+            cluster.train(context.queueStream([sc.parallelize([(i,) for i in range(1000)], 2)] * 100))
+            context.start()
+            with pytest.raises(_tfos.Error, match="as told"):
+                cluster.shutdown(context)
