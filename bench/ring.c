@@ -157,7 +157,7 @@ static void open_node(struct node *node, const char *socket_name)
     struct tfos_error err;
 
     check(tfos_feed_host_open(&options, &node->host, &err), &err);
-    check(tfos_feed_reader_open(fcntl(tfos_feed_host_bell_fd(node->host), F_DUPFD_CLOEXEC, 3),
+    check(tfos_feed_reader_open(fcntl(tfos_feed_host_bell_fd(node->host, NULL), F_DUPFD_CLOEXEC, 3),
                                 &node->reader, &err),
           &err);
 }

@@ -88,6 +88,9 @@ struct tfos_dataset_options {
     void (*release)(void *context);
     void *context;    ///< given to all three; must outlive the dataset
     const char *name; ///< distinguishes this dataset's agreements from others': "input"
+    const struct tfos_dataset *like; ///< its structure, which is known, is this one's too: nobody
+                                     ///< waits for a row to know it. Borrowed for the call; NULL:
+                                     ///< none
 };
 
 /// What a tensor of a batch is for.

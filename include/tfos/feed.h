@@ -4,14 +4,14 @@
 ///
 ///   writer  in a Spark task: opens a lane to one node and appends batches to it;
 ///   host    in the node: makes lanes (a lane is a ring in a memfd for one writer), hands their
-///   descriptors to both
-///           sides, fences superseded attempts, notices what died;
+///           descriptors to both sides, fences superseded attempts, notices what died;
 ///   reader  in the trainer: takes batches from all lanes, in place, and puts results back.
 ///
-/// A batch belongs to (feed, partition, attempt) and starts at a row number; it is delivered whole
-/// or not at all, and each row of a partition once, whatever attempts Spark makes. docs/protocol.md
-/// has the bytes. Batches cross this interface as Arrow C data: a struct array whose children are
-/// the columns. Schema metadata travels with it unchanged.
+/// A node may have several queues, each with a reader of its own; feeds are numbered within a
+/// queue. A batch belongs to (feed, partition, attempt) and starts at a row number; it is delivered
+/// whole or not at all, and each row of a partition once, whatever attempts Spark makes.
+/// docs/protocol.md has the bytes. Batches cross this interface as Arrow C data: a struct array
+/// whose children are the columns. Schema metadata travels with it unchanged.
 #ifndef TFOS_FEED_H
 #define TFOS_FEED_H
 
@@ -176,9 +176,10 @@ struct tfos_feed_host_options {
     const char *cluster_id;
     const char *key;
     const char *socket_name; ///< abstract unix name to listen on
-    const char *queue;       ///< NULL: "input"
+    const char *queues;      ///< names, divided by commas, 16 at most; NULL: "input"
     const char *listen_host; ///< for TCP; NULL: all addresses
-    int64_t memory_limit;    ///< bytes of all lanes; 0: TFOS_FEED_MEMORY_LIMIT
+    int64_t memory_limit;    ///< bytes of the lanes of all queues; 0: TFOS_FEED_MEMORY_LIMIT. A
+                             ///< queue that has none gets one in any case
 };
 
 enum tfos_feed_host_state {
@@ -201,6 +202,7 @@ struct tfos_feed_event {
     enum tfos_feed_event_kind kind;
     int lane;
     int fd;
+    const char *queue; ///< the host's
     int64_t feed, partition, attempt, rows;
     bool complete;
 };
@@ -211,10 +213,17 @@ struct tfos_feed_stats {
     int64_t bytes_written;
     int64_t used_size, total_size; ///< bytes in lanes now, and their capacity
     int writer_count;              ///< lanes with a live writer
-    bool is_drained;               ///< every lane is empty
-    bool is_terminated;            ///< the reader called terminate()
-    int64_t reader_wait_ms;        ///< for how long the reader has waited for rows
+    bool is_drained;               ///< every queue is
+    bool is_terminated;            ///< every queue is
+    int64_t reader_wait_ms;        ///< for how long readers have waited for rows
     int64_t writer_wait_ms;        ///< for how long writers have waited for space, all together
+};
+
+struct tfos_feed_queue {
+    const char *name;   ///< the host's
+    int64_t rows_read;  ///< given out by the reader and released
+    bool is_drained;    ///< every lane is empty, or nobody wants what is in it
+    bool is_terminated; ///< the reader called terminate(), or the host did
 };
 
 TFOS_API TFOS_MUST_CHECK enum tfos_status
@@ -222,10 +231,10 @@ tfos_feed_host_open(const struct tfos_feed_host_options *options, struct tfos_fe
                     struct tfos_error *err);
 
 /// An epoll descriptor that is readable when step() has work; the TCP port; the shared page for the
-/// reader (stays the host's).
+/// reader of `queue` (NULL: "input"; stays the host's), -1 when there is no such queue.
 TFOS_API int tfos_feed_host_fd(const struct tfos_feed_host *host);
 TFOS_API int tfos_feed_host_port(const struct tfos_feed_host *host);
-TFOS_API int tfos_feed_host_bell_fd(const struct tfos_feed_host *host);
+TFOS_API int tfos_feed_host_bell_fd(const struct tfos_feed_host *host, const char *queue);
 
 /// Does what can be done without waiting; call it also once a second. A faulty peer never makes it
 /// fail.
@@ -237,28 +246,34 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_host_next_event(struct tfos_
                                                                     struct tfos_feed_event *event,
                                                                     struct tfos_error *err);
 
-/// `message` (copied) is what writers are told when the state is FAILED.
+/// Of all queues. `message` (copied) is what writers are told when the state is FAILED.
 TFOS_API void tfos_feed_host_set_state(struct tfos_feed_host *host, enum tfos_feed_host_state state,
                                        const char *message);
 
-/// Epochs up to feed `feed` have been fed completely.
-TFOS_API void tfos_feed_host_end_epoch(struct tfos_feed_host *host, int64_t feed);
+/// Epochs of `queue` (NULL: "input") up to feed `feed` have been fed completely.
+TFOS_API void tfos_feed_host_end_epoch(struct tfos_feed_host *host, const char *queue,
+                                       int64_t feed);
 
-/// Feeds up to `feed` have been fed completely; this one was a batch of a stream. The reader goes
-/// on to the next without an end of its epoch, which is that of all feeds to come and ends with
-/// ENDED.
-TFOS_API void tfos_feed_host_end_batch(struct tfos_feed_host *host, int64_t feed);
+/// Feeds of `queue` up to `feed` have been fed completely; this one was a batch of a stream. The
+/// reader goes on to the next without an end of its epoch, which is that of all feeds to come and
+/// ends with ENDED.
+TFOS_API void tfos_feed_host_end_batch(struct tfos_feed_host *host, const char *queue,
+                                       int64_t feed);
 
-/// Supersedes attempts of (feed, partition) below `attempt`: whatever they have not published by
-/// now is never delivered.
-/// `*rows` is what was (0 when the host knows none), `*complete` whether the partition's end was.
-TFOS_API void tfos_feed_host_fence(struct tfos_feed_host *host, int64_t feed, int64_t partition,
-                                   int64_t attempt, int64_t *rows, bool *complete);
+/// Supersedes attempts of (queue, feed, partition) below `attempt`, all four as in `*attempt` (a
+/// queue of NULL: "input"): whatever they have not published by now is never delivered.
+/// `attempt->rows` becomes what was (0 when the host knows none), `attempt->complete` whether the
+/// partition's end was.
+TFOS_API void tfos_feed_host_fence(struct tfos_feed_host *host, struct tfos_feed_event *attempt);
 
 /// The answer to STALLED: text for the writers that wait (a stack trace, say).
 TFOS_API void tfos_feed_host_explain(struct tfos_feed_host *host, const char *text);
 
 TFOS_API void tfos_feed_host_get_stats(struct tfos_feed_host *host, struct tfos_feed_stats *stats);
+
+/// The queue at this place of the list, from 0; false past its end.
+TFOS_API bool tfos_feed_host_get_queue(const struct tfos_feed_host *host, int number,
+                                       struct tfos_feed_queue *out);
 
 /// Closes all lanes and connections. NULL is accepted.
 TFOS_API void tfos_feed_host_close(struct tfos_feed_host *host);

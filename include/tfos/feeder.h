@@ -18,7 +18,7 @@ struct tfos_feeder_options {
     const char *cluster_id;
     const char *key;       ///< 64 hexadecimal digits
     const char *queue;     ///< NULL: "input"
-    int64_t feed;          ///< number of the feed, from 1
+    int64_t feed;          ///< number of the feed within its queue, from 1
     int64_t partition;     ///< from 0
     int64_t attempt;       ///< Spark's task attempt id: higher ones supersede lower ones
     int64_t lane_size;     ///< bytes
@@ -26,6 +26,7 @@ struct tfos_feeder_options {
     bool is_remote;        ///< over TCP even to a node of this machine
     struct tfos_wait wait; ///< of every call: its timeout is the longest time in which the reader
                            ///< takes nothing, 600,000 ms; its context must outlive the feeder
+    const char *job;       ///< whom to feed: NULL or "trainers", or "evaluator"
 };
 
 /// Joins the rendezvous and opens a lane to the node that it names, once the cluster runs. OK also

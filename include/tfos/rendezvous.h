@@ -24,10 +24,13 @@ struct tfos_rendezvous_options {
     const char *master_name; ///< "chief" or "master" (any name of letters): the next node has this
                              ///< role; NULL: none
     bool has_evaluator;      ///< the next one is the evaluator
-    bool is_feeding;         ///< workers are fed by Spark (InputMode.SPARK)
+    bool is_feeding;         ///< all but parameter servers can be fed by Spark (InputMode.SPARK)
     int64_t heartbeat_timeout_ms; ///< a node that says nothing for this long is lost; 0: 30,000
     int64_t feed_stop_grace_ms; ///< time a node has to end its trainer when the cluster failed; 0:
                                 ///< 5,000
+    const char *queues; ///< names of the queues of each fed node, divided by commas: 1 to 64
+                        ///< letters, digits, '-', '_', '.' each, 16 at most; NULL: "input". As in
+                        ///< the nodes' configuration
 };
 
 /// Starts the server. On success the caller owns `*out` and ends it with tfos_rendezvous_close().
@@ -89,6 +92,7 @@ struct tfos_feed_plan {
     int64_t epoch;           ///< 1, 2, ...
     int64_t epoch_count;     ///< of the training
     int64_t partition_count; ///< that Spark feeds in this epoch; 0: not known (yet)
+    const char *queue;       ///< of the feed; NULL: "input"
 };
 
 /// Announces feed `feed`, from which the status tells how far the training has come and how long it
@@ -98,14 +102,28 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_rendezvous_plan_feed(struct tfos_rendezvous *rendezvous, int64_t feed,
                           const struct tfos_feed_plan *plan, struct tfos_error *err);
 
-/// Ends the epoch of feed `feed` (1, 2, ...): all its partitions have been fed.
-TFOS_API void tfos_rendezvous_end_epoch(struct tfos_rendezvous *rendezvous, int64_t feed);
+/// Ends the epoch of feed `feed` (1, 2, ... within each queue) of `queue` (NULL: "input"): all its
+/// partitions have been fed. NOT_FOUND names the queues that there are.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_rendezvous_end_epoch(struct tfos_rendezvous *rendezvous, const char *queue, int64_t feed,
+                          struct tfos_error *err);
 
-/// Feed `feed` was a batch of a stream, and all its partitions have been fed. The epoch goes on: it
-/// takes in all feeds that follow and ends with tfos_rendezvous_end_feed().
-TFOS_API void tfos_rendezvous_end_batch(struct tfos_rendezvous *rendezvous, int64_t feed);
+/// Feed `feed` of `queue` was a batch of a stream, and all its partitions have been fed. The epoch
+/// goes on: it takes in all feeds of the queue that follow and ends with
+/// tfos_rendezvous_end_feed().
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_rendezvous_end_batch(struct tfos_rendezvous *rendezvous, const char *queue, int64_t feed,
+                          struct tfos_error *err);
 
-/// Tells the nodes that nothing more will be fed: their readers come to their end.
+/// Tells the trainers what the rows of `queue` (NULL: "input") look like, before the first comes:
+/// `schema_json` is any JSON, 1 MiB at most, and tfos_trainer_await_description() gives it out
+/// unchanged, also to trainers that start later. The newest counts. NOT_FOUND names the queues that
+/// there are.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_rendezvous_describe_feed(struct tfos_rendezvous *rendezvous, const char *queue,
+                              const char *schema_json, struct tfos_error *err);
+
+/// Tells the nodes that nothing more will be fed, to any queue: their readers come to their end.
 TFOS_API void tfos_rendezvous_end_feed(struct tfos_rendezvous *rendezvous);
 
 /// Tells the nodes to stop: trainers still running get SIGTERM, and SIGKILL `grace_ms` later.

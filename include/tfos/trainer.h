@@ -29,11 +29,21 @@ TFOS_API const char *tfos_trainer_context(const struct tfos_trainer *trainer);
 TFOS_API int tfos_trainer_payload_fd(const struct tfos_trainer *trainer);
 
 /// A reader for queue `name` ("input"); there is one per process and name, and every call gives the
-/// same. The trainer owns it and closes it. NOT_FOUND when this node is not fed.
+/// same. The trainer owns it and closes it. NOT_FOUND when this node is not fed, or has no such
+/// queue: it names those there are.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_open_feed(struct tfos_trainer *trainer,
                                                                  const char *name,
                                                                  struct tfos_feed_reader **out,
                                                                  struct tfos_error *err);
+
+/// What the driver said last of the rows of `queue` (tfos_rendezvous_describe_feed()), waiting for
+/// it if it has said nothing yet; `wait` has 600,000 ms for that. The caller frees `*schema_json`
+/// with tfos_free(). NOT_FOUND as for open_feed(); TIMEOUT; CLOSED when the node has gone, or the
+/// wait was interrupted.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_trainer_await_description(struct tfos_trainer *trainer, const char *queue,
+                               const struct tfos_wait *wait, char **schema_json,
+                               struct tfos_error *err);
 
 /// All chiefs, masters and workers give a value (JSON) under the same `name`, and each gets the
 /// array of all values in the order of executor ids. Each name is used once by each member. `wait`
@@ -52,7 +62,7 @@ tfos_trainer_report(struct tfos_trainer *trainer, const char *values_json, struc
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_release_port(struct tfos_trainer *trainer,
                                                                     struct tfos_error *err);
 
-/// Tells the cluster that this node wants no more rows.
+/// Tells the cluster that this node wants no more rows, of any queue.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_terminate(struct tfos_trainer *trainer,
                                                                  struct tfos_error *err);
 

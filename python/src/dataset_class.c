@@ -14,8 +14,8 @@
 #include <stdio.h>
 
 struct dataset {
-    struct tfos__handle handle;           ///< of a struct tfos_dataset
-    struct tfos__trainer_object *trainer; ///< owned reference
+    struct tfos__handle handle;        ///< of a struct tfos_dataset
+    struct tfos__trainer_queue *queue; ///< with a reference to its trainer; NULL: not opened
 };
 
 /// Set while a thread of Python waits for the structure: what its signals and close() end.
@@ -23,35 +23,35 @@ static _Thread_local struct tfos__gate_watch *watched;
 
 static bool is_interrupted(void *context)
 {
-    struct tfos__trainer_object *trainer = context;
+    struct tfos__trainer_queue *queue = context;
 
-    return atomic_load(&trainer->is_closing) ||
+    return atomic_load(&queue->trainer->is_closing) ||
            (watched != NULL && tfos__gate_is_interrupted(watched));
 }
 
 static enum tfos_status agree(void *context, const char *name, const char *value_json,
                               char **values_json, struct tfos_error *err)
 {
-    struct tfos__trainer_object *trainer = context;
-    struct tfos_wait wait = {trainer->agree_timeout_ms, is_interrupted, trainer};
+    struct tfos__trainer_queue *queue = context;
+    struct tfos_wait wait = {queue->agree_timeout_ms, is_interrupted, queue};
 
-    return tfos_trainer_agree(trainer->agreeing, name, value_json, &wait, values_json, err);
+    return tfos_trainer_agree(queue->agreeing, name, value_json, &wait, values_json, err);
 }
 
 /// The dataset is gone: the feed is free for the next.
 static void release(void *context)
 {
-    struct tfos__trainer_object *trainer = context;
+    struct tfos__trainer_queue *queue = context;
 
-    tfos__gate_leave(&trainer->feed);
+    tfos__gate_leave(&queue->feed);
 }
 
 static void close_dataset(struct tfos__handle *handle, void *object)
 {
     struct dataset *self = (struct dataset *)handle;
 
-    if (self->trainer != NULL && self->trainer->dataset == handle)
-        self->trainer->dataset = NULL;
+    if (self->queue != NULL && self->queue->dataset == handle)
+        self->queue->dataset = NULL;
     Py_BEGIN_ALLOW_THREADS
     tfos_dataset_close(object);
     Py_END_ALLOW_THREADS
@@ -67,53 +67,76 @@ static PyObject *make(PyTypeObject *class, PyObject *args, PyObject *kwargs)
     return tfos__handle_new(class, &kind);
 }
 
-/// Takes the turn to read the feed; an earlier dataset is closed for it. -1 with an exception.
-static int take_feed(struct tfos__trainer_object *trainer)
+/// Takes the turn to read the queue; an earlier dataset is closed for it. -1 with an exception.
+static int take_feed(struct tfos__trainer_queue *queue)
 {
-    if (trainer->dataset != NULL)
-        Py_DECREF(tfos__handle_close((PyObject *)trainer->dataset, NULL));
-    if (tfos__gate_is_taken(&trainer->feed)) {
+    if (queue->dataset != NULL)
+        Py_DECREF(tfos__handle_close((PyObject *)queue->dataset, NULL));
+    if (tfos__gate_is_taken(&queue->feed)) {
         tfos__raise_format(TFOS_INVALID,
                            "dataset: the feed is being read by a DataFeed or by an iterator of an "
                            "earlier dataset, and it belongs to one at a time");
         return -1;
     }
-    return tfos__gate_enter(&trainer->feed);
+    return tfos__gate_enter(&queue->feed);
 }
 
 /// Opens the library's dataset on the trainer, which the caller has entered.
 static int open_dataset(struct dataset *self, struct tfos__trainer_object *trainer,
                         struct tfos__dataset_options *options)
 {
+    struct tfos__trainer_queue *queue = tfos__trainer_open_queue(trainer, options->queue);
     struct tfos_dataset *object = NULL;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
     char name[280];
 
-    if (tfos__trainer_open_queue(trainer, options->queue) < 0)
+    if (queue == NULL || take_feed(queue) < 0)
         return -1;
-    if (take_feed(trainer) < 0)
-        return -1;
-    trainer->agreeing = trainer->handle.object;
-    trainer->agree_timeout_ms = options->agree_timeout_ms;
-    snprintf(name, sizeof name, "%s/%lld", options->queue, (long long)++trainer->dataset_count);
-    options->library.reader = tfos__cursor_reader(trainer->cursor);
+    queue->agreeing = trainer->handle.object;
+    queue->agree_timeout_ms = options->agree_timeout_ms;
+    snprintf(name, sizeof name, "%s/%lld", queue->name, (long long)++queue->dataset_count);
+    options->library.reader = tfos__cursor_reader(queue->cursor);
     options->library.agree = agree;
     options->library.is_interrupted = is_interrupted;
     options->library.release = release;
-    options->library.context = trainer;
+    options->library.context = queue;
     options->library.name = name;
     Py_BEGIN_ALLOW_THREADS
     status = tfos_dataset_open(&options->library, &object, &err);
     Py_END_ALLOW_THREADS
     if (status < 0)
-        release(trainer);
+        release(queue);
     if (tfos__handle_adopt(&self->handle, object, status, &err) < 0)
         return -1;
     Py_INCREF((PyObject *)trainer);
-    self->trainer = trainer;
-    trainer->dataset = &self->handle;
+    self->queue = queue;
+    queue->dataset = &self->handle;
     return 0;
+}
+
+static PyTypeObject *class; // set when the module is made, kept until the process ends
+
+/// The same with the structure of another dataset, if one is given.
+static int open_like(struct dataset *self, struct tfos__trainer_object *trainer,
+                     struct tfos__dataset_options *options)
+{
+    struct tfos__handle *like = (struct tfos__handle *)options->like;
+    int result = -1;
+
+    if (options->like == Py_None)
+        return open_dataset(self, trainer, options);
+    if (!PyObject_TypeCheck(options->like, class)) {
+        PyErr_Format(PyExc_TypeError, "Dataset(): like: expected a Dataset or None, not %R",
+                     (PyObject *)Py_TYPE(options->like));
+        return -1;
+    }
+    if (tfos__handle_enter(like) < 0)
+        return -1;
+    options->library.like = like->object;
+    result = open_dataset(self, trainer, options);
+    tfos__handle_leave(like);
+    return result;
 }
 
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)
@@ -127,7 +150,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         tfos__handle_check_new(&self->handle) == 0)
         trainer = tfos__trainer_of(options.trainer, "Dataset");
     if (trainer != NULL && tfos__handle_enter(&trainer->handle) == 0) {
-        result = open_dataset(self, trainer, &options);
+        result = open_like(self, trainer, &options);
         tfos__handle_leave(&trainer->handle);
     }
     tfos__dataset_options_clear(&options);
@@ -139,7 +162,8 @@ static void dealloc(PyObject *object)
     struct dataset *self = (struct dataset *)object;
 
     Py_XDECREF(tfos__handle_close(object, NULL));
-    Py_CLEAR(self->trainer);
+    if (self->queue != NULL)
+        Py_DECREF((PyObject *)self->queue->trainer);
     tfos__handle_dealloc(object);
 }
 
@@ -280,5 +304,6 @@ static PyType_Spec spec = {
 
 int tfos__dataset_class_add(PyObject *module)
 {
-    return tfos__class_add(module, &spec) != NULL ? 0 : -1;
+    class = tfos__class_add(module, &spec);
+    return class != NULL ? 0 : -1;
 }

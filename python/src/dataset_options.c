@@ -208,10 +208,11 @@ int tfos__dataset_options_read(struct tfos__dataset_options *options, PyObject *
         {"shuffle_rows", TFOS__INT, false, 0, INT64_MAX, &library->shuffle_rows},
         {"seed", TFOS__INT, false, INT64_MIN, INT64_MAX, &seed},
         {"queue", TFOS__TEXT, false, 0, 0, &options->queue},
+        {"like", TFOS__ANY, false, 0, 0, &options->like},
         {"agree_timeout_ms", TFOS__INT, false, 0, INT64_MAX, &options->agree_timeout_ms},
     };
 
-    *options = (struct tfos__dataset_options){.queue = "input"};
+    *options = (struct tfos__dataset_options){.queue = "input", .like = Py_None};
     if (tfos__parameters_read("Dataset", parameters, TFOS__PARAMETER_COUNT(parameters), args,
                               kwargs, &options->kept) < 0)
         return -1;

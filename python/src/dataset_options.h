@@ -13,7 +13,7 @@ struct tfos__dataset_options {
     int64_t agree_timeout_ms;            ///< 0: the library's own
     struct tfos_dataset_column *columns; ///< owned, with their shapes
     const char **selection;              ///< owned
-    PyObject *trainer;                   ///< borrowed from the arguments
+    PyObject *trainer, *like;            ///< borrowed from the arguments; like: or None
     PyObject *kept;                      ///< owned: keeps texts alive
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The class FeedReader: the trainer's cursor, seen from Python. It keeps its Trainer alive; every
-// call enters the trainer, so that none finds the cursor closed.
+// The class FeedReader: a queue's cursor, seen from Python. It keeps its Trainer alive; every call
+// enters the trainer, so that none finds the cursor closed.
 #include "classes.h"
 #include "error.h"
 #include "parameter.h"
@@ -8,30 +8,30 @@
 
 struct reader {
     PyObject_HEAD
-    struct tfos__trainer_object *trainer; ///< owned reference
+    struct tfos__trainer_queue *queue; ///< with a reference to its trainer
 };
 
 static PyTypeObject *class; // set when the module is made, kept until the process ends
 
-PyObject *tfos__reader_new(struct tfos__trainer_object *trainer)
+PyObject *tfos__reader_new(struct tfos__trainer_queue *queue)
 {
     struct reader *self = (struct reader *)PyType_GenericAlloc(class, 0);
 
     if (self != NULL) {
-        Py_INCREF((PyObject *)trainer);
-        self->trainer = trainer;
+        Py_INCREF((PyObject *)queue->trainer);
+        self->queue = queue;
     }
     return (PyObject *)self;
 }
 
 static int enter(struct reader *self)
 {
-    return tfos__handle_enter(&self->trainer->handle);
+    return tfos__handle_enter(&self->queue->trainer->handle);
 }
 
 static void leave(struct reader *self)
 {
-    tfos__handle_leave(&self->trainer->handle);
+    tfos__handle_leave(&self->queue->trainer->handle);
 }
 
 typedef PyObject *next_function(struct tfos__cursor *cursor,
@@ -55,7 +55,7 @@ static PyObject *next(PyObject *object, const char *function, bool needs_partiti
     Py_DECREF(kept);
     if (enter(self) < 0)
         return NULL;
-    result = call(self->trainer->cursor, &request);
+    result = call(self->queue->cursor, &request);
     leave(self);
     return result;
 }
@@ -89,7 +89,7 @@ static PyObject *put_results(PyObject *object, PyObject *args, PyObject *kwargs)
     }
     if (enter(self) < 0)
         return NULL;
-    result = tfos__cursor_put_results(self->trainer->cursor, results);
+    result = tfos__cursor_put_results(self->queue->cursor, results);
     leave(self);
     if (result < 0)
         return NULL;
@@ -104,7 +104,7 @@ static PyObject *get_at_end(PyObject *object, void *closure)
     (void)closure;
     if (enter(self) < 0)
         return NULL;
-    result = tfos__cursor_is_at_end(self->trainer->cursor);
+    result = tfos__cursor_is_at_end(self->queue->cursor);
     leave(self);
     return result < 0 ? NULL : PyBool_FromLong(result);
 }
@@ -116,7 +116,7 @@ static PyObject *terminate(PyObject *object, PyObject *unused)
     (void)unused;
     if (enter(self) < 0)
         return NULL;
-    tfos__cursor_terminate(self->trainer->cursor);
+    tfos__cursor_terminate(self->queue->cursor);
     leave(self);
     Py_RETURN_NONE;
 }
@@ -125,7 +125,8 @@ static void dealloc(PyObject *object)
 {
     struct reader *self = (struct reader *)object;
 
-    Py_XDECREF((PyObject *)self->trainer);
+    if (self->queue != NULL)
+        Py_DECREF((PyObject *)self->queue->trainer);
     tfos__class_free(object);
 }
 

@@ -64,6 +64,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         {"listen_host", TFOS__OPTIONAL_TEXT, false, 0, 0, &options.listen_host},
         {"ports", TFOS__OPTIONAL_TEXT, false, 0, 0, &options.ports},
         {"heartbeat_timeout_ms", TFOS__INT, false, 0, INT64_MAX, &options.heartbeat_timeout_ms},
+        {"queues", TFOS__OPTIONAL_TEXT, false, 0, 0, &options.queues},
     };
 
     if (tfos__parameters_read("Rendezvous", parameters, TFOS__PARAMETER_COUNT(parameters), args,
@@ -237,27 +238,59 @@ static PyObject *fail(PyObject *object, PyObject *args, PyObject *kwargs)
     Py_RETURN_NONE;
 }
 
-/// Calls `end` with the number of a feed.
-static PyObject *end_numbered(struct tfos__handle *self, const char *name,
-                              void (*end)(struct tfos_rendezvous *, int64_t), PyObject *args,
-                              PyObject *kwargs)
+typedef enum tfos_status end_feed_number(struct tfos_rendezvous *handle, const char *queue,
+                                         int64_t feed, struct tfos_error *err);
+
+/// Calls `end` with a queue and the number of a feed.
+static PyObject *end_numbered(struct tfos__handle *self, const char *name, end_feed_number *end,
+                              PyObject *args, PyObject *kwargs)
 {
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+    const char *queue = "input";
     int64_t feed = 0;
     PyObject *kept = NULL;
     const struct tfos__parameter parameters[] = {
         {"feed", TFOS__INT, true, 1, INT64_MAX, &feed},
+        {"queue", TFOS__TEXT, false, 0, 0, &queue},
     };
 
-    if (tfos__parameters_read(name, parameters, 1, args, kwargs, &kept) < 0)
+    if (tfos__parameters_read(name, parameters, 2, args, kwargs, &kept) < 0)
         return NULL;
-    Py_DECREF(kept);
-    if (tfos__handle_enter(self) < 0)
+    if (tfos__handle_enter(self) < 0) {
+        Py_DECREF(kept);
         return NULL;
+    }
     Py_BEGIN_ALLOW_THREADS
-    end(self->object, feed);
+    status = end(self->object, queue, feed, &err);
     Py_END_ALLOW_THREADS
-    tfos__handle_leave(self);
-    Py_RETURN_NONE;
+    Py_DECREF(kept);
+    return tfos__handle_conclude(self, status, &err);
+}
+
+static PyObject *describe_feed(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+    const char *queue = NULL, *schema = NULL;
+    PyObject *kept = NULL;
+    const struct tfos__parameter parameters[] = {
+        {"queue", TFOS__TEXT, true, 0, 0, &queue},
+        {"schema_json", TFOS__TEXT, true, 0, 0, &schema},
+    };
+
+    if (tfos__parameters_read("Rendezvous.describe_feed", parameters, 2, args, kwargs, &kept) < 0)
+        return NULL;
+    if (tfos__handle_enter(self) < 0) {
+        Py_DECREF(kept);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_rendezvous_describe_feed(self->object, queue, schema, &err);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(kept);
+    return tfos__handle_conclude(self, status, &err);
 }
 
 static PyObject *end_epoch(PyObject *object, PyObject *args, PyObject *kwargs)
@@ -326,6 +359,7 @@ static PyMethodDef methods[] = {
     {"end_epoch", TFOS__KEYWORDS(end_epoch), "All partitions of this feed have been fed."},
     {"end_batch", TFOS__KEYWORDS(end_batch),
      "As end_epoch(), of a batch of a stream: its epoch goes on."},
+    {"describe_feed", TFOS__KEYWORDS(describe_feed), "What the rows of a queue look like."},
     {"end_feed", end_feed, METH_NOARGS, "Nothing more will be fed."},
     {"stop", TFOS__KEYWORDS(stop), "Tells the nodes to stop."},
     {"next_event", TFOS__KEYWORDS(next_event),

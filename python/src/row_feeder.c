@@ -45,6 +45,7 @@ static int join(struct tfos__row_feeder *self, const struct tfos__row_feeder_opt
         .cluster_id = options->cluster_id,
         .key = options->key,
         .queue = options->queue,
+        .job = options->job,
         .feed = options->feed,
         .partition = options->partition,
         .attempt = options->attempt,

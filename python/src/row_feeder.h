@@ -19,7 +19,7 @@ struct tfos__row_feeder_options {
     const char *address; ///< of the rendezvous
     const char *cluster_id;
     const char *key;
-    const char *queue;
+    const char *queue, *job;
     int64_t feed, partition, attempt;
     int64_t timeout_ms; ///< 0: 600 s
     int64_t lane_size;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The class Trainer: tfos_trainer_*, thread-safe. It owns the place in its feed, so that every
-// FeedReader of it reads on where the one before stopped.
+// The class Trainer: tfos_trainer_*, thread-safe. It owns the place in each queue, so that every
+// FeedReader of a queue reads on where the one before stopped.
 #include "trainer_class.h"
 #include "classes.h"
 #include "error.h"
@@ -13,28 +13,32 @@
 
 static PyTypeObject *class; // set when the module is made, kept until the process ends
 
-/// Ends the dataset, which TensorFlow's threads may be waiting in.
+/// Ends the datasets, which TensorFlow's threads may be waiting in.
 static void interrupt_trainer(struct tfos__handle *handle, void *trainer)
 {
     struct tfos__trainer_object *self = (struct tfos__trainer_object *)handle;
 
     (void)trainer;
     atomic_store(&self->is_closing, true);
-    if (self->cursor != NULL)
-        tfos_feed_reader_fail(tfos__cursor_reader(self->cursor), TFOS_CLOSED,
+    for (struct tfos__trainer_queue *queue = self->queues; queue != NULL; queue = queue->next)
+        tfos_feed_reader_fail(tfos__cursor_reader(queue->cursor), TFOS_CLOSED,
                               "trainer: its link to the node was closed");
-    if (self->dataset != NULL)
-        Py_DECREF(tfos__handle_close((PyObject *)self->dataset, NULL));
+    for (struct tfos__trainer_queue *queue = self->queues; queue != NULL; queue = queue->next) {
+        if (queue->dataset != NULL)
+            Py_DECREF(tfos__handle_close((PyObject *)queue->dataset, NULL));
+    }
 }
 
 static void close_trainer(struct tfos__handle *handle, void *trainer)
 {
     struct tfos__trainer_object *self = (struct tfos__trainer_object *)handle;
 
-    tfos__gate_shut(&self->feed);
-    tfos__gate_drain(&self->feed);
-    tfos__cursor_close(self->cursor); // gives the batch it holds back to the reader
-    self->cursor = NULL;
+    for (struct tfos__trainer_queue *queue = self->queues; queue != NULL; queue = queue->next) {
+        tfos__gate_shut(&queue->feed);
+        tfos__gate_drain(&queue->feed);
+        tfos__cursor_close(queue->cursor); // gives the batch it holds back to the reader
+        queue->cursor = NULL;
+    }
     Py_BEGIN_ALLOW_THREADS
     tfos_trainer_close(trainer);
     Py_END_ALLOW_THREADS
@@ -50,10 +54,8 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     (void)args;
     (void)kwargs;
     self = (struct tfos__trainer_object *)tfos__handle_new(type, &kind);
-    if (self != NULL) {
+    if (self != NULL)
         atomic_init(&self->is_closing, false);
-        tfos__gate_init(&self->feed, "feed", true);
-    }
     return (PyObject *)self;
 }
 
@@ -62,7 +64,13 @@ static void dealloc(PyObject *object)
     struct tfos__trainer_object *self = (struct tfos__trainer_object *)object;
 
     Py_XDECREF(tfos__handle_close(object, NULL));
-    tfos__gate_clear(&self->feed);
+    while (self->queues != NULL) {
+        struct tfos__trainer_queue *queue = self->queues;
+        self->queues = queue->next;
+        tfos__gate_clear(&queue->feed);
+        PyMem_Free(queue->name);
+        PyMem_Free(queue);
+    }
     tfos__handle_dealloc(object);
 }
 
@@ -164,8 +172,46 @@ static PyObject *get_payload(PyObject *object, PyObject *unused)
     return payload;
 }
 
-int tfos__trainer_open_queue(struct tfos__trainer_object *self, const char *name)
+static struct tfos__trainer_queue *find_queue(const struct tfos__trainer_object *self,
+                                              const char *name)
 {
+    struct tfos__trainer_queue *queue = self->queues;
+
+    while (queue != NULL && strcmp(queue->name, name) != 0)
+        queue = queue->next;
+    return queue;
+}
+
+static struct tfos__trainer_queue *add_queue(struct tfos__trainer_object *self, const char *name,
+                                             struct tfos_feed_reader *reader)
+{
+    struct tfos__trainer_queue *queue = PyMem_Calloc(1, sizeof(*queue));
+    char *copy = PyMem_Malloc(strlen(name) + 1);
+
+    if (queue == NULL || copy == NULL) {
+        PyMem_Free(queue);
+        PyMem_Free(copy);
+        PyErr_NoMemory();
+        return NULL;
+    }
+    queue->cursor = tfos__cursor_open(reader, &self->handle.gate, &queue->feed);
+    if (queue->cursor == NULL) {
+        PyMem_Free(queue);
+        PyMem_Free(copy);
+        return NULL;
+    }
+    queue->trainer = self;
+    queue->name = strcpy(copy, name);
+    tfos__gate_init(&queue->feed, "feed", true);
+    queue->next = self->queues;
+    self->queues = queue;
+    return queue;
+}
+
+struct tfos__trainer_queue *tfos__trainer_open_queue(struct tfos__trainer_object *self,
+                                                     const char *name)
+{
+    struct tfos__trainer_queue *queue = NULL;
     struct tfos_feed_reader *reader = NULL;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
@@ -175,12 +221,12 @@ int tfos__trainer_open_queue(struct tfos__trainer_object *self, const char *name
     Py_END_ALLOW_THREADS
     if (status < 0) {
         tfos__raise(status, &err);
-        return -1;
+        return NULL;
     }
-    // Another thread may have come first while the GIL was released; there is one reader a process.
-    if (self->cursor == NULL)
-        self->cursor = tfos__cursor_open(reader, &self->handle.gate, &self->feed);
-    return self->cursor != NULL ? 0 : -1;
+    // Another thread may have come first while the GIL was released; there is one reader a process
+    // and queue.
+    queue = find_queue(self, name);
+    return queue != NULL ? queue : add_queue(self, name, reader);
 }
 
 static PyObject *open_feed(PyObject *object, PyObject *args, PyObject *kwargs)
@@ -195,8 +241,9 @@ static PyObject *open_feed(PyObject *object, PyObject *args, PyObject *kwargs)
     if (tfos__parameters_read("Trainer.open_feed", parameters, 1, args, kwargs, &kept) < 0)
         return NULL;
     if (tfos__handle_enter(&self->handle) == 0) {
-        if (tfos__trainer_open_queue(self, name) == 0)
-            reader = tfos__reader_new(self);
+        struct tfos__trainer_queue *queue = tfos__trainer_open_queue(self, name);
+        if (queue != NULL)
+            reader = tfos__reader_new(queue);
         tfos__handle_leave(&self->handle);
     }
     Py_DECREF(kept);
@@ -234,6 +281,40 @@ static PyObject *agree(PyObject *object, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     return tfos__handle_conclude_text(self, values, status, &err);
+}
+
+static PyObject *get_description(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    struct tfos__handle *self = (struct tfos__handle *)object;
+    const char *queue = "input";
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+    struct tfos__gate_watch watch = {.gate = &self->gate};
+    struct tfos_wait wait = {.is_interrupted = tfos__gate_is_interrupted, .context = &watch};
+    PyObject *kept = NULL;
+    char *schema = NULL;
+    const struct tfos__parameter parameters[] = {
+        {"queue", TFOS__TEXT, false, 0, 0, &queue},
+        {"timeout_ms", TFOS__INT, false, 0, INT64_MAX, &wait.timeout_ms},
+    };
+
+    if (tfos__parameters_read("Trainer.description", parameters, 2, args, kwargs, &kept) < 0)
+        return NULL;
+    if (tfos__handle_enter(self) < 0) {
+        Py_DECREF(kept);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_trainer_await_description(self->object, queue, &wait, &schema, &err);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(kept);
+    if (watch.is_interrupted || status == TFOS_TIMEOUT) {
+        tfos__handle_leave(self);
+        if (watch.is_interrupted)
+            return NULL;
+        Py_RETURN_NONE;
+    }
+    return tfos__handle_conclude_text(self, schema, status, &err);
 }
 
 typedef enum tfos_status say_text(struct tfos_trainer *handle, const char *text,
@@ -308,6 +389,8 @@ static PyMethodDef methods[] = {
     {"open_feed", TFOS__KEYWORDS(open_feed), "The FeedReader of a queue."},
     {"agree", TFOS__KEYWORDS(agree),
      "Gives a value and gets the JSON array of all members' values."},
+    {"description", TFOS__KEYWORDS(get_description),
+     "What the driver said of a queue's rows, as JSON text; None after the timeout."},
     {"report", TFOS__KEYWORDS(report), "Shows figures, a JSON object, beside this node."},
     {"release_port", release_port, METH_NOARGS, "Gives up the node's hold of TensorFlow's port."},
     {"terminate", terminate, METH_NOARGS, "Tells the cluster that this node wants no more rows."},

@@ -36,6 +36,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         {"attempt", TFOS__INT, true, 0, INT64_MAX, &options.attempt},
         {"results", TFOS__BOOL, false, 0, 0, &options.has_results},
         {"queue", TFOS__TEXT, false, 0, 0, &options.queue},
+        {"job", TFOS__OPTIONAL_TEXT, false, 0, 0, &options.job},
         {"timeout_ms", TFOS__INT, false, 0, INT64_MAX, &options.timeout_ms},
         {"lane_size", TFOS__INT, false, 0, INT64_MAX, &options.lane_size},
         {"remote", TFOS__BOOL, false, 0, 0, &options.is_remote},

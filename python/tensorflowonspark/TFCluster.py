@@ -13,10 +13,11 @@ import contextlib
 import json
 import logging
 import os
+import re
 import secrets
 import threading
 import time
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import _tfos, frames, jobs, launch, progress, streaming
 from .events import EventPump
@@ -27,7 +28,11 @@ logger = logging.getLogger(__name__)
 __all__ = ["InputMode", "TFCluster", "run"]
 
 _STOP_GRACE_SECS = 10
+_EVALUATOR_WAIT_SECS = 60  # for a fed evaluator to return after the workers
 _TENSORBOARD_WAIT_SECS = 30
+_VALIDATION = "validation"
+_QUEUE_LIMIT = 16
+_SCHEMA_LIMIT = 1 << 20  # of what the rendezvous tells nodes ahead of the rows
 _FIRST_INFERENCE = 1 << 40  # feeds with results are numbered apart: epochs follow one another, inference waits for none
 
 
@@ -36,6 +41,14 @@ class InputMode:
 
     TENSORFLOW = 0  #: the user's function reads its own data
     SPARK = 1  #: Spark feeds RDDs to the function
+
+
+class _Feeding(NamedTuple):
+    """What is fed, to which queue and to whom ("trainers" or "evaluator")."""
+
+    action: Callable[[int], Callable[[], Any]]  #: given the number of the feed, what feeds all rows once
+    queue: str
+    job: str
 
 
 class TFCluster:
@@ -69,10 +82,10 @@ class TFCluster:
         self._meta = meta
         self._rendezvous = rendezvous
         self._tensorboard = tensorboard
-        self._feed = 0
-        self._batches = streaming.BatchFeed(rendezvous, self._next_feed)
+        self._feeds: Dict[str, int] = {}  # by queue the number of the present one
+        self._batches: Dict[str, streaming.BatchFeed] = {}  # by queue
         self._queries: List[streaming.QueryFeed] = []
-        self._is_streaming = False
+        self._evaluator_is_fed = False
         self._inferences = 0
         self._jobs: List[jobs.SparkJob] = []
         self._local_nodes: List[threading.Thread] = []
@@ -94,7 +107,7 @@ class TFCluster:
     def train(self, dataRDD: Any, num_epochs: int = 0, feed_timeout: float = 600, qname: str = "input",
               progress: Optional[bool] = None, columns: Optional[Sequence[str]] = None, shuffle: Union[bool, int] = False,
               via: Optional[str] = None, checkpoint: Optional[str] = None,
-              trigger: Union[None, str, Mapping[str, Any]] = None) -> Any:
+              trigger: Union[None, str, Mapping[str, Any]] = None, validation: Any = None) -> Any:
         """Feeds a DataFrame or an RDD to the workers and returns when they have taken all of it, or feeds a stream and returns at once.
 
         Each row is fed once an epoch, whatever Spark retries. An epoch is a Spark job of its own and its end reaches
@@ -106,7 +119,7 @@ class TFCluster:
             num_epochs: how often it is fed; 0 is 10. Feeding stops early, without an error, when all
                 workers have called ``terminate()`` or have returned.
             feed_timeout: seconds in which a worker may take no row at all before feeding fails.
-            qname: the queue, "input".
+            qname: the queue: "input", which ``ctx.get_dataset`` and ``DataFeed`` read, or another that :func:`run` was given.
             progress: print a line of progress; None: only on a terminal.
             columns: names of the DataFrame's columns to feed; None: all.
             shuffle: True, or an integer as the seed: Spark reorders the DataFrame's rows for each epoch, over all partitions
@@ -115,6 +128,10 @@ class TFCluster:
             checkpoint: of a streaming DataFrame, the directory in which Spark keeps how far the query has come.
             trigger: of a streaming DataFrame, when it makes batches: an interval such as "10 seconds", or a dictionary of the arguments of
                 ``DataStreamWriter.trigger``, such as ``{"availableNow": True}``; None: a batch as soon as the one before is fed.
+            validation: a DataFrame or an RDD that is fed once after each epoch, to the queue "validation": every worker gets a share, which
+                ``ctx.get_dataset(split="validation")`` or ``DataFeed(qname_in="validation")`` reads; in a cluster with an evaluator
+                (``eval_node=True``) the evaluator gets it all. It must be read each time: an epoch is fed when the validation before it is. ``columns``
+                and ``via`` hold for it too.
 
         Returns:
             The StreamingQuery of a streaming DataFrame, else None. The query ends when all workers have terminated the feed or returned.
@@ -128,30 +145,28 @@ class TFCluster:
         if not isinstance(num_epochs, int) or isinstance(num_epochs, bool) or num_epochs < 0:
             raise ValueError(f"num_epochs must be an integer of 0 or more, not {num_epochs!r}")
         if hasattr(dataRDD, "foreachRDD"):
-            self._is_streaming = True
-            dataRDD.foreachRDD(lambda rdd: self._feed_rdd_batch(self._rdd_actions(rdd, feed_timeout, qname)))
+            if validation is not None:
+                raise ValueError("validation goes with a DataFrame or an RDD, not with a stream")
+            batches = self._batches_of(qname)
+            dataRDD.foreachRDD(lambda rdd: self._feed_rdd_batch(batches, self._feeding(rdd, feed_timeout, qname)))
             return None
         if frames.is_frame(dataRDD) and dataRDD.isStreaming:
+            if validation is not None:
+                raise ValueError("validation goes with a DataFrame or an RDD, not with a stream")
             return self._start_query(dataRDD, num_epochs, int(feed_timeout * 1000), qname, columns, shuffle, via, checkpoint, trigger)
         if checkpoint is not None or trigger is not None:
             raise ValueError("checkpoint and trigger are for streaming DataFrames")
-        if self._is_streaming:
+        if qname in self._batches:
             raise ValueError("this cluster is fed by a stream, which is one epoch until the feed ends: train on other data before it, "
                              "or with a cluster of its own")
-        if frames.is_frame(dataRDD):
-            actions = frames.FrameFeed(self._meta, dataRDD, int(feed_timeout * 1000), qname, columns, shuffle, via).action
-        elif not hasattr(dataRDD, "foreachPartition") or not hasattr(dataRDD, "mapPartitions"):
-            if self._spark.session is not None:
-                self._spark.refuse(f"train() of a {type(dataRDD).__name__}", "pass a DataFrame; RDDs and DStreams are of Spark's own driver")
-            raise ValueError(f"train() takes a DataFrame, an RDD or a DStream, not {type(dataRDD).__name__}")
-        elif columns is not None or shuffle is not False or via is not None:
-            raise ValueError("columns, shuffle and via are for DataFrames, not for RDDs")
-        else:
-            actions = self._rdd_actions(dataRDD, feed_timeout, qname)
+        training = self._feeding(dataRDD, feed_timeout, qname, "trainers", columns, shuffle, via)
+        checking = None if validation is None else self._validation(validation, feed_timeout, qname, columns, via)
         with self._progress(progress):
             for _ in range(num_epochs or 10):
-                if not self._feed_epoch(actions):
+                if not self._feed_epoch(training):
                     break
+                if checking is not None and self._wants_rows(checking.queue, checking.job):
+                    self._feed_epoch(checking)
             self._wait(_tfos.DRAINED, feed_timeout)
         return None
 
@@ -163,7 +178,7 @@ class TFCluster:
         Args:
             dataRDD: rows of any Python type.
             feed_timeout: seconds in which no row may be taken and no result come before it fails.
-            qname: the queue, "input".
+            qname: the queue: "input", or another that :func:`run` was given.
 
         Raises:
             ValueError: an argument is wrong, or the cluster is not in ``InputMode.SPARK``.
@@ -185,24 +200,57 @@ class TFCluster:
         if self._closed:
             raise ValueError("the cluster has been shut down")
 
-    def _rdd_actions(self, rdd: Any, feed_timeout: float, qname: str) -> Callable[[int], Callable[[], Any]]:
-        """What feeds the RDD once, given the number of the feed."""
+    def _feeding(self, data: Any, feed_timeout: float, queue: str, job: str = "trainers", columns: Optional[Sequence[str]] = None,
+                 shuffle: Union[bool, int] = False, via: Optional[str] = None) -> _Feeding:
+        """Checks the data; the trainers get to know a DataFrame's schema before the first row."""
+        if frames.is_frame(data):
+            frame = frames.FrameFeed(self._meta, data, int(feed_timeout * 1000), queue, columns, shuffle, via, job)
+            self._describe(queue, frame)
+            return _Feeding(frame.action, queue, job)
+        if not hasattr(data, "foreachPartition") or not hasattr(data, "mapPartitions"):
+            if self._spark.session is not None:
+                self._spark.refuse(f"train() of a {type(data).__name__}", "pass a DataFrame; RDDs and DStreams are of Spark's own driver")
+            raise ValueError(f"train() takes a DataFrame, an RDD or a DStream, not {type(data).__name__}")
+        if columns is not None or shuffle is not False or via is not None:
+            raise ValueError("columns, shuffle and via are for DataFrames, not for RDDs")
+
         def action(feed: int) -> Callable[[], Any]:
-            task = launch.FeedTask(self._meta, feed, feed_timeout, qname, results=False)
-            return lambda: rdd.foreachPartition(task)
-        return action
+            task = launch.FeedTask(self._meta, feed, feed_timeout, queue, results=False, job=job)
+            return lambda: data.foreachPartition(task)
+        return _Feeding(action, queue, job)
 
-    def _feed_epoch(self, actions: Callable[[int], Callable[[], Any]]) -> bool:
-        """Feeds the data once. Returns whether anybody still wants rows."""
-        self._check()
-        feed = self._next_feed()
-        self._run_feed(feed, actions(feed))
-        self._rendezvous.end_epoch(feed)
-        self._check()
-        return self._wants_rows()
+    def _describe(self, queue: str, frame: frames.FrameFeed) -> None:
+        if len(frame.schema.encode()) <= _SCHEMA_LIMIT:
+            self._rendezvous.describe_feed(queue, frame.schema)
 
-    def _run_feed(self, feed: int, action: Callable[[], Any]) -> None:
-        job = jobs.SparkJob(self._spark, f"feed {feed} of cluster {self.cluster_id}", action)
+    def _validation(self, data: Any, feed_timeout: float, training_queue: str, columns: Optional[Sequence[str]],
+                    via: Optional[str]) -> _Feeding:
+        if training_queue == _VALIDATION:
+            raise ValueError(f"qname={training_queue!r} is the queue of the validation; train from another")
+        if not frames.is_frame(data):
+            columns = via = None
+        elif data.isStreaming:
+            raise ValueError("validation takes a DataFrame that ends, not a streaming one")
+        job = "evaluator" if "evaluator" in self._meta.roles else "trainers"
+        self._evaluator_is_fed = job == "evaluator"
+        return self._feeding(data, feed_timeout, _VALIDATION, job, columns, False, via)
+
+    def _feed_epoch(self, feeding: _Feeding) -> bool:
+        """Feeds the data once. Returns whether anybody still wants rows of this queue.
+
+        No task of the next feed starts before this one's have ended: all is in the queue then, and a trainer that reads it to the end of
+        the epoch waits for no slot of Spark's.
+        """
+        self._check()
+        feed = self._next_feed(feeding.queue)
+        self._run_feed(feed, feeding.action(feed), feeding.queue)
+        self._rendezvous.end_epoch(feed, feeding.queue)
+        self._check()
+        return self._wants_rows(feeding.queue, feeding.job)
+
+    def _run_feed(self, feed: int, action: Callable[[], Any], queue: str) -> None:
+        of_queue = "" if queue == "input" else f" of queue {queue}"
+        job = jobs.SparkJob(self._spark, f"feed {feed}{of_queue} of cluster {self.cluster_id}", action)
         self._jobs.append(job)
         try:
             job.run()
@@ -215,9 +263,13 @@ class TFCluster:
         finally:
             self._jobs.remove(job)
 
-    def _feed_rdd_batch(self, actions: Callable[[int], Callable[[], Any]]) -> None:
+    def _batches_of(self, queue: str) -> streaming.BatchFeed:
+        """What numbers the batches of streams to this queue."""
+        return self._batches.setdefault(queue, streaming.BatchFeed(self._rendezvous, lambda: self._next_feed(queue), queue))
+
+    def _feed_rdd_batch(self, batches: streaming.BatchFeed, feeding: _Feeding) -> None:
         self._rendezvous.check()
-        self._batches.feed(lambda feed: lambda: self._run_feed(feed, actions(feed)))
+        batches.feed(lambda feed: lambda: self._run_feed(feed, feeding.action(feed), feeding.queue))
         self._rendezvous.check()
 
     def _start_query(self, frame: Any, num_epochs: int, timeout_ms: int, qname: str, columns: Optional[Sequence[str]],
@@ -233,25 +285,25 @@ class TFCluster:
         def feed_of(batch: Any) -> frames.FrameFeed:
             return frames.FrameFeed(self._meta, batch, timeout_ms, qname, columns, False, via)
 
-        feed_of(frame)  # what is wrong with columns and types is said before the query starts
+        self._describe(qname, feed_of(frame))  # what is wrong with columns and types is said before the query starts
         self._check()
-        query = streaming.QueryFeed(self._batches, lambda batch: feed_of(batch).action, self._is_wanted, self._rendezvous.check)
-        self._is_streaming = True
+        query = streaming.QueryFeed(self._batches_of(qname), lambda batch: feed_of(batch).action, lambda: self._is_wanted(qname),
+                                    self._rendezvous.check)
         query.start(frame, checkpoint, trigger)
         self._queries.append(query)
         return query.query
 
-    def _next_feed(self) -> int:
-        self._feed += 1
-        return self._feed
+    def _next_feed(self, queue: str) -> int:
+        self._feeds[queue] = self._feeds.get(queue, 0) + 1
+        return self._feeds[queue]
 
-    def _is_wanted(self) -> bool:
-        """Whether there is a node that rows may be fed to."""
-        return self._status()["state"] != "failed" and self._wants_rows()
+    def _is_wanted(self, *queues: str) -> bool:
+        """Whether there is a node that rows of one of these queues may be fed to."""
+        return self._status()["state"] != "failed" and any(map(self._wants_rows, queues))
 
-    def _wants_rows(self) -> bool:
-        workers = [n for n in self._status()["nodes"] if n["job_name"] not in ("ps", "evaluator")]
-        return any(n["state"] == "running" and not n.get("terminated") for n in workers)
+    def _wants_rows(self, queue: str = "input", job: str = "trainers") -> bool:
+        nodes = [n for n in self._status()["nodes"] if n["job_name"] != "ps" and (n["job_name"] == "evaluator") == (job == "evaluator")]
+        return any(n["state"] == "running" and not n["queues"].get(queue, {}).get("terminated") for n in nodes)
 
     def _progress(self, wanted: Optional[bool]) -> "progress.ProgressLine":
         return progress.ProgressLine(self._status, wanted)
@@ -262,7 +314,7 @@ class TFCluster:
         """Waits for the workers' functions to return, then stops parameter servers and evaluator and ends the cluster.
 
         In ``InputMode.SPARK`` the feed ends first: ``DataFeed.should_stop()`` becomes true when all rows are taken. Other Spark jobs of the
-        application are neither waited for nor touched.
+        application are neither waited for nor touched. An evaluator that was fed gets a minute to return after the workers.
 
         Args:
             ssc: a StreamingContext or a StreamingQuery: waits for its end; it is stopped when all workers have terminated the feed. Queries
@@ -285,6 +337,7 @@ class TFCluster:
             was_raised = self._failure_raised
             try:
                 self._wait(_tfos.WORKED, timeout)
+                self._await_evaluator()
             except _tfos.Error:
                 if not was_raised:
                     raise
@@ -292,15 +345,26 @@ class TFCluster:
         finally:
             self._abort()
 
+    def _await_evaluator(self) -> None:
+        """Lets an evaluator that was fed come to the end of its rows by itself."""
+        deadline = time.monotonic() + _EVALUATOR_WAIT_SECS
+        while self._evaluator_is_fed and time.monotonic() < deadline:
+            states = [n["state"] for n in self._status()["nodes"] if n["job_name"] == "evaluator"]
+            if "running" not in states:
+                break
+            self._events.wait(0.2)
+        self._check()
+
     def _await_streaming(self, ssc: Any) -> None:
+        queues = list(self._batches) or ["input"]
         if streaming.is_query(ssc):
-            while ssc.isActive and self._is_wanted():
+            while ssc.isActive and self._is_wanted(*queues):
                 with contextlib.suppress(Exception):  # it has failed, which is raised when the functions have returned
                     ssc.awaitTermination(1)
             return
         try:
             while not ssc.awaitTerminationOrTimeout(1):
-                if not self._is_wanted():
+                if not self._is_wanted(*queues):
                     ssc.stop(stopSparkContext=False, stopGraceFully=True)
                     return
         except Exception:
@@ -426,8 +490,9 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         driver_ps_nodes: run the parameter servers beside the driver; Spark needs ``num_executors - num_ps`` slots then.
         master_node: name of the role that one node gets, "chief" or "master"; None: workers only.
         reservation_timeout: seconds until all nodes must have registered.
-        queues: kept for compatibility; feeding uses "input".
-        eval_node: one node is the evaluator.
+        queues: names of queues that each fed node has besides "input" and "validation", for ``qname`` of ``train``, ``inference`` and
+            ``DataFeed``; 16 in all, of letters, digits, "-", "_" and ".".
+        eval_node: one node is the evaluator. Its task keeps its slot; with ``train(validation=...)`` tasks in the workers' slots feed it.
         release_port: kept for compatibility. The node keeps TensorFlow's port reserved in a way that lets TensorFlow bind it; code that binds the
             port by other means calls ``ctx.release_port()`` first.
 
@@ -440,20 +505,21 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
     _check_run(map_fun, num_executors, num_ps, input_mode, master_node, reservation_timeout, eval_node)
     if driver_ps_nodes:
         spark.refuse("driver_ps_nodes", "this process is not beside the executors; leave it False")
+    queues = _queue_names(queues)
     payload = launch.pickle_function(map_fun, tf_args)
     feeding = input_mode == InputMode.SPARK
     host = os.environ.get("TFOS_SERVER_HOST") or spark.host()
     cluster_id, key = secrets.token_hex(8), secrets.token_hex(32)
     rendezvous = _tfos.Rendezvous(
         cluster_id, key, num_executors, num_ps, master_node, eval_node, feeding, host=host,
-        listen_host=host if host and launch.is_loopback(host) else None)
+        listen_host=host if host and launch.is_loopback(host) else None, queues=",".join(queues))
     try:
         meta = launch.ClusterMeta(
             cluster_id=cluster_id, key=key, address=rendezvous.address, num_executors=num_executors, num_ps=num_ps,
             roles=json.loads(rendezvous.roles()), feeding=feeding, default_fs=_default_fs(spark.default_fs()),
             working_dir=os.getcwd(), release_port=release_port, tensorboard=bool(tensorboard), log_dir=log_dir,
-            num_gpus=launch.requested_gpus(tf_args))
-        cluster = TFCluster(spark, meta, rendezvous, input_mode, queues or ["input", "output", "error"], bool(tensorboard))
+            num_gpus=launch.requested_gpus(tf_args), queues=",".join(queues))
+        cluster = TFCluster(spark, meta, rendezvous, input_mode, queues, bool(tensorboard))
     except BaseException:
         rendezvous.close()
         raise
@@ -487,6 +553,19 @@ def _check_run(map_fun: Any, num_executors: Any, num_ps: Any, input_mode: Any, m
         raise ValueError(
             f"num_executors={num_executors} leaves no worker: num_ps={num_ps}{' and the evaluator' if eval_node else ''} take "
             f"{special} nodes, and a cluster needs one {'worker or ' + master_node if master_node else 'worker'} besides")
+
+
+def _queue_names(queues: Optional[Iterable[str]]) -> List[str]:
+    """The names of all queues, "input" first."""
+    if isinstance(queues, (str, bytes)) or (queues is not None and not isinstance(queues, Iterable)):
+        raise TypeError(f"queues must be a list of names, not {queues!r}")
+    names = list(dict.fromkeys(["input", _VALIDATION, *(queues or ())]))
+    for name in names:
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", name):
+            raise ValueError(f"queues: {name!r} is no name of a queue: 1 to 64 letters, digits, '-', '_' and '.'")
+    if len(names) > _QUEUE_LIMIT:
+        raise ValueError(f"queues: {len(names)} queues with 'input' and 'validation' are too many; {_QUEUE_LIMIT} are possible")
+    return names
 
 
 def _default_fs(name: str) -> str:

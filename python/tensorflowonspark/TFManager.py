@@ -19,7 +19,6 @@ class TFManager:
 
     def __init__(self, link: _tfos.Trainer) -> None:
         self.link = link
-        self.dataset: Any = None  #: what ctx.get_dataset opened last
         self._lock = threading.Lock()
         self._values: Dict[str, Any] = {"state": "running"}
 
@@ -29,7 +28,7 @@ class TFManager:
             return self._values.get(key)
 
     def set(self, key: str, value: Any) -> None:
-        """Sets a value. ``set("state", "terminating")`` ends feeding, as ``DataFeed.terminate`` does."""
+        """Sets a value. ``set("state", "terminating")`` ends feeding to all queues, as ``DataFeed.terminate`` does."""
         with self._lock:
             self._values[key] = value
         if (key, value) == ("state", "terminating"):

@@ -98,7 +98,8 @@ class DataFeed:
     Args:
         mgr: ``ctx.mgr``.
         train_mode: False for inference: a batch then ends with its partition.
-        qname_in: queue to read.
+        qname_in: queue to read: "input", "validation" for ``cluster.train(validation=...)``, or one of those that
+            ``TFCluster.run(queues=...)`` names.
         qname_out: kept for compatibility.
         input_mapping: ``{column: tensor}``: batches come as ``{tensor: values}``, the row's values taken in the order of sorted columns.
     """
@@ -155,7 +156,8 @@ class DataFeed:
         self._reader.put_results(list(results))
 
     def terminate(self) -> None:
-        """Wants no more rows: what is left of the feed is skipped."""
-        self.mgr.set("state", "terminating")
+        """Wants no more rows: what is left of the feed is skipped. On the queue "input" this ends all of the node's queues."""
+        if self.qname_in == "input":
+            self.mgr.set("state", "terminating")
         self._reader.terminate()
         self.done_feeding = True

@@ -66,13 +66,13 @@ class TFNodeContext:
     def get_dataset(self, batch_size: int, uneven: Optional[str] = None, drop_remainder: bool = False,
                     dtypes: Any = None, prefetch: int = 2, timeout: float = 600, columns: Any = None, shapes: Any = None,
                     ragged: Any = None, padded: Any = None, sparse: Any = None, null_value: Any = None,
-                    shuffle_buffer: int = 0, seed: Optional[int] = None) -> Any:
+                    shuffle_buffer: int = 0, seed: Optional[int] = None, split: str = "train") -> Any:
         """A ``tf.data.Dataset`` of batches from this node's feed; see :func:`tensorflowonspark.dataset.get_dataset`."""
         from .dataset import get_dataset
 
         return get_dataset(self, batch_size, uneven=uneven, drop_remainder=drop_remainder, dtypes=dtypes,
                            prefetch=prefetch, timeout=timeout, columns=columns, shapes=shapes, ragged=ragged, padded=padded,
-                           sparse=sparse, null_value=null_value, shuffle_buffer=shuffle_buffer, seed=seed)
+                           sparse=sparse, null_value=null_value, shuffle_buffer=shuffle_buffer, seed=seed, split=split)
 
     def release_port(self) -> None:
         """Gives up the reservation of TensorFlow's port, for servers that bind it without SO_REUSEPORT."""

@@ -38,7 +38,9 @@ class Rendezvous:
         self, cluster_id: str, key: str, node_count: int, ps_count: int = 0, master_name: Optional[str] = None,
         has_evaluator: bool = False, is_feeding: bool = False, host: Optional[str] = None,
         listen_host: Optional[str] = None, ports: Optional[str] = None, heartbeat_timeout_ms: int = 0,
-    ) -> None: ...
+        queues: Optional[str] = None,
+    ) -> None:
+        """``queues``: names of each fed node's queues, divided by commas; None: "input"."""
     @property
     def address(self) -> str: ...
     def roles(self) -> str:
@@ -47,8 +49,11 @@ class Rendezvous:
         """Waits in slices of 100 ms, so that Ctrl-C works."""
     def check(self) -> None: ...
     def fail(self, status: str, message: str) -> None: ...
-    def end_epoch(self, feed: int) -> None: ...
-    def end_batch(self, feed: int) -> None: ...
+    def end_epoch(self, feed: int, queue: str = "input") -> None: ...
+    def end_batch(self, feed: int, queue: str = "input") -> None: ...
+    def describe_feed(self, queue: str, schema_json: str) -> None:
+        """What the queue's rows look like, any JSON up to 1 MiB: ``Trainer.description`` gives it out. InvalidError; NotFoundError names the
+        queues that there are."""
     def end_feed(self) -> None: ...
     def stop(self, grace_ms: int) -> None: ...
     def next_event(self, timeout_ms: int) -> Optional[str]:
@@ -78,9 +83,9 @@ class FeedWriter:
 
     def __init__(
         self, address: str, cluster_id: str, key: str, feed: int, partition: int, attempt: int,
-        results: bool = False, queue: str = "input", timeout_ms: int = 0, lane_size: int = 0, remote: bool = False,
+        results: bool = False, queue: str = "input", job: Optional[str] = None, timeout_ms: int = 0, lane_size: int = 0, remote: bool = False,
     ) -> None:
-        """``remote=True`` feeds over TCP even where shared memory would do (for tests)."""
+        """``job``: whom to feed, "trainers" or "evaluator"; None: trainers. ``remote=True`` feeds over TCP even where shared memory would do (for tests)."""
     @property
     def node(self) -> Optional[str]:
         """"worker:0", or None when the partition is to be skipped."""
@@ -105,7 +110,10 @@ class Trainer:
     def context(self) -> str:
         """JSON text (docs/protocol.md, "Context")."""
     def payload(self) -> bytes: ...
-    def open_feed(self, queue: str = "input") -> "FeedReader": ...
+    def open_feed(self, queue: str = "input") -> "FeedReader":
+        """The queue's reader; all of one queue read on where the one before stopped. NotFoundError names the queues that there are."""
+    def description(self, queue: str = "input", timeout_ms: int = 0) -> Optional[str]:
+        """What the driver last said of the queue's rows, JSON text; waits for it (0: 600 s), and gives None after that."""
     def agree(self, name: str, value_json: str, timeout_ms: int = 0) -> str:
         """JSON array of all members' values. 0: 600 s."""
     def report(self, values_json: str) -> None: ...
@@ -138,16 +146,17 @@ class FeedReader:
     def terminate(self) -> None: ...
 
 class Dataset:
-    """``tfos_dataset_*``: the rows of a trainer's feed as batches of tensors, which TensorFlow's op TfosNextBatch takes. One at a time: an
-    earlier one of the trainer is closed, and InvalidError says that it, or a DataFeed, is being read."""
+    """``tfos_dataset_*``: the rows of a trainer's queue as batches of tensors, which TensorFlow's op TfosNextBatch takes. One at a time: an
+    earlier one of the queue is closed, and InvalidError says that it, or a DataFeed, is being read."""
 
     def __init__(
         self, trainer: Trainer, batch_size: int, drop_remainder: bool = False, uneven: str = "ignore",
         columns: "list[tuple[str, str, Optional[tuple[int, ...]], Optional[str]]]" = ..., selection: "Optional[list[str]]" = None,
-        null_value: Optional[str] = None, shuffle_rows: int = 0, seed: int = 0, queue: str = "input", agree_timeout_ms: int = 0,
+        null_value: Optional[str] = None, shuffle_rows: int = 0, seed: int = 0, queue: str = "input", like: "Optional[Dataset]" = None,
+        agree_timeout_ms: int = 0,
     ) -> None:
         """``uneven``: "ignore", "pad", "join", "stop". ``columns``: name, form ("auto", "dense", "ragged", "padded", "sparse"), shape of a
-        row, and text for nulls of each column of which something is asked."""
+        row, and text for nulls of each column of which something is asked. ``like``: a dataset whose structure, which is known, this one has."""
     @property
     def number(self) -> int: ...
     def specs(self, timeout_ms: int) -> "Optional[tuple[str, list[tuple[tuple[str, ...], str, str, tuple[Optional[int], ...]]]]]":

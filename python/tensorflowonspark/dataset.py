@@ -19,18 +19,22 @@ _UNEVEN = (None, "pad", "join", "stop")
 _MAX_ROWS = 2**31 - 1
 _ALL = 2**63 - 1  # batches
 
+# What was opened last on each queue, which ends any earlier. Iterators know it by its number only and do not keep it.
+_in_use: Dict[str, Any] = {}
+_QUEUES = {"train": "input", "validation": "validation"}
+
 
 def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_remainder: bool = False,
                 dtypes: Any = None, prefetch: int = 2, timeout: float = 600, columns: Optional[Sequence[str]] = None,
                 shapes: Optional[Mapping[str, Sequence[int]]] = None, ragged: Optional[Names] = None,
                 padded: Union[None, Names, Mapping[str, Any]] = None, sparse: Optional[Names] = None,
-                null_value: Any = None, shuffle_buffer: int = 0, seed: Optional[int] = None) -> Any:
+                null_value: Any = None, shuffle_buffer: int = 0, seed: Optional[int] = None, split: str = "train") -> Any:
     """A ``tf.data.Dataset`` whose elements are batches of the rows fed to this node.
 
     Each pass over it is one epoch of ``cluster.train``; after the last it is empty. Waits until the structure of the rows is known, which
     says what the elements are: a tuple of tensors for rows that are tuples or lists, a dictionary for DataFrame rows, dictionaries and Rows
     (structs are dictionaries in it), one tensor for single values; the first dimension is the batch. Batches are made without
-    Python, so nothing else that Python does holds them up. The feed is read either by one dataset or by a ``DataFeed``.
+    Python, so nothing else that Python does holds them up. A queue is read either by one dataset or by a ``DataFeed``.
 
     What tf.data has read ahead when a pass ends early (``take``, ``steps_per_epoch``) is not seen again; the next pass goes on behind
     it. An iterator that is given up while it waits for rows goes when the next batch comes, or the epoch, the feed or the cluster ends:
@@ -61,6 +65,9 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
         null_value: what takes the place of a null: a value for all columns, or ``{"age": -1}``. Without it a null is refused.
         shuffle_buffer: rows of this node to draw from at random; 0: rows stay in the order of coming.
         seed: of the draws; None: another each time.
+        split: "train", or "validation" for the rows of ``cluster.train(validation=...)``: each pass is the validation after one epoch of
+            training. These come only then, so the training split must be asked for first: its structure is taken over, with what was asked of
+            its columns. An evaluator has no training split and waits for the first row.
 
     Raises:
         ValueError: an argument is wrong, or the rows do not fit it. From the iterator, ``tf.errors.InvalidArgumentError`` names
@@ -68,6 +75,10 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
     """
     options = _options(batch_size, uneven, drop_remainder, timeout, columns, null_value, shuffle_buffer, seed)
     options["columns"] = _wishes(shapes, ragged, padded, sparse, null_value)
+    if split not in _QUEUES:
+        raise ValueError(f"split must be 'train' or 'validation', not {split!r}")
+    queue = options["queue"] = _QUEUES[split]
+    options["like"] = _training(ctx) if split == "validation" else None
     if not _is_int(prefetch) or prefetch < -1:
         raise ValueError(f"prefetch must be a number of batches, 0 or more, or -1 for tf.data.AUTOTUNE, not {prefetch!r}")
 
@@ -75,7 +86,7 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
 
     _check_dtypes(tf, dtypes)
     source = _Source(tf, _tfos.Dataset(ctx.mgr.link, **options), uneven)
-    ctx.mgr.dataset = source  # iterators know it by its number only
+    _in_use[queue] = source
     dataset = source.batches(dtypes)
     if prefetch:
         dataset = dataset.prefetch(prefetch)
@@ -84,6 +95,17 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
     # Its thread sleeps for up to a minute between two looks, and an iterator's end waits for it, holding the GIL: seconds each epoch.
     settings.autotune.enabled = False
     return dataset.with_options(settings)
+
+
+def _training(ctx: Any) -> Optional[_tfos.Dataset]:
+    """The dataset of the training split, whose structure validation rows have; None on an evaluator."""
+    source = _in_use.get(_QUEUES["train"])
+    if source is not None:
+        return source.dataset
+    if ctx.job_name == "evaluator":
+        return None
+    raise ValueError("get_dataset(split='validation') needs the dataset of the training split, which is to be asked for first: no row of "
+                     "the validation comes before an epoch of training is read")
 
 
 # ---- arguments
@@ -223,7 +245,7 @@ class _Source:
     def __init__(self, tf: Any, dataset: _tfos.Dataset, uneven: Optional[str]) -> None:
         self._tf = tf
         self._op = _load_op(tf)
-        self._dataset = dataset
+        self.dataset = dataset
         known = dataset.specs(-1)
         if known is None:
             who = "no node was fed a row" if uneven else "the feed ended before the first row"
@@ -237,7 +259,7 @@ class _Source:
         specs = [spec for column in self._columns for spec in column.specs]
         fed = [tf.as_dtype(spec.dtype) for spec in specs]
         wanted = [dtype for column, dtype in zip(self._columns, self._spread(dtypes)) for dtype in self._dtypes_of(column, dtype)]
-        number, op = self._dataset.number, self._op
+        number, op = self.dataset.number, self._op
 
         def next_batch(count: Any) -> List[Any]:
             del count

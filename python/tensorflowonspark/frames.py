@@ -34,6 +34,7 @@ class FrameFeed:
         frame: the DataFrame.
         timeout_ms: how long a node may take no row.
         queue: name of the queue.
+        job: whom to feed, "trainers" or "evaluator".
         columns: names of the columns to feed, in this order; None: all.
         shuffle: whether each epoch has the rows in another order; an integer is the seed.
         via: "jvm", "arrow", or None for the first of them that is possible.
@@ -44,7 +45,7 @@ class FrameFeed:
     """
 
     def __init__(self, meta: launch.ClusterMeta, frame: Any, timeout_ms: int, queue: str, columns: Optional[Sequence[str]] = None,
-                 shuffle: Union[bool, int] = False, via: Optional[str] = None) -> None:
+                 shuffle: Union[bool, int] = False, via: Optional[str] = None, job: str = "trainers") -> None:
         if via not in _WAYS:
             raise ValueError(f"via must be None, 'jvm' or 'arrow', not {via!r}")
         if not isinstance(shuffle, int):
@@ -52,9 +53,10 @@ class FrameFeed:
         self._meta = meta
         self._timeout_ms = timeout_ms
         self._queue = queue
+        self._job = job
         self._frame = _select(frame, columns)
-        self._schema = self._frame.schema.json()
-        _tfos.check_spark_schema(self._schema)
+        self.schema = self._frame.schema.json()
+        _tfos.check_spark_schema(self.schema)
         self._seed = secrets.randbits(31) if shuffle is True else None if shuffle is False else shuffle
         self._by_jvm = via != "arrow" and _can_use_jvm(frame, must=via == "jvm")
 
@@ -64,7 +66,7 @@ class FrameFeed:
         frame = self._frame if self._seed is None else _shuffled(self._frame, self._seed + feed)
         if self._by_jvm:
             return lambda: self._feed_by_jvm(frame, feed)
-        task = ArrowTask(self._meta, feed, self._timeout_ms, self._queue, frame.columns)
+        task = ArrowTask(self._meta, feed, self._timeout_ms, self._queue, self._job, frame.columns)
         # mapInArrow() takes names with dots and backticks apart.
         plain = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
         return lambda: plain.mapInArrow(task, "partition long, rows long").collect()
@@ -72,7 +74,7 @@ class FrameFeed:
     def _feed_by_jvm(self, frame: Any, feed: int) -> None:
         options = json.dumps({
             "address": self._meta.address, "cluster_id": self._meta.cluster_id, "key": self._meta.key, "queue": self._queue,
-            "feed": feed, "timeout_ms": self._timeout_ms, "schema": self._schema})
+            "job": self._job, "feed": feed, "timeout_ms": self._timeout_ms, "schema": self.schema})
         feeder = frame.sparkSession.sparkContext._jvm.org.tfos.DataFrameFeeder
         feeder.feed(frame._jdf.queryExecution(), options, f"feed {feed} of cluster {self._meta.cluster_id}")
 
@@ -83,11 +85,12 @@ class ArrowTask:
     ``names`` are what the batches' columns are called there.
     """
 
-    def __init__(self, meta: launch.ClusterMeta, feed: int, timeout_ms: int, queue: str, names: List[str]) -> None:
+    def __init__(self, meta: launch.ClusterMeta, feed: int, timeout_ms: int, queue: str, job: str, names: List[str]) -> None:
         self._meta = meta
         self._feed = feed
         self._timeout_ms = timeout_ms
         self._queue = queue
+        self._job = job
         self._names = names
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
@@ -95,7 +98,7 @@ class ArrowTask:
         from pyspark import TaskContext
 
         rows = 0
-        with contextlib.closing(launch.open_writer(self._meta, self._feed, self._timeout_ms, self._queue)) as writer:
+        with contextlib.closing(launch.open_writer(self._meta, self._feed, self._timeout_ms, self._queue, job=self._job)) as writer:
             named = (RecordBatch.from_arrays(batch.columns, names=self._names) for batch in batches)
             # A partition that nobody wants is not computed: its iterator is left alone.
             if writer.node is not None and all(map(writer.append, named)):

@@ -37,6 +37,7 @@ class ClusterMeta:
     tensorboard: bool
     log_dir: Optional[str]
     num_gpus: Optional[int]  #: GPUs that tf_args asks for; None: not said
+    queues: str  #: names of each fed node's queues, divided by commas
 
     def public(self) -> dict:
         """As a dictionary, without the key."""
@@ -62,7 +63,10 @@ class NodeTask:
             self.launch(executor_id)
 
     def launch(self, executor_id: int) -> None:
-        """Starts the node. Returns when it runs, if Spark is to feed it, else when it has ended.
+        """Starts the node. Returns when it runs, if it trains on what Spark feeds, else when it has ended.
+
+        A parameter server's and an evaluator's task keep their slots, so that Spark does not take their executors for idle. An
+        evaluator is fed all the same: by tasks in the workers' slots, which are free.
 
         A trainer's failure is reported by the rendezvous to the driver and is not this task's, so that Spark does not run it again.
 
@@ -90,7 +94,7 @@ class NodeTask:
         return {
             "type": "config", "cluster_id": meta.cluster_id, "key": meta.key, "address": meta.address,
             "executor_id": executor_id, "launch": _attempt_id(), "executor": _spark_executor_id(executor_pid),
-            "executor_pid": executor_pid, "host": os.environ.get("TFOS_NODE_HOST"), "feeding": meta.feeding,
+            "executor_pid": executor_pid, "host": os.environ.get("TFOS_NODE_HOST"), "feeding": meta.feeding, "queues": meta.queues,
             "argv": [sys.executable, "-u", "-m", TRAINER_MODULE],
             "environment": _trainer_environment(meta), "directory": os.getcwd(),
             "tf_port": int(os.environ.get("TENSORFLOW_PORT", 0)), "join_timeout_ms": self._join_timeout_ms,
@@ -100,17 +104,18 @@ class NodeTask:
 
 
 class FeedTask:
-    """Feeds a partition to a node; with ``results`` it gives the node's results back."""
+    """Feeds a partition to a node of the job ("trainers" or "evaluator"); with ``results`` it gives the node's results back."""
 
-    def __init__(self, meta: ClusterMeta, feed: int, timeout: float, queue: str, results: bool) -> None:
+    def __init__(self, meta: ClusterMeta, feed: int, timeout: float, queue: str, results: bool, job: str = "trainers") -> None:
         self._meta = meta
         self._feed = feed
         self._timeout_ms = int(timeout * 1000)
         self._queue = queue
         self._results = results
+        self._job = job
 
     def __call__(self, rows: Iterator[Any]) -> Iterable[Any]:
-        writer = open_writer(self._meta, self._feed, self._timeout_ms, self._queue, self._results)
+        writer = open_writer(self._meta, self._feed, self._timeout_ms, self._queue, self._results, self._job)
         if self._results:
             return _results(writer, rows)
         try:
@@ -121,13 +126,14 @@ class FeedTask:
         return ()
 
 
-def open_writer(meta: ClusterMeta, feed: int, timeout_ms: int, queue: str, results: bool = False) -> _tfos.FeedWriter:
+def open_writer(meta: ClusterMeta, feed: int, timeout_ms: int, queue: str, results: bool = False,
+                job: str = "trainers") -> _tfos.FeedWriter:
     """The feed's end in the Spark task that calls this."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     return _tfos.FeedWriter(meta.address, meta.cluster_id, meta.key, feed, context.partitionId(), context.taskAttemptId(),
-                            results=results, queue=queue, timeout_ms=timeout_ms)
+                            results=results, queue=queue, job=job, timeout_ms=timeout_ms)
 
 
 @contextlib.contextmanager

@@ -35,11 +35,13 @@ class BatchFeed:
     Args:
         rendezvous: the cluster's.
         next_feed: gives the number of the next feed.
+        queue: the queue that they are fed to.
     """
 
-    def __init__(self, rendezvous: _tfos.Rendezvous, next_feed: Callable[[], int]) -> None:
+    def __init__(self, rendezvous: _tfos.Rendezvous, next_feed: Callable[[], int], queue: str) -> None:
         self._rendezvous = rendezvous
         self._next_feed = next_feed
+        self._queue = queue
         self._lock = threading.Lock()
         self._partial: Optional[Tuple[Any, Any, int]] = None  # stream, batch and feed of what was not fed to its end
         self._fed: Dict[str, int] = {}  # by stream: its newest batch
@@ -61,7 +63,7 @@ class BatchFeed:
 
     def _end(self) -> None:
         assert self._partial is not None
-        self._rendezvous.end_batch(self._partial[2])
+        self._rendezvous.end_batch(self._partial[2], self._queue)
         self._partial = None
 
 

@@ -61,7 +61,7 @@ def test_exceptions():
         (lambda: _tfos.Rendezvous("c", KEY, 1, host=b"x"), TypeError, "host: expected a str or None"),
         (lambda: _tfos.Rendezvous("c", KEY, 1, cluster_id="d"), TypeError, "cluster_id was given twice"),
         (lambda: _tfos.Rendezvous("c", KEY, 1, hosts="d"), TypeError, "no argument named 'hosts'"),
-        (lambda: _tfos.Rendezvous(*["c"] * 20), TypeError, "takes 11 arguments at most, not 20"),
+        (lambda: _tfos.Rendezvous(*["c"] * 20), TypeError, "takes 12 arguments at most, not 20"),
         (lambda: _tfos.Rendezvous("c\0d", KEY, 1), ValueError, "cluster_id: expected text without a null character"),
         (lambda: _tfos.Rendezvous("c", "12", 1), ValueError, "key"),
         (lambda: _tfos.Rendezvous("c", KEY, 1, 1), ValueError, "ps"),

@@ -219,7 +219,7 @@ feed.next_rows(1, False)
 import signal
 signal.pause()
 """)
-    with pytest.raises(_tfos.TimedOutError, match="partition 0 .*taken nothing for 1 s"):
+    with pytest.raises(_tfos.TimedOutError, match=r"partition 0 .*taken nothing from queue \"input\" for 1 s"):
         cluster.feed(("x" * 10_000 for _ in range(10_000)), timeout_ms=1000)
     cluster.rendezvous.stop(0)
 

@@ -43,6 +43,11 @@ enum tfos_status tfos__cluster_init(struct tfos__cluster *cluster,
                           "rendezvous: feed_stop_grace_ms is %lld: expected 0 (5 s) or more",
                           (long long)options->feed_stop_grace_ms);
     TFOS__TRY(tfos__roles_init(&cluster->roles, options, err));
+    enum tfos_status named = tfos__queues_init(&cluster->queues, options->queues, err);
+    if (named < 0) {
+        tfos__fail_prefix(err, "rendezvous");
+        return named;
+    }
     memcpy(cluster->cluster_id, options->cluster_id, size + 1);
     cluster->is_feeding = options->is_feeding;
     cluster->heartbeat_timeout_ms =
@@ -186,30 +191,33 @@ void tfos__cluster_lose_entry(struct tfos__cluster *cluster, struct tfos__entry 
     tfos__cluster_end_entry(cluster, entry, TFOS__ENTRY_LOST, cause, message);
 }
 
-void tfos__cluster_plan_feed(struct tfos__cluster *cluster, int64_t feed,
+void tfos__cluster_plan_feed(struct tfos__cluster *cluster, int queue, int64_t feed,
                              const struct tfos_feed_plan *plan)
 {
-    tfos__forecast_plan(&cluster->forecast, feed, plan, cluster->row_count);
+    tfos__forecast_plan(&cluster->forecast, (struct tfos__forecast_feed){queue, feed}, plan,
+                        cluster->feeding.queues[queue].row_count);
 }
 
-/// Forgets the partitions of `feed` and tells the nodes, by a message of `type`, to do the same.
-static void end_feed_number(struct tfos__cluster *cluster, int64_t feed, const char *type)
+/// Forgets the partitions of the feed and tells the nodes, by a message of `type`, to do the same.
+static void end_feed_number(struct tfos__cluster *cluster, int queue, int64_t feed,
+                            const char *type)
 {
-    tfos__feeding_end_epoch(cluster, feed);
+    tfos__feeding_end_epoch(cluster, queue, feed);
     for (int id = 0; id < cluster->roles.node_count; id++)
         tfos__peer_send(cluster->entries[id].peer,
-                        json_pack("{s:s, s:I}", "type", type, "feed", (json_int_t)feed));
+                        json_pack("{s:s, s:s, s:I}", "type", type, "queue",
+                                  cluster->queues.names[queue], "feed", (json_int_t)feed));
 }
 
-void tfos__cluster_end_epoch(struct tfos__cluster *cluster, int64_t feed)
+void tfos__cluster_end_epoch(struct tfos__cluster *cluster, int queue, int64_t feed)
 {
-    tfos__forecast_end_epoch(&cluster->forecast, feed);
-    end_feed_number(cluster, feed, "end_epoch");
+    tfos__forecast_end_epoch(&cluster->forecast, (struct tfos__forecast_feed){queue, feed});
+    end_feed_number(cluster, queue, feed, "end_epoch");
 }
 
-void tfos__cluster_end_batch(struct tfos__cluster *cluster, int64_t feed)
+void tfos__cluster_end_batch(struct tfos__cluster *cluster, int queue, int64_t feed)
 {
-    end_feed_number(cluster, feed, "end_batch");
+    end_feed_number(cluster, queue, feed, "end_batch");
 }
 
 void tfos__cluster_end_feed(struct tfos__cluster *cluster)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <tfos/rendezvous.h>
 
+#include "base/queues.h"
 #include "base/socket.h"
 #include "cluster/agreement.h"
 #include "cluster/events.h"
@@ -31,6 +32,7 @@ struct tfos__cluster {
     char cluster_id[TFOS__CLUSTER_ID_SIZE];
     char address[TFOS__ADDRESS_SIZE]; ///< of the rendezvous, for others
     struct tfos__roles roles;
+    struct tfos__queues queues; ///< of each node that is fed
     bool is_feeding;
     int64_t heartbeat_timeout_ms, grace_ms;
     int64_t opened_ms;
@@ -48,7 +50,6 @@ struct tfos__cluster {
     struct tfos__agreement agreement;
     struct tfos__feeding feeding;
     struct tfos__forecast forecast;
-    int64_t row_count; ///< taken by all nodes
     struct tfos__events events;
     bool has_changed; ///< set with every change that a wait may be for; cleared by who wakes the
                       ///< waits
@@ -92,11 +93,11 @@ void tfos__cluster_stop_entry(struct tfos__cluster *cluster, struct tfos__entry 
                               int64_t grace_ms, const char *reason);
 
 /// What is known of a feed of a training.
-void tfos__cluster_plan_feed(struct tfos__cluster *cluster, int64_t feed,
+void tfos__cluster_plan_feed(struct tfos__cluster *cluster, int queue, int64_t feed,
                              const struct tfos_feed_plan *plan);
 
-void tfos__cluster_end_epoch(struct tfos__cluster *cluster, int64_t feed);
-void tfos__cluster_end_batch(struct tfos__cluster *cluster, int64_t feed);
+void tfos__cluster_end_epoch(struct tfos__cluster *cluster, int queue, int64_t feed);
+void tfos__cluster_end_batch(struct tfos__cluster *cluster, int queue, int64_t feed);
 void tfos__cluster_end_feed(struct tfos__cluster *cluster);
 void tfos__cluster_stop(struct tfos__cluster *cluster, int64_t grace_ms);
 

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "cluster/cluster.h"
+#include "cluster/description.h"
 #include "cluster/explanation.h"
 #include "cluster/overview.h"
 #include "cluster/peer.h"
@@ -116,6 +117,7 @@ static void take_place(struct tfos__cluster *cluster, struct tfos__peer *peer,
     peer->entry = entry;
     tfos__peer_send(peer, json_pack("{s:s, s:s, s:i}", "type", "role", "job_name", entry->job_name,
                                     "task_index", entry->task_index));
+    tfos__description_tell(cluster, entry);
     tfos__cluster_tell(cluster, entry, "registered",
                        json_pack("{s:s, s:i, s:s}", "host", entry->host, "port", entry->port,
                                  "executor", entry->executor));
@@ -288,7 +290,8 @@ static void note_pace(struct tfos__cluster *cluster, struct tfos__entry *entry, 
         .ring_fill = size > 0 ? (double)entry->ring_used / size : 0,
     };
     tfos__pace_note(&entry->pace, &sample);
-    tfos__forecast_move(&cluster->forecast, cluster->row_count, now_ms);
+    tfos__forecast_move(&cluster->forecast,
+                        cluster->feeding.queues[cluster->forecast.feed.queue].row_count, now_ms);
 }
 
 /// Sends a node that shows them the figures of the whole cluster, while there are any.
@@ -301,6 +304,36 @@ static void answer_figures(const struct tfos__cluster *cluster, struct tfos__ent
     tfos__peer_send(entry->peer, tfos__overview_figures(cluster));
 }
 
+static void take_rows(struct tfos__cluster *cluster, struct tfos__entry *entry, int queue,
+                      int64_t count)
+{
+    int64_t *sum = &cluster->feeding.queues[queue].row_count;
+    // Modulo 2^64, whatever nodes say.
+    *sum = (int64_t)((uint64_t)*sum + (uint64_t)count - (uint64_t)entry->queue_rows[queue]);
+    entry->queue_rows[queue] = count;
+}
+
+/// The state of each queue. One that wants no more rows stays so.
+static void take_queues(struct tfos__cluster *cluster, struct tfos__entry *entry, json_t *queues)
+{
+    const char *name;
+    json_t *state;
+    json_object_foreach(queues, name, state)
+    {
+        int queue = tfos__queues_find(&cluster->queues, name);
+        if (queue < 0)
+            continue;
+        uint32_t bit = UINT32_C(1) << queue;
+        take_rows(cluster, entry, queue, read_count(state, "rows_read", entry->queue_rows[queue]));
+        entry->drained = tfos__json_bool_or(state, "drained", false) ? entry->drained | bit
+                                                                     : entry->drained & ~bit;
+        if (!tfos__json_bool_or(state, "terminated", false) || entry->terminated & bit)
+            continue;
+        entry->terminated |= bit;
+        tfos__cluster_tell(cluster, entry, "terminated", json_pack("{s:s}", "queue", name));
+    }
+}
+
 static enum tfos_status handle_heartbeat(struct tfos__cluster *cluster, struct tfos__entry *entry,
                                          const json_t *message, struct tfos_error *err)
 {
@@ -309,9 +342,6 @@ static enum tfos_status handle_heartbeat(struct tfos__cluster *cluster, struct t
     int64_t rows_read = read_count(message, "rows_read", entry->rows_read);
     if (rows_read > entry->rows_read)
         cluster->feeding.progress_ms = now_ms;
-    // Modulo 2^64, whatever nodes say.
-    cluster->row_count =
-        (int64_t)((uint64_t)cluster->row_count + (uint64_t)rows_read - (uint64_t)entry->rows_read);
     entry->rows_read = rows_read;
     entry->rows_written = read_count(message, "rows_written", entry->rows_written);
     entry->bytes_written = read_count(message, "bytes_written", entry->bytes_written);
@@ -320,12 +350,8 @@ static enum tfos_status handle_heartbeat(struct tfos__cluster *cluster, struct t
     entry->writers = read_count(message, "writers", entry->writers);
     entry->reader_wait_ms = read_count(message, "reader_wait_ms", entry->reader_wait_ms);
     entry->writer_wait_ms = read_count(message, "writer_wait_ms", entry->writer_wait_ms);
-    entry->is_drained = tfos__json_bool_or(message, "drained", entry->is_drained);
+    take_queues(cluster, entry, json_object_get(message, "queues"));
     take_report(cluster, entry, json_object_get(message, "report"));
-    if (tfos__json_bool_or(message, "terminated", false) && !entry->is_terminated) {
-        entry->is_terminated = true;
-        tfos__cluster_tell(cluster, entry, "terminated", json_object());
-    }
     cluster->has_changed = true;
     note_pace(cluster, entry, now_ms);
     if (tfos__json_bool_or(message, "figures", false))

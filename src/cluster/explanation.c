@@ -256,6 +256,17 @@ static void append_registration(struct text *text, const struct tfos__cluster *c
         append_unacknowledged(text, cluster);
 }
 
+static void append_queues(struct text *text, const struct tfos__cluster *cluster, uint32_t queues)
+{
+    const char *words = ", unread in queue ";
+    for (int i = 0; i < cluster->queues.count; i++) {
+        if (!(queues >> i & 1))
+            continue;
+        append(text, "%s\"%s\"", words, cluster->queues.names[i]);
+        words = " and ";
+    }
+}
+
 static void append_undrained(struct text *text, const struct tfos__cluster *cluster,
                              int64_t waited_ms)
 {
@@ -263,14 +274,15 @@ static void append_undrained(struct text *text, const struct tfos__cluster *clus
     append(text, "no row was taken for %.3g s;", (double)waited_ms / 1000.0);
     for (int id = 0; id < cluster->roles.node_count; id++) {
         const struct tfos__entry *entry = &cluster->entries[id];
-        if (!tfos__feeding_is_fed(cluster, entry) || tfos__registry_is_over(entry) ||
-            entry->is_terminated || (entry->is_drained && entry->feeder_count == 0) ||
+        uint32_t unread = tfos__feeding_unread_queues(cluster, entry);
+        if (tfos__registry_is_over(entry) || (unread == 0 && entry->feeder_count == 0) ||
             !takes_one(text, &listed))
             continue;
         append(text,
                "%s on host %s (executor %s): %lld rows were fed, %lld taken, %d feeding tasks",
                entry->name, entry->host, entry->executor, (long long)entry->rows_written,
                (long long)entry->rows_read, entry->feeder_count);
+        append_queues(text, cluster, unread);
     }
     append_rest(text, listed);
     if (cluster->feeding.undecided_count > 0)
@@ -278,7 +290,8 @@ static void append_undrained(struct text *text, const struct tfos__cluster *clus
                cluster->feeding.undecided_count);
     append(text,
            ". The trainers take no rows: raise feed_timeout if a step takes longer than that, "
-           "or call terminate() in a function that ends before its rows do");
+           "or call terminate() in a function that ends before its rows do. Each queue that is "
+           "fed must be read");
 }
 
 static void append_living(struct text *text, const struct tfos__cluster *cluster,

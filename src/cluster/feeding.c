@@ -41,12 +41,17 @@ static void fail(struct tfos__cluster *cluster, struct tfos__feeder *feeder, con
 
 bool tfos__feeding_is_fed(const struct tfos__cluster *cluster, const struct tfos__entry *entry)
 {
-    return cluster->is_feeding && entry->feed_port > 0 && tfos__registry_is_trainer(entry);
+    return cluster->is_feeding && entry->feed_port > 0 && tfos__roles_is_fed(entry->job_name);
 }
 
-static bool takes_rows(const struct tfos__entry *entry)
+static uint32_t bit_of(int queue)
 {
-    return entry->peer && !tfos__registry_is_over(entry) && !entry->is_terminated &&
+    return UINT32_C(1) << queue;
+}
+
+static bool takes_rows(const struct tfos__entry *entry, int queue)
+{
+    return entry->peer && !tfos__registry_is_over(entry) && !(entry->terminated & bit_of(queue)) &&
            !entry->is_stopping;
 }
 
@@ -67,11 +72,12 @@ static struct tfos__entry *choose(const struct tfos__cluster *cluster,
     bool has_own = false;
     for (int id = 0; id < cluster->roles.node_count; id++) {
         struct tfos__entry *entry = &cluster->entries[id];
-        if (!tfos__feeding_is_fed(cluster, entry))
+        if (!tfos__feeding_is_fed(cluster, entry) ||
+            tfos__registry_is_trainer(entry) == feeder->is_for_evaluator)
             continue;
         int near = nearness(feeder, entry);
         has_own = has_own || near == 2;
-        if (!takes_rows(entry))
+        if (!takes_rows(entry, feeder->queue))
             continue;
         int gain = best ? near - nearness(feeder, best) : 1;
         if (gain == 0)
@@ -82,17 +88,25 @@ static struct tfos__entry *choose(const struct tfos__cluster *cluster,
     return best && has_own && nearness(feeder, best) < 2 ? NULL : best;
 }
 
-/// Whether all earlier attempts are closed; sends fences to the nodes of those that are not.
-static bool is_settled(struct tfos__partition *partition, int64_t attempt_number)
+static struct tfos__partition_key key_of(const struct tfos__feeder *feeder)
 {
+    return (struct tfos__partition_key){feeder->queue, feeder->feed, feeder->partition};
+}
+
+/// Whether all earlier attempts are closed; sends fences to the nodes of those that are not.
+static bool is_settled(const struct tfos__cluster *cluster, struct tfos__partition *partition,
+                       int64_t attempt_number)
+{
+    const struct tfos__partition_key *key = &partition->key;
     for (struct tfos__attempt *attempt = partition->attempts; attempt; attempt = attempt->next) {
         if (attempt->fence >= attempt_number)
             continue;
         attempt->fence = attempt_number;
-        tfos__peer_send(attempt->entry->peer, json_pack("{s:s, s:I, s:I, s:I}", "type", "fence",
-                                                        "feed", (json_int_t)partition->feed,
-                                                        "partition", (json_int_t)partition->number,
-                                                        "attempt", (json_int_t)attempt_number));
+        tfos__peer_send(attempt->entry->peer,
+                        json_pack("{s:s, s:s, s:I, s:I, s:I}", "type", "fence", "queue",
+                                  cluster->queues.names[key->queue], "feed", (json_int_t)key->feed,
+                                  "partition", (json_int_t)key->number, "attempt",
+                                  (json_int_t)attempt_number));
     }
     return !partition->attempts;
 }
@@ -111,13 +125,14 @@ static void grant(struct tfos__cluster *cluster, struct tfos__feeder *feeder,
     }
     entry->feeder_count++;
     entry->fed_sequence = ++cluster->feeding.fed_sequence;
-    entry->is_drained = false;
+    entry->drained &= ~bit_of(feeder->queue);
     feeder->entry = entry;
     feeder->state = TFOS__FEEDER_FEEDING;
     cluster->feeding.undecided_count--;
     tfos__peer_send(feeder->peer,
-                    json_pack("{s:s, s:i, s:s, s:b, s:s, s:s, s:I}", "type", "target",
-                              "executor_id", entry->executor_id, "node", entry->name, "local",
+                    json_pack("{s:s, s:i, s:s, s:s, s:b, s:s, s:s, s:I}", "type", "target",
+                              "executor_id", entry->executor_id, "node", entry->name, "queue",
+                              cluster->queues.names[feeder->queue], "local",
                               nearness(feeder, entry) > 0, "socket_name", socket_name, "address",
                               address, "first_row",
                               (json_int_t)(feeder->has_results ? 0 : partition->rows)));
@@ -139,12 +154,16 @@ static void decide(struct tfos__cluster *cluster, struct tfos__feeder *feeder)
              "with InputMode.SPARK to feed it");
         return;
     }
-    if (cluster->is_feed_ended || feeder->feed <= feeding->ended_feed) {
+    if (feeder->is_for_evaluator && !cluster->roles.has_evaluator) {
+        fail(cluster, feeder,
+             "rendezvous: this cluster has no evaluator to feed: start it with eval_node=True");
+        return;
+    }
+    if (cluster->is_feed_ended || feeder->feed <= feeding->queues[feeder->queue].ended_feed) {
         skip(cluster, feeder, "the feed has ended");
         return;
     }
-    struct tfos__partition *partition =
-        tfos__partitions_find(feeding, feeder->feed, feeder->partition);
+    struct tfos__partition *partition = tfos__partitions_find(feeding, key_of(feeder));
     if (!partition) {
         skip(cluster, feeder, "the feed has ended");
         return;
@@ -156,13 +175,15 @@ static void decide(struct tfos__cluster *cluster, struct tfos__feeder *feeder)
              "a higher one feeds the partition");
         return;
     }
-    if (!is_settled(partition, feeder->attempt))
+    if (!is_settled(cluster, partition, feeder->attempt))
         return;
     struct tfos__entry *entry = choose(cluster, feeder);
     if (entry)
         grant(cluster, feeder, partition, entry);
     else
-        skip(cluster, feeder, "the trainers want no more rows or have returned");
+        skip(cluster, feeder,
+             feeder->is_for_evaluator ? "the evaluator wants no more rows or has returned"
+                                      : "the trainers want no more rows or have returned");
 }
 
 void tfos__feeding_advance(struct tfos__cluster *cluster)
@@ -174,10 +195,24 @@ void tfos__feeding_advance(struct tfos__cluster *cluster)
             decide(cluster, feeder);
 }
 
+static enum tfos_status read_job(const json_t *message, struct tfos__feeder *feeder,
+                                 struct tfos_error *err)
+{
+    const char *job = tfos__json_string_or(message, "job", "trainers");
+    feeder->is_for_evaluator = strcmp(job, "evaluator") == 0;
+    if (!feeder->is_for_evaluator && strcmp(job, "trainers") != 0)
+        return tfos__fail(err, TFOS_INVALID,
+                          "rendezvous: \"job\" of a feeder is \"%.40s\": expected \"trainers\" or "
+                          "\"evaluator\"",
+                          job);
+    return TFOS_OK;
+}
+
 static enum tfos_status read_hello(const json_t *message, struct tfos__feeder *feeder,
                                    struct tfos_error *err)
 {
     const char *host;
+    TFOS__TRY(read_job(message, feeder, err));
     TFOS__TRY(tfos__json_get_int(message, "feed", 1, INT64_MAX - 1, &feeder->feed, err));
     TFOS__TRY(tfos__json_get_int(message, "partition", 0, INT64_MAX - 1, &feeder->partition, err));
     TFOS__TRY(tfos__json_get_int(message, "attempt", 0, INT64_MAX - 1, &feeder->attempt, err));
@@ -197,7 +232,10 @@ enum tfos_status tfos__feeding_open(struct tfos__cluster *cluster, struct tfos__
 {
     struct tfos__feeding *feeding = &cluster->feeding;
     struct tfos__feeder hello = {.peer = peer};
+    struct tfos_error unknown;
     TFOS__TRY(read_hello(message, &hello, err));
+    enum tfos_status known = tfos__queues_get(
+        &cluster->queues, tfos__json_string_or(message, "queue", NULL), &hello.queue, &unknown);
     struct tfos__feeder *feeder = tfos__alloc(1, sizeof(*feeder));
     if (!feeder)
         return tfos__no_memory(err, "rendezvous", "a feeder");
@@ -209,15 +247,20 @@ enum tfos_status tfos__feeding_open(struct tfos__cluster *cluster, struct tfos__
     feeding->undecided_count++;
     peer->kind = TFOS__PEER_FEEDER;
     peer->feeder = feeder;
-    if (!feeder->has_results && feeding->feed < feeder->feed)
-        feeding->feed = feeder->feed; // feeds with results are numbered apart
     note_progress(cluster);
-    if (feeder->feed <= feeding->ended_feed) {
+    if (known < 0) {
+        tfos__fail_prefix(&unknown, "rendezvous");
+        fail(cluster, feeder, unknown.message);
+        return TFOS_OK;
+    }
+    struct tfos__feeding_queue *queue = &feeding->queues[feeder->queue];
+    if (!feeder->has_results && queue->feed < feeder->feed)
+        queue->feed = feeder->feed; // feeds with results are numbered apart
+    if (feeder->feed <= queue->ended_feed) {
         skip(cluster, feeder, "the feed has ended");
         return TFOS_OK;
     }
-    struct tfos__partition *partition =
-        tfos__partitions_add(feeding, feeder->feed, feeder->partition);
+    struct tfos__partition *partition = tfos__partitions_add(feeding, key_of(feeder));
     if (!partition)
         return tfos__no_memory(err, "rendezvous", "a partition");
     if (partition->newest_attempt < feeder->attempt)
@@ -232,13 +275,12 @@ void tfos__feeding_close(struct tfos__cluster *cluster, struct tfos__feeder *fee
     if (feeder->state == TFOS__FEEDER_UNDECIDED)
         feeding->undecided_count--;
     if (feeder->state == TFOS__FEEDER_FEEDING) {
-        struct tfos__partition *partition =
-            tfos__partitions_find(feeding, feeder->feed, feeder->partition);
+        struct tfos__partition *partition = tfos__partitions_find(feeding, key_of(feeder));
         feeder->entry->feeder_count--;
         // A task that died between its target and its lane would never be heard of by the node;
         // asking settles it.
         if (partition)
-            (void)is_settled(partition, feeder->attempt + 1);
+            (void)is_settled(cluster, partition, feeder->attempt + 1);
     }
     if (feeder->previous)
         feeder->previous->next = feeder->next;
@@ -254,22 +296,26 @@ void tfos__feeding_close(struct tfos__cluster *cluster, struct tfos__feeder *fee
 enum tfos_status tfos__feeding_settle(struct tfos__cluster *cluster, struct tfos__entry *entry,
                                       const json_t *message, struct tfos_error *err)
 {
-    int64_t feed, number, attempt, rows;
-    TFOS__TRY(tfos__json_get_int(message, "feed", 1, INT64_MAX - 1, &feed, err));
-    TFOS__TRY(tfos__json_get_int(message, "partition", 0, INT64_MAX - 1, &number, err));
+    struct tfos__partition_key key;
+    int64_t attempt, rows;
+    TFOS__TRY(tfos__queues_get(&cluster->queues, tfos__json_string_or(message, "queue", NULL),
+                               &key.queue, err));
+    TFOS__TRY(tfos__json_get_int(message, "feed", 1, INT64_MAX - 1, &key.feed, err));
+    TFOS__TRY(tfos__json_get_int(message, "partition", 0, INT64_MAX - 1, &key.number, err));
     TFOS__TRY(tfos__json_get_int(message, "attempt", 0, INT64_MAX, &attempt, err));
     TFOS__TRY(tfos__json_get_int(message, "rows", 0, INT64_MAX, &rows, err));
     // The node's last heartbeat may be from before this attempt's rows; the next one counts.
-    entry->is_drained = false;
+    entry->drained &= ~bit_of(key.queue);
     note_progress(cluster);
-    struct tfos__partition *partition = tfos__partitions_find(&cluster->feeding, feed, number);
+    struct tfos__partition *partition = tfos__partitions_find(&cluster->feeding, key);
     if (!partition)
         return TFOS_OK; // of a feed that has ended
     if (partition->rows < rows)
         partition->rows = rows;
     if (tfos__json_bool_or(message, "complete", false) && !partition->is_complete) {
         partition->is_complete = true;
-        tfos__forecast_complete(&cluster->forecast, feed, partition->rows);
+        tfos__forecast_complete(&cluster->forecast,
+                                (struct tfos__forecast_feed){key.queue, key.feed}, partition->rows);
     }
     tfos__partitions_settle(&cluster->feeding, partition, entry, attempt);
     tfos__feeding_advance(cluster);
@@ -292,16 +338,24 @@ void tfos__feeding_fail(struct tfos__cluster *cluster)
     tfos__feeding_advance(cluster);
 }
 
-void tfos__feeding_end_epoch(struct tfos__cluster *cluster, int64_t feed)
+void tfos__feeding_end_epoch(struct tfos__cluster *cluster, int number, int64_t feed)
 {
-    struct tfos__feeding *feeding = &cluster->feeding;
-    if (feeding->feed < feed)
-        feeding->feed = feed;
-    if (feeding->ended_feed < feed)
-        feeding->ended_feed = feed;
-    tfos__partitions_prune(feeding, feed);
+    struct tfos__feeding_queue *queue = &cluster->feeding.queues[number];
+    if (queue->feed < feed)
+        queue->feed = feed;
+    if (queue->ended_feed < feed)
+        queue->ended_feed = feed;
+    tfos__partitions_prune(&cluster->feeding, number, feed);
     note_progress(cluster);
     tfos__feeding_advance(cluster);
+}
+
+uint32_t tfos__feeding_unread_queues(const struct tfos__cluster *cluster,
+                                     const struct tfos__entry *entry)
+{
+    if (!tfos__feeding_is_fed(cluster, entry) || tfos__registry_is_over(entry))
+        return 0;
+    return ~entry->drained & ~entry->terminated & tfos__queues_mask(&cluster->queues);
 }
 
 bool tfos__feeding_is_drained(const struct tfos__cluster *cluster)
@@ -311,9 +365,8 @@ bool tfos__feeding_is_drained(const struct tfos__cluster *cluster)
         return false;
     for (int id = 0; id < cluster->roles.node_count; id++) {
         const struct tfos__entry *entry = &cluster->entries[id];
-        bool waits = tfos__feeding_is_fed(cluster, entry) && !entry->is_drained &&
-                     !entry->is_terminated && !tfos__registry_is_over(entry);
-        if (waits || (entry->feeder_count > 0 && !tfos__registry_is_over(entry)))
+        if (tfos__feeding_unread_queues(cluster, entry) != 0 ||
+            (entry->feeder_count > 0 && !tfos__registry_is_over(entry)))
             return false;
     }
     return true;
@@ -328,7 +381,8 @@ void tfos__feeding_clear(struct tfos__cluster *cluster)
         feeder->peer->feeder = NULL;
         tfos__free(feeder);
     }
-    tfos__partitions_prune(feeding, INT64_MAX);
-    tfos__free(feeding->buckets);
+    tfos__partitions_clear(feeding);
+    for (int queue = 0; queue < TFOS__QUEUE_LIMIT; queue++)
+        tfos__free(feeding->queues[queue].schema);
     *feeding = (struct tfos__feeding){0};
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <tfos/status.h>
 
+#include "base/queues.h"
 #include "cluster/registry.h"
 
 struct tfos__cluster;
@@ -27,6 +28,8 @@ struct tfos__feeder {
     struct tfos__feeder *previous, *next; ///< all open feeders
     struct tfos__peer *peer;              ///< borrowed
     enum tfos__feeder_state state;
+    int queue;             ///< its place in the cluster's list
+    bool is_for_evaluator; ///< else for trainers
     int64_t feed, partition, attempt;
     char host[TFOS__HOST_SIZE];
     int64_t executor_pid;
@@ -34,20 +37,27 @@ struct tfos__feeder {
     struct tfos__entry *entry; ///< borrowed; whom it feeds
 };
 
+/// What is known of a queue.
+struct tfos__feeding_queue {
+    int64_t feed;       ///< highest number seen
+    int64_t ended_feed; ///< feeds up to this number are complete
+    int64_t row_count;  ///< taken from it by all nodes, ever
+    char *schema;       ///< owned; the newest description of its rows, JSON; NULL: none
+};
+
 struct tfos__feeding {
+    struct tfos__feeding_queue queues[TFOS__QUEUE_LIMIT];
     struct tfos__feeder *feeders; ///< list; each is owned by its peer
     int undecided_count;
     struct tfos__partition **buckets; ///< owned hash table of partitions
     size_t bucket_count, partition_count;
     size_t unsettled_count; ///< attempts that have a target and are not known to be closed
     int64_t fed_sequence;   ///< of the newest target
-    int64_t feed;           ///< highest number seen
-    int64_t ended_feed;     ///< feeds up to this number are complete
     int64_t progress_ms;    ///< when a row was last taken, or a feeder came or went
 };
 
 /// A feeder has said hello with `message`; it gets its answer now or later. INVALID names the
-/// member that is wrong.
+/// member that is wrong. A queue that does not exist is a matter of the task, which gets told.
 enum tfos_status tfos__feeding_open(struct tfos__cluster *cluster, struct tfos__peer *peer,
                                     const json_t *message, struct tfos_error *err);
 
@@ -68,11 +78,15 @@ void tfos__feeding_advance(struct tfos__cluster *cluster);
 /// The cluster has failed: feeders that feed are told, too.
 void tfos__feeding_fail(struct tfos__cluster *cluster);
 
-/// All partitions up to feed `feed` have been fed.
-void tfos__feeding_end_epoch(struct tfos__cluster *cluster, int64_t feed);
+/// All partitions of the queue up to feed `feed` have been fed.
+void tfos__feeding_end_epoch(struct tfos__cluster *cluster, int queue, int64_t feed);
 
 /// Whether what was fed has been taken by trainers, or nobody is left to take it.
 bool tfos__feeding_is_drained(const struct tfos__cluster *cluster);
+
+/// The queues of `entry`, a bit each, that hold rows which it is still to take.
+uint32_t tfos__feeding_unread_queues(const struct tfos__cluster *cluster,
+                                     const struct tfos__entry *entry);
 
 /// Whether `entry` is a node that feeders may be sent to, now or earlier.
 bool tfos__feeding_is_fed(const struct tfos__cluster *cluster, const struct tfos__entry *entry);

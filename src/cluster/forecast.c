@@ -6,10 +6,15 @@
 
 #include <stdbool.h>
 
-void tfos__forecast_plan(struct tfos__forecast *forecast, int64_t feed,
+static bool is_planned(const struct tfos__forecast *forecast, struct tfos__forecast_feed feed)
+{
+    return feed.queue == forecast->feed.queue && feed.number == forecast->feed.number;
+}
+
+void tfos__forecast_plan(struct tfos__forecast *forecast, struct tfos__forecast_feed feed,
                          const struct tfos_feed_plan *plan, int64_t row_count)
 {
-    if (feed == forecast->feed) {
+    if (is_planned(forecast, feed)) {
         forecast->plan = *plan;
         return;
     }
@@ -24,17 +29,18 @@ void tfos__forecast_plan(struct tfos__forecast *forecast, int64_t feed,
     };
 }
 
-void tfos__forecast_complete(struct tfos__forecast *forecast, int64_t feed, int64_t row_count)
+void tfos__forecast_complete(struct tfos__forecast *forecast, struct tfos__forecast_feed feed,
+                             int64_t row_count)
 {
-    if (feed != forecast->feed)
+    if (!is_planned(forecast, feed))
         return;
     forecast->complete_count++;
     forecast->complete_rows += row_count < INT64_MAX - forecast->complete_rows ? row_count : 0;
 }
 
-void tfos__forecast_end_epoch(struct tfos__forecast *forecast, int64_t feed)
+void tfos__forecast_end_epoch(struct tfos__forecast *forecast, struct tfos__forecast_feed feed)
 {
-    if (feed == forecast->feed)
+    if (is_planned(forecast, feed))
         forecast->epoch_rows = forecast->complete_rows;
 }
 

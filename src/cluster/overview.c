@@ -54,9 +54,20 @@ static json_t *joined(json_t *object, json_t *more)
     return object;
 }
 
+static json_t *describe_queues(const struct tfos__cluster *cluster, const struct tfos__entry *entry)
+{
+    json_t *queues = json_object();
+    for (int i = 0; i < cluster->queues.count && tfos__feeding_is_fed(cluster, entry); i++)
+        json_object_set_new(queues, cluster->queues.names[i],
+                            json_pack("{s:b, s:b}", "drained", entry->drained >> i & 1,
+                                      "terminated", entry->terminated >> i & 1));
+    return queues;
+}
+
 static json_t *describe(const struct tfos__cluster *cluster, const struct tfos__entry *entry,
                         int64_t now_ms)
 {
+    uint32_t all = tfos__queues_mask(&cluster->queues);
     json_int_t age_ms = entry->peer ? (json_int_t)(now_ms - entry->heard_ms) : -1;
     struct tfos__rates rates = tfos__pace_rates(&entry->pace, now_ms);
     json_t *node =
@@ -71,10 +82,15 @@ static json_t *describe(const struct tfos__cluster *cluster, const struct tfos__
         (json_int_t)entry->bytes_written, "ring_used", (json_int_t)entry->ring_used, "ring_size",
         (json_int_t)entry->ring_size, "writers", (json_int_t)entry->writers, "reader_wait_ms",
         (json_int_t)entry->reader_wait_ms, "writer_wait_ms", (json_int_t)entry->writer_wait_ms,
-        "terminated", (int)entry->is_terminated, "report", entry->report, "exit",
+        "terminated", (entry->terminated & all) == all, "report", entry->report, "exit",
         entry->exit[0] ? entry->exit : NULL, "tensorboard", entry->tensorboard, "slower",
         describe_side(&rates, tfos__overview_is_moving(cluster)));
-    return joined(joined(node, figures), describe_rates(&rates));
+    node = joined(joined(node, figures), describe_rates(&rates));
+    if (node && json_object_set_new(node, "queues", describe_queues(cluster, entry)) != 0) {
+        json_decref(node);
+        node = NULL;
+    }
+    return node;
 }
 
 /// What a trainer says of itself; in a synchronous cluster they all say about the same.
@@ -88,8 +104,9 @@ static json_t *first_report(const struct tfos__cluster *cluster)
 
 static bool is_reading(const struct tfos__cluster *cluster, const struct tfos__entry *entry)
 {
+    uint32_t all = tfos__queues_mask(&cluster->queues);
     return tfos__feeding_is_fed(cluster, entry) && entry->state == TFOS__ENTRY_RUNNING &&
-           !entry->is_terminated;
+           (entry->terminated & all) != all;
 }
 
 /// Rates of all nodes that are fed: sums of what moves, means of shares.
@@ -122,7 +139,9 @@ static int64_t count_feeders(const struct tfos__cluster *cluster)
     int64_t count = 0;
     for (const struct tfos__feeder *feeder = cluster->feeding.feeders; feeder;
          feeder = feeder->next)
-        count += feeder->state == TFOS__FEEDER_FEEDING && feeder->feed == cluster->forecast.feed;
+        count += feeder->state == TFOS__FEEDER_FEEDING &&
+                 feeder->queue == cluster->forecast.feed.queue &&
+                 feeder->feed == cluster->forecast.feed.number;
     return count;
 }
 
@@ -135,8 +154,10 @@ static json_t *count_or_null(int64_t count)
 static json_t *describe_progress(const struct tfos__cluster *cluster, int64_t now_ms)
 {
     const struct tfos__forecast *forecast = &cluster->forecast;
-    struct tfos__moment moment = {
-        .now_ms = now_ms, .row_count = cluster->row_count, .feeder_count = count_feeders(cluster)};
+    struct tfos__moment moment = {.now_ms = now_ms,
+                                  .row_count =
+                                      cluster->feeding.queues[forecast->feed.queue].row_count,
+                                  .feeder_count = count_feeders(cluster)};
     struct tfos__outlook outlook = tfos__forecast_look(forecast, &moment);
     struct tfos__rates rates = sum_rates(cluster, now_ms);
     bool is_moving = tfos__overview_is_moving(cluster);
@@ -154,9 +175,11 @@ static json_t *describe_progress(const struct tfos__cluster *cluster, int64_t no
 bool tfos__overview_is_moving(const struct tfos__cluster *cluster)
 {
     const struct tfos__feeding *feeding = &cluster->feeding;
-    bool is_moving = feeding->feeders || feeding->feed > feeding->ended_feed;
+    bool is_moving = feeding->feeders != NULL;
+    for (int queue = 0; queue < cluster->queues.count && !is_moving; queue++)
+        is_moving = feeding->queues[queue].feed > feeding->queues[queue].ended_feed;
     for (int id = 0; id < cluster->roles.node_count && !is_moving; id++)
-        is_moving = is_reading(cluster, &cluster->entries[id]) && !cluster->entries[id].is_drained;
+        is_moving = tfos__feeding_unread_queues(cluster, &cluster->entries[id]) != 0;
     return is_moving && cluster->state == TFOS__CLUSTER_RUNNING;
 }
 
@@ -192,6 +215,6 @@ json_t *tfos__overview_json(const struct tfos__cluster *cluster)
         "cluster_id", cluster->cluster_id, "pid", (json_int_t)getpid(), "address", cluster->address,
         "state", state_name(cluster->state), "message", cluster->failure_message, "uptime_s",
         (json_int_t)((now_ms - cluster->opened_ms) / 1000), "node_count", cluster->roles.node_count,
-        "registered", registered, "feed", (json_int_t)cluster->feeding.feed, "progress",
+        "registered", registered, "feed", (json_int_t)cluster->feeding.queues[0].feed, "progress",
         describe_progress(cluster, now_ms), "nodes", nodes);
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A chained hash table that doubles when it is full. Partitions of finished feeds are pruned, so it
-// holds about one feed's partitions however long a stream goes on.
+// holds about one feed's partitions of each queue however long a stream goes on.
 #include "cluster/partitions.h"
 
 #include "base/memory.h"
 
 #define FIRST_BUCKET_COUNT 64 // a power of two, and so are all later counts
 
-static size_t hash(int64_t feed, int64_t number, size_t bucket_count)
+static size_t hash(struct tfos__partition_key key, size_t bucket_count)
 {
     // Fibonacci hashing: the multiplier is 2^64 divided by the golden ratio.
-    uint64_t mixed = ((uint64_t)feed * 0x9E3779B97F4A7C15u) ^ (uint64_t)number;
+    uint64_t mixed = ((uint64_t)key.feed * 0x9E3779B97F4A7C15u) ^ (uint64_t)key.number ^
+                     (uint64_t)key.queue << 60;
     mixed *= 0x9E3779B97F4A7C15u;
     return (size_t)(mixed >> 32) & (bucket_count - 1);
 }
@@ -26,7 +27,7 @@ static bool grow(struct tfos__feeding *feeding)
     for (size_t i = 0; i < feeding->bucket_count; i++) {
         struct tfos__partition *next;
         for (struct tfos__partition *partition = feeding->buckets[i]; partition; partition = next) {
-            size_t place = hash(partition->feed, partition->number, count);
+            size_t place = hash(partition->key, count);
             next = partition->next;
             partition->next = buckets[place];
             buckets[place] = partition;
@@ -38,29 +39,29 @@ static bool grow(struct tfos__feeding *feeding)
     return true;
 }
 
-struct tfos__partition *tfos__partitions_find(const struct tfos__feeding *feeding, int64_t feed,
-                                              int64_t number)
+struct tfos__partition *tfos__partitions_find(const struct tfos__feeding *feeding,
+                                              struct tfos__partition_key key)
 {
     if (!feeding->bucket_count)
         return NULL;
-    struct tfos__partition *partition = feeding->buckets[hash(feed, number, feeding->bucket_count)];
-    while (partition && (partition->feed != feed || partition->number != number))
+    struct tfos__partition *partition = feeding->buckets[hash(key, feeding->bucket_count)];
+    while (partition && (partition->key.queue != key.queue || partition->key.feed != key.feed ||
+                         partition->key.number != key.number))
         partition = partition->next;
     return partition;
 }
 
-struct tfos__partition *tfos__partitions_add(struct tfos__feeding *feeding, int64_t feed,
-                                             int64_t number)
+struct tfos__partition *tfos__partitions_add(struct tfos__feeding *feeding,
+                                             struct tfos__partition_key key)
 {
-    struct tfos__partition *partition = tfos__partitions_find(feeding, feed, number);
+    struct tfos__partition *partition = tfos__partitions_find(feeding, key);
     if (partition || !grow(feeding))
         return partition;
     partition = tfos__alloc(1, sizeof(*partition));
     if (!partition)
         return NULL;
-    size_t place = hash(feed, number, feeding->bucket_count);
-    partition->feed = feed;
-    partition->number = number;
+    size_t place = hash(key, feeding->bucket_count);
+    partition->key = key;
     partition->newest_attempt = -1;
     partition->granted_attempt = -1;
     partition->next = feeding->buckets[place];
@@ -121,11 +122,12 @@ static void free_partition(struct tfos__feeding *feeding, struct tfos__partition
     feeding->partition_count--;
 }
 
-static void prune_bucket(struct tfos__feeding *feeding, struct tfos__partition **link, int64_t feed)
+static void prune_bucket(struct tfos__feeding *feeding, struct tfos__partition **link, int queue,
+                         int64_t feed)
 {
     while (*link) {
         struct tfos__partition *partition = *link;
-        if (feed != INT64_MAX && (partition->feed > feed || partition->attempts)) {
+        if (partition->key.queue != queue || partition->key.feed > feed || partition->attempts) {
             link = &partition->next;
             continue;
         }
@@ -134,8 +136,22 @@ static void prune_bucket(struct tfos__feeding *feeding, struct tfos__partition *
     }
 }
 
-void tfos__partitions_prune(struct tfos__feeding *feeding, int64_t feed)
+void tfos__partitions_prune(struct tfos__feeding *feeding, int queue, int64_t feed)
 {
     for (size_t i = 0; i < feeding->bucket_count; i++)
-        prune_bucket(feeding, &feeding->buckets[i], feed);
+        prune_bucket(feeding, &feeding->buckets[i], queue, feed);
+}
+
+void tfos__partitions_clear(struct tfos__feeding *feeding)
+{
+    for (size_t i = 0; i < feeding->bucket_count; i++) {
+        while (feeding->buckets[i]) {
+            struct tfos__partition *partition = feeding->buckets[i];
+            feeding->buckets[i] = partition->next;
+            free_partition(feeding, partition);
+        }
+    }
+    tfos__free(feeding->buckets);
+    feeding->buckets = NULL;
+    feeding->bucket_count = 0;
 }

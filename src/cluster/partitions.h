@@ -18,9 +18,14 @@ struct tfos__attempt {
     int64_t fence; ///< the node was told that attempts below this one are superseded; 0: nothing
 };
 
+struct tfos__partition_key {
+    int queue; ///< its place in the cluster's list
+    int64_t feed, number;
+};
+
 struct tfos__partition {
     struct tfos__partition *next; ///< in its bucket
-    int64_t feed, number;
+    struct tfos__partition_key key;
     int64_t rows;                   ///< delivered by the attempts that are closed
     int64_t newest_attempt;         ///< highest number that asked
     int64_t granted_attempt;        ///< highest number that got a target; -1: none
@@ -29,12 +34,12 @@ struct tfos__partition {
 };
 
 /// The partition, or NULL.
-struct tfos__partition *tfos__partitions_find(const struct tfos__feeding *feeding, int64_t feed,
-                                              int64_t number);
+struct tfos__partition *tfos__partitions_find(const struct tfos__feeding *feeding,
+                                              struct tfos__partition_key key);
 
 /// The partition, made if it is new; NULL when out of memory.
-struct tfos__partition *tfos__partitions_add(struct tfos__feeding *feeding, int64_t feed,
-                                             int64_t number);
+struct tfos__partition *tfos__partitions_add(struct tfos__feeding *feeding,
+                                             struct tfos__partition_key key);
 
 /// Notes that attempt `number` is under way at `entry`; false when out of memory.
 bool tfos__partitions_begin(struct tfos__feeding *feeding, struct tfos__partition *partition,
@@ -47,8 +52,10 @@ void tfos__partitions_settle(struct tfos__feeding *feeding, struct tfos__partiti
 /// Removes all attempts at `entry`.
 void tfos__partitions_settle_all(struct tfos__feeding *feeding, const struct tfos__entry *entry);
 
-/// Forgets the partitions of feeds up to `feed` that have no attempt under way; INT64_MAX: all
-/// partitions whatever.
-void tfos__partitions_prune(struct tfos__feeding *feeding, int64_t feed);
+/// Forgets the partitions of the queue's feeds up to `feed` that have no attempt under way.
+void tfos__partitions_prune(struct tfos__feeding *feeding, int queue, int64_t feed);
+
+/// Forgets all there is.
+void tfos__partitions_clear(struct tfos__feeding *feeding);
 
 #endif

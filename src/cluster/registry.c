@@ -18,7 +18,7 @@ enum tfos_status tfos__registry_init(const struct tfos__roles *roles, struct tfo
         entry->executor_id = id;
         tfos__roles_find(roles, id, &entry->job_name, &entry->task_index);
         snprintf(entry->name, sizeof(entry->name), "%s:%d", entry->job_name, entry->task_index);
-        entry->is_drained = true;
+        entry->drained = UINT32_MAX;
     }
     *entries = table;
     return TFOS_OK;
@@ -29,7 +29,7 @@ void tfos__registry_reset(struct tfos__entry *entry)
     struct tfos__entry fresh = {.executor_id = entry->executor_id,
                                 .job_name = entry->job_name,
                                 .task_index = entry->task_index,
-                                .is_drained = true};
+                                .drained = UINT32_MAX};
     snprintf(fresh.name, sizeof(fresh.name), "%s", entry->name);
     json_decref(entry->report);
     tfos__free(entry->tensorboard);

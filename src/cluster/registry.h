@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <tfos/status.h>
 
+#include "base/queues.h"
 #include "cluster/pace.h"
 #include "cluster/roles.h"
 
@@ -50,13 +51,14 @@ struct tfos__entry {
     int64_t reader_wait_ms, writer_wait_ms; ///< the same
     struct tfos__pace pace;                 ///< of the last seconds
     int64_t figures_ms;                     ///< when it last got them
-    bool is_drained;
-    bool is_terminated;  ///< wants no more rows
-    bool is_stopping;    ///< was told to stop: its end is no failure
-    bool has_overflowed; ///< a report was too large; said once
-    json_t *report;      ///< owned; NULL for none
-    char exit[256];      ///< how its trainer ended, or why it is gone, in words; "" while it lives
-    char *tensorboard;   ///< owned; NULL for none
+    uint32_t drained;    ///< a bit for each queue, by its place in the list: nothing is left in it
+    uint32_t terminated; ///< the same: it wants no more rows
+    int64_t queue_rows[TFOS__QUEUE_LIMIT]; ///< taken from each queue
+    bool is_stopping;                      ///< was told to stop: its end is no failure
+    bool has_overflowed;                   ///< a report was too large; said once
+    json_t *report;                        ///< owned; NULL for none
+    char exit[256];    ///< how its trainer ended, or why it is gone, in words; "" while it lives
+    char *tensorboard; ///< owned; NULL for none
 
     int feeder_count;     ///< open connections of feeders that feed it
     int64_t fed_sequence; ///< rises with each feeder it gets; the lowest was fed longest ago

@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "cluster/description.h"
 #include "cluster/explanation.h"
 #include "cluster/overview.h"
 #include "cluster/server.h"
@@ -149,6 +150,16 @@ void tfos_rendezvous_fail(struct tfos_rendezvous *rendezvous, enum tfos_status s
     tfos__server_unlock(rendezvous->server);
 }
 
+static enum tfos_status find_queue(const struct tfos_rendezvous *rendezvous, const char *name,
+                                   int *queue, struct tfos_error *err)
+{
+    enum tfos_status status =
+        tfos__queues_get(&rendezvous->server->cluster.queues, name, queue, err);
+    if (status < 0)
+        tfos__fail_prefix(err, "rendezvous");
+    return status;
+}
+
 enum tfos_status tfos_rendezvous_plan_feed(struct tfos_rendezvous *rendezvous, int64_t feed,
                                            const struct tfos_feed_plan *plan,
                                            struct tfos_error *err)
@@ -159,24 +170,48 @@ enum tfos_status tfos_rendezvous_plan_feed(struct tfos_rendezvous *rendezvous, i
                           "partitions: numbers begin with 1, counts are not negative",
                           (long long)feed, (long long)plan->epoch, (long long)plan->epoch_count,
                           (long long)plan->partition_count);
+    int queue;
+    TFOS__TRY(find_queue(rendezvous, plan->queue, &queue, err));
     tfos__server_lock(rendezvous->server);
-    tfos__cluster_plan_feed(&rendezvous->server->cluster, feed, plan);
+    tfos__cluster_plan_feed(&rendezvous->server->cluster, queue, feed, plan);
     tfos__server_unlock(rendezvous->server);
     return TFOS_OK;
 }
 
-void tfos_rendezvous_end_epoch(struct tfos_rendezvous *rendezvous, int64_t feed)
+typedef void end_feed_number(struct tfos__cluster *cluster, int queue, int64_t feed);
+
+static enum tfos_status end_numbered(struct tfos_rendezvous *rendezvous, const char *queue,
+                                     int64_t feed, end_feed_number *end, struct tfos_error *err)
 {
+    int number;
+    TFOS__TRY(find_queue(rendezvous, queue, &number, err));
     tfos__server_lock(rendezvous->server);
-    tfos__cluster_end_epoch(&rendezvous->server->cluster, feed);
+    end(&rendezvous->server->cluster, number, feed);
     tfos__server_unlock(rendezvous->server);
+    return TFOS_OK;
 }
 
-void tfos_rendezvous_end_batch(struct tfos_rendezvous *rendezvous, int64_t feed)
+enum tfos_status tfos_rendezvous_end_epoch(struct tfos_rendezvous *rendezvous, const char *queue,
+                                           int64_t feed, struct tfos_error *err)
+{
+    return end_numbered(rendezvous, queue, feed, tfos__cluster_end_epoch, err);
+}
+
+enum tfos_status tfos_rendezvous_end_batch(struct tfos_rendezvous *rendezvous, const char *queue,
+                                           int64_t feed, struct tfos_error *err)
+{
+    return end_numbered(rendezvous, queue, feed, tfos__cluster_end_batch, err);
+}
+
+enum tfos_status tfos_rendezvous_describe_feed(struct tfos_rendezvous *rendezvous,
+                                               const char *queue, const char *schema_json,
+                                               struct tfos_error *err)
 {
     tfos__server_lock(rendezvous->server);
-    tfos__cluster_end_batch(&rendezvous->server->cluster, feed);
+    enum tfos_status status =
+        tfos__description_set(&rendezvous->server->cluster, queue, schema_json, err);
     tfos__server_unlock(rendezvous->server);
+    return status;
 }
 
 void tfos_rendezvous_end_feed(struct tfos_rendezvous *rendezvous)

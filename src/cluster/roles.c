@@ -87,6 +87,11 @@ bool tfos__roles_is_trainer(const char *job_name)
     return strcmp(job_name, "ps") != 0 && strcmp(job_name, "evaluator") != 0;
 }
 
+bool tfos__roles_is_fed(const char *job_name)
+{
+    return strcmp(job_name, "ps") != 0;
+}
+
 json_t *tfos__roles_json(const struct tfos__roles *roles)
 {
     json_t *object = json_object();

@@ -31,6 +31,9 @@ void tfos__roles_find(const struct tfos__roles *roles, int executor_id, const ch
 /// Whether the role trains (chief, master, worker) rather than serves or evaluates.
 bool tfos__roles_is_trainer(const char *job_name);
 
+/// Whether the role has rows to read: all but parameter servers.
+bool tfos__roles_is_fed(const char *job_name);
+
 /// {"ps": [0], "worker": [1, 2]}, in the order of the ids; NULL when out of memory.
 json_t *tfos__roles_json(const struct tfos__roles *roles);
 

@@ -53,6 +53,7 @@ enum tfos_status tfos_dataset_open(const struct tfos_dataset_options *options,
     dataset->options = *options;
     dataset->options.columns = NULL;
     dataset->options.selection = NULL;
+    dataset->options.like = NULL;
     dataset->options.null_value = NULL;
     dataset->supply.reader = options->reader;
     dataset->pool.limit = options->shuffle_rows;
@@ -61,6 +62,8 @@ enum tfos_status tfos_dataset_open(const struct tfos_dataset_options *options,
     enum tfos_status status = tfos__wishes_init(&dataset->wishes, options, err);
     if (status == TFOS_OK && !(dataset->name = tfos__strdup(options->name ? options->name : "")))
         status = tfos__no_memory(err, "dataset", "a dataset");
+    if (status == TFOS_OK && options->like)
+        status = tfos__dataset_adopt(dataset, options->like, err);
     if (status != TFOS_OK) {
         free_dataset(dataset);
         return status;

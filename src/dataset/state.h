@@ -38,6 +38,10 @@ struct tfos_dataset {
     struct tfos_error failure_error;
 };
 
+/// Takes over the structure of `like`, while nobody else has the dataset. INVALID: it is not known.
+enum tfos_status tfos__dataset_adopt(struct tfos_dataset *dataset, const struct tfos_dataset *like,
+                                     struct tfos_error *err);
+
 /// Finds the structure, with the mutex held. Statuses as for tfos_dataset_get_specs().
 enum tfos_status tfos__dataset_prepare(struct tfos_dataset *dataset, int64_t timeout_ms,
                                        struct tfos_error *err);

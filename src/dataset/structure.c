@@ -149,6 +149,29 @@ static enum tfos_status make_ready(struct tfos_dataset *dataset, struct tfos_err
     return TFOS_OK;
 }
 
+// A plan is copied as other nodes get it: as text.
+enum tfos_status tfos__dataset_adopt(struct tfos_dataset *dataset, const struct tfos_dataset *like,
+                                     struct tfos_error *err)
+{
+    enum tfos_uneven uneven = dataset->options.uneven;
+    char *text = NULL;
+
+    if (!atomic_load(&like->is_ready))
+        return tfos__fail(err, TFOS_INVALID,
+                          "dataset: option like: the structure of that dataset is not known yet");
+    TFOS__TRY(tfos__accord_write(&like->plan, uneven, false, &text, err));
+    char *values = tfos__format("[%s]", text);
+    tfos__free(text);
+    enum tfos_status status = values ? tfos__accord_read(values, uneven, &dataset->plan, err)
+                                     : tfos__no_memory(err, "dataset", "a structure");
+    tfos__free(values);
+    if (status == TFOS_OK)
+        status = tfos__plan_read_fillers(&dataset->plan, &dataset->wishes, err);
+    if (status == TFOS_OK)
+        status = tfos__plan_sort(&dataset->plan, err);
+    return status == TFOS_OK ? make_ready(dataset, err) : status;
+}
+
 static void keep_failure(struct tfos_dataset *dataset, enum tfos_status status,
                          const struct tfos_error *error, struct tfos_error *err)
 {

@@ -24,14 +24,14 @@ static enum tfos_status read_open(struct tfos__connection *connection, const jso
     const int64_t max = INT64_MAX / 2;
     const char *token = NULL, *queue = NULL;
     int64_t size = 0;
+    int number = 0;
 
     TFOS__TRY(tfos__json_get_string(message, "token", &token, err));
     if (!tfos__token_matches(token, connection->host->token))
         return tfos__fail(err, TFOS_DENIED, "the writer does not hold this cluster's key");
     TFOS__TRY(tfos__json_get_string(message, "queue", &queue, err));
-    if (strcmp(queue, connection->host->queue) != 0)
-        return tfos__fail(err, TFOS_NOT_FOUND, "this node has no queue \"%.64s\", only \"%s\"",
-                          queue, connection->host->queue);
+    TFOS__TRY(tfos__queues_get(&connection->host->names, queue, &number, err));
+    connection->queue = &connection->host->queues[number];
     TFOS__TRY(tfos__json_get_int(message, "feed", 1, max, &connection->feed, err));
     TFOS__TRY(tfos__json_get_int(message, "partition", 0, max, &connection->partition, err));
     TFOS__TRY(tfos__json_get_int(message, "attempt", 0, max, &connection->attempt, err));
@@ -69,7 +69,7 @@ void tfos__host_close_attempt(struct tfos__connection *connection, bool is_annou
     if (connection->lane)
         remember_place(connection, &connection->is_complete);
     struct tfos__attempt *entry =
-        tfos__attempt_find(&host->attempts, connection->feed, connection->partition);
+        tfos__attempt_find(&connection->queue->attempts, connection->feed, connection->partition);
     if (entry && entry->connection == connection) {
         entry->connection = NULL;
         entry->rows = (int64_t)connection->rows;
@@ -80,6 +80,7 @@ void tfos__host_close_attempt(struct tfos__connection *connection, bool is_annou
     struct tfos_feed_event event = {.kind = TFOS_FEED_ATTEMPT_CLOSED,
                                     .lane = -1,
                                     .fd = -1,
+                                    .queue = connection->queue->name,
                                     .feed = connection->feed,
                                     .partition = connection->partition,
                                     .attempt = connection->attempt,
@@ -104,7 +105,7 @@ static enum tfos_status enter_attempt(struct tfos__connection *connection, struc
 {
     struct tfos__attempt *entry = NULL;
 
-    TFOS__TRY(tfos__attempt_get(&connection->host->attempts, connection->feed,
+    TFOS__TRY(tfos__attempt_get(&connection->queue->attempts, connection->feed,
                                 connection->partition, &entry, err));
     if (connection->attempt < entry->superseded ||
         (entry->connection && connection->attempt <= entry->attempt))
@@ -160,8 +161,8 @@ static enum tfos_status reopen(struct tfos__connection *connection, const json_t
 
     TFOS__TRY(read_open(&asked, message, err));
     if (!connection->lane || connection->is_waiting || connection->is_closed ||
-        asked.feed != connection->feed || asked.partition != connection->partition ||
-        asked.attempt != connection->attempt)
+        asked.queue != connection->queue || asked.feed != connection->feed ||
+        asked.partition != connection->partition || asked.attempt != connection->attempt)
         return tfos__fail(err, TFOS_INVALID,
                           "a second open on this connection is for another attempt");
     tfos__host_change_lane(connection, asked.size);
@@ -197,18 +198,18 @@ void tfos__host_admit(struct tfos__connection *connection, const json_t *message
     start_waiting(connection);
 }
 
-static json_t *lane_message(const struct tfos_feed_host *host, const struct tfos__pool_lane *lane)
+static json_t *lane_message(const struct tfos__queue *queue, const struct tfos__pool_lane *lane)
 {
     return json_pack("{ss si sI sI}", "type", "lane", "lane", lane->number, "size",
                      (json_int_t)lane->size, "batch_rows",
-                     (json_int_t)atomic_load(&host->board->page->batch_rows));
+                     (json_int_t)atomic_load(&queue->board->page->batch_rows));
 }
 
 static bool hand_to_writer(struct tfos__connection *connection, struct tfos__pool_lane *lane)
 {
-    int fds[2] = {lane->fd, connection->host->bell_fd};
+    int fds[2] = {lane->fd, connection->queue->bell_fd};
 
-    tfos__connection_send(connection, lane_message(connection->host, lane), fds, 2);
+    tfos__connection_send(connection, lane_message(connection->queue, lane), fds, 2);
     return !connection->is_dead;
 }
 
@@ -217,7 +218,7 @@ static bool start_relay(struct tfos__connection *connection, struct tfos__pool_l
 {
     struct tfos_feed_host *host = connection->host;
     struct tfos__relay_options options = {.channel = connection->channel,
-                                          .board = host->board,
+                                          .board = connection->queue->board,
                                           .lane_fd = lane->fd,
                                           .wake_fd = host->wake_fd,
                                           .feed = connection->feed,
@@ -227,8 +228,8 @@ static bool start_relay(struct tfos__connection *connection, struct tfos__pool_l
                                           .has_results = connection->has_results};
 
     // The writer answers with records, which are no frames: nothing is read here any more.
-    if (tfos__channel_queue(connection->channel, lane_message(host, lane), NULL, 0, NULL) !=
-            TFOS_OK ||
+    if (tfos__channel_queue(connection->channel, lane_message(connection->queue, lane), NULL, 0,
+                            NULL) != TFOS_OK ||
         tfos__channel_flush(connection->channel, NULL) != TFOS_OK)
         return false;
     (void)epoll_ctl(host->epoll_fd, EPOLL_CTL_DEL, tfos__channel_fd(connection->channel), NULL);
@@ -252,9 +253,13 @@ static enum tfos_status serve(struct tfos__connection *connection, struct tfos_e
     struct tfos__pool_lane *lane = NULL;
     bool is_new = false;
 
-    enum tfos_status status = tfos__pool_take(&host->pool, connection->size,
-                                              connection->has_results ? connection->size : 0,
-                                              connection->rows, connection, &lane, &is_new, err);
+    struct tfos__pool_request request = {.queue = connection->queue->number,
+                                         .size = connection->size,
+                                         .result_size =
+                                             connection->has_results ? connection->size : 0,
+                                         .first_row = connection->rows,
+                                         .owner = connection};
+    enum tfos_status status = tfos__pool_take(&host->pool, &request, &lane, &is_new, err);
     if (status != TFOS_OK)
         return status;
     connection->lane = lane;
@@ -266,12 +271,13 @@ static enum tfos_status serve(struct tfos__connection *connection, struct tfos_e
         struct tfos_feed_event event = {.kind = TFOS_FEED_LANE_OPENED,
                                         .lane = lane->number,
                                         .fd = lane->fd,
+                                        .queue = connection->queue->name,
                                         .feed = connection->feed,
                                         .partition = connection->partition,
                                         .attempt = connection->attempt};
         if (!tfos__host_emit(host, &event))
             return tfos__fail(err, TFOS_NO_MEMORY, "feed: no memory for an event");
-        atomic_fetch_add(&host->board->page->lane_count, 1);
+        atomic_fetch_add(&connection->queue->board->page->lane_count, 1);
     }
     if (!hand_over(connection, lane))
         connection->is_dead = true;

@@ -39,8 +39,6 @@ static enum tfos_status open_descriptors(struct tfos_feed_host *host,
         return tfos__fail_errno(err, TFOS_IO, "feed: cannot make the host's descriptors");
     TFOS__TRY(tfos__socket_listen_unix(options->socket_name, &host->unix_fd, err));
     TFOS__TRY(tfos__socket_listen(options->listen_host, NULL, &host->tcp_fd, &host->port, err));
-    TFOS__TRY(tfos__board_create(&host->bell_fd, err));
-    TFOS__TRY(tfos__board_map(host->bell_fd, &host->board, err));
     TFOS__TRY(watch(host, host->timer_fd, &host->timer_fd, err));
     TFOS__TRY(watch(host, host->wake_fd, &host->wake_fd, err));
     TFOS__TRY(watch(host, host->unix_fd, &host->unix_fd, err));
@@ -51,9 +49,10 @@ static enum tfos_status set_up(struct tfos_feed_host *host,
                                const struct tfos_feed_host_options *options, struct tfos_error *err)
 {
     host->identity.cluster_id = tfos__strdup(options->cluster_id);
-    host->queue = tfos__strdup(options->queue ? options->queue : "input");
-    if (!host->identity.cluster_id || !host->queue)
+    if (!host->identity.cluster_id)
         return tfos__no_memory(err, "feed", "a host");
+    for (int i = 0; i < host->names.count; i++)
+        TFOS__TRY(tfos__queue_open(&host->queues[i], host->names.names[i], i, err));
     host->pool.memory_limit =
         options->memory_limit ? (uint64_t)options->memory_limit : TFOS_FEED_MEMORY_LIMIT;
     TFOS__TRY(tfos__token_read_key(options->key, host->identity.key, err));
@@ -71,9 +70,12 @@ enum tfos_status tfos_feed_host_open(const struct tfos_feed_host_options *option
     struct tfos_feed_host *host = tfos__alloc(1, sizeof *host);
     if (!host)
         return tfos__no_memory(err, "feed", "a host");
-    host->epoll_fd = host->unix_fd = host->tcp_fd = host->timer_fd = host->wake_fd = host->bell_fd =
-        -1;
-    enum tfos_status status = set_up(host, options, err);
+    host->epoll_fd = host->unix_fd = host->tcp_fd = host->timer_fd = host->wake_fd = -1;
+    for (int i = 0; i < TFOS__QUEUE_LIMIT; i++)
+        host->queues[i].bell_fd = -1;
+    enum tfos_status status = tfos__queues_init(&host->names, options->queues, err);
+    if (status == TFOS_OK)
+        status = set_up(host, options, err);
     if (status != TFOS_OK) {
         tfos_feed_host_close(host);
         return status;
@@ -92,9 +94,11 @@ int tfos_feed_host_port(const struct tfos_feed_host *host)
     return host->port;
 }
 
-int tfos_feed_host_bell_fd(const struct tfos_feed_host *host)
+int tfos_feed_host_bell_fd(const struct tfos_feed_host *host, const char *queue)
 {
-    return host->bell_fd;
+    int number = tfos__queues_find(&host->names, queue);
+
+    return number < 0 ? -1 : host->queues[number].bell_fd;
 }
 
 static void set_timer(struct tfos_feed_host *host)
@@ -111,15 +115,26 @@ static void set_timer(struct tfos_feed_host *host)
     host->is_timer_on = is_wanted;
 }
 
+// A trainer reads its queues by turns: while it gets on with one, writers of the others wait on.
+static void note_progress(struct tfos_feed_host *host)
+{
+    for (int i = 0; i < host->names.count; i++) {
+        if (!tfos__queue_note_progress(&host->queues[i], tfos__pool_progress(&host->pool, i)))
+            continue;
+        host->has_progress = true;
+        for (int other = 0; other < host->names.count; other++)
+            if (other != i)
+                atomic_fetch_add(&host->queues[other].board->page->others, 1);
+    }
+}
+
 // Whoever waits for a lane has patience as long as the readers of others go on.
 static void tell_progress(struct tfos_feed_host *host, int64_t now)
 {
-    uint64_t progress = tfos__pool_progress(&host->pool);
-
-    if (now - host->told_ms < TELL_MS || progress == host->told_progress)
+    if (now - host->told_ms < TELL_MS || !host->has_progress)
         return;
     host->told_ms = now;
-    host->told_progress = progress;
+    host->has_progress = false;
     for (struct tfos__connection *each = host->connections; each; each = each->next)
         if (each->is_waiting && each->channel)
             tfos__connection_send(each, json_pack("{ss}", "type", "wait"), NULL, 0);
@@ -183,6 +198,7 @@ enum tfos_status tfos_feed_host_step(struct tfos_feed_host *host, struct tfos_er
     }
     dismiss_waiting(host);
     tfos__host_serve(host);
+    note_progress(host);
     tell_progress(host, now);
     free_dead(host);
     tfos__pool_trim(&host->pool);
@@ -227,7 +243,7 @@ enum tfos_status tfos_feed_host_next_event(struct tfos_feed_host *host,
 json_t *tfos__host_farewell(const struct tfos__connection *connection)
 {
     const struct tfos_feed_host *host = connection->host;
-    uint32_t state = atomic_load(&host->board->page->state);
+    uint32_t state = tfos__queue_state(connection->queue);
 
     if (state == TFOS_FEED_RUNNING || (state == TFOS_FEED_ENDED && connection->has_written))
         return NULL;
@@ -237,18 +253,13 @@ json_t *tfos__host_farewell(const struct tfos__connection *connection)
     return json_pack("{ss}", "type", "end");
 }
 
-// The state only rises: a feed that has ended does not run again.
 void tfos_feed_host_set_state(struct tfos_feed_host *host, enum tfos_feed_host_state state,
                               const char *message)
 {
-    _Atomic uint32_t *word = &host->board->page->state;
-    uint32_t present = atomic_load(word);
-
     if (state == TFOS_FEED_FAILED && !host->message)
         host->message = tfos__strdup(message ? message : "the cluster has failed");
-    while (present < (uint32_t)state &&
-           !atomic_compare_exchange_weak(word, &present, (uint32_t)state))
-        continue;
+    for (int i = 0; i < host->names.count; i++)
+        tfos__queue_set_state(&host->queues[i], state);
     for (struct tfos__connection *each = host->connections; each; each = each->next) {
         bool is_touched = (each->is_waiting || each->lane) && !each->is_ending;
         json_t *farewell = is_touched ? tfos__host_farewell(each) : NULL;
@@ -257,51 +268,49 @@ void tfos_feed_host_set_state(struct tfos_feed_host *host, enum tfos_feed_host_s
     }
     for (size_t i = 0; i < host->pool.count; i++)
         tfos__bell_ring(tfos__lane_page_bell(host->pool.lanes[i]->page));
-    tfos__bell_ring(tfos__board_bell(host->board));
+    for (int i = 0; i < host->names.count; i++)
+        tfos__bell_ring(tfos__board_bell(host->queues[i].board));
 }
 
-void tfos_feed_host_end_epoch(struct tfos_feed_host *host, int64_t feed)
+void tfos_feed_host_end_epoch(struct tfos_feed_host *host, const char *queue, int64_t feed)
 {
-    _Atomic int64_t *complete = &host->board->page->complete_feed;
+    int number = tfos__queues_find(&host->names, queue);
 
-    if (feed <= atomic_load(complete))
-        return;
-    atomic_store(complete, feed);
-    tfos__attempt_forget(&host->attempts, feed);
-    tfos__bell_ring(tfos__board_bell(host->board));
+    if (number >= 0)
+        tfos__queue_end_epoch(&host->queues[number], feed);
 }
 
-void tfos_feed_host_end_batch(struct tfos_feed_host *host, int64_t feed)
+void tfos_feed_host_end_batch(struct tfos_feed_host *host, const char *queue, int64_t feed)
 {
-    _Atomic int64_t *stream = &host->board->page->stream_feed;
+    int number = tfos__queues_find(&host->names, queue);
 
-    // Before the feed is complete: who sees that it is must know that it ends no epoch.
-    if (atomic_load(stream) == 0)
-        atomic_store(stream, feed);
-    tfos_feed_host_end_epoch(host, feed);
+    if (number >= 0)
+        tfos__queue_end_batch(&host->queues[number], feed);
 }
 
-void tfos_feed_host_fence(struct tfos_feed_host *host, int64_t feed, int64_t partition,
-                          int64_t attempt, int64_t *rows, bool *complete)
+void tfos_feed_host_fence(struct tfos_feed_host *host, struct tfos_feed_event *attempt)
 {
+    int number = tfos__queues_find(&host->names, attempt->queue);
     struct tfos__attempt *entry = NULL;
 
-    *rows = 0;
-    *complete = false;
+    attempt->rows = 0;
+    attempt->complete = false;
     // Without memory for the entry, a zombie that never came here yet could come later; its first
     // row would then be refused by the rows that are there.
-    if (feed < 1 || tfos__attempt_get(&host->attempts, feed, partition, &entry, NULL) != TFOS_OK)
+    if (attempt->feed < 1 || number < 0 ||
+        tfos__attempt_get(&host->queues[number].attempts, attempt->feed, attempt->partition, &entry,
+                          NULL) != TFOS_OK)
         return;
-    if (attempt > entry->superseded)
-        entry->superseded = attempt;
+    if (attempt->attempt > entry->superseded)
+        entry->superseded = attempt->attempt;
     struct tfos__connection *connection = entry->connection;
-    if (connection && connection->attempt < attempt) {
+    if (connection && connection->attempt < attempt->attempt) {
         tfos__host_close_attempt(connection, false);
-        tfos__connection_dismiss(
-            connection, json_pack("{ss sI}", "type", "fenced", "attempt", (json_int_t)attempt));
+        tfos__connection_dismiss(connection, json_pack("{ss sI}", "type", "fenced", "attempt",
+                                                       (json_int_t)attempt->attempt));
     }
-    *rows = entry->rows;
-    *complete = entry->is_complete;
+    attempt->rows = entry->rows;
+    attempt->complete = entry->is_complete;
 }
 
 void tfos_feed_host_explain(struct tfos_feed_host *host, const char *text)
@@ -321,33 +330,55 @@ void tfos_feed_host_explain(struct tfos_feed_host *host, const char *text)
 void tfos_feed_host_get_stats(struct tfos_feed_host *host, struct tfos_feed_stats *stats)
 {
     const struct tfos__pool *pool = &host->pool;
-    uint32_t state = atomic_load(&host->board->page->state);
-    uint64_t waited_us = pool->gone_waited_us;
+    uint64_t writers_us = pool->gone_waited_us, readers_us = 0;
 
     *stats = (struct tfos_feed_stats){.rows_written = (int64_t)pool->gone_rows_written,
-                                      .rows_read = (int64_t)pool->gone_rows_read,
                                       .bytes_written = (int64_t)pool->gone_bytes,
                                       .is_drained = true,
-                                      .is_terminated = state == TFOS_FEED_TERMINATED};
+                                      .is_terminated = true};
     for (size_t i = 0; i < pool->count; i++) {
         const struct tfos__pool_lane *lane = pool->lanes[i];
         uint64_t tail = atomic_load(&lane->page->tail) & ~TFOS__TAIL_ABANDONED;
         uint64_t head = atomic_load(&lane->page->head) & ~TFOS__HEAD_FENCED;
         if (lane->is_written)
             stats->rows_written += (int64_t)(tfos__pool_lane_rows(lane, NULL) - lane->first_row);
-        stats->rows_read += (int64_t)atomic_load(&lane->page->rows_released);
         stats->bytes_written += (int64_t)head;
-        waited_us += atomic_load(&lane->page->waited_us);
+        writers_us += atomic_load(&lane->page->waited_us);
         stats->used_size += head - tail <= lane->size ? (int64_t)(head - tail) : 0;
         stats->total_size += (int64_t)lane->size;
         stats->writer_count += lane->is_written;
-        stats->is_drained &= tfos__pool_lane_is_drained(lane);
     }
-    stats->is_drained |= stats->is_terminated;
+    struct tfos_feed_queue queue;
+    for (int i = 0; tfos_feed_host_get_queue(host, i, &queue); i++) {
+        stats->rows_read += queue.rows_read;
+        stats->is_drained &= queue.is_drained;
+        stats->is_terminated &= queue.is_terminated;
+        readers_us += atomic_load(&host->queues[i].board->page->waited_us);
+    }
     // What others write into shared memory may be anything; it must not become negative.
-    stats->writer_wait_ms = (int64_t)(waited_us / 1000 & INT64_MAX);
-    stats->reader_wait_ms =
-        (int64_t)(atomic_load(&host->board->page->waited_us) / 1000 & INT64_MAX);
+    stats->writer_wait_ms = (int64_t)(writers_us / 1000 & INT64_MAX);
+    stats->reader_wait_ms = (int64_t)(readers_us / 1000 & INT64_MAX);
+}
+
+bool tfos_feed_host_get_queue(const struct tfos_feed_host *host, int number,
+                              struct tfos_feed_queue *out)
+{
+    if (number < 0 || number >= host->names.count)
+        return false;
+    const struct tfos__queue *queue = &host->queues[number];
+    *out =
+        (struct tfos_feed_queue){.name = queue->name,
+                                 .rows_read = (int64_t)host->pool.gone_rows_read[number],
+                                 .is_drained = true,
+                                 .is_terminated = tfos__queue_state(queue) == TFOS_FEED_TERMINATED};
+    for (size_t i = 0; i < host->pool.count; i++) {
+        const struct tfos__pool_lane *lane = host->pool.lanes[i];
+        if (lane->queue != number)
+            continue;
+        out->rows_read += (int64_t)atomic_load(&lane->page->rows_released);
+        out->is_drained &= out->is_terminated || tfos__pool_lane_is_drained(lane);
+    }
+    return true;
 }
 
 void tfos_feed_host_close(struct tfos_feed_host *host)
@@ -359,16 +390,14 @@ void tfos_feed_host_close(struct tfos_feed_host *host)
         host->connections = first->next;
         tfos__connection_free(first);
     }
-    int fds[] = {host->epoll_fd, host->unix_fd, host->tcp_fd,
-                 host->timer_fd, host->wake_fd, host->bell_fd};
+    int fds[] = {host->epoll_fd, host->unix_fd, host->tcp_fd, host->timer_fd, host->wake_fd};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (fds[i] >= 0)
             close(fds[i]);
     tfos__pool_clear(&host->pool);
-    tfos__attempt_table_clear(&host->attempts);
-    tfos__board_release(host->board);
+    for (int i = 0; i < TFOS__QUEUE_LIMIT; i++)
+        tfos__queue_close(&host->queues[i]);
     tfos__free((char *)(uintptr_t)host->identity.cluster_id);
-    tfos__free(host->queue);
     tfos__free(host->message);
     tfos__free(host->events);
     tfos__free(host);

@@ -9,9 +9,10 @@
 #include <tfos/feed.h>
 
 #include "base/channel.h"
-#include "feed/attempt.h"
+#include "base/queues.h"
 #include "feed/lane.h"
 #include "feed/pool.h"
+#include "feed/queue.h"
 #include "feed/relay.h"
 #include "feed/token.h"
 
@@ -32,6 +33,7 @@ struct tfos__connection {
     uint32_t events;  ///< those registered with epoll
     int64_t deadline; ///< for the first frame, or the last word
     uint64_t ticket;  ///< its place among those who wait
+    struct tfos__queue *queue; ///< borrowed; NULL before its first `open`
     int64_t feed, partition, attempt, first_row;
     uint64_t size;      ///< of the ring that it waits for
     int64_t timeout_ms; ///< the writer's
@@ -44,14 +46,12 @@ struct tfos__connection {
 
 struct tfos_feed_host {
     struct tfos__identity identity; ///< the id is owned
-    char *queue;
+    struct tfos__queues names;
+    struct tfos__queue queues[TFOS__QUEUE_LIMIT]; ///< the first names.count
     char token[TFOS__TOKEN_SIZE];
     int epoll_fd, unix_fd, tcp_fd, timer_fd, wake_fd; ///< owned
     int port;
-    int bell_fd;
-    struct tfos__board *board;
     struct tfos__pool pool;
-    struct tfos__attempt_table attempts;
     struct tfos__connection *connections;
     int connection_count, silent_count; ///< silent: nothing accepted from them yet
     uint64_t next_ticket;
@@ -59,8 +59,8 @@ struct tfos_feed_host {
     char *message;                  ///< of the failure
     struct tfos_feed_event *events; ///< owned, circular
     size_t event_first, event_count, event_capacity;
-    int64_t told_ms; ///< when those who wait were last told of progress
-    uint64_t told_progress;
+    int64_t told_ms;   ///< when those who wait were last told of progress
+    bool has_progress; ///< there was some since
 };
 
 /// The rest is for host.c, connection.c and admission.c among themselves.

@@ -126,6 +126,7 @@ static void report_stall(struct tfos__connection *connection)
     struct tfos_feed_event event = {.kind = TFOS_FEED_STALLED,
                                     .lane = connection->lane ? connection->lane->number : -1,
                                     .fd = -1,
+                                    .queue = connection->queue ? connection->queue->name : NULL,
                                     .feed = connection->feed,
                                     .partition = connection->partition,
                                     .attempt = connection->attempt};
@@ -215,6 +216,7 @@ void tfos__connection_free(struct tfos__connection *connection)
         host->silent_count--;
     host->connection_count--;
     // The reader may be asleep beside a lane that has now come to its end.
-    tfos__bell_ring(tfos__board_bell(host->board));
+    if (connection->queue)
+        tfos__bell_ring(tfos__board_bell(connection->queue->board));
     tfos__free(connection);
 }

@@ -30,6 +30,7 @@ struct tfos__bell_page {
     _Atomic int64_t batch_rows;  ///< rows of the reader's batches; 0: unknown
     _Atomic uint64_t waited_us;  ///< for how long the reader has waited for rows
     _Atomic int64_t stream_feed; ///< feeds from this number on are one epoch; 0: each is one
+    _Atomic uint64_t others; ///< goes up while readers of the node's other queues take something
 };
 
 struct tfos__lane_page {
@@ -62,6 +63,7 @@ static_assert(offsetof(struct tfos__bell_page, complete_feed) == 80, "protocol")
 static_assert(offsetof(struct tfos__bell_page, batch_rows) == 96, "protocol");
 static_assert(offsetof(struct tfos__bell_page, waited_us) == 104, "protocol");
 static_assert(offsetof(struct tfos__bell_page, stream_feed) == 112, "protocol");
+static_assert(offsetof(struct tfos__bell_page, others) == 120, "protocol");
 static_assert(offsetof(struct tfos__lane_page, head) == 64, "protocol");
 static_assert(offsetof(struct tfos__lane_page, tail) == 128, "protocol");
 static_assert(offsetof(struct tfos__lane_page, writer_word) == 192, "protocol");

@@ -78,7 +78,7 @@ static void retire(struct tfos__pool *pool, size_t index)
 {
     struct tfos__pool_lane *lane = pool->lanes[index];
 
-    pool->gone_rows_read += atomic_load(&lane->page->rows_released);
+    pool->gone_rows_read[lane->queue] += atomic_load(&lane->page->rows_released);
     pool->gone_bytes += head_of(lane);
     pool->gone_waited_us += atomic_load(&lane->page->waited_us);
     atomic_store(&lane->page->is_retired, 1);
@@ -103,17 +103,19 @@ static bool make_room(struct tfos__pool *pool, uint64_t needed)
     return pool->total_size + needed <= pool->memory_limit && pool->count < TFOS__LANE_COUNT_LIMIT;
 }
 
-// Whether no lane is being written to or holds anything unread. Then one larger than the limit may
-// be made, or it could never be.
-static bool is_idle(const struct tfos__pool *pool)
+// Whether no lane of the queue is being written to or holds anything unread. Then one may be made
+// beyond the limit, or a row larger than that could never come, nor could a row of this queue while
+// the reader leaves those of the others.
+static bool is_idle(const struct tfos__pool *pool, int queue)
 {
     for (size_t i = 0; i < pool->count; i++)
-        if (pool->lanes[i]->is_written || !tfos__pool_lane_is_drained(pool->lanes[i]))
+        if (pool->lanes[i]->queue == queue &&
+            (pool->lanes[i]->is_written || !tfos__pool_lane_is_drained(pool->lanes[i])))
             return false;
     return true;
 }
 
-static enum tfos_status make_lane(struct tfos__pool *pool, uint64_t size, uint64_t result_size,
+static enum tfos_status make_lane(struct tfos__pool *pool, const struct tfos__pool_request *request,
                                   struct tfos__pool_lane **out, struct tfos_error *err)
 {
     if (pool->count == pool->capacity) {
@@ -127,17 +129,19 @@ static enum tfos_status make_lane(struct tfos__pool *pool, uint64_t size, uint64
     struct tfos__pool_lane *lane = tfos__alloc(1, sizeof *lane);
     if (!lane)
         return tfos__no_memory(err, "feed", "a lane");
-    enum tfos_status status = tfos__lane_create(size, result_size, &lane->fd, err);
+    enum tfos_status status =
+        tfos__lane_create(request->size, request->result_size, &lane->fd, err);
     if (status != TFOS_OK)
         goto free_it;
     status = tfos__lane_page_map(lane->fd, &lane->page, err);
     if (status != TFOS_OK)
         goto close_fd;
     lane->number = pool->next_number++;
-    lane->size = size;
-    lane->result_size = result_size;
+    lane->queue = request->queue;
+    lane->size = request->size;
+    lane->result_size = request->result_size;
     pool->lanes[pool->count++] = lane;
-    pool->total_size += whole_size(size, result_size);
+    pool->total_size += whole_size(lane->size, lane->result_size);
     *out = lane;
     return TFOS_OK;
 close_fd:
@@ -147,13 +151,14 @@ free_it:
     return status;
 }
 
-static struct tfos__pool_lane *find_free(const struct tfos__pool *pool, uint64_t size,
-                                         uint64_t result_size)
+static struct tfos__pool_lane *find_free(const struct tfos__pool *pool,
+                                         const struct tfos__pool_request *request)
 {
     for (size_t i = 0; i < pool->count; i++) {
         struct tfos__pool_lane *lane = pool->lanes[i];
-        if (lane->size == size && lane->result_size == result_size && lane->is_announced &&
-            is_free(lane) && !is_abandoned(lane))
+        if (lane->queue == request->queue && lane->size == request->size &&
+            lane->result_size == request->result_size && lane->is_announced && is_free(lane) &&
+            !is_abandoned(lane))
             return lane;
     }
     return NULL;
@@ -179,19 +184,19 @@ static void hand_out(struct tfos__pool_lane *lane, uint64_t first_row, const voi
     lane->is_written = true;
 }
 
-enum tfos_status tfos__pool_take(struct tfos__pool *pool, uint64_t size, uint64_t result_size,
-                                 uint64_t first_row, const void *owner,
+enum tfos_status tfos__pool_take(struct tfos__pool *pool, const struct tfos__pool_request *request,
                                  struct tfos__pool_lane **out, bool *is_new, struct tfos_error *err)
 {
-    struct tfos__pool_lane *lane = find_free(pool, size, result_size);
+    struct tfos__pool_lane *lane = find_free(pool, request);
 
     *is_new = !lane;
     if (!lane) {
-        if (!make_room(pool, whole_size(size, result_size)) && !is_idle(pool))
+        if (!make_room(pool, whole_size(request->size, request->result_size)) &&
+            !is_idle(pool, request->queue))
             return TFOS_AGAIN;
-        TFOS__TRY(make_lane(pool, size, result_size, &lane, err));
+        TFOS__TRY(make_lane(pool, request, &lane, err));
     }
-    hand_out(lane, first_row, owner);
+    hand_out(lane, request->first_row, request->owner);
     *out = lane;
     return TFOS_OK;
 }
@@ -221,12 +226,13 @@ void tfos__pool_trim(struct tfos__pool *pool)
         (void)make_room(pool, 0);
 }
 
-uint64_t tfos__pool_progress(const struct tfos__pool *pool)
+uint64_t tfos__pool_progress(const struct tfos__pool *pool, int queue)
 {
     uint64_t sum = 0;
 
     for (size_t i = 0; i < pool->count; i++)
-        sum += atomic_load(&pool->lanes[i]->page->tail);
+        if (pool->lanes[i]->queue == queue)
+            sum += atomic_load(&pool->lanes[i]->page->tail);
     return sum;
 }
 

@@ -9,12 +9,14 @@
 #include <stdint.h>
 #include <tfos/status.h>
 
+#include "base/queues.h"
 #include "feed/lane.h"
 
 #define TFOS__LANE_COUNT_LIMIT 1024
 
 struct tfos__pool_lane {
     int number;
+    int queue;         ///< number of the queue whose reader knows the lane
     int fd;            ///< owned
     bool is_announced; ///< the node knows of it: before that it is neither freed nor handed out
                        ///< again
@@ -31,14 +33,20 @@ struct tfos__pool {
     size_t count, capacity;
     uint64_t total_size; ///< bytes of all lanes
     int next_number;
-    uint64_t gone_rows_written, gone_rows_read, gone_bytes,
-        gone_waited_us; ///< of earlier writers, and of freed lanes
+    uint64_t gone_rows_written, gone_bytes, gone_waited_us; ///< of earlier writers and freed lanes
+    uint64_t gone_rows_read[TFOS__QUEUE_LIMIT];             ///< the same, of each queue
 };
 
-/// A lane of these sizes for `owner`, with its count of rows at `first_row`: a used one or a new
-/// one (`*is_new`). AGAIN when memory does not allow it now.
-enum tfos_status tfos__pool_take(struct tfos__pool *pool, uint64_t size, uint64_t result_size,
-                                 uint64_t first_row, const void *owner,
+/// What a writer needs.
+struct tfos__pool_request {
+    int queue;
+    uint64_t size, result_size;
+    uint64_t first_row; ///< where the lane's count of rows begins
+    const void *owner;
+};
+
+/// A lane: a used one or a new one (`*is_new`). AGAIN when memory does not allow it now.
+enum tfos_status tfos__pool_take(struct tfos__pool *pool, const struct tfos__pool_request *request,
                                  struct tfos__pool_lane **out, bool *is_new,
                                  struct tfos_error *err);
 
@@ -59,8 +67,8 @@ uint64_t tfos__pool_lane_rows(const struct tfos__pool_lane *lane, bool *is_compl
 
 bool tfos__pool_lane_is_drained(const struct tfos__pool_lane *lane);
 
-/// A number that changes whenever a reader takes something.
-uint64_t tfos__pool_progress(const struct tfos__pool *pool);
+/// A number that changes whenever a reader of this queue takes something.
+uint64_t tfos__pool_progress(const struct tfos__pool *pool, int queue);
 
 void tfos__pool_clear(struct tfos__pool *pool);
 

@@ -119,7 +119,8 @@ static void check_state(struct tfos__relay *relay)
 // its rows: so the relay asks in its place, after the same time.
 static void check_stall(struct tfos__relay *relay)
 {
-    uint64_t tail = atomic_load(&tfos__relay_last_lane(relay)->lane->page->tail);
+    uint64_t tail = atomic_load(&tfos__relay_last_lane(relay)->lane->page->tail) +
+                    atomic_load(&relay->board->page->others);
     int64_t now = tfos__now_ms();
 
     if (relay->intake != TFOS__INTAKE_SPACE || tail != relay->stalled_tail) {

@@ -35,10 +35,12 @@ static enum tfos_status tell_progress(struct tfos__relay *relay, struct tfos_err
     relay->has_told_complete = relay->is_complete;
     relay->told_batch_rows = batch_rows;
     return tfos__message_append(&relay->out,
-                                json_pack("{ss sI sI sI sb}", "type", "taken", "rows",
+                                json_pack("{ss sI sI sI sI sb}", "type", "taken", "rows",
                                           (json_int_t)tfos__relay_published_rows(relay), "taken",
                                           (json_int_t)taken_rows(relay), "batch_rows",
-                                          (json_int_t)batch_rows, "complete", relay->is_complete),
+                                          (json_int_t)batch_rows, "others",
+                                          (json_int_t)atomic_load(&relay->board->page->others),
+                                          "complete", relay->is_complete),
                                 err);
 }
 

@@ -58,7 +58,7 @@ struct tfos__relay {
     int64_t deadline;  // of the lingering
     int64_t told_ms;
     int64_t told_batch_rows;
-    uint64_t stalled_tail; // the ring's tail when it was found full
+    uint64_t stalled_tail; // the ring's tail and the bell's `others` when it was found full
     int64_t stalled_deadline;
 
     pthread_mutex_t mutex; // guards what follows

@@ -86,6 +86,7 @@ struct tfos__route_stream_state {
     uint8_t *body;              ///< owned
     int64_t taken_count;        ///< rows that the reader has taken, as the node last told
     int64_t batch_rows;         ///< of the reader, as the node last told
+    int64_t others;             ///< goes up while the node's other queues are read
     uint64_t progress;
     bool is_complete; ///< the node has the partition's end
 };

@@ -239,6 +239,8 @@ static uint64_t progress(const struct tfos_feed_writer *writer)
 {
     uint64_t sum = writer->shared.answer_count;
 
+    if (writer->shared.board)
+        sum += atomic_load(&writer->shared.board->page->others);
     for (size_t i = 0; i < writer->shared.lane_count; i++) {
         struct tfos__lane_page *page = writer->shared.lanes[i].lane->page;
         sum += atomic_load(&page->tail) + atomic_load(&page->rows_released) +

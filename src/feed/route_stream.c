@@ -144,8 +144,10 @@ static enum tfos_status hear(struct tfos_feed_writer *writer, struct tfos_error 
         return status;
     if (strcmp(tfos__json_string_or(message, "type", ""), "taken") == 0) {
         int64_t taken = tfos__json_int_or(message, "taken", 0);
-        stream->progress += taken != stream->taken_count;
+        int64_t others = tfos__json_int_or(message, "others", 0);
+        stream->progress += taken != stream->taken_count || others != stream->others;
         stream->taken_count = taken;
+        stream->others = others;
         stream->batch_rows = tfos__json_int_or(message, "batch_rows", 0);
         stream->is_complete = tfos__json_bool_or(message, "complete", false);
     } else {

@@ -47,11 +47,10 @@ static enum tfos_status give_up(struct tfos_feed_writer *writer, const char *wan
     if (writer->verdict != TFOS_OK)
         return tfos__writer_verdict(writer, err);
     return tfos__fail(err, TFOS_TIMEOUT,
-                      "feed: partition %lld at %s: the trainer has taken nothing for %lld s (%lld "
-                      "rows appended, %lld "
-                      "taken, %lld results), while waiting for %s. Raise feed_timeout if it needs "
-                      "so long for a step.%s%s",
-                      (long long)writer->partition, writer->place,
+                      "feed: partition %lld at %s: the trainer has taken nothing from queue "
+                      "\"%s\" for %lld s (%lld rows appended, %lld taken, %lld results), while "
+                      "waiting for %s. Raise feed_timeout if it needs so long for a step.%s%s",
+                      (long long)writer->partition, writer->place, writer->queue,
                       (long long)(writer->timeout_ms / 1000), (long long)writer->row_count,
                       (long long)rows_taken(writer), (long long)writer->result_count, wanted,
                       writer->explanation ? " The trainer was here:\n" : "",

@@ -109,6 +109,7 @@ static enum tfos_status read_all(struct tfos__node_config *config, struct tfos_e
     if (config->executor_pid < 0 || config->executor_pid > INT_MAX)
         return tfos__fail(err, TFOS_INVALID, "\"executor_pid\" must be a process id or 0");
     config->is_feeding = tfos__json_bool_or(object, "feeding", false);
+    config->queues = tfos__json_string_or(object, "queues", NULL);
     if (json_object_get(object, "tf_port"))
         TFOS__TRY(tfos__json_get_int(object, "tf_port", 0, PORT_MAX, &config->tf_port, err));
     if (json_object_get(object, "join_timeout_ms"))

@@ -29,6 +29,7 @@ struct tfos__node_config {
     int64_t tf_port;         ///< 0: any
     int64_t join_timeout_ms; ///< 0: as tfos_member_open() has it
     bool is_feeding;
+    const char *queues; ///< names, divided by commas; NULL: "input"
 };
 
 /// Takes over `message`, also when it fails. INVALID names the key and what was expected.

@@ -95,7 +95,7 @@ static enum tfos_status take_role(struct tfos__node *node, const json_t *message
     node->job_name = job;
     node->task_index = task_index;
     node->role_deadline = TFOS__NEVER;
-    if (strcmp(job, "ps") == 0 || strcmp(job, "evaluator") == 0)
+    if (strcmp(job, "ps") == 0)
         tfos__feeders_close(node);
     tfos__launcher_tell(node, json_pack("{s:s, s:s, s:I}", "type", "registered", "job_name",
                                         job_name, "task_index", (json_int_t)task_index));
@@ -199,13 +199,15 @@ static enum tfos_status follow(struct tfos__node *node, json_t *message, struct 
         tfos__board_show(node, message);
     else if (strcmp(type, "fence") == 0)
         tfos__feeders_fence(node, message);
-    else if (strcmp(type, "end_epoch") == 0 && node->feed)
-        tfos_feed_host_end_epoch(node->feed, tfos__json_int_or(message, "feed", 0));
-    else if (strcmp(type, "end_batch") == 0 && node->feed)
-        tfos_feed_host_end_batch(node->feed, tfos__json_int_or(message, "feed", 0));
+    else if (strcmp(type, "end_epoch") == 0)
+        tfos__feeders_end_epoch(node, message);
+    else if (strcmp(type, "end_batch") == 0)
+        tfos__feeders_end_batch(node, message);
+    else if (strcmp(type, "describe") == 0)
+        tfos__feeders_describe(node, message);
     else if (strcmp(type, "end_feed") == 0)
         tfos__feeders_set_state(node, TFOS_FEED_ENDED, NULL);
-    else if (strcmp(type, "end_epoch") != 0 && strcmp(type, "end_batch") != 0)
+    else
         return tfos__fail(err, TFOS_CORRUPT,
                           "node: the driver at %s sent a message of unknown type \"%s\"",
                           node->config.address, type);
@@ -238,21 +240,36 @@ enum tfos_status tfos__driver_step(struct tfos__node *node, struct tfos_error *e
     return TFOS_OK;
 }
 
+/// {"input": {"drained": true, "terminated": false, "rows_read": 7}}, and notes that the driver
+/// knows it.
+static json_t *describe_queues(struct tfos__node *node)
+{
+    struct tfos_feed_queue queue;
+    json_t *queues = json_object();
+    node->was_drained = node->was_terminated = 0;
+    for (int i = 0; node->feed && tfos_feed_host_get_queue(node->feed, i, &queue); i++) {
+        node->was_drained |= (uint32_t)queue.is_drained << i;
+        node->was_terminated |= (uint32_t)queue.is_terminated << i;
+        json_object_set_new(queues, queue.name,
+                            json_pack("{s:b, s:b, s:I}", "drained", (int)queue.is_drained,
+                                      "terminated", (int)queue.is_terminated, "rows_read",
+                                      (json_int_t)queue.rows_read));
+    }
+    return queues;
+}
+
 static void send_heartbeat(struct tfos__node *node)
 {
-    struct tfos_feed_stats stats = {.is_drained = true};
+    struct tfos_feed_stats stats = {0};
     if (node->feed)
         tfos_feed_host_get_stats(node->feed, &stats);
-    node->was_drained = stats.is_drained;
-    node->was_terminated = stats.is_terminated;
     json_t *message = json_pack(
-        "{s:s, s:I, s:I, s:I, s:I, s:I, s:i, s:I, s:I, s:b, s:b, s:b}", "type", "heartbeat",
+        "{s:s, s:I, s:I, s:I, s:I, s:I, s:i, s:I, s:I, s:b, s:o}", "type", "heartbeat",
         "rows_written", (json_int_t)stats.rows_written, "rows_read", (json_int_t)stats.rows_read,
         "bytes_written", (json_int_t)stats.bytes_written, "ring_used", (json_int_t)stats.used_size,
         "ring_size", (json_int_t)stats.total_size, "writers", stats.writer_count, "reader_wait_ms",
         (json_int_t)stats.reader_wait_ms, "writer_wait_ms", (json_int_t)stats.writer_wait_ms,
-        "figures", (int)tfos__board_wants_figures(node), "drained", (int)stats.is_drained,
-        "terminated", (int)(stats.is_terminated || node->feed_state == TFOS_FEED_TERMINATED));
+        "figures", (int)tfos__board_wants_figures(node), "queues", describe_queues(node));
     if (message)
         json_object_set_new(message, "report",
                             node->report ? json_incref(node->report) : json_object());

@@ -143,8 +143,9 @@ static enum tfos_status say_hello(struct tfos_feeder *feeder,
                                   const struct tfos_feeder_options *options, struct tfos_error *err)
 {
     return say(feeder,
-               json_pack("{s:s, s:s, s:i, s:I, s:I, s:I, s:s, s:I, s:b}", "type", "hello", "kind",
-                         "feeder", "version", 1, "feed", (json_int_t)options->feed, "partition",
+               json_pack("{s:s, s:s, s:i, s:s?, s:s?, s:I, s:I, s:I, s:s, s:I, s:b}", "type",
+                         "hello", "kind", "feeder", "version", 1, "queue", options->queue, "job",
+                         options->job, "feed", (json_int_t)options->feed, "partition",
                          (json_int_t)options->partition, "attempt", (json_int_t)options->attempt,
                          "host", tfos_member_local_host(feeder->member), "executor_pid",
                          (json_int_t)tfos_process_find_executor(getpid()), "results",

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The node's feed host: hands lanes to the trainer, carries what happens to attempts to the
 /// driver, and answers writers that ask why nothing is read. A lane that opens before the trainer
-/// has asked for its queue waits here, as a descriptor of our own.
+/// has asked for its queue waits here, as a descriptor of our own. What the driver says of a queue
+/// that this node does not have is another's.
 #include "node/supervisor.h"
 
 #include "base/clock.h"
@@ -14,7 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define QUEUE_NAME "input"
 /// A node that Spark launched again meets the one before it until that has seen its task's end.
 #define NAME_TIMEOUT_MS 10000
 #define NAME_INTERVAL_MS 50
@@ -26,6 +26,7 @@
 enum tfos_status tfos__feeders_open(struct tfos__node *node, struct tfos_error *err)
 {
     const struct tfos__node_config *config = &node->config;
+    TFOS__TRY(tfos__queues_init(&node->queue_names, config->queues, err));
     char *name =
         tfos__format("tfos-feed-%s-%lld", config->cluster_id, (long long)config->executor_id);
     if (!name)
@@ -33,7 +34,7 @@ enum tfos_status tfos__feeders_open(struct tfos__node *node, struct tfos_error *
     struct tfos_feed_host_options options = {.cluster_id = config->cluster_id,
                                              .key = config->key,
                                              .socket_name = name,
-                                             .queue = QUEUE_NAME};
+                                             .queues = config->queues};
     int64_t deadline = tfos__deadline(NAME_TIMEOUT_MS);
     enum tfos_status status = tfos_feed_host_open(&options, &node->feed, err);
     while (status == TFOS_BUSY && tfos__remaining_ms(deadline) != 0) {
@@ -44,32 +45,44 @@ enum tfos_status tfos__feeders_open(struct tfos__node *node, struct tfos_error *
     return status;
 }
 
-static json_t *lane_message(int lane)
+static json_t *lane_message(const char *queue, int lane)
 {
-    return json_pack("{s:s, s:s, s:i}", "type", "lane", "queue", QUEUE_NAME, "lane", lane);
+    return json_pack("{s:s, s:s, s:i}", "type", "lane", "queue", queue, "lane", lane);
 }
 
-static enum tfos_status keep_lane(struct tfos__node *node, int lane, int fd, struct tfos_error *err)
+static enum tfos_status keep_lane(struct tfos__node_queue *queue, int lane, int fd,
+                                  struct tfos_error *err)
 {
     struct tfos__lane *lanes =
-        tfos__realloc(node->lanes, (size_t)node->lane_count + 1, sizeof *lanes);
+        tfos__realloc(queue->lanes, (size_t)queue->lane_count + 1, sizeof *lanes);
     if (!lanes)
         return tfos__no_memory(err, "node", "a lane");
-    node->lanes = lanes;
+    queue->lanes = lanes;
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (copy < 0)
         return tfos__fail_errno(err, TFOS_IO, "node: cannot keep lane %d", lane);
-    lanes[node->lane_count++] = (struct tfos__lane){.number = lane, .fd = copy};
+    lanes[queue->lane_count++] = (struct tfos__lane){.number = lane, .fd = copy};
+    return TFOS_OK;
+}
+
+static enum tfos_status hand_lane(struct tfos__node *node, const struct tfos_feed_event *event,
+                                  struct tfos_error *err)
+{
+    struct tfos__node_queue *queue =
+        &node->queues[tfos__queues_find(&node->queue_names, event->queue)];
+    if (!queue->is_open)
+        return keep_lane(queue, event->lane, event->fd, err);
+    tfos__trainer_tell(node, lane_message(event->queue, event->lane), &event->fd, 1);
     return TFOS_OK;
 }
 
 static void tell_attempt(struct tfos__node *node, const struct tfos_feed_event *event)
 {
     tfos__driver_tell(node,
-                      json_pack("{s:s, s:I, s:I, s:I, s:I, s:b}", "type", "partition", "feed",
-                                (json_int_t)event->feed, "partition", (json_int_t)event->partition,
-                                "attempt", (json_int_t)event->attempt, "rows",
-                                (json_int_t)event->rows, "complete", (int)event->complete));
+                      json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:b}", "type", "partition", "queue",
+                                event->queue, "feed", (json_int_t)event->feed, "partition",
+                                (json_int_t)event->partition, "attempt", (json_int_t)event->attempt,
+                                "rows", (json_int_t)event->rows, "complete", (int)event->complete));
 }
 
 static enum tfos_status follow(struct tfos__node *node, const struct tfos_feed_event *event,
@@ -77,10 +90,7 @@ static enum tfos_status follow(struct tfos__node *node, const struct tfos_feed_e
 {
     switch (event->kind) {
     case TFOS_FEED_LANE_OPENED:
-        if (!node->is_feed_open)
-            return keep_lane(node, event->lane, event->fd, err);
-        tfos__trainer_tell(node, lane_message(event->lane), &event->fd, 1);
-        break;
+        return hand_lane(node, event, err);
     case TFOS_FEED_ATTEMPT_CLOSED:
         tell_attempt(node, event);
         break;
@@ -92,6 +102,17 @@ static enum tfos_status follow(struct tfos__node *node, const struct tfos_feed_e
         break;
     }
     return TFOS_OK;
+}
+
+/// The queues whose lanes are empty, and those whose reader wants no more: a bit for each.
+static void get_states(const struct tfos__node *node, uint32_t *drained, uint32_t *terminated)
+{
+    struct tfos_feed_queue queue;
+    *drained = *terminated = 0;
+    for (int i = 0; node->feed && tfos_feed_host_get_queue(node->feed, i, &queue); i++) {
+        *drained |= (uint32_t)queue.is_drained << i;
+        *terminated |= (uint32_t)queue.is_terminated << i;
+    }
 }
 
 enum tfos_status tfos__feeders_step(struct tfos__node *node, struct tfos_error *err)
@@ -112,14 +133,14 @@ enum tfos_status tfos__feeders_step(struct tfos__node *node, struct tfos_error *
         tfos_feed_host_explain(node->feed, answer ? answer : "");
         tfos__free(answer);
     }
-    struct tfos_feed_stats stats;
-    tfos_feed_host_get_stats(node->feed, &stats);
-    if (stats.is_terminated && node->feed_state < TFOS_FEED_TERMINATED)
-        node->feed_state = TFOS_FEED_TERMINATED; // by the reader, in shared memory
-    if (stats.is_drained != node->was_drained || stats.is_terminated != node->was_terminated)
+    uint32_t drained, terminated, all = tfos__queues_mask(&node->queue_names);
+    get_states(node, &drained, &terminated);
+    if (terminated == all && node->feed_state < TFOS_FEED_TERMINATED)
+        node->feed_state = TFOS_FEED_TERMINATED; // by the readers, in shared memory
+    if (drained != node->was_drained || terminated != node->was_terminated)
         node->heartbeat_at = tfos__now_ms();
     node->feed_step_at =
-        tfos__deadline(stats.is_drained ? STEP_INTERVAL_IDLE_MS : STEP_INTERVAL_BUSY_MS);
+        tfos__deadline(drained == all ? STEP_INTERVAL_IDLE_MS : STEP_INTERVAL_BUSY_MS);
     return TFOS_OK;
 }
 
@@ -135,13 +156,13 @@ void tfos__feeders_set_state(struct tfos__node *node, enum tfos_feed_host_state 
     node->feed_step_at = node->heartbeat_at;
 }
 
-static void drop_lanes(struct tfos__node *node)
+static void drop_lanes(struct tfos__node_queue *queue)
 {
-    for (int i = 0; i < node->lane_count; i++)
-        close(node->lanes[i].fd);
-    tfos__free(node->lanes);
-    node->lanes = NULL;
-    node->lane_count = 0;
+    for (int i = 0; i < queue->lane_count; i++)
+        close(queue->lanes[i].fd);
+    tfos__free(queue->lanes);
+    queue->lanes = NULL;
+    queue->lane_count = 0;
 }
 
 static void refuse(struct tfos__node *node, const char *queue, const char *reason)
@@ -151,40 +172,106 @@ static void refuse(struct tfos__node *node, const char *queue, const char *reaso
         NULL, 0);
 }
 
-void tfos__feeders_attach(struct tfos__node *node, const char *queue)
+void tfos__feeders_attach(struct tfos__node *node, const char *name)
 {
+    struct tfos_error err;
+    int number;
     if (!node->feed) {
-        refuse(node, queue, "this node is not fed by Spark");
-    } else if (strcmp(queue, QUEUE_NAME) != 0) {
-        refuse(node, queue, "the only queue of a node is \"" QUEUE_NAME "\"");
-    } else if (node->is_feed_open) {
-        refuse(node, queue, "another process of this trainer reads it");
-    } else {
-        int bell_fd = tfos_feed_host_bell_fd(node->feed);
-        tfos__trainer_tell(node, json_pack("{s:s, s:s}", "type", "feed", "queue", queue), &bell_fd,
-                           1);
-        for (int i = 0; i < node->lane_count; i++)
-            tfos__trainer_tell(node, lane_message(node->lanes[i].number), &node->lanes[i].fd, 1);
-        drop_lanes(node);
-        node->is_feed_open = true;
+        refuse(node, name, "this node is not fed by Spark");
+        return;
     }
+    if (tfos__queues_get(&node->queue_names, name, &number, &err) < 0) {
+        refuse(node, name, err.message);
+        return;
+    }
+    struct tfos__node_queue *queue = &node->queues[number];
+    if (queue->is_open) {
+        refuse(node, name, "another process of this trainer reads it");
+        return;
+    }
+    int bell_fd = tfos_feed_host_bell_fd(node->feed, name);
+    tfos__trainer_tell(node, json_pack("{s:s, s:s}", "type", "feed", "queue", name), &bell_fd, 1);
+    for (int i = 0; i < queue->lane_count; i++)
+        tfos__trainer_tell(node, lane_message(name, queue->lanes[i].number), &queue->lanes[i].fd,
+                           1);
+    drop_lanes(queue);
+    queue->is_open = true;
+}
+
+/// The queue that a message of the driver names, or -1.
+static int find_queue(const struct tfos__node *node, const json_t *message)
+{
+    return node->feed
+               ? tfos__queues_find(&node->queue_names, tfos__json_string_or(message, "queue", NULL))
+               : -1;
 }
 
 void tfos__feeders_fence(struct tfos__node *node, const json_t *message)
 {
-    if (!node->feed)
+    int queue = find_queue(node, message);
+    if (queue < 0)
         return;
-    struct tfos_feed_event event = {.feed = tfos__json_int_or(message, "feed", 0),
+    struct tfos_feed_event event = {.queue = node->queue_names.names[queue],
+                                    .feed = tfos__json_int_or(message, "feed", 0),
                                     .partition = tfos__json_int_or(message, "partition", 0),
                                     .attempt = tfos__json_int_or(message, "attempt", 0)};
-    tfos_feed_host_fence(node->feed, event.feed, event.partition, event.attempt, &event.rows,
-                         &event.complete);
+    tfos_feed_host_fence(node->feed, &event);
+    // The answer is about those below: an attempt of this number may have begun since.
+    event.attempt--;
     tell_attempt(node, &event);
+}
+
+void tfos__feeders_end_epoch(struct tfos__node *node, const json_t *message)
+{
+    int queue = find_queue(node, message);
+    if (queue >= 0)
+        tfos_feed_host_end_epoch(node->feed, node->queue_names.names[queue],
+                                 tfos__json_int_or(message, "feed", 0));
+}
+
+void tfos__feeders_end_batch(struct tfos__node *node, const json_t *message)
+{
+    int queue = find_queue(node, message);
+    if (queue >= 0)
+        tfos_feed_host_end_batch(node->feed, node->queue_names.names[queue],
+                                 tfos__json_int_or(message, "feed", 0));
+}
+
+static void tell_description(struct tfos__node *node, int queue)
+{
+    tfos__trainer_tell(node,
+                       json_pack("{s:s, s:s, s:s}", "type", "describe", "queue",
+                                 node->queue_names.names[queue], "schema",
+                                 node->queues[queue].schema),
+                       NULL, 0);
+}
+
+void tfos__feeders_describe(struct tfos__node *node, const json_t *message)
+{
+    int queue = find_queue(node, message);
+    const char *schema = tfos__json_string_or(message, "schema", NULL);
+    char *copy = queue >= 0 && schema ? tfos__strdup(schema) : NULL;
+    if (!copy)
+        return;
+    tfos__free(node->queues[queue].schema);
+    node->queues[queue].schema = copy;
+    tell_description(node, queue);
+}
+
+void tfos__feeders_tell_descriptions(struct tfos__node *node)
+{
+    for (int queue = 0; node->feed && queue < node->queue_names.count; queue++)
+        if (node->queues[queue].schema)
+            tell_description(node, queue);
 }
 
 void tfos__feeders_close(struct tfos__node *node)
 {
-    drop_lanes(node);
+    for (int i = 0; i < TFOS__QUEUE_LIMIT; i++) {
+        drop_lanes(&node->queues[i]);
+        tfos__free(node->queues[i].schema);
+        node->queues[i].schema = NULL;
+    }
     tfos_feed_host_close(node->feed);
     node->feed = NULL;
 }

@@ -17,34 +17,92 @@
 
 #define FLUSH_TIMEOUT_MS 2000
 
-static void take_feed(struct tfos_trainer *trainer, int fd)
+static struct tfos__link_queue *find_queue(const struct tfos_trainer *trainer, const char *name)
 {
-    if (fd < 0 || trainer->feed != TFOS__LINK_FEED_ASKED) {
+    struct tfos__link_queue *queue = trainer->queues;
+    while (queue && strcmp(queue->name, name) != 0)
+        queue = queue->next;
+    return queue;
+}
+
+struct tfos__link_queue *tfos__link_get_queue(struct tfos_trainer *trainer, const char *name)
+{
+    struct tfos__link_queue *queue = find_queue(trainer, name);
+    if (queue)
+        return queue;
+    char *copy = tfos__strdup(name);
+    queue = copy ? tfos__alloc(1, sizeof *queue) : NULL;
+    if (!queue) {
+        tfos__free(copy);
+        return NULL;
+    }
+    queue->name = copy;
+    queue->next = trainer->queues;
+    trainer->queues = queue;
+    return queue;
+}
+
+void tfos__link_clear_queues(struct tfos_trainer *trainer)
+{
+    while (trainer->queues) {
+        struct tfos__link_queue *queue = trainer->queues;
+        trainer->queues = queue->next;
+        tfos_feed_reader_close(queue->reader);
+        tfos__free(queue->name);
+        tfos__free(queue->refusal);
+        tfos__free(queue->schema);
+        tfos__free(queue);
+    }
+}
+
+static void take_feed(struct tfos__link_queue *queue, int fd)
+{
+    if (fd < 0 || !queue || queue->feed != TFOS__LINK_FEED_ASKED) {
         if (fd >= 0)
             close(fd);
         return;
     }
     struct tfos_error err;
-    if (tfos_feed_reader_open(fd, &trainer->reader, &err) == TFOS_OK) {
-        trainer->feed = TFOS__LINK_FEED_OPEN;
+    if (tfos_feed_reader_open(fd, &queue->reader, &err) == TFOS_OK) {
+        queue->feed = TFOS__LINK_FEED_OPEN;
     } else {
-        trainer->refusal = tfos__strdup(err.message);
-        trainer->feed = TFOS__LINK_FEED_REFUSED;
+        queue->refusal = tfos__strdup(err.message);
+        queue->feed = TFOS__LINK_FEED_REFUSED;
     }
 }
 
-static void take_lane(struct tfos_trainer *trainer, const json_t *message, int fd)
+static void take_lane(const struct tfos__link_queue *queue, const json_t *message, int fd)
 {
-    if (fd < 0 || !trainer->reader) {
+    if (fd < 0 || !queue || !queue->reader) {
         if (fd >= 0)
             close(fd);
         return;
     }
     struct tfos_error err;
     int lane = (int)tfos__json_int_or(message, "lane", -1);
-    enum tfos_status status = tfos_feed_reader_add_lane(trainer->reader, lane, fd, &err);
+    enum tfos_status status = tfos_feed_reader_add_lane(queue->reader, lane, fd, &err);
     if (status < 0)
-        tfos_feed_reader_fail(trainer->reader, status, err.message);
+        tfos_feed_reader_fail(queue->reader, status, err.message);
+}
+
+static void take_refusal(struct tfos__link_queue *queue, const json_t *message)
+{
+    if (!queue || queue->feed != TFOS__LINK_FEED_ASKED)
+        return;
+    queue->refusal = tfos__strdup(tfos__json_string_or(message, "message", ""));
+    queue->feed = TFOS__LINK_FEED_REFUSED;
+}
+
+static void take_description(struct tfos_trainer *trainer, const char *name, const json_t *message)
+{
+    struct tfos__link_queue *queue = tfos__link_get_queue(trainer, name);
+    char *schema = tfos__strdup(tfos__json_string_or(message, "schema", "null"));
+    if (!queue || !schema) {
+        tfos__free(schema);
+        return;
+    }
+    tfos__free(queue->schema);
+    queue->schema = schema;
 }
 
 struct tfos__agreed *tfos__link_find_agreement(const struct tfos_trainer *trainer, const char *name)
@@ -75,19 +133,21 @@ static void take_agreement(struct tfos_trainer *trainer, const json_t *message, 
 static void follow(struct tfos_trainer *trainer, const json_t *message, int fd)
 {
     const char *type = tfos__json_string_or(message, "type", "");
+    const char *name = tfos__json_string_or(message, "queue", "");
     if (strcmp(type, "feed") == 0) {
-        take_feed(trainer, fd);
+        take_feed(find_queue(trainer, name), fd);
         return;
     }
     if (strcmp(type, "lane") == 0) {
-        take_lane(trainer, message, fd);
+        take_lane(find_queue(trainer, name), message, fd);
         return;
     }
     if (fd >= 0)
         close(fd);
-    if (strcmp(type, "refused") == 0 && trainer->feed == TFOS__LINK_FEED_ASKED) {
-        trainer->refusal = tfos__strdup(tfos__json_string_or(message, "message", ""));
-        trainer->feed = TFOS__LINK_FEED_REFUSED;
+    if (strcmp(type, "refused") == 0) {
+        take_refusal(find_queue(trainer, name), message);
+    } else if (strcmp(type, "describe") == 0) {
+        take_description(trainer, name, message);
     } else if (strcmp(type, "agreed") == 0 || strcmp(type, "disagreed") == 0 ||
                strcmp(type, "pending") == 0) {
         take_agreement(trainer, message, type);
@@ -114,8 +174,9 @@ static void serve(struct tfos_trainer *trainer)
     if (status < 0 && trainer->link == TFOS_OK) {
         trainer->link = tfos__fail(&trainer->link_error, TFOS_CLOSED,
                                    "trainer: the node has gone: %s", err.message);
-        if (trainer->reader)
-            tfos_feed_reader_fail(trainer->reader, TFOS_CLOSED, trainer->link_error.message);
+        for (struct tfos__link_queue *queue = trainer->queues; queue; queue = queue->next)
+            if (queue->reader)
+                tfos_feed_reader_fail(queue->reader, TFOS_CLOSED, trainer->link_error.message);
     }
     pthread_cond_broadcast(&trainer->changed);
 }

@@ -5,6 +5,7 @@
 #define TFOS_NODE_LINK_H
 
 #include "base/channel.h"
+#include "base/queues.h"
 
 #include <jansson.h>
 #include <pthread.h>
@@ -30,10 +31,21 @@ enum tfos__link_feed {
     TFOS__LINK_FEED_REFUSED
 };
 
+/// A queue that was asked for or described. It stays until the trainer is closed.
+struct tfos__link_queue {
+    char *name; ///< owned
+    enum tfos__link_feed feed;
+    struct tfos_feed_reader *reader; ///< owned
+    char *refusal;                   ///< owned; why there is no reader
+    char *schema;                    ///< owned; what the driver said of its rows; NULL: nothing
+    struct tfos__link_queue *next;
+};
+
 struct tfos_trainer {
     pid_t pid; ///< of the process that opened it
     json_t *context;
     char *context_text;
+    struct tfos__queues queue_names; ///< of the node
     int payload_fd;
     int wake_fd; ///< an eventfd: there is something to write, or the end has come
     pthread_t thread;
@@ -46,10 +58,7 @@ struct tfos_trainer {
     enum tfos_status link; ///< OK until the node has gone
     struct tfos_error link_error;
     struct tfos__agreed *agreements; ///< borrowed, those that somebody waits for
-    enum tfos__link_feed feed;
-    char *queue;                     ///< owned; the name of the one queue that was asked for
-    struct tfos_feed_reader *reader; ///< owned
-    char *refusal;                   ///< owned; why there is no reader
+    struct tfos__link_queue *queues; ///< owned list
 };
 
 /// Initializes the locks and starts the thread. On failure stop() still is to be called.
@@ -63,6 +72,9 @@ void tfos__link_stop(struct tfos_trainer *trainer);
 enum tfos_status tfos__link_lock(struct tfos_trainer *trainer, struct tfos_error *err);
 void tfos__link_unlock(struct tfos_trainer *trainer);
 
+/// Closes the readers and forgets the queues; once the thread has ended.
+void tfos__link_clear_queues(struct tfos_trainer *trainer);
+
 // ---- with the lock held
 
 /// Queues a message (reference taken over) for the thread to write.
@@ -75,6 +87,9 @@ enum tfos_status tfos__link_flush(struct tfos_trainer *trainer, struct tfos_erro
 /// The agreement of this name that somebody waits for, or NULL.
 struct tfos__agreed *tfos__link_find_agreement(const struct tfos_trainer *trainer,
                                                const char *name);
+
+/// The queue of this name, made if it is new; NULL when out of memory.
+struct tfos__link_queue *tfos__link_get_queue(struct tfos_trainer *trainer, const char *name);
 
 /// Waits for a change until `deadline`; the lock is released meanwhile. False once it is past.
 bool tfos__link_wait(struct tfos_trainer *trainer, int64_t deadline);

@@ -48,10 +48,11 @@ static enum tfos_status make_environment(const struct tfos__node *node,
 static json_t *make_context(const struct tfos__node *node)
 {
     json_t *context =
-        json_pack("{s:s, s:I, s:s, s:I, s:O, s:s, s:i, s:b}", "type", "context", "executor_id",
-                  (json_int_t)node->config.executor_id, "job_name", node->job_name, "task_index",
-                  (json_int_t)node->task_index, "cluster_spec", node->cluster_spec, "cluster_id",
-                  node->config.cluster_id, "node_pid", (int)getpid(), "fed", node->feed != NULL);
+        json_pack("{s:s, s:I, s:s, s:I, s:O, s:s, s:i, s:b, s:s?}", "type", "context",
+                  "executor_id", (json_int_t)node->config.executor_id, "job_name", node->job_name,
+                  "task_index", (json_int_t)node->task_index, "cluster_spec", node->cluster_spec,
+                  "cluster_id", node->config.cluster_id, "node_pid", (int)getpid(), "fed",
+                  node->feed != NULL, "queues", node->config.queues);
     static const char *const passed_on[] = {"default_fs", "working_dir", "release_port", "user"};
     for (size_t i = 0; context && i < sizeof passed_on / sizeof *passed_on; i++) {
         json_t *value = json_object_get(node->config.object, passed_on[i]);
@@ -114,6 +115,7 @@ enum tfos_status tfos__trainer_start(struct tfos__node *node, struct tfos_error 
         return status;
     }
     tfos__trainer_tell(node, make_context(node), &node->payload_fd, node->payload_fd >= 0);
+    tfos__feeders_tell_descriptions(node);
     tfos__driver_tell(node, json_pack("{s:s, s:s, s:i}", "type", "trainer", "state", "started",
                                       "pid", (int)node->trainer.pid));
     tfos__launcher_tell(node, json_pack("{s:s, s:O, s:i}", "type", "running", "cluster_spec",

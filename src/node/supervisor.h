@@ -7,6 +7,7 @@
 #define TFOS_NODE_SUPERVISOR_H
 
 #include "base/channel.h"
+#include "base/queues.h"
 #include "base/socket.h"
 #include "node/board.h"
 #include "node/child.h"
@@ -35,6 +36,14 @@ enum tfos__node_cause {
 struct tfos__lane {
     int number;
     int fd; ///< owned
+};
+
+/// A queue of the node's feed, as the trainer knows it.
+struct tfos__node_queue {
+    bool is_open;             ///< the trainer has the bell
+    struct tfos__lane *lanes; ///< owned, before is_open
+    int lane_count;
+    char *schema; ///< owned; what the driver said of its rows, JSON; NULL: nothing
 };
 
 struct tfos__node {
@@ -69,10 +78,9 @@ struct tfos__node {
 
     struct tfos_feed_host *feed; ///< owned; NULL: not fed
     enum tfos_feed_host_state feed_state;
-    bool is_feed_open;        ///< the trainer has the bell
-    struct tfos__lane *lanes; ///< owned, before is_feed_open
-    int lane_count;
-    bool was_drained, was_terminated; ///< as of the last heartbeat
+    struct tfos__queues queue_names;
+    struct tfos__node_queue queues[TFOS__QUEUE_LIMIT];
+    uint32_t was_drained, was_terminated; ///< as of the last heartbeat, a bit for each queue
     int64_t feed_step_at;
     struct tfos__stall stall;
 
@@ -146,9 +154,17 @@ enum tfos_status tfos__feeders_step(struct tfos__node *node, struct tfos_error *
 void tfos__feeders_set_state(struct tfos__node *node, enum tfos_feed_host_state state,
                              const char *message);
 
-/// The trainer asks for its queue: hands it the bell and all lanes.
+/// The trainer asks for a queue: hands it the bell and all lanes.
 void tfos__feeders_attach(struct tfos__node *node, const char *queue);
+
+/// What the driver says: `fence`, `end_epoch`, `end_batch` and `describe`.
 void tfos__feeders_fence(struct tfos__node *node, const json_t *message);
+void tfos__feeders_end_epoch(struct tfos__node *node, const json_t *message);
+void tfos__feeders_end_batch(struct tfos__node *node, const json_t *message);
+void tfos__feeders_describe(struct tfos__node *node, const json_t *message);
+
+/// Tells a trainer that has just started what is known of the queues.
+void tfos__feeders_tell_descriptions(struct tfos__node *node);
 void tfos__feeders_close(struct tfos__node *node);
 
 #endif

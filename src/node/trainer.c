@@ -19,6 +19,7 @@
 #define CONTEXT_TIMEOUT_MS 30000
 #define FEED_TIMEOUT_MS 30000
 #define AGREE_TIMEOUT_MS 600000
+#define DESCRIPTION_TIMEOUT_MS 600000
 #define MISSING_TIMEOUT_MS 2000 ///< for the driver to say who gave no value
 #define NAME_LIMIT 256
 #define REASON_SIZE 16384
@@ -52,6 +53,8 @@ static enum tfos_status receive_context(struct tfos_trainer *trainer, struct tfo
     if (strcmp(type, "context") != 0)
         return tfos__fail(err, TFOS_CORRUPT,
                           "trainer: the node's first message is \"%s\", not \"context\"", type);
+    TFOS__TRY(tfos__queues_init(&trainer->queue_names,
+                                tfos__json_string_or(trainer->context, "queues", NULL), err));
     trainer->context_text = tfos__json_text(trainer->context);
     return trainer->context_text ? TFOS_OK : tfos__no_memory(err, "trainer", "the context");
 }
@@ -102,14 +105,12 @@ void tfos_trainer_close(struct tfos_trainer *trainer)
     if (!trainer || trainer->pid != getpid())
         return;
     tfos__link_stop(trainer);
-    tfos_feed_reader_close(trainer->reader);
+    tfos__link_clear_queues(trainer);
     tfos__channel_close(trainer->channel);
     if (trainer->payload_fd >= 0)
         close(trainer->payload_fd);
     json_decref(trainer->context);
     tfos__free(trainer->context_text);
-    tfos__free(trainer->queue);
-    tfos__free(trainer->refusal);
     tfos__free(trainer);
 }
 
@@ -129,62 +130,109 @@ static enum tfos_status say(struct tfos_trainer *trainer, json_t *message, struc
     return status;
 }
 
-static enum tfos_status await_feed(struct tfos_trainer *trainer, struct tfos_error *err)
+static enum tfos_status await_feed(struct tfos_trainer *trainer,
+                                   const struct tfos__link_queue *queue, struct tfos_error *err)
 {
     int64_t deadline = tfos__deadline(FEED_TIMEOUT_MS);
-    while (trainer->feed == TFOS__LINK_FEED_ASKED && trainer->link == TFOS_OK) {
+    while (queue->feed == TFOS__LINK_FEED_ASKED && trainer->link == TFOS_OK) {
         if (!tfos__link_wait(trainer, deadline))
             return tfos__fail(err, TFOS_TIMEOUT,
                               "trainer: the node did not open queue \"%s\" within %d ms",
-                              trainer->queue, FEED_TIMEOUT_MS);
+                              queue->name, FEED_TIMEOUT_MS);
     }
-    if (trainer->feed == TFOS__LINK_FEED_REFUSED)
-        return tfos__fail(err, TFOS_NOT_FOUND, "trainer: there is no queue \"%s\" to read: %s",
-                          trainer->queue, trainer->refusal ? trainer->refusal : "out of memory");
-    if (trainer->feed == TFOS__LINK_FEED_OPEN)
+    if (queue->feed == TFOS__LINK_FEED_REFUSED)
+        return tfos__fail(err, TFOS_NOT_FOUND, "trainer: cannot read queue \"%s\": %s", queue->name,
+                          queue->refusal ? queue->refusal : "out of memory");
+    if (queue->feed == TFOS__LINK_FEED_OPEN)
         return TFOS_OK;
     return tfos__link_give_failure(trainer, err);
 }
 
 /// Asks for the queue unless that was done. With the lock held.
-static enum tfos_status ask_feed(struct tfos_trainer *trainer, const char *name,
+static enum tfos_status ask_feed(struct tfos_trainer *trainer, struct tfos__link_queue *queue,
                                  struct tfos_error *err)
 {
-    if (trainer->feed != TFOS__LINK_FEED_CLOSED && trainer->feed != TFOS__LINK_FEED_REFUSED) {
-        if (strcmp(trainer->queue, name) == 0)
-            return TFOS_OK;
-        return tfos__fail(err, TFOS_NOT_FOUND, "trainer: there is no queue \"%s\" beside \"%s\"",
-                          name, trainer->queue);
-    }
-    char *queue = tfos__strdup(name);
-    if (!queue)
-        return tfos__no_memory(err, "trainer", "a queue's name");
-    tfos__free(trainer->queue);
-    tfos__free(trainer->refusal);
-    trainer->queue = queue;
-    trainer->refusal = NULL;
-    TFOS__TRY(
-        tfos__link_send(trainer, json_pack("{s:s, s:s}", "type", "open_feed", "queue", name), err));
-    trainer->feed = TFOS__LINK_FEED_ASKED;
+    if (queue->feed != TFOS__LINK_FEED_CLOSED && queue->feed != TFOS__LINK_FEED_REFUSED)
+        return TFOS_OK;
+    tfos__free(queue->refusal);
+    queue->refusal = NULL;
+    TFOS__TRY(tfos__link_send(
+        trainer, json_pack("{s:s, s:s}", "type", "open_feed", "queue", queue->name), err));
+    queue->feed = TFOS__LINK_FEED_ASKED;
     return TFOS_OK;
 }
 
-enum tfos_status tfos_trainer_open_feed(struct tfos_trainer *trainer, const char *name,
-                                        struct tfos_feed_reader **out, struct tfos_error *err)
+static enum tfos_status check_queue(const struct tfos_trainer *trainer, const char *name,
+                                    struct tfos_error *err)
 {
     if (!tfos__json_bool_or(trainer->context, "fed", false))
         return tfos__fail(
             err, TFOS_NOT_FOUND,
             "trainer: there is no queue \"%s\" to read: this node is not fed by Spark (it takes "
-            "InputMode.SPARK, and a chief, master or worker)",
+            "InputMode.SPARK, and any role but a parameter server's)",
             name);
+    int number;
+    enum tfos_status status = tfos__queues_get(&trainer->queue_names, name, &number, err);
+    if (status < 0)
+        tfos__fail_prefix(err, "trainer");
+    return status;
+}
+
+enum tfos_status tfos_trainer_open_feed(struct tfos_trainer *trainer, const char *name,
+                                        struct tfos_feed_reader **out, struct tfos_error *err)
+{
+    TFOS__TRY(check_queue(trainer, name, err));
     TFOS__TRY(tfos__link_lock(trainer, err));
-    enum tfos_status status = ask_feed(trainer, name, err);
+    struct tfos__link_queue *queue = tfos__link_get_queue(trainer, name);
+    enum tfos_status status =
+        queue ? ask_feed(trainer, queue, err) : tfos__no_memory(err, "trainer", "a queue");
     if (status == TFOS_OK)
-        status = await_feed(trainer, err);
+        status = await_feed(trainer, queue, err);
     if (status == TFOS_OK)
-        *out = trainer->reader;
+        *out = queue->reader;
     tfos__link_unlock(trainer);
+    return status;
+}
+
+/// Waits until the queue is described, the link ends or the caller's time does. The lock is
+/// released while the caller is asked.
+static enum tfos_status await_schema(struct tfos_trainer *trainer,
+                                     const struct tfos__link_queue *queue,
+                                     const struct tfos_wait *caller, struct tfos_error *err)
+{
+    struct tfos__wait wait = tfos__wait_begin(caller, DESCRIPTION_TIMEOUT_MS);
+    while (!queue->schema && trainer->link == TFOS_OK) {
+        int64_t slice = tfos__wait_slice(&wait);
+        if (tfos__link_wait(trainer, slice))
+            continue;
+        if (slice == wait.deadline)
+            return tfos__fail(err, TFOS_TIMEOUT,
+                              "trainer: the driver has not said what the rows of queue \"%s\" look "
+                              "like",
+                              queue->name);
+        tfos__link_unlock(trainer);
+        enum tfos_status status = tfos__wait_check(&wait, err);
+        pthread_mutex_lock(&trainer->mutex);
+        TFOS__TRY(status);
+    }
+    return queue->schema ? TFOS_OK : tfos__link_give_failure(trainer, err);
+}
+
+enum tfos_status tfos_trainer_await_description(struct tfos_trainer *trainer, const char *queue,
+                                                const struct tfos_wait *wait, char **schema_json,
+                                                struct tfos_error *err)
+{
+    TFOS__TRY(check_queue(trainer, queue, err));
+    TFOS__TRY(tfos__link_lock(trainer, err));
+    struct tfos__link_queue *found = tfos__link_get_queue(trainer, queue);
+    enum tfos_status status = found ? await_schema(trainer, found, wait, err)
+                                    : tfos__no_memory(err, "trainer", "a queue");
+    char *copy = status == TFOS_OK ? tfos__strdup(found->schema) : NULL;
+    if (status == TFOS_OK && !copy)
+        status = tfos__no_memory(err, "trainer", "a schema");
+    tfos__link_unlock(trainer);
+    if (status == TFOS_OK)
+        *schema_json = copy;
     return status;
 }
 

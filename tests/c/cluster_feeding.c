@@ -57,9 +57,9 @@ static void expect_fence(struct tfos_member *node, int partition, int attempt)
 
 static void beat(struct tfos_member *node, int rows_read, int is_drained, int is_terminated)
 {
-    say(node,
-        json_pack("{s:s, s:i, s:i, s:b, s:b}", "type", "heartbeat", "rows_written", 100,
-                  "rows_read", rows_read, "drained", is_drained, "terminated", is_terminated));
+    say(node, json_pack("{s:s, s:i, s:i, s:{s:{s:b, s:b}}}", "type", "heartbeat", "rows_written",
+                        100, "rows_read", rows_read, "queues", "input", "drained", is_drained,
+                        "terminated", is_terminated));
 }
 
 static void the_nearest_node_is_fed(void **state)
@@ -294,17 +294,18 @@ static void an_executor_with_two_nodes_uses_the_living(void **state)
 static void epochs_and_the_feed_end(void **state)
 {
     (void)state;
+    struct tfos_error err;
     struct tfos_member *nodes[1];
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 1, .is_feeding = true});
     start_nodes(&place, nodes, 1);
-    tfos_rendezvous_end_epoch(place.rendezvous, 3);
+    assert_done(tfos_rendezvous_end_epoch(place.rendezvous, NULL, 3, &err));
     json_t *message = expect(nodes[0], "end_epoch");
     assert_int_equal(number_of(message, "feed"), 3);
     json_decref(message);
     expect_dismissal(open_feeder(&place, (struct ask){3, 0, 0, "host-0", 1000, 0}), "skip",
                      "the feed has ended");
-    tfos_rendezvous_end_batch(place.rendezvous, 4);
+    assert_done(tfos_rendezvous_end_batch(place.rendezvous, NULL, 4, &err));
     message = expect(nodes[0], "end_batch");
     assert_int_equal(number_of(message, "feed"), 4);
     json_decref(message);

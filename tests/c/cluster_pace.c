@@ -13,6 +13,11 @@ static void assert_near(double value, double expected)
         fail_msg("%.9f is not %.9f", value, expected);
 }
 
+static struct tfos__forecast_feed feed_at(int64_t number)
+{
+    return (struct tfos__forecast_feed){1, number};
+}
+
 static struct tfos__sample sample_at(int64_t at_ms, int64_t row_count)
 {
     return (struct tfos__sample){
@@ -143,7 +148,7 @@ static struct tfos__forecast plan(int64_t epochs, int64_t partitions)
 {
     struct tfos__forecast forecast = {0};
     struct tfos_feed_plan plan = {.epoch = 1, .epoch_count = epochs, .partition_count = partitions};
-    tfos__forecast_plan(&forecast, 1, &plan, 500);
+    tfos__forecast_plan(&forecast, feed_at(1), &plan, 500);
     return forecast;
 }
 
@@ -179,8 +184,9 @@ static void partitions_tell_before_rows_are_counted(void **state)
     tfos__forecast_move(&forecast, 510, 2000);
     assert_near(look(&forecast, 3000, 60, 2).fraction, 0);
     // One of four has 100 rows, so all have about 400, twice.
-    tfos__forecast_complete(&forecast, 1, 100);
-    tfos__forecast_complete(&forecast, 7, 100); // another feed's
+    tfos__forecast_complete(&forecast, feed_at(1), 100);
+    tfos__forecast_complete(&forecast, feed_at(7), 100);                         // another feed's
+    tfos__forecast_complete(&forecast, (struct tfos__forecast_feed){0, 1}, 100); // another queue's
     outlook = look(&forecast, 12000, 160, 2);
     assert_int_equal(outlook.row_count, 160);
     assert_near(outlook.fraction, 160.0 / 800);
@@ -194,12 +200,12 @@ static void rows_tell_after_the_first_epoch(void **state)
     (void)state;
     struct tfos__forecast forecast = plan(4, 2);
     tfos__forecast_move(&forecast, 501, 10000);
-    tfos__forecast_complete(&forecast, 1, 30);
-    tfos__forecast_complete(&forecast, 1, 70);
-    tfos__forecast_end_epoch(&forecast, 1);
+    tfos__forecast_complete(&forecast, feed_at(1), 30);
+    tfos__forecast_complete(&forecast, feed_at(1), 70);
+    tfos__forecast_end_epoch(&forecast, feed_at(1));
     assert_near(look(&forecast, 20000, 80, 0).fraction, 0.2);
     struct tfos_feed_plan next = {.epoch = 2, .epoch_count = 4};
-    tfos__forecast_plan(&forecast, 2, &next, 590);
+    tfos__forecast_plan(&forecast, feed_at(2), &next, 590);
     struct tfos__outlook outlook = look(&forecast, 30000, 200, 1);
     assert_int_equal(outlook.row_count, 200);
     assert_near(outlook.fraction, 0.5);
@@ -212,9 +218,9 @@ static void more_may_become_known_of_a_feed(void **state)
 {
     (void)state;
     struct tfos__forecast forecast = plan(1, 0);
-    tfos__forecast_complete(&forecast, 1, 10);
+    tfos__forecast_complete(&forecast, feed_at(1), 10);
     struct tfos_feed_plan more = {.epoch = 1, .epoch_count = 1, .partition_count = 5};
-    tfos__forecast_plan(&forecast, 1, &more, 506);
+    tfos__forecast_plan(&forecast, feed_at(1), &more, 506);
     struct tfos__outlook outlook = look(&forecast, 1000, 10, 1);
     assert_int_equal(outlook.row_count, 10);
     assert_near(outlook.fraction, 0.2);
@@ -225,10 +231,10 @@ static void a_second_training_begins_at_nothing(void **state)
     (void)state;
     struct tfos__forecast forecast = plan(1, 1);
     tfos__forecast_move(&forecast, 600, 1000);
-    tfos__forecast_complete(&forecast, 1, 100);
-    tfos__forecast_end_epoch(&forecast, 1);
+    tfos__forecast_complete(&forecast, feed_at(1), 100);
+    tfos__forecast_end_epoch(&forecast, feed_at(1));
     struct tfos_feed_plan again = {.epoch = 1, .epoch_count = 1, .partition_count = 4};
-    tfos__forecast_plan(&forecast, 2, &again, 600);
+    tfos__forecast_plan(&forecast, feed_at(2), &again, 600);
     struct tfos__outlook outlook = look(&forecast, 5000, 100, 1);
     assert_int_equal(outlook.row_count, 0);
     assert_near(outlook.fraction, 0);
@@ -239,12 +245,12 @@ static void epochs_without_rows_count(void **state)
 {
     (void)state;
     struct tfos__forecast forecast = plan(4, 2);
-    tfos__forecast_complete(&forecast, 1, 0);
-    tfos__forecast_complete(&forecast, 1, 0);
-    tfos__forecast_end_epoch(&forecast, 1);
+    tfos__forecast_complete(&forecast, feed_at(1), 0);
+    tfos__forecast_complete(&forecast, feed_at(1), 0);
+    tfos__forecast_end_epoch(&forecast, feed_at(1));
     struct tfos_feed_plan next = {.epoch = 2, .epoch_count = 4, .partition_count = 2};
-    tfos__forecast_plan(&forecast, 2, &next, 500);
-    tfos__forecast_complete(&forecast, 2, 0);
+    tfos__forecast_plan(&forecast, feed_at(2), &next, 500);
+    tfos__forecast_complete(&forecast, feed_at(2), 0);
     assert_near(look(&forecast, 9000, 0, 1).fraction, 1.5 / 4);
 }
 

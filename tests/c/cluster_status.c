@@ -59,10 +59,11 @@ static json_t *await_figure(const struct place *place, struct tfos_member *node,
     for (int i = 0; i < 400; i++) {
         char *json;
         struct tfos_error err;
-        say(node, json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "type", "heartbeat",
-                            "rows_written", 100 + 10 * i, "rows_read", 10 * i, "bytes_written",
-                            2000 + 1000 * i, "ring_used", 2000, "ring_size", 8000, "writers", 1,
-                            "reader_wait_ms", i * 1000));
+        say(node, json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:{s:{s:i, s:b}}}", "type",
+                            "heartbeat", "rows_written", 100 + 10 * i, "rows_read", 10 * i,
+                            "bytes_written", 2000 + 1000 * i, "ring_used", 2000, "ring_size", 8000,
+                            "writers", 1, "reader_wait_ms", i * 1000, "queues", "input",
+                            "rows_read", 10 * i, "drained", 0));
         assert_done(tfos_rendezvous_get_status(place->rendezvous, &json, &err));
         json_t *status = json_loads(json, 0, NULL);
         tfos_free(json);
@@ -126,7 +127,8 @@ static void plans_that_make_no_sense_are_refused(void **state)
     (void)state;
     struct tfos_error err;
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 1});
-    static const struct tfos_feed_plan plans[] = {{0, 1, 1}, {2, 1, 1}, {1, 1, -1}};
+    static const struct tfos_feed_plan plans[] = {
+        {0, 1, 1, NULL}, {2, 1, 1, NULL}, {1, 1, -1, NULL}};
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         assert_int_equal(tfos_rendezvous_plan_feed(place.rendezvous, 3, &plans[i], &err),
                          TFOS_INVALID);

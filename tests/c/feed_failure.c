@@ -95,8 +95,7 @@ static void a_zombie_publishes_nothing(void **state)
 {
     struct node node;
     struct task task;
-    int64_t rows = 0, again = 0;
-    bool is_complete = true;
+    struct tfos_feed_event fence = {.feed = 1, .attempt = 3}, again = fence;
 
     (void)state;
     node_open(&node, 0);
@@ -108,11 +107,12 @@ static void a_zombie_publishes_nothing(void **state)
     int status = 0;
     assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
     pthread_mutex_lock(&node.mutex);
-    tfos_feed_host_fence(node.host, 1, 0, 3, &rows, &is_complete);
-    tfos_feed_host_fence(node.host, 1, 0, 3, &again, &is_complete);
+    tfos_feed_host_fence(node.host, &fence);
+    tfos_feed_host_fence(node.host, &again);
     pthread_mutex_unlock(&node.mutex);
-    assert_false(is_complete);
-    assert_int_equal(rows, again);
+    int64_t rows = fence.rows;
+    assert_false(again.complete);
+    assert_int_equal(rows, again.rows);
     assert_in_range(rows, 100, 100 + 65536 / 10);
     task_init(&task, &node, 0, rows + 50);
     task.options.attempt = 3;
@@ -143,8 +143,7 @@ static void rows_are_not_accepted_twice(void **state)
     struct node node;
     struct tfos_feed_writer *writer = NULL;
     struct tfos_error err;
-    int64_t rows = 0;
-    bool is_complete = false;
+    struct tfos_feed_event fence = {.feed = 1, .attempt = 9};
 
     (void)state;
     node_open(&node, 0);
@@ -170,10 +169,11 @@ static void rows_are_not_accepted_twice(void **state)
     other.first_row = 10;
     assert_int_equal(try_open(&other, &err), TFOS_OK);
     pthread_mutex_lock(&node.mutex);
-    tfos_feed_host_fence(node.host, 1, 0, 9, &rows, &is_complete);
-    assert_int_equal(rows, 10);
-    tfos_feed_host_fence(node.host, 1, 77, 9, &rows, &is_complete);
-    assert_int_equal(rows, 0);
+    tfos_feed_host_fence(node.host, &fence);
+    assert_int_equal(fence.rows, 10);
+    fence.partition = 77;
+    tfos_feed_host_fence(node.host, &fence);
+    assert_int_equal(fence.rows, 0);
     pthread_mutex_unlock(&node.mutex);
     other.attempt = 8;
     assert_int_equal(try_open(&other, &err), TFOS_BUSY);

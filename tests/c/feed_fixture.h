@@ -24,6 +24,7 @@
 struct node {
     struct tfos_feed_host *host;
     struct tfos_feed_reader *reader;
+    struct tfos_feed_reader *validation; ///< of the second queue, if there is one
     char socket_name[64];
     char address[64];
     pthread_t thread;
@@ -55,7 +56,9 @@ static inline void node_handle_event(struct node *node, const struct tfos_feed_e
         node->kept_lane = event->lane;
         node->kept_fd = fd;
         if (!node->keeps_lanes)
-            assert_done(tfos_feed_reader_add_lane(node->reader, event->lane, fd, &err));
+            assert_done(tfos_feed_reader_add_lane(
+                strcmp(event->queue, "validation") == 0 ? node->validation : node->reader,
+                event->lane, fd, &err));
     }
 }
 
@@ -83,7 +86,18 @@ static inline void *node_run(void *argument)
     return NULL;
 }
 
-static inline void node_open(struct node *node, int64_t memory_limit)
+static inline struct tfos_feed_reader *node_open_reader(struct node *node, const char *queue)
+{
+    struct tfos_feed_reader *reader;
+    struct tfos_error err;
+    int bell_fd = tfos_feed_host_bell_fd(node->host, queue);
+
+    assert_done(tfos_feed_reader_open(fcntl(bell_fd, F_DUPFD_CLOEXEC, 3), &reader, &err));
+    return reader;
+}
+
+/// A node with these queues, "input" and perhaps "validation".
+static inline void node_open_queues(struct node *node, int64_t memory_limit, const char *queues)
 {
     static int number;
     struct tfos_error err;
@@ -95,12 +109,19 @@ static inline void node_open(struct node *node, int64_t memory_limit)
                                              .key = TEST_KEY,
                                              .socket_name = node->socket_name,
                                              .listen_host = "127.0.0.1",
+                                             .queues = queues,
                                              .memory_limit = memory_limit};
     assert_done(tfos_feed_host_open(&options, &node->host, &err));
     snprintf(node->address, sizeof node->address, "127.0.0.1:%d", tfos_feed_host_port(node->host));
-    assert_done(tfos_feed_reader_open(fcntl(tfos_feed_host_bell_fd(node->host), F_DUPFD_CLOEXEC, 3),
-                                      &node->reader, &err));
+    node->reader = node_open_reader(node, NULL);
+    if (tfos_feed_host_bell_fd(node->host, "validation") >= 0)
+        node->validation = node_open_reader(node, "validation");
     pthread_mutex_init(&node->mutex, NULL);
+}
+
+static inline void node_open(struct node *node, int64_t memory_limit)
+{
+    node_open_queues(node, memory_limit, NULL);
 }
 
 static inline void node_start(struct node *node)
@@ -115,6 +136,7 @@ static inline void node_close(struct node *node)
     pthread_mutex_unlock(&node->mutex);
     pthread_join(node->thread, NULL);
     tfos_feed_reader_close(node->reader);
+    tfos_feed_reader_close(node->validation);
     tfos_feed_host_close(node->host);
     pthread_mutex_destroy(&node->mutex);
 }
@@ -130,14 +152,14 @@ static inline void node_set_state(struct node *node, enum tfos_feed_host_state s
 static inline void node_end_epoch(struct node *node, int64_t feed)
 {
     pthread_mutex_lock(&node->mutex);
-    tfos_feed_host_end_epoch(node->host, feed);
+    tfos_feed_host_end_epoch(node->host, NULL, feed);
     pthread_mutex_unlock(&node->mutex);
 }
 
 static inline void node_end_batch(struct node *node, int64_t feed)
 {
     pthread_mutex_lock(&node->mutex);
-    tfos_feed_host_end_batch(node->host, feed);
+    tfos_feed_host_end_batch(node->host, NULL, feed);
     pthread_mutex_unlock(&node->mutex);
 }
 

@@ -248,16 +248,16 @@ static void a_fenced_writer_is_told(void **state)
     struct append_call call;
     struct tfos_feed_item item;
     pthread_t thread;
-    int64_t rows = 0, read = 0;
-    bool is_complete = true;
+    struct tfos_feed_event fence = {.feed = 1, .partition = 4, .attempt = 1};
+    int64_t read = 0;
 
     (void)state;
     start_filling(&node, &call, &thread, WAIT_MS);
     pthread_mutex_lock(&node.mutex);
-    tfos_feed_host_fence(node.host, 1, 4, 1, &rows, &is_complete);
+    tfos_feed_host_fence(node.host, &fence);
     pthread_mutex_unlock(&node.mutex);
-    assert_true(rows >= 1);
-    assert_false(is_complete);
+    assert_true(fence.rows >= 1);
+    assert_false(fence.complete);
     pthread_join(thread, NULL);
     assert_int_equal(call.status, TFOS_BUSY);
     node_set_state(&node, TFOS_FEED_ENDED, NULL);
@@ -265,7 +265,7 @@ static void a_fenced_writer_is_told(void **state)
         read += item.kind == TFOS_FEED_BATCH ? item.array.length : 0;
         release_item(&item);
     }
-    assert_int_equal(read, rows);
+    assert_int_equal(read, fence.rows);
     tfos_feed_writer_close(call.writer);
     node_close(&node);
 }

@@ -52,7 +52,7 @@ static void feeds_rows_to_the_trainer(void **state)
         tfos_feed_writer_close(writer);
     }
     assert_done(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_DRAINED, PATIENCE_MS, &err));
-    tfos_rendezvous_end_epoch(cluster.rendezvous, 1);
+    assert_done(tfos_rendezvous_end_epoch(cluster.rendezvous, NULL, 1, &err));
     tfos_rendezvous_end_feed(cluster.rendezvous);
     assert_done(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_WORKED, PATIENCE_MS, &err));
     await_event(&cluster, "line", "read 3000 rows, sum 1498500");

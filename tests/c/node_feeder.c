@@ -90,6 +90,12 @@ static void skips_what_was_fed_and_starts_behind_what_was_delivered(void **state
     tfos_feeder_close(feeder);
     options.attempt = 3;
     feeder = open_feeder(&options);
+    assert_int_equal(tfos_feeder_first_row(feeder), 200);
+    assert_done(tfos_feeder_finish(feeder, &err));
+    tfos_feeder_close(feeder);
+    assert_done(tfos_rendezvous_end_epoch(cluster.rendezvous, NULL, 1, &err));
+    options.attempt = 4;
+    feeder = open_feeder(&options);
     assert_null(tfos_feeder_node(feeder));
     assert_non_null(tfos_feeder_skip_reason(feeder));
     assert_int_equal(append(feeder, 0, 100, &err), TFOS_END);

@@ -49,11 +49,13 @@ static void await_rates(struct scene *scene)
         struct tfos_error err;
         for (int id = 0; id < 2; id++)
             say(scene->nodes[id],
-                json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:{s:i, s:f}}", "type",
-                          "heartbeat", "rows_read", i * 1234567, "bytes_written", i * 5000000,
-                          "ring_used", 93, "ring_size", 100, "writers", 1, "reader_wait_ms",
-                          id == 0 ? i * 1000 : 0, "writer_wait_ms", id == 0 ? 0 : i * 1000,
-                          "drained", 0, "report", "step", 12 + i, "loss", 0.25));
+                json_pack(
+                    "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:{s:{s:i, s:b}}, s:{s:i, s:f}}",
+                    "type", "heartbeat", "rows_read", i * 1234567, "bytes_written", i * 5000000,
+                    "ring_used", 93, "ring_size", 100, "writers", 1, "reader_wait_ms",
+                    id == 0 ? i * 1000 : 0, "writer_wait_ms", id == 0 ? 0 : i * 1000, "queues",
+                    "input", "rows_read", i * 1234567, "drained", 0, "report", "step", 12 + i,
+                    "loss", 0.25));
         assert_done(tfos_rendezvous_get_status(scene->place.rendezvous, &json, &err));
         json_t *status = json_loads(json, 0, NULL);
         tfos_free(json);

@@ -102,19 +102,23 @@ static inline void assert_gone(int pid)
     }
 }
 
-static inline void cluster_open(struct cluster *cluster, int node_count, bool is_feeding)
+static inline void cluster_open_with(struct cluster *cluster,
+                                     struct tfos_rendezvous_options options)
 {
     struct tfos_error err;
     *cluster = (struct cluster){.fd_count = count_fds()};
     snprintf(cluster->id, sizeof cluster->id, "test-%d", (int)getpid());
-    struct tfos_rendezvous_options options = {.cluster_id = cluster->id,
-                                              .key = KEY,
-                                              .listen_host = "127.0.0.1",
-                                              .host = "127.0.0.1",
-                                              .node_count = node_count,
-                                              .is_feeding = is_feeding};
+    options.cluster_id = cluster->id;
+    options.key = KEY;
+    options.listen_host = options.host = "127.0.0.1";
     assert_done(tfos_rendezvous_open(&options, &cluster->rendezvous, &err));
     cluster->events = json_array();
+}
+
+static inline void cluster_open(struct cluster *cluster, int node_count, bool is_feeding)
+{
+    cluster_open_with(cluster, (struct tfos_rendezvous_options){.node_count = node_count,
+                                                                .is_feeding = is_feeding});
 }
 
 /// The configuration of a node whose trainer is `argv` (ended by NULL); the test may add to it.

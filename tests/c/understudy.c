@@ -54,6 +54,60 @@ static int read_rows(long limit)
     return 0;
 }
 
+/// Reads a row of each queue by turns, to the end of both.
+static int read_by_turns(void)
+{
+    const char *const names[] = {"input", "validation"};
+    struct tfos_feed_reader *readers[2];
+    long counts[2] = {0}, sums[2] = {0};
+    int is_over[2] = {0};
+    for (int i = 0; i < 2; i++)
+        require(tfos_trainer_open_feed(trainer, names[i], &readers[i], &err));
+    for (int i = 0; !is_over[0] || !is_over[1]; i = !i) {
+        struct tfos_feed_item item = {0};
+        if (is_over[i])
+            continue;
+        enum tfos_status status = tfos_feed_reader_next(readers[i], -1, &item, &err);
+        require(status);
+        is_over[i] = status == TFOS_END;
+        if (status != TFOS_OK || item.kind != TFOS_FEED_BATCH)
+            continue;
+        counts[i] += item.array.length;
+        sums[i] += ((const int64_t *)item.array.children[0]->buffers[1])[0];
+        item.array.release(&item.array);
+        item.schema.release(&item.schema);
+    }
+    for (int i = 0; i < 2; i++)
+        printf("%s: %ld rows, sum of first ones %ld\n", names[i], counts[i], sums[i]);
+    return 0;
+}
+
+static int show_description(void)
+{
+    char *schema;
+    struct tfos_wait wait = {.timeout_ms = 100};
+    enum tfos_status status =
+        tfos_trainer_await_description(trainer, "input", &wait, &schema, &err);
+    printf("input: %s\n", status == TFOS_OK ? schema : tfos_status_name(status));
+    fflush(stdout);
+    wait.timeout_ms = 0;
+    require(tfos_trainer_await_description(trainer, "validation", &wait, &schema, &err));
+    printf("validation: %s\n", schema);
+    tfos_free(schema);
+    return 0;
+}
+
+static int open_unknown(void)
+{
+    struct tfos_feed_reader *reader;
+    char *schema;
+    enum tfos_status status =
+        tfos_trainer_await_description(trainer, "output", NULL, &schema, &err);
+    printf("%s: %s\n", tfos_status_name(status), err.message);
+    require(tfos_trainer_open_feed(trainer, "output", &reader, &err));
+    return 0;
+}
+
 static int agree(int64_t timeout_ms)
 {
     char *values;
@@ -182,6 +236,12 @@ int main(int argc, char **argv)
         result = read_rows(10);
     else if (strcmp(verb, "rows_then_fail") == 0)
         result = read_rows(10) + 4;
+    else if (strcmp(verb, "turns") == 0)
+        result = read_by_turns();
+    else if (strcmp(verb, "description") == 0)
+        result = show_description();
+    else if (strcmp(verb, "unknown_queue") == 0)
+        result = open_unknown();
     else if (strcmp(verb, "agree") == 0)
         result = agree(10000);
     else if (strcmp(verb, "agree_soon") == 0)

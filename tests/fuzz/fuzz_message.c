@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "cluster/cluster.h"
+#include "cluster/description.h"
 #include "cluster/dispatch.h"
 #include "cluster/explanation.h"
 #include "cluster/overview.h"
@@ -72,7 +73,13 @@ static void act(struct stage *stage, char action)
     struct tfos__cluster *cluster = &stage->cluster;
     switch (action) {
     case 'e':
-        tfos__cluster_end_epoch(cluster, 1);
+        tfos__cluster_end_epoch(cluster, 0, 1);
+        break;
+    case 'v':
+        tfos__cluster_end_epoch(cluster, 1, 1);
+        break;
+    case 'd':
+        (void)tfos__description_set(cluster, "validation", "{\"fields\": []}", &stage->err);
         break;
     case 'f':
         tfos__cluster_end_feed(cluster);
@@ -131,7 +138,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                               .ps_count = data[0] >> 2 & 1,
                                               .master_name = data[0] & 8 ? "chief" : NULL,
                                               .has_evaluator = data[0] & 16,
-                                              .is_feeding = !(data[0] & 32)};
+                                              .is_feeding = !(data[0] & 32),
+                                              .queues = "input,validation"};
     if (tfos__cluster_init(&stage->cluster, &options, &stage->err) == TFOS_OK) {
         for (int number = 0; number < PEER_COUNT; number++)
             connect_peer(stage, number);

@@ -144,10 +144,10 @@ static enum tfos_status open_feeding(struct feeding *feeding, json_t *json,
     json_int_t feed = 0, timeout_ms = 0;
     json_error_t fault;
 
-    if (json_unpack_ex(json, &fault, 0, "{s:s, s:s, s:s, s:s, s:I, s:I, s:s}", "address",
+    if (json_unpack_ex(json, &fault, 0, "{s:s, s:s, s:s, s:s, s?s, s:I, s:I, s:s}", "address",
                        &options->address, "cluster_id", &options->cluster_id, "key", &options->key,
-                       "queue", &options->queue, "feed", &feed, "timeout_ms", &timeout_ms, "schema",
-                       &schema)) {
+                       "queue", &options->queue, "job", &options->job, "feed", &feed, "timeout_ms",
+                       &timeout_ms, "schema", &schema)) {
         snprintf(err->message, sizeof err->message, "java: the feeder's options: %s", fault.text);
         return TFOS_INVALID;
     }

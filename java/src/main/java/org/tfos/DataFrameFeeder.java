@@ -25,7 +25,7 @@ public final class DataFrameFeeder {
      * Feeds each partition once, whatever Spark retries. The same plan may be fed again and again: its shuffles are kept.
      *
      * @param plan the DataFrame's execution
-     * @param options a JSON object: address, cluster_id, key, queue, feed, timeout_ms, and schema, the text that StructType.json() gives
+     * @param options a JSON object: address, cluster_id, key, queue, job (or none), feed, timeout_ms, and schema, the text that StructType.json() gives
      * @param name what Spark's pages call the query
      */
     public static void feed(QueryExecution plan, String options, String name) {
