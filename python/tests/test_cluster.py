@@ -273,26 +273,29 @@ def in_step(args, ctx):
             weights = element[2].numpy() if args["uneven"] == "pad" else None
             rows = element[1].numpy().tolist()
             steps.append(rows if weights is None else [row for row, w in zip(rows, weights) if w == 1])
-            assert args["uneven"] is None or len(rows) == args["batch"]
+            assert args["uneven"] not in ("pad", "stop") or len(rows) == args["batch"]
         epochs.append(steps)
     with open(f"{args['out']}/{ctx.executor_id}", "w") as file:
         json.dump(epochs, file)
 
 
+@pytest.mark.parametrize("uneven", ["pad", "join", "stop"])
 @pytest.mark.parametrize("layout", [[70, 33], [100, 3, 0]])
-def test_s14_uneven_partitions_in_step(sc, tmp_path, layout):
-    """103 rows, two workers: equal numbers of steps in each epoch, every row once."""
+def test_s14_uneven_partitions_in_step(sc, tmp_path, layout, uneven):
+    """103 rows, two workers: equal numbers of steps in each epoch, every row once; with "stop" none twice, and steps as long as both
+    have whole batches."""
     starts = [sum(layout[:i]) for i in range(len(layout))]
     rows = sc.parallelize(list(zip(starts, layout)), len(layout)).flatMap(
         lambda part: [([float(i)] * 4, i) for i in range(part[0], part[0] + part[1])])
-    args = {"out": str(tmp_path), "batch": 10, "uneven": "pad", "epochs": 2}
+    args = {"out": str(tmp_path), "batch": 10, "uneven": uneven, "epochs": 2}
     with TFCluster.run(sc, local(in_step), args, 2, 0, input_mode=FEED) as cluster:
         cluster.train(rows, num_epochs=2)
     nodes = read_all(tmp_path)
     for epoch in range(2):
-        assert len(nodes["0"][epoch]) == len(nodes["1"][epoch]) > 0
+        steps = [len(nodes[name][epoch]) for name in ("0", "1")]
         seen = [row for node in nodes.values() for step in node[epoch] for row in step]
-        assert sorted(seen) == list(range(103))
+        assert steps[0] == steps[1]
+        assert len(seen) == len(set(seen)) == (103 if uneven != "stop" else 20 * steps[0])
 
 
 def test_dataset_alone_and_stopping(sc, tmp_path):

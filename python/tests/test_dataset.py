@@ -19,6 +19,7 @@ from tensorflowonspark.dataset import get_dataset
 SERVE = """
 import gc, itertools, json, time
 import tensorflow as tf
+import tensorflowonspark.dataset
 from tensorflowonspark.TFSparkNode import TFNodeContext
 
 ctx = TFNodeContext.of(link, json.loads(link.context))
@@ -46,7 +47,7 @@ def batches(dataset):
 
 def catch_up():
     # After a failure: on to the row that the test has fed to find its way by, and the end of its epoch.
-    ctx.mgr.dataset = None
+    tensorflowonspark.dataset._in_use.clear()
     gc.collect()
     feed = link.open_feed()
     while "way-mark" not in feed.next_rows(1, False):
