@@ -305,6 +305,35 @@ static PyObject *end_batch(PyObject *object, PyObject *args, PyObject *kwargs)
                         tfos_rendezvous_end_batch, args, kwargs);
 }
 
+static PyObject *plan_feed(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos_feed_plan plan = {0};
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+    int64_t feed = 0;
+    PyObject *kept = NULL;
+    const struct tfos__parameter parameters[] = {
+        {"feed", TFOS__INT, true, 1, INT64_MAX, &feed},
+        {"epoch", TFOS__INT, true, 1, INT64_MAX, &plan.epoch},
+        {"epoch_count", TFOS__INT, true, 1, INT64_MAX, &plan.epoch_count},
+        {"partition_count", TFOS__INT, false, 0, INT64_MAX, &plan.partition_count},
+        {"queue", TFOS__TEXT, false, 0, 0, &plan.queue},
+    };
+
+    if (tfos__parameters_read("Rendezvous.plan_feed", parameters, 5, args, kwargs, &kept) < 0)
+        return NULL;
+    if (tfos__handle_enter(self) < 0) {
+        Py_DECREF(kept);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_rendezvous_plan_feed(self->object, feed, &plan, &err);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(kept);
+    return tfos__handle_conclude(self, status, &err);
+}
+
 static PyObject *end_feed(PyObject *object, PyObject *unused)
 {
     struct tfos__handle *self = (struct tfos__handle *)object;
@@ -356,6 +385,7 @@ static PyMethodDef methods[] = {
     {"wait", TFOS__KEYWORDS(wait_for_phase), "Waits until the cluster has come to a phase."},
     {"check", check, METH_NOARGS, "Raises the first failure of the cluster, if there was one."},
     {"fail", TFOS__KEYWORDS(fail), "Makes the cluster fail with a message."},
+    {"plan_feed", TFOS__KEYWORDS(plan_feed), "What this feed is of a training."},
     {"end_epoch", TFOS__KEYWORDS(end_epoch), "All partitions of this feed have been fed."},
     {"end_batch", TFOS__KEYWORDS(end_batch),
      "As end_epoch(), of a batch of a stream: its epoch goes on."},

@@ -120,7 +120,7 @@ class TFCluster:
                 workers have called ``terminate()`` or have returned.
             feed_timeout: seconds in which a worker may take no row at all before feeding fails.
             qname: the queue: "input", which ``ctx.get_dataset`` and ``DataFeed`` read, or another that :func:`run` was given.
-            progress: print a line of progress; None: only on a terminal.
+            progress: show how far and how fast it goes; None: on a terminal and in a notebook.
             columns: names of the DataFrame's columns to feed; None: all.
             shuffle: True, or an integer as the seed: Spark reorders the DataFrame's rows for each epoch, over all partitions
                 (spark.sql.shuffle.partitions of them).
@@ -162,8 +162,9 @@ class TFCluster:
         training = self._feeding(dataRDD, feed_timeout, qname, "trainers", columns, shuffle, via)
         checking = None if validation is None else self._validation(validation, feed_timeout, qname, columns, via)
         with self._progress(progress):
-            for _ in range(num_epochs or 10):
-                if not self._feed_epoch(training):
+            epochs = num_epochs or 10
+            for epoch in range(1, epochs + 1):
+                if not self._feed_epoch(training, epoch, epochs):
                     break
                 if checking is not None and self._wants_rows(checking.queue, checking.job):
                     self._feed_epoch(checking)
@@ -235,25 +236,29 @@ class TFCluster:
         self._evaluator_is_fed = job == "evaluator"
         return self._feeding(data, feed_timeout, _VALIDATION, job, columns, False, via)
 
-    def _feed_epoch(self, feeding: _Feeding) -> bool:
-        """Feeds the data once. Returns whether anybody still wants rows of this queue.
+    def _feed_epoch(self, feeding: _Feeding, epoch: int = 0, epochs: int = 0) -> bool:
+        """Feeds the data once: the first epoch is 1; 0 when it is none of a training. Returns whether anybody still wants rows of this queue.
 
         No task of the next feed starts before this one's have ended: all is in the queue then, and a trainer that reads it to the end of
         the epoch waits for no slot of Spark's.
         """
         self._check()
         feed = self._next_feed(feeding.queue)
-        self._run_feed(feed, feeding.action(feed), feeding.queue)
+        self._run_feed(feed, feeding.action(feed), feeding.queue, epoch, epochs)
         self._rendezvous.end_epoch(feed, feeding.queue)
         self._check()
         return self._wants_rows(feeding.queue, feeding.job)
 
-    def _run_feed(self, feed: int, action: Callable[[], Any], queue: str) -> None:
+    def _run_feed(self, feed: int, action: Callable[[], Any], queue: str, epoch: int = 0, epochs: int = 0) -> None:
         of_queue = "" if queue == "input" else f" of queue {queue}"
         job = jobs.SparkJob(self._spark, f"feed {feed}{of_queue} of cluster {self.cluster_id}", action)
         self._jobs.append(job)
         try:
-            job.run()
+            if epochs:
+                self._rendezvous.plan_feed(feed, epoch, epochs, queue=queue)
+                job.run(lambda: self._rendezvous.plan_feed(feed, epoch, epochs, job.task_count(), queue))
+            else:
+                job.run()
         except Exception as error:
             self._check()
             own = jobs.own_error(error)

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 import uuid
 from typing import Any, Callable, Optional
 
 from . import _tfos
+
+logger = logging.getLogger(__name__)
 
 __all__ = ["SparkJob", "brief", "own_error"]
 
@@ -32,6 +35,7 @@ class SparkJob:
         self._on_error: Optional[Callable[[BaseException], None]] = None
         self._cancelled = False
         self._thread: Any = None
+        self._task_count = 0
 
     def start(self, on_error: Optional[Callable[[BaseException], None]] = None) -> None:
         """Starts the action; ``on_error`` is called on its thread when it fails."""
@@ -40,17 +44,30 @@ class SparkJob:
         self._thread.daemon = True
         self._thread.start()
 
-    def run(self) -> None:
-        """Starts the action, waits for its end and raises what it raised. Ctrl-C cancels it."""
+    def run(self, watch: Optional[Callable[[], None]] = None) -> None:
+        """Starts the action, waits for its end and raises what it raised. Ctrl-C cancels it. ``watch`` is called now and then meanwhile."""
         self.start()
         try:
+            self._thread.join(0.1)
             while self._thread.is_alive():
+                if watch is not None:
+                    watch()
                 self._thread.join(0.5)
         except BaseException:
             self.cancel()
             raise
         if self._error is not None:
             raise self._error
+
+    def task_count(self) -> int:
+        """How many tasks the newest stage has, which is the one that yields the result; 0 while that is not known."""
+        try:
+            tracker = self._spark.sc.statusTracker()
+            stages = tracker.getJobInfo(max(tracker.getJobIdsForGroup(self._group))).stageIds
+            self._task_count = int(tracker.getStageInfo(max(stages)).numTasks)
+        except Exception as error:  # there is no such job yet, Spark has forgotten the stage, or its context is gone
+            logger.debug("the number of tasks stays %d: %s", self._task_count, error)
+        return self._task_count
 
     def join(self, timeout: float) -> None:
         self._thread.join(timeout)

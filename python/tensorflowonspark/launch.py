@@ -244,4 +244,10 @@ def _tensorboard_config(meta: ClusterMeta, executor_id: int) -> Optional[dict]:
     log_dir = meta.log_dir or f"tensorboard_{executor_id}"
     argv = [sys.executable, "-m", "tensorboard.main", "--reload_multifile=True", f"--logdir={log_dir}", "--port={port}",
             "--host={host}"]
-    return {"argv": argv, "port": int(os.environ.get("TENSORBOARD_PORT", 0))}
+    return {"argv": argv, "port": int(os.environ.get("TENSORBOARD_PORT", 0)), "log_directory": _local_directory(log_dir)}
+
+
+def _local_directory(log_dir: str) -> Optional[str]:
+    """The directory's absolute path; None when it is in another file system than this machine's."""
+    path = log_dir[len("file://"):] if log_dir.startswith("file://") else log_dir
+    return None if "://" in path else os.path.abspath(path)

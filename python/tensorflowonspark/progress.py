@@ -1,37 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The line of progress that the driver shows while it feeds."""
+"""What the driver shows while it feeds: a line on a terminal, a bar in a notebook, lines in a log.
+
+All figures come from the status of the cluster (docs/protocol.md, "Status"), as ``tfos status`` shows them; here they only get words.
+"""
 
 from __future__ import annotations
 
+import contextvars
+import html
+import os
 import sys
 import threading
-import time
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, List, Optional
+
+from . import _tfos
 
 __all__ = ["ProgressLine"]
 
-_REFRESH_SECS = 0.5
-_LINE_SECS = 5.0
+_BAR_WIDTH = 16
+_SIDES = {"spark": "waiting for Spark", "trainer": "waiting for trainers"}
 
 
 class ProgressLine:
-    """A context manager that prints rows, rows a second and what the trainers report: over itself on a terminal, else a line each five seconds.
+    """A context manager that shows how far feeding is, how fast, which side is the slower one, and what the trainers report.
 
     Args:
         status: gives the status of the cluster (docs/protocol.md, "Status").
-        wanted: whether to print; None: only on a terminal.
+        wanted: whether to show it; None: only on a terminal and in a notebook.
     """
 
     def __init__(self, status: Callable[[], dict], wanted: Optional[bool]) -> None:
         self._status = status
-        self._terminal = sys.stderr.isatty()
-        self._wanted = self._terminal if wanted is None else wanted
+        self._wanted = wanted
         self._stopping = threading.Event()
         self._thread: Optional[threading.Thread] = None
 
     def __enter__(self) -> "ProgressLine":
-        if self._wanted:
-            self._thread = threading.Thread(target=self._run, name="tfos-progress", daemon=True)
+        display = _choose_display(self._wanted)
+        if display is not None:
+            # A notebook knows by its context which cell a text belongs to.
+            context = contextvars.copy_context()
+            self._thread = threading.Thread(target=context.run, args=(self._run, display), name="tfos-progress", daemon=True)
             self._thread.start()
         return self
 
@@ -40,29 +49,130 @@ class ProgressLine:
             self._stopping.set()
             self._thread.join()
 
-    def _run(self) -> None:
-        start, first = time.monotonic(), self._rows(self._status())
-        period = _REFRESH_SECS if self._terminal else _LINE_SECS
-        while not self._stopping.wait(period):
-            self._show(start, first)
-        self._show(start, first)
-        if self._terminal:
-            print(file=sys.stderr)
+    def _run(self, display: Any) -> None:
+        try:
+            while not self._stopping.wait(display.period):
+                display.show(self._status()["progress"])
+            display.show(self._status()["progress"])
+        except _tfos.Error:  # the cluster was closed meanwhile, which train() tells
+            pass
+        finally:
+            display.close()
 
-    def _show(self, start: float, first: int) -> None:
-        status = self._status()
-        rows, seconds = self._rows(status) - first, time.monotonic() - start
-        words = [f"{rows:,} rows", f"{rows / max(seconds, 1e-3):,.0f} rows/s", f"{seconds:.0f} s"]
-        words += [f"{name} {value:g}" if value == int(value) else f"{name} {value:.4f}"
-                  for name, value in self._reported(status).items()]
+
+def _choose_display(wanted: Optional[bool]) -> Any:
+    if wanted is False:
+        return None
+    notebook = _find_notebook()
+    if notebook is not None:
+        return _Notebook(notebook)
+    if sys.stderr.isatty():
+        return _Terminal()
+    return _Log() if wanted else None
+
+
+def _find_notebook() -> Any:
+    """IPython, if this runs in a kernel of it; it is never imported for that."""
+    module = sys.modules.get("IPython")
+    shell = module.get_ipython() if hasattr(module, "get_ipython") else None
+    return module if getattr(shell, "kernel", None) is not None else None
+
+
+class _Terminal:
+    """One line that is written over itself."""
+
+    period = 0.5
+
+    def show(self, progress: dict) -> None:
+        words, width = _words(progress), _terminal_width() - 1
+        if progress["fraction"] is not None:
+            words.insert(0, _bar(progress["fraction"]))
         line = "  ".join(words)
-        print(f"\r{line:<79}" if self._terminal else line, end="" if self._terminal else "\n", file=sys.stderr, flush=True)
+        while len(line) > width and len(words) > 1:
+            words.pop()
+            line = "  ".join(words)
+        print(f"\r{line[:width]:<{width}}", end="", file=sys.stderr, flush=True)
 
-    @staticmethod
-    def _rows(status: dict) -> int:
-        return sum(node.get("rows_read") or 0 for node in status["nodes"])
+    def close(self) -> None:
+        print(file=sys.stderr, flush=True)
 
-    @staticmethod
-    def _reported(status: dict) -> Dict[str, float]:
-        """What the first reporting node says of itself: figures of a synchronous cluster are alike."""
-        return next((node["report"] for node in status["nodes"] if node.get("report")), {})
+
+class _Notebook:
+    """A bar below the cell."""
+
+    period = 1.0
+
+    def __init__(self, module: Any) -> None:
+        from IPython.display import HTML, display
+
+        self._html = HTML
+        self._handle = display(HTML(""), display_id=True)
+
+    def show(self, progress: dict) -> None:
+        fraction = progress["fraction"]
+        bar = "" if fraction is None else f'<progress value="{fraction}" max="1"></progress> {fraction:.0%} '
+        self._handle.update(self._html(f"<div>{bar}{html.escape(' · '.join(_words(progress)))}</div>"))
+
+    def close(self) -> None:
+        pass
+
+
+class _Log:
+    """A line each five seconds."""
+
+    period = 5.0
+
+    def show(self, progress: dict) -> None:
+        words = _words(progress)
+        if progress["fraction"] is not None:
+            words.insert(0, f"{progress['fraction']:.0%}")
+        print("  ".join(words), file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        pass
+
+
+def _terminal_width() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def _bar(fraction: float) -> str:
+    full = round(fraction * _BAR_WIDTH)
+    return f"[{'#' * full}{'.' * (_BAR_WIDTH - full)}] {fraction:4.0%}"
+
+
+def _words(progress: dict) -> List[str]:
+    """What is known, the most important first."""
+    words = []
+    if progress["rows_per_second"] is not None:
+        words.append(f"{progress['rows_per_second']:,.0f} rows/s")
+    if progress["slower"] is not None:
+        words.append(_SIDES[progress["slower"]])
+    if progress["seconds_left"] is not None:
+        words.append(f"{_duration(progress['seconds_left'])} left")
+    words.append(f"{progress['rows']:,} rows")
+    if progress["bytes_per_second"] is not None:
+        words.append(f"{progress['bytes_per_second'] / 1e6:.1f} MB/s")
+    if progress["ring_fill"] is not None:
+        words.append(f"ring {progress['ring_fill']:.0%}")
+    if (progress["epochs"] or 1) > 1:
+        words.append(f"epoch {progress['epoch']} of {progress['epochs']}")
+    if progress["partitions"]["total"] is not None:
+        words.append(f"{progress['partitions']['done']}/{progress['partitions']['total']} partitions")
+    return words + [_figure(name, value) for name, value in (progress["report"] or {}).items()]
+
+
+def _figure(name: str, value: float) -> str:
+    return f"{name} {value:g}" if value == int(value) else f"{name} {value:.4f}"
+
+
+def _duration(seconds: float) -> str:
+    seconds = round(seconds)
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    return f"{seconds // 3600} h {seconds % 3600 // 60} min"
