@@ -23,7 +23,7 @@ _LOADER = "org.apache.spark.util.MutableURLClassLoader"
 
 def is_frame(data: Any) -> bool:
     """Whether ``data`` is a DataFrame, also of Spark Connect."""
-    return hasattr(data, "mapInArrow") and hasattr(data, "schema")
+    return hasattr(type(data), "mapInArrow")
 
 
 class FrameFeed:
@@ -55,7 +55,7 @@ class FrameFeed:
         self._queue = queue
         self._job = job
         self._frame = _select(frame, columns)
-        self.schema = self._frame.schema.json()
+        self.schema = _schema_of(self._frame)
         _tfos.check_spark_schema(self.schema)
         self._seed = secrets.randbits(31) if shuffle is True else None if shuffle is False else shuffle
         self._by_jvm = via != "arrow" and _can_use_jvm(frame, must=via == "jvm")
@@ -108,7 +108,7 @@ class ArrowTask:
 
 def _select(frame: Any, columns: Optional[Sequence[str]]) -> Any:
     """The columns that are fed, planned anew: what was cached since ``frame`` was made is used."""
-    present = frame.columns
+    present = _names_of(frame)
     names = present if columns is None else [columns] if isinstance(columns, str) else list(columns)
     missing = [name for name in names if name not in present]
     if missing:
@@ -119,6 +119,17 @@ def _select(frame: Any, columns: Optional[Sequence[str]]) -> Any:
     if twice is not None:
         raise ValueError(f"columns: {twice!r} is there twice; rename one, or name it once")
     return frame.select("*" if columns is None else [_quoted(name) for name in names])
+
+
+# pyspark parses a schema into types of its own, and knows fewer than Spark: the JVM is asked where there is one.
+
+
+def _names_of(frame: Any) -> List[str]:
+    return list(frame._jdf.columns()) if hasattr(frame, "_jdf") else frame.columns
+
+
+def _schema_of(frame: Any) -> str:
+    return frame._jdf.schema().json() if hasattr(frame, "_jdf") else frame.schema.json()
 
 
 def _first_repeated(names: List[str]) -> Optional[str]:

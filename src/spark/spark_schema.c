@@ -68,6 +68,7 @@ static const struct word prefixes[] = {
     {"char(", "u"},
     {"varchar(", "u"},
     {"string collate ", "u"},
+    {"time(", "ttn"},
 };
 
 static enum tfos_status build(const struct place *place, const json_t *type, bool is_nullable,
