@@ -144,7 +144,7 @@ class TFCluster:
         self._check_feeding(feed_timeout, qname)
         if not isinstance(num_epochs, int) or isinstance(num_epochs, bool) or num_epochs < 0:
             raise ValueError(f"num_epochs must be an integer of 0 or more, not {num_epochs!r}")
-        if hasattr(dataRDD, "foreachRDD"):
+        if hasattr(type(dataRDD), "foreachRDD"):
             if validation is not None:
                 raise ValueError("validation goes with a DataFrame or an RDD, not with a stream")
             batches = self._batches_of(qname)
