@@ -17,7 +17,7 @@ import re
 import secrets
 import threading
 import time
-from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Union
 
 from . import _tfos, frames, jobs, launch, progress, streaming
 from .events import EventPump
@@ -84,6 +84,7 @@ class TFCluster:
         self._tensorboard = tensorboard
         self._feeds: Dict[str, int] = {}  # by queue the number of the present one
         self._batches: Dict[str, streaming.BatchFeed] = {}  # by queue
+        self._streamed: Set[str] = set()  # queues that a stream feeds
         self._queries: List[streaming.QueryFeed] = []
         self._evaluator_is_fed = False
         self._inferences = 0
@@ -144,19 +145,23 @@ class TFCluster:
         self._check_feeding(feed_timeout, qname)
         if not isinstance(num_epochs, int) or isinstance(num_epochs, bool) or num_epochs < 0:
             raise ValueError(f"num_epochs must be an integer of 0 or more, not {num_epochs!r}")
+        is_frame = frames.is_frame(dataRDD)
+        if not is_frame:
+            self._spark.refuse(f"train() of a {type(dataRDD).__name__}", "pass a DataFrame; RDDs and DStreams need Spark's driver here")
         if hasattr(type(dataRDD), "foreachRDD"):
             if validation is not None:
                 raise ValueError("validation goes with a DataFrame or an RDD, not with a stream")
             batches = self._batches_of(qname)
+            self._streamed.add(qname)
             dataRDD.foreachRDD(lambda rdd: self._feed_rdd_batch(batches, self._feeding(rdd, feed_timeout, qname)))
             return None
-        if frames.is_frame(dataRDD) and dataRDD.isStreaming:
+        if is_frame and dataRDD.isStreaming:
             if validation is not None:
                 raise ValueError("validation goes with a DataFrame or an RDD, not with a stream")
             return self._start_query(dataRDD, num_epochs, int(feed_timeout * 1000), qname, columns, shuffle, via, checkpoint, trigger)
         if checkpoint is not None or trigger is not None:
             raise ValueError("checkpoint and trigger are for streaming DataFrames")
-        if qname in self._batches:
+        if qname in self._streamed:
             raise ValueError("this cluster is fed by a stream, which is one epoch until the feed ends: train on other data before it, "
                              "or with a cluster of its own")
         training = self._feeding(dataRDD, feed_timeout, qname, "trainers", columns, shuffle, via)
@@ -185,6 +190,7 @@ class TFCluster:
             ValueError: an argument is wrong, or the cluster is not in ``InputMode.SPARK``.
         """
         self._check_feeding(feed_timeout, qname)
+        self._spark.refuse(f"inference() of a {type(dataRDD).__name__}", "RDDs need Spark's driver here")
         if not hasattr(dataRDD, "mapPartitionsWithIndex"):
             raise ValueError(f"inference() takes an RDD, not {type(dataRDD).__name__}; of a DataFrame use df.rdd")
         self._inferences += 1
@@ -209,8 +215,6 @@ class TFCluster:
             self._describe(queue, frame)
             return _Feeding(frame.action, queue, job)
         if not hasattr(data, "foreachPartition") or not hasattr(data, "mapPartitions"):
-            if self._spark.session is not None:
-                self._spark.refuse(f"train() of a {type(data).__name__}", "pass a DataFrame; RDDs and DStreams are of Spark's own driver")
             raise ValueError(f"train() takes a DataFrame, an RDD or a DStream, not {type(data).__name__}")
         if columns is not None or shuffle is not False or via is not None:
             raise ValueError("columns, shuffle and via are for DataFrames, not for RDDs")
@@ -244,12 +248,13 @@ class TFCluster:
         """
         self._check()
         feed = self._next_feed(feeding.queue)
-        self._run_feed(feed, feeding.action(feed), feeding.queue, epoch, epochs)
+        self._run_feed(feed, feeding.action(feed), feeding.queue, self._check, epoch, epochs)
         self._rendezvous.end_epoch(feed, feeding.queue)
         self._check()
         return self._wants_rows(feeding.queue, feeding.job)
 
-    def _run_feed(self, feed: int, action: Callable[[], Any], queue: str, epoch: int = 0, epochs: int = 0) -> None:
+    def _run_feed(self, feed: int, action: Callable[[], Any], queue: str, check: Callable[[], None], epoch: int = 0,
+                  epochs: int = 0) -> None:
         of_queue = "" if queue == "input" else f" of queue {queue}"
         job = jobs.SparkJob(self._spark, f"feed {feed}{of_queue} of cluster {self.cluster_id}", action)
         self._jobs.append(job)
@@ -260,7 +265,7 @@ class TFCluster:
             else:
                 job.run()
         except Exception as error:
-            self._check()
+            check()
             own = jobs.own_error(error)
             if own is None:
                 raise
@@ -273,9 +278,10 @@ class TFCluster:
         return self._batches.setdefault(queue, streaming.BatchFeed(self._rendezvous, lambda: self._next_feed(queue), queue))
 
     def _feed_rdd_batch(self, batches: streaming.BatchFeed, feeding: _Feeding) -> None:
-        self._rendezvous.check()
-        batches.feed(lambda feed: lambda: self._run_feed(feed, feeding.action(feed), feeding.queue))
-        self._rendezvous.check()
+        check = self._rendezvous.check  # shutdown() raises the failure: what is raised here stays within Spark
+        check()
+        batches.feed(lambda feed: lambda: self._run_feed(feed, feeding.action(feed), feeding.queue, check))
+        check()
 
     def _start_query(self, frame: Any, num_epochs: int, timeout_ms: int, qname: str, columns: Optional[Sequence[str]],
                      shuffle: Union[bool, int], via: Optional[str], checkpoint: Optional[str],
@@ -295,6 +301,7 @@ class TFCluster:
         query = streaming.QueryFeed(self._batches_of(qname), lambda batch: feed_of(batch).action, lambda: self._is_wanted(qname),
                                     self._rendezvous.check)
         query.start(frame, checkpoint, trigger)
+        self._streamed.add(qname)
         self._queries.append(query)
         return query.query
 
@@ -361,7 +368,7 @@ class TFCluster:
         self._check()
 
     def _await_streaming(self, ssc: Any) -> None:
-        queues = list(self._batches) or ["input"]
+        queues = self._streamed or {"input"}
         if streaming.is_query(ssc):
             while ssc.isActive and self._is_wanted(*queues):
                 with contextlib.suppress(Exception):  # it has failed, which is raised when the functions have returned

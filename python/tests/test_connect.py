@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clusters from a session of Spark Connect, whose server is a process of its own with two executors."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from conftest import wait_until
+from test_cluster import local
+from test_streaming import collect_rows, ids_in
+from tensorflowonspark import TFCluster, _tfos
+
+for module in ("pyarrow", "pandas", "grpc", "grpc_status"):
+    pytest.importorskip(module)
+pytest.importorskip("pyspark", "4.0")  # Spark 3.5 has the server in a jar of its own
+
+FEED = TFCluster.InputMode.SPARK
+
+
+def is_listening(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    from pyspark.find_spark_home import _find_spark_home
+    from pyspark.sql.connect.session import SparkSession
+
+    port, folder = free_port(), tmp_path_factory.mktemp("server")
+    settings = {
+        "spark.connect.grpc.binding.port": port, "spark.connect.grpc.binding.address": "127.0.0.1", "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.executor.memory": "1g",
+        "spark.sql.warehouse.dir": folder, "spark.sql.shuffle.partitions": 4,
+    }
+    command = [os.path.join(_find_spark_home(), "bin", "spark-submit"), "--master", "local-cluster[2,1,1024]"]
+    for name, value in settings.items():
+        command += ["--conf", f"{name}={value}"]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+    environment = dict(os.environ, PYSPARK_PYTHON=sys.executable)
+    with open(folder / "log", "wb") as log:
+        server = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        wait_until(lambda: server.poll() is not None or is_listening(port), 300, "the server")
+        assert server.poll() is None, (folder / "log").read_text()
+        session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
+        yield session
+        session.stop()
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+@pytest.fixture
+def out(tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    return folder
+
+
+def test_every_row_of_a_dataframe_once_an_epoch(spark, out):
+    with TFCluster.run(spark, local(collect_rows), {"out": str(out)}, 2, 0, input_mode=FEED) as cluster:
+        assert cluster.sc is None and len(cluster.cluster_info) == 2
+        cluster.train(spark.range(0, 1000, 1, 3), 2, shuffle=5)
+    assert ids_in(out) == sorted([*range(1000)] * 2)
+
+
+def describe_or_serve(args, ctx):
+    """A parameter server serves until it is stopped; a worker says what it knows, and reads its feed."""
+    import os
+    import threading
+
+    if ctx.job_name == "ps":
+        open(f"{args['out']}/ps", "w").close()
+        threading.Event().wait()
+    with open(f"{args['out']}/worker.new", "w") as file:
+        file.write(f"{ctx.defaultFS} {sorted(ctx.cluster_spec)} {sum(row[0] for row in ctx.get_data_feed().next_batch(100))}")
+    os.rename(f"{args['out']}/worker.new", f"{args['out']}/worker")
+
+
+def test_a_parameter_server_keeps_its_task_until_the_workers_end(spark, out):
+    with TFCluster.run(spark, local(describe_or_serve), {"out": str(out)}, 2, 1, input_mode=FEED) as cluster:
+        cluster.train(spark.range(10), 1)
+    assert sorted(os.listdir(out)) == ["ps", "worker"]
+    assert (out / "worker").read_text() == "file:// ['ps', 'worker'] 45"
+    assert spark.range(5).count() == 5
+
+
+def test_a_trainer_that_fails_is_raised_with_its_words(spark, out):
+    with pytest.raises(_tfos.Error, match="(?s)worker:.*as told"):
+        with TFCluster.run(spark, local(collect_rows), {"out": str(out), "failure": "as told"}, 2, 0, input_mode=FEED) as cluster:
+            cluster.train(spark.range(0, 100_000, 1, 4), 100)
+    assert spark.range(5).count() == 5
+
+
+def test_a_trainer_that_takes_nothing_fails_the_feed(spark, out):
+    args = {"out": str(out), "wait": str(out / "never")}
+    with pytest.raises(_tfos.TimedOutError, match="taken nothing from queue .* for 2 s"):
+        with TFCluster.run(spark, local(collect_rows), args, 1, 0, input_mode=FEED) as cluster:
+            cluster.train(spark.range(0, 400, 1, 1).selectExpr("id", "repeat('x', 100000) as text"), 1, feed_timeout=2)
+
+
+def test_a_client_that_executors_do_not_reach_is_named(spark, out, monkeypatch):
+    monkeypatch.setenv("TFOS_SERVER_HOST", "192.0.2.1")
+    with pytest.raises(_tfos.Error, match="(?s)192.0.2.1.*executors must reach this client process"):
+        TFCluster.run(spark, local(collect_rows), {"out": str(out)}, 2, 0, input_mode=FEED, reservation_timeout=6)
+
+
+class Stream:
+    def foreachRDD(self, function):
+        raise AssertionError("must not be called")
+
+
+def test_what_cannot_work_is_refused_by_name(spark, out):
+    with pytest.raises(_tfos.UnsupportedError, match="driver_ps_nodes cannot work over Spark Connect"):
+        TFCluster.run(spark, local(collect_rows), {}, 2, 1, driver_ps_nodes=True)
+    with TFCluster.run(spark, local(collect_rows), {"out": str(out)}, 1, 0, input_mode=FEED) as cluster:
+        wrong = [
+            (lambda: cluster.train([1]), r"train\(\) of a list cannot work over Spark Connect"),
+            (lambda: cluster.train(Stream()), r"train\(\) of a Stream cannot work over Spark Connect"),
+            (lambda: cluster.train(spark.readStream.format("rate").load()), "streaming DataFrame cannot work over Spark Connect"),
+            (lambda: cluster.train(spark.range(1), via="jvm"), "via='jvm' is not possible"),
+            (lambda: cluster.inference([1]), r"inference\(\) of a list cannot work over Spark Connect"),
+        ]
+        for call, words in wrong:
+            with pytest.raises(_tfos.UnsupportedError, match=words):
+                call()
