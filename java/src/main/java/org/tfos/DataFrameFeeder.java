@@ -18,6 +18,7 @@ public final class DataFrameFeeder {
      * @throws TfosException where it cannot be loaded
      */
     public static String version() {
+        NativeLibrary.load();
         return new String(Native.version(), StandardCharsets.UTF_8);
     }
 

@@ -9,6 +9,7 @@ final class Feeder implements AutoCloseable {
 
     /** Waits until the cluster runs and the driver has named a node. */
     Feeder(byte[] options, TaskContext context) {
+        NativeLibrary.load();
         handle = Native.open(options, context.partitionId(), context.taskAttemptId(), context);
     }
 

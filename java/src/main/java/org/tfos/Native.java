@@ -3,12 +3,11 @@ package org.tfos;
 
 import org.apache.spark.TaskContext;
 
-/** Every native method. Text is UTF-8; a handle is an address, used by one thread at a time. Failures are TfosExceptions. */
+/**
+ * Every native method, to be called after {@link NativeLibrary#load}. Text is UTF-8; a handle is an address, used by one thread at a time.
+ * Failures are TfosExceptions.
+ */
 final class Native {
-    static {
-        NativeLibrary.load();
-    }
-
     private Native() {}
 
     static native byte[] version();

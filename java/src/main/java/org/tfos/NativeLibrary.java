@@ -9,14 +9,24 @@ import java.nio.file.StandardCopyOption;
 
 /** The shared library inside the jar. */
 final class NativeLibrary {
+    private static boolean isLoaded; // guarded by the class
+
     private NativeLibrary() {}
 
-    /** Loads it by way of a temporary file, which is gone when this returns. */
-    static void load() {
+    /**
+     * Loads it, once, by way of a temporary file, which is gone when this returns. Not in a static initializer: what fails there is an Error,
+     * and Spark ends an executor whose task throws one.
+     *
+     * @throws TfosException each time that it cannot be loaded
+     */
+    static synchronized void load() {
+        if (isLoaded) {
+            return;
+        }
         String name = resourceName();
         try (InputStream content = NativeLibrary.class.getResourceAsStream(name)) {
             if (content == null) {
-                throw new TfosException("UnsupportedError: java: tfos.jar was not built for this machine: it has no " + name);
+                throw failure("it has no " + name);
             }
             Path file = Files.createTempFile("libtfos_jni", ".so");
             try {
@@ -26,8 +36,14 @@ final class NativeLibrary {
                 Files.delete(file);
             }
         } catch (IOException | UnsatisfiedLinkError error) {
-            throw new TfosException("UnsupportedError: java: cannot load " + name + " from tfos.jar: " + error.getMessage());
+            throw failure(error.toString());
         }
+        isLoaded = true;
+    }
+
+    private static TfosException failure(String cause) {
+        return new TfosException("UnsupportedError: java: the library in tfos.jar cannot be loaded on this machine: " + cause
+                + " (train(df, via=\"arrow\") goes without it)");
     }
 
     private static String resourceName() {
