@@ -385,7 +385,7 @@ class TFCluster:
 
     def _raise_query_failure(self) -> None:
         for query in self._queries:
-            failure = query.query.exception()
+            failure = query.failure()
             if failure is not None:
                 raise failure
 

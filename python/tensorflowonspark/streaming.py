@@ -18,6 +18,7 @@ __all__ = ["BatchFeed", "QueryFeed", "is_query"]
 _WATCH_SECS = 0.5
 _START_SECS = 60
 _STOP_SECS = 60
+_INTERRUPT_SECS = 1
 _COMMIT_SECS = 10
 _COMMIT_POLL_SECS = 0.05
 
@@ -89,6 +90,7 @@ class QueryFeed:
         self._is_feeding = False
         self._is_ending = False
         self._is_awaiting_stop = False
+        self._was_stopped = False
         self._newest = -1  # batch
         self._closing = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="tfos-stream", daemon=True)
@@ -128,7 +130,12 @@ class QueryFeed:
     def cancel(self) -> None:
         """Cancels the Spark job that feeds a batch, which ends the query."""
         if self.query is not None and self._is_feeding:
-            self._sc.cancelJobGroup(self.query.runId)
+            with contextlib.suppress(Exception):  # the context is gone, and its jobs with it
+                self._sc.cancelJobGroup(self.query.runId)
+
+    def failure(self) -> Optional[BaseException]:
+        """What the query failed by; None while it goes on, and where somebody stopped it."""
+        return None if self._was_stopped else self.query.exception()
 
     def close(self, timeout: float) -> None:
         """Stops the query, in the middle of a batch if need be, and the thread."""
@@ -142,10 +149,13 @@ class QueryFeed:
         self._watcher.join(timeout)
 
     def _watch(self) -> None:
-        while self.query.isActive and not self._closing.wait(_WATCH_SECS):
-            if not self._is_wanted():
-                self.stop()
-                return
+        try:
+            while self.query.isActive and not self._closing.wait(_WATCH_SECS):
+                if not self._is_wanted():
+                    self.stop()
+                    return
+        except Exception as error:  # the application or the cluster has ended meanwhile, and the query with it
+            logger.debug("while watching a query: %s", error)
 
     def _feed(self, frame: Any, batch: int) -> None:
         with self._feeding(frame):
@@ -156,6 +166,9 @@ class QueryFeed:
                 self._batches.feed(self._action_of(frame), self.query.id, batch)
             except Exception as error:
                 self._check()
+                if not self.query.isActive:
+                    self._was_stopped = True
+                    _await_stop(frame, _INTERRUPT_SECS)
                 own = jobs.own_error(error)
                 if own is None:
                     raise
@@ -172,7 +185,8 @@ class QueryFeed:
                 self._is_awaiting_stop = True
                 self._changed.notify_all()
         if self._is_awaiting_stop:
-            _await_stop(frame)
+            _await_stop(frame, _STOP_SECS)
+            raise TimeoutError(f"the query was to be stopped, and was not within {_STOP_SECS} s")
         try:
             yield
         finally:
@@ -181,7 +195,6 @@ class QueryFeed:
                 self._changed.notify_all()
 
 
-def _await_stop(frame: Any) -> None:
-    """Waits to be stopped, as Spark knows it of its own code: the batch is not fed and stays uncommitted."""
-    frame.sparkSession.sparkContext._jvm.java.lang.Thread.sleep(_STOP_SECS * 1000)
-    raise TimeoutError(f"the query was to be stopped, and was not within {_STOP_SECS} s")
+def _await_stop(frame: Any, seconds: int) -> None:
+    """Waits to be interrupted by who stops the query, which Spark takes for that, and not for a failure: the batch stays uncommitted."""
+    frame.sparkSession.sparkContext._jvm.java.lang.Thread.sleep(seconds * 1000)

@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from conftest import wait_until
+from tensorflowonspark import TFCluster, _tfos
 from test_cluster import local
 from test_streaming import collect_rows, ids_in
-from tensorflowonspark import TFCluster, _tfos
 
 for module in ("pyarrow", "pandas", "grpc", "grpc_status"):
     pytest.importorskip(module)

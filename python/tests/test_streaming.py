@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from conftest import wait_until
-from test_cluster import local, read_all
 from tensorflowonspark import TFCluster, _tfos
+from test_cluster import local, read_all
 
 pytest.importorskip("pyarrow")
 
@@ -111,17 +111,18 @@ def test_a_stream_is_one_epoch_in_the_order_of_its_batches(spark, files, out):
         assert sum(batches, []) == files.ids
 
 
-def test_a_query_killed_in_a_batch_feeds_the_rest_when_it_starts_again(spark, files, out, tmp_path):
+@pytest.mark.parametrize("via", ["jvm", "arrow"])
+def test_a_query_killed_in_a_batch_feeds_the_rest_when_it_starts_again(spark, files, out, tmp_path, via):
     files.add(800, padding=100_000)  # more than the rings hold
     files.add(100)
     go, checkpoint = tmp_path / "go", tmp_path / "checkpoint"
     with TFCluster.run(spark, local(collect_rows), {"out": str(out), "wait": str(go)}, 2, 0, input_mode=FEED) as cluster:
-        query = cluster.train(files.stream(3), checkpoint=str(checkpoint))
+        query = cluster.train(files.stream(3), checkpoint=str(checkpoint), via=via)
         wait_until(lambda: len(ids_in(out)) == 2, 60, "the first rows")
         query.stop()
         assert query.exception() is None
         assert not os.path.exists(checkpoint / "commits" / "0") and len(ids_in(out)) == 2
-        again = cluster.train(files.stream(3), checkpoint=str(checkpoint), trigger={"availableNow": True})
+        again = cluster.train(files.stream(3), checkpoint=str(checkpoint), via=via, trigger={"availableNow": True})
         assert again.id == query.id
         go.touch()
         cluster.shutdown(again)
