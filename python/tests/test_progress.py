@@ -190,7 +190,10 @@ def by_value(function):
 
 
 @pytest.mark.parametrize("terminal", [200], indirect=True)
-def test_train_on_a_terminal(sc, tmp_path, terminal):
+@pytest.mark.parametrize("kind", ["rdd", "frame"])
+def test_train_on_a_terminal(sc, tmp_path, terminal, kind):
+    from pyspark.sql import SparkSession
+
     gate = by_value(Gate(tmp_path / "gate"))
 
     def watch():
@@ -202,8 +205,11 @@ def test_train_on_a_terminal(sc, tmp_path, terminal):
     watcher.start()
     try:
         with TFCluster.run(sc, by_value(take_all), None, 1, 0, input_mode=InputMode.SPARK) as cluster:
+            data = sc.parallelize(range(100), 2).map(gate)
+            if kind == "frame":
+                data = SparkSession(sc).createDataFrame(data.map(lambda number: (number,)), "number long")
             with contextlib.redirect_stderr(terminal.file):
-                cluster.train(sc.parallelize(range(100), 2).map(gate), num_epochs=1)
+                cluster.train(data, num_epochs=1)
     finally:
         watcher.join()
     wait_until(lambda: terminal.text.endswith("\r\n"))
