@@ -13,6 +13,7 @@
 #include <tfos/node.h>
 #include <tfos/record.h>
 #include <tfos/rendezvous.h>
+#include <tfos/spark_schema.h>
 #include <tfos/status.h>
 #include <tfos/trainer.h>
 #include <tfos/unsafe_row.h>
