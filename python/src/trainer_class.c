@@ -186,7 +186,8 @@ static struct tfos__trainer_queue *add_queue(struct tfos__trainer_object *self, 
                                              struct tfos_feed_reader *reader)
 {
     struct tfos__trainer_queue *queue = PyMem_Calloc(1, sizeof(*queue));
-    char *copy = PyMem_Malloc(strlen(name) + 1);
+    size_t size = strlen(name) + 1;
+    char *copy = PyMem_Malloc(size);
 
     if (queue == NULL || copy == NULL) {
         PyMem_Free(queue);
@@ -201,7 +202,8 @@ static struct tfos__trainer_queue *add_queue(struct tfos__trainer_object *self, 
         return NULL;
     }
     queue->trainer = self;
-    queue->name = strcpy(copy, name);
+    memcpy(copy, name, size);
+    queue->name = copy;
     tfos__gate_init(&queue->feed, "feed", true);
     queue->next = self->queues;
     self->queues = queue;
