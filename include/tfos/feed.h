@@ -45,6 +45,8 @@ struct tfos_feed_writer_options {
     bool has_results;      ///< the reader answers each row with a result
     struct tfos_wait wait; ///< of every call: its timeout is the longest time in which the reader
                            ///< takes nothing, 600,000 ms; its context must outlive the writer
+    int64_t ahead_rows;    ///< with has_results: rows that the reader has not used, beyond which
+                           ///< append() waits; 0: only the lane limits them
 };
 
 /// Connects to the node and gets a lane. DENIED; NOT_FOUND when no node listens; BUSY when this
@@ -80,9 +82,6 @@ tfos_feed_writer_next_result(struct tfos_feed_writer *writer, int64_t timeout_ms
 
 /// Rows appended by this attempt.
 TFOS_API int64_t tfos_feed_writer_row_count(const struct tfos_feed_writer *writer);
-
-/// Those of them that the reader has used, as far as is known here.
-TFOS_API int64_t tfos_feed_writer_taken_count(const struct tfos_feed_writer *writer);
 
 /// Rows of the batches that the reader makes (tfos_feed_reader_set_batch_rows()), at most
 /// 2,147,483,647; 0 while it is unknown. A writer that appends so many rows at a time lets the

@@ -27,6 +27,7 @@ struct tfos_feeder_options {
     struct tfos_wait wait; ///< of every call: its timeout is the longest time in which the reader
                            ///< takes nothing, 600,000 ms; its context must outlive the feeder
     const char *job;       ///< whom to feed: NULL or "trainers", or "evaluator"
+    int64_t ahead_rows;    ///< as in struct tfos_feed_writer_options
 };
 
 /// Joins the rendezvous and opens a lane to the node that it names, once the cluster runs. OK also
@@ -66,9 +67,6 @@ tfos_feeder_next_result(struct tfos_feeder *feeder, int64_t timeout_ms, struct A
 
 /// Rows appended by this attempt.
 TFOS_API int64_t tfos_feeder_row_count(const struct tfos_feeder *feeder);
-
-/// Those of them that the reader has used, as far as is known here.
-TFOS_API int64_t tfos_feeder_taken_count(const struct tfos_feeder *feeder);
 
 /// Ends the attempt; without finish() before it the partition counts as incomplete. NULL is
 /// accepted.

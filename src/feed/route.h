@@ -96,7 +96,7 @@ struct tfos_feed_writer {
     char *place; ///< where the node is, for messages
     char *queue;
     int64_t feed, partition, attempt, first_row;
-    int64_t lane_size, timeout_ms;
+    int64_t lane_size, timeout_ms, ahead_rows;
     bool has_results;
     struct tfos_wait caller; ///< who may interrupt
     struct tfos__wait wait;  ///< when it is asked; has no deadline of its own

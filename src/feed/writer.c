@@ -216,6 +216,33 @@ static enum tfos_status put_rows(struct tfos_feed_writer *writer, const struct A
     return TFOS_OK;
 }
 
+// Whether the reader has more rows before it than it is to have. What has a result was used, even
+// where the node tells so later.
+static bool is_far_ahead(const struct tfos_feed_writer *writer)
+{
+    int64_t used = rows_taken(writer);
+
+    if (used < writer->result_count)
+        used = writer->result_count;
+    return writer->ahead_rows > 0 && writer->row_count - used > writer->ahead_rows;
+}
+
+static enum tfos_status wait_for_reader(struct tfos_feed_writer *writer, struct tfos_error *err)
+{
+    struct patience patience;
+
+    begin_patience(writer, &patience);
+    while (is_far_ahead(writer)) {
+        if (has_result(writer))
+            return TFOS_AGAIN;
+        enum tfos_status status =
+            wait_step(writer, &patience, 0, "rows fed before to be used", err);
+        if (status != TFOS_OK)
+            return status;
+    }
+    return TFOS_OK;
+}
+
 enum tfos_status tfos_feed_writer_append(struct tfos_feed_writer *writer,
                                          const struct ArrowSchema *schema,
                                          const struct ArrowArray *array, struct tfos_error *err)
@@ -229,6 +256,10 @@ enum tfos_status tfos_feed_writer_append(struct tfos_feed_writer *writer,
                           (long long)writer->partition);
     TFOS__TRY(tfos__sender_begin(&writer->sender, schema, array, err));
     enum tfos_status status = writer->route->check(writer, err);
+    if (status != TFOS_OK)
+        return status;
+    if (writer->has_results && is_far_ahead(writer))
+        status = wait_for_reader(writer, err);
     if (status != TFOS_OK)
         return status;
     while (writer->partial < array->length) {
@@ -378,14 +409,6 @@ enum tfos_status tfos_feed_writer_next_result(struct tfos_feed_writer *writer, i
 int64_t tfos_feed_writer_row_count(const struct tfos_feed_writer *writer)
 {
     return writer->row_count;
-}
-
-int64_t tfos_feed_writer_taken_count(const struct tfos_feed_writer *writer)
-{
-    int64_t rows = rows_taken(writer);
-
-    // What has a result was taken, even where the node tells so later.
-    return rows > writer->result_count ? rows : writer->result_count;
 }
 
 int64_t tfos_feed_writer_batch_rows(const struct tfos_feed_writer *writer)

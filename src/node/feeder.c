@@ -190,6 +190,7 @@ static enum tfos_status open_writer(struct tfos_feeder *feeder,
         .lane_size = options->lane_size,
         .has_results = options->has_results,
         .wait = {feeder->wait.timeout_ms, watch, feeder},
+        .ahead_rows = options->ahead_rows,
     };
     TFOS__TRY(tfos__json_get_string(target, "address", &writer_options.address, err));
     if (is_local)
@@ -343,11 +344,6 @@ enum tfos_status tfos_feeder_next_result(struct tfos_feeder *feeder, int64_t tim
 int64_t tfos_feeder_row_count(const struct tfos_feeder *feeder)
 {
     return feeder->writer ? tfos_feed_writer_row_count(feeder->writer) : 0;
-}
-
-int64_t tfos_feeder_taken_count(const struct tfos_feeder *feeder)
-{
-    return feeder->writer ? tfos_feed_writer_taken_count(feeder->writer) : 0;
 }
 
 void tfos_feeder_close(struct tfos_feeder *feeder)

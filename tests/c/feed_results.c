@@ -141,6 +141,7 @@ static void run_inference(bool is_remote, int partition_count, int64_t rows, int
     for (int i = 0; i < partition_count; i++) {
         tasks[i].options = writer_options(&node, i);
         tasks[i].options.has_results = true;
+        tasks[i].options.ahead_rows = i % 2 * 40;
         tasks[i].options.feed = 1 + i % 2; // nobody ends the epoch of an inference
         if (is_remote) {
             tasks[i].options.socket_name = NULL;
@@ -330,7 +331,6 @@ static void results_outlive_their_writer(void **state)
     (void)state;
     fed_open(&fed, 100);
     assert_done(answer(&fed.node, fed.item.lane, 0, 100, 100, &err));
-    assert_int_equal(tfos_feed_writer_taken_count(fed.writer), 100);
     assert_done(tfos_feed_writer_next_result(fed.writer, -1, &schema, &array, &err));
     fed_close(&fed);
     assert_int_equal(array.length, 100);
