@@ -25,8 +25,9 @@ PyObject *tfos__class_refuse_new(PyTypeObject *class, PyObject *args, PyObject *
     (void)class;
     (void)args;
     (void)kwargs;
-    PyErr_SetString(PyExc_TypeError, "a FeedReader comes from Trainer.open_feed(), and a "
-                                     "ResultIterator from FeedWriter.results()");
+    PyErr_SetString(PyExc_TypeError,
+                    "a FeedReader comes from Trainer.open_feed(), a ResultIterator "
+                    "from FeedWriter.results(), an ArrowBatch from result_batches()");
     return NULL;
 }
 

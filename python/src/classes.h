@@ -11,6 +11,7 @@ int tfos__rendezvous_class_add(PyObject *module);
 int tfos__node_class_add(PyObject *module);
 int tfos__writer_class_add(PyObject *module);
 int tfos__results_class_add(PyObject *module);
+int tfos__arrow_batch_class_add(PyObject *module);
 int tfos__trainer_class_add(PyObject *module);
 int tfos__reader_class_add(PyObject *module);
 int tfos__dataset_class_add(PyObject *module);

@@ -3,6 +3,7 @@
 // its last row was given out; rows with results are counted in `waiting` in the order in which they
 // were given out.
 #include "cursor.h"
+#include "array_batch.h"
 #include "arrays.h"
 #include "error.h"
 #include "packer.h"
@@ -310,20 +311,16 @@ static void note_answered(struct tfos__cursor *cursor, int64_t count)
     memmove(oldest, oldest + 1, cursor->waiting_count * sizeof(*oldest));
 }
 
-/// Sends what is packed. Results for a task that has gone are dropped: Spark runs it again.
-static int send_results(void *context, struct tfos__packer *packer)
+/// Sends a batch of results. Those for a task that has gone are dropped: Spark runs it again.
+static int send_batch(struct tfos__cursor *cursor, const struct ArrowSchema *schema,
+                      const struct ArrowArray *array)
 {
-    struct tfos__cursor *cursor = context;
     int lane = cursor->waiting_count > 0 ? cursor->waiting[0].lane : -1;
-    int64_t count = tfos__packer_row_count(packer);
-    const struct ArrowSchema *schema = NULL;
-    const struct ArrowArray *array = NULL;
     struct tfos__gate_watch watch = {.gate = cursor->gate};
     struct tfos_wait wait = {.is_interrupted = tfos__gate_is_interrupted, .context = &watch};
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
 
-    tfos__packer_show(packer, &schema, &array);
     Py_BEGIN_ALLOW_THREADS
     status = tfos_feed_reader_put_results(cursor->reader, lane, schema, array, &wait, &err);
     Py_END_ALLOW_THREADS
@@ -333,8 +330,18 @@ static int send_results(void *context, struct tfos__packer *packer)
         tfos__raise(status, &err);
         return -1;
     }
-    note_answered(cursor, count);
+    note_answered(cursor, array->length);
     return tfos__gate_check(cursor->gate);
+}
+
+/// Sends what is packed.
+static int send_packed(void *context, struct tfos__packer *packer)
+{
+    const struct ArrowSchema *schema = NULL;
+    const struct ArrowArray *array = NULL;
+
+    tfos__packer_show(packer, &schema, &array);
+    return send_batch(context, schema, array);
 }
 
 static int check_results(const struct tfos__cursor *cursor, int64_t count)
@@ -372,10 +379,40 @@ int tfos__cursor_put_results(struct tfos__cursor *cursor, PyObject *results)
     if (check_results(cursor, PyList_Size(results)) == 0) {
         packer = tfos__packer_open(0);
         if (packer != NULL)
-            result = tfos__packer_append_all(packer, results, send_results, cursor);
+            result = tfos__packer_append_all(packer, results, send_packed, cursor);
         tfos__packer_close(packer);
     }
     tfos__gate_leave(cursor->feed);
+    return result;
+}
+
+/// Sends arrays that have rows.
+static int send_arrays(struct tfos__cursor *cursor, struct tfos__array_batch *batch)
+{
+    const struct ArrowSchema *schema = NULL;
+    const struct ArrowArray *array = NULL;
+    int result = -1;
+
+    if (take(cursor) < 0)
+        return -1;
+    if (check_results(cursor, tfos__array_batch_row_count(batch)) == 0) {
+        tfos__array_batch_show(batch, &schema, &array);
+        result = send_batch(cursor, schema, array);
+    }
+    tfos__gate_leave(cursor->feed);
+    return result;
+}
+
+int tfos__cursor_put_arrays(struct tfos__cursor *cursor, PyObject *arrays)
+{
+    struct tfos__array_batch *batch = tfos__array_batch_open(arrays);
+    int result = 0;
+
+    if (batch == NULL)
+        return -1;
+    if (tfos__array_batch_row_count(batch) > 0)
+        result = send_arrays(cursor, batch);
+    tfos__array_batch_close(batch);
     return result;
 }
 

@@ -40,6 +40,9 @@ PyObject *tfos__cursor_next_arrays(struct tfos__cursor *cursor,
 /// Sends results (a list) for the oldest rows without one. -1 with an exception.
 int tfos__cursor_put_results(struct tfos__cursor *cursor, PyObject *results);
 
+/// The same with numpy arrays: one, a tuple or a dict of them (array_batch.h).
+int tfos__cursor_put_arrays(struct tfos__cursor *cursor, PyObject *arrays);
+
 /// 1: the feed has ended and all rows were given out, 0: not so, as far as is known without
 /// waiting, -1: an exception.
 int tfos__cursor_is_at_end(struct tfos__cursor *cursor);

@@ -54,7 +54,7 @@ static int add_classes(PyObject *module)
 {
     if (tfos__rendezvous_class_add(module) < 0 || tfos__node_class_add(module) < 0 ||
         tfos__writer_class_add(module) < 0 || tfos__results_class_add(module) < 0 ||
-        tfos__trainer_class_add(module) < 0)
+        tfos__arrow_batch_class_add(module) < 0 || tfos__trainer_class_add(module) < 0)
         return -1;
     return tfos__reader_class_add(module) < 0 ? -1 : tfos__dataset_class_add(module);
 }

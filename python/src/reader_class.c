@@ -96,6 +96,20 @@ static PyObject *put_results(PyObject *object, PyObject *args, PyObject *kwargs)
     Py_RETURN_NONE;
 }
 
+static PyObject *put_arrays(PyObject *object, PyObject *arrays)
+{
+    struct reader *self = (struct reader *)object;
+    int result = 0;
+
+    if (enter(self) < 0)
+        return NULL;
+    result = tfos__cursor_put_arrays(self->queue->cursor, arrays);
+    leave(self);
+    if (result < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *get_at_end(PyObject *object, void *closure)
 {
     struct reader *self = (struct reader *)object;
@@ -134,6 +148,7 @@ static PyMethodDef methods[] = {
     {"next_rows", TFOS__KEYWORDS(next_rows), "Up to count rows as the objects that were fed."},
     {"next_arrays", TFOS__KEYWORDS(next_arrays), "The same rows as numpy arrays."},
     {"put_results", TFOS__KEYWORDS(put_results), "Results for the oldest rows that have none yet."},
+    {"put_arrays", put_arrays, METH_O, "The same as numpy arrays."},
     {"terminate", terminate, METH_NOARGS, "No more rows are wanted. From any thread."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The iterator that FeedWriter.results() gives. It feeds a batch when no result waits, and takes
-// results when no batch can go on; so it holds one batch of rows and one of results, whatever the
-// size of the partition.
+// The iterator that FeedWriter.results() and result_batches() give. It feeds a batch when no result
+// waits, and takes results when no batch can go on; so it holds one batch of rows and one of
+// results, whatever the size of the partition. Columns stay columns both ways.
+#include "capsule.h"
 #include "classes.h"
 #include "error.h"
 #include "writer_class.h"
@@ -11,15 +12,18 @@ enum phase { FILLING, APPENDING, FINISHING, DRAINING, OVER };
 struct results {
     PyObject_HEAD
     struct tfos__writer_object *writer; ///< owned reference
-    PyObject *rows;                     ///< iterator; owned
+    PyObject *rows;                     ///< iterator of rows or batches; owned
+    bool has_columns;                   ///< batches are fed and given
+    struct tfos__capsule fed;           ///< the batch at hand, while one is
     enum phase phase;
-    PyObject *batch;  ///< list of results; owned
+    PyObject *batch;  ///< list of results, or a batch of columns; owned
     Py_ssize_t index; ///< next of them
 };
 
 static PyTypeObject *class; // set when the module is made, kept until the process ends
 
-PyObject *tfos__results_new(struct tfos__writer_object *writer, PyObject *iterator)
+PyObject *tfos__results_new(struct tfos__writer_object *writer, PyObject *iterator,
+                            bool has_columns)
 {
     struct results *self = (struct results *)PyType_GenericAlloc(class, 0);
 
@@ -29,6 +33,7 @@ PyObject *tfos__results_new(struct tfos__writer_object *writer, PyObject *iterat
     self->writer = writer;
     Py_INCREF(iterator);
     self->rows = iterator;
+    self->has_columns = has_columns;
     return (PyObject *)self;
 }
 
@@ -39,12 +44,38 @@ static PyObject *next_of_batch(struct results *self)
 
     if (self->batch == NULL)
         return NULL;
-    if (self->index < PyList_Size(self->batch)) {
+    if (self->has_columns) {
+        result = self->batch;
+        self->batch = NULL;
+    } else if (self->index < PyList_Size(self->batch)) {
         result = PyList_GetItem(self->batch, self->index++);
         Py_INCREF(result);
     } else {
         Py_CLEAR(self->batch);
     }
+    return result;
+}
+
+/// Takes the next batch of columns. END: there are no more.
+static enum tfos__row_feeder_result fill_columns(struct results *self)
+{
+    PyObject *batch = PyIter_Next(self->rows);
+    int result = 0;
+
+    if (batch == NULL)
+        return PyErr_Occurred() ? TFOS__ROW_FEEDER_FAILED : TFOS__ROW_FEEDER_END;
+    result = tfos__capsule_init(&self->fed, batch);
+    Py_DECREF(batch);
+    return result < 0 ? TFOS__ROW_FEEDER_FAILED : TFOS__ROW_FEEDER_DONE;
+}
+
+static enum tfos__row_feeder_result append_columns(struct results *self)
+{
+    enum tfos__row_feeder_result result = tfos__row_feeder_append_batch(
+        self->writer->handle.object, self->fed.schema, self->fed.array);
+
+    if (result != TFOS__ROW_FEEDER_AGAIN)
+        tfos__capsule_clear(&self->fed);
     return result;
 }
 
@@ -56,11 +87,11 @@ static enum tfos__row_feeder_result feed(struct results *self)
 
     switch (self->phase) {
     case FILLING:
-        result = tfos__row_feeder_fill(feeder, self->rows);
+        result = self->has_columns ? fill_columns(self) : tfos__row_feeder_fill(feeder, self->rows);
         self->phase = result == TFOS__ROW_FEEDER_END ? FINISHING : APPENDING;
         return result == TFOS__ROW_FEEDER_END ? TFOS__ROW_FEEDER_DONE : result;
     case APPENDING:
-        result = tfos__row_feeder_append(feeder);
+        result = self->has_columns ? append_columns(self) : tfos__row_feeder_append(feeder);
         if (result == TFOS__ROW_FEEDER_DONE)
             self->phase = FILLING;
         break;
@@ -86,7 +117,7 @@ static enum tfos__row_feeder_result advance(struct results *self)
 
     for (;;) {
         enum tfos__row_feeder_result result = TFOS__ROW_FEEDER_DONE;
-        result = tfos__row_feeder_take_results(feeder, must_wait, &self->batch);
+        result = tfos__row_feeder_take_results(feeder, must_wait, self->has_columns, &self->batch);
         self->index = 0;
         if (result != TFOS__ROW_FEEDER_AGAIN)
             return result;
@@ -105,7 +136,8 @@ static enum tfos__row_feeder_result skip(struct results *self)
     if (row == NULL)
         return PyErr_Occurred() ? TFOS__ROW_FEEDER_FAILED : TFOS__ROW_FEEDER_END;
     Py_DECREF(row);
-    return tfos__row_feeder_take_results(self->writer->handle.object, false, &self->batch);
+    return tfos__row_feeder_take_results(self->writer->handle.object, false, self->has_columns,
+                                         &self->batch);
 }
 
 static PyObject *next_of_feed(struct results *self)
@@ -148,6 +180,7 @@ static void dealloc(PyObject *object)
 {
     struct results *self = (struct results *)object;
 
+    tfos__capsule_clear(&self->fed);
     Py_XDECREF(self->batch);
     Py_XDECREF(self->rows);
     Py_XDECREF((PyObject *)self->writer);

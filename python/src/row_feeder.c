@@ -3,6 +3,7 @@
 // yet appended; a row that did not fit their schema waits in `refused`. While the library waits it
 // asks the gate, which takes the GIL for a moment: an exception set there ends the wait.
 #include "row_feeder.h"
+#include "arrow_batch.h"
 #include "error.h"
 #include "packer.h"
 #include "unpacker.h"
@@ -53,6 +54,7 @@ static int join(struct tfos__row_feeder *self, const struct tfos__row_feeder_opt
         .has_results = options->has_results,
         .is_remote = options->is_remote,
         .wait = {options->timeout_ms, tfos__gate_is_interrupted, &self->watch},
+        .ahead_rows = options->ahead_rows,
     };
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
@@ -192,14 +194,17 @@ enum tfos__row_feeder_result tfos__row_feeder_append_batch(struct tfos__row_feed
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
 
-    self->skip_count -= skipped;
     rest.offset += skipped;
     rest.length -= skipped;
-    if (rest.length == 0)
+    if (rest.length == 0) {
+        self->skip_count -= skipped;
         return TFOS__ROW_FEEDER_DONE;
+    }
     Py_BEGIN_ALLOW_THREADS
     status = tfos_feeder_append(self->feeder, schema, &rest, &err);
     Py_END_ALLOW_THREADS
+    if (status == TFOS_OK)
+        self->skip_count -= skipped;
     return result_of(self, status, &err);
 }
 
@@ -229,7 +234,8 @@ static PyObject *unpack_results(const struct ArrowSchema *schema, const struct A
 }
 
 enum tfos__row_feeder_result tfos__row_feeder_take_results(struct tfos__row_feeder *self,
-                                                           bool waiting, PyObject **results)
+                                                           bool waiting, bool as_columns,
+                                                           PyObject **results)
 {
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
@@ -241,9 +247,13 @@ enum tfos__row_feeder_result tfos__row_feeder_take_results(struct tfos__row_feed
     Py_END_ALLOW_THREADS
     if (status != TFOS_OK)
         return result_of(self, status, &err);
-    *results = unpack_results(&schema, &array);
-    array.release(&array);
-    schema.release(&schema);
+    if (as_columns) {
+        *results = tfos__arrow_batch_new(&schema, &array);
+    } else {
+        *results = unpack_results(&schema, &array);
+        array.release(&array);
+        schema.release(&schema);
+    }
     return *results != NULL ? TFOS__ROW_FEEDER_DONE : TFOS__ROW_FEEDER_FAILED;
 }
 

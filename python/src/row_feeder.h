@@ -23,6 +23,7 @@ struct tfos__row_feeder_options {
     int64_t feed, partition, attempt;
     int64_t timeout_ms; ///< 0: 600 s
     int64_t lane_size;
+    int64_t ahead_rows; ///< as in struct tfos_feeder_options
     bool has_results;
     bool is_remote; ///< over TCP even to a node of this machine
 };
@@ -55,8 +56,8 @@ enum tfos__row_feeder_result tfos__row_feeder_fill(struct tfos__row_feeder *feed
 /// Appends the batch. AGAIN: take a result and append again. END: the reader wants no more.
 enum tfos__row_feeder_result tfos__row_feeder_append(struct tfos__row_feeder *feeder);
 
-/// Appends a batch that is columns already, but for the rows that earlier attempts delivered. END:
-/// the reader wants no more.
+/// Appends a batch that is columns already, but for the rows that earlier attempts delivered.
+/// AGAIN: take a result and append it again. END: the reader wants no more.
 enum tfos__row_feeder_result tfos__row_feeder_append_batch(struct tfos__row_feeder *feeder,
                                                            const struct ArrowSchema *schema,
                                                            const struct ArrowArray *array);
@@ -64,10 +65,12 @@ enum tfos__row_feeder_result tfos__row_feeder_append_batch(struct tfos__row_feed
 /// Marks the end of the partition. As append().
 enum tfos__row_feeder_result tfos__row_feeder_finish(struct tfos__row_feeder *feeder);
 
-/// Results that have come, as a new list; those of a partition that is skipped raise. AGAIN: none
-/// yet, only when not `waiting`. END: each row has its own, and finish() was called.
+/// Results that have come, as a new list, or `as_columns`, as an object with __arrow_c_array__;
+/// those of a partition that is skipped raise. AGAIN: none yet, only when not `waiting`. END: each
+/// row has its own, and finish() was called.
 enum tfos__row_feeder_result tfos__row_feeder_take_results(struct tfos__row_feeder *feeder,
-                                                           bool waiting, PyObject **results);
+                                                           bool waiting, bool as_columns,
+                                                           PyObject **results);
 
 /// NULL is accepted.
 void tfos__row_feeder_close(struct tfos__row_feeder *feeder);

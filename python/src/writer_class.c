@@ -40,6 +40,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         {"timeout_ms", TFOS__INT, false, 0, INT64_MAX, &options.timeout_ms},
         {"lane_size", TFOS__INT, false, 0, INT64_MAX, &options.lane_size},
         {"remote", TFOS__BOOL, false, 0, 0, &options.is_remote},
+        {"ahead_rows", TFOS__INT, false, 0, INT64_MAX, &options.ahead_rows},
     };
 
     if (tfos__parameters_read("FeedWriter", parameters, TFOS__PARAMETER_COUNT(parameters), args,
@@ -186,7 +187,7 @@ static PyObject *finish(PyObject *object, PyObject *unused)
     return count;
 }
 
-static PyObject *results(PyObject *object, PyObject *rows)
+static PyObject *make_results(PyObject *object, PyObject *rows, bool has_columns)
 {
     struct tfos__writer_object *self = (struct tfos__writer_object *)object;
     PyObject *iterator = NULL, *iterable = NULL;
@@ -195,10 +196,20 @@ static PyObject *results(PyObject *object, PyObject *rows)
         return NULL;
     iterator = begin(self, rows, true);
     if (iterator != NULL)
-        iterable = tfos__results_new(self, iterator);
+        iterable = tfos__results_new(self, iterator, has_columns);
     Py_XDECREF(iterator);
     tfos__handle_leave(&self->handle);
     return iterable;
+}
+
+static PyObject *results(PyObject *self, PyObject *rows)
+{
+    return make_results(self, rows, false);
+}
+
+static PyObject *result_batches(PyObject *self, PyObject *batches)
+{
+    return make_results(self, batches, true);
 }
 
 static PyMethodDef methods[] = {
@@ -206,6 +217,8 @@ static PyMethodDef methods[] = {
     {"append", append, METH_O, "Feeds an Arrow batch; False once the reader wants no more."},
     {"finish", finish, METH_NOARGS, "Marks the end of the batches; returns how many rows."},
     {"results", results, METH_O, "Feeds the rows and gives an iterator of one result a row."},
+    {"result_batches", result_batches, METH_O,
+     "Feeds the Arrow batches and gives an iterator of batches of results."},
     {"close", tfos__handle_close, METH_NOARGS, "Ends the attempt."},
     {NULL, NULL, 0, NULL},
 };

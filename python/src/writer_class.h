@@ -15,7 +15,9 @@ struct tfos__writer_object {
     bool is_over;               ///< the reader wants no more, or the partition is skipped
 };
 
-/// An iterator of results, which takes rows from `iterator` (borrowed). NULL with an exception.
-PyObject *tfos__results_new(struct tfos__writer_object *writer, PyObject *iterator);
+/// An iterator of results, which takes rows from `iterator` (borrowed), or `has_columns`, Arrow
+/// batches, and gives such. NULL with an exception.
+PyObject *tfos__results_new(struct tfos__writer_object *writer, PyObject *iterator,
+                            bool has_columns);
 
 #endif

@@ -86,8 +86,10 @@ class FeedWriter:
     def __init__(
         self, address: str, cluster_id: str, key: str, feed: int, partition: int, attempt: int,
         results: bool = False, queue: str = "input", job: Optional[str] = None, timeout_ms: int = 0, lane_size: int = 0, remote: bool = False,
+        ahead_rows: int = 0,
     ) -> None:
-        """``job``: whom to feed, "trainers" or "evaluator"; None: trainers. ``remote=True`` feeds over TCP even where shared memory would do (for tests)."""
+        """``job``: whom to feed, "trainers" or "evaluator"; None: trainers. ``remote=True`` feeds over TCP even where shared memory would do (for tests).
+        ``ahead_rows``, with results: so many rows wait for the trainer at most, before a batch is fed; 0: as many as the lane holds."""
     @property
     def node(self) -> Optional[str]:
         """"worker:0", or None when the partition is to be skipped."""
@@ -102,7 +104,16 @@ class FeedWriter:
         """Marks the partition complete after the last batch; returns how many rows were fed."""
     def results(self, rows: Iterable[Any]) -> "Iterable[Any]":
         """An iterator: feeds the rows and gives one result a row, in order, as they come."""
+    def result_batches(self, batches: Iterable[Any]) -> "Iterable[ArrowBatch]":
+        """An iterator: feeds Arrow batches as ``append()`` takes them and gives the results as such, as they come, in order: columns both ways. They
+        own their memory, and are cut otherwise than the batches that were fed."""
     def close(self) -> None: ...
+
+class ArrowBatch:
+    """A batch in Arrow's layout, for ``pyarrow.record_batch()`` and others. Its schema may have the metadata of docs/protocol.md."""
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> "tuple[Any, Any]":
+        """Schema and array as capsules; InvalidError the second time."""
 
 class Trainer:
     """``tfos_trainer_*``: this process's link to its node. There is one per process; thread-safe."""
@@ -142,6 +153,9 @@ class FeedReader:
     def put_results(self, results: "list[Any]") -> None:
         """Results for the oldest rows given out and not yet answered; InvalidError, naming the partition and both counts, when they are
         more than the rows that the oldest unanswered partition has given out."""
+    def put_arrays(self, arrays: Any) -> None:
+        """The same as numpy arrays whose first dimension is the rows: one array (a row's result is one value), a tuple of them (a tuple) or a
+        dict (a dict). InvalidError, naming the column, for lengths that differ and dtypes that cannot be sent."""
     @property
     def at_end(self) -> bool:
         """Whether the feed has ended and all rows were given out."""

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays into columns. Numbers are not copied: a column's elements are borrowed from its array,
+// which is kept for as long. What is no number goes through a field, value by value.
+#include "array_batch.h"
+#include "error.h"
+#include "field.h"
+#include "numpy.h"
+
+#include <string.h>
+
+struct column {
+    PyObject *array;   ///< owned; keeps `interface` and borrowed elements alive
+    PyObject *capsule; ///< of the interface; owned
+    const struct tfos__array_interface *interface;
+    PyObject *name;           ///< bytes; NULL where rows have no names; owned
+    struct tfos__field field; ///< its elements are borrowed where `is_borrowed`
+    bool is_borrowed;
+    const char *format; ///< of dates and times, which are plain columns; else NULL
+};
+
+struct tfos__array_batch {
+    enum tfos__row_kind kind;
+    int64_t column_count, row_count;
+    struct column *columns; ///< owned
+    struct ArrowSchema schema;
+    struct ArrowArray array;
+    struct ArrowSchema **schema_children; ///< owned; into the columns
+    struct ArrowArray **array_children;   ///< owned; into the columns
+    const void *buffers[1];
+    char metadata[64];
+};
+
+/// What messages call a column.
+static PyObject *say_name(const struct tfos__array_batch *batch, int64_t index)
+{
+    const struct column *column = &batch->columns[index];
+
+    if (column->name != NULL)
+        return PyUnicode_FromFormat("column '%s'", PyBytes_AsString(column->name));
+    if (batch->kind == TFOS__ROW_VALUE)
+        return PyUnicode_FromString("array");
+    return PyUnicode_FromFormat("column %lld", (long long)index);
+}
+
+/// Raises InvalidError: "results: column 'x': " and `what`, which is taken over.
+static int refuse(const struct tfos__array_batch *batch, int64_t index, PyObject *what)
+{
+    PyObject *name = say_name(batch, index);
+
+    if (name != NULL && what != NULL)
+        tfos__raise_format(TFOS_INVALID, "results: %U: %U", name, what);
+    Py_XDECREF(name);
+    Py_XDECREF(what);
+    return -1;
+}
+
+static int no_memory(void)
+{
+    PyErr_NoMemory();
+    return -1;
+}
+
+/// Shows numbers where they lie: `type` is that of the array with its rows.
+static int borrow_numbers(struct column *column, const struct tfos__value_type *type)
+{
+    struct tfos__series *series = &column->field.series;
+    struct tfos__value_type row = *type;
+    int64_t count = type->shape[0];
+
+    row.dimension_count--;
+    memmove(row.shape, row.shape + 1, (size_t)row.dimension_count * sizeof(row.shape[0]));
+    if (row.dimension_count == 0) {
+        row.kind = TFOS__VALUE_SCALAR;
+        row.is_fixed = false;
+    }
+    if (!tfos__series_init(series, &row))
+        return no_memory();
+    series->length = count;
+    series->element_count = count * tfos__value_item_count(&row);
+    if (series->element_count > 0) {
+        series->elements.data = column->interface->data;
+        column->is_borrowed = true;
+    }
+    return 0;
+}
+
+/// Appends a value; one that does not fit makes the field wider and empty. -1 with an exception.
+static int append(struct tfos__field *field, PyObject *value, bool *is_done)
+{
+    enum tfos__pack_result result = tfos__field_append(field, value);
+
+    *is_done = result == TFOS__PACK_DONE;
+    if (result == TFOS__PACK_REFUSED)
+        return tfos__field_widen(field, value);
+    return result == TFOS__PACK_ERROR ? -1 : 0;
+}
+
+/// Takes each value as an object of its own.
+static int copy_objects(struct column *column)
+{
+    PyObject *values = PyObject_CallMethod(column->array, "tolist", NULL);
+    Py_ssize_t count = values != NULL ? PyList_Size(values) : -1;
+    int result = count < 0 || tfos__field_init(&column->field) < 0 ? -1 : 0;
+
+    for (Py_ssize_t i = 0; result == 0 && i < count;) {
+        bool is_done = false;
+        result = append(&column->field, PyList_GetItem(values, i), &is_done);
+        i = is_done ? i + 1 : 0;
+    }
+    Py_XDECREF(values);
+    return result;
+}
+
+/// numpy's unit of a datetime64 as Arrow's format; NULL where Arrow has no such unit.
+static const char *find_format(PyObject *array)
+{
+    static const char *const units[][2] = {
+        {"[D]", "tdD"}, {"[s]", "tss:"}, {"[ms]", "tsm:"}, {"[us]", "tsu:"}, {"[ns]", "tsn:"}};
+    PyObject *dtype = PyObject_GetAttrString(array, "dtype");
+    PyObject *text = dtype != NULL ? PyObject_GetAttrString(dtype, "str") : NULL;
+    PyObject *bytes = text != NULL ? PyUnicode_AsASCIIString(text) : NULL;
+    const char *format = NULL;
+
+    for (size_t i = 0; bytes != NULL && i < sizeof(units) / sizeof(units[0]); i++) {
+        const char *unit = strchr(PyBytes_AsString(bytes), '[');
+        if (unit != NULL && strcmp(unit, units[i][0]) == 0)
+            format = units[i][1];
+    }
+    Py_XDECREF(dtype);
+    Py_XDECREF(text);
+    Py_XDECREF(bytes);
+    return format;
+}
+
+/// Takes moments, of which NaT is a null. Arrow's days have 4 bytes.
+static int copy_moments(struct column *column)
+{
+    bool is_days = column->format[1] == 'd';
+    struct tfos__value_type type = {
+        .kind = TFOS__VALUE_SCALAR, .letter = 'i', .itemsize = is_days ? 4 : 8};
+    struct tfos__series *series = &column->field.series;
+    const int64_t *from = column->interface->data;
+
+    if (!tfos__series_init(series, &type))
+        return no_memory();
+    for (intptr_t i = 0; i < column->interface->shape[0]; i++) {
+        void *room = NULL;
+        if (from[i] == INT64_MIN) {
+            if (!tfos__series_commit_null(series))
+                return no_memory();
+            continue;
+        }
+        room = tfos__series_reserve(series, 1);
+        if (room == NULL)
+            return no_memory();
+        if (is_days)
+            *(int32_t *)room = (int32_t)from[i];
+        else
+            *(int64_t *)room = from[i];
+        if (!tfos__series_commit(series, 1))
+            return no_memory();
+    }
+    return 0;
+}
+
+static int refuse_type(const struct tfos__array_batch *batch, int64_t index)
+{
+    PyObject *dtype = PyObject_GetAttrString(batch->columns[index].array, "dtype");
+    int result = -1;
+
+    if (dtype != NULL)
+        result = refuse(batch, index,
+                        PyUnicode_FromFormat("arrays of %S with %d dimensions cannot be sent: "
+                                             "give numbers, str, bytes, datetime64 or objects",
+                                             dtype, batch->columns[index].interface->nd));
+    Py_XDECREF(dtype);
+    return result;
+}
+
+static int read_values(struct tfos__array_batch *batch, int64_t index,
+                       const struct tfos__numpy *numpy)
+{
+    struct column *column = &batch->columns[index];
+    struct tfos__value_type type;
+
+    if (tfos__numpy_classify(numpy, column->array, &type))
+        return borrow_numbers(column, &type);
+    if (PyErr_Occurred())
+        return -1;
+    if (strchr("OSU", column->interface->typekind) != NULL)
+        return copy_objects(column);
+    if (column->interface->typekind == 'M' && column->interface->nd == 1)
+        column->format = find_format(column->array);
+    if (column->format != NULL)
+        return copy_moments(column);
+    return PyErr_Occurred() ? -1 : refuse_type(batch, index);
+}
+
+static int read_column(struct tfos__array_batch *batch, int64_t index, PyObject *value)
+{
+    const struct tfos__numpy *numpy = tfos__numpy_load();
+    struct column *column = &batch->columns[index];
+
+    if (numpy == NULL)
+        return -1;
+    if (Py_TYPE(value) != numpy->ndarray)
+        return refuse(batch, index,
+                      PyUnicode_FromFormat("expected a numpy array, not %R", Py_TYPE(value)));
+    column->interface = tfos__numpy_interface(value, &column->capsule);
+    if (column->interface == NULL)
+        return -1;
+    if (column->interface->nd == 0)
+        return refuse(batch, index, PyUnicode_FromString("has no dimension for its rows"));
+    Py_CLEAR(column->capsule);
+    column->array = PyObject_CallFunctionObjArgs(numpy->ascontiguousarray, value, NULL);
+    if (column->array == NULL)
+        return -1;
+    column->interface = tfos__numpy_interface(column->array, &column->capsule);
+    if (column->interface == NULL)
+        return -1;
+    if (index == 0)
+        batch->row_count = column->interface->shape[0];
+    if (column->interface->shape[0] != batch->row_count)
+        return refuse(batch, index,
+                      PyUnicode_FromFormat("has %lld rows, the column before it %lld",
+                                           (long long)column->interface->shape[0],
+                                           (long long)batch->row_count));
+    return read_values(batch, index, numpy);
+}
+
+static int read_name(struct tfos__array_batch *batch, int64_t index, PyObject *name)
+{
+    PyObject *bytes = PyUnicode_Check(name) ? PyUnicode_AsUTF8String(name) : NULL;
+
+    if (bytes == NULL || strlen(PyBytes_AsString(bytes)) != (size_t)PyBytes_Size(bytes)) {
+        Py_XDECREF(bytes);
+        if (!PyErr_Occurred())
+            tfos__raise_format(TFOS_INVALID, "results: %R cannot be a column's name", name);
+        return -1;
+    }
+    batch->columns[index].name = bytes;
+    return 0;
+}
+
+static int make_columns(struct tfos__array_batch *batch, int64_t count)
+{
+    size_t room = (size_t)count + 1;
+
+    batch->columns = PyMem_Calloc(room, sizeof(*batch->columns));
+    batch->schema_children = PyMem_Calloc(room, sizeof(*batch->schema_children));
+    batch->array_children = PyMem_Calloc(room, sizeof(*batch->array_children));
+    if (batch->columns == NULL || batch->schema_children == NULL || batch->array_children == NULL)
+        return no_memory();
+    batch->column_count = count;
+    return 0;
+}
+
+static int read_tuple(struct tfos__array_batch *batch, PyObject *arrays)
+{
+    batch->kind = TFOS__ROW_TUPLE;
+    if (make_columns(batch, PyTuple_Size(arrays)) < 0)
+        return -1;
+    for (int64_t i = 0; i < batch->column_count; i++) {
+        if (read_column(batch, i, PyTuple_GetItem(arrays, (Py_ssize_t)i)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int read_dict(struct tfos__array_batch *batch, PyObject *arrays)
+{
+    PyObject *name = NULL, *array = NULL;
+    Py_ssize_t place = 0;
+
+    batch->kind = TFOS__ROW_DICT;
+    if (make_columns(batch, PyDict_Size(arrays)) < 0)
+        return -1;
+    for (int64_t i = 0; i < batch->column_count && PyDict_Next(arrays, &place, &name, &array);
+         i++) {
+        if (read_name(batch, i, name) < 0 || read_column(batch, i, array) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int read_arrays(struct tfos__array_batch *batch, PyObject *arrays)
+{
+    if (PyDict_Check(arrays))
+        return read_dict(batch, arrays);
+    if (PyTuple_Check(arrays))
+        return read_tuple(batch, arrays);
+    batch->kind = TFOS__ROW_VALUE;
+    if (make_columns(batch, 1) < 0)
+        return -1;
+    return read_column(batch, 0, arrays);
+}
+
+struct tfos__array_batch *tfos__array_batch_open(PyObject *arrays)
+{
+    struct tfos__array_batch *batch = PyMem_Calloc(1, sizeof(*batch));
+
+    if (batch == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    if (read_arrays(batch, arrays) == 0)
+        return batch;
+    tfos__array_batch_close(batch);
+    return NULL;
+}
+
+int64_t tfos__array_batch_row_count(const struct tfos__array_batch *batch)
+{
+    return batch->row_count;
+}
+
+static void release_schema(struct ArrowSchema *schema)
+{
+    schema->release = NULL;
+}
+
+static void release_array(struct ArrowArray *array)
+{
+    array->release = NULL;
+}
+
+void tfos__array_batch_show(struct tfos__array_batch *batch, const struct ArrowSchema **schema,
+                            const struct ArrowArray **array)
+{
+    for (int64_t i = 0; i < batch->column_count; i++) {
+        struct column *column = &batch->columns[i];
+        const char *name = column->name != NULL ? PyBytes_AsString(column->name) : "";
+        struct tfos__series_view *view = tfos__series_show(&column->field.series, name);
+        if (column->format != NULL) {
+            view->schema.format = column->format;
+            view->schema.metadata = NULL;
+        }
+        batch->schema_children[i] = &view->schema;
+        batch->array_children[i] = &view->array;
+    }
+    tfos__metadata_write("tfos.row", tfos__row_names[batch->kind], batch->metadata);
+    batch->schema = (struct ArrowSchema){
+        .format = "+s",
+        .name = "",
+        .metadata = batch->metadata,
+        .n_children = batch->column_count,
+        .children = batch->schema_children,
+        .release = release_schema,
+    };
+    batch->array = (struct ArrowArray){
+        .length = batch->row_count,
+        .n_buffers = 1,
+        .n_children = batch->column_count,
+        .buffers = batch->buffers,
+        .children = batch->array_children,
+        .release = release_array,
+    };
+    *schema = &batch->schema;
+    *array = &batch->array;
+}
+
+void tfos__array_batch_close(struct tfos__array_batch *batch)
+{
+    if (batch == NULL)
+        return;
+    for (int64_t i = 0; i < batch->column_count; i++) {
+        struct column *column = &batch->columns[i];
+        if (column->is_borrowed)
+            column->field.series.elements = (struct tfos__block){0};
+        tfos__field_clear(&column->field);
+        Py_XDECREF(column->capsule);
+        Py_XDECREF(column->array);
+        Py_XDECREF(column->name);
+    }
+    PyMem_Free(batch->columns);
+    PyMem_Free(batch->schema_children);
+    PyMem_Free(batch->array_children);
+    PyMem_Free(batch);
+}
