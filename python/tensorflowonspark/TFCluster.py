@@ -19,7 +19,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Union
 
-from . import _tfos, frames, jobs, launch, progress, streaming
+from . import _tfos, frames, inference, jobs, launch, progress, streaming
 from .events import EventPump
 from .sessions import ConnectSpark, ContextSpark, spark_of
 
@@ -33,7 +33,6 @@ _TENSORBOARD_WAIT_SECS = 30
 _VALIDATION = "validation"
 _QUEUE_LIMIT = 16
 _SCHEMA_LIMIT = 1 << 20  # of what the rendezvous tells nodes ahead of the rows
-_FIRST_INFERENCE = 1 << 40  # feeds with results are numbered apart: epochs follow one another, inference waits for none
 
 
 class InputMode:
@@ -176,26 +175,42 @@ class TFCluster:
             self._wait(_tfos.DRAINED, feed_timeout)
         return None
 
-    def inference(self, dataRDD: Any, feed_timeout: float = 600, qname: str = "input") -> Any:
-        """An RDD with one result a row of ``dataRDD``, in order, partition by partition; computed when an action asks for it.
+    def inference(self, dataRDD: Any, output_schema: Any = None, feed_timeout: float = 600, qname: str = "input",
+                  keep: Union[None, str, Sequence[str]] = None, columns: Union[None, str, Sequence[str]] = None) -> Any:
+        """A DataFrame (or an RDD) of one result a row, in order, partition by partition; computed when an action asks for it, each time anew.
 
-        The function must read with ``DataFeed(train_mode=False)`` and answer each row by ``batch_results``.
+        The function must read with ``DataFeed(train_mode=False)`` and answer each row by ``batch_results``. Of a DataFrame columns are fed and
+        columns come back, without row objects, where the function uses ``next_arrays`` and answers with arrays.
 
         Args:
-            dataRDD: rows of any Python type.
+            dataRDD: a DataFrame, or an RDD of rows of any Python type.
+            output_schema: of a DataFrame: the results' columns, as a StructType or text such as ``"label int, scores array<float>"``. A
+                result that is a dict or Row goes there by name, a tuple or list by place, one value into the one column. Values are cast where
+                nothing is lost by it. With an RDD, a number here is the ``feed_timeout``, as it was in TensorFlowOnSpark.
             feed_timeout: seconds in which no row may be taken and no result come before it fails.
             qname: the queue: "input", or another that :func:`run` was given.
+            keep: names of the DataFrame's columns that stand before the results.
+            columns: names of the DataFrame's columns to feed; None: all.
 
         Raises:
-            ValueError: an argument is wrong, or the cluster is not in ``InputMode.SPARK``.
+            ValueError: an argument is wrong, a column does not exist, is there twice or has a type that cannot be carried, or the cluster is
+                not in ``InputMode.SPARK``.
         """
+        if isinstance(output_schema, (int, float)):
+            feed_timeout, qname = output_schema, feed_timeout if isinstance(feed_timeout, str) else qname
+            output_schema = None
         self._check_feeding(feed_timeout, qname)
+        if frames.is_frame(dataRDD):
+            timeout_ms = int(feed_timeout * 1000)
+            self._inferences += 1
+            return inference.infer(self._meta, dataRDD, self._inferences, timeout_ms, qname, output_schema, keep, columns)
         self._spark.refuse(f"inference() of a {type(dataRDD).__name__}", "RDDs need Spark's driver here")
-        if not hasattr(dataRDD, "mapPartitionsWithIndex"):
-            raise ValueError(f"inference() takes an RDD, not {type(dataRDD).__name__}; of a DataFrame use df.rdd")
+        if not hasattr(dataRDD, "mapPartitions"):
+            raise ValueError(f"inference() takes a DataFrame or an RDD, not {type(dataRDD).__name__}")
+        if output_schema is not None or keep is not None or columns is not None:
+            raise ValueError("output_schema, keep and columns are for DataFrames, not for RDDs")
         self._inferences += 1
-        task = launch.FeedTask(self._meta, _FIRST_INFERENCE + self._inferences, feed_timeout, qname, results=True)
-        return dataRDD.mapPartitions(task)
+        return dataRDD.mapPartitions(launch.FeedTask(self._meta, self._inferences, feed_timeout, qname, results=True))
 
     def _check_feeding(self, feed_timeout: float, qname: str) -> None:
         if self.input_mode != InputMode.SPARK:

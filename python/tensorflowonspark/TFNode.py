@@ -150,10 +150,20 @@ class DataFeed:
     def batch_results(self, results: Any) -> None:
         """Gives one result for each of the oldest rows that have none yet.
 
+        Args:
+            results: an iterable of results, or arrays whose first dimension is the rows: one array (numpy's, or a tensor), a tuple of arrays or a
+                dictionary of arrays. Arrays go to Spark without row objects. In an RDD they become one value, a tuple or a dictionary a row, of
+                numpy scalars and arrays, str or bytes.
+
         Raises:
-            ValueError: there are more results than rows of that partition; names it and both counts.
+            ValueError: there are more results than rows of that partition; names it and both counts. Arrays differ in length or have a dtype
+                that cannot be sent; names the column.
         """
-        self._reader.put_results(list(results))
+        arrays = _arrays_of(results)
+        if arrays is None:
+            self._reader.put_results(list(results))
+        else:
+            self._reader.put_arrays(arrays)
 
     def terminate(self) -> None:
         """Wants no more rows: what is left of the feed is skipped. On the queue "input" this ends all of the node's queues."""
@@ -161,3 +171,29 @@ class DataFeed:
             self.mgr.set("state", "terminating")
         self._reader.terminate()
         self.done_feeding = True
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "__array__") and hasattr(value, "shape")
+
+
+def _arrays_of(results: Any) -> Any:
+    """Results that are arrays, as numpy's; None for any others."""
+    if isinstance(results, dict):
+        return {name: _array_of(value) for name, value in results.items()}
+    if isinstance(results, tuple) and results and all(map(_is_array, results)) and all(len(value.shape) > 0 for value in results):
+        return tuple(map(_array_of, results))
+    return _array_of(results) if _is_array(results) else None
+
+
+def _array_of(value: Any) -> Any:
+    """One column of results. A dictionary of arrays, as ``next_arrays()`` gives of structs, becomes one dictionary a row."""
+    import numpy as np
+
+    if not isinstance(value, dict):
+        return np.asarray(value)
+    fields = [_array_of(field) for field in value.values()]
+    rows = np.empty(len(fields[0]) if fields else 0, object)
+    for index, row in enumerate(zip(*fields)):
+        rows[index] = dict(zip(value, row))
+    return rows

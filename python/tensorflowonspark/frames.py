@@ -15,7 +15,7 @@ from . import _tfos, launch
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["FrameFeed", "is_frame"]
+__all__ = ["FrameFeed", "is_frame", "select"]
 
 _WAYS = (None, "jvm", "arrow")
 _LOADER = "org.apache.spark.util.MutableURLClassLoader"
@@ -54,7 +54,7 @@ class FrameFeed:
         self._timeout_ms = timeout_ms
         self._queue = queue
         self._job = job
-        self._frame = _select(frame, columns)
+        self._frame = select(frame, columns)
         self.schema = _schema_of(self._frame)
         _tfos.check_spark_schema(self.schema)
         self._seed = secrets.randbits(31) if shuffle is True else None if shuffle is False else shuffle
@@ -106,18 +106,22 @@ class ArrowTask:
         yield RecordBatch.from_pydict({"partition": [TaskContext.get().partitionId()], "rows": [rows]})
 
 
-def _select(frame: Any, columns: Optional[Sequence[str]]) -> Any:
-    """The columns that are fed, planned anew: what was cached since ``frame`` was made is used."""
+def select(frame: Any, columns: Union[None, str, Sequence[str]], argument: str = "columns") -> Any:
+    """The columns that ``argument`` names, planned anew: what was cached since ``frame`` was made is used.
+
+    Raises:
+        ValueError: one does not exist, a name is there twice, or there is none.
+    """
     present = _names_of(frame)
     names = present if columns is None else [columns] if isinstance(columns, str) else list(columns)
     missing = [name for name in names if name not in present]
     if missing:
-        raise ValueError(f"columns: there is no column {missing[0]!r}; the DataFrame has {', '.join(map(repr, present))}")
+        raise ValueError(f"{argument}: there is no column {missing[0]!r}; the DataFrame has {', '.join(map(repr, present))}")
     if not names:
-        raise ValueError("columns: there is no column to feed")
+        raise ValueError(f"{argument}: there is no column to feed")
     twice = _first_repeated(names) or _first_repeated([name for name in present if name in names])
     if twice is not None:
-        raise ValueError(f"columns: {twice!r} is there twice; rename one, or name it once")
+        raise ValueError(f"{argument}: {twice!r} is there twice; rename one, or name it once")
     return frame.select("*" if columns is None else [_quoted(name) for name in names])
 
 

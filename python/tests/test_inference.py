@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inference on DataFrames: columns to the trainers and back, in order, whatever sizes, types and fates."""
+
+import datetime
+import decimal
+import itertools
+
+import numpy as np
+import pytest
+
+from conftest import our_processes
+from local_cluster import starting
+from tensorflowonspark import TFCluster, _tfos
+from test_cluster import local
+from test_frames import FLAT, NESTED, same, with_nulls
+
+pa = pytest.importorskip("pyarrow")
+
+FEED = TFCluster.InputMode.SPARK
+
+
+def answer(args, ctx):
+    """A model that is a Python expression in a file: it may be another for each inference."""
+    import datetime
+    import decimal
+
+    import numpy
+    from pyspark.sql import Row
+
+    from tensorflowonspark import TFNode
+
+    names = {"np": numpy, "Row": Row, "datetime": datetime, "decimal": decimal}
+    feed = TFNode.DataFeed(ctx.mgr, False)
+    read = feed.next_arrays if args["how"] == "arrays" else feed.next_batch
+    while not feed.should_stop():
+        batch = read(args["count"])
+        if batch is not None and len(batch):
+            with open(args["model"]) as file:
+                feed.batch_results(eval(file.read(), names)(batch))
+
+
+class Models:
+    """Two clusters of one trainer each, of which one reads arrays and the other rows. Spark has an executor more than either, which feeds by TCP."""
+
+    def __init__(self, sc, folder):
+        self._sc, self._folder, self._running = sc, folder, {}
+
+    def __call__(self, how, model):
+        """The cluster that reads so, with this model."""
+        (self._folder / how).write_text(model)
+        if how not in self._running:
+            args = {"how": how, "model": str(self._folder / how), "count": 5}
+            self._running[how] = TFCluster.run(self._sc, local(answer), args, 1, 0, input_mode=FEED)
+        return self._running[how]
+
+    def close(self):
+        for cluster in self._running.values():
+            cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def models(sc, tmp_path_factory):
+    models = Models(sc, tmp_path_factory.mktemp("models"))
+    yield models
+    models.close()
+    assert not our_processes()
+
+
+@pytest.fixture
+def nothing_left():
+    """The trainers outlive a test: what is left is looked for at the end of them all."""
+
+
+@pytest.fixture(scope="module")
+def spark(sc):
+    from pyspark.sql import SparkSession
+
+    return SparkSession(sc)
+
+
+@pytest.fixture(params=["arrays", "rows"])
+def how(request):
+    return request.param
+
+
+def equal(rows, others):
+    return len(rows) == len(others) and all(map(same, map(tuple, rows), map(tuple, others)))
+
+
+# -- order and completeness
+
+
+def test_s16_partitions_of_all_sizes(spark, models, how):
+    sizes = [0, 1, 7, 10, 11]
+    rows = spark.sparkContext.parallelize(sizes, len(sizes)).mapPartitionsWithIndex(
+        lambda index, counts: ((1000 * index + i,) for i in range(next(counts))))
+    frame = spark.createDataFrame(rows, "id int")
+    cluster = models(how, "lambda b: b['id'] ** 2" if how == "arrays" else "lambda b: [row.id ** 2 for row in b]")
+    result = cluster.inference(frame, "square long", keep="id")
+    assert result.columns == ["id", "square"]
+    want = [[(1000 * p + i, (1000 * p + i) ** 2) for i in range(size)] for p, size in enumerate(sizes)]
+    assert result.rdd.glom().collect() == want
+    assert result.rdd.glom().collect() == want  # each action anew
+    assert cluster.inference(frame, "square long").collect() == [(square,) for part in want for _, square in part]
+
+
+def test_batches_beyond_the_ring(spark, models):
+    """80 MB in one batch of Arrow, and as much back."""
+    frame = spark.range(0, 10_000, 1, 1).selectExpr("id", "array_repeat(double(id), 1000) as x")
+    result = models("arrays", "lambda b: {'y': np.stack(b['x']), 'n': b['id']}").inference(frame, "n long, y array<double>", keep=["id", "x"])
+    wrong = result.where("id <> n or x <> y or size(y) <> 1000")
+    assert result.selectExpr("count(*)", "sum(y[999])").collect() == [(10_000, float(sum(range(10_000))))]
+    assert wrong.count() == 0
+
+
+def test_a_result_beyond_the_ring(spark, models):
+    cluster = models("arrays", "lambda b: b['id'][:, None] + np.zeros((1, 3_000_000))")
+    result = cluster.inference(spark.range(0, 4, 1, 2), "big array<double>", keep="id")
+    assert result.selectExpr("id", "size(big)", "big[0]", "big[2999999]").collect() == [(i, 3_000_000, i, i) for i in range(4)]
+
+
+def test_a_plan_may_compute_it_several_times(spark, models):
+    """In one task, in one stage, and in several at once."""
+    result = models("arrays", "lambda b: b['id'] * 2").inference(spark.range(0, 40, 1, 4), "twice long", keep="id")
+    assert result.coalesce(1).count() == 40
+    assert sorted(result.union(result).coalesce(2).collect()) == sorted([(i, i * 2) for i in range(40)] * 2)
+    few, many = result.where("id < 10").hint("merge"), result.where("id >= 0")
+    assert sorted(few.join(many, "id").collect()) == [(i, i * 2, i * 2) for i in range(10)]
+    assert result.cache().count() == 40
+    result.unpersist()
+
+
+def test_rdds_too(spark, models):
+    rdd = spark.sparkContext.parallelize(range(20), 4)
+    assert models("rows", "lambda b: [x + 1 for x in b]").inference(rdd, 300, "input").coalesce(1).collect() == list(range(1, 21))
+
+
+def test_lazy(spark, models):
+    frame = spark.range(3).selectExpr("id", "if(id >= 0, raise_error('computed'), id) as x")
+    result = models("arrays", "lambda b: b['id']").inference(frame, "y long", keep="x")
+    assert result.schema.names == ["x", "y"]
+    with pytest.raises(Exception, match="computed"):
+        result.collect()
+
+
+def test_a_retry_gives_the_whole_partition(spark, models):
+    def fail_once(batches):
+        from pyspark import TaskContext
+
+        for number, batch in enumerate(batches):
+            if number == 1 and TaskContext.get().attemptNumber() == 0:
+                raise RuntimeError("once")
+            yield batch
+
+    result = models("arrays", "lambda b: b['id'] + 1").inference(spark.range(0, 100, 1, 2), "next long", keep="id")
+    assert result.mapInArrow(fail_once, result.schema).collect() == [(i, i + 1) for i in range(100)]
+
+
+def test_a_limit_leaves_partitions_unread(spark, models):
+    cluster = models("arrays", "lambda b: b['id'] + 1")
+    assert cluster.inference(spark.range(0, 100_000, 1, 1), "next long").limit(3).collect() == [(1,), (2,), (3,)]
+    assert cluster.inference(spark.range(0, 3, 1, 1), "next long").collect() == [(1,), (2,), (3,)]
+
+
+def test_two_inferences_at_a_time(spark, models, how):
+    cluster = models(how, "lambda b: b['id'] * 10" if how == "arrays" else "lambda b: [row.id * 10 for row in b]")
+    first = cluster.inference(spark.range(0, 30, 1, 3), "a long").toLocalIterator()
+    second = cluster.inference(spark.range(100, 130, 1, 3), "b long").toLocalIterator()
+    assert [(a.a, b.b) for a, b in zip(first, second)] == [(10 * i, 10 * i + 1000) for i in range(30)]
+
+
+# -- types
+
+KEPT = {**FLAT, **NESTED, "nothing": "cast(null as int)"}
+
+
+def test_keep_every_type(spark, models):
+    frame = spark.range(0, 23, 1, 3).withColumnRenamed("id", "i").selectExpr("i", *with_nulls(KEPT), "i as `a.b`", "i + 1 as `c``d`")
+    result = models("arrays", "lambda b: -b['i']").inference(frame, "`x.y` long", keep=frame.columns, columns=["i"])
+    assert result.schema.fields[:-1] == frame.schema.fields
+    rows = frame.collect()
+    assert equal(result.collect(), [(*row, -row.i) for row in rows])
+    assert result.columns[-1] == "x.y"
+
+
+SAME = {
+    **{name: text for name, text in FLAT.items()},
+    **{f"list_{name}": f"array({FLAT[name]}, {FLAT[name]})" for name in FLAT},
+    "struct": "named_struct('a', i, 'b', named_struct('c', array(i / 2), 'd', 'x'))",
+    "map": "map(cast(i as string), i / 2, 'k', null)",
+    "matrix": "array(array(i, 1L), array(2L, i))",
+    "ragged": "sequence(0, i % 4)",
+}
+
+
+def test_an_identity_model(spark, models, how):
+    """What a trainer gives back as it got it is what went in."""
+    columns = with_nulls(SAME) if how == "rows" else [f"{text} as {name}" for name, text in SAME.items()]
+    frame = spark.range(0, 23, 1, 3).withColumnRenamed("id", "i").selectExpr("i", *columns)
+    result = models(how, "lambda b: b").inference(frame, frame.schema)
+    for row, wanted in itertools.zip_longest(result.collect(), frame.collect()):
+        for name in frame.columns:
+            assert same(row[name], wanted[name]), (name, row[name], wanted[name])
+
+
+@pytest.mark.parametrize(
+    ("model", "schema", "wanted"),
+    [
+        ("[i for i in ids]", "x int", [(0,), (1,), (2,)]),
+        ("[(i, str(i)) for i in ids]", "x long, y string", [(i, str(i)) for i in range(3)]),
+        ("[[i, i / 2] for i in ids]", "x short, y double", [(i, i / 2) for i in range(3)]),
+        ("[[i, i + 1] for i in ids]", "x array<int>", [([i, i + 1],) for i in range(3)]),
+        ("[[i] * i for i in ids]", "x array<float>", [([i] * i,) for i in range(3)]),
+        ("[{'y': i, 'x': bytes(i)} for i in ids]", "x binary, y byte", [(bytes(i), i) for i in range(3)]),
+        ("[Row(x=i, y=None) for i in ids]", "x long, y date", [(i, None) for i in range(3)]),
+        ("[None if i else 'a' for i in ids]", "x string", [("a",), (None,), (None,)]),
+        ("[None if i else [True, False] for i in ids]", "x array<boolean>", [([True, False],), (None,), (None,)]),
+        ("[decimal.Decimal(i) / 4 for i in ids]", "x decimal(5,2)", [(decimal.Decimal(i) / 4,) for i in range(3)]),
+        ("[{'x': {'a': i}, 'y': (i, 'b')} if i else {'y': (0, 'b'), 'x': {}} for i in ids]", "x map<string,int>, y struct<n: int, s: string>",
+         [({"a": i} if i else {}, (i, "b")) for i in range(3)]),
+        ("[datetime.datetime(2024, 7, 1, i) for i in ids]", "x timestamp", [(datetime.datetime(2024, 7, 1, i),) for i in range(3)]),
+        ("np.array(ids)", "x double", [(0.0,), (1.0,), (2.0,)]),
+        ("np.array(ids) > 0", "x boolean", [(False,), (True,), (True,)]),
+        ("(np.array(ids), np.array(ids, '>i2')[::1].astype('i2'))", "x long, y int", [(i, i) for i in range(3)]),
+        ("{'y': np.array([str(i) for i in ids]), 'x': np.array([b'%d' % i for i in ids])}", "x string, y string", [(str(i),) * 2 for i in range(3)]),
+        ("np.arange(18.).reshape(6, 3)[:len(ids) * 2:2] * 0 + np.array(ids)[:, None]", "x array<float>", [([i] * 3,) for i in range(3)]),
+        ("np.zeros((len(ids), 2, 2, 1), bool)", "x array<array<array<boolean>>>", [([[[False]] * 2] * 2,)] * 3),
+        ("np.zeros((len(ids), 0))", "x array<float>", [([],)] * 3),
+        ("np.zeros((len(ids), 2, 0))", "x array<array<float>>", [([[], []],)] * 3),
+        ("np.array([None, 'a', b'c'], object)[ids]", "x string", [(None,), ("a",), ("c",)]),
+        ("np.array(ids).astype('M8[D]')", "x date", [(datetime.date(1970, 1, 1 + i),) for i in range(3)]),
+        ("np.array(['NaT', '2024-01-01', '2024-01-02'], 'M8[ms]')[ids]", "x timestamp_ntz", [(None,)] + [(datetime.datetime(2024, 1, i),) for i in (1, 2)]),
+    ],
+)
+def test_forms_of_results(spark, models, model, schema, wanted):
+    cluster = models("rows", f"lambda b: (lambda ids: {model})([row.id for row in b])")
+    assert cluster.inference(spark.range(0, 3, 1, 1), schema).collect() == wanted
+
+
+@pytest.mark.parametrize(
+    ("model", "schema", "words"),
+    [
+        ("[i / 2 for i in ids]", "half int", "result column 'half': double cannot be cast to int32 without loss: .*truncated"),
+        ("[i + 2**40 for i in ids]", "big int", "result column 'big': int64 cannot be cast to int32"),
+        ("['a' for i in ids]", "number double", "result column 'number': large_string cannot be cast to double"),
+        ("np.zeros((len(ids), 2))", "x double", "result column 'x': list<item: double> cannot be cast to double"),
+        ("np.zeros((len(ids), 2, 2))", "x array<double>", "result column 'x': list<item: list<item: double>> cannot be cast to list"),
+        ("np.zeros(len(ids), 'c8')", "x double", "result column 'x': a complex number"),
+        ("[decimal.Decimal('1.23')] * len(ids)", "x decimal(4,1)", "result column 'x': Python objects of type Decimal cannot be cast"),
+        ("[object()] * len(ids)", "x long", "result column 'x': Python objects of type object"),
+        ("[(i, i) for i in ids]", "x long", "a result has 2 columns, output_schema 1: 'x'"),
+        ("[i for i in ids]", "x long, y long", "a result has 1 columns, output_schema 2: 'x', 'y'"),
+        ("[{'x': i} for i in ids]", "x long, y long", "a result has no column 'y', which output_schema has; it has 'x'"),
+        ("{'x': np.array(ids), 'z': np.array(ids)}", "x long", "a result has a column 'z', which output_schema has not; that has 'x'"),
+        ("[None for i in ids]", "x long not null", "result column 'x' has a null, though output_schema says NOT NULL"),
+    ],
+)
+def test_results_that_do_not_fit(spark, models, model, schema, words):
+    cluster = models("rows", f"lambda b: (lambda ids: {model})([row.id for row in b])")
+    with pytest.raises(Exception, match=words):
+        cluster.inference(spark.range(0, 3, 1, 1), schema).collect()
+
+
+def test_arrays_in_an_rdd(spark, models):
+    def infer(model):
+        return models("rows", f"lambda b: {model}").inference(spark.sparkContext.parallelize(range(3), 1)).collect()
+
+    assert same(infer("np.array(b) / 2"), [np.float64(i / 2) for i in range(3)])
+    assert same(infer("np.stack([b, b], 1)"), [np.array([i, i]) for i in range(3)])
+    assert same(infer("(np.array(b, 'f4'), np.array(list(map(str, b))))"), [(np.float32(i), str(i)) for i in range(3)])
+    assert same(infer("{'x': np.array(b) > 1}"), [{"x": np.bool_(i > 1)} for i in range(3)])
+    assert infer("(1, 2, 3)") == [1, 2, 3]  # a tuple of no arrays has results
+
+
+# -- what is refused before any task starts
+
+
+def test_what_is_refused(spark, models):
+    cluster = models("rows", "lambda b: [1 for _ in b]")
+    frame = spark.range(3).selectExpr("id", "make_interval(1) as span", "id as Other")
+    wrong = [
+        (dict(output_schema=None), ValueError, "needs output_schema"),
+        (dict(output_schema="array<int>"), ValueError, "output_schema must be a StructType"),
+        (dict(output_schema="id long", keep="id"), ValueError, "keep and output_schema both have a column 'id'"),
+        (dict(output_schema="other long", keep="Other"), ValueError, "keep and output_schema both have a column 'other'"),
+        (dict(output_schema="x long, X long"), ValueError, "output_schema has twice a column 'X'"),
+        (dict(keep=["no"]), ValueError, "keep: there is no column 'no'; the DataFrame has 'id', 'span', 'Other'"),
+        (dict(keep=["id", "id"]), ValueError, "keep: 'id' is there twice"),
+        (dict(columns=["no"]), ValueError, "columns: there is no column 'no'"),
+        (dict(columns=[]), ValueError, "columns: there is no column"),
+        (dict(columns=["span"]), _tfos.UnsupportedError, "column span: the type interval cannot be fed"),
+        (dict(keep="span"), ValueError, "keep: column 'span': the type interval cannot go through Arrow"),
+        (dict(output_schema="x interval"), ValueError, "output_schema: column 'x': the type interval cannot go through Arrow"),
+        (dict(qname="output"), ValueError, "unknown queue"),
+    ]
+    for options, error, words in wrong:
+        with pytest.raises(error, match=words):
+            cluster.inference(frame, **{"output_schema": "x long", "columns": ["id"], **options})
+    with pytest.raises(ValueError, match="are for DataFrames"):
+        cluster.inference(spark.sparkContext.parallelize([1]), keep="x")
+    with pytest.raises(ValueError, match="no streaming DataFrame"):
+        cluster.inference(spark.readStream.format("rate").load(), "x long")
+    assert cluster.inference(frame, "x long", columns="id").collect() == [(1,)] * 3
+
+
+# -- failures, each with a cluster of its own
+
+
+def test_s17_a_result_too_few(sc, spark):
+    def short(args, ctx):
+        feed = ctx.get_data_feed(train_mode=False)
+        while not feed.should_stop():
+            arrays = feed.next_arrays(100)
+            if arrays:
+                feed.batch_results(arrays["id"][1:])
+
+    with pytest.raises(Exception) as caught:
+        with TFCluster.run(sc, short, None, 1, 0, input_mode=FEED) as cluster:
+            cluster.inference(spark.range(0, 10, 1, 1), "x long", feed_timeout=5).collect()
+    words = str(caught.value)
+    assert "partition 0" in words and "10 rows" in words and "9 results" in words
+
+
+def test_a_trainer_that_dies(sc, spark):
+    def die(args, ctx):
+        import os
+
+        feed = ctx.get_data_feed(train_mode=False)
+        feed.batch_results(feed.next_arrays(5)["id"])
+        os._exit(3)
+
+    with pytest.raises(Exception, match="exit status 3"):
+        with TFCluster.run(sc, die, None, 1, 0, input_mode=FEED) as cluster:
+            cluster.inference(spark.range(0, 100_000, 1, 2), "x long", feed_timeout=60).collect()
+
+
+def test_training_and_inference_in_turn(sc, spark):
+    def learn(args, ctx):
+        from tensorflowonspark import TFNode
+
+        feed, total = TFNode.DataFeed(ctx.mgr, False), 0
+        for _ in range(2):
+            for _ in range(4):
+                total += int(feed.next_arrays(25)["id"].sum())
+            for _ in range(4):
+                ids = feed.next_arrays(5)["id"]
+                feed.batch_results({"x": ids + total})
+
+    with TFCluster.run(sc, learn, None, 1, 0, input_mode=FEED) as cluster:
+        total = 0
+        for _ in range(2):
+            cluster.train(spark.range(0, 100, 1, 1), 1)
+            total += sum(range(100))
+            assert cluster.inference(spark.range(0, 20, 1, 1), "x long").collect() == [(i + total,) for i in range(20)]
+
+
+def test_a_tensorflow_model(sc, spark):
+    pytest.importorskip("tensorflow")
+
+    def predict(args, ctx):
+        import tensorflow as tf
+
+        weights = tf.constant([[1.0], [2.0], [3.0]])
+        feed = ctx.get_data_feed(train_mode=False)
+        while not feed.should_stop():
+            arrays = feed.next_arrays(64)
+            if arrays:
+                scores = tf.constant(tf.stack(arrays["x"])) @ weights
+                feed.batch_results({"score": scores[:, 0], "pair": tf.concat([scores, -scores], 1), "name": tf.strings.as_string(arrays["id"])})
+
+    frame = spark.range(0, 1000, 1, 4).selectExpr("id", "array_repeat(float(id), 3) as x")
+    with TFCluster.run(sc, predict, None, 2, 0, input_mode=FEED) as cluster:
+        rows = cluster.inference(frame, "score double, pair array<float>, name string", keep="id").collect()
+    assert rows == [(i, 6.0 * i, [6.0 * i, -6.0 * i], str(i)) for i in range(1000)]
+
+
+# -- the extension, without Spark
+
+GIVE_BACK = """
+import numpy as np
+feed, errors = link.open_feed(), []
+while True:
+    arrays = feed.next_arrays(7)
+    if arrays is None:
+        break
+    n = len(arrays["x"])
+    for wrong in ({"x": arrays["x"], "y": np.zeros(n + 1)}, {"x": np.float32(1)}, np.array(1), {"x": np.zeros(n, "m8[s]")}, {"x\\0": arrays["x"]},
+                  {"x": np.zeros((n, 2), "M8[s]")}, (arrays["x"], [1])):
+        try:
+            feed.put_arrays(wrong)
+        except ValueError as error:
+            errors.append(str(error))
+    feed.put_arrays({"x": arrays["x"][::1], "y": arrays["x"][:, None] * np.ones((1, 3))})
+save(errors)
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    with starting(tmp_path) as start:
+        yield start
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_columns_both_ways(start, remote):
+    cluster = start(GIVE_BACK)
+    batches = [pa.RecordBatch.from_pydict({"x": list(map(float, range(first, first + 10)))}) for first in range(0, 100, 10)]
+    with cluster.writer(results=True, remote=remote, ahead_rows=25) as writer:
+        kept = [pa.record_batch(result) for result in writer.result_batches(batches)]
+    table = pa.Table.from_batches(kept)
+    assert table["x"].to_pylist() == list(map(float, range(100)))
+    assert table["y"].to_pylist() == [[float(i)] * 3 for i in range(100)]
+    assert kept[0].schema.metadata[b"tfos.row"] == b"dict"
+    errors = cluster.saved()
+    for words in ("column 'y': has 8 rows, the column before it 7", "column 'x': expected a numpy array", "array: has no dimension for its rows",
+                  r"timedelta64[s] with 1 dimensions cannot be sent", "cannot be a column's name", "datetime64[s] with 2 dimensions",
+                  "column 1: expected a numpy array"):
+        assert any(words in error for error in errors), (words, errors[:7])
+
+
+def test_a_batch_is_given_out_once(start):
+    cluster = start(GIVE_BACK)
+    with cluster.writer(results=True) as writer:
+        results = list(writer.result_batches([pa.RecordBatch.from_pydict({"x": [1.0]})]))
+        with pytest.raises(_tfos.InvalidError, match="open one for each attempt"):
+            writer.result_batches([])
+    assert pa.record_batch(results[0]).to_pydict() == {"x": [1.0], "y": [[1.0, 1.0, 1.0]]}
+    with pytest.raises(_tfos.InvalidError, match="given out before"):
+        pa.record_batch(results[0])
+    cluster.end()
