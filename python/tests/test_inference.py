@@ -380,7 +380,7 @@ GIVE_BACK = """
 import numpy as np
 feed, errors = link.open_feed(), []
 while True:
-    arrays = feed.next_arrays(7)
+    arrays = feed.next_arrays(7, True)
     if arrays is None:
         break
     n = len(arrays["x"])
