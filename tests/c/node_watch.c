@@ -123,6 +123,13 @@ static void a_table_of_figures_fits_80_columns(void **state)
     scene_close(&scene);
 }
 
+/// Watches until something was shown, presses Ctrl-C, and gives what was printed.
+#define WATCH_AND_INTERRUPT(arguments)                                                             \
+    "out=$(mktemp); " TFOS_COMMAND " status --watch " arguments " >\"$out\" & pid=$!; "            \
+    "tries=0; until [ -s \"$out\" ] || [ $tries -gt 400 ]; do sleep 0.05; tries=$((tries+1)); "    \
+    "done; "                                                                                       \
+    "kill -INT $pid; wait $pid; code=$?; cat \"$out\"; rm \"$out\"; exit $code"
+
 static void watching_ends_cleanly_by_ctrl_c(void **state)
 {
     (void)state;
@@ -130,10 +137,10 @@ static void watching_ends_cleanly_by_ctrl_c(void **state)
     struct scene scene;
     scene_open(&scene);
     await_rates(&scene);
-    run("timeout --preserve-status -s INT 2 " TFOS_COMMAND " status --watch", output);
+    run(WATCH_AND_INTERRUPT(""), output);
     assert_int_equal(output[strlen(output) - 1], '\n');
     assert_says(output, scene.place.cluster_id);
-    run("timeout --preserve-status -s INT 2 " TFOS_COMMAND " status --watch --json", output);
+    run(WATCH_AND_INTERRUPT("--json"), output);
     output[strcspn(output, "\n")] = '\0';
     json_t *clusters = json_loads(output, 0, NULL);
     assert_true(json_is_array(clusters)); // a line is a whole document
