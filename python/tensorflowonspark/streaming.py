@@ -18,7 +18,7 @@ __all__ = ["BatchFeed", "QueryFeed", "is_query"]
 _WATCH_SECS = 0.5
 _START_SECS = 60
 _STOP_SECS = 60
-_INTERRUPT_SECS = 1
+_STOP_POLL_MS = 50
 _COMMIT_SECS = 10
 _COMMIT_POLL_SECS = 0.05
 
@@ -168,7 +168,7 @@ class QueryFeed:
                 self._check()
                 if not self.query.isActive:
                     self._was_stopped = True
-                    _await_stop(frame, _INTERRUPT_SECS)
+                    self._end_as_stopped(frame)
                 own = jobs.own_error(error)
                 if own is None:
                     raise
@@ -185,8 +185,7 @@ class QueryFeed:
                 self._is_awaiting_stop = True
                 self._changed.notify_all()
         if self._is_awaiting_stop:
-            _await_stop(frame, _STOP_SECS)
-            raise TimeoutError(f"the query was to be stopped, and was not within {_STOP_SECS} s")
+            self._end_as_stopped(frame)
         try:
             yield
         finally:
@@ -194,7 +193,14 @@ class QueryFeed:
                 self._is_feeding = False
                 self._changed.notify_all()
 
-
-def _await_stop(frame: Any, seconds: int) -> None:
-    """Waits to be interrupted by who stops the query, which Spark takes for that, and not for a failure: the batch stays uncommitted."""
-    frame.sparkSession.sparkContext._jvm.java.lang.Thread.sleep(seconds * 1000)
+    def _end_as_stopped(self, frame: Any) -> None:
+        """Ends the batch, uncommitted, in the way by which Spark knows that the query was stopped: an interrupt of the stream's thread."""
+        thread = frame.sparkSession.sparkContext._jvm.java.lang.Thread
+        deadline = time.monotonic() + _STOP_SECS
+        while self.query.isActive:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the query was to be stopped, and was not within {_STOP_SECS} s")
+            thread.sleep(_STOP_POLL_MS)
+        # Who stops a query interrupts its thread, but Hadoop may have swallowed that.
+        thread.currentThread().interrupt()
+        thread.sleep(_STOP_POLL_MS)
