@@ -291,7 +291,7 @@ def test_what_is_refused(spark, models):
         (dict(columns=["span"]), _tfos.UnsupportedError, "column span: the type interval cannot be fed"),
         (dict(keep="span"), ValueError, "keep: column 'span': the type interval cannot go through Arrow"),
         (dict(output_schema="x interval"), ValueError, "output_schema: column 'x': the type interval cannot go through Arrow"),
-        (dict(qname="output"), ValueError, "unknown queue"),
+        (dict(qname="nothing"), ValueError, "unknown queue .nothing."),
     ]
     for options, error, words in wrong:
         with pytest.raises(error, match=words):
