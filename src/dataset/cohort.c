@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whoever has not ended has at least one whole batch when it gives its standing. So all can go as
-// many steps as the least of these have, and those that have ended fill up; once all have ended, as
-// many as the most of them need. With STOP the least of all counts.
+// All can go as many steps as the least of those have that have not ended, and those that have fill
+// up; once all have ended, as many as the most of them need. With STOP the least of all counts.
+//
+// Who has no whole batch for a while says so instead of waiting on: its rows, or the epoch's end,
+// may have to wait for Spark, which waits for another node that reads no further, which waits for
+// the step. Where a node is full, all go as many steps as make room there, and who has too few rows
+// fills up; with STOP it reads on.
 #include "dataset/cohort.h"
 
 #include "base/fail.h"
@@ -10,7 +14,7 @@
 
 struct tally {
     int64_t least, most, least_running;
-    bool all_ended, all_over;
+    bool all_ended, all_over, is_any_full;
 };
 
 static void count_member(struct tally *tally, const json_t *value)
@@ -24,6 +28,7 @@ static void count_member(struct tally *tally, const json_t *value)
     if (!is_ended && batches < tally->least_running)
         tally->least_running = batches;
     tally->all_ended = tally->all_ended && is_ended;
+    tally->is_any_full = tally->is_any_full || tfos__json_bool_or(value, "full", false);
     tally->all_over = tally->all_over && tfos__json_bool_or(value, "over", false);
 }
 
@@ -54,19 +59,18 @@ enum tfos_status tfos__cohort_decide(struct tfos__cohort *cohort, const char *va
                           "dataset: the exchange of steps gave no list of values: %.200s", values);
     }
     json_array_foreach(array, index, value) count_member(&tally, value);
-    if (cohort->options->uneven == TFOS_UNEVEN_STOP) {
+    bool is_starved = !tally.all_ended && tally.least_running == 0;
+    bool is_stop = cohort->options->uneven == TFOS_UNEVEN_STOP;
+    cohort->is_pressed = is_stop && is_starved && tally.is_any_full;
+    if (is_stop)
         cohort->steps = tally.least;
-        cohort->is_last = is_any_done(array, cohort->steps);
-    } else {
+    else if (is_starved)
+        cohort->steps = tally.is_any_full ? (tally.most + 1) / 2 : 0;
+    else
         cohort->steps = tally.all_ended ? tally.most : tally.least_running;
-        cohort->is_last = tally.all_ended;
-    }
+    cohort->is_last = is_stop ? is_any_done(array, cohort->steps) : tally.all_ended;
     cohort->is_over = tally.all_over;
     json_decref(array);
-    if (cohort->steps == 0 && !cohort->is_last)
-        return tfos__fail(err, TFOS_INVALID,
-                          "dataset: a node that has not ended its epoch gave no batch: %.200s",
-                          values);
     return TFOS_OK;
 }
 
@@ -80,9 +84,10 @@ enum tfos_status tfos__cohort_agree(struct tfos__cohort *cohort,
     cohort->exchange_count++;
     char *name = tfos__format("dataset/%s/%lld/%lld", options->name, (long long)cohort->epoch,
                               (long long)cohort->exchange_count);
-    char *own = tfos__format(
-        "{\"batches\": %lld, \"ended\": %s, \"over\": %s}", (long long)standing->batch_count,
-        standing->is_ended ? "true" : "false", standing->is_over ? "true" : "false");
+    char *own =
+        tfos__format("{\"batches\": %lld, \"ended\": %s, \"over\": %s, \"full\": %s}",
+                     (long long)standing->batch_count, standing->is_ended ? "true" : "false",
+                     standing->is_over ? "true" : "false", standing->is_full ? "true" : "false");
     if (!name || !own)
         status = tfos__no_memory(err, "dataset", "an exchange");
     else

@@ -14,6 +14,7 @@
 struct tfos__standing {
     int64_t batch_count; ///< it could give out now without waiting
     bool is_ended;       ///< these are the epoch's last
+    bool is_full;        ///< it reads no further, so that Spark may have to wait for it
     bool is_over;        ///< there will be no further epoch
 };
 
@@ -23,10 +24,12 @@ struct tfos__cohort {
     int64_t exchange_count;                     ///< of this epoch
     int64_t steps;                              ///< to be done before the next exchange
     bool is_last;                               ///< the epoch ends after them
+    bool is_pressed;                            ///< with STOP: who is full must read on
     bool is_over;                               ///< and there will be no further one, anywhere
 };
 
-/// Exchanges standings with the others and sets `steps` and what follows it.
+/// Exchanges standings with the others and sets `steps` and what follows it. No steps, though it is
+/// not the last: somebody has no batch yet, and all ask again.
 enum tfos_status tfos__cohort_agree(struct tfos__cohort *cohort,
                                     const struct tfos__standing *standing, struct tfos_error *err);
 

@@ -3,12 +3,14 @@
 // is what it may promise the other nodes.
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "dataset/state.h"
 #include "dataset/tensor.h"
 
 #define AHEAD_SIZE (TFOS_FEED_LANE_SIZE / 2) ///< most bytes that are read ahead
+#define PATIENCE_MS 200 ///< for a batch, before the others hear that there is none
 
 static enum tfos_status check_options(const struct tfos_dataset_options *options,
                                       struct tfos_error *err)
@@ -105,22 +107,30 @@ static int64_t rows_at_hand(const struct tfos_dataset *dataset)
     return count > kept ? count - kept : 0;
 }
 
-// Waits for the rows of a batch, or the end of the epoch.
-static enum tfos_status await_batch(struct tfos_dataset *dataset, struct tfos_error *err)
+// Waits for the rows of a batch, or the end of the epoch. AGAIN at the deadline.
+static enum tfos_status await_batch(struct tfos_dataset *dataset, int64_t deadline,
+                                    struct tfos_error *err)
 {
-    while (!dataset->supply.is_ended && rows_at_hand(dataset) < dataset->options.batch_size)
-        TFOS__TRY(tfos__supply_read(&dataset->supply, -1, err));
+    while (!dataset->supply.is_ended && rows_at_hand(dataset) < dataset->options.batch_size) {
+        enum tfos_status status =
+            tfos__supply_read(&dataset->supply, tfos__remaining_ms(deadline), err);
+        if (status < 0 || status == TFOS_AGAIN)
+            return status;
+    }
     return TFOS_OK;
 }
 
-// Reads what is there already.
-static enum tfos_status look_ahead(struct tfos_dataset *dataset, struct tfos_error *err)
+// Reads what is there already. Whether there may be more than it reads.
+static enum tfos_status look_ahead(struct tfos_dataset *dataset, bool *is_full,
+                                   struct tfos_error *err)
 {
     int64_t most = dataset->options.batch_size * TFOS__COHORT_STEPS;
     enum tfos_status status = TFOS_OK;
 
-    while (status == TFOS_OK && rows_at_hand(dataset) < most && dataset->supply.size < AHEAD_SIZE)
+    while (status == TFOS_OK && (dataset->cohort.is_pressed || (rows_at_hand(dataset) < most &&
+                                                                dataset->supply.size < AHEAD_SIZE)))
         status = tfos__supply_read(&dataset->supply, 0, err);
+    *is_full = status == TFOS_OK;
     return status < 0 ? status : TFOS_OK;
 }
 
@@ -129,13 +139,15 @@ static enum tfos_status agree_on_steps(struct tfos_dataset *dataset, struct tfos
 {
     const struct tfos_dataset_options *options = &dataset->options;
 
-    TFOS__TRY(await_batch(dataset, err));
-    TFOS__TRY(look_ahead(dataset, err));
+    bool is_full = false;
+
+    TFOS__TRY(await_batch(dataset, tfos__deadline(PATIENCE_MS), err));
+    TFOS__TRY(look_ahead(dataset, &is_full, err));
     int64_t batch_count = rows_at_hand(dataset) / options->batch_size;
     if (dataset->supply.is_ended && options->uneven != TFOS_UNEVEN_STOP &&
         rows_at_hand(dataset) % options->batch_size > 0)
         batch_count++;
-    struct tfos__standing standing = {batch_count, dataset->supply.is_ended,
+    struct tfos__standing standing = {batch_count, dataset->supply.is_ended, is_full,
                                       dataset->supply.is_over};
     return tfos__cohort_agree(&dataset->cohort, &standing, err);
 }
@@ -162,11 +174,11 @@ static enum tfos_status begin_batch(struct tfos_dataset *dataset, struct tfos_er
     struct tfos__cohort *cohort = &dataset->cohort;
 
     if (options->uneven == TFOS_UNEVEN_IGNORE) {
-        TFOS__TRY(await_batch(dataset, err));
+        TFOS__TRY(await_batch(dataset, TFOS__NEVER, err));
         int64_t least = options->drop_remainder ? options->batch_size : 1;
         return rows_at_hand(dataset) >= least ? TFOS_OK : TFOS_END;
     }
-    if (cohort->steps == 0 && !cohort->is_last && !cohort->is_over)
+    while (cohort->steps == 0 && !cohort->is_last && !cohort->is_over)
         TFOS__TRY(agree_on_steps(dataset, err));
     if (cohort->steps == 0)
         return TFOS_END;

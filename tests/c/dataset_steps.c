@@ -315,6 +315,48 @@ static void exchanges_cover_several_steps(void **state)
 }
 
 // One member's feed is cut short by terminate(): it fills up as long as the others have rows.
+// One member's rows fill its lane, the other has too few for a batch, and Spark ends the epoch only
+// when all rows are in their lanes.
+static void run_starved(enum tfos_uneven uneven, int64_t shuffle_rows)
+{
+    static const char *const selection[] = {"n"};
+    enum { LARGE = 60000, SHORT = 3 };
+    struct forum *forum = forum_open(2);
+    struct member *members = members_open(forum, uneven);
+
+    members[0].rows[0] = ROWS;
+    members[1].rows[0] = SHORT;
+    for (int i = 0; i < 2; i++) {
+        members[i].options.selection = selection;
+        members[i].options.selection_count = 1;
+        members[i].options.shuffle_rows = shuffle_rows;
+    }
+    members_run(members, 2);
+    feed_numbers(&members[1].node, 1, 1, row_name(&members[1], 0, 0), SHORT, SHORT, LARGE);
+    feed_numbers(&members[0].node, 1, 0, row_name(&members[0], 0, 0), ROWS, 7, LARGE);
+    for (int i = 0; i < 2; i++) {
+        node_end_epoch(&members[i].node, EPOCHS);
+        node_set_state(&members[i].node, TFOS_FEED_ENDED, NULL);
+    }
+    members_join(members, 2);
+    assert_int_equal(members[0].steps[0], members[1].steps[0]);
+    for (int i = 0; i < 2 && uneven != TFOS_UNEVEN_STOP; i++)
+        assert_int_equal(members[i].used[0], members[i].rows[0]);
+    if (uneven == TFOS_UNEVEN_STOP)
+        assert_int_equal(members[0].steps[0], 0);
+    members_close(members, 2);
+    forum_close(forum);
+}
+
+static void s14_who_waits_for_rows_holds_up_nobody(void **state)
+{
+    (void)state;
+    run_starved(TFOS_UNEVEN_PAD, 0);
+    run_starved(TFOS_UNEVEN_PAD, 50);
+    run_starved(TFOS_UNEVEN_JOIN, 0);
+    run_starved(TFOS_UNEVEN_STOP, 0);
+}
+
 static void a_terminated_member_goes_along(void **state)
 {
     struct forum *forum = forum_open(3);
@@ -425,6 +467,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(joining_members_use_every_row),
     cmocka_unit_test(stopping_members_end_together),
     cmocka_unit_test(exchanges_cover_several_steps),
+    cmocka_unit_test(s14_who_waits_for_rows_holds_up_nobody),
     cmocka_unit_test(a_terminated_member_goes_along),
     cmocka_unit_test(members_without_any_rows_end),
     cmocka_unit_test(layouts_are_made_common),
