@@ -78,10 +78,13 @@ def describe_or_serve(args, ctx):
     """A parameter server serves until it is stopped; a worker says what it knows, and reads its feed."""
     import os
     import threading
+    import time
 
     if ctx.job_name == "ps":
         open(f"{args['out']}/ps", "w").close()
         threading.Event().wait()
+    while not os.path.exists(f"{args['out']}/ps"):  # the test's own limit ends it
+        time.sleep(0.05)
     with open(f"{args['out']}/worker.new", "w") as file:
         file.write(f"{ctx.defaultFS} {sorted(ctx.cluster_spec)} {sum(row[0] for row in ctx.get_data_feed().next_batch(100))}")
     os.rename(f"{args['out']}/worker.new", f"{args['out']}/worker")

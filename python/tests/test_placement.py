@@ -11,6 +11,7 @@ import pytest
 from conftest import make_context, wait_until
 from tensorflowonspark import TFCluster, _tfos
 from tensorflowonspark.jobs import SparkJob
+from tensorflowonspark.sessions import spark_of
 from tensorflowonspark.TFCluster import InputMode
 
 FEED = InputMode.SPARK
@@ -76,7 +77,7 @@ def test_s44_shutdown_ignores_other_jobs(tmp_path):
             while True:
                 time.sleep(1)
 
-        SparkJob(context, "unrelated", lambda: context.parallelize([1], 1).foreach(forever)).start()
+        SparkJob(spark_of(context), "unrelated", lambda: context.parallelize([1], 1).foreach(forever)).start()
         wait_until(marker.exists, 60, "the other job")
         TFCluster.run(context, lambda args, ctx: None, None, 2, 0).shutdown()
         assert len(context.statusTracker().getActiveJobsIds()) == 1
