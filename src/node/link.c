@@ -185,6 +185,7 @@ static void *run(void *argument)
 {
     struct tfos_trainer *trainer = argument;
     pthread_mutex_lock(&trainer->mutex);
+    serve(trainer); // what was read along with the context: poll() does not tell of it
     while (!trainer->is_closing && trainer->link == TFOS_OK) {
         struct pollfd slots[] = {
             {.fd = tfos__channel_fd(trainer->channel),

@@ -32,7 +32,8 @@ static json_t *receive_node(struct pair *pair, const char *type)
     return message;
 }
 
-static void open_pair(struct pair *pair, bool is_fed)
+/// Sends the context, and then `more` (taken over; NULL: nothing), before the trainer reads.
+static void open_pair_with(struct pair *pair, bool is_fed, json_t *more)
 {
     struct tfos_error err;
     int fds[2];
@@ -41,7 +42,14 @@ static void open_pair(struct pair *pair, bool is_fed)
     send_node(pair, json_pack("{s:s, s:s, s:i, s:b, s:{s:[s, s], s:[s]}}", "type", "context",
                               "job_name", "worker", "task_index", 0, "fed", (int)is_fed,
                               "cluster_spec", "worker", "a:1", "b:2", "ps", "c:3"));
+    if (more)
+        send_node(pair, more);
     assert_done(tfos_trainer_open(fds[1], &pair->trainer, &err));
+}
+
+static void open_pair(struct pair *pair, bool is_fed)
+{
+    open_pair_with(pair, is_fed, NULL);
 }
 
 static void close_pair(struct pair *pair)
@@ -266,6 +274,22 @@ static void a_queue_that_is_refused_is_not_found(void **state)
     close_pair(&pair);
 }
 
+static void what_comes_with_the_context_is_heard(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct tfos_error err;
+    char *schema;
+    open_pair_with(&pair, true,
+                   json_pack("{s:s, s:s, s:s}", "type", "describe", "queue", "input", "schema",
+                             "{\"type\":\"struct\"}"));
+    assert_done(
+        tfos_trainer_await_description(pair.trainer, "input", FOR(PATIENCE_MS), &schema, &err));
+    assert_string_equal(schema, "{\"type\":\"struct\"}");
+    tfos_free(schema);
+    close_pair(&pair);
+}
+
 static void what_is_said_arrives_checked(void **state)
 {
     (void)state;
@@ -342,6 +366,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(an_agreement_can_be_interrupted),
     cmocka_unit_test(the_node_s_end_ends_every_wait),
     cmocka_unit_test(a_queue_that_is_refused_is_not_found),
+    cmocka_unit_test(what_comes_with_the_context_is_heard),
     cmocka_unit_test(what_is_said_arrives_checked),
     cmocka_unit_test(a_forked_process_is_told_that_it_has_no_link),
     cmocka_unit_test(opening_checks_its_descriptor),
