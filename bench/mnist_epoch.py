@@ -179,7 +179,12 @@ def load(folder):
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
         import tensorflow as tf
 
-        (images, labels), _ = tf.keras.datasets.mnist.load_data()
+        try:
+            (images, labels), _ = tf.keras.datasets.mnist.load_data()
+        except Exception as error:  # Keras raises no narrower one
+            raise harness.BenchError(
+                f"keras.datasets cannot fetch MNIST ({error}); set MNIST_DIR to a folder of the idx files, gzipped"
+            ) from error
         return images.reshape(-1, 784), labels
     parts = []
     for name, header in (("train-images-idx3-ubyte.gz", 16), ("train-labels-idx1-ubyte.gz", 8)):
