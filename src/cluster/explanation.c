@@ -99,10 +99,30 @@ void tfos__explanation_of_exit(const json_t *message, char *text, size_t size)
         snprintf(text, size, "an unknown status");
 }
 
-/// The lines in order, as many of the newest as fit the limit.
-static void append_lines(struct text *text, const json_t *lines)
+/// How many of the lines come before the message that they end with; all, if they do not.
+static size_t count_before(const json_t *lines, const char *message)
 {
-    size_t count = json_array_size(lines), first = count, size = 0;
+    size_t count = json_array_size(lines), left = strlen(message);
+    while (left > 0 && message[left - 1] == '\n')
+        left--;
+    while (left > 0 && count > 0) {
+        const char *line = json_string_value(json_array_get(lines, --count));
+        size_t size = line ? strlen(line) : 0;
+        if (!line || size > left || memcmp(message + left - size, line, size) != 0)
+            break;
+        left -= size;
+        if (left > 0 && message[--left] != '\n')
+            break;
+        if (left == 0)
+            return count;
+    }
+    return json_array_size(lines);
+}
+
+/// The first `count` of the lines in order, as many of the newest as fit the limit.
+static void append_lines(struct text *text, const json_t *lines, size_t count)
+{
+    size_t first = count, size = 0;
     while (first > 0) {
         const char *line = json_string_value(json_array_get(lines, first - 1));
         size += (line ? strlen(line) : 0) + 3;
@@ -111,7 +131,8 @@ static void append_lines(struct text *text, const json_t *lines)
         first--;
     }
     if (first < count)
-        append(text, "\nlast lines of its stderr:");
+        append(text, "\nlast lines of its stderr%s:",
+               count < json_array_size(lines) ? " before that" : "");
     for (; first < count; first++) {
         const char *line = json_string_value(json_array_get(lines, first));
         if (line)
@@ -156,7 +177,8 @@ void tfos__explanation_of_end(const struct tfos__entry *entry, const json_t *mes
     if (words[0])
         append(&whole, "\n%s%s", strlen(words) > MESSAGE_LIMIT ? "..." : "",
                tail(words, MESSAGE_LIMIT));
-    append_lines(&whole, json_object_get(message, "last_lines"));
+    const json_t *lines = json_object_get(message, "last_lines");
+    append_lines(&whole, lines, count_before(lines, words));
     append(&whole, "\nhint: %s", end_hint(message));
 }
 

@@ -90,6 +90,47 @@ static void a_failing_trainer_is_quoted(void **state)
     tfos_rendezvous_close(place.rendezvous);
 }
 
+/// How often `part` stands in `text`.
+static int occurrences(const char *text, const char *part)
+{
+    int count = 0;
+    for (; (text = strstr(text, part)); text++)
+        count++;
+    return count;
+}
+
+/// A traceback is both the trainer's message and the end of its stderr.
+static void a_traceback_is_told_once(void **state)
+{
+    (void)state;
+    static const char traceback[] = "Traceback\n  File \"train.py\"\n\nKeyError: 'size'\n";
+    static const struct {
+        const char *last; // what the trainer wrote after the traceback, if anything
+        int told;
+        const char *heading;
+    } cases[] = {
+        {NULL, 1, "\nlast lines of its stderr before that:\n  reading\nhint"},
+        {"Exception ignored", 2, "\nlast lines of its stderr:\n  reading\n  Traceback"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tfos_error err;
+        struct tfos_member *member;
+        struct place place = open_place((struct tfos_rendezvous_options){.node_count = 1});
+        start_nodes(&place, &member, 1);
+        json_t *lines = json_pack("[s, s, s, s, s]", "reading", "Traceback", "  File \"train.py\"",
+                                  "", "KeyError: 'size'");
+        if (cases[i].last)
+            json_array_append_new(lines, json_string(cases[i].last));
+        say(member, json_pack("{s:s, s:s, s:i, s:s, s:o}", "type", "trainer", "state", "ended",
+                              "exit_status", 1, "message", traceback, "last_lines", lines));
+        expect_failure(&place, &err);
+        assert_int_equal(occurrences(err.message, "KeyError: 'size'"), cases[i].told);
+        assert_says(err.message, cases[i].heading);
+        tfos_member_close(member, 0);
+        tfos_rendezvous_close(place.rendezvous);
+    }
+}
+
 static void each_cause_has_its_words(void **state)
 {
     (void)state;
@@ -198,6 +239,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(a_lost_node_fails_the_cluster),
     cmocka_unit_test(a_silent_node_is_lost),
     cmocka_unit_test(a_failing_trainer_is_quoted),
+    cmocka_unit_test(a_traceback_is_told_once),
     cmocka_unit_test(each_cause_has_its_words),
     cmocka_unit_test(a_node_that_cannot_go_on_fails_the_cluster),
     cmocka_unit_test(the_driver_makes_it_fail),
