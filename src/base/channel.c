@@ -88,6 +88,11 @@ enum tfos_status tfos__channel_open(int fd, enum tfos__channel_kind kind,
     return TFOS_OK;
 }
 
+enum tfos_status tfos__channel_expect_bulk(struct tfos__channel *channel, struct tfos_error *err)
+{
+    return channel->tls ? tfos__tls_expect_bulk(channel->tls, err) : TFOS_OK;
+}
+
 int tfos__channel_fd(const struct tfos__channel *channel)
 {
     return channel->fd;

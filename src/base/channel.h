@@ -38,6 +38,10 @@ enum tfos_status tfos__channel_open(int fd, enum tfos__channel_kind kind,
                                     const struct tfos__identity *identity, const char *peer,
                                     struct tfos__channel **out, struct tfos_error *err);
 
+/// Right after open: raw bytes will come and go by the megabyte. Without it a channel is made for
+/// frames, and there may be a thousand of them: it holds as little memory as it can.
+enum tfos_status tfos__channel_expect_bulk(struct tfos__channel *channel, struct tfos_error *err);
+
 /// For an event loop: the descriptor, and the events (EPOLLIN, EPOLLOUT) to wait for now.
 int tfos__channel_fd(const struct tfos__channel *channel);
 uint32_t tfos__channel_events(const struct tfos__channel *channel);

@@ -20,6 +20,7 @@
 // AES-GCM's keys wear out after 2^24.5 records (RFC 8446, 5.5); a feed of some hundred gigabytes
 // gets there.
 #define RECORDS_PER_KEY (1u << 23)
+#define AHEAD_SIZE (128u << 10) // read at once where much comes
 
 static const unsigned char AES_128_GCM_SHA256[2] = {0x13, 0x01};
 
@@ -36,12 +37,14 @@ struct tfos__tls {
     int os_errno;             // of the socket's last failure, 0 for none
     bool at_eof;
     bool offered_other_id;
+    unsigned char *ahead; // owned: bytes of the socket that OpenSSL has not asked for; NULL: none
+    size_t ahead_begin;
+    size_t ahead_end;
 };
 
-static int socket_read(BIO *bio, char *data, size_t size, size_t *done)
+static int receive(BIO *bio, void *data, size_t size, size_t *done)
 {
     struct tfos__tls *tls = BIO_get_data(bio);
-    BIO_clear_retry_flags(bio);
     ssize_t received;
     do
         received = recv(tls->fd, data, size, MSG_DONTWAIT);
@@ -57,6 +60,26 @@ static int socket_read(BIO *bio, char *data, size_t size, size_t *done)
     else
         tls->os_errno = errno;
     return 0;
+}
+
+static int socket_read(BIO *bio, char *data, size_t size, size_t *done)
+{
+    struct tfos__tls *tls = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    if (!tls->ahead)
+        return receive(bio, data, size, done);
+    if (tls->ahead_begin == tls->ahead_end) {
+        tls->ahead_begin = tls->ahead_end = 0;
+        if (receive(bio, tls->ahead, AHEAD_SIZE, &tls->ahead_end) == 0)
+            return 0;
+    }
+    size_t given = tls->ahead_end - tls->ahead_begin;
+    if (given > size)
+        given = size;
+    memcpy(data, tls->ahead + tls->ahead_begin, given);
+    tls->ahead_begin += given;
+    *done = given;
+    return 1;
 }
 
 static int socket_write(BIO *bio, const char *data, size_t size, size_t *done)
@@ -143,6 +166,8 @@ static enum tfos_status make_context(struct tfos__tls *tls, bool is_server, stru
         return fail_openssl(err, "set up a context");
     SSL_CTX_set_session_cache_mode(tls->context, SSL_SESS_CACHE_OFF);
     SSL_CTX_clear_options(tls->context, SSL_OP_ENABLE_MIDDLEBOX_COMPAT);
+    // Without it each record is read from the socket in two steps, its head and its body.
+    SSL_CTX_set_read_ahead(tls->context, 1);
     SSL_CTX_set_mode(tls->context, SSL_MODE_ENABLE_PARTIAL_WRITE |
                                        SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                        SSL_MODE_RELEASE_BUFFERS);
@@ -202,6 +227,17 @@ enum tfos_status tfos__tls_open(int fd, bool is_server, const struct tfos__ident
     else
         SSL_set_connect_state(tls->ssl);
     *out = tls;
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__tls_expect_bulk(struct tfos__tls *tls, struct tfos_error *err)
+{
+    tls->ahead = tfos__realloc(NULL, AHEAD_SIZE, 1);
+    if (!tls->ahead)
+        return tfos__no_memory(err, "tls", "a session");
+    // OpenSSL's own reading ahead moves all that it holds to the front for each record.
+    SSL_set_read_ahead(tls->ssl, 0);
+    SSL_clear_mode(tls->ssl, SSL_MODE_RELEASE_BUFFERS);
     return TFOS_OK;
 }
 
@@ -310,7 +346,7 @@ short tfos__tls_write_event(const struct tfos__tls *tls)
 
 bool tfos__tls_has_pending(const struct tfos__tls *tls)
 {
-    return SSL_pending(tls->ssl) > 0;
+    return SSL_has_pending(tls->ssl) || tls->ahead_begin < tls->ahead_end;
 }
 
 void tfos__tls_close(struct tfos__tls *tls)
@@ -326,6 +362,7 @@ void tfos__tls_close(struct tfos__tls *tls)
     SSL_CTX_free(tls->context);
     ERR_clear_error();
     tfos__free(tls->cluster_id);
+    tfos__free(tls->ahead);
     OPENSSL_cleanse(tls->key, sizeof tls->key);
     tfos__free(tls);
 }

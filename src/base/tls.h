@@ -16,6 +16,9 @@ struct tfos__tls;
 enum tfos_status tfos__tls_open(int fd, bool is_server, const struct tfos__identity *identity,
                                 struct tfos__tls **out, struct tfos_error *err);
 
+/// Before the handshake: much is going to come, so memory is given for speed.
+enum tfos_status tfos__tls_expect_bulk(struct tfos__tls *tls, struct tfos_error *err);
+
 /// Goes on with the handshake. OK once it is done; AGAIN; DENIED when the peer holds another key or
 /// id, or does not speak this protocol; CLOSED when the peer is gone.
 enum tfos_status tfos__tls_shake(struct tfos__tls *tls, struct tfos_error *err);
@@ -32,7 +35,7 @@ enum tfos_status tfos__tls_write(struct tfos__tls *tls, const void *data, size_t
 short tfos__tls_read_event(const struct tfos__tls *tls);
 short tfos__tls_write_event(const struct tfos__tls *tls);
 
-/// Whether read() can give bytes that have left the socket already.
+/// Whether bytes have left the socket that read() has not given out, or not yet a whole record.
 bool tfos__tls_has_pending(const struct tfos__tls *tls);
 
 /// Tells the peer that nothing more comes, if that can be done without waiting.

@@ -31,7 +31,9 @@ static void start_connection(struct tfos_feed_host *host, int fd, bool is_remote
     if (is_remote)
         tfos__keepalive_set(fd);
     if (tfos__channel_open(fd, is_remote ? TFOS__CHANNEL_TLS_SERVER : TFOS__CHANNEL_UNIX,
-                           &host->identity, peer, &connection->channel, NULL) != TFOS_OK) {
+                           &host->identity, peer, &connection->channel, NULL) != TFOS_OK ||
+        tfos__channel_expect_bulk(connection->channel, NULL) != TFOS_OK) {
+        tfos__channel_close(connection->channel);
         tfos__free(connection);
         return;
     }

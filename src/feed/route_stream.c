@@ -56,8 +56,10 @@ static enum tfos_status flush(struct tfos_feed_writer *writer, struct tfos_error
         if (status != TFOS_OK)
             return lose(writer, status, &cause, err);
         writer->stream.progress++;
-        tfos__buffer_consume(out, done);
+        out->begin += done;
     }
+    // The memory is kept: the next record needs as much, and new memory costs as much as a copy.
+    out->begin = out->end = 0;
     return TFOS_OK;
 }
 

@@ -205,8 +205,9 @@ static enum tfos_status connect_node(const struct tfos_feed_writer_options *opti
                        : tfos__socket_connect(writer->place, &wait, &fd, err));
     if (!is_local)
         tfos__keepalive_set(fd);
-    return tfos__channel_open(fd, is_local ? TFOS__CHANNEL_UNIX : TFOS__CHANNEL_TLS_CLIENT,
-                              &identity, writer->place, &writer->channel, err);
+    TFOS__TRY(tfos__channel_open(fd, is_local ? TFOS__CHANNEL_UNIX : TFOS__CHANNEL_TLS_CLIENT,
+                                 &identity, writer->place, &writer->channel, err));
+    return tfos__channel_expect_bulk(writer->channel, err);
 }
 
 // Waits until a lane is free: as long as the node says, now and then, that its reader goes on.

@@ -3,13 +3,28 @@
 #include "channel_pair.h"
 
 #include <stdbool.h>
+#include <sys/ioctl.h>
+
+enum kind { UNIX, TLS, BULK_TLS, KINDS };
+
+static struct channel_pair open_kind(enum kind kind)
+{
+    struct tfos_error err;
+    struct channel_pair pair = open_same_pair(kind != UNIX);
+
+    if (kind == BULK_TLS) {
+        assert_done(tfos__channel_expect_bulk(pair.near, &err));
+        assert_done(tfos__channel_expect_bulk(pair.far, &err));
+    }
+    return pair;
+}
 
 static void what_was_read_with_a_frame_is_given_first(void **state)
 {
     (void)state;
-    for (int is_tls = 0; is_tls < 2; is_tls++) {
+    for (enum kind kind = UNIX; kind < KINDS; kind++) {
         struct tfos_error err;
-        struct channel_pair pair = open_same_pair(is_tls);
+        struct channel_pair pair = open_kind(kind);
         make_ready(&pair);
         size_t done;
         assert_done(tfos__channel_queue(pair.near, numbered(1), NULL, 0, &err));
@@ -78,9 +93,9 @@ static void bytes_move_both_ways_without_waiting(void **state)
 {
     (void)state;
     const size_t total = 8u << 20;
-    for (int is_tls = 0; is_tls < 2; is_tls++) {
+    for (enum kind kind = UNIX; kind < KINDS; kind++) {
         struct tfos_error err;
-        struct channel_pair pair = open_same_pair(is_tls);
+        struct channel_pair pair = open_kind(kind);
         struct mover near = {.channel = pair.near};
         struct mover far = {.channel = pair.far};
         json_t *message;
@@ -106,9 +121,38 @@ static void bytes_move_both_ways_without_waiting(void **state)
     }
 }
 
+// A system call a record, let alone two, costs as much as the decryption.
+static void much_is_taken_from_the_socket_at_once(void **state)
+{
+    (void)state;
+    static char bytes[16000];
+    struct tfos_error err;
+    struct channel_pair pair = open_kind(BULK_TLS);
+    int64_t deadline = tfos__deadline(WAIT_MS);
+    size_t done;
+    int waiting = 0;
+
+    make_ready(&pair);
+    for (int i = 0; i < 6; i++)
+        assert_done(tfos__channel_write_some(pair.near, bytes, sizeof bytes, &done, &err));
+    while (waiting < 6 * (int)sizeof bytes) {
+        assert_done(tfos__socket_wait(tfos__channel_fd(pair.far), POLLIN, deadline, &err));
+        assert_int_equal(ioctl(tfos__channel_fd(pair.far), FIONREAD, &waiting), 0);
+    }
+    assert_done(tfos__channel_read_some(pair.far, bytes, 1, &done, &err));
+    assert_int_equal(ioctl(tfos__channel_fd(pair.far), FIONREAD, &waiting), 0);
+    assert_int_equal(waiting, 0);
+    // And nothing of it is lost.
+    for (size_t got = 1; got < 6 * sizeof bytes; got += done)
+        assert_done(tfos__channel_read_some(pair.far, bytes, sizeof bytes, &done, &err));
+    assert_int_equal(tfos__channel_read_some(pair.far, bytes, 1, &done, &err), TFOS_AGAIN);
+    close_pair(&pair);
+}
+
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(what_was_read_with_a_frame_is_given_first),
     cmocka_unit_test(bytes_move_both_ways_without_waiting),
+    cmocka_unit_test(much_is_taken_from_the_socket_at_once),
 };
 
 TEST_MAIN(cases)
