@@ -14,9 +14,11 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <tfos/feed.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "figures.h"
+
+#define BATCH_CASE "1MB batches"
 #define BATCH_SIZE (1 << 20)
 #define BATCH_WORDS (BATCH_SIZE / (int64_t)sizeof(int64_t))
 #define PAIR_CLUSTER "bench"
@@ -29,53 +31,9 @@ struct node {
     atomic_bool is_stopping;
 };
 
-static void check(enum tfos_status status, const struct tfos_error *err)
-{
-    if (status < 0) {
-        fprintf(stderr, "bench: %s: %s\n", tfos_status_name(status), err->message);
-        exit(1);
-    }
-}
-
-static double now_s(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 static double gigabytes_a_second(int batch_count, double seconds)
 {
     return (double)batch_count * BATCH_SIZE / seconds / 1e9;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-
-    return (left > right) - (left < right);
-}
-
-static double median(double *values, size_t count)
-{
-    qsort(values, count, sizeof *values, compare);
-    return values[count / 2];
-}
-
-/// A line like those of harness.py; more is better.
-static void print_line(const char *bench, const char *anchor_name, double ours, double anchor,
-                       double goal)
-{
-    double ratio = ours / anchor;
-    char verdict[64] = "null, \"met\": null";
-
-    if (goal > 0)
-        snprintf(verdict, sizeof verdict, "%.2f, \"met\": %s", goal,
-                 ratio >= goal ? "true" : "false");
-    printf("{\"bench\": \"%s\", \"case\": \"1MB batches\", \"unit\": \"GB/s\", \"ours\": %.2f, "
-           "\"anchor\": %.2f, \"anchor_name\": \"%s\", \"ratio\": %.3f, \"goal\": %s}\n",
-           bench, ours, anchor, anchor_name, ratio, verdict);
 }
 
 static void *run_host(void *argument)

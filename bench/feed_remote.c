@@ -8,7 +8,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <openssl/ssl.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #define ROUND_BATCHES 2000
@@ -215,8 +214,10 @@ int main(void)
     for (enum way way = 0; way < WAYS; way++)
         is_good = has_succeeded(&pairs[way]) && is_good;
     node_close(&node);
+    const struct figure tcp = {"feed_remote", BATCH_CASE, "GB/s", "tcp", GOAL};
+    const struct figure tls = {"feed_remote", BATCH_CASE, "GB/s", "bare_tls", 0};
     double remote = median(rates[REMOTE], ROUNDS);
-    print_line("feed_remote", "tcp", remote, median(rates[TCP], ROUNDS), GOAL);
-    print_line("feed_remote", "bare_tls", remote, median(rates[TLS], ROUNDS), 0);
+    print_line(&tcp, remote, median(rates[TCP], ROUNDS));
+    print_line(&tls, remote, median(rates[TLS], ROUNDS));
     return is_good ? 0 : 1;
 }

@@ -4,7 +4,6 @@
 // the medians are compared. Prints one JSON line.
 #include "feed_pair.h"
 
-#include <string.h>
 #include <sys/mman.h>
 
 #define ROUND_BATCHES 4000
@@ -71,7 +70,8 @@ int main(void)
     int status = 0;
     waitpid(producer, &status, 0);
     node_close(&node);
-    print_line("ring", "memcpy", median(ours, ROUNDS), median(anchor, ROUNDS), GOAL);
+    const struct figure figure = {"ring", BATCH_CASE, "GB/s", "memcpy", GOAL};
+    print_line(&figure, median(ours, ROUNDS), median(anchor, ROUNDS));
     free(batch);
     munmap(region, TFOS_FEED_LANE_SIZE);
     return status == 0 ? 0 : 1;
