@@ -30,7 +30,7 @@ static const char *const queues[WAYS] = {"in_step", "alone"};
 
 static void fail(const char *what)
 {
-    fprintf(stderr, "agreement: %s\n", what);
+    fprintf(stderr, "step_agreement: %s\n", what);
     exit(1);
 }
 
@@ -262,8 +262,9 @@ static void hear_times(struct driver *driver, struct round *rounds)
 
 static void tell(const struct round *rounds)
 {
-    const struct figure step = {"agreement", "8 nodes", "ms", "1_ms_a_step", 1};
-    const struct figure exchange = {"agreement", "8 nodes, a step ahead", "ms", "1_ms_a_step", 0};
+    const struct figure step = {"step_agreement", "8 nodes", "ms", "1_ms_a_step", 1};
+    const struct figure exchange = {"step_agreement", "8 nodes, a step ahead", "ms", "1_ms_a_step",
+                                    0};
     double costs[ROUNDS], exchanges[ROUNDS];
 
     // The first round warms up.

@@ -214,8 +214,8 @@ int main(void)
     for (enum way way = 0; way < WAYS; way++)
         is_good = has_succeeded(&pairs[way]) && is_good;
     node_close(&node);
-    const struct figure tcp = {"feed_remote", BATCH_CASE, "GB/s", "tcp", GOAL};
-    const struct figure tls = {"feed_remote", BATCH_CASE, "GB/s", "bare_tls", 0};
+    const struct figure tcp = {"remote_feed", BATCH_CASE, "GB/s", "tcp", GOAL};
+    const struct figure tls = {"remote_feed", BATCH_CASE, "GB/s", "bare_tls", 0};
     double remote = median(rates[REMOTE], ROUNDS);
     print_line(&tcp, remote, median(rates[TCP], ROUNDS));
     print_line(&tls, remote, median(rates[TLS], ROUNDS));
