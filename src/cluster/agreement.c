@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "base/channel.h"
 #include "base/memory.h"
 #include "cluster/cluster.h"
 #include "cluster/explanation.h"
@@ -18,6 +17,7 @@ struct tfos__round {
     char *name;      ///< owned
     json_t **values; ///< owned, by executor id; NULL where none was given
     int given_count;
+    size_t size; ///< of their text, in bytes
 };
 
 static void free_round(struct tfos__round *round, int node_count)
@@ -126,20 +126,22 @@ static int count_members(const struct tfos__cluster *cluster)
 
 /// Whether `entry` may not give `value`; then it is told why.
 static bool refuse(const struct tfos__cluster *cluster, const struct tfos__entry *entry,
-                   const char *name, json_t *value)
+                   const char *name, size_t size)
 {
-    size_t size_limit = TFOS__FRAME_LIMIT / 2 / (size_t)cluster->roles.node_count;
+    const struct tfos__round *round = find_round(cluster, name);
     char *reason;
     if (!tfos__registry_is_trainer(entry))
         reason = tfos__format("agreement: \"%s\": %s has no part in it: it is for the chief, the "
                               "master and workers",
                               name, entry->name);
-    else if (cluster->agreement.count >= TFOS__ROUND_LIMIT && !find_round(cluster, name))
+    else if (cluster->agreement.count >= TFOS__ROUND_LIMIT && !round)
         reason = tfos__format("agreement: \"%s\": %d others are under way: wait for them first",
                               name, TFOS__ROUND_LIMIT);
-    else if (json_dumpb(value, NULL, 0, JSON_ENCODE_ANY | JSON_COMPACT) > size_limit)
-        reason = tfos__format("agreement: \"%s\": the value of %s is larger than %zu bytes", name,
-                              entry->name, size_limit);
+    else if (size + (round ? round->size : 0) > TFOS__ROUND_SIZE)
+        reason =
+            tfos__format("agreement: \"%s\": with the value of %s, of %zu bytes, the values of "
+                         "all would be larger than %d bytes",
+                         name, entry->name, size, TFOS__ROUND_SIZE);
     else
         return false;
     tfos__peer_send(entry->peer, make_disagreed(name, reason));
@@ -149,7 +151,8 @@ static bool refuse(const struct tfos__cluster *cluster, const struct tfos__entry
 void tfos__agreement_give(struct tfos__cluster *cluster, struct tfos__entry *entry,
                           const char *name, json_t *value)
 {
-    if (refuse(cluster, entry, name, value))
+    size_t size = json_dumpb(value, NULL, 0, JSON_ENCODE_ANY | JSON_COMPACT);
+    if (refuse(cluster, entry, name, size))
         return;
     struct tfos__round *round = find_round(cluster, name);
     if (!round)
@@ -167,6 +170,7 @@ void tfos__agreement_give(struct tfos__cluster *cluster, struct tfos__entry *ent
     }
     round->values[entry->executor_id] = json_incref(value);
     round->given_count++;
+    round->size += size;
     const struct tfos__entry *ended = find_ended(cluster, round);
     if (ended)
         finish_round(cluster, round, make_ended(name, ended));

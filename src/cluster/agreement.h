@@ -14,6 +14,7 @@ struct tfos__round;
 
 #define TFOS__ROUND_LIMIT 1024     ///< most agreements under way at once
 #define TFOS__ROUND_NAME_LIMIT 256 ///< longest name, in bytes
+#define TFOS__ROUND_SIZE (2 << 20) ///< most text of all values of one agreement, in bytes
 
 struct tfos__agreement {
     struct tfos__round *rounds; ///< owned list

@@ -1,226 +1,301 @@
 // SPDX-License-Identifier: Apache-2.0
-// {"uneven": 1, "over": false, "plan": null or {"structure": 1, "selective": false, "columns":
-// [[path, dtype, form, [lengths], [shape], flags], ...]}}. Every node makes the same plan of the
-// same values, in the same order, so that one exchange is enough.
+// Three exchanges at most, so that what is told does not grow with the nodes: digests of all
+// layouts; unless all have the same, the layout of one; unless only nodes without rows had none, in
+// what the others' differ from it. Every node follows from the same values in the same way.
 #include "dataset/accord.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "dataset/plan_text.h"
 
-enum { FLAG_VECTOR = 1, FLAG_FLEXIBLE = 2, FLAG_PRODUCT = 4 };
+#define REASON_SIZE 800 // bytes: an error has room for it
 
-static json_t *write_numbers(const int64_t *numbers, int count)
+// Gives `value`, taken over, and takes those of all: an array of objects.
+static enum tfos_status exchange(const struct tfos__accord *accord, const char *subject,
+                                 json_t *value, json_t **out, struct tfos_error *err)
 {
-    json_t *array = json_array();
+    const struct tfos_dataset_options *options = accord->options;
+    char *text = value ? tfos__json_text(value) : NULL;
+    char *name =
+        tfos__format("dataset/%s/layout/%lld/%s", options->name, (long long)accord->epoch, subject);
+    char *values = NULL;
+    json_t *array = NULL;
 
-    for (int i = 0; i < count; i++)
-        json_array_append_new(array, json_integer(numbers[i]));
-    return array;
-}
-
-static json_t *write_feature(const struct tfos__feature *feature)
-{
-    json_t *path = json_array();
-    int flags = (feature->is_vector ? FLAG_VECTOR : 0) |
-                (feature->is_flexible ? FLAG_FLEXIBLE : 0) |
-                (feature->is_product ? FLAG_PRODUCT : 0);
-
-    for (int i = 0; i < feature->depth; i++)
-        json_array_append_new(path, json_string(feature->path[i]));
-    return json_pack("[o, s, i, o, o, i]", path, tfos__dtype_name(feature->dtype),
-                     (int)feature->form, write_numbers(feature->lengths, feature->level_count),
-                     write_numbers(feature->shape, feature->rank), flags);
-}
-
-enum tfos_status tfos__accord_write(const struct tfos__plan *plan, enum tfos_uneven uneven,
-                                    bool is_over, char **out, struct tfos_error *err)
-{
-    json_t *columns = json_array();
-    json_t *told = NULL;
-
-    for (int64_t i = 0; plan && i < plan->feature_count; i++)
-        json_array_append_new(columns, write_feature(&plan->features[i]));
-    if (plan && json_array_size(columns) != (size_t)plan->feature_count) {
-        json_decref(columns);
-        return tfos__fail(
-            err, TFOS_INVALID,
-            "dataset: the columns cannot be told to other nodes: a name is not UTF-8, "
-            "or there is no memory");
-    }
-    if (plan)
-        told = json_pack("{s:i, s:b, s:O}", "structure", (int)plan->structure, "selective",
-                         (int)plan->is_selective, "columns", columns);
-    json_decref(columns);
-    json_t *value =
-        json_pack("{s:i, s:b, s:o?}", "uneven", (int)uneven, "over", (int)is_over, "plan", told);
-    *out = value ? tfos__json_text(value) : NULL;
     json_decref(value);
-    return *out ? TFOS_OK : tfos__no_memory(err, "dataset", "an exchange");
-}
-
-static bool read_numbers(const json_t *array, int64_t *numbers, int *count)
-{
-    size_t size = json_array_size(array);
-
-    if (!json_is_array(array) || size > TFOS__LEAF_LEVELS)
-        return false;
-    *count = (int)size;
-    for (size_t i = 0; i < size; i++)
-        numbers[i] = (int64_t)json_integer_value(json_array_get(array, i));
-    return true;
-}
-
-static bool read_feature(const json_t *told, struct tfos__plan *plan)
-{
-    const char *names[TFOS__LEAF_STEPS];
-    const json_t *path = json_array_get(told, 0);
-    size_t depth = json_array_size(path);
-    const char *dtype = json_string_value(json_array_get(told, 1));
-    int64_t form = json_integer_value(json_array_get(told, 2));
-    int64_t flags = json_integer_value(json_array_get(told, 5));
-
-    if (depth == 0 || depth > TFOS__LEAF_STEPS || !dtype || form < TFOS_FORM_DENSE ||
-        form > TFOS_FORM_SPARSE || tfos__dtype_find(dtype) == 0)
-        return false;
-    for (size_t i = 0; i < depth; i++) {
-        names[i] = json_string_value(json_array_get(path, i));
-        if (!names[i])
-            return false;
+    enum tfos_status status = text && name
+                                  ? options->agree(options->context, name, text, &values, err)
+                                  : tfos__no_memory(err, "dataset", "an exchange");
+    if (status == TFOS_OK) {
+        array = json_loads(values, 0, NULL);
+        if (json_array_size(array) == 0)
+            status =
+                tfos__fail(err, TFOS_INVALID,
+                           "dataset: the exchange of plans gave no list of values: %.200s", values);
     }
-    struct tfos__feature *feature = tfos__plan_add(plan, names, (int)depth);
-    if (!feature)
-        return false;
-    feature->dtype = tfos__dtype_find(dtype);
-    feature->form = (enum tfos_column_form)form;
-    feature->is_vector = flags & FLAG_VECTOR;
-    feature->is_flexible = flags & FLAG_FLEXIBLE;
-    feature->is_product = flags & FLAG_PRODUCT;
-    return read_numbers(json_array_get(told, 3), feature->lengths, &feature->level_count) &&
-           read_numbers(json_array_get(told, 4), feature->shape, &feature->rank);
+    tfos__free(values);
+    tfos__free(name);
+    tfos__free(text);
+    if (status != TFOS_OK) {
+        json_decref(array);
+        return status;
+    }
+    *out = array;
+    return TFOS_OK;
 }
 
-static enum tfos_status read_plan(const json_t *told, struct tfos__plan *plan,
-                                  struct tfos_error *err)
+// ---- the first exchange: digests
+
+struct poll {
+    json_t *layout; ///< owned; this node's, NULL: it has none
+    int64_t lot;    ///< of this node: of those that have a layout the one with the least tells it
+    bool tells;     ///< it is this node
+    bool differs;   ///< two nodes have different layouts
+    bool lacks;     ///< a node has none
+};
+
+static enum tfos_status tell_digest(const struct tfos__accord *accord, struct poll *poll,
+                                    json_t **values, struct tfos_error *err)
 {
-    const json_t *columns = json_object_get(told, "columns");
-    size_t index = 0;
-    json_t *column = NULL;
-    bool is_read = json_array_size(columns) > 0;
+    char digest[TFOS__PLAN_DIGEST_SIZE];
+    uint64_t lot = 0;
 
-    *plan = (struct tfos__plan){
-        .structure = (enum tfos_row_structure)tfos__json_int_or(told, "structure", TFOS_ROW_DICT),
-        .is_selective = tfos__json_bool_or(told, "selective", false)};
-    json_array_foreach(columns, index, column) is_read = is_read && read_feature(column, plan);
-    if (is_read)
-        return TFOS_OK;
-    tfos__plan_clear(plan);
-    return tfos__fail(err, TFOS_INVALID, "dataset: another node told a plan that cannot be read");
+    if (getrandom(&lot, sizeof lot, 0) != (ssize_t)sizeof lot)
+        return tfos__fail_errno(err, TFOS_IO, "dataset: cannot draw lots");
+    poll->lot = (int64_t)(lot >> 1);
+    if (poll->layout)
+        TFOS__TRY(tfos__plan_digest(poll->layout, digest, err));
+    json_t *value = json_pack("{s:i, s:b, s:I, s:s?}", "uneven", (int)accord->options->uneven,
+                              "over", (int)accord->is_over, "lot", (json_int_t)poll->lot, "digest",
+                              poll->layout ? digest : NULL);
+    return exchange(accord, "digests", value, values, err);
 }
+
+static enum tfos_status count_poll(const struct tfos__accord *accord, const json_t *values,
+                                   struct poll *poll, struct tfos_error *err)
+{
+    const char *first = NULL;
+    size_t index = 0;
+    json_t *value = NULL;
+    int64_t least = INT64_MAX;
+    bool all_over = true;
+
+    json_array_foreach(values, index, value)
+    {
+        const char *digest = tfos__json_string_or(value, "digest", NULL);
+        int64_t lot = tfos__json_int_or(value, "lot", INT64_MAX);
+        if (tfos__json_int_or(value, "uneven", -1) != (int64_t)accord->options->uneven)
+            return tfos__fail(err, TFOS_INVALID,
+                              "dataset: nodes do not agree on what to do with uneven rows: give "
+                              "all the same `uneven`");
+        all_over = all_over && tfos__json_bool_or(value, "over", false);
+        poll->lacks = poll->lacks || !digest;
+        if (!digest)
+            continue;
+        first = first ? first : digest;
+        poll->differs = poll->differs || strcmp(first, digest) != 0;
+        least = lot < least ? lot : least;
+    }
+    poll->tells = poll->layout && poll->lot == least;
+    if (!first)
+        return all_over ? TFOS_END : TFOS_AGAIN;
+    return TFOS_OK;
+}
+
+// ---- the second: a layout
+
+static enum tfos_status hear_layout(const struct tfos__accord *accord, const struct poll *poll,
+                                    struct tfos__plan *plan, struct tfos_error *err)
+{
+    json_t *value = json_pack("{s:O?}", "plan", poll->tells ? poll->layout : NULL);
+    const json_t *layout = NULL;
+    json_t *values = NULL;
+
+    TFOS__TRY(exchange(accord, "plan", value, &values, err));
+    for (size_t i = 0; i < json_array_size(values) && !json_is_object(layout); i++)
+        layout = json_object_get(json_array_get(values, i), "plan");
+    enum tfos_status status = tfos__plan_read(layout, plan, err);
+    json_decref(values);
+    return status;
+}
+
+// ---- the third: differences
 
 static bool has_equal_numbers(const int64_t *a, int a_count, const int64_t *b, int b_count)
 {
     return a_count == b_count && memcmp(a, b, (size_t)a_count * sizeof *a) == 0;
 }
 
-// Makes `feature` fit `other` too.
-static bool merge_feature(struct tfos__feature *feature, const struct tfos__feature *other)
+static bool has_equal_type(const struct tfos__feature *a, const struct tfos__feature *b)
 {
-    if (tfos__path_compare(feature->path, feature->depth, other->path, other->depth) != 0 ||
-        feature->dtype != other->dtype || feature->is_vector != other->is_vector ||
-        feature->level_count != other->level_count)
-        return false;
-    if (feature->form == other->form &&
-        has_equal_numbers(feature->lengths, feature->level_count, other->lengths,
-                          other->level_count) &&
-        has_equal_numbers(feature->shape, feature->rank, other->shape, other->rank))
-        return true;
-    if (!feature->is_flexible || !other->is_flexible)
-        return false;
-    tfos__feature_make_ragged(feature);
-    return true;
+    return a->dtype == b->dtype && a->is_vector == b->is_vector && a->level_count == b->level_count;
 }
 
-static enum tfos_status refuse(const json_t *told, const json_t *other, struct tfos_error *err)
+static bool has_equal_form(const struct tfos__feature *a, const struct tfos__feature *b)
 {
-    char *first = tfos__json_text(told), *second = tfos__json_text(other);
-
-    tfos__fail(err, TFOS_INVALID,
-               "dataset: nodes were fed rows of different structure: %.1500s and %.1500s",
-               first ? first : "?", second ? second : "?");
-    tfos__free(first);
-    tfos__free(second);
-    return TFOS_INVALID;
+    return a->form == b->form &&
+           has_equal_numbers(a->lengths, a->level_count, b->lengths, b->level_count) &&
+           has_equal_numbers(a->shape, a->rank, b->shape, b->rank);
 }
 
-static enum tfos_status merge(struct tfos__plan *plan, const struct tfos__plan *other,
-                              const json_t *told, const json_t *other_told, struct tfos_error *err)
+// "float32[3][any]".
+static void describe(const struct tfos__feature *feature, char *text, size_t size)
 {
-    if (plan->structure != other->structure || plan->feature_count != other->feature_count)
-        return refuse(told, other_told, err);
-    for (int64_t i = 0; i < plan->feature_count; i++)
-        if (!merge_feature(&plan->features[i], &other->features[i]))
-            return refuse(json_array_get(json_object_get(told, "columns"), (size_t)i),
-                          json_array_get(json_object_get(other_told, "columns"), (size_t)i), err);
-    return TFOS_OK;
+    static const char *const forms[] = {[TFOS_FORM_AUTO] = "",
+                                        [TFOS_FORM_DENSE] = "",
+                                        [TFOS_FORM_RAGGED] = "ragged ",
+                                        [TFOS_FORM_PADDED] = "padded ",
+                                        [TFOS_FORM_SPARSE] = "sparse "};
+    size_t used =
+        (size_t)snprintf(text, size, "%s%s%s", forms[feature->form],
+                         feature->is_vector ? "vector of " : "", tfos__dtype_name(feature->dtype));
+
+    for (int i = 0; i < feature->level_count && used < size; i++)
+        used += (size_t)(feature->lengths[i] < 0 ? snprintf(text + used, size - used, "[any]")
+                                                 : snprintf(text + used, size - used, "[%lld]",
+                                                            (long long)feature->lengths[i]));
 }
 
-static enum tfos_status merge_all(const json_t *values, struct tfos__plan *plan,
-                                  struct tfos_error *err)
+static char *tell_difference(const struct tfos__feature *told, const struct tfos__feature *own)
 {
-    const json_t *first = NULL;
-    size_t index = 0;
-    json_t *value = NULL;
+    char first[200], second[200];
 
-    json_array_foreach(values, index, value)
-    {
-        const json_t *told = json_object_get(value, "plan");
-        struct tfos__plan other;
-        if (!json_is_object(told))
-            continue;
-        if (!first) {
-            first = told;
-            TFOS__TRY(read_plan(told, plan, err));
-            continue;
-        }
-        enum tfos_status status = read_plan(told, &other, err);
-        if (status == TFOS_OK) {
-            status = merge(plan, &other, first, told, err);
-            tfos__plan_clear(&other);
-        }
-        if (status != TFOS_OK) {
-            tfos__plan_clear(plan);
-            return status;
+    describe(told, first, sizeof first);
+    describe(own, second, sizeof second);
+    return tfos__format("column %.300s is %s on one and %s on another", told->name, first, second);
+}
+
+static char *tell_absence(const struct tfos__feature *feature)
+{
+    return tfos__format("one has a column %.300s, another has none", feature->name);
+}
+
+// A column that only one of two plans has.
+static const struct tfos__feature *find_absent(const struct tfos__plan *plan,
+                                               const struct tfos__plan *other)
+{
+    for (int64_t i = 0; i < plan->feature_count; i++) {
+        const struct tfos__feature *feature = &plan->features[i];
+        if (tfos__plan_find(other, feature->path, feature->depth) < 0)
+            return feature;
+    }
+    return NULL;
+}
+
+// Notes that column `index` is to become ragged: [first, last, first, last, ...].
+static int note_ragged(json_t *ranges, int64_t index)
+{
+    size_t size = json_array_size(ranges);
+
+    if (size > 0 && json_integer_value(json_array_get(ranges, size - 1)) == index - 1)
+        return json_array_set_new(ranges, size - 1, json_integer(index));
+    return json_array_append_new(ranges, json_integer(index)) != 0
+               ? -1
+               : json_array_append_new(ranges, json_integer(index));
+}
+
+// What must change in `plan` for `own` to fit. NULL: no memory.
+static json_t *compare(const struct tfos__plan *plan, const struct tfos__plan *own)
+{
+    json_t *ranges = json_array();
+    char *reason = NULL;
+    bool is_refused = false, is_noted = ranges != NULL;
+    const struct tfos__feature *absent = find_absent(plan, own);
+
+    absent = absent ? absent : find_absent(own, plan);
+    if (plan->structure != own->structure || absent) {
+        is_refused = true;
+        reason = absent ? tell_absence(absent)
+                        : tfos__format("rows are of different kinds: tuples, dictionaries, values");
+    }
+    for (int64_t i = 0; i < plan->feature_count && !is_refused && is_noted; i++) {
+        const struct tfos__feature *told = &plan->features[i];
+        const struct tfos__feature *mine =
+            &own->features[tfos__plan_find(own, told->path, told->depth)];
+        if (!has_equal_type(told, mine) ||
+            (!has_equal_form(told, mine) && !(told->is_flexible && mine->is_flexible))) {
+            is_refused = true;
+            reason = tell_difference(told, mine);
+        } else if (!has_equal_form(told, mine)) {
+            is_noted = note_ragged(ranges, i) == 0;
         }
     }
-    return first ? TFOS_OK : TFOS_AGAIN;
+    json_t *value = is_noted && (reason || !is_refused)
+                        ? json_pack("{s:O, s:s?}", "ragged", ranges, "refused", reason)
+                        : NULL;
+    json_decref(ranges);
+    tfos__free(reason);
+    return value;
 }
 
-enum tfos_status tfos__accord_read(const char *values, enum tfos_uneven uneven,
-                                   struct tfos__plan *plan, struct tfos_error *err)
+static void make_ragged(struct tfos__plan *plan, const json_t *ranges)
 {
-    json_t *array = json_loads(values, 0, NULL);
-    size_t index = 0;
-    json_t *value = NULL;
-    bool all_over = true;
+    for (size_t i = 0; i + 1 < json_array_size(ranges); i += 2) {
+        int64_t first = json_integer_value(json_array_get(ranges, i));
+        int64_t last = json_integer_value(json_array_get(ranges, i + 1));
+        for (int64_t number = first < 0 ? 0 : first; number <= last && number < plan->feature_count;
+             number++)
+            tfos__feature_make_ragged(&plan->features[number]);
+    }
+}
+
+static enum tfos_status settle_differences(const struct tfos__accord *accord,
+                                           struct tfos__plan *plan, struct tfos_error *err)
+{
+    json_t *value =
+        accord->own ? compare(plan, accord->own) : json_pack("{s:[], s:n}", "ragged", "refused");
+    json_t *values = NULL;
     enum tfos_status status = TFOS_OK;
 
-    if (json_array_size(array) == 0)
-        status =
-            tfos__fail(err, TFOS_INVALID,
-                       "dataset: the exchange of plans gave no list of values: %.200s", values);
-    json_array_foreach(array, index, value)
-    {
-        all_over = all_over && tfos__json_bool_or(value, "over", false);
-        if (status == TFOS_OK && tfos__json_int_or(value, "uneven", -1) != (int64_t)uneven)
+    TFOS__TRY(exchange(accord, "differences", value, &values, err));
+    for (size_t i = 0; i < json_array_size(values) && status == TFOS_OK; i++) {
+        const json_t *told = json_array_get(values, i);
+        const char *reason = tfos__json_string_or(told, "refused", NULL);
+        if (reason)
             status = tfos__fail(err, TFOS_INVALID,
-                                "dataset: nodes do not agree on what to do with uneven rows: give "
-                                "all the same `uneven`");
+                                "dataset: nodes were fed rows of different structure: %.*s",
+                                REASON_SIZE, reason);
+        make_ragged(plan, json_object_get(told, "ragged"));
+    }
+    json_decref(values);
+    return status;
+}
+
+static enum tfos_status find_plan(const struct tfos__accord *accord, const struct poll *poll,
+                                  struct tfos__plan *plan, struct tfos_error *err)
+{
+    if (!poll->differs && !poll->lacks)
+        return tfos__plan_read(poll->layout, plan, err);
+    TFOS__TRY(hear_layout(accord, poll, plan, err));
+    enum tfos_status status = poll->differs ? settle_differences(accord, plan, err) : TFOS_OK;
+    if (status != TFOS_OK)
+        tfos__plan_clear(plan);
+    return status;
+}
+
+enum tfos_status tfos__accord_reach(const struct tfos__accord *accord, struct tfos__plan *plan,
+                                    struct tfos_error *err)
+{
+    struct poll poll = {0};
+    json_t *values = NULL;
+    enum tfos_status status = TFOS_OK;
+
+    if (accord->own) {
+        poll.layout = tfos__plan_write(accord->own, err);
+        if (!poll.layout)
+            return TFOS_INVALID;
+    }
+    status = tell_digest(accord, &poll, &values, err);
+    if (status == TFOS_OK) {
+        status = count_poll(accord, values, &poll, err);
+        json_decref(values);
     }
     if (status == TFOS_OK)
-        status = merge_all(array, plan, err);
-    json_decref(array);
-    return status == TFOS_AGAIN && all_over ? TFOS_END : status;
+        status = find_plan(accord, &poll, plan, err);
+    json_decref(poll.layout);
+    return status;
 }

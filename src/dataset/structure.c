@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a dataset comes to know what its rows are: it waits for the first of them, and then for what
 // the other nodes say.
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "dataset/accord.h"
+#include "dataset/plan_text.h"
 #include "dataset/specs.h"
 #include "dataset/state.h"
 #include "dataset/vector.h"
@@ -79,32 +78,7 @@ static enum tfos_status make_own_plan(struct tfos_dataset *dataset, struct tfos_
     return status;
 }
 
-// Exchanges plans. AGAIN: no node has rows in this epoch, so there is another round in the next.
-static enum tfos_status agree_on_plan(struct tfos_dataset *dataset, const struct tfos__plan *own,
-                                      struct tfos__plan *plan, struct tfos_error *err)
-{
-    const struct tfos_dataset_options *options = &dataset->options;
-    char *text = NULL, *values = NULL, *name = NULL;
-
-    enum tfos_status status =
-        tfos__accord_write(own, options->uneven, dataset->supply.is_over, &text, err);
-    if (status == TFOS_OK) {
-        name = dataset->cohort.epoch == 1 ? tfos__format("dataset/%s/layout", options->name)
-                                          : tfos__format("dataset/%s/layout/%lld", options->name,
-                                                         (long long)dataset->cohort.epoch);
-        if (!name)
-            status = tfos__no_memory(err, "dataset", "an exchange");
-    }
-    if (status == TFOS_OK)
-        status = options->agree(options->context, name, text, &values, err);
-    if (status == TFOS_OK)
-        status = tfos__accord_read(values, options->uneven, plan, err);
-    tfos__free(values);
-    tfos__free(text);
-    tfos__free(name);
-    return status;
-}
-
+// AGAIN: no node has rows in this epoch, so there is another round in the next.
 static enum tfos_status find_common_plan(struct tfos_dataset *dataset, struct tfos__plan *plan,
                                          struct tfos_error *err)
 {
@@ -112,12 +86,15 @@ static enum tfos_status find_common_plan(struct tfos_dataset *dataset, struct tf
 
     if (dataset->supply.row_count > 0)
         TFOS__TRY(make_own_plan(dataset, &own, err));
-    enum tfos_status status =
-        agree_on_plan(dataset, own.feature_count > 0 ? &own : NULL, plan, err);
+    struct tfos__accord accord = {
+        .options = &dataset->options,
+        .epoch = dataset->cohort.epoch,
+        .own = own.feature_count > 0 ? &own : NULL,
+        .is_over = dataset->supply.is_over,
+    };
+    enum tfos_status status = tfos__accord_reach(&accord, plan, err);
     if (status == TFOS_OK) {
         status = tfos__plan_read_fillers(plan, &dataset->wishes, err);
-        if (status == TFOS_OK)
-            status = tfos__plan_sort(plan, err);
         if (status != TFOS_OK)
             tfos__plan_clear(plan);
     }
@@ -153,22 +130,16 @@ static enum tfos_status make_ready(struct tfos_dataset *dataset, struct tfos_err
 enum tfos_status tfos__dataset_adopt(struct tfos_dataset *dataset, const struct tfos_dataset *like,
                                      struct tfos_error *err)
 {
-    enum tfos_uneven uneven = dataset->options.uneven;
-    char *text = NULL;
-
     if (!atomic_load(&like->is_ready))
         return tfos__fail(err, TFOS_INVALID,
                           "dataset: option like: the structure of that dataset is not known yet");
-    TFOS__TRY(tfos__accord_write(&like->plan, uneven, false, &text, err));
-    char *values = tfos__format("[%s]", text);
-    tfos__free(text);
-    enum tfos_status status = values ? tfos__accord_read(values, uneven, &dataset->plan, err)
-                                     : tfos__no_memory(err, "dataset", "a structure");
-    tfos__free(values);
+    json_t *layout = tfos__plan_write(&like->plan, err);
+    if (!layout)
+        return TFOS_INVALID;
+    enum tfos_status status = tfos__plan_read(layout, &dataset->plan, err);
+    json_decref(layout);
     if (status == TFOS_OK)
         status = tfos__plan_read_fillers(&dataset->plan, &dataset->wishes, err);
-    if (status == TFOS_OK)
-        status = tfos__plan_sort(&dataset->plan, err);
     return status == TFOS_OK ? make_ready(dataset, err) : status;
 }
 

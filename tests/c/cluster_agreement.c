@@ -77,6 +77,42 @@ static void a_second_value_of_a_name_is_refused(void **state)
     tfos_rendezvous_close(place.rendezvous);
 }
 
+// A text of `size` bytes, with its quotes.
+static void give_text(struct tfos_member *member, const char *name, size_t size)
+{
+    char *text = malloc(size - 1);
+
+    memset(text, 'x', size - 2);
+    text[size - 2] = '\0';
+    say(member, json_pack("{s:s, s:s, s:s}", "type", "agree", "name", name, "value", text));
+    free(text);
+}
+
+// One may tell all that there is room for, if the others tell little.
+static void the_values_of_all_have_a_limit(void **state)
+{
+    enum { LIMIT = 2 << 20 };
+    struct tfos_member *members[4];
+    struct place place = open_place((struct tfos_rendezvous_options){.node_count = 4});
+
+    (void)state;
+    start_nodes(&place, members, 4);
+    give_text(members[1], "x", LIMIT - 3 * 10);
+    for (int id = 0; id < 4; id++)
+        if (id != 1)
+            give_text(members[id], "x", 10);
+    for (int id = 0; id < 4; id++)
+        expect_only(members[id], "agreed");
+    give_text(members[1], "y", LIMIT - 10);
+    give_text(members[2], "y", 10);
+    give_text(members[3], "y", 3);
+    json_t *message = expect(members[3], "disagreed");
+    assert_says(text_of(message, "message"), "with the value of worker:3, of 3 bytes");
+    json_decref(message);
+    close_members(members, 4);
+    tfos_rendezvous_close(place.rendezvous);
+}
+
 static void who_is_missing_is_told(void **state)
 {
     (void)state;
@@ -131,6 +167,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(all_get_all_values_in_order),
     cmocka_unit_test(a_member_that_ends_disagrees),
     cmocka_unit_test(a_second_value_of_a_name_is_refused),
+    cmocka_unit_test(the_values_of_all_have_a_limit),
     cmocka_unit_test(who_is_missing_is_told),
     cmocka_unit_test(rounds_are_quick),
 };

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// How eight nodes come to one plan: what they tell each other stays small, with 10,000 columns too.
+#include "harness.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/memory.h"
+#include "dataset/accord.h"
+
+#define MEMBERS 8
+#define COLUMNS 10000
+#define EXCHANGES 3        // at most
+#define ROUND_SIZE 2097152 // bytes that the cluster takes in one agreement of all
+
+struct forum {
+    pthread_barrier_t barrier;
+    char *values[EXCHANGES][MEMBERS];
+    size_t sizes[EXCHANGES]; ///< of all values, in bytes
+    pthread_mutex_t mutex;   ///< guards sizes
+};
+
+struct member {
+    struct forum *forum;
+    int number, exchange_count;
+    struct tfos_dataset_options options;
+    struct tfos__plan own, plan;
+    bool has_rows, is_over;
+    enum tfos_status status;
+    struct tfos_error err;
+};
+
+// All members exchange in the same order, so the count of exchanges is as good as the name.
+static enum tfos_status agree(void *context, const char *name, const char *value_json,
+                              char **values_json, struct tfos_error *err)
+{
+    struct member *member = context;
+    struct forum *forum = member->forum;
+    int round = member->exchange_count++;
+
+    (void)err;
+    assert_true(round < EXCHANGES);
+    assert_non_null(strstr(name, "dataset/input/layout/4/"));
+    forum->values[round][member->number] = tfos__strdup(value_json);
+    pthread_mutex_lock(&forum->mutex);
+    forum->sizes[round] += strlen(value_json);
+    pthread_mutex_unlock(&forum->mutex);
+    pthread_barrier_wait(&forum->barrier);
+    json_t *array = json_array();
+    for (int i = 0; i < MEMBERS; i++)
+        json_array_append_new(array, json_loads(forum->values[round][i], 0, NULL));
+    *values_json = tfos__json_text(array);
+    json_decref(array);
+    return TFOS_OK;
+}
+
+static void *member_main(void *argument)
+{
+    struct member *member = argument;
+    struct tfos__accord accord = {.options = &member->options,
+                                  .epoch = 4,
+                                  .own = member->has_rows ? &member->own : NULL,
+                                  .is_over = member->is_over};
+
+    member->status = tfos__accord_reach(&accord, &member->plan, &member->err);
+    return NULL;
+}
+
+// Lists of three float64 in each column, of which no form was asked.
+static void make_plan(struct tfos__plan *plan)
+{
+    struct tfos_error err;
+    char name[64];
+
+    *plan = (struct tfos__plan){.structure = TFOS_ROW_DICT};
+    for (int i = 0; i < COLUMNS; i++) {
+        snprintf(name, sizeof name, "a column with quite a long name %06d", i);
+        struct tfos__feature *feature = tfos__plan_add(plan, (const char *[]){name}, 1);
+        assert_non_null(feature);
+        feature->dtype = TFOS_DTYPE_FLOAT64;
+        feature->form = TFOS_FORM_DENSE;
+        feature->is_flexible = true;
+        feature->level_count = feature->rank = 1;
+        feature->lengths[0] = feature->shape[0] = 3;
+    }
+    assert_done(tfos__plan_sort(plan, &err));
+}
+
+static struct member *open_members(struct forum *forum)
+{
+    struct member *members = calloc(MEMBERS, sizeof *members);
+
+    *forum = (struct forum){.mutex = PTHREAD_MUTEX_INITIALIZER};
+    pthread_barrier_init(&forum->barrier, NULL, MEMBERS);
+    for (int i = 0; i < MEMBERS; i++) {
+        members[i] = (struct member){.forum = forum, .number = i, .has_rows = true};
+        members[i].options = (struct tfos_dataset_options){
+            .uneven = TFOS_UNEVEN_PAD, .agree = agree, .context = &members[i], .name = "input"};
+        make_plan(&members[i].own);
+    }
+    return members;
+}
+
+static void run_members(struct member *members)
+{
+    pthread_t threads[MEMBERS];
+
+    for (int i = 0; i < MEMBERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, member_main, &members[i]), 0);
+    for (int i = 0; i < MEMBERS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 1; i < MEMBERS; i++) {
+        assert_int_equal(members[i].status, members[0].status);
+        assert_int_equal(members[i].exchange_count, members[0].exchange_count);
+        if (members[0].status < 0)
+            assert_string_equal(members[i].err.message, members[0].err.message);
+    }
+    for (int i = 0; i < members[0].exchange_count; i++)
+        assert_true(members[0].forum->sizes[i] < ROUND_SIZE);
+}
+
+static void close_members(struct member *members)
+{
+    struct forum *forum = members->forum;
+
+    for (int i = 0; i < MEMBERS; i++) {
+        tfos__plan_clear(&members[i].own);
+        if (members[i].status == TFOS_OK)
+            tfos__plan_clear(&members[i].plan);
+    }
+    for (int i = 0; i < EXCHANGES; i++)
+        for (int k = 0; k < MEMBERS; k++)
+            tfos__free(forum->values[i][k]);
+    pthread_barrier_destroy(&forum->barrier);
+    free(members);
+}
+
+static void check_plans(const struct member *members, int64_t ragged_first, int64_t ragged_last)
+{
+    for (int i = 0; i < MEMBERS; i++) {
+        const struct tfos__plan *plan = &members[i].plan;
+        assert_int_equal(members[i].status, TFOS_OK);
+        assert_int_equal(plan->feature_count, COLUMNS);
+        for (int64_t k = 0; k < COLUMNS; k++) {
+            const struct tfos__feature *feature = &plan->features[k];
+            bool is_ragged = k >= ragged_first && k <= ragged_last;
+            assert_int_equal(feature->form, is_ragged ? TFOS_FORM_RAGGED : TFOS_FORM_DENSE);
+            assert_int_equal(feature->lengths[0], is_ragged ? -1 : 3);
+            assert_int_equal(tfos__plan_find(plan, feature->path, 1), k);
+        }
+    }
+}
+
+static void equal_plans_need_only_digests(void **state)
+{
+    struct forum forum;
+    struct member *members = open_members(&forum);
+
+    (void)state;
+    run_members(members);
+    check_plans(members, 0, -1);
+    assert_int_equal(members[0].exchange_count, 1);
+    assert_true(forum.sizes[0] < MEMBERS * 200);
+    close_members(members);
+}
+
+static void who_has_no_rows_takes_the_plan(void **state)
+{
+    struct forum forum;
+    struct member *members = open_members(&forum);
+
+    (void)state;
+    for (int i = 0; i < MEMBERS; i++)
+        members[i].has_rows = i == 2 || i == 5;
+    run_members(members);
+    check_plans(members, 0, -1);
+    assert_int_equal(members[0].exchange_count, 2);
+    close_members(members);
+}
+
+static void nobody_has_rows(void **state)
+{
+    struct forum forum;
+    struct member *members;
+
+    (void)state;
+    for (int over = MEMBERS - 1; over <= MEMBERS; over++) {
+        members = open_members(&forum);
+        for (int i = 0; i < MEMBERS; i++) {
+            members[i].has_rows = false;
+            members[i].is_over = i < over;
+        }
+        run_members(members);
+        assert_int_equal(members[0].status, over == MEMBERS ? TFOS_END : TFOS_AGAIN);
+        close_members(members);
+    }
+}
+
+static void lengths_that_differ_become_ragged(void **state)
+{
+    struct forum forum;
+    struct member *members = open_members(&forum);
+
+    (void)state;
+    members[0].has_rows = false;
+    for (int k = 4000; k <= 9000; k++) // no two nodes have the same
+        for (int i = 1; i < MEMBERS; i++)
+            members[i].own.features[k].lengths[0] = members[i].own.features[k].shape[0] = i + k;
+    run_members(members);
+    check_plans(members, 4000, 9000);
+    assert_int_equal(members[0].exchange_count, 3);
+    close_members(members);
+}
+
+static void run_refused(struct member *members, const char *words, const char *other_words)
+{
+    run_members(members);
+    assert_int_equal(members[0].status, TFOS_INVALID);
+    assert_non_null(strstr(members[0].err.message, words));
+    assert_non_null(strstr(members[0].err.message, other_words));
+    close_members(members);
+}
+
+static void what_differs_is_named(void **state)
+{
+    struct forum forum;
+    struct member *members = open_members(&forum);
+
+    (void)state;
+    members[6].own.features[77].dtype = TFOS_DTYPE_INT16;
+    run_refused(members, "name 000077 is ", "int16[3]");
+    members = open_members(&forum);
+    members[3].own.features[9].is_flexible = false;
+    members[3].own.features[9].lengths[0] = 4;
+    run_refused(members, "float64[3]", "float64[4]");
+    members = open_members(&forum);
+    members[1].own.feature_count--;
+    tfos__free(members[1].own.features[COLUMNS - 1].path);
+    tfos__free(members[1].own.sorted);
+    assert_int_equal(tfos__plan_sort(&members[1].own, NULL), TFOS_OK);
+    run_refused(members, "has a column a column with quite a long name 009999", "another has none");
+    members = open_members(&forum);
+    members[7].own.structure = TFOS_ROW_TUPLE;
+    run_refused(members, "different kinds", "structure");
+}
+
+static const struct CMUnitTest cases[] = {
+    cmocka_unit_test(equal_plans_need_only_digests),
+    cmocka_unit_test(who_has_no_rows_takes_the_plan),
+    cmocka_unit_test(nobody_has_rows),
+    cmocka_unit_test(lengths_that_differ_become_ragged),
+    cmocka_unit_test(what_differs_is_named),
+};
+
+TEST_MAIN(cases)
