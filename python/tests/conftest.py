@@ -49,6 +49,11 @@ def wait_until(condition, seconds=10.0, what="the condition"):
         time.sleep(0.05)
 
 
+def executors():
+    """Spark's executors of this process, as psutil has them; those of others that run on this machine are left alone."""
+    return [child for child in psutil.Process().children(recursive=True) if "--executor-id" in child.cmdline()]
+
+
 def our_processes():
     """Processes on this machine that this installation's package has started: nodes, trainers, TensorBoards."""
     from tensorflowonspark.launch import node_executable

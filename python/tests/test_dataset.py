@@ -278,9 +278,32 @@ def test_shuffle_buffer(served):
     assert order() == list(range(100))
 
 
-def test_rows_that_change_are_refused(served):
-    failure = served.failure([([1.0, 2.0],), ([1.0, 2.0],)], [([1.0],)], batch_size=1, shapes={"0": (2,)})
-    assert "partition 1" in str(failure), failure
+@pytest.mark.parametrize("first, second, where, words", [
+    ([1, 2], [3, "x"], "partition 1, row 1: column value", "has no tensor form"),
+    ([(1, 2.0)], [(1, "x")], "partition 1, row 0: column 1", "is string where the first rows have float64"),
+    ([(1, 2.0)], [(1,)], "partition 1, row 0: column 1", "of the first rows is missing"),
+    ([{"a": 1}], [{"a": 1, "b": 2}], "partition 1, row 0: column b", "is not among those of the first rows"),
+    ([{"a": [1.5]}], [{"a": 1.5}], "partition 1, row 0: column a", "is float64 where the first rows have list of float64"),
+    ([([1.0, 2.0],), ([1.0, 2.0],)], [([1.0],)], "partition 1, row 0: column 0", "has a list of 1 elements where each has 2"),
+])
+def test_rows_that_change_are_refused(served, first, second, where, words):
+    """By partition, row and column, with what was expected and what came."""
+    failure = str(served.failure(first, second, batch_size=1))
+    assert where in failure and words in failure, failure
+
+
+def test_batches_that_change_are_refused(served):
+    pa = pytest.importorskip("pyarrow")
+    cases = [
+        ([arrow(a=[1])], [arrow(a=[1]), arrow(a=pa.array([1, 2], pa.int32()))], "row 1: column a is int32 where the first rows have int64"),
+        ([arrow(a=[1], b=[2])], [arrow(a=[1])], "row 0: column b of the first rows is missing"),
+        ([arrow(a=[[1, 2]])], [arrow(a=[[1, 2], [1, 2, 3]])], "row 1: column a has a list of 3 elements where each has 2"),
+        ([arrow(a=[{"x": 1, "y": 2}])], [arrow(a=[{"x": 1, "y": "z"}])], "row 0: column a.y is string where the first rows have int64"),
+        ([arrow(a=[{"x": 1}])], [arrow(a=[{"x": 1, "y": 2}])], "row 0: column a.y is not among those of the first rows"),
+    ]
+    for first, second, words in cases:
+        failure = str(served.failure(first, second, batch_size=1))
+        assert f"partition 1, {words}" in failure, failure
 
 
 # ---- tf.data's operations

@@ -5,10 +5,9 @@ import os
 import re
 import signal
 
-import psutil
 import pytest
 
-from conftest import make_context, wait_until
+from conftest import executors, make_context, wait_until
 from tensorflowonspark import TFCluster, _tfos
 from tensorflowonspark.jobs import SparkJob
 from tensorflowonspark.sessions import spark_of
@@ -40,10 +39,6 @@ def test_s05_placement(master, nodes, tmp_path):
         context.stop()
 
 
-def executor_pids():
-    return [p.pid for p in psutil.process_iter(["cmdline"]) if "--executor-id" in (p.info["cmdline"] or [])]
-
-
 def test_s06_executor_killed_before_feeding():
     """The error names the executor and the reason."""
     context = make_context("local-cluster[2,1,1024]")
@@ -56,7 +51,7 @@ def test_s06_executor_killed_before_feeding():
     try:
         with pytest.raises(_tfos.Error) as caught:
             with TFCluster.run(context, take_all, None, 2, 0, input_mode=FEED) as cluster:
-                os.kill(executor_pids()[0], signal.SIGKILL)
+                os.kill(executors()[0].pid, signal.SIGKILL)
                 cluster.train(context.parallelize(range(1000), 4), num_epochs=1, feed_timeout=60)
         words = str(caught.value)
         assert re.search(r"worker:\d", words) and "executor" in words

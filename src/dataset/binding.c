@@ -3,6 +3,7 @@
 // pointers are compared before what they point to.
 #include "dataset/binding.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -65,6 +66,17 @@ static enum tfos_status check_type(const struct tfos__feature *feature,
     return TFOS_OK;
 }
 
+static enum tfos_status refuse_path(const struct tfos__leaf *leaf, struct tfos_error *err)
+{
+    char name[512] = "";
+
+    for (int i = 0; i < leaf->depth; i++) {
+        size_t used = strlen(name);
+        snprintf(name + used, sizeof name - used, "%s%s", i > 0 ? "." : "", leaf->names[i]);
+    }
+    return tfos__fail(err, TFOS_INVALID, "column %s is not among those of the first rows", name);
+}
+
 static enum tfos_status bind_leaf(void *context, const struct tfos__leaf *leaf,
                                   struct tfos_error *err)
 {
@@ -74,8 +86,7 @@ static enum tfos_status bind_leaf(void *context, const struct tfos__leaf *leaf,
     if (number < 0 && binder->plan->is_selective)
         return TFOS_OK;
     if (number < 0)
-        return tfos__fail(err, TFOS_INVALID, "column %s is not among those of the first rows",
-                          leaf->names[leaf->depth - 1]);
+        return refuse_path(leaf, err);
     TFOS__TRY(check_type(&binder->plan->features[number], leaf, err));
     struct tfos__route *route = &binder->binding->routes[number];
     if (route->steps)
