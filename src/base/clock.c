@@ -20,6 +20,13 @@ int64_t tfos__now_us(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
+int64_t tfos__now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 int64_t tfos__deadline(int64_t timeout_ms)
 {
     if (timeout_ms < 0)

@@ -14,6 +14,9 @@ int64_t tfos__now_ms(void);
 /// Microseconds since the same point: for sums of what is short.
 int64_t tfos__now_us(void);
 
+/// Nanoseconds since the same point.
+int64_t tfos__now_ns(void);
+
 /// The point `timeout_ms` from now; a negative timeout never comes.
 int64_t tfos__deadline(int64_t timeout_ms);
 

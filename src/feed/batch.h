@@ -9,6 +9,7 @@
 #include <tfos/arrow.h>
 #include <tfos/status.h>
 
+#include "feed/copy.h"
 #include "feed/schema.h"
 
 /// Where the parts of one column of a slice lie, here and in the body.
@@ -28,6 +29,7 @@ struct tfos__batch_plan {
     struct tfos__column_plan *columns;
     size_t capacity;
     uint64_t body_size;
+    struct tfos__copier copier;
 };
 
 /// Plans rows [row, row + rows) of `array`. INVALID, naming the column, when the array does not fit
@@ -45,7 +47,7 @@ enum tfos_status tfos__batch_fit(struct tfos__batch_plan *plan, const struct tfo
                                  int64_t *rows, struct tfos_error *err);
 
 /// Writes the body: plan->body_size bytes.
-void tfos__batch_write(const struct tfos__batch_plan *plan, const struct tfos__schema *schema,
+void tfos__batch_write(struct tfos__batch_plan *plan, const struct tfos__schema *schema,
                        uint8_t *body);
 
 void tfos__batch_plan_clear(struct tfos__batch_plan *plan);

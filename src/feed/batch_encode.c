@@ -7,7 +7,6 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "feed/batch.h"
-#include "feed/copy.h"
 #include "feed/record.h"
 
 struct measure {
@@ -178,14 +177,15 @@ enum tfos_status tfos__batch_fit(struct tfos__batch_plan *plan, const struct tfo
 }
 
 // Copies `count` bits that begin at bit `first` of `source` to bit 0 of `target`.
-static void copy_bits(uint8_t *target, const uint8_t *source, int64_t first, int64_t count)
+static void copy_bits(struct tfos__copier *copier, uint8_t *target, const uint8_t *source,
+                      int64_t first, int64_t count)
 {
     size_t size = (size_t)(count + 7) / 8;
     unsigned shift = (unsigned)(first % 8);
 
     source += first / 8;
     if (shift == 0) {
-        tfos__copy(target, source, size);
+        tfos__copy(copier, target, source, size);
         return;
     }
     size_t source_size = ((size_t)count + shift + 7) / 8;
@@ -195,14 +195,15 @@ static void copy_bits(uint8_t *target, const uint8_t *source, int64_t first, int
     }
 }
 
-static void copy_offsets(uint8_t *target, const struct tfos__column_plan *column, int64_t width)
+static void copy_offsets(struct tfos__copier *copier, uint8_t *target,
+                         const struct tfos__column_plan *column, int64_t width)
 {
     const uint8_t *source = column->array->buffers[1];
     int64_t count = column->length + 1;
 
     source += column->offset * (width / 8);
     if (column->first == 0) {
-        tfos__copy(target, source, column->sizes[1]);
+        tfos__copy(copier, target, source, column->sizes[1]);
         return;
     }
     for (int64_t i = 0; i < count; i++)
@@ -222,28 +223,28 @@ static void clear_padding(const struct tfos__column_plan *column, int buffer, ui
     memset(body + column->places[buffer] + size, 0, tfos__record_pad(size) - size);
 }
 
-static void write_buffers(const struct tfos__column_plan *column, const struct tfos__column *type,
-                          uint8_t *body)
+static void write_buffers(struct tfos__copier *copier, const struct tfos__column_plan *column,
+                          const struct tfos__column *type, uint8_t *body)
 {
     const uint8_t *const *buffers = (const uint8_t *const *)column->array->buffers;
 
     if (column->sizes[0] > 0)
-        copy_bits(body + column->places[0], buffers[0], column->offset, column->length);
+        copy_bits(copier, body + column->places[0], buffers[0], column->offset, column->length);
     if (type->kind == TFOS__COLUMN_FIXED && column->sizes[1] > 0) {
         if (type->width == 1)
-            copy_bits(body + column->places[1], buffers[1], column->offset, column->length);
+            copy_bits(copier, body + column->places[1], buffers[1], column->offset, column->length);
         else
-            tfos__copy(body + column->places[1], buffers[1] + column->offset * (type->width / 8),
-                       column->sizes[1]);
+            tfos__copy(copier, body + column->places[1],
+                       buffers[1] + column->offset * (type->width / 8), column->sizes[1]);
     }
     if ((type->kind == TFOS__COLUMN_VARIABLE || type->kind == TFOS__COLUMN_LIST) &&
         column->sizes[1] > 0)
-        copy_offsets(body + column->places[1], column, type->width);
+        copy_offsets(copier, body + column->places[1], column, type->width);
     if (type->kind == TFOS__COLUMN_VARIABLE && column->sizes[2] > 0)
-        tfos__copy(body + column->places[2], buffers[2] + column->first, column->sizes[2]);
+        tfos__copy(copier, body + column->places[2], buffers[2] + column->first, column->sizes[2]);
 }
 
-void tfos__batch_write(const struct tfos__batch_plan *plan, const struct tfos__schema *schema,
+void tfos__batch_write(struct tfos__batch_plan *plan, const struct tfos__schema *schema,
                        uint8_t *body)
 {
     uint64_t *word = (uint64_t *)(void *)body;
@@ -262,7 +263,7 @@ void tfos__batch_write(const struct tfos__batch_plan *plan, const struct tfos__s
         }
     }
     for (size_t i = 0; i < schema->field_count; i++)
-        write_buffers(&plan->columns[i], &schema->fields[i].column, body);
+        write_buffers(&plan->copier, &plan->columns[i], &schema->fields[i].column, body);
 }
 
 void tfos__batch_plan_clear(struct tfos__batch_plan *plan)

@@ -65,7 +65,7 @@ void tfos__sender_put_schema(const struct tfos__sender *sender, const struct tfo
     memset(space + sizeof record + size, 0, tfos__record_pad(size) - size);
 }
 
-void tfos__sender_put_batch(const struct tfos__sender *sender, const struct tfos__record *head,
+void tfos__sender_put_batch(struct tfos__sender *sender, const struct tfos__record *head,
                             uint8_t *space)
 {
     put_head(head, TFOS__RECORD_BATCH, sender->plan.body_size, space);

@@ -35,7 +35,7 @@ void tfos__sender_put_schema(const struct tfos__sender *sender, const struct tfo
 uint64_t tfos__sender_batch_size(const struct tfos__sender *sender);
 
 /// Writes the planned batch; `head` has the row and rows too.
-void tfos__sender_put_batch(const struct tfos__sender *sender, const struct tfos__record *head,
+void tfos__sender_put_batch(struct tfos__sender *sender, const struct tfos__record *head,
                             uint8_t *space);
 
 /// Writes a record with `size` bytes of a body, of which `place` bytes came before.
