@@ -1,17 +1,17 @@
-# bench: env=new
+# bench: env=new programs
 # SPDX-License-Identifier: Apache-2.0
 """Batches of 1 MB through the ring into a tf.data consumer that sums them: by get_dataset's op in C, and by Python
-generators over the same ring, one of batches and one of rows; against one process's memcpy of such batches.
+generators over the same ring, one of batches and one of rows; against one process's memcpy of such batches, as the bench
+`ring` has it, and against the same consumer over one tensor in its own memory, without any ring.
 
-Each side but memcpy is a node with a trainer of its own; another process feeds it Arrow batches through FeedWriter, whose
-append() copies a batch into the ring in C. The trainer sums in a graph, so that Python has no part in it but the generators'.
+Each side with a ring is a node with a trainer of its own; another process, in C, feeds it. The trainer sums in a graph, so
+that Python has no part in it but the generators'. It gives TensorFlow one thread each for an operation and for operations
+beside each other: of the two cores the producer has the other.
 """
 
 import contextlib
-import ctypes
 import itertools
 import json
-import mmap
 import os
 import secrets
 import subprocess
@@ -22,16 +22,17 @@ import harness
 
 ROWS, VALUES = 128, 2048  # float32: 1 MB a batch
 BATCH_SIZE = ROWS * VALUES * 4
-REGION_SIZE = 16 << 20  # of a lane
-BATCHES = {"ours": 4000, "memcpy": 4000, "batch_generator": 1000, "row_generator": 100}
+BATCHES = {"ours": 4000, "ours_prefetched": 4000, "memcpy": 4000, "tf.data_in_memory": 4000, "batch_generator": 1000, "row_generator": 100}
+PROGRAMS = os.path.join(harness.BUILD, "bench", "bench")
 ROUND_S = 120
 
 
 def make_dataset(ctx, way):
     import tensorflow as tf
 
-    if way == "ours":
-        return ctx.get_dataset(ROWS)
+    if way.startswith("ours"):
+        # Batches as they lie in the ring need no preparation: handing them to another thread costs more than it saves.
+        return ctx.get_dataset(ROWS, prefetch=0 if way == "ours" else 2)
     feed = ctx.mgr.link.open_feed()
 
     def batches():
@@ -56,6 +57,24 @@ def make_dataset(ctx, way):
     return tf.data.Dataset.from_generator(rows, output_signature=signature).batch(ROWS).prefetch(2)
 
 
+def sum_up(dataset):
+    """The sum and the number of rows of a pass over the dataset, for a graph."""
+    import tensorflow as tf
+
+    def add(sums, element):
+        x = element["x"] if isinstance(element, dict) else element
+        return sums[0] + tf.cast(tf.reduce_sum(x), tf.int64), sums[1] + tf.shape(x, tf.int64)[0]
+
+    return dataset.reduce((tf.constant(0, tf.int64), tf.constant(0, tf.int64)), add)
+
+
+def take_one_core():
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+
+
 def train(folder, way):
     """The trainer: sums one epoch after another and notes when it had ended."""
     from tensorflowonspark import _tfos
@@ -64,17 +83,10 @@ def train(folder, way):
     link = _tfos.Trainer()
     import tensorflow as tf
 
+    take_one_core()
     note(folder, "started", {})
     dataset = make_dataset(TFNodeContext.of(link, json.loads(link.context)), way)
-
-    def add(sums, element):
-        x = element["x"] if way == "ours" else element
-        return sums[0] + tf.cast(tf.reduce_sum(x), tf.int64), sums[1] + tf.shape(x, tf.int64)[0]
-
-    @tf.function
-    def sum_epoch():
-        return dataset.reduce((tf.constant(0, tf.int64), tf.constant(0, tf.int64)), add)
-
+    sum_epoch = tf.function(lambda: sum_up(dataset))
     for number in itertools.count():
         total, rows = sum_epoch()
         note(folder, f"end-{number}", {"sum": int(total), "rows": int(rows), "time": time.monotonic()})
@@ -90,24 +102,10 @@ def note(folder, name, values):
     os.rename(path + ".part", path)
 
 
-def produce():
-    """The producer: feeds an epoch for each line of its input."""
-    import numpy as np
-    import pyarrow
-
-    from tensorflowonspark import _tfos
-
-    numbers = np.arange(ROWS * VALUES, dtype="float32") % 2  # their sum is exact, in whatever order
-    values = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(numbers), VALUES)
-    batch = pyarrow.RecordBatch.from_arrays([values], ["x"])
-    for line in sys.stdin:
-        request = json.loads(line)
-        writer = _tfos.FeedWriter(request["address"], request["cluster_id"], request["key"], request["feed"], 0, 0)
-        for _ in range(request["batches"]):
-            writer.append(batch)
-        writer.finish()
-        writer.close()
-        print("fed", flush=True)
+def check(way, batches, total, rows):
+    """The producer's floats are 0 and 1 in turn: their sum is exact, in whatever order."""
+    if (rows, total) != (ROWS * batches, batches * ROWS * VALUES // 2):
+        raise RuntimeError(f"{way}: {rows} rows were summed to {total}, which {batches} batches do not give")
 
 
 class Node:
@@ -134,7 +132,7 @@ class Node:
         self._node = self._stack.enter_context(_tfos.Node(node_executable(), json.dumps(config), b""))
         self._rendezvous.wait(_tfos.RUNNING, 30_000)
         self._producer = self._stack.enter_context(
-            subprocess.Popen([sys.executable, program, "--produce"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            subprocess.Popen([os.path.join(PROGRAMS, "bench_producer")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         )
         self.measure(10)  # the trainer has imported TensorFlow and traced its function
 
@@ -153,9 +151,8 @@ class Node:
         """GB/s of an epoch, from the first byte asked for to the last one summed."""
         number = self._feed
         self._feed += 1
-        request = {"address": self._rendezvous.address, "cluster_id": self._id, "key": self._key, "feed": self._feed, "batches": batches}
         begin = time.monotonic()
-        self._producer.stdin.write(json.dumps(request) + "\n")
+        self._producer.stdin.write(f"{self._rendezvous.address} {self._id} {self._key} {self._feed} {batches}\n")
         self._producer.stdin.flush()
         self._producer.stdout.readline()
         self._rendezvous.end_epoch(self._feed)
@@ -167,33 +164,49 @@ class Node:
             time.sleep(0.005)
         with open(path) as file:
             end = json.load(file)
-        if (end["rows"], end["sum"]) != (ROWS * batches, batches * ROWS * VALUES // 2):
-            raise RuntimeError(f"{self._way}: the trainer summed {end}, which {batches} batches do not give")
+        check(self._way, batches, end["sum"], end["rows"])
         return {"rate": batches * BATCH_SIZE / (end["time"] - begin) / 1e9}
 
 
+class Memory:
+    """The consumer alone: one tensor in its memory, given out again and again as ours gives out what lies in the ring."""
+
+    def __init__(self):
+        import tensorflow as tf
+
+        take_one_core()
+        options = tf.data.Options()
+        options.autotune.enabled = False
+        batch = tf.reshape(tf.range(ROWS * VALUES, dtype=tf.float32) % 2, [ROWS, VALUES])
+        dataset = tf.data.Dataset.from_tensors(batch)
+        self._sum = tf.function(lambda count: sum_up(dataset.repeat(count).with_options(options)))
+        self.measure(10)  # traces it
+
+    def measure(self, batches):
+        import tensorflow as tf
+
+        begin = time.monotonic()
+        total, rows = self._sum(tf.constant(batches, tf.int64))
+        end = time.monotonic()
+        check("tf.data_in_memory", batches, int(total), int(rows))
+        return {"rate": batches * BATCH_SIZE / (end - begin) / 1e9}
+
+
 def copy_memory(batches):
-    """GB/s of memcpy into a region of a lane's size."""
-    region = mmap.mmap(-1, REGION_SIZE)
-    region.write(b"\1" * REGION_SIZE)
-    batch = ctypes.create_string_buffer(b"\1" * BATCH_SIZE, BATCH_SIZE)
-    target = ctypes.c_char.from_buffer(region)
-    addresses = [ctypes.addressof(target) + i * BATCH_SIZE for i in range(REGION_SIZE // BATCH_SIZE)]
-    begin = time.monotonic()
-    for index in range(batches):
-        ctypes.memmove(addresses[index % len(addresses)], batch, BATCH_SIZE)
-    rate = batches * BATCH_SIZE / (time.monotonic() - begin) / 1e9
-    del target
-    region.close()
-    return {"rate": rate}
+    """GB/s of memcpy, for which the program has its own number of batches."""
+    del batches
+    program = [os.path.join(PROGRAMS, "bench_ring"), "--memcpy"]
+    return {"rate": float(subprocess.run(program, check=True, capture_output=True, text=True).stdout)}
 
 
 def side(name):
     if name == "memcpy":
         harness.serve({"measure": copy_memory})
-        return
-    with Node(name) as node:
-        harness.serve({"measure": node.measure})
+    elif name == "tf.data_in_memory":
+        harness.serve({"measure": Memory().measure})
+    else:
+        with Node(name) as node:
+            harness.serve({"measure": node.measure})
 
 
 def compete(folder, rounds):
@@ -205,16 +218,15 @@ def compete(folder, rounds):
             harness.note(f"{contender.name}: {rate:.2f} GB/s")
             if index >= len(sides):  # the first round warms up
                 rates[contender.name].append(rate)
-    for anchor, goal in (("memcpy", 0.5), ("row_generator", 20), ("batch_generator", None)):
+    for anchor, goal in (("memcpy", 0.5), ("row_generator", 20), ("batch_generator", None), ("tf.data_in_memory", None)):
         harness.print_line("dataset_op", "1MB batches", "GB/s", rates["ours"], rates[anchor], anchor, goal)
+    harness.print_line("dataset_op", "1MB batches, prefetch=2", "GB/s", rates["ours_prefetched"], rates["memcpy"], "memcpy")
+    harness.print_line("dataset_op", "tf.data_in_memory", "GB/s", rates["tf.data_in_memory"], rates["memcpy"], "memcpy")
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--train"]:
         train(sys.argv[3], sys.argv[2])
-        sys.exit()
-    if sys.argv[1:2] == ["--produce"]:
-        produce()
         sys.exit()
     options = harness.arguments(__doc__, rounds=5).parse_args()
     if options.side:

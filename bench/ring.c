@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches of 1 MB through the feed between two processes, the consumer summing every byte, against
 // one process's memcpy of such batches into a region of the ring's size. Rounds of both alternate;
-// the medians are compared. Prints one JSON line.
+// the medians are compared. Prints one JSON line. With --memcpy only that rate is measured, in one
+// round, and printed in GB/s, for other benches to compare with.
 #include "feed_pair.h"
 
 #include <sys/mman.h>
@@ -33,12 +34,30 @@ static double time_memcpy(char *region, const char *batch)
     return gigabytes_a_second(ROUND_BATCHES, now_s() - begin);
 }
 
-int main(void)
+// What time_memcpy() copies, and where to.
+static void open_memory(char **region, char **batch)
+{
+    *region = mmap(NULL, TFOS_FEED_LANE_SIZE, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    *batch = malloc(BATCH_SIZE);
+    if (*region == MAP_FAILED || *batch == NULL) {
+        fprintf(stderr, "ring: no memory\n");
+        exit(1);
+    }
+    memset(*batch, 1, BATCH_SIZE);
+}
+
+int main(int argc, char **argv)
 {
     struct node node = {0};
-    char socket_name[64];
+    char socket_name[64], *region = NULL, *batch = NULL;
     int go[2];
 
+    if (argc == 2 && strcmp(argv[1], "--memcpy") == 0) {
+        open_memory(&region, &batch);
+        printf("%.3f\n", time_memcpy(region, batch));
+        return 0;
+    }
     snprintf(socket_name, sizeof socket_name, "tfos-bench-ring-%d", (int)getpid());
     node_open(&node, socket_name);
     if (pipe2(go, O_CLOEXEC) != 0)
@@ -51,10 +70,7 @@ int main(void)
     }
     close(go[0]);
     node_start(&node);
-    char *region = mmap(NULL, TFOS_FEED_LANE_SIZE, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    char *batch = malloc(BATCH_SIZE);
-    memset(batch, 1, BATCH_SIZE);
+    open_memory(&region, &batch);
     double ours[ROUNDS], anchor[ROUNDS];
     // One round of each to warm up.
     for (int i = -1; i < ROUNDS; i++) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the benches, or the one named: bench/NAME.c from a release build, and bench/NAME.py whose first line says
-# `# bench: env=old` or `env=new`, the environment that it needs. Each prints a JSON line a case.
+# `# bench: env=old` or `env=new`, the environment that it needs, and ` programs` where it also runs programs of that
+# build. Each prints a JSON line a case.
 # usage: bench.sh [NAME]
 # run_c and run_python are called where set -e has no effect; they check for themselves.
 set -euo pipefail
@@ -10,11 +11,11 @@ cd "$(dirname "$0")/.."
 benches() {
     {
         ls bench/*.c
-        grep -l -E '^# bench: env=(old|new)$' bench/*.py
+        grep -l -E '^# bench: env=(old|new)( programs)?$' bench/*.py
     } | sort
 }
 
-run_c() { # NAME
+build_programs() {
     scripts/system.sh build || return
     if ! {
         cmake --preset release -B build/bench -DTFOS_TESTS=OFF -DTFOS_BENCH=ON && cmake --build build/bench
@@ -22,12 +23,16 @@ run_c() { # NAME
         tail -n 40 build/bench.log >&2
         return 1
     fi
-    "build/bench/bench/bench_$1"
+}
+
+run_c() { # NAME
+    build_programs && "build/bench/bench/bench_$1"
 }
 
 run_python() { # FILE
-    local environment python=.venv/bin/python
-    environment=$(sed -n '1s/^# bench: env=//p' "$1")
+    local environment programs python=.venv/bin/python
+    read -r environment programs < <(sed -n '1s/^# bench: env=//p' "$1")
+    [ -z "$programs" ] || build_programs || return
     scripts/system.sh build java && scripts/environment.sh "$environment" || return
     [ "$environment" = new ] || python=.venv-$environment/bin/python
     "$python" "$1"
