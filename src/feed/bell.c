@@ -13,6 +13,8 @@
 uint32_t tfos__bell_arm(struct tfos__bell bell)
 {
     atomic_fetch_add(bell.sleepers, 1);
+    // The counterpart of ring()'s: one of the two sees what the other has stored.
+    atomic_thread_fence(memory_order_seq_cst);
     return atomic_load(bell.word);
 }
 
