@@ -16,7 +16,7 @@
 // ---- what the process has mapped
 
 struct mapped {
-    uint64_t size; ///< of all mappings
+    uint64_t size; ///< of all mappings but reserved addresses, which malloc() takes at any time
     int lane_count;
 };
 
@@ -30,11 +30,11 @@ static inline struct mapped count_mapped(void)
     FILE *file = fopen("/proc/self/maps", "r");
     struct mapped mapped = {0};
     unsigned long begin = 0, end = 0;
-    char line[512];
+    char line[512], access[5];
 
     while (fgets(line, sizeof line, file))
-        if (sscanf(line, "%lx-%lx", &begin, &end) == 2) {
-            mapped.size += end - begin;
+        if (sscanf(line, "%lx-%lx %4s", &begin, &end, access) == 3) {
+            mapped.size += strcmp(access, "---p") == 0 ? 0 : end - begin;
             mapped.lane_count += is_lane_line(line);
         }
     fclose(file);
