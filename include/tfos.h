@@ -15,6 +15,7 @@
 #include <tfos/rendezvous.h>
 #include <tfos/spark_schema.h>
 #include <tfos/status.h>
+#include <tfos/stream.h>
 #include <tfos/trainer.h>
 #include <tfos/unsafe_row.h>
 #include <tfos/version.h>

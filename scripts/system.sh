@@ -39,6 +39,7 @@ collect() {
             need_command pkg-config pkg-config
             need_library "openssl >= 3" libssl-dev
             need_library "jansson >= 2.13" libjansson-dev
+            need_library zlib zlib1g-dev
             need_library cmocka libcmocka-dev
             ;;
         java) java_is_enough || missing+=(openjdk-17-jdk-headless) ;;

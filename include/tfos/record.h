@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/// TFRecord files: their checksum and their frames.
+/// TFRecord files: frames with checksums, read and written through a stream, plain or compressed.
+/// The format is that of TensorFlow's tensorflow/core/lib/io/record_writer.h: for each record its
+/// size (8 bytes, little-endian), the masked CRC-32C of those 8 bytes (4), its bytes, their masked
+/// CRC-32C (4). Compressed is the whole file, by gzip (RFC 1952, of one or several members) or zlib
+/// (RFC 1950).
+///
+/// A handle belongs to one thread at a time. Offsets are bytes from the beginning of the file, of a
+/// compressed one from the beginning of what it holds.
 #ifndef TFOS_RECORD_H
 #define TFOS_RECORD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <tfos/export.h>
+#include <tfos/status.h>
+#include <tfos/stream.h>
 
 /// CRC-32C (Castagnoli) of the bytes whose checksum `crc` is, followed by `data`; 0 is that of no
 /// bytes.
@@ -24,5 +34,121 @@ struct tfos_record_frame {
 /// Makes the frame of a record, which is not copied: all three parts go into one writev().
 TFOS_API void tfos_record_frame_init(struct tfos_record_frame *frame, const void *data,
                                      size_t size);
+
+enum tfos_compression {
+    TFOS_COMPRESSION_AUTO, ///< reading: as the file's first bytes say; writing: none
+    TFOS_COMPRESSION_NONE,
+    TFOS_COMPRESSION_GZIP,
+    TFOS_COMPRESSION_ZLIB
+};
+
+/// What is wrong with a file.
+enum tfos_record_damage_kind {
+    TFOS_RECORD_BAD_SIZE_CHECKSUM, ///< a frame's size and its checksum do not match
+    TFOS_RECORD_BAD_CHECKSUM,      ///< a record's bytes and their checksum do not match
+    TFOS_RECORD_TOO_LARGE,         ///< a size with a good checksum, over `max_record_size`
+    TFOS_RECORD_CUT,               ///< the file ends within a frame
+    TFOS_RECORD_BAD_COMPRESSION,   ///< what gzip or zlib cannot read, or a compressed file that is
+                                   ///< cut
+    TFOS_RECORD_BAD_EXAMPLE        ///< a record that is no message of the kind asked for
+};
+
+/// "the checksum of a record's size is wrong" and so on; static storage.
+TFOS_API const char *tfos_record_damage_text(enum tfos_record_damage_kind kind);
+
+struct tfos_record_damage {
+    enum tfos_record_damage_kind kind;
+    uint64_t offset; ///< of the damaged frame
+    uint64_t size;   ///< bytes that were passed over because of it; 0 when reading ends there
+    const char *message;
+};
+
+/// What to do about damage.
+enum tfos_record_mode {
+    TFOS_RECORD_STRICT,      ///< the call fails with CORRUPT, and every call after it
+    TFOS_RECORD_SKIP_RECORD, ///< go on behind it, at the next frame of which both checksums are
+                             ///< right
+    TFOS_RECORD_SKIP_FILE    ///< take it for the file's end
+};
+
+struct tfos_record_reader_options {
+    enum tfos_compression compression;
+    enum tfos_record_mode mode;
+    uint64_t max_record_size; ///< bytes; 0: 1 GiB
+    const char *name;         ///< of the file, for messages; NULL: "the file"; copied
+    /// Reads only the records whose frames begin in [begin, end); 0 as `end`: to the file's end. A
+    /// `begin` other than 0 need not be a frame's; the first whole frame from there on is found by
+    /// its checksums. The stream must be able to seek, and not be compressed.
+    uint64_t begin, end;
+    /// Is told each damage that a skipping mode passes over; may be NULL.
+    void (*on_damage)(void *context, const struct tfos_record_damage *damage);
+    void *context;
+};
+
+/// What a reader has seen so far.
+struct tfos_record_counts {
+    uint64_t records;
+    uint64_t bytes;         ///< of the records, without their frames
+    uint64_t damages;       ///< places where something was passed over
+    uint64_t skipped_bytes; ///< what was passed over, frames included
+};
+
+struct tfos_record_reader;
+
+/// Starts to read from `stream`, which stays the caller's and must outlive the reader. Reads its
+/// first bytes. INVALID: options that do not go together. CORRUPT: it is not what `compression`
+/// says, in a mode that is strict.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_record_reader_open(struct tfos_stream *stream,
+                        const struct tfos_record_reader_options *options,
+                        struct tfos_record_reader **out, struct tfos_error *err);
+
+/// The next record: a view that lives until the next call on the reader. END at the end. CORRUPT
+/// names file, offset and kind of damage.
+TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_record_reader_next(struct tfos_record_reader *reader,
+                                                                  struct tfos_view *record,
+                                                                  struct tfos_error *err);
+
+/// The next records, as many as are there without further reading, at least one and at most
+/// `capacity`: views that live until the next call on the reader.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_record_reader_next_batch(struct tfos_record_reader *reader, struct tfos_view *records,
+                              size_t capacity, size_t *count, struct tfos_error *err);
+
+/// Where the frame of a record of the last call begins. `record` is one that it gave out.
+TFOS_API uint64_t tfos_record_reader_offset(const struct tfos_record_reader *reader,
+                                            struct tfos_view record);
+
+TFOS_API struct tfos_record_counts
+tfos_record_reader_get_counts(const struct tfos_record_reader *reader);
+
+/// NULL is accepted. The stream stays open.
+TFOS_API void tfos_record_reader_close(struct tfos_record_reader *reader);
+
+struct tfos_record_writer_options {
+    enum tfos_compression compression;
+    int level; ///< of compression, 1 to 9; 0: 6
+};
+
+struct tfos_record_writer;
+
+/// Starts to write to `stream`, which stays the caller's and must outlive the writer. An empty file
+/// holds no record.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_record_writer_open(struct tfos_stream *stream,
+                        const struct tfos_record_writer_options *options,
+                        struct tfos_record_writer **out, struct tfos_error *err);
+
+/// Appends `count` records. After a failure only close() is of use.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_record_writer_append(struct tfos_record_writer *writer, const struct tfos_view *records,
+                          size_t count, struct tfos_error *err);
+
+/// Writes what is still held back and finishes the stream.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_record_writer_finish(struct tfos_record_writer *writer, struct tfos_error *err);
+
+/// NULL is accepted. Without a finish() before, what was written is not whole.
+TFOS_API void tfos_record_writer_close(struct tfos_record_writer *writer);
 
 #endif

@@ -56,14 +56,14 @@ static void the_instruction_agrees_with_the_tables(void **state)
 {
     (void)state;
     tfos__crc32c_update *instruction = tfos__crc32c_instruction();
-    uint8_t bytes[300];
+    uint8_t bytes[3300]; // two blocks of three lanes and a rest
     if (!instruction)
         skip();
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (uint8_t)(i * 151 ^ i >> 3);
-    // Every length and every alignment.
+    // Every alignment, and every length up to some words.
     for (size_t begin = 0; begin < 16; begin++)
-        for (size_t size = 0; begin + size <= sizeof bytes; size++)
+        for (size_t size = 0; begin + size <= sizeof bytes; size += size < 100 ? 1 : 17)
             assert_int_equal(instruction(0x12345678, bytes + begin, size),
                              tfos__crc32c_by_tables(0x12345678, bytes + begin, size));
 }

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams over descriptors: files, pipes, devices. A regular file that is written has another name
+// until it is finished, so that nobody takes a part for the whole.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <tfos/stream.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "base/memory.h"
+
+struct file_stream {
+    struct tfos_stream base;
+    int fd;
+    bool is_borrowed; ///< the descriptor is
+    char *path;       ///< for messages, and where the file appears; owned
+    char *part_path;  ///< what it is called until then, or NULL; owned
+};
+
+static enum tfos_status of_errno(void)
+{
+    switch (errno) {
+    case ENOENT:
+    case ENOTDIR:
+        return TFOS_NOT_FOUND;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return TFOS_DENIED;
+    default:
+        return TFOS_IO;
+    }
+}
+
+static enum tfos_status read_file(struct tfos_stream *stream, void *data, size_t size,
+                                  size_t *count, struct tfos_error *err)
+{
+    struct file_stream *file = (struct file_stream *)stream;
+    ssize_t got;
+    do
+        got = read(file->fd, data, size);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return tfos__fail_errno(err, TFOS_IO, "stream: cannot read %s", file->path);
+    *count = (size_t)got;
+    return got > 0 ? TFOS_OK : TFOS_END;
+}
+
+static enum tfos_status seek_file(struct tfos_stream *stream, uint64_t offset,
+                                  struct tfos_error *err)
+{
+    struct file_stream *file = (struct file_stream *)stream;
+    if (offset > INT64_MAX || lseek(file->fd, (off_t)offset, SEEK_SET) < 0)
+        return tfos__fail_errno(err, TFOS_IO, "stream: cannot go to byte %llu of %s",
+                                (unsigned long long)offset, file->path);
+    return TFOS_OK;
+}
+
+static enum tfos_status write_file(struct tfos_stream *stream, const void *data, size_t size,
+                                   struct tfos_error *err)
+{
+    struct file_stream *file = (struct file_stream *)stream;
+    const char *bytes = data;
+    while (size > 0) {
+        ssize_t put = write(file->fd, bytes, size);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return tfos__fail_errno(err, TFOS_IO, "stream: cannot write to %s", file->path);
+        bytes += put;
+        size -= (size_t)put;
+    }
+    return TFOS_OK;
+}
+
+// Errors of writing may come as late as this.
+static enum tfos_status finish_file(struct tfos_stream *stream, struct tfos_error *err)
+{
+    struct file_stream *file = (struct file_stream *)stream;
+    if (file->is_borrowed)
+        return TFOS_OK;
+    int fd = file->fd;
+    file->fd = -1;
+    if (close(fd) != 0)
+        return tfos__fail_errno(err, TFOS_IO, "stream: cannot write to %s", file->path);
+    if (!file->part_path)
+        return TFOS_OK;
+    if (rename(file->part_path, file->path) != 0)
+        return tfos__fail_errno(err, of_errno(), "stream: cannot rename %s to %s", file->part_path,
+                                file->path);
+    tfos__free(file->part_path);
+    file->part_path = NULL;
+    return TFOS_OK;
+}
+
+static void close_file(struct tfos_stream *stream)
+{
+    struct file_stream *file = (struct file_stream *)stream;
+    if (file->fd >= 0 && !file->is_borrowed)
+        close(file->fd);
+    if (file->part_path)
+        unlink(file->part_path);
+    tfos__free(file->part_path);
+    tfos__free(file->path);
+    tfos__free(file);
+}
+
+static struct file_stream *make_stream(int fd, const char *path, struct tfos_error *err)
+{
+    struct file_stream *file = tfos__alloc(1, sizeof *file);
+    char *copy = tfos__strdup(path);
+    if (!file || !copy) {
+        tfos__free(file);
+        tfos__free(copy);
+        tfos__no_memory(err, "stream", path);
+        return NULL;
+    }
+    *file = (struct file_stream){.fd = fd, .path = copy};
+    file->base.close = close_file;
+    return file;
+}
+
+static void let_read(struct file_stream *file)
+{
+    file->base.read = read_file;
+    if (lseek(file->fd, 0, SEEK_CUR) >= 0) {
+        file->base.seek = seek_file;
+        posix_fadvise(file->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    }
+}
+
+static void let_write(struct file_stream *file)
+{
+    file->base.write = write_file;
+    file->base.finish = finish_file;
+}
+
+enum tfos_status tfos_stream_open_reader(const char *path, struct tfos_stream **out,
+                                         struct tfos_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat state;
+    if (fd < 0)
+        return tfos__fail_errno(err, of_errno(), "stream: cannot open %s", path);
+    struct file_stream *file = make_stream(fd, path, err);
+    if (!file) {
+        close(fd);
+        return TFOS_NO_MEMORY;
+    }
+    if (fstat(fd, &state) == 0 && S_ISDIR(state.st_mode)) {
+        close_file(&file->base);
+        return tfos__fail(err, TFOS_IO, "stream: cannot read %s: it is a folder", path);
+    }
+    let_read(file);
+    *out = &file->base;
+    return TFOS_OK;
+}
+
+enum tfos_status tfos_stream_open_writer(const char *path, struct tfos_stream **out,
+                                         struct tfos_error *err)
+{
+    static atomic_uint writers;
+    struct stat state;
+    bool is_special = stat(path, &state) == 0 && !S_ISREG(state.st_mode);
+    struct file_stream *file = make_stream(-1, path, err);
+    if (!file)
+        return TFOS_NO_MEMORY;
+    if (!is_special)
+        file->part_path =
+            tfos__format("%s.part%d-%u", path, (int)getpid(), atomic_fetch_add(&writers, 1));
+    if (!is_special && !file->part_path) {
+        close_file(&file->base);
+        return tfos__no_memory(err, "stream", path);
+    }
+    file->fd = is_special ? open(path, O_WRONLY | O_CLOEXEC)
+                          : open(file->part_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file->fd < 0) {
+        enum tfos_status status =
+            tfos__fail_errno(err, of_errno(), "stream: cannot write to %s", path);
+        tfos__free(file->part_path);
+        file->part_path = NULL;
+        close_file(&file->base);
+        return status;
+    }
+    let_write(file);
+    *out = &file->base;
+    return TFOS_OK;
+}
+
+enum tfos_status tfos_stream_open_fd(int fd, struct tfos_stream **out, struct tfos_error *err)
+{
+    static const char *const names[] = {"the standard input", "the standard output",
+                                        "the standard error output"};
+    char name[64];
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0)
+        return tfos__fail_errno(err, TFOS_INVALID, "stream: descriptor %d", fd);
+    if (fd >= 0 && fd < 3)
+        snprintf(name, sizeof name, "%s", names[fd]);
+    else
+        snprintf(name, sizeof name, "descriptor %d", fd);
+    struct file_stream *file = make_stream(fd, name, err);
+    if (!file)
+        return TFOS_NO_MEMORY;
+    file->is_borrowed = true;
+    if ((flags & O_ACCMODE) != O_WRONLY)
+        let_read(file);
+    if ((flags & O_ACCMODE) != O_RDONLY)
+        let_write(file);
+    *out = &file->base;
+    return TFOS_OK;
+}
