@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+/// tf.train.Example and tf.train.SequenceExample, the messages that TFRecord files mostly hold
+/// (tensorflow/core/example/example.proto, feature.proto), to Arrow columns and back, without a
+/// protobuf object. docs/tfrecord.md says what each type becomes.
+///
+/// A schema is an Arrow struct (format +s) whose fields are the columns, each named as its feature;
+/// a struct's fields are named by their path with dots. A column is
+///   - of an integer type (b c C s S i I l L), a date (tdD), a timestamp (tsu: and the like) or an
+///     interval (tDu, tiM): an int64_list; a value that the type cannot hold is refused;
+///   - of a floating type (f g) or a decimal (d:p,s): a float_list;
+///   - of a string or binary type (u U z Z): a bytes_list; strings are UTF-8, or refused;
+///   - a list of one of these (+l +L +w:n): all values of the list;
+///   - a list of lists, in a SequenceExample only: a feature list.
+/// A field's metadata `tfos.encoding` = `exact` means that its values are in a bytes_list instead:
+/// of a double its 8 bytes, little-endian; of a decimal its digits as text.
+///
+/// A handle belongs to one thread at a time.
+#ifndef TFOS_EXAMPLE_H
+#define TFOS_EXAMPLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tfos/arrow.h>
+#include <tfos/export.h>
+#include <tfos/status.h>
+#include <tfos/stream.h>
+
+/// What a record is.
+enum tfos_record_type {
+    TFOS_RECORD_EXAMPLE,
+    TFOS_RECORD_SEQUENCE_EXAMPLE,
+    TFOS_RECORD_BYTES ///< whatever it likes: one column of binary type
+};
+
+struct tfos_example_decoder;
+
+/// Makes a decoder into columns of this schema; features that it does not name are passed over.
+/// `schema` stays the caller's. UNSUPPORTED names a column and its type. INVALID: two columns of
+/// one name, a schema that is no struct.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_example_decoder_open(const struct ArrowSchema *schema, enum tfos_record_type type,
+                          struct tfos_example_decoder **out, struct tfos_error *err);
+
+/// Adds `count` records, a row each, and says in `*appended`, always, how many: fewer with OK when
+/// the batch can hold no more (its 32-bit offsets), or with a failure, which is then about record
+/// `*appended`; the rows before it are kept and the next call can begin behind it. A feature that
+/// is missing, has no kind, or for a column that is no list has no value, is null. CORRUPT: no
+/// message of its type, a feature of another kind, more than one value where the column is no list,
+/// a null where the schema says there is none, a value that the column's type cannot hold; names
+/// the column.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_example_decoder_append(struct tfos_example_decoder *decoder, const struct tfos_view *records,
+                            size_t count, size_t *appended, struct tfos_error *err);
+
+TFOS_API int64_t tfos_example_decoder_row_count(const struct tfos_example_decoder *decoder);
+
+/// Gives the rows so far away as one struct array; the caller owns it. The decoder is empty then.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_example_decoder_take(struct tfos_example_decoder *decoder, struct ArrowArray *out,
+                          struct tfos_error *err);
+
+/// NULL is accepted.
+TFOS_API void tfos_example_decoder_close(struct tfos_example_decoder *decoder);
+
+/// What may be lost on the way into records; all zero: nothing, it is refused. Each allowed loss is
+/// counted.
+struct tfos_example_encoder_options {
+    enum tfos_record_type type;
+    bool allow_rounding; ///< doubles and decimals become the nearest float
+};
+
+struct tfos_example_encoder;
+
+/// Makes an encoder of batches of this schema. `schema` stays the caller's.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_example_encoder_open(const struct ArrowSchema *schema,
+                          const struct tfos_example_encoder_options *options,
+                          struct tfos_example_encoder **out, struct tfos_error *err);
+
+/// Makes a record of each row of `batch`, a struct array of the encoder's schema. `*frames` is the
+/// frames of them all, as they stand in a TFRecord file one behind the other; `*records`, if not
+/// NULL, the record of each row. Both live until the next call on the encoder. Null columns leave
+/// their feature out. INVALID names the row and the column: a null within a list, a null struct, a
+/// number that would be rounded and may not.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_example_encoder_encode(struct tfos_example_encoder *encoder, const struct ArrowArray *batch,
+                            struct tfos_view *frames, const struct tfos_view **records,
+                            struct tfos_error *err);
+
+/// Values that were rounded so far.
+TFOS_API uint64_t tfos_example_encoder_rounded(const struct tfos_example_encoder *encoder);
+
+/// NULL is accepted.
+TFOS_API void tfos_example_encoder_close(struct tfos_example_encoder *encoder);
+
+/// What is known of the features of some records. A plain value of bytes when saved, so that what
+/// was learned of some files elsewhere can be merged.
+struct tfos_example_survey;
+
+/// Makes one that knows nothing.
+TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_example_survey_open(enum tfos_record_type type,
+                                                                   struct tfos_example_survey **out,
+                                                                   struct tfos_error *err);
+
+/// Looks at `count` records. `*seen` as in tfos_example_decoder_append().
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_example_survey_append(struct tfos_example_survey *survey, const struct tfos_view *records,
+                           size_t count, size_t *seen, struct tfos_error *err);
+
+/// Adds what `other` knows. Features that only `other` has come behind those of `survey`. INVALID
+/// names a feature that is of one kind here and of another there.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_example_survey_merge(struct tfos_example_survey *survey,
+                          const struct tfos_example_survey *other, struct tfos_error *err);
+
+/// The survey as JSON text, freed with tfos_free(), and back.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_example_survey_save(const struct tfos_example_survey *survey, char **json,
+                         struct tfos_error *err);
+TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_example_survey_load(const char *json,
+                                                                   struct tfos_example_survey **out,
+                                                                   struct tfos_error *err);
+
+/// The schema that all records seen can be read with, columns in the order in which features were
+/// first seen: a list where a record had more than one value, or each had none; int64 (l), float
+/// (f), string (u) where all bytes were UTF-8, else binary (z). Features that never had a kind are
+/// left out. All columns are nullable. The caller owns `*out`.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_example_survey_schema(const struct tfos_example_survey *survey, struct ArrowSchema *out,
+                           struct tfos_error *err);
+
+/// NULL is accepted.
+TFOS_API void tfos_example_survey_close(struct tfos_example_survey *survey);
+
+#endif

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// A record's features are found first and appended then, column by column.
+#include <tfos/example.h>
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "record/example_column.h"
+#include "record/name_index.h"
+
+struct tfos_example_decoder {
+    struct tfos__example_plan plan;
+    struct tfos__example_column *columns; ///< one a field of the plan; owned
+    struct tfos__example_extent *marks;   ///< where the columns stood before a record; owned
+    int64_t row_count;
+    struct tfos__name_index names; ///< of columns; their bytes are the plan's
+};
+
+static struct tfos__feature *find_feature(void *context, struct tfos_view name, bool is_list)
+{
+    struct tfos_example_decoder *decoder = context;
+    uint32_t number = tfos__name_index_next(&decoder->names, name);
+    if (number == TFOS__NAME_UNKNOWN)
+        return NULL;
+    return is_list ? &decoder->columns[number].list : &decoder->columns[number].plain;
+}
+
+static enum tfos_status prepare(struct tfos_example_decoder *decoder, struct tfos_error *err)
+{
+    size_t count = decoder->plan.field_count;
+    decoder->columns = tfos__alloc(count, sizeof *decoder->columns);
+    decoder->marks = tfos__alloc(count, sizeof *decoder->marks);
+    if (!decoder->columns || !decoder->marks)
+        return tfos__no_memory(err, "record", "a decoder");
+    for (size_t i = 0; i < count; i++) {
+        const struct tfos__example_field *field = &decoder->plan.fields[i];
+        struct tfos_view name = {field->name, field->name_size};
+        decoder->columns[i].field = field;
+        TFOS__TRY(tfos__name_index_add(&decoder->names, name, err));
+    }
+    return TFOS_OK;
+}
+
+enum tfos_status tfos_example_decoder_open(const struct ArrowSchema *schema,
+                                           enum tfos_record_type type,
+                                           struct tfos_example_decoder **out,
+                                           struct tfos_error *err)
+{
+    struct tfos_example_decoder *decoder = tfos__alloc(1, sizeof *decoder);
+    if (!decoder)
+        return tfos__no_memory(err, "record", "a decoder");
+    enum tfos_status status = tfos__example_plan_init(&decoder->plan, schema, type, err);
+    if (status == TFOS_OK)
+        status = prepare(decoder, err);
+    if (status < 0)
+        tfos_example_decoder_close(decoder);
+    else
+        *out = decoder;
+    return status;
+}
+
+// A plain record is the value of its only column.
+static enum tfos_status append_plain(struct tfos_example_decoder *decoder, struct tfos_view record,
+                                     struct tfos_error *err)
+{
+    struct tfos__example_column *column = &decoder->columns[0];
+    TFOS__TRY(tfos__example_values_append_text(column, record, err));
+    if (!column->field->has_wide_bytes && column->extent.byte_count > INT32_MAX)
+        return TFOS_AGAIN;
+    column->extent.rows++;
+    return TFOS_OK;
+}
+
+static enum tfos_status append_features(struct tfos_example_decoder *decoder,
+                                        struct tfos_view record, struct tfos_error *err)
+{
+    size_t count = decoder->plan.field_count;
+    for (size_t i = 0; i < count; i++) {
+        tfos__feature_reset(&decoder->columns[i].plain);
+        tfos__feature_reset(&decoder->columns[i].list);
+    }
+    tfos__name_index_restart(&decoder->names);
+    TFOS__TRY(tfos__features_read(record, decoder->plan.type, find_feature, decoder, err));
+    for (size_t i = 0; i < count; i++) {
+        enum tfos_status status = tfos__example_column_append(&decoder->columns[i], err);
+        if (status != TFOS_OK)
+            return status;
+    }
+    return TFOS_OK;
+}
+
+// Adds a row, or leaves the columns as they were.
+static enum tfos_status append_record(struct tfos_example_decoder *decoder, struct tfos_view record,
+                                      struct tfos_error *err)
+{
+    for (size_t i = 0; i < decoder->plan.field_count; i++)
+        decoder->marks[i] = decoder->columns[i].extent;
+    enum tfos_status status = decoder->plan.type == TFOS_RECORD_BYTES
+                                  ? append_plain(decoder, record, err)
+                                  : append_features(decoder, record, err);
+    if (status == TFOS_OK) {
+        decoder->row_count++;
+        return TFOS_OK;
+    }
+    for (size_t i = 0; i < decoder->plan.field_count; i++)
+        decoder->columns[i].extent = decoder->marks[i];
+    return status;
+}
+
+enum tfos_status tfos_example_decoder_append(struct tfos_example_decoder *decoder,
+                                             const struct tfos_view *records, size_t count,
+                                             size_t *appended, struct tfos_error *err)
+{
+    for (*appended = 0; *appended < count; ++*appended) {
+        enum tfos_status status = append_record(decoder, records[*appended], err);
+        if (status == TFOS_AGAIN && decoder->row_count > 0)
+            return TFOS_OK;
+        if (status == TFOS_AGAIN)
+            return tfos__fail(err, TFOS_INVALID,
+                              "record: one of %zu bytes is more than offsets of 32 bits "
+                              "reach: ask for wide types (U, Z, +L)",
+                              records[*appended].size);
+        if (status < 0) {
+            tfos__fail_prefix(err, "record");
+            return status;
+        }
+    }
+    return TFOS_OK;
+}
+
+int64_t tfos_example_decoder_row_count(const struct tfos_example_decoder *decoder)
+{
+    return decoder->row_count;
+}
+
+/// A struct array with its children.
+struct tree {
+    struct ArrowArray **children;
+    struct ArrowArray items[];
+};
+
+static void release_tree(struct ArrowArray *array)
+{
+    struct tree *tree = array->private_data;
+    for (int64_t i = 0; i < array->n_children; i++)
+        if (tree->items[i].release)
+            tree->items[i].release(&tree->items[i]);
+    tfos__free(tree->children);
+    tfos__free(tree);
+    array->release = NULL;
+}
+
+/// How far taking the columns has come.
+struct cursor {
+    size_t shape, column;
+};
+
+static enum tfos_status take_node(struct tfos_example_decoder *decoder, struct cursor *cursor,
+                                  struct ArrowArray *out, struct tfos_error *err);
+
+static enum tfos_status take_struct(struct tfos_example_decoder *decoder, struct cursor *cursor,
+                                    int64_t count, struct ArrowArray *out, struct tfos_error *err)
+{
+    static const void *const no_validity[1];
+    struct tree *tree = tfos__alloc(1, sizeof *tree + (size_t)count * sizeof tree->items[0]);
+    if (!tree)
+        return tfos__no_memory(err, "record", "an array");
+    tree->children = tfos__alloc((size_t)count, sizeof(struct ArrowArray *));
+    if (!tree->children) {
+        tfos__free(tree);
+        return tfos__no_memory(err, "record", "an array");
+    }
+    *out = (struct ArrowArray){.length = decoder->row_count,
+                               .n_buffers = 1,
+                               .buffers = (const void **)(uintptr_t)no_validity,
+                               .n_children = count,
+                               .children = tree->children,
+                               .release = release_tree,
+                               .private_data = tree};
+    for (int64_t i = 0; i < count; i++) {
+        tree->children[i] = &tree->items[i];
+        enum tfos_status status = take_node(decoder, cursor, &tree->items[i], err);
+        if (status < 0) {
+            out->release(out);
+            return status;
+        }
+    }
+    return TFOS_OK;
+}
+
+static enum tfos_status take_node(struct tfos_example_decoder *decoder, struct cursor *cursor,
+                                  struct ArrowArray *out, struct tfos_error *err)
+{
+    int64_t count = decoder->plan.shape[cursor->shape++];
+    if (count >= 0)
+        return take_struct(decoder, cursor, count, out, err);
+    return tfos__example_column_take(&decoder->columns[cursor->column++], out, err);
+}
+
+enum tfos_status tfos_example_decoder_take(struct tfos_example_decoder *decoder,
+                                           struct ArrowArray *out, struct tfos_error *err)
+{
+    struct ArrowArray array;
+    struct cursor cursor = {0};
+    enum tfos_status status = take_node(decoder, &cursor, &array, err);
+    if (status == TFOS_OK)
+        *out = array;
+    for (size_t i = 0; i < decoder->plan.field_count; i++)
+        decoder->columns[i].extent = (struct tfos__example_extent){0};
+    decoder->row_count = 0;
+    return status;
+}
+
+void tfos_example_decoder_close(struct tfos_example_decoder *decoder)
+{
+    if (!decoder)
+        return;
+    for (size_t i = 0; decoder->columns && i < decoder->plan.field_count; i++)
+        tfos__example_column_clear(&decoder->columns[i]);
+    tfos__free(decoder->columns);
+    tfos__free(decoder->marks);
+    tfos__name_index_clear(&decoder->names);
+    tfos__example_plan_clear(&decoder->plan);
+    tfos__free(decoder);
+}

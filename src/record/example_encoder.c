@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// A message is written inside out: a list, then the map of features around lists, then the record
+// around the map, each into a buffer of its own, because a message's size stands before it.
+#include <string.h>
+#include <tfos/example.h>
+#include <tfos/record.h>
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "record/example_lists.h"
+
+#define CONTEXT_FIELD 1
+#define LISTS_FIELD 2
+#define KEY_FIELD 1
+#define VALUE_FIELD 2
+#define ENTRY_FIELD 1
+
+struct tfos_example_encoder {
+    struct tfos__example_plan plan;
+    bool allows_rounding;
+    uint64_t rounded;
+    struct tfos__example_source *sources; ///< one a field of the plan; owned
+    struct tfos__buffer list;             ///< of a feature
+    struct tfos__buffer value;            ///< of a map's entry
+    struct tfos__buffer entry;
+    struct tfos__buffer context; ///< the map of features
+    struct tfos__buffer lists;   ///< the map of feature lists
+    struct tfos__buffer frames;
+    struct tfos_view *records; ///< owned
+    int64_t record_capacity;
+};
+
+enum tfos_status tfos_example_encoder_open(const struct ArrowSchema *schema,
+                                           const struct tfos_example_encoder_options *options,
+                                           struct tfos_example_encoder **out,
+                                           struct tfos_error *err)
+{
+    enum tfos_record_type type = options ? options->type : TFOS_RECORD_EXAMPLE;
+    struct tfos_example_encoder *encoder = tfos__alloc(1, sizeof *encoder);
+    if (!encoder)
+        return tfos__no_memory(err, "record", "an encoder");
+    encoder->allows_rounding = options && options->allow_rounding;
+    enum tfos_status status = tfos__example_plan_init(&encoder->plan, schema, type, err);
+    if (status == TFOS_OK) {
+        encoder->sources = tfos__alloc(encoder->plan.field_count, sizeof *encoder->sources);
+        if (!encoder->sources)
+            status = tfos__no_memory(err, "record", "an encoder");
+    }
+    if (status < 0)
+        tfos_example_encoder_close(encoder);
+    else
+        *out = encoder;
+    return status;
+}
+
+static void empty(struct tfos__buffer *buffer)
+{
+    buffer->begin = buffer->end = 0;
+}
+
+static enum tfos_status append_message(struct tfos__buffer *out, uint32_t field,
+                                       const struct tfos__buffer *message, struct tfos_error *err)
+{
+    return tfos__wire_append_bytes(out, field, message->data, message->end, err);
+}
+
+// Makes encoder->value the Feature of some values.
+static enum tfos_status make_feature(struct tfos_example_encoder *encoder,
+                                     const struct tfos__example_source *source,
+                                     struct tfos__example_range range, struct tfos_error *err)
+{
+    empty(&encoder->list);
+    empty(&encoder->value);
+    TFOS__TRY(tfos__example_list_write(source, range, &encoder->list,
+                                       encoder->allows_rounding ? &encoder->rounded : NULL, err));
+    return append_message(&encoder->value, source->field->kind, &encoder->list, err);
+}
+
+// Appends encoder->value under the column's name to a map.
+static enum tfos_status append_entry(struct tfos_example_encoder *encoder,
+                                     const struct tfos__example_field *field,
+                                     struct tfos__buffer *map, struct tfos_error *err)
+{
+    empty(&encoder->entry);
+    TFOS__TRY(
+        tfos__wire_append_bytes(&encoder->entry, KEY_FIELD, field->name, field->name_size, err));
+    TFOS__TRY(append_message(&encoder->entry, VALUE_FIELD, &encoder->value, err));
+    return append_message(map, ENTRY_FIELD, &encoder->entry, err);
+}
+
+static enum tfos_status append_plain(struct tfos_example_encoder *encoder,
+                                     const struct tfos__example_source *source, int64_t row,
+                                     struct tfos_error *err)
+{
+    struct tfos__example_range range = {row, row + 1};
+    if (source->field->level_count == 1)
+        TFOS__TRY(tfos__example_source_list(source, 0, row, &range, err));
+    TFOS__TRY(make_feature(encoder, source, range, err));
+    return append_entry(encoder, source->field, &encoder->context, err);
+}
+
+static enum tfos_status append_list(struct tfos_example_encoder *encoder,
+                                    const struct tfos__example_source *source, int64_t row,
+                                    struct tfos_error *err)
+{
+    // The map's entry is made last; until then its buffer holds the feature list.
+    struct tfos__buffer *features = &encoder->entry;
+    struct tfos__example_range steps, range;
+    TFOS__TRY(tfos__example_source_list(source, 0, row, &steps, err));
+    empty(features);
+    for (int64_t step = steps.begin; step < steps.end; step++) {
+        TFOS__TRY(tfos__example_source_list(source, 1, step, &range, err));
+        TFOS__TRY(make_feature(encoder, source, range, err));
+        TFOS__TRY(append_message(features, 1, &encoder->value, err));
+    }
+    empty(&encoder->value);
+    TFOS__TRY(tfos__buffer_append(&encoder->value, features->data, features->end, err));
+    return append_entry(encoder, source->field, &encoder->lists, err);
+}
+
+// Appends the record of a row to the frames, without its frame.
+static enum tfos_status append_row(struct tfos_example_encoder *encoder, int64_t row,
+                                   struct tfos_error *err)
+{
+    empty(&encoder->context);
+    empty(&encoder->lists);
+    for (size_t i = 0; i < encoder->plan.field_count; i++) {
+        const struct tfos__example_source *source = &encoder->sources[i];
+        if (tfos__example_is_null(source->validity, row)) {
+            if (source->field->is_nullable)
+                continue;
+            return tfos__fail(err, TFOS_INVALID,
+                              "column %s: a null, and the schema says that there is none",
+                              source->field->name);
+        }
+        TFOS__TRY(source->field->level_count == 2 ? append_list(encoder, source, row, err)
+                                                  : append_plain(encoder, source, row, err));
+    }
+    TFOS__TRY(append_message(&encoder->frames, CONTEXT_FIELD, &encoder->context, err));
+    if (encoder->plan.type != TFOS_RECORD_SEQUENCE_EXAMPLE)
+        return TFOS_OK;
+    return append_message(&encoder->frames, LISTS_FIELD, &encoder->lists, err);
+}
+
+static enum tfos_status append_bytes(struct tfos_example_encoder *encoder, int64_t row,
+                                     struct tfos_error *err)
+{
+    const struct tfos__example_source *source = &encoder->sources[0];
+    if (tfos__example_is_null(source->validity, row))
+        return tfos__fail(err, TFOS_INVALID, "column %s: a null, which no record stands for",
+                          source->field->name);
+    struct tfos_view text = tfos__example_source_text(source, row);
+    return tfos__buffer_append(&encoder->frames, text.data, text.size, err);
+}
+
+// Appends the frame of a row. Only sizes are kept: the bytes may still move.
+static enum tfos_status append_frame(struct tfos_example_encoder *encoder, int64_t row,
+                                     struct tfos_error *err)
+{
+    struct tfos__buffer *frames = &encoder->frames;
+    struct tfos_record_frame frame;
+    size_t begin = frames->end + sizeof frame.head;
+    TFOS__TRY(tfos__buffer_reserve(frames, sizeof frame, err));
+    frames->end = begin;
+    enum tfos_status status = encoder->plan.type == TFOS_RECORD_BYTES
+                                  ? append_bytes(encoder, row, err)
+                                  : append_row(encoder, row, err);
+    if (status < 0) {
+        tfos__fail_prefix(err, "record: row %lld", (long long)row);
+        return status;
+    }
+    size_t size = frames->end - begin;
+    tfos_record_frame_init(&frame, frames->data + begin, size);
+    memcpy(frames->data + begin - sizeof frame.head, frame.head, sizeof frame.head);
+    encoder->records[row].size = size;
+    return tfos__buffer_append(frames, frame.tail, sizeof frame.tail, err);
+}
+
+static enum tfos_status reserve_records(struct tfos_example_encoder *encoder, int64_t count,
+                                        struct tfos_error *err)
+{
+    if (count <= encoder->record_capacity)
+        return TFOS_OK;
+    struct tfos_view *records =
+        tfos__realloc(encoder->records, (size_t)count, sizeof *encoder->records);
+    if (!records)
+        return tfos__no_memory(err, "record", "a batch of records");
+    encoder->records = records;
+    encoder->record_capacity = count;
+    return TFOS_OK;
+}
+
+enum tfos_status tfos_example_encoder_encode(struct tfos_example_encoder *encoder,
+                                             const struct ArrowArray *batch,
+                                             struct tfos_view *frames,
+                                             const struct tfos_view **records,
+                                             struct tfos_error *err)
+{
+    struct tfos_record_frame frame;
+    enum tfos_status status =
+        tfos__example_sources_find(&encoder->plan, batch, encoder->sources, err);
+    if (status < 0) {
+        tfos__fail_prefix(err, "record");
+        return status;
+    }
+    TFOS__TRY(reserve_records(encoder, batch->length, err));
+    empty(&encoder->frames);
+    for (int64_t row = 0; row < batch->length; row++)
+        TFOS__TRY(append_frame(encoder, row, err));
+    const uint8_t *at = encoder->frames.data;
+    for (int64_t row = 0; row < batch->length; row++) {
+        encoder->records[row].data = at + sizeof frame.head;
+        at += sizeof frame.head + encoder->records[row].size + sizeof frame.tail;
+    }
+    *frames = (struct tfos_view){encoder->frames.data, encoder->frames.end};
+    if (records)
+        *records = encoder->records;
+    return TFOS_OK;
+}
+
+uint64_t tfos_example_encoder_rounded(const struct tfos_example_encoder *encoder)
+{
+    return encoder->rounded;
+}
+
+void tfos_example_encoder_close(struct tfos_example_encoder *encoder)
+{
+    if (!encoder)
+        return;
+    struct tfos__buffer *buffers[] = {&encoder->list,    &encoder->value, &encoder->entry,
+                                      &encoder->context, &encoder->lists, &encoder->frames};
+    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
+        tfos__buffer_clear(buffers[i]);
+    tfos__free(encoder->records);
+    tfos__free(encoder->sources);
+    tfos__example_plan_clear(&encoder->plan);
+    tfos__free(encoder);
+}

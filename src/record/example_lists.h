@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Values of Arrow columns as a feature's list.
+#ifndef TFOS_RECORD_EXAMPLE_LISTS_H
+#define TFOS_RECORD_EXAMPLE_LISTS_H
+
+#include "base/buffer.h"
+#include "record/example_source.h"
+
+/// Appends the BytesList, FloatList or Int64List of some values. `*rounded` counts those that are
+/// not as they were; where it is NULL they are refused. INVALID names the column.
+enum tfos_status tfos__example_list_write(const struct tfos__example_source *source,
+                                          struct tfos__example_range range,
+                                          struct tfos__buffer *out, uint64_t *rounded,
+                                          struct tfos_error *err);
+
+/// The bytes of a string or binary value.
+struct tfos_view tfos__example_source_text(const struct tfos__example_source *source,
+                                           int64_t index);
+
+#define TFOS__VARINT_SIZE 10 ///< bytes at most
+
+/// Writes a varint and gives the place behind it.
+static inline uint8_t *tfos__wire_write_varint(uint8_t *at, uint64_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        *at++ = (uint8_t)(value | 0x80);
+    *at++ = (uint8_t)value;
+    return at;
+}
+
+/// Appends a field of type BYTES: its tag, the size of `data`, `data`.
+enum tfos_status tfos__wire_append_bytes(struct tfos__buffer *out, uint32_t field, const void *data,
+                                         size_t size, struct tfos_error *err);
+
+#endif

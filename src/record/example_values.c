@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+// BytesList { repeated bytes = 1 }, FloatList { repeated float = 1 }, Int64List { repeated int64 =
+// 1 }; numbers packed, or a field each, or both.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "record/decimal.h"
+#include "record/example_column.h"
+#include "record/wire.h"
+
+#define CHUNK 256 // integers that are decoded before they are narrowed
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "floats and words are read as they lie");
+
+static enum tfos_status malformed(const struct tfos__example_column *column, struct tfos_error *err)
+{
+    return tfos__fail(err, TFOS_CORRUPT, "column %s: a damaged %s", column->field->name,
+                      tfos__feature_kind_name(column->field->kind));
+}
+
+// Room for `count` more values.
+static enum tfos_status reserve(struct tfos__example_column *column, size_t count,
+                                struct tfos_error *err)
+{
+    size_t width = column->field->width;
+    return tfos__aligned_reserve(&column->values, (size_t)column->extent.value_count * width,
+                                 count * width, err);
+}
+
+static uint8_t *end_of(const struct tfos__example_column *column)
+{
+    return column->values.data + (size_t)column->extent.value_count * column->field->width;
+}
+
+static enum tfos_status append_decimal(struct tfos__example_column *column, double number,
+                                       struct tfos_error *err)
+{
+    const struct tfos__example_field *field = column->field;
+    if (!tfos__decimal_of(number, field->precision, field->scale, end_of(column)))
+        return tfos__fail(err, TFOS_CORRUPT, "column %s: %g is no decimal(%d, %d)", field->name,
+                          number, field->precision, field->scale);
+    column->extent.value_count++;
+    return TFOS_OK;
+}
+
+static enum tfos_status append_floats(struct tfos__example_column *column, struct tfos_view packed,
+                                      struct tfos_error *err)
+{
+    size_t count = packed.size / sizeof(float);
+    if (packed.size % sizeof(float) != 0)
+        return malformed(column, err);
+    TFOS__TRY(reserve(column, count, err));
+    if (column->field->value == TFOS__VALUE_FLOAT) {
+        if (count > 0)
+            memcpy(end_of(column), packed.data, packed.size);
+        column->extent.value_count += (int64_t)count;
+        return TFOS_OK;
+    }
+    for (size_t i = 0; i < count; i++) {
+        float number;
+        memcpy(&number, (const uint8_t *)packed.data + i * sizeof number, sizeof number);
+        if (column->field->value == TFOS__VALUE_DECIMAL) {
+            TFOS__TRY(append_decimal(column, number, err));
+            continue;
+        }
+        double wide = number;
+        memcpy(end_of(column), &wide, sizeof wide);
+        column->extent.value_count++;
+    }
+    return TFOS_OK;
+}
+
+// The seven low bits of each byte of `word`, put together.
+static uint64_t join_sevens(uint64_t word)
+{
+    word = (word & 0x007F007F007F007F) | (word & 0x7F007F007F007F00) >> 1;
+    word = (word & 0x00003FFF00003FFF) | (word & 0x3FFF00003FFF0000) >> 2;
+    return (word & 0x000000000FFFFFFF) | (word & 0x0FFFFFFF00000000) >> 4;
+}
+
+// Decodes up to `limit` varints. Eight bytes are looked at together: eight values, or the one that
+// is first, found without a branch on its length. False: no varint.
+static bool decode(struct tfos__wire *wire, uint64_t *values, size_t limit, size_t *count)
+{
+    const uint8_t *at = wire->at;
+    size_t done = 0;
+    while (done + 8 <= limit && wire->end - at >= 8) {
+        uint64_t word;
+        memcpy(&word, at, sizeof word);
+        uint64_t stops = ~word & TFOS__WIRE_CONTINUES;
+        if (stops == TFOS__WIRE_CONTINUES) {
+            for (int i = 0; i < 8; i++)
+                values[done + (size_t)i] = at[i];
+            done += 8;
+            at += 8;
+        } else if (stops != 0) {
+            values[done++] = join_sevens(word & (stops ^ (stops - 1)) & ~TFOS__WIRE_CONTINUES);
+            at += __builtin_ctzll(stops) / 8 + 1;
+        } else {
+            wire->at = at;
+            if (!tfos__wire_read_varint(wire, &values[done++]))
+                return false;
+            at = wire->at;
+        }
+    }
+    for (wire->at = at; done < limit && wire->at < wire->end; done++)
+        if (!tfos__wire_read_varint(wire, &values[done]))
+            return false;
+    *count = done;
+    return true;
+}
+
+static enum tfos_status out_of_range(const struct tfos__example_column *column, uint64_t value,
+                                     struct tfos_error *err)
+{
+    const struct tfos__example_field *field = column->field;
+    bool is_boolean = field->value == TFOS__VALUE_BOOLEAN;
+    char type[32] = "a boolean (0 or 1)";
+    if (!is_boolean)
+        snprintf(type, sizeof type, "%s of %d bits",
+                 field->is_unsigned ? "an unsigned" : "an integer", 8 * field->width);
+    return tfos__fail(err, TFOS_CORRUPT, "column %s: %lld is no value of its type, %s", field->name,
+                      (long long)value, type);
+}
+
+#define NARROW(type)                                                                               \
+    do {                                                                                           \
+        type *to = (type *)(void *)end_of(column);                                                 \
+        for (size_t i = 0; i < count; i++) {                                                       \
+            to[i] = (type)values[i];                                                               \
+            if ((uint64_t)(int64_t)to[i] != values[i])                                             \
+                return out_of_range(column, values[i], err);                                       \
+        }                                                                                          \
+    } while (0)
+
+// Writes integers as the column's type.
+static enum tfos_status put_integers(struct tfos__example_column *column, const uint64_t *values,
+                                     size_t count, struct tfos_error *err)
+{
+    const struct tfos__example_field *field = column->field;
+    if (field->value == TFOS__VALUE_BOOLEAN)
+        for (size_t i = 0; i < count; i++)
+            if (values[i] > 1)
+                return out_of_range(column, values[i], err);
+    switch (field->width * 2 + field->is_unsigned) {
+    case 2:
+        NARROW(int8_t);
+        break;
+    case 3:
+        NARROW(uint8_t);
+        break;
+    case 4:
+        NARROW(int16_t);
+        break;
+    case 5:
+        NARROW(uint16_t);
+        break;
+    case 8:
+        NARROW(int32_t);
+        break;
+    case 9:
+        NARROW(uint32_t);
+        break;
+    default: // unsigned of 64 bits
+        for (size_t i = 0; i < count; i++)
+            if (values[i] > INT64_MAX)
+                return out_of_range(column, values[i], err);
+        memcpy(end_of(column), values, count * sizeof *values);
+        break;
+    }
+    column->extent.value_count += (int64_t)count;
+    return TFOS_OK;
+}
+
+// How many varints end in these bytes.
+static size_t count_varints(struct tfos_view packed)
+{
+    const uint8_t *data = packed.data;
+    size_t count = 0, i = 0;
+    for (; i + sizeof(uint64_t) <= packed.size; i += sizeof(uint64_t)) {
+        uint64_t word;
+        memcpy(&word, data + i, sizeof word);
+        count += (size_t)__builtin_popcountll(~word & TFOS__WIRE_CONTINUES);
+    }
+    for (; i < packed.size; i++)
+        count += data[i] < 0x80;
+    return count;
+}
+
+static enum tfos_status append_integers(struct tfos__example_column *column,
+                                        struct tfos_view packed, struct tfos_error *err)
+{
+    struct tfos__wire wire = tfos__wire_of(packed);
+    size_t left = count_varints(packed), count;
+    bool is_direct = column->field->width == sizeof(uint64_t) && !column->field->is_unsigned;
+    TFOS__TRY(reserve(column, left, err));
+    if (is_direct) {
+        if (!decode(&wire, (uint64_t *)(void *)end_of(column), left, &count) || wire.at < wire.end)
+            return malformed(column, err);
+        column->extent.value_count += (int64_t)count;
+        return TFOS_OK;
+    }
+    while (wire.at < wire.end) {
+        uint64_t values[CHUNK];
+        if (!decode(&wire, values, left < CHUNK ? left : CHUNK, &count) || count == 0)
+            return malformed(column, err);
+        TFOS__TRY(put_integers(column, values, count, err));
+        left -= count;
+    }
+    return TFOS_OK;
+}
+
+static bool is_ascii(const uint8_t *data, size_t size)
+{
+    uint64_t bits = 0;
+    size_t i = 0;
+    for (; i + sizeof bits <= size; i += sizeof bits) {
+        uint64_t word;
+        memcpy(&word, data + i, sizeof word);
+        bits |= word;
+    }
+    for (; i < size; i++)
+        bits |= data[i];
+    return (bits & TFOS__WIRE_CONTINUES) == 0;
+}
+
+// Bytes behind the first of a character, or -1 where it cannot be a first one.
+static int continuation_count(uint8_t byte)
+{
+    if (byte < 0x80)
+        return 0;
+    if (byte >= 0xC2 && byte < 0xE0)
+        return 1;
+    if (byte >= 0xE0 && byte < 0xF0)
+        return 2;
+    return byte >= 0xF0 && byte < 0xF5 ? 3 : -1;
+}
+
+bool tfos__example_is_utf8(struct tfos_view text)
+{
+    const uint8_t *at = text.data, *end = at + text.size;
+    if (is_ascii(at, text.size))
+        return true;
+    while (at < end) {
+        int count = continuation_count(*at);
+        if (count < 0 || end - at <= count)
+            return false;
+        // Neither surrogates, nor longer than needed, nor beyond the last character.
+        if ((*at == 0xE0 && at[1] < 0xA0) || (*at == 0xED && at[1] > 0x9F) ||
+            (*at == 0xF0 && at[1] < 0x90) || (*at == 0xF4 && at[1] > 0x8F))
+            return false;
+        for (at++; count > 0; count--, at++)
+            if ((*at & 0xC0) != 0x80)
+                return false;
+    }
+    return true;
+}
+
+enum tfos_status tfos__example_values_append_text(struct tfos__example_column *column,
+                                                  struct tfos_view text, struct tfos_error *err)
+{
+    struct tfos__example_extent *extent = &column->extent;
+    bool is_wide = column->field->has_wide_bytes;
+    size_t width = is_wide ? sizeof(int64_t) : sizeof(int32_t);
+    if (column->field->value == TFOS__VALUE_TEXT && !tfos__example_is_utf8(text))
+        return tfos__fail(err, TFOS_CORRUPT,
+                          "column %s: bytes that are no UTF-8: read it as binary",
+                          column->field->name);
+    size_t used = extent->value_count > 0 ? ((size_t)extent->value_count + 1) * width : 0;
+    TFOS__TRY(tfos__aligned_reserve(&column->values, used, 2 * width, err));
+    TFOS__TRY(tfos__aligned_reserve(&column->bytes, extent->byte_count, text.size, err));
+    if (used == 0)
+        memset(column->values.data, 0, width);
+    if (text.size > 0)
+        memcpy(column->bytes.data + extent->byte_count, text.data, text.size);
+    extent->byte_count += text.size;
+    extent->value_count++;
+    if (is_wide)
+        ((int64_t *)(void *)column->values.data)[extent->value_count] = (int64_t)extent->byte_count;
+    else
+        ((uint32_t *)(void *)column->values.data)[extent->value_count] =
+            (uint32_t)extent->byte_count;
+    return TFOS_OK;
+}
+
+static enum tfos_status append_exact(struct tfos__example_column *column, struct tfos_view bytes,
+                                     struct tfos_error *err)
+{
+    const struct tfos__example_field *field = column->field;
+    TFOS__TRY(reserve(column, 1, err));
+    bool is_double = field->value == TFOS__VALUE_DOUBLE;
+    if (is_double && bytes.size == sizeof(double))
+        memcpy(end_of(column), bytes.data, sizeof(double));
+    else if (is_double || !tfos__decimal_parse(bytes.data, bytes.size, field->precision,
+                                               field->scale, end_of(column)))
+        return tfos__fail(err, TFOS_CORRUPT, "column %s: %zu bytes that are no %s", field->name,
+                          bytes.size, is_double ? "double" : "decimal of its type");
+    column->extent.value_count++;
+    return TFOS_OK;
+}
+
+static enum tfos_status append_bytes_list(struct tfos__example_column *column,
+                                          struct tfos_view list, struct tfos_error *err)
+{
+    struct tfos__wire wire = tfos__wire_of(list);
+    enum tfos_status status;
+    struct tfos_view bytes;
+    uint32_t field;
+    while ((status = tfos__wire_next(&wire, 1, &field, &bytes)) == TFOS_OK)
+        TFOS__TRY(column->field->is_exact ? append_exact(column, bytes, err)
+                                          : tfos__example_values_append_text(column, bytes, err));
+    return status == TFOS_END ? TFOS_OK : malformed(column, err);
+}
+
+// One number that is not packed.
+static bool read_single(struct tfos__wire *wire, enum tfos__wire_type type, struct tfos_view *value)
+{
+    const uint8_t *begin = wire->at;
+    if (!tfos__wire_skip(wire, 1, type))
+        return false;
+    *value = (struct tfos_view){begin, (size_t)(wire->at - begin)};
+    return true;
+}
+
+enum tfos_status tfos__example_values_append(struct tfos__example_column *column,
+                                             struct tfos_view list, struct tfos_error *err)
+{
+    bool is_float = column->field->kind == TFOS__FEATURE_FLOAT;
+    enum tfos__wire_type single = is_float ? TFOS__WIRE_FIXED32 : TFOS__WIRE_VARINT;
+    if (column->field->kind == TFOS__FEATURE_BYTES)
+        return append_bytes_list(column, list, err);
+    struct tfos__wire wire = tfos__wire_of(list);
+    while (wire.at < wire.end) {
+        uint32_t field;
+        enum tfos__wire_type type;
+        struct tfos_view numbers;
+        if (!tfos__wire_read_tag(&wire, &field, &type))
+            return malformed(column, err);
+        bool is_packed = type == TFOS__WIRE_BYTES;
+        if (field != 1 || (!is_packed && type != single)) {
+            if (!tfos__wire_skip(&wire, field, type))
+                return malformed(column, err);
+            continue;
+        }
+        if (is_packed ? !tfos__wire_read_bytes(&wire, &numbers)
+                      : !read_single(&wire, type, &numbers))
+            return malformed(column, err);
+        TFOS__TRY(is_float ? append_floats(column, numbers, err)
+                           : append_integers(column, numbers, err));
+    }
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__example_values_append_zeros(struct tfos__example_column *column,
+                                                   int64_t count, struct tfos_error *err)
+{
+    if (column->field->value >= TFOS__VALUE_TEXT) {
+        for (int64_t i = 0; i < count; i++)
+            TFOS__TRY(tfos__example_values_append_text(column, (struct tfos_view){"", 0}, err));
+        return TFOS_OK;
+    }
+    if (count == 0)
+        return TFOS_OK;
+    TFOS__TRY(reserve(column, (size_t)count, err));
+    memset(end_of(column), 0, (size_t)count * column->field->width);
+    column->extent.value_count += count;
+    return TFOS_OK;
+}

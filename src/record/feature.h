@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The features of a record, found in its bytes and left there.
+#ifndef TFOS_RECORD_FEATURE_H
+#define TFOS_RECORD_FEATURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <tfos/example.h>
+#include <tfos/status.h>
+
+/// What a feature's list holds: the numbers of the fields of tf.train.Feature.
+enum tfos__feature_kind {
+    TFOS__FEATURE_NONE = 0,
+    TFOS__FEATURE_BYTES = 1,
+    TFOS__FEATURE_FLOAT = 2,
+    TFOS__FEATURE_INT64 = 3
+};
+
+/// "int64_list" and so on; static storage.
+const char *tfos__feature_kind_name(enum tfos__feature_kind kind);
+
+/// A BytesList, FloatList or Int64List. The lists of one step are one list, in their order.
+struct tfos__feature_piece {
+    enum tfos__feature_kind kind;
+    uint32_t step; ///< which of a feature list's features it is of; 0 of a plain feature
+    struct tfos_view list;
+};
+
+/// A feature, or a feature list, of one record. All zero is none.
+struct tfos__feature {
+    bool is_present;
+    uint32_t step_count;                ///< features of a feature list; 1 of a plain feature
+    struct tfos__feature_piece *pieces; ///< owned
+    uint32_t piece_count, piece_capacity;
+};
+
+/// Where features of a name go: NULL passes over them. `is_list`: a feature list.
+typedef struct tfos__feature *tfos__feature_finder(void *context, struct tfos_view name,
+                                                   bool is_list);
+
+/// Finds the features of a record. A later one of the same name takes an earlier one's place, lists
+/// of one kind within a feature are joined, and one of another kind takes their place, as protobuf
+/// reads them. CORRUPT: no message of this type.
+enum tfos_status tfos__features_read(struct tfos_view record, enum tfos_record_type type,
+                                     tfos__feature_finder *find, void *context,
+                                     struct tfos_error *err);
+
+/// Forgets what it held and keeps the memory.
+static inline void tfos__feature_reset(struct tfos__feature *feature)
+{
+    feature->is_present = false;
+    feature->step_count = 0;
+    feature->piece_count = 0;
+}
+
+void tfos__feature_clear(struct tfos__feature *feature);
+
+#endif

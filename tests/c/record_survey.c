@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schemas from records: by one survey or by several that are merged, the same.
+#include "record_proto.h"
+
+#include <tfos/memory.h>
+
+#define RECORD_COUNT 5
+
+/// Records of which each tells something that the others do not.
+static void make_records(struct proto records[RECORD_COUNT])
+{
+    memset(records, 0, RECORD_COUNT * sizeof records[0]);
+    put_feature(&records[0], "scalar", INT64S(1));
+    put_feature(&records[0], "grows", FLOATS(1));
+    put_feature(&records[0], "rare", (struct proto){0});
+    put_feature(&records[1], "grows", FLOATS(1, 2));
+    put_feature(&records[1], "text", TEXTS("\xC3\xA9"));
+    put_feature(&records[1], "bytes", TEXTS("a"));
+    put_feature(&records[2], "bytes", TEXTS("\xFF"));
+    put_feature(&records[2], "empty", in_field(3, (struct proto){0}));
+    put_feature(&records[3], "scalar", INT64S(INT64_MIN));
+    put_feature(&records[3], "never", (struct proto){0});
+    put_feature(&records[4], "rare", INT64S(5));
+    put_feature(&records[4], "empty", INT64S(1));
+}
+
+static struct tfos_example_survey *survey_of(const struct proto *records, size_t count)
+{
+    struct tfos_error err;
+    struct tfos_example_survey *survey = NULL;
+    assert_done(tfos_example_survey_open(TFOS_RECORD_EXAMPLE, &survey, &err));
+    for (size_t i = 0; i < count; i++) {
+        struct tfos_view view = {records[i].data, records[i].size};
+        size_t seen;
+        assert_done(tfos_example_survey_append(survey, &view, 1, &seen, &err));
+        assert_int_equal(seen, 1);
+    }
+    return survey;
+}
+
+/// The schema as text: "name:format name:format".
+static void describe(const struct tfos_example_survey *survey, char text[512])
+{
+    struct tfos_error err;
+    struct ArrowSchema schema;
+    size_t size = 0;
+    assert_done(tfos_example_survey_schema(survey, &schema, &err));
+    assert_string_equal(schema.format, "+s");
+    text[0] = '\0';
+    for (int64_t i = 0; i < schema.n_children; i++) {
+        const struct ArrowSchema *item = schema.children[i];
+        assert_int_equal(item->flags, ARROW_FLAG_NULLABLE);
+        size += (size_t)snprintf(text + size, 512 - size, "%s%s", i > 0 ? " " : "", item->name);
+        for (;; item = item->children[0]) {
+            size += (size_t)snprintf(text + size, 512 - size, ":%s", item->format);
+            if (item->n_children == 0)
+                break;
+        }
+    }
+    schema.release(&schema);
+}
+
+static const char EXPECTED[] = "scalar:l grows:+l:f rare:l text:u bytes:z empty:+l:l";
+
+static void s62_s70_all_records_say_what_a_column_is(void **state)
+{
+    (void)state;
+    struct proto records[RECORD_COUNT];
+    char text[512];
+    make_records(records);
+    struct tfos_example_survey *survey = survey_of(records, RECORD_COUNT);
+    describe(survey, text);
+    assert_string_equal(text, EXPECTED);
+    tfos_example_survey_close(survey);
+}
+
+/// However the records are shared out, and by way of text.
+static void surveys_merge(void **state)
+{
+    (void)state;
+    struct proto records[RECORD_COUNT];
+    make_records(records);
+    for (size_t cut = 0; cut <= RECORD_COUNT; cut++) {
+        struct tfos_error err;
+        char text[512], *json = NULL;
+        struct tfos_example_survey *first = survey_of(records, cut), *loaded = NULL;
+        struct tfos_example_survey *second = survey_of(records + cut, RECORD_COUNT - cut);
+        assert_done(tfos_example_survey_save(second, &json, &err));
+        assert_done(tfos_example_survey_load(json, &loaded, &err));
+        tfos_free(json);
+        assert_done(tfos_example_survey_merge(first, loaded, &err));
+        describe(first, text);
+        assert_string_equal(text, EXPECTED);
+        tfos_example_survey_close(first);
+        tfos_example_survey_close(second);
+        tfos_example_survey_close(loaded);
+    }
+}
+
+static void contradictions_are_named(void **state)
+{
+    (void)state;
+    struct tfos_error err;
+    struct proto number = {0}, text = {0};
+    put_feature(&number, "x", INT64S(1));
+    put_feature(&text, "x", TEXTS("1"));
+    struct tfos_example_survey *survey = survey_of(&number, 1), *other = survey_of(&text, 1);
+    struct tfos_view view = {text.data, text.size};
+    size_t seen;
+    assert_int_equal(tfos_example_survey_append(survey, &view, 1, &seen, &err), TFOS_CORRUPT);
+    assert_int_equal(seen, 0);
+    assert_string_equal(err.message,
+                        "record: feature x: a bytes_list, and a int64_list in records before");
+    assert_int_equal(tfos_example_survey_merge(survey, other, &err), TFOS_INVALID);
+    tfos_example_survey_close(survey);
+    tfos_example_survey_close(other);
+}
+
+static void feature_lists_are_lists_of_lists(void **state)
+{
+    (void)state;
+    struct tfos_error err;
+    struct tfos_example_survey *survey = NULL;
+    struct proto steps = {0}, record = {0}, clash = {0};
+    char text[512];
+    size_t seen;
+    put_message(&steps, 1, TEXTS("a"));
+    put_message(&record, 1, in_field(1, entry("id", INT64S(1))));
+    put_message(&record, 2, in_field(1, entry("words", steps)));
+    put_message(&clash, 1, in_field(1, entry("words", TEXTS("a"))));
+    struct tfos_view view = {record.data, record.size}, clashing = {clash.data, clash.size};
+    assert_done(tfos_example_survey_open(TFOS_RECORD_SEQUENCE_EXAMPLE, &survey, &err));
+    assert_done(tfos_example_survey_append(survey, &view, 1, &seen, &err));
+    describe(survey, text);
+    assert_string_equal(text, "id:l words:+l:+l:u");
+    assert_int_equal(tfos_example_survey_append(survey, &clashing, 1, &seen, &err), TFOS_CORRUPT);
+    assert_non_null(strstr(err.message, "words: a context feature in one record"));
+    tfos_example_survey_close(survey);
+}
+
+static void texts_that_are_no_surveys(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "",
+        "[]",
+        "{\"type\": \"example\"}",
+        "{\"type\": \"plain\", \"features\": []}",
+        "{\"type\": \"example\", \"features\": [{\"name\": \"x\", \"kind\": \"double\"}]}",
+        "{\"type\": \"example\", \"features\": [{\"kind\": \"int64\"}]}"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct tfos_error err;
+        struct tfos_example_survey *survey = NULL;
+        assert_int_equal(tfos_example_survey_load(texts[i], &survey, &err), TFOS_CORRUPT);
+        assert_non_null(strstr(err.message, "record: a survey's text: "));
+        assert_null(survey);
+    }
+}
+
+static void names_that_are_no_text(void **state)
+{
+    (void)state;
+    struct tfos_error err;
+    struct proto record = {0};
+    struct tfos_example_survey *survey = NULL;
+    size_t seen;
+    put_feature(&record, "\xFF", INT64S(1));
+    struct tfos_view view = {record.data, record.size};
+    assert_done(tfos_example_survey_open(TFOS_RECORD_EXAMPLE, &survey, &err));
+    assert_int_equal(tfos_example_survey_append(survey, &view, 1, &seen, &err), TFOS_CORRUPT);
+    assert_string_equal(err.message, "record: a feature's name is no UTF-8 text");
+    tfos_example_survey_close(survey);
+    assert_int_equal(tfos_example_survey_open(TFOS_RECORD_BYTES, &survey, &err), TFOS_INVALID);
+}
+
+static const struct CMUnitTest cases[] = {
+    cmocka_unit_test(s62_s70_all_records_say_what_a_column_is),
+    cmocka_unit_test(surveys_merge),
+    cmocka_unit_test(contradictions_are_named),
+    cmocka_unit_test(feature_lists_are_lists_of_lists),
+    cmocka_unit_test(texts_that_are_no_surveys),
+    cmocka_unit_test(names_that_are_no_text),
+};
+
+TEST_MAIN(cases)
