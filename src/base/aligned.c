@@ -13,7 +13,7 @@
 enum tfos_status tfos__aligned_reserve(struct tfos__aligned *memory, size_t used, size_t size,
                                        struct tfos_error *err)
 {
-    if (memory->capacity >= used && memory->capacity - used >= size)
+    if (memory->block && memory->capacity >= used && memory->capacity - used >= size)
         return TFOS_OK;
     size_t capacity = memory->capacity > 0        ? 2 * memory->capacity
                       : memory->last_capacity > 0 ? memory->last_capacity

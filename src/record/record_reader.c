@@ -441,6 +441,11 @@ enum tfos_status tfos_record_reader_open(struct tfos_stream *stream,
     if (options)
         reader->options = *options;
     reader->options.name = tfos__strdup(options && options->name ? options->name : "the file");
+    // There is always a buffer, so that there is always a place in it.
+    if (tfos__buffer_reserve(&reader->buffer, BLOCK_SIZE, err) < 0) {
+        tfos_record_reader_close(reader);
+        return TFOS_NO_MEMORY;
+    }
     if (reader->options.max_record_size == 0)
         reader->options.max_record_size = DEFAULT_MAX_RECORD_SIZE;
     enum tfos_status status = reader->options.name
