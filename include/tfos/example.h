@@ -81,7 +81,8 @@ tfos_example_encoder_open(const struct ArrowSchema *schema,
 /// Makes a record of each row of `batch`, a struct array of the encoder's schema. `*frames` is the
 /// frames of them all, as they stand in a TFRecord file one behind the other; `*records`, if not
 /// NULL, the record of each row. Both live until the next call on the encoder. Null columns leave
-/// their feature out. INVALID names the row and the column: a null within a list, a null struct, a
+/// their feature out. INVALID names the row, counted
+/// from the first of all batches, and the column: a null within a list, a null struct, a
 /// number that would be rounded and may not.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_encoder_encode(struct tfos_example_encoder *encoder, const struct ArrowArray *batch,

@@ -122,6 +122,14 @@ TFOS_API uint64_t tfos_record_reader_offset(const struct tfos_record_reader *rea
 TFOS_API struct tfos_record_counts
 tfos_record_reader_get_counts(const struct tfos_record_reader *reader);
 
+/// Says that a record of the last call is no good, for the reason in `*err`, whose message gets the
+/// file and the offset before it. By the reader's mode: OK, it is told and counted as damage, and
+/// the records behind it can be used; END, it is told, and the file ends before it; CORRUPT, the
+/// reader has failed. After the last two every call gives the same.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_record_reader_reject(struct tfos_record_reader *reader, struct tfos_view record,
+                          struct tfos_error *err);
+
 /// NULL is accepted. The stream stays open.
 TFOS_API void tfos_record_reader_close(struct tfos_record_reader *reader);
 
@@ -143,6 +151,11 @@ tfos_record_writer_open(struct tfos_stream *stream,
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_record_writer_append(struct tfos_record_writer *writer, const struct tfos_view *records,
                           size_t count, struct tfos_error *err);
+
+/// Appends frames that are whole already, as tfos_example_encoder_encode() gives them.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_record_writer_append_frames(struct tfos_record_writer *writer, struct tfos_view frames,
+                                 struct tfos_error *err);
 
 /// Writes what is still held back and finishes the stream.
 TFOS_API TFOS_MUST_CHECK enum tfos_status

@@ -16,7 +16,7 @@ from tree import report, root_argument, sources
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[>"]')
 OUTSIDE = {"cli", "python", "java", "tensorflow"}
 BASE_HEADERS = {"export", "status", "stream", "version", "memory", "wait", "arrow"}
-OWN_HEADERS = {"cluster": {"rendezvous", "member"}, "feed": {"feed", "arrow"}, "record": {"record", "arrow", "example"}, "fs": {"stream"}, "spark": {"arrow", "spark_schema", "unsafe_row"},
+OWN_HEADERS = {"cluster": {"rendezvous", "member"}, "feed": {"feed", "arrow"}, "record": {"record", "arrow", "example", "example_file"}, "fs": {"stream"}, "spark": {"arrow", "spark_schema", "unsafe_row"},
                "dataset": {"dataset", "feed", "arrow"}}
 LIBRARIES = re.compile(r"^(jansson|openssl/|zlib|zstd|cmocka|jni|Python|tensorflow/|linux/)")
 

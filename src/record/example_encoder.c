@@ -19,6 +19,7 @@ struct tfos_example_encoder {
     struct tfos__example_plan plan;
     bool allows_rounding;
     uint64_t rounded;
+    int64_t row_count;                    ///< of the batches before
     struct tfos__example_source *sources; ///< one a field of the plan; owned
     struct tfos__buffer list;             ///< of a feature
     struct tfos__buffer value;            ///< of a map's entry
@@ -166,7 +167,7 @@ static enum tfos_status append_frame(struct tfos_example_encoder *encoder, int64
                                   ? append_bytes(encoder, row, err)
                                   : append_row(encoder, row, err);
     if (status < 0) {
-        tfos__fail_prefix(err, "record: row %lld", (long long)row);
+        tfos__fail_prefix(err, "record: row %lld", (long long)(encoder->row_count + row));
         return status;
     }
     size_t size = frames->end - begin;
@@ -200,7 +201,7 @@ enum tfos_status tfos_example_encoder_encode(struct tfos_example_encoder *encode
     enum tfos_status status =
         tfos__example_sources_find(&encoder->plan, batch, encoder->sources, err);
     if (status < 0) {
-        tfos__fail_prefix(err, "record");
+        tfos__fail_prefix(err, "record: behind %lld rows", (long long)encoder->row_count);
         return status;
     }
     TFOS__TRY(reserve_records(encoder, batch->length, err));
@@ -212,6 +213,7 @@ enum tfos_status tfos_example_encoder_encode(struct tfos_example_encoder *encode
         encoder->records[row].data = at + sizeof frame.head;
         at += sizeof frame.head + encoder->records[row].size + sizeof frame.tail;
     }
+    encoder->row_count += batch->length;
     *frames = (struct tfos_view){encoder->frames.data, encoder->frames.end};
     if (records)
         *records = encoder->records;

@@ -360,6 +360,27 @@ uint64_t tfos_record_reader_offset(const struct tfos_record_reader *reader, stru
     return reader->offset + (size_t)((const uint8_t *)record.data - HEAD_SIZE - data_of(reader));
 }
 
+enum tfos_status tfos_record_reader_reject(struct tfos_record_reader *reader,
+                                           struct tfos_view record, struct tfos_error *err)
+{
+    uint64_t offset = tfos_record_reader_offset(reader, record);
+    if (err)
+        reader->failure = *err;
+    tfos__fail_prefix(&reader->failure, "record: %s: offset %llu", reader->options.name,
+                      (unsigned long long)offset);
+    if (err)
+        *err = reader->failure;
+    if (reader->options.mode == TFOS_RECORD_STRICT)
+        return reader->status = TFOS_CORRUPT;
+    bool is_end = reader->options.mode == TFOS_RECORD_SKIP_FILE;
+    reader->counts.records--;
+    reader->counts.bytes -= record.size;
+    tell(reader, TFOS_RECORD_BAD_EXAMPLE, offset, is_end ? 0 : FRAME_SIZE + record.size);
+    if (is_end)
+        reader->status = TFOS_END;
+    return is_end ? TFOS_END : TFOS_OK;
+}
+
 struct tfos_record_counts tfos_record_reader_get_counts(const struct tfos_record_reader *reader)
 {
     return reader->counts;

@@ -75,6 +75,12 @@ enum tfos_status tfos_record_writer_append(struct tfos_record_writer *writer,
     return TFOS_OK;
 }
 
+enum tfos_status tfos_record_writer_append_frames(struct tfos_record_writer *writer,
+                                                  struct tfos_view frames, struct tfos_error *err)
+{
+    return put(writer, frames.data, frames.size, err);
+}
+
 enum tfos_status tfos_record_writer_finish(struct tfos_record_writer *writer,
                                            struct tfos_error *err)
 {

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of Examples as batches: sizes, and one rule for damage of frames and of records.
+#include "record_proto.h"
+
+#include <tfos/example_file.h>
+
+#include "memory_stream.h"
+
+#define ROWS 10
+
+/// A file of Examples x = 0, 1, ...; the one numbered `odd` has a list of bytes instead.
+static struct memory_stream make_file(int odd)
+{
+    struct tfos_error err;
+    struct memory_stream stream = memory_open();
+    struct tfos_record_writer *writer = NULL;
+    assert_done(tfos_record_writer_open(&stream.base, NULL, &writer, &err));
+    for (int i = 0; i < ROWS; i++) {
+        struct proto record = {0};
+        if (i == odd)
+            put_feature(&record, "x", TEXTS("odd"));
+        else
+            put_feature(&record, "x", INT64S(i));
+        struct tfos_view view = {record.data, record.size};
+        assert_done(tfos_record_writer_append(writer, &view, 1, &err));
+    }
+    assert_done(tfos_record_writer_finish(writer, &err));
+    tfos_record_writer_close(writer);
+    return stream;
+}
+
+struct outcome {
+    enum tfos_status status;
+    struct tfos_error err;
+    int64_t rows, batches, sum;
+    struct tfos_record_counts counts;
+};
+
+static struct outcome read_file(struct memory_stream *stream,
+                                const struct tfos_example_reader_options *options)
+{
+    struct outcome outcome = {0};
+    struct ArrowSchema schema = make_table((const char *const[]){"x:l"}, 1);
+    struct tfos_example_reader *reader = NULL;
+    struct ArrowArray batch;
+    stream->at = 0;
+    outcome.status =
+        tfos_example_reader_open(&stream->base, &schema, options, &reader, &outcome.err);
+    while (outcome.status == TFOS_OK) {
+        outcome.status = tfos_example_reader_next(reader, &batch, &outcome.err);
+        if (outcome.status != TFOS_OK)
+            break;
+        const int64_t *values = batch.children[0]->buffers[1];
+        assert_true(batch.length > 0);
+        for (int64_t i = 0; i < batch.length; i++)
+            outcome.sum += values[i];
+        outcome.rows += batch.length;
+        outcome.batches++;
+        batch.release(&batch);
+    }
+    assert_int_equal(tfos_example_reader_next(reader, &batch, NULL), outcome.status);
+    outcome.counts = tfos_example_reader_get_counts(reader);
+    tfos_example_reader_close(reader);
+    clear_column(&schema);
+    return outcome;
+}
+
+static void batches_have_their_sizes(void **state)
+{
+    (void)state;
+    struct memory_stream file = make_file(-1);
+    static const struct {
+        int64_t batch_rows, batch_size, batches;
+    } cases[] = {{0, 0, 1}, {3, 0, 4}, {10, 0, 1}, {1, 0, 10}, {0, 1, 10}, {0, 20, 5}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tfos_example_reader_options options = {.batch_rows = cases[i].batch_rows,
+                                                      .batch_size = cases[i].batch_size};
+        struct outcome outcome = read_file(&file, &options);
+        assert_int_equal(outcome.status, TFOS_END);
+        assert_int_equal(outcome.rows, ROWS);
+        assert_int_equal(outcome.sum, 45);
+        assert_int_equal(outcome.batches, cases[i].batches);
+        assert_int_equal(outcome.counts.records, ROWS);
+    }
+    memory_clear(&file);
+}
+
+static void note_damage(void *context, const struct tfos_record_damage *damage)
+{
+    struct tfos_record_damage *noted = context;
+    assert_non_null(strstr(damage->message, "part-3: offset "));
+    *noted = *damage;
+    noted->message = NULL;
+}
+
+static void s68_records_that_are_no_good(void **state)
+{
+    (void)state;
+    struct memory_stream file = make_file(4);
+    struct tfos_record_damage noted = {0};
+    struct tfos_example_reader_options options = {
+        .record = {.name = "part-3", .on_damage = note_damage, .context = &noted}};
+    for (int64_t batch_rows = 1; batch_rows < 12; batch_rows++) {
+        options.batch_rows = batch_rows;
+        options.record.mode = TFOS_RECORD_STRICT;
+        struct outcome outcome = read_file(&file, &options);
+        assert_int_equal(outcome.status, TFOS_CORRUPT);
+        assert_int_equal(outcome.rows, 4);
+        assert_non_null(strstr(outcome.err.message, "part-3: offset "));
+        assert_non_null(strstr(outcome.err.message, "column x: the feature is a bytes_list"));
+        options.record.mode = TFOS_RECORD_SKIP_RECORD;
+        outcome = read_file(&file, &options);
+        assert_int_equal(outcome.status, TFOS_END);
+        assert_int_equal(outcome.rows, ROWS - 1);
+        assert_int_equal(outcome.sum, 45 - 4);
+        assert_int_equal(outcome.counts.records, ROWS - 1);
+        assert_int_equal(outcome.counts.damages, 1);
+        assert_int_equal(noted.kind, TFOS_RECORD_BAD_EXAMPLE);
+        assert_int_equal(noted.size, outcome.counts.skipped_bytes);
+        options.record.mode = TFOS_RECORD_SKIP_FILE;
+        outcome = read_file(&file, &options);
+        assert_int_equal(outcome.status, TFOS_END);
+        assert_int_equal(outcome.rows, 4);
+        assert_int_equal(noted.size, 0);
+    }
+    memory_clear(&file);
+}
+
+static void frames_and_records_count_together(void **state)
+{
+    (void)state;
+    struct memory_stream file = make_file(4);
+    struct tfos_example_reader_options options = {.record = {.mode = TFOS_RECORD_SKIP_RECORD}};
+    file.data[file.size - 1] ^= 1; // the checksum of the last record
+    struct outcome outcome = read_file(&file, &options);
+    assert_int_equal(outcome.rows, ROWS - 2);
+    assert_int_equal(outcome.counts.damages, 2);
+    memory_clear(&file);
+}
+
+static void a_survey_of_a_file(void **state)
+{
+    (void)state;
+    struct tfos_error err;
+    struct memory_stream file = make_file(4);
+    uint64_t seen = 0;
+    struct tfos_example_survey *survey = NULL;
+    struct tfos_record_reader_options options = {.name = "part-0"};
+    assert_done(tfos_example_survey_open(TFOS_RECORD_EXAMPLE, &survey, &err));
+    assert_done(tfos_example_survey_read(survey, &file.base, &options, 3, &seen, &err));
+    assert_int_equal(seen, 3);
+    file.at = 0;
+    assert_int_equal(tfos_example_survey_read(survey, &file.base, &options, 0, &seen, &err),
+                     TFOS_CORRUPT);
+    assert_non_null(strstr(err.message, "part-0: offset "));
+    assert_non_null(strstr(err.message, "feature x: a bytes_list, and a int64_list in records"));
+    file.at = 0;
+    options.mode = TFOS_RECORD_SKIP_RECORD;
+    assert_done(tfos_example_survey_read(survey, &file.base, &options, 0, &seen, &err));
+    assert_int_equal(seen, ROWS - 1);
+    tfos_example_survey_close(survey);
+    memory_clear(&file);
+}
+
+static void what_is_written_is_read(void **state)
+{
+    (void)state;
+    struct tfos_error err;
+    struct memory_stream file = memory_open();
+    struct ArrowSchema schema = make_table((const char *const[]){"x:l"}, 1);
+    struct tfos_example_writer *writer = NULL;
+    static const int64_t values[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    static const uint8_t bits[] = {0x0F, 0x00};
+    const void *column_buffers[] = {NULL, values}, *nothing[] = {NULL};
+    struct ArrowArray column = {.length = ROWS, .n_buffers = 2, .buffers = column_buffers};
+    struct ArrowArray *columns[] = {&column};
+    struct ArrowArray batch = {
+        .length = ROWS, .n_buffers = 1, .buffers = nothing, .n_children = 1, .children = columns};
+    struct tfos_example_writer_options options = {.record = {.compression = TFOS_COMPRESSION_GZIP}};
+    assert_done(tfos_example_writer_open(&file.base, &schema, &options, &writer, &err));
+    assert_done(tfos_example_writer_append(writer, &batch, &err));
+    // Nothing of a batch that is refused is written; rows are counted from the first of all.
+    schema.children[0]->flags = 0;
+    column_buffers[0] = bits;
+    column.null_count = -1;
+    nothing[0] = bits;
+    batch.null_count = -1;
+    assert_int_equal(tfos_example_writer_append(writer, &batch, &err), TFOS_INVALID);
+    assert_non_null(strstr(err.message, "behind 10 rows: row 4, column x"));
+    batch.null_count = 0;
+    column.null_count = 0;
+    assert_done(tfos_example_writer_append(writer, &batch, &err));
+    assert_done(tfos_example_writer_finish(writer, &err));
+    assert_int_equal(tfos_example_writer_rounded(writer), 0);
+    tfos_example_writer_close(writer);
+    struct outcome outcome = read_file(&file, NULL);
+    assert_int_equal(outcome.status, TFOS_END);
+    assert_int_equal(outcome.rows, 2 * ROWS);
+    assert_int_equal(outcome.sum, 90);
+    memory_clear(&file);
+    clear_column(&schema);
+}
+
+static const struct CMUnitTest cases[] = {
+    cmocka_unit_test(batches_have_their_sizes),
+    cmocka_unit_test(s68_records_that_are_no_good),
+    cmocka_unit_test(frames_and_records_count_together),
+    cmocka_unit_test(a_survey_of_a_file),
+    cmocka_unit_test(what_is_written_is_read),
+};
+
+TEST_MAIN(cases)
