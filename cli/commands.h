@@ -7,6 +7,7 @@
 #define EXIT_USAGE 2
 
 int run_doctor(int argc, char **argv);
+int run_record(int argc, char **argv);
 int run_status(int argc, char **argv);
 
 /// Says on stderr what was wrong and how it is used; returns EXIT_USAGE.

@@ -16,6 +16,7 @@ static const char usage[] =
     "  status [--json] [--watch]  clusters whose driver runs on this machine: nodes, feed, time "
     "left;\n"
     "                             with --watch each second until Ctrl-C\n"
+    "  record COMMAND ...         TFRecord files: count, check, show, repair, merge, split\n"
     "  doctor [--json]            what this machine has and lacks, and how to get it\n"
     "  version                    version of tfos\n"
     "  help                       this text\n";
@@ -64,9 +65,9 @@ static const struct command {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"doctor", run_doctor},   {"help", run_help},         {"--help", run_help},
-    {"-h", run_help},         {"node", run_node},         {"status", run_status},
-    {"version", run_version}, {"--version", run_version},
+    {"doctor", run_doctor}, {"help", run_help},       {"--help", run_help},
+    {"-h", run_help},       {"node", run_node},       {"record", run_record},
+    {"status", run_status}, {"version", run_version}, {"--version", run_version},
 };
 
 int main(int argc, char **argv)

@@ -5,6 +5,8 @@
 
 #include <tfos/arrow.h>
 #include <tfos/dataset.h>
+#include <tfos/example.h>
+#include <tfos/example_file.h>
 #include <tfos/export.h>
 #include <tfos/feed.h>
 #include <tfos/feeder.h>

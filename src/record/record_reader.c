@@ -363,11 +363,13 @@ uint64_t tfos_record_reader_offset(const struct tfos_record_reader *reader, stru
 enum tfos_status tfos_record_reader_reject(struct tfos_record_reader *reader,
                                            struct tfos_view record, struct tfos_error *err)
 {
+    static const char module[] = "record: ";
     uint64_t offset = tfos_record_reader_offset(reader, record);
-    if (err)
-        reader->failure = *err;
-    tfos__fail_prefix(&reader->failure, "record: %s: offset %llu", reader->options.name,
-                      (unsigned long long)offset);
+    const char *cause = err ? err->message : "";
+    if (strncmp(cause, module, strlen(module)) == 0)
+        cause += strlen(module);
+    tfos__fail(&reader->failure, TFOS_CORRUPT, "record: %s: offset %llu: %s", reader->options.name,
+               (unsigned long long)offset, cause);
     if (err)
         *err = reader->failure;
     if (reader->options.mode == TFOS_RECORD_STRICT)

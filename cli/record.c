@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// tfos record: finds the subcommand and reads its options.
+#include "record.h"
+
+#include "commands.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "usage: tfos record COMMAND [OPTION]... FILE...\n"
+    "\n"
+    "  count FILE...         how many records there are\n"
+    "  check FILE...         every frame and checksum; names file, offset and kind of each damage\n"
+    "  head FILE...          the first records as lines of JSON (-n: how many, 10)\n"
+    "  cat FILE...           all of them\n"
+    "  schema FILE...        the columns that the records can be read as\n"
+    "  repair FROM TO        copies the records that are whole\n"
+    "  merge FILE... TO      one file of several\n"
+    "  split FROM PREFIX     several files of one (-n: how many), record by record in turn\n"
+    "\n"
+    "A FILE may be \"-\", the standard input; TO, the standard output. Files are read plain, by "
+    "gzip "
+    "or by zlib,\n"
+    "as they are.\n"
+    "\n"
+    "  -n, --number=N             see above; cat, schema: only the first N records of each file\n"
+    "      --type=TYPE            of records: example (unless said), sequence, bytes\n"
+    "      --skip-damaged         pass over what is damaged, and say so, instead of failing\n"
+    "      --compress=NAME        of what is written: gzip, zlib, none; unless said, by the ending "
+    ".gz\n"
+    "      --max-record-size=N    bytes; a larger one counts as damage (1 GiB)\n"
+    "      --json                 results as JSON\n"
+    "\n"
+    "Exit status: 0 done, 1 damaged or failed, 2 used wrongly.\n";
+
+static int refuse(const char *format, const char *argument)
+{
+    fputs("tfos record: ", stderr);
+    fprintf(stderr, format, argument);
+    fputs("; tfos record --help says how it is used\n", stderr);
+    return EXIT_USAGE;
+}
+
+int say_error(const struct tfos_error *err)
+{
+    fprintf(stderr, "tfos: %s\n", err->message);
+    return 1;
+}
+
+struct tfos_stream *open_input(const char *path)
+{
+    struct tfos_error err;
+    struct tfos_stream *stream = NULL;
+    enum tfos_status status = strcmp(path, "-") == 0
+                                  ? tfos_stream_open_fd(STDIN_FILENO, &stream, &err)
+                                  : tfos_stream_open_reader(path, &stream, &err);
+    if (status < 0)
+        say_error(&err);
+    return stream;
+}
+
+struct tfos_stream *open_output(const char *path)
+{
+    struct tfos_error err;
+    struct tfos_stream *stream = NULL;
+    enum tfos_status status = strcmp(path, "-") == 0
+                                  ? tfos_stream_open_fd(STDOUT_FILENO, &stream, &err)
+                                  : tfos_stream_open_writer(path, &stream, &err);
+    if (status < 0)
+        say_error(&err);
+    return stream;
+}
+
+struct tfos_record_reader_options reader_options(const struct record_options *options,
+                                                 const char *path)
+{
+    return (struct tfos_record_reader_options){
+        .compression = options->compression,
+        .mode = options->mode,
+        .max_record_size = options->max_record_size,
+        .name = strcmp(path, "-") == 0 ? "the standard input" : path,
+    };
+}
+
+/// A text that stands for a number.
+struct choice {
+    const char *text;
+    int value;
+};
+
+static const struct choice compressions[] = {{"none", TFOS_COMPRESSION_NONE},
+                                             {"gzip", TFOS_COMPRESSION_GZIP},
+                                             {"zlib", TFOS_COMPRESSION_ZLIB},
+                                             {NULL, 0}};
+static const struct choice types[] = {{"example", TFOS_RECORD_EXAMPLE},
+                                      {"sequence", TFOS_RECORD_SEQUENCE_EXAMPLE},
+                                      {"bytes", TFOS_RECORD_BYTES},
+                                      {NULL, 0}};
+
+static bool choose(const struct choice *choices, const char *text, int *value)
+{
+    for (; choices->text; choices++)
+        if (strcmp(choices->text, text) == 0) {
+            *value = choices->value;
+            return true;
+        }
+    return false;
+}
+
+static bool read_number(const char *text, unsigned long long max, unsigned long long *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    return errno == 0 && text[0] >= '0' && text[0] <= '9' && *end == '\0' && *value > 0 &&
+           *value <= max;
+}
+
+// 0, or the exit status.
+static int read_option(int option, const char *text, struct record_options *options)
+{
+    unsigned long long number;
+    int value;
+    switch (option) {
+    case 'n':
+        if (!read_number(text, 1u << 30, &number))
+            return refuse("--number takes a number from 1 on, not \"%s\"", text);
+        options->limit = (long)number;
+        return 0;
+    case 't':
+        if (!choose(types, text, &value))
+            return refuse("--type takes example, sequence or bytes, not \"%s\"", text);
+        options->type = (enum tfos_record_type)value;
+        return 0;
+    case 'c':
+        if (!choose(compressions, text, &value))
+            return refuse("--compress takes none, gzip or zlib, which TensorFlow can read, not "
+                          "\"%s\"",
+                          text);
+        options->write_compression = (enum tfos_compression)value;
+        return 0;
+    case 'm':
+        if (!read_number(text, INT64_MAX, &number))
+            return refuse("--max-record-size takes a number of bytes, not \"%s\"", text);
+        options->max_record_size = number;
+        return 0;
+    case 's':
+        options->mode = TFOS_RECORD_SKIP_RECORD;
+        return 0;
+    case 'j':
+        options->is_json = true;
+        return 0;
+    default:
+        return EXIT_USAGE; // getopt has said why
+    }
+}
+
+static const struct option long_options[] = {
+    {"number", required_argument, NULL, 'n'},
+    {"type", required_argument, NULL, 't'},
+    {"compress", required_argument, NULL, 'c'},
+    {"max-record-size", required_argument, NULL, 'm'},
+    {"skip-damaged", no_argument, NULL, 's'},
+    {"json", no_argument, NULL, 'j'},
+    {NULL, 0, NULL, 0},
+};
+
+static int record_head(const struct record_options *options)
+{
+    struct record_options some = *options;
+    some.limit = options->limit > 0 ? options->limit : 10;
+    return record_cat(&some);
+}
+
+static const struct {
+    const char *name;
+    record_command *run;
+    int least_files, most_files;
+} commands[] = {
+    {"count", record_count, 1, 0}, {"check", record_check, 1, 0},   {"head", record_head, 1, 0},
+    {"cat", record_cat, 1, 0},     {"schema", record_schema, 1, 0}, {"repair", record_repair, 2, 2},
+    {"merge", record_merge, 2, 0}, {"split", record_split, 2, 2},
+};
+
+int run_record(int argc, char **argv)
+{
+    struct record_options options = {.type = TFOS_RECORD_EXAMPLE};
+    int option, status;
+    if (argc < 1)
+        return refuse("%s is missing", "a command");
+    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "help") == 0) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        if (strcmp(argv[0], commands[i].name) != 0)
+            continue;
+        while ((option = getopt_long(argc, argv, "n:", long_options, NULL)) != -1)
+            if ((status = read_option(option, optarg, &options)) != 0)
+                return status;
+        options.files = (const char *const *)(argv + optind);
+        options.file_count = argc - optind;
+        if (options.file_count < commands[i].least_files)
+            return refuse("%s: a file is missing", commands[i].name);
+        if (commands[i].most_files > 0 && options.file_count > commands[i].most_files)
+            return refuse("there are more files than it takes, from \"%s\" on",
+                          options.files[commands[i].most_files]);
+        return commands[i].run(&options);
+    }
+    return refuse("there is no command \"%s\"", argv[0]);
+}

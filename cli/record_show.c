@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// tfos record cat, head and schema: what looks into records. Each record is shown by a schema of
+// its own, so that a pipe needs to be read only once.
+#include "record.h"
+
+#include "arrow_json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void tell_damage(void *context, const struct tfos_record_damage *damage)
+{
+    (void)context;
+    fprintf(stderr, "tfos: %s\n", damage->message);
+}
+
+static enum tfos_status decode(const struct ArrowSchema *schema, enum tfos_record_type type,
+                               struct tfos_view record, struct ArrowArray *out,
+                               struct tfos_error *err)
+{
+    struct tfos_example_decoder *decoder = NULL;
+    size_t appended;
+    enum tfos_status status = tfos_example_decoder_open(schema, type, &decoder, err);
+    if (status == TFOS_OK)
+        status = tfos_example_decoder_append(decoder, &record, 1, &appended, err);
+    if (status == TFOS_OK)
+        status = tfos_example_decoder_take(decoder, out, err);
+    tfos_example_decoder_close(decoder);
+    return status;
+}
+
+static enum tfos_status find_schema(enum tfos_record_type type, struct tfos_view record,
+                                    struct ArrowSchema *out, struct tfos_error *err)
+{
+    struct tfos_example_survey *survey = NULL;
+    size_t seen;
+    enum tfos_status status = tfos_example_survey_open(type, &survey, err);
+    if (status == TFOS_OK)
+        status = tfos_example_survey_append(survey, &record, 1, &seen, err);
+    if (status == TFOS_OK)
+        status = tfos_example_survey_schema(survey, out, err);
+    tfos_example_survey_close(survey);
+    return status;
+}
+
+static enum tfos_status print_row(const struct ArrowSchema *schema, const struct ArrowArray *batch,
+                                  struct tfos_error *err)
+{
+    json_t *row = arrow_value_to_json(schema, batch, 0);
+    char *text = row ? json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    json_decref(row);
+    if (!text) {
+        *err = (struct tfos_error){.message = "record: no memory for a line"};
+        return TFOS_NO_MEMORY;
+    }
+    puts(text);
+    free(text);
+    return TFOS_OK;
+}
+
+static enum tfos_status print_record(enum tfos_record_type type, struct tfos_view record,
+                                     struct tfos_error *err)
+{
+    struct ArrowSchema bytes = {.format = "z", .name = "bytes"}, *column = &bytes;
+    struct ArrowSchema plain = {.format = "+s", .name = "", .n_children = 1, .children = &column};
+    struct ArrowSchema found = {0}, *schema = &plain;
+    struct ArrowArray batch;
+    enum tfos_status status = TFOS_OK;
+    if (type != TFOS_RECORD_BYTES) {
+        status = find_schema(type, record, &found, err);
+        schema = &found;
+    }
+    if (status == TFOS_OK)
+        status = decode(schema, type, record, &batch, err);
+    if (status == TFOS_OK) {
+        status = print_row(schema, &batch, err);
+        batch.release(&batch);
+    }
+    if (found.release)
+        found.release(&found);
+    return status;
+}
+
+static enum tfos_status print_records(const struct record_options *options,
+                                      struct tfos_record_reader *reader, struct tfos_error *err)
+{
+    for (long left = options->limit; options->limit == 0 || left > 0; left--) {
+        struct tfos_view record;
+        enum tfos_status status = tfos_record_reader_next(reader, &record, err);
+        if (status == TFOS_OK) {
+            status = print_record(options->type, record, err);
+            if (status == TFOS_CORRUPT)
+                status = tfos_record_reader_reject(reader, record, err);
+        }
+        if (status != TFOS_OK)
+            return status;
+    }
+    return TFOS_OK;
+}
+
+int record_cat(const struct record_options *options)
+{
+    int result = 0;
+    for (int i = 0; i < options->file_count; i++) {
+        struct tfos_error err;
+        struct tfos_record_reader *reader = NULL;
+        struct tfos_record_reader_options reading = reader_options(options, options->files[i]);
+        struct tfos_stream *stream = open_input(options->files[i]);
+        reading.on_damage = tell_damage;
+        if (!stream) {
+            result = 1;
+            continue;
+        }
+        enum tfos_status status = tfos_record_reader_open(stream, &reading, &reader, &err);
+        if (status == TFOS_OK)
+            status = print_records(options, reader, &err);
+        if (status < 0)
+            result = say_error(&err);
+        tfos_record_reader_close(reader);
+        tfos_stream_close(stream);
+    }
+    return result;
+}
+
+/// "array<bigint>", as Spark says it.
+static void print_type(const struct ArrowSchema *schema)
+{
+    static const struct {
+        const char *format, *name;
+    } names[] = {{"l", "bigint"}, {"f", "float"}, {"u", "string"}, {"z", "binary"}};
+    if (strcmp(schema->format, "+l") == 0) {
+        fputs("array<", stdout);
+        print_type(schema->children[0]);
+        putchar('>');
+        return;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(schema->format, names[i].format) == 0)
+            fputs(names[i].name, stdout);
+}
+
+static int print_schema(const struct record_options *options,
+                        const struct tfos_example_survey *survey)
+{
+    struct tfos_error err;
+    struct ArrowSchema schema;
+    char *json = NULL;
+    if (options->is_json) {
+        if (tfos_example_survey_save(survey, &json, &err) < 0)
+            return say_error(&err);
+        puts(json);
+        tfos_free(json);
+        return 0;
+    }
+    if (tfos_example_survey_schema(survey, &schema, &err) < 0)
+        return say_error(&err);
+    for (int64_t i = 0; i < schema.n_children; i++) {
+        printf("%s ", schema.children[i]->name);
+        print_type(schema.children[i]);
+        putchar('\n');
+    }
+    schema.release(&schema);
+    return 0;
+}
+
+int record_schema(const struct record_options *options)
+{
+    struct tfos_error err;
+    struct tfos_example_survey *survey = NULL;
+    int result = 0;
+    if (tfos_example_survey_open(options->type, &survey, &err) < 0)
+        return say_error(&err);
+    for (int i = 0; result == 0 && i < options->file_count; i++) {
+        struct tfos_record_reader_options reading = reader_options(options, options->files[i]);
+        struct tfos_stream *stream = open_input(options->files[i]);
+        uint64_t seen;
+        reading.on_damage = tell_damage;
+        if (!stream)
+            result = 1;
+        else if (tfos_example_survey_read(survey, stream, &reading, (uint64_t)options->limit, &seen,
+                                          &err) < 0)
+            result = say_error(&err);
+        tfos_stream_close(stream);
+    }
+    if (result == 0)
+        result = print_schema(options, survey);
+    tfos_example_survey_close(survey);
+    return result;
+}
