@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tfos record count, check, repair, merge, split: what needs frames only.
-#include "record.h"
+#include "record_command.h"
 
 #include <jansson.h>
 #include <stdlib.h>

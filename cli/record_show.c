@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tfos record cat, head and schema: what looks into records. Each record is shown by a schema of
 // its own, so that a pipe needs to be read only once.
-#include "record.h"
+#include "record_command.h"
 
 #include "arrow_json.h"
 

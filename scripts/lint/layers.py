@@ -16,8 +16,14 @@ from tree import report, root_argument, sources
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[>"]')
 OUTSIDE = {"cli", "python", "java", "tensorflow"}
 BASE_HEADERS = {"export", "status", "stream", "version", "memory", "wait", "arrow"}
-OWN_HEADERS = {"cluster": {"rendezvous", "member"}, "feed": {"feed", "arrow"}, "record": {"record", "arrow", "example", "example_file"}, "fs": {"stream"}, "spark": {"arrow", "spark_schema", "unsafe_row"},
-               "dataset": {"dataset", "feed", "arrow"}}
+OWN_HEADERS = {
+    "fs": {"stream"},
+    "cluster": {"rendezvous", "member"},
+    "feed": {"feed"},
+    "record": {"record", "example", "example_file"},
+    "spark": {"spark_schema", "unsafe_row"},
+    "dataset": {"dataset", "feed"},
+}
 LIBRARIES = re.compile(r"^(jansson|openssl/|zlib|zstd|cmocka|jni|Python|tensorflow/|linux/)")
 
 

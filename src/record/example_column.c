@@ -277,35 +277,42 @@ static enum tfos_status take_values(struct tfos__example_column *column,
     return make_array(out, column->extent.value_count, has_bytes ? 3 : 2, buffers, err);
 }
 
-// The array of the lists of `level`, and of what they hold.
-static enum tfos_status take_level(struct tfos__example_column *column, int level,
-                                   struct ArrowArray *out, struct tfos_error *err)
+// The array of the lists of a level around `*inner`, which moves into it.
+static enum tfos_status wrap(struct tfos__example_column *column, int level,
+                             struct tfos__aligned *validity, struct ArrowArray *inner,
+                             struct tfos_error *err)
 {
-    struct tfos__aligned *validity =
-        level == 0 && column->extent.null_count > 0 ? &column->validity : NULL;
-    if (level == column->field->level_count)
-        return take_values(column, validity, out, err);
     struct tfos__aligned *buffers[] = {validity, &column->offsets[level]};
     bool has_offsets = column->field->levels[level].fixed_size < 0;
+    struct ArrowArray outer;
     TFOS__TRY(
-        make_array(out, column->extent.list_counts[level], has_offsets ? 2 : 1, buffers, err));
-    struct holder *holder = out->private_data;
+        make_array(&outer, column->extent.list_counts[level], has_offsets ? 2 : 1, buffers, err));
+    struct holder *holder = outer.private_data;
+    holder->child = *inner;
     holder->children = &holder->child;
-    out->n_children = 1;
-    out->children = &holder->children;
-    enum tfos_status status = take_level(column, level + 1, &holder->child, err);
-    if (status < 0)
-        out->release(out);
-    return status;
+    outer.n_children = 1;
+    outer.children = &holder->children;
+    *inner = outer;
+    return TFOS_OK;
 }
 
 enum tfos_status tfos__example_column_take(struct tfos__example_column *column,
                                            struct ArrowArray *out, struct tfos_error *err)
 {
-    enum tfos_status status = take_level(column, 0, out, err);
-    if (status == TFOS_OK)
-        out->null_count = column->extent.null_count;
+    struct tfos__aligned *validity = column->extent.null_count > 0 ? &column->validity : NULL;
+    int level = column->field->level_count;
+    struct ArrowArray array;
+    enum tfos_status status = take_values(column, level == 0 ? validity : NULL, &array, err);
+    if (status < 0)
+        return status;
+    while (status == TFOS_OK && level-- > 0)
+        status = wrap(column, level, level == 0 ? validity : NULL, &array, err);
+    array.null_count = column->extent.null_count;
     column->extent = (struct tfos__example_extent){0};
+    if (status < 0)
+        array.release(&array);
+    else
+        *out = array;
     return status;
 }
 

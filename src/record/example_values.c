@@ -124,53 +124,61 @@ static enum tfos_status out_of_range(const struct tfos__example_column *column, 
                       (long long)value, type);
 }
 
-#define NARROW(type)                                                                               \
-    do {                                                                                           \
-        type *to = (type *)(void *)end_of(column);                                                 \
-        for (size_t i = 0; i < count; i++) {                                                       \
-            to[i] = (type)values[i];                                                               \
-            if ((uint64_t)(int64_t)to[i] != values[i])                                             \
-                return out_of_range(column, values[i], err);                                       \
-        }                                                                                          \
-    } while (0)
+// The number of values that the type can hold, from the first on; those are written.
+typedef size_t narrow(void *to, const uint64_t *values, size_t count);
 
-// Writes integers as the column's type.
-static enum tfos_status put_integers(struct tfos__example_column *column, const uint64_t *values,
-                                     size_t count, struct tfos_error *err)
-{
-    const struct tfos__example_field *field = column->field;
-    if (field->value == TFOS__VALUE_BOOLEAN)
-        for (size_t i = 0; i < count; i++)
-            if (values[i] > 1)
-                return out_of_range(column, values[i], err);
-    switch (field->width * 2 + field->is_unsigned) {
-    case 2:
-        NARROW(int8_t);
-        break;
-    case 3:
-        NARROW(uint8_t);
-        break;
-    case 4:
-        NARROW(int16_t);
-        break;
-    case 5:
-        NARROW(uint16_t);
-        break;
-    case 8:
-        NARROW(int32_t);
-        break;
-    case 9:
-        NARROW(uint32_t);
-        break;
-    default: // unsigned of 64 bits
-        for (size_t i = 0; i < count; i++)
-            if (values[i] > INT64_MAX)
-                return out_of_range(column, values[i], err);
-        memcpy(end_of(column), values, count * sizeof *values);
-        break;
+#define DEFINE_NARROW(type)                                                                        \
+    static size_t narrow_##type(void *to, const uint64_t *values, size_t count)                    \
+    {                                                                                              \
+        type *narrowed = to;                                                                       \
+        size_t i = 0;                                                                              \
+        for (; i < count; i++) {                                                                   \
+            narrowed[i] = (type)values[i];                                                         \
+            if ((uint64_t)(int64_t)narrowed[i] != values[i])                                       \
+                break;                                                                             \
+        }                                                                                          \
+        return i;                                                                                  \
     }
-    column->extent.value_count += (int64_t)count;
-    return TFOS_OK;
+
+DEFINE_NARROW(int8_t)
+DEFINE_NARROW(uint8_t)
+DEFINE_NARROW(int16_t)
+DEFINE_NARROW(uint16_t)
+DEFINE_NARROW(int32_t)
+DEFINE_NARROW(uint32_t)
+
+static size_t narrow_boolean(void *to, const uint64_t *values, size_t count)
+{
+    uint8_t *booleans = to;
+    size_t i = 0;
+    for (; i < count && values[i] <= 1; i++)
+        booleans[i] = (uint8_t)values[i];
+    return i;
+}
+
+static size_t narrow_uint64_t(void *to, const uint64_t *values, size_t count)
+{
+    uint64_t *same = to;
+    size_t i = 0;
+    for (; i < count && values[i] <= INT64_MAX; i++)
+        same[i] = values[i];
+    return i;
+}
+
+static narrow *choose_narrow(const struct tfos__example_field *field)
+{
+    if (field->value == TFOS__VALUE_BOOLEAN)
+        return narrow_boolean;
+    switch (field->width) {
+    case 1:
+        return field->is_unsigned ? narrow_uint8_t : narrow_int8_t;
+    case 2:
+        return field->is_unsigned ? narrow_uint16_t : narrow_int16_t;
+    case 4:
+        return field->is_unsigned ? narrow_uint32_t : narrow_int32_t;
+    default: // signed ones of 64 bits need none
+        return narrow_uint64_t;
+    }
 }
 
 // How many varints end in these bytes.
@@ -201,11 +209,15 @@ static enum tfos_status append_integers(struct tfos__example_column *column,
         column->extent.value_count += (int64_t)count;
         return TFOS_OK;
     }
+    narrow *narrow_values = choose_narrow(column->field);
     while (wire.at < wire.end) {
         uint64_t values[CHUNK];
         if (!decode(&wire, values, left < CHUNK ? left : CHUNK, &count) || count == 0)
             return malformed(column, err);
-        TFOS__TRY(put_integers(column, values, count, err));
+        size_t put = narrow_values(end_of(column), values, count);
+        if (put < count)
+            return out_of_range(column, values[put], err);
+        column->extent.value_count += (int64_t)count;
         left -= count;
     }
     return TFOS_OK;

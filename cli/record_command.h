@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What the subcommands of `tfos record` share: their options and the files that they name.
-#ifndef TFOS_CLI_RECORD_H
-#define TFOS_CLI_RECORD_H
+#ifndef TFOS_CLI_RECORD_COMMAND_H
+#define TFOS_CLI_RECORD_COMMAND_H
 
 #include <stdbool.h>
 #include <stdio.h>

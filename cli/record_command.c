@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tfos record: finds the subcommand and reads its options.
-#include "record.h"
+#include "record_command.h"
 
 #include "commands.h"
 
