@@ -146,18 +146,20 @@ def serve(functions):
 
 
 class LocalCluster:
-    """A Spark session with two executor processes of one core each. A context manager."""
+    """A Spark session with executor processes of one core each. A context manager."""
 
-    def __init__(self, memory_mb=2048):
+    def __init__(self, memory_mb=2048, executors=2, settings=None):
         from pyspark.sql import SparkSession
 
-        self.spark = (
-            SparkSession.builder.master(f"local-cluster[2,1,{memory_mb}]")
+        builder = (
+            SparkSession.builder.master(f"local-cluster[{executors},1,{memory_mb}]")
             .config("spark.executor.memory", f"{memory_mb}m")
             .config("spark.ui.enabled", "false")
             .config("spark.task.maxFailures", "1")
-            .getOrCreate()
         )
+        for name, value in (settings or {}).items():
+            builder = builder.config(name, value)
+        self.spark = builder.getOrCreate()
         self.context = self.spark.sparkContext
         self.context.setLogLevel("WARN")
         self._application = self.context.applicationId
