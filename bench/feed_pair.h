@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "figures.h"
+#include "number_column.h"
 
 #define BATCH_CASE "1MB batches"
 #define BATCH_SIZE (1 << 20)
@@ -89,18 +90,7 @@ static void node_close(struct node *node)
 static void produce(const char *socket_name, const char *address, int go_fd, int batch_count)
 {
     static int64_t values[BATCH_WORDS];
-    const void *column_buffers[2] = {NULL, values}, *root_buffers[1] = {NULL};
-    struct ArrowSchema column_schema = {.format = "l", .name = "n"},
-                       *schema_children[] = {&column_schema};
-    struct ArrowSchema schema = {
-        .format = "+s", .name = "", .n_children = 1, .children = schema_children};
-    struct ArrowArray column = {.length = BATCH_WORDS, .n_buffers = 2, .buffers = column_buffers};
-    struct ArrowArray *array_children[] = {&column};
-    struct ArrowArray array = {.length = BATCH_WORDS,
-                               .n_buffers = 1,
-                               .buffers = root_buffers,
-                               .n_children = 1,
-                               .children = array_children};
+    struct number_column numbers;
     struct tfos_feed_writer_options options = {.socket_name = socket_name,
                                                .address = address,
                                                .cluster_id = PAIR_CLUSTER,
@@ -112,10 +102,11 @@ static void produce(const char *socket_name, const char *address, int go_fd, int
 
     for (int64_t i = 0; i < BATCH_WORDS; i++)
         values[i] = i;
+    number_column_init(&numbers, values, BATCH_WORDS);
     check(tfos_feed_writer_open(&options, &writer, &err), &err);
     while (read(go_fd, &go, 1) == 1 && go == 'g')
         for (int i = 0; i < batch_count; i++)
-            check(tfos_feed_writer_append(writer, &schema, &array, &err), &err);
+            check(tfos_feed_writer_append(writer, &numbers.schema, &numbers.array, &err), &err);
     check(tfos_feed_writer_finish(writer, &err), &err);
     tfos_feed_writer_close(writer);
 }

@@ -7,6 +7,7 @@
 //
 // This program is both the driver and, with --train, the trainers.
 #include "figures.h"
+#include "number_column.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -177,22 +178,12 @@ static void *append_epoch(void *argument)
 {
     struct feeding *feeding = argument;
     static int64_t values[APPENDED_ROWS];
-    const void *column_buffers[2] = {NULL, values}, *root_buffers[1] = {NULL};
-    struct ArrowSchema column_schema = {.format = "l", .name = "n"},
-                       *schema_children[] = {&column_schema};
-    struct ArrowSchema schema = {
-        .format = "+s", .name = "", .n_children = 1, .children = schema_children};
-    struct ArrowArray column = {.length = APPENDED_ROWS, .n_buffers = 2, .buffers = column_buffers};
-    struct ArrowArray *array_children[] = {&column};
-    struct ArrowArray array = {.length = APPENDED_ROWS,
-                               .n_buffers = 1,
-                               .buffers = root_buffers,
-                               .n_children = 1,
-                               .children = array_children};
+    struct number_column numbers;
     struct tfos_error err;
 
+    number_column_init(&numbers, values, APPENDED_ROWS);
     for (int rows = 0; rows < STEPS * STEP_ROWS; rows += APPENDED_ROWS)
-        check(tfos_feeder_append(feeding->feeder, &schema, &array, &err), &err);
+        check(tfos_feeder_append(feeding->feeder, &numbers.schema, &numbers.array, &err), &err);
     check(tfos_feeder_finish(feeding->feeder, &err), &err);
     return NULL;
 }
