@@ -20,7 +20,7 @@ BATCH = 1024
 PARTITIONS = 16
 NODES = (1, 2, 4, 8)
 NODES_ROWS = 4_096_000
-WARM_ROWS = 1_024_000  # of each node: each JVM compiles on its own
+WARM_ROWS = 2_048_000  # of each node: each JVM compiles on its own
 # About 10^5, 10^6 and 10^7: whole rounds of the numbers that the floats take.
 ROWS = (102_400, 1_024_000, 10_240_000)
 ROWS_NODES = 2
