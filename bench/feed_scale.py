@@ -19,7 +19,7 @@ FLOATS = 16
 BATCH = 1024
 PARTITIONS = 16
 NODES = (1, 2, 4, 8)
-NODES_ROWS = 4_096_000
+NODES_ROWS = 8_192_000
 WARM_ROWS = 2_048_000  # of each node: each JVM compiles on its own
 # About 10^5, 10^6 and 10^7: whole rounds of the numbers that the floats take.
 ROWS = (102_400, 1_024_000, 10_240_000)
