@@ -8,6 +8,8 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <openssl/ssl.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 
 #define ROUND_BATCHES 2000
@@ -127,6 +129,8 @@ static struct pair fork_producer(enum way way, const struct sockaddr_in *address
     struct pair pair = {.pid = fork(), .go_fd = go[1], .fd = -1};
     if (pair.pid == 0) {
         char text[32];
+        // Producers forked later keep this one's pipe open.
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(go[1]);
         snprintf(text, sizeof text, "127.0.0.1:%d", ntohs(address->sin_port));
         if (way == REMOTE)
