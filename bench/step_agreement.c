@@ -292,7 +292,8 @@ static int drive(const char *program)
         for (enum way way = 0; way < WAYS; way++)
             feed(&driver, way, number);
     tfos_rendezvous_end_feed(driver.rendezvous);
-    check(tfos_rendezvous_describe_feed(driver.rendezvous, queues[IN_STEP], "{}", &err), &err);
+    check(tfos_rendezvous_describe_feed(driver.rendezvous, queues[IN_STEP], 1, 0, "{}", &err),
+          &err);
     hear_times(&driver, rounds);
     check(tfos_rendezvous_wait(driver.rendezvous, TFOS_PHASE_ENDED, WAIT_MS, &err), &err);
     tfos_rendezvous_close(driver.rendezvous);

@@ -86,11 +86,17 @@ struct tfos_dataset_options {
     /// Called once, by whichever thread gave up the last hold, when the dataset is freed and uses
     /// neither `reader` nor `context` any more; not after a failed open. NULL is accepted.
     void (*release)(void *context);
-    void *context;    ///< given to all three; must outlive the dataset
+    void *context;    ///< given to all of them; must outlive the dataset
     const char *name; ///< distinguishes this dataset's agreements from others': "input"
     const struct tfos_dataset *like; ///< its structure, which is known, is this one's too: nobody
                                      ///< waits for a row to know it. Borrowed for the call; NULL:
                                      ///< none
+    /// What is known of the rows of feed `feed` before they come (tfos_trainer_get_schema()); asked
+    /// during waits for the structure, if not NULL, with `context`. OK: an Arrow schema, which the
+    /// dataset releases, or one without `release`: rows will come, but nothing is known of them.
+    /// AGAIN: nothing is known within `timeout_ms`.
+    enum tfos_status (*describe)(void *context, int64_t feed, int64_t timeout_ms,
+                                 struct ArrowSchema *schema, struct tfos_error *err);
 };
 
 /// What a tensor of a batch is for.
@@ -139,11 +145,14 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_dataset_open(const struct tfos_dataset_options *options, struct tfos_dataset **out,
                   struct tfos_error *err);
 
-/// Waits until the structure of the rows is known: for a schema and, where lengths decide, a first
-/// batch, here or (in step) on another node; calls the exchange once for each epoch up to the first
-/// in which some node has rows. Later calls give the same at once, also the same INVALID. INVALID:
-/// a column has no tensor form, an asked column does not exist, or nodes were fed different
-/// structures. END: the feed ended without a row. TIMEOUT after `timeout_ms`.
+/// Waits until the structure of the rows is known: for a schema, which `describe` gives before the
+/// first row, and, where lengths of lists decide, for a first batch, here or (in step) on another
+/// node. Where an epoch without a row here leaves a described length open, it is -1: each batch has
+/// its own. An epoch without a row of which nothing
+/// was known is looked over. In step, exchanges until the nodes know it together. Later calls give
+/// the same at once, also the same INVALID. INVALID: a column has no tensor form, an asked column
+/// does not exist, or nodes were fed different structures. END: the feed ended without a row, and
+/// nothing was known of them. TIMEOUT after `timeout_ms`.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_dataset_get_specs(struct tfos_dataset *dataset, int64_t timeout_ms,
                        const struct tfos_tensor_spec **specs, int64_t *spec_count,

@@ -138,6 +138,9 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_reader_next(struct tfos_feed
                                                                 struct tfos_feed_item *item,
                                                                 struct tfos_error *err);
 
+/// The feed whose items next() gives out, or that it gives out next. Any thread.
+TFOS_API int64_t tfos_feed_reader_feed(struct tfos_feed_reader *reader);
+
 /// Notes that `row_count` more rows of a batch from next() have been used, though it is not
 /// released yet: to the writer's timeout, and to whoever looks at the figures, a reader that is
 /// slow over a large batch gets on. Any thread.

@@ -115,13 +115,16 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_rendezvous_end_batch(struct tfos_rendezvous *rendezvous, const char *queue, int64_t feed,
                           struct tfos_error *err);
 
-/// Tells the trainers what the rows of `queue` (NULL: "input") look like, before the first comes:
-/// `schema_json` is any JSON, 1 MiB at most, and tfos_trainer_await_description() gives it out
-/// unchanged, also to trainers that start later. The newest counts. NOT_FOUND names the queues that
-/// there are.
+/// Tells the trainers what the rows of feeds `first_feed` to `last_feed` (0: and of all that
+/// follow) of `queue` (NULL: "input") look like, before the first comes: `schema_json` is any JSON,
+/// 1 MiB at most; "null" says that they are about to come and nothing is known of them.
+/// tfos_trainer_await_description() gives the newest out unchanged, also to trainers that start
+/// later; of the JSON of a Spark schema a dataset knows its structure (tfos_trainer_get_schema()).
+/// NOT_FOUND names the queues that there are.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_rendezvous_describe_feed(struct tfos_rendezvous *rendezvous, const char *queue,
-                              const char *schema_json, struct tfos_error *err);
+                              int64_t first_feed, int64_t last_feed, const char *schema_json,
+                              struct tfos_error *err);
 
 /// Tells the nodes that nothing more will be fed, to any queue: their readers come to their end.
 TFOS_API void tfos_rendezvous_end_feed(struct tfos_rendezvous *rendezvous);

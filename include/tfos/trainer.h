@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <tfos/arrow.h>
 #include <tfos/feed.h>
 #include <tfos/status.h>
 #include <tfos/wait.h>
@@ -44,6 +45,15 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_trainer_await_description(struct tfos_trainer *trainer, const char *queue,
                                const struct tfos_wait *wait, char **schema_json,
                                struct tfos_error *err);
+
+/// What the driver said of the rows of feed `feed` of `queue`, the JSON of a Spark schema, as
+/// Arrow's. The caller releases `*schema`, whose `release` is NULL where the driver said that rows
+/// will come, but not what they are. AGAIN: it has said nothing of this feed within `timeout_ms`
+/// (0: by now). NOT_FOUND as for open_feed(); CORRUPT and UNSUPPORTED as from
+/// tfos_spark_schema_parse(); CLOSED when the node has gone.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_trainer_get_schema(struct tfos_trainer *trainer, const char *queue, int64_t feed,
+                        int64_t timeout_ms, struct ArrowSchema *schema, struct tfos_error *err);
 
 /// All chiefs, masters and workers give a value (JSON) under the same `name`, and each gets the
 /// array of all values in the order of executor ids. Each name is used once by each member. `wait`

@@ -38,6 +38,14 @@ static enum tfos_status agree(void *context, const char *name, const char *value
     return tfos_trainer_agree(queue->agreeing, name, value_json, &wait, values_json, err);
 }
 
+static enum tfos_status describe(void *context, int64_t feed, int64_t timeout_ms,
+                                 struct ArrowSchema *schema, struct tfos_error *err)
+{
+    struct tfos__trainer_queue *queue = context;
+
+    return tfos_trainer_get_schema(queue->agreeing, queue->name, feed, timeout_ms, schema, err);
+}
+
 /// The dataset is gone: the feed is free for the next.
 static void release(void *context)
 {
@@ -98,6 +106,7 @@ static int open_dataset(struct dataset *self, struct tfos__trainer_object *train
     snprintf(name, sizeof name, "%s/%lld", queue->name, (long long)++queue->dataset_count);
     options->library.reader = tfos__cursor_reader(queue->cursor);
     options->library.agree = agree;
+    options->library.describe = describe;
     options->library.is_interrupted = is_interrupted;
     options->library.release = release;
     options->library.context = queue;

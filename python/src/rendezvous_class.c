@@ -274,20 +274,24 @@ static PyObject *describe_feed(PyObject *object, PyObject *args, PyObject *kwarg
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
     const char *queue = NULL, *schema = NULL;
+    int64_t first_feed = 1, last_feed = 0;
     PyObject *kept = NULL;
     const struct tfos__parameter parameters[] = {
         {"queue", TFOS__TEXT, true, 0, 0, &queue},
         {"schema_json", TFOS__TEXT, true, 0, 0, &schema},
+        {"first_feed", TFOS__INT, false, 1, INT64_MAX, &first_feed},
+        {"last_feed", TFOS__INT, false, 0, INT64_MAX, &last_feed},
     };
 
-    if (tfos__parameters_read("Rendezvous.describe_feed", parameters, 2, args, kwargs, &kept) < 0)
+    if (tfos__parameters_read("Rendezvous.describe_feed", parameters, 4, args, kwargs, &kept) < 0)
         return NULL;
     if (tfos__handle_enter(self) < 0) {
         Py_DECREF(kept);
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS
-    status = tfos_rendezvous_describe_feed(self->object, queue, schema, &err);
+    status =
+        tfos_rendezvous_describe_feed(self->object, queue, first_feed, last_feed, schema, &err);
     Py_END_ALLOW_THREADS
     Py_DECREF(kept);
     return tfos__handle_conclude(self, status, &err);

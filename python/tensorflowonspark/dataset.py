@@ -31,8 +31,10 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
                 null_value: Any = None, shuffle_buffer: int = 0, seed: Optional[int] = None, split: str = "train") -> Any:
     """A ``tf.data.Dataset`` whose elements are batches of the rows fed to this node.
 
-    Each pass over it is one epoch of ``cluster.train``; after the last it is empty. Waits until the structure of the rows is known, which
-    says what the elements are: a tuple of tensors for rows that are tuples or lists, a dictionary for DataFrame rows, dictionaries and Rows
+    Each pass over it is one epoch of ``cluster.train``; after the last it is empty. Waits until the structure of the rows is known: of a
+    DataFrame by its schema, before the first row, if ``shapes``, ``ragged`` or ``padded`` says of each array what it is to be; else by the
+    first rows, and where this node gets none in its first epoch, dense with an open dimension (docs/types.md). The structure says what the
+    elements are: a tuple of tensors for rows that are tuples or lists, a dictionary for DataFrame rows, dictionaries and Rows
     (structs are dictionaries in it), one tensor for single values; the first dimension is the batch. Batches are made without
     Python, so nothing else that Python does holds them up. A queue is read either by one dataset or by a ``DataFeed``.
 
@@ -57,7 +59,8 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
             thread to another, some tens of microseconds, which counts where a step is that short.
         timeout: seconds to wait for the other nodes in each agreement.
         columns: names of the columns to give out, in this order; None: all. "person" is all of a struct, "person.age" a field of it.
-        shapes: the shape of one row of a column, such as ``{"pixels": (28, 28)}``, which also takes lists of 784 numbers.
+        shapes: the shape of one row of a column, such as ``{"pixels": (28, 28)}``, which also takes lists of 784 numbers. With the shapes of
+            all arrays nothing waits for a row.
         ragged: columns of lists to give as ``tf.RaggedTensor``. Without it, lists are dense where those of the first batch have one
             length, and ragged else.
         padded: columns of lists to fill up with zeros (or ``null_value``): to the batch's longest list, or, as ``{"words": 20}``, to
@@ -71,7 +74,7 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
             its columns. An evaluator has no training split and waits for the first row.
 
     Raises:
-        ValueError: an argument is wrong, or the rows do not fit it. From the iterator, ``tf.errors.InvalidArgumentError`` names
+        ValueError: an argument is wrong, or the rows do not fit it, or the DataFrame's schema. From the iterator, ``tf.errors.InvalidArgumentError`` names
             partition, row and column of a value that does not fit, and ``AbortedError`` says that the cluster has ended.
     """
     options = _options(batch_size, uneven, drop_remainder, timeout, columns, null_value, shuffle_buffer, seed)

@@ -7,12 +7,14 @@
 #include <tfos/status.h>
 
 struct tfos__cluster;
+struct tfos__description;
 struct tfos__entry;
 
-/// Keeps `schema_json` for the queue and tells the nodes. NOT_FOUND lists the queues; INVALID when
-/// it is no JSON or too large.
+/// Keeps a copy of `description` for the queue and tells the nodes. NOT_FOUND lists the queues;
+/// INVALID when its numbers are wrong, or the schema is no JSON or too large.
 enum tfos_status tfos__description_set(struct tfos__cluster *cluster, const char *queue,
-                                       const char *schema_json, struct tfos_error *err);
+                                       const struct tfos__description *description,
+                                       struct tfos_error *err);
 
 /// Tells a node that has just registered all that is known.
 void tfos__description_tell(struct tfos__cluster *cluster, struct tfos__entry *entry);

@@ -383,6 +383,6 @@ void tfos__feeding_clear(struct tfos__cluster *cluster)
     }
     tfos__partitions_clear(feeding);
     for (int queue = 0; queue < TFOS__QUEUE_LIMIT; queue++)
-        tfos__free(feeding->queues[queue].schema);
+        tfos__free(feeding->queues[queue].description.schema);
     *feeding = (struct tfos__feeding){0};
 }

@@ -37,12 +37,19 @@ struct tfos__feeder {
     struct tfos__entry *entry; ///< borrowed; whom it feeds
 };
 
+/// What the driver says of the rows of some feeds.
+struct tfos__description {
+    char *schema;       ///< owned; JSON; NULL: nothing was said
+    int64_t first_feed; ///< from 1
+    int64_t last_feed;  ///< 0: all that follow
+};
+
 /// What is known of a queue.
 struct tfos__feeding_queue {
-    int64_t feed;       ///< highest number seen
-    int64_t ended_feed; ///< feeds up to this number are complete
-    int64_t row_count;  ///< taken from it by all nodes, ever
-    char *schema;       ///< owned; the newest description of its rows, JSON; NULL: none
+    int64_t feed;                         ///< highest number seen
+    int64_t ended_feed;                   ///< feeds up to this number are complete
+    int64_t row_count;                    ///< taken from it by all nodes, ever
+    struct tfos__description description; ///< the newest
 };
 
 struct tfos__feeding {

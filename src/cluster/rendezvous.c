@@ -204,12 +204,15 @@ enum tfos_status tfos_rendezvous_end_batch(struct tfos_rendezvous *rendezvous, c
 }
 
 enum tfos_status tfos_rendezvous_describe_feed(struct tfos_rendezvous *rendezvous,
-                                               const char *queue, const char *schema_json,
+                                               const char *queue, int64_t first_feed,
+                                               int64_t last_feed, const char *schema_json,
                                                struct tfos_error *err)
 {
+    const struct tfos__description description = {(char *)schema_json, first_feed, last_feed};
+
     tfos__server_lock(rendezvous->server);
     enum tfos_status status =
-        tfos__description_set(&rendezvous->server->cluster, queue, schema_json, err);
+        tfos__description_set(&rendezvous->server->cluster, queue, &description, err);
     tfos__server_unlock(rendezvous->server);
     return status;
 }

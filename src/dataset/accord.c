@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three exchanges at most, so that what is told does not grow with the nodes: digests of all
-// layouts; unless all have the same, the layout of one; unless only nodes without rows had none, in
-// what the others' differ from it. Every node follows from the same values in the same way.
+// Three exchanges a round at most, so that what is told does not grow with the nodes: digests of
+// all layouts, and how it stands with rows; unless all have the same, the layout of one; unless
+// only nodes without rows had none, in what the others' differ from it. Every node follows from the
+// same values in the same way.
 #include "dataset/accord.h"
 
 #include <stdio.h>
@@ -22,7 +23,7 @@ static enum tfos_status exchange(const struct tfos__accord *accord, const char *
     const struct tfos_dataset_options *options = accord->options;
     char *text = value ? tfos__json_text(value) : NULL;
     char *name =
-        tfos__format("dataset/%s/layout/%lld/%s", options->name, (long long)accord->epoch, subject);
+        tfos__format("dataset/%s/layout/%lld/%s", options->name, (long long)accord->round, subject);
     char *values = NULL;
     json_t *array = NULL;
 
@@ -50,13 +51,38 @@ static enum tfos_status exchange(const struct tfos__accord *accord, const char *
 
 // ---- the first exchange: digests
 
-struct poll {
-    json_t *layout; ///< owned; this node's, NULL: it has none
-    int64_t lot;    ///< of this node: of those that have a layout the one with the least tells it
-    bool tells;     ///< it is this node
-    bool differs;   ///< two nodes have different layouts
-    bool lacks;     ///< a node has none
+/// What a node knows of its rows.
+enum knowledge {
+    KNOWS_NOTHING,
+    KNOWS_TYPES, ///< but not all lengths
+    KNOWS_ROWS,  ///< all that first rows say, so that those of another node may say otherwise
+    KNOWS_ALL
 };
+
+struct poll {
+    enum knowledge knowledge; ///< of this node
+    json_t *layout;           ///< owned; this node's, NULL: it has not decided on one
+    int64_t lot;  ///< of this node: of those that have a layout the one with the least tells it
+    bool tells;   ///< it is this node
+    bool differs; ///< two nodes have different layouts
+    bool lacks;   ///< a node has none
+
+    bool all_looked;    ///< each has rows, or its epoch has ended
+    bool all_ended;     ///< no node has rows in this epoch
+    bool all_over;      ///< there will be no further one
+    bool is_any_full;   ///< a node reads no further
+    bool follows_rows;  ///< a layout was decided by first rows
+    bool is_any_opened; ///< a node knows types
+};
+
+static enum knowledge knowledge_of(const struct tfos__plan *plan)
+{
+    if (!plan)
+        return KNOWS_NOTHING;
+    if (tfos__plan_is_undecided(plan))
+        return KNOWS_TYPES;
+    return tfos__plan_follows_rows(plan) ? KNOWS_ROWS : KNOWS_ALL;
+}
 
 static enum tfos_status tell_digest(const struct tfos__accord *accord, struct poll *poll,
                                     json_t **values, struct tfos_error *err)
@@ -69,21 +95,49 @@ static enum tfos_status tell_digest(const struct tfos__accord *accord, struct po
     poll->lot = (int64_t)(lot >> 1);
     if (poll->layout)
         TFOS__TRY(tfos__plan_digest(poll->layout, digest, err));
-    json_t *value = json_pack("{s:i, s:b, s:I, s:s?}", "uneven", (int)accord->options->uneven,
-                              "over", (int)accord->is_over, "lot", (json_int_t)poll->lot, "digest",
-                              poll->layout ? digest : NULL);
+    json_t *value =
+        json_pack("{s:i, s:b, s:i, s:i, s:I, s:s?}", "uneven", (int)accord->options->uneven, "over",
+                  (int)accord->is_over, "rows", (int)accord->arrival, "known", (int)poll->knowledge,
+                  "lot", (json_int_t)poll->lot, "digest", poll->layout ? digest : NULL);
     return exchange(accord, "digests", value, values, err);
 }
 
+static void count_node(struct poll *poll, const json_t *value)
+{
+    int64_t arrival = tfos__json_int_or(value, "rows", TFOS__ARRIVAL_AWAITED);
+    int64_t knowledge = tfos__json_int_or(value, "known", KNOWS_NOTHING);
+
+    poll->all_looked = poll->all_looked && arrival != TFOS__ARRIVAL_AWAITED;
+    poll->all_ended = poll->all_ended && arrival == TFOS__ARRIVAL_NONE;
+    poll->all_over = poll->all_over && tfos__json_bool_or(value, "over", false);
+    poll->is_any_full = poll->is_any_full || arrival == TFOS__ARRIVAL_FULL;
+    poll->follows_rows = poll->follows_rows || knowledge == KNOWS_ROWS;
+    poll->is_any_opened = poll->is_any_opened || knowledge == KNOWS_TYPES;
+}
+
+// Whether there is to be a common layout now: OK, or AGAIN and what comes before, or END.
+static enum tfos_status conclude(const struct poll *poll, bool is_known,
+                                 enum tfos__accord_next *next)
+{
+    *next = TFOS__ACCORD_WAIT;
+    if (is_known)
+        return poll->all_looked || poll->is_any_full || !poll->follows_rows ? TFOS_OK : TFOS_AGAIN;
+    if (!poll->all_ended)
+        return TFOS_AGAIN;
+    *next = poll->is_any_opened ? TFOS__ACCORD_OPEN : TFOS__ACCORD_EPOCH;
+    return poll->all_over && !poll->is_any_opened ? TFOS_END : TFOS_AGAIN;
+}
+
 static enum tfos_status count_poll(const struct tfos__accord *accord, const json_t *values,
-                                   struct poll *poll, struct tfos_error *err)
+                                   struct poll *poll, enum tfos__accord_next *next,
+                                   struct tfos_error *err)
 {
     const char *first = NULL;
     size_t index = 0;
     json_t *value = NULL;
     int64_t least = INT64_MAX;
-    bool all_over = true;
 
+    poll->all_looked = poll->all_ended = poll->all_over = true;
     json_array_foreach(values, index, value)
     {
         const char *digest = tfos__json_string_or(value, "digest", NULL);
@@ -92,7 +146,7 @@ static enum tfos_status count_poll(const struct tfos__accord *accord, const json
             return tfos__fail(err, TFOS_INVALID,
                               "dataset: nodes do not agree on what to do with uneven rows: give "
                               "all the same `uneven`");
-        all_over = all_over && tfos__json_bool_or(value, "over", false);
+        count_node(poll, value);
         poll->lacks = poll->lacks || !digest;
         if (!digest)
             continue;
@@ -101,9 +155,7 @@ static enum tfos_status count_poll(const struct tfos__accord *accord, const json
         least = lot < least ? lot : least;
     }
     poll->tells = poll->layout && poll->lot == least;
-    if (!first)
-        return all_over ? TFOS_END : TFOS_AGAIN;
-    return TFOS_OK;
+    return conclude(poll, first != NULL, next);
 }
 
 // ---- the second: a layout
@@ -244,10 +296,11 @@ static void make_ragged(struct tfos__plan *plan, const json_t *ranges)
 }
 
 static enum tfos_status settle_differences(const struct tfos__accord *accord,
-                                           struct tfos__plan *plan, struct tfos_error *err)
+                                           const struct poll *poll, struct tfos__plan *plan,
+                                           struct tfos_error *err)
 {
     json_t *value =
-        accord->own ? compare(plan, accord->own) : json_pack("{s:[], s:n}", "ragged", "refused");
+        poll->layout ? compare(plan, accord->own) : json_pack("{s:[], s:n}", "ragged", "refused");
     json_t *values = NULL;
     enum tfos_status status = TFOS_OK;
 
@@ -271,27 +324,27 @@ static enum tfos_status find_plan(const struct tfos__accord *accord, const struc
     if (!poll->differs && !poll->lacks)
         return tfos__plan_read(poll->layout, plan, err);
     TFOS__TRY(hear_layout(accord, poll, plan, err));
-    enum tfos_status status = poll->differs ? settle_differences(accord, plan, err) : TFOS_OK;
+    enum tfos_status status = poll->differs ? settle_differences(accord, poll, plan, err) : TFOS_OK;
     if (status != TFOS_OK)
         tfos__plan_clear(plan);
     return status;
 }
 
 enum tfos_status tfos__accord_reach(const struct tfos__accord *accord, struct tfos__plan *plan,
-                                    struct tfos_error *err)
+                                    enum tfos__accord_next *next, struct tfos_error *err)
 {
-    struct poll poll = {0};
+    struct poll poll = {.knowledge = knowledge_of(accord->own)};
     json_t *values = NULL;
     enum tfos_status status = TFOS_OK;
 
-    if (accord->own) {
+    if (poll.knowledge >= KNOWS_ROWS) {
         poll.layout = tfos__plan_write(accord->own, err);
         if (!poll.layout)
             return TFOS_INVALID;
     }
     status = tell_digest(accord, &poll, &values, err);
     if (status == TFOS_OK) {
-        status = count_poll(accord, values, &poll, err);
+        status = count_poll(accord, values, &poll, next, err);
         json_decref(values);
     }
     if (status == TFOS_OK)

@@ -9,7 +9,6 @@
 #include "dataset/state.h"
 #include "dataset/tensor.h"
 
-#define AHEAD_SIZE (TFOS_FEED_LANE_SIZE / 2) ///< most bytes that are read ahead
 #define PATIENCE_MS 200 ///< for a batch, before the others hear that there is none
 
 static enum tfos_status check_options(const struct tfos_dataset_options *options,
@@ -37,6 +36,7 @@ static void free_dataset(struct tfos_dataset *dataset)
     tfos__supply_clear(&dataset->supply);
     tfos__binding_release(dataset->binding);
     tfos__plan_clear(&dataset->plan);
+    tfos__outlook_clear(&dataset->outlook);
     tfos__wishes_clear(&dataset->wishes);
     pthread_mutex_destroy(&dataset->mutex);
     tfos__free(dataset->specs);
@@ -127,8 +127,9 @@ static enum tfos_status look_ahead(struct tfos_dataset *dataset, bool *is_full,
     int64_t most = dataset->options.batch_size * TFOS__COHORT_STEPS;
     enum tfos_status status = TFOS_OK;
 
-    while (status == TFOS_OK && (dataset->cohort.is_pressed || (rows_at_hand(dataset) < most &&
-                                                                dataset->supply.size < AHEAD_SIZE)))
+    while (status == TFOS_OK &&
+           (dataset->cohort.is_pressed ||
+            (rows_at_hand(dataset) < most && dataset->supply.size < TFOS__AHEAD_SIZE)))
         status = tfos__supply_read(&dataset->supply, 0, err);
     *is_full = status == TFOS_OK;
     return status < 0 ? status : TFOS_OK;

@@ -11,12 +11,36 @@
 #include "base/memory.h"
 #include "dataset/shape.h"
 
+#define NAMES_SIZE 640 ///< bytes of the names of columns in a message
+
+/// Names of columns, as far as they fit.
+struct names {
+    char text[NAMES_SIZE];
+    size_t size;
+};
+
 struct making {
     struct tfos__plan *plan;
     const struct tfos__wishes *wishes;
     bool *is_selection_known; ///< owned: for each selected name, whether it leads to a column
     bool *is_wish_known;      ///< owned
+    struct names there;       ///< of all columns
 };
+
+static void add_name(struct names *names, const char *name)
+{
+    size_t room = sizeof names->text - names->size;
+
+    if (room == 0)
+        return;
+    int size = snprintf(names->text + names->size, room, "%s%s", names->size > 0 ? ", " : "", name);
+    if ((size_t)size < room) {
+        names->size += (size_t)size;
+        return;
+    }
+    memcpy(names->text + sizeof names->text - sizeof "...", "...", sizeof "...");
+    names->size = sizeof names->text;
+}
 
 // Path, names and joined name in one block.
 static const char **copy_path(const char *const *path, int depth, const char **name)
@@ -104,6 +128,7 @@ static enum tfos_status take_leaf(void *context, const struct tfos__leaf *leaf,
 
     if (!feature)
         return tfos__no_memory(err, "dataset", "a column");
+    add_name(&making->there, feature->name);
     if (!select_feature(making, feature)) {
         tfos__free(feature->path);
         making->plan->feature_count--;
@@ -124,37 +149,32 @@ static enum tfos_status take_leaf(void *context, const struct tfos__leaf *leaf,
                                err);
 }
 
-// The names of columns that there are, as far as they fit.
-static void list_names(const struct tfos__plan *plan, char *text, size_t size)
+static enum tfos_status refuse_wish(const struct tfos__plan *plan, const char *missing,
+                                    struct tfos_error *err)
 {
-    size_t used = 0;
+    struct names given = {.size = 0};
 
-    text[0] = '\0';
-    for (int64_t i = 0; i < plan->feature_count && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "",
-                                 plan->features[i].name);
+    for (int64_t i = 0; i < plan->feature_count; i++)
+        add_name(&given, plan->features[i].name);
+    return tfos__fail(err, TFOS_INVALID,
+                      "dataset: there is no column %s among those that are given out: %s", missing,
+                      given.text);
 }
 
 static enum tfos_status check_wishes(const struct making *making, struct tfos_error *err)
 {
     const struct tfos__wishes *wishes = making->wishes;
-    const char *missing = NULL;
-    char names[1024];
 
-    for (int64_t i = 0; i < wishes->selection_count && !missing; i++)
+    for (int64_t i = 0; i < wishes->selection_count; i++)
         if (!making->is_selection_known[i])
-            missing = wishes->selection[i];
-    for (int64_t i = 0; i < wishes->column_count && !missing; i++)
+            return tfos__fail(err, TFOS_INVALID, "dataset: there is no column %s: the rows have %s",
+                              wishes->selection[i], making->there.text);
+    for (int64_t i = 0; i < wishes->column_count; i++)
         if (!making->is_wish_known[i])
-            missing = wishes->columns[i].name;
-    if (!missing && making->plan->feature_count == 0)
+            return refuse_wish(making->plan, wishes->columns[i].name, err);
+    if (making->plan->feature_count == 0)
         return tfos__fail(err, TFOS_INVALID, "dataset: the rows have no columns");
-    if (!missing)
-        return TFOS_OK;
-    list_names(making->plan, names, sizeof names);
-    return tfos__fail(err, TFOS_INVALID,
-                      "dataset: there is no column %s among those that are given out: %s", missing,
-                      names);
+    return TFOS_OK;
 }
 
 static int compare_orders(const void *a, const void *b)
@@ -199,6 +219,24 @@ bool tfos__plan_is_undecided(const struct tfos__plan *plan)
         if (plan->features[i].is_undecided)
             return true;
     return false;
+}
+
+bool tfos__plan_follows_rows(const struct tfos__plan *plan)
+{
+    for (int64_t i = 0; i < plan->feature_count; i++)
+        if (plan->features[i].is_measured || plan->features[i].is_flexible)
+            return true;
+    return false;
+}
+
+void tfos__plan_leave_open(struct tfos__plan *plan)
+{
+    for (int64_t i = 0; i < plan->feature_count; i++) {
+        struct tfos__feature *feature = &plan->features[i];
+        if (feature->is_undecided && feature->form == TFOS_FORM_AUTO)
+            feature->form = TFOS_FORM_DENSE;
+        feature->is_undecided = false;
+    }
 }
 
 enum tfos_status tfos__plan_read_fillers(struct tfos__plan *plan, const struct tfos__wishes *wishes,

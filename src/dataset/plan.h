@@ -26,6 +26,7 @@ struct tfos__feature {
     bool is_vector;
     bool is_flexible;  ///< becomes ragged where another node's lists have other lengths
     bool is_undecided; ///< the first rows decide
+    bool is_measured;  ///< the first rows have decided
     bool is_product;   ///< lists of one level are given out in several dimensions
     int level_count;
     int64_t lengths[TFOS__LEAF_LEVELS]; ///< of lists at each level; -1: any
@@ -50,6 +51,12 @@ enum tfos_status tfos__plan_init(struct tfos__plan *plan, const struct ArrowSche
 
 /// Whether the first rows must be seen.
 bool tfos__plan_is_undecided(const struct tfos__plan *plan);
+
+/// Whether first rows have decided, so that those of another node may say otherwise.
+bool tfos__plan_follows_rows(const struct tfos__plan *plan);
+
+/// Decides without rows: lists that would be dense have one length in each batch.
+void tfos__plan_leave_open(struct tfos__plan *plan);
 
 /// Decides an undecided feature whose lists are from `shortest` to `longest` long, level by level
 /// (longest below 0: there was none).

@@ -137,8 +137,10 @@ void tfos__feature_make_ragged(struct tfos__feature *feature)
 static enum tfos_status take_type(struct tfos__feature *feature, const struct tfos__leaf *leaf,
                                   struct tfos_error *err)
 {
-    if (leaf->is_map && feature->form == TFOS_FORM_AUTO)
+    if (leaf->is_map && feature->form == TFOS_FORM_AUTO) {
         feature->form = TFOS_FORM_RAGGED;
+        feature->is_flexible = false;
+    }
     if (feature->form == TFOS_FORM_RAGGED && leaf->rank > 1)
         return refuse(feature, "arrays of several dimensions have no ragged form", err);
     if (feature->form == TFOS_FORM_RAGGED) {
@@ -186,6 +188,8 @@ enum tfos_status tfos__feature_decide(struct tfos__feature *feature, const int64
 {
     bool is_even = true;
     int64_t size = 1;
+
+    feature->is_measured = true;
 
     for (int i = 0; i < feature->level_count; i++) {
         is_even = is_even && longest[i] > 0 && shortest[i] == longest[i];

@@ -12,10 +12,13 @@
 #include "dataset/binding.h"
 #include "dataset/catalogue.h"
 #include "dataset/cohort.h"
+#include "dataset/outlook.h"
 #include "dataset/plan.h"
 #include "dataset/shuffle.h"
 #include "dataset/supply.h"
 #include "dataset/wishes.h"
+
+#define TFOS__AHEAD_SIZE (TFOS_FEED_LANE_SIZE / 2) ///< most bytes that are read ahead
 
 struct tfos_dataset {
     struct tfos__card card;
@@ -28,7 +31,9 @@ struct tfos_dataset {
     struct tfos_tensor_spec *specs; ///< owned
     int64_t spec_count;
 
-    pthread_mutex_t mutex; ///< guards what follows
+    pthread_mutex_t mutex;        ///< guards what follows
+    struct tfos__outlook outlook; ///< until the structure is known
+    int64_t layout_count;         ///< rounds of exchanges about it
     struct tfos__supply supply;
     struct tfos__shuffle pool;
     struct tfos__binding *binding; ///< of the piece that was bound last; NULL: none

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a dataset comes to know what its rows are: it waits for the first of them, and then for what
-// the other nodes say.
+// How a dataset comes to know what its rows are: of a description, or of the first of them, and in
+// step of what the other nodes say. Then nodes ask each other until all have rows to decide by, or
+// need none. Whoever has to wait for rows while another node is full goes by the rows of that:
+// Spark may give out no others before the full one reads on.
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -8,109 +10,66 @@
 #include "dataset/plan_text.h"
 #include "dataset/specs.h"
 #include "dataset/state.h"
-#include "dataset/vector.h"
 
-#define SLICE_MS 50 ///< of a wait, after which is_interrupted() is asked
-
-// Waits for a row or the end of the epoch.
-static enum tfos_status await_rows(struct tfos_dataset *dataset, int64_t deadline,
-                                   struct tfos_error *err)
+// Looks at what more there is, so that other nodes hear when Spark may have to wait for this one.
+static enum tfos_status read_ahead(struct tfos_dataset *dataset, struct tfos_error *err)
 {
-    const struct tfos_dataset_options *options = &dataset->options;
-    struct tfos__supply *supply = &dataset->supply;
+    enum tfos_status status = TFOS_OK;
 
-    while (supply->row_count == 0 && !supply->is_ended) {
-        int remaining_ms = tfos__remaining_ms(deadline);
-        int slice_ms = remaining_ms >= 0 && remaining_ms < SLICE_MS ? remaining_ms : SLICE_MS;
-        enum tfos_status status = tfos__supply_read(supply, slice_ms, err);
-        TFOS__TRY(status);
-        if (status == TFOS_AGAIN && options->is_interrupted &&
-            options->is_interrupted(options->context))
-            return tfos__fail(err, TFOS_CLOSED,
-                              "dataset: the wait for the first rows was interrupted");
-        if (status == TFOS_AGAIN && tfos__remaining_ms(deadline) == 0)
-            return tfos__fail(err, TFOS_TIMEOUT,
-                              "dataset: no row came in time, so the structure of the rows is not "
-                              "known: feed this node, or wait longer");
-    }
-    return TFOS_OK;
+    while (status == TFOS_OK && dataset->supply.size < TFOS__AHEAD_SIZE)
+        status = tfos__supply_read(&dataset->supply, 0, err);
+    return status < 0 ? status : TFOS_OK;
 }
 
-// Decides by the rows of the first batch what the schema leaves open.
-static enum tfos_status decide(struct tfos__plan *plan, struct tfos__piece *piece,
-                               struct tfos__binding **binding, struct tfos_error *err)
+static enum tfos__arrival arrival_of(const struct tfos__supply *supply)
 {
-    TFOS__TRY(tfos__piece_bind(piece, plan, binding, err));
-    for (int64_t i = 0; i < plan->feature_count; i++) {
-        struct tfos__feature *feature = &plan->features[i];
-        struct tfos__walk walk;
-        if (!feature->is_undecided)
-            continue;
-        tfos__walk_init(&walk, feature);
-        walk.route = &piece->binding->routes[i];
-        enum tfos_status status =
-            feature->is_vector
-                ? tfos__vectors_measure(walk.route, &piece->array, walk.shortest, walk.longest, err)
-                : tfos__walk_rows(&walk, &piece->array, 0, piece->array.length, err);
-        if (status < 0) {
-            tfos__fail_prefix(err, "dataset: partition %lld", (long long)piece->partition);
-            return status;
-        }
-        TFOS__TRY(tfos__feature_decide(feature, walk.shortest, walk.longest, err));
-    }
-    return TFOS_OK;
+    if (supply->row_count > 0)
+        return supply->size >= TFOS__AHEAD_SIZE ? TFOS__ARRIVAL_FULL : TFOS__ARRIVAL_ROWS;
+    return supply->is_ended ? TFOS__ARRIVAL_NONE : TFOS__ARRIVAL_AWAITED;
 }
 
-static enum tfos_status make_own_plan(struct tfos_dataset *dataset, struct tfos__plan *plan,
-                                      struct tfos_error *err)
+static enum tfos_status find_common_plan(struct tfos_dataset *dataset, struct tfos__plan *plan,
+                                         bool *has_epoch_ended, struct tfos_error *err)
 {
-    struct tfos__piece *piece = tfos__supply_first(&dataset->supply);
-    const struct ArrowSchema *schema = piece->binding ? &piece->binding->schema : &piece->schema;
+    struct tfos__plan *own = &dataset->outlook.plan;
+    enum tfos__accord_next next = TFOS__ACCORD_WAIT;
 
-    TFOS__TRY(tfos__plan_init(plan, schema, &dataset->wishes, err));
-    enum tfos_status status = tfos__plan_read_fillers(plan, &dataset->wishes, err);
-    if (status == TFOS_OK)
-        status = tfos__plan_sort(plan, err);
-    if (status == TFOS_OK)
-        status = decide(plan, piece, &dataset->binding, err);
+    TFOS__TRY(read_ahead(dataset, err));
+    struct tfos__accord accord = {
+        .options = &dataset->options,
+        .round = ++dataset->layout_count,
+        .own = own->feature_count > 0 ? own : NULL,
+        .arrival = arrival_of(&dataset->supply),
+        .is_over = dataset->supply.is_over,
+    };
+    enum tfos_status status = tfos__accord_reach(&accord, plan, &next, err);
+    if (status == TFOS_AGAIN && next == TFOS__ACCORD_OPEN)
+        tfos__plan_leave_open(own);
+    *has_epoch_ended = next == TFOS__ACCORD_EPOCH;
+    if (status != TFOS_OK)
+        return status;
+    status = tfos__plan_read_fillers(plan, &dataset->wishes, err);
     if (status != TFOS_OK)
         tfos__plan_clear(plan);
     return status;
 }
 
-// AGAIN: no node has rows in this epoch, so there is another round in the next.
-static enum tfos_status find_common_plan(struct tfos_dataset *dataset, struct tfos__plan *plan,
-                                         struct tfos_error *err)
-{
-    struct tfos__plan own = {0};
-
-    if (dataset->supply.row_count > 0)
-        TFOS__TRY(make_own_plan(dataset, &own, err));
-    struct tfos__accord accord = {
-        .options = &dataset->options,
-        .epoch = dataset->cohort.epoch,
-        .own = own.feature_count > 0 ? &own : NULL,
-        .is_over = dataset->supply.is_over,
-    };
-    enum tfos_status status = tfos__accord_reach(&accord, plan, err);
-    if (status == TFOS_OK) {
-        status = tfos__plan_read_fillers(plan, &dataset->wishes, err);
-        if (status != TFOS_OK)
-            tfos__plan_clear(plan);
-    }
-    tfos__plan_clear(&own);
-    return status;
-}
-
-// AGAIN: the epoch has no rows, and the next is to be looked at.
+// AGAIN: the rows of this epoch, or if that has ended those of the next, are to be looked at.
 static enum tfos_status find_plan(struct tfos_dataset *dataset, struct tfos__plan *plan,
-                                  struct tfos_error *err)
+                                  bool *has_epoch_ended, struct tfos_error *err)
 {
+    struct tfos__plan *own = &dataset->outlook.plan;
+
+    TFOS__TRY(tfos__outlook_look(dataset, err));
     if (dataset->options.uneven != TFOS_UNEVEN_IGNORE)
-        return find_common_plan(dataset, plan, err);
-    if (dataset->supply.row_count > 0)
-        return make_own_plan(dataset, plan, err);
-    return dataset->supply.is_over ? TFOS_END : TFOS_AGAIN;
+        return find_common_plan(dataset, plan, has_epoch_ended, err);
+    *has_epoch_ended = dataset->supply.is_ended;
+    if (own->feature_count == 0)
+        return dataset->supply.is_over ? TFOS_END : TFOS_AGAIN;
+    tfos__plan_leave_open(own);
+    *plan = *own;
+    *own = (struct tfos__plan){0};
+    return TFOS_OK;
 }
 
 static enum tfos_status make_ready(struct tfos_dataset *dataset, struct tfos_error *err)
@@ -162,11 +121,13 @@ enum tfos_status tfos__dataset_prepare(struct tfos_dataset *dataset, int64_t tim
                    ? tfos__fail(err, dataset->failure, "%s", dataset->failure_error.message)
                    : dataset->failure;
     while (!atomic_load(&dataset->is_ready)) {
-        TFOS__TRY(await_rows(dataset, deadline, err));
-        enum tfos_status status = find_plan(dataset, &dataset->plan, &error);
+        bool has_epoch_ended = false;
+        TFOS__TRY(tfos__outlook_await(dataset, deadline, err));
+        enum tfos_status status = find_plan(dataset, &dataset->plan, &has_epoch_ended, &error);
         if (status == TFOS_OK)
             status = make_ready(dataset, &error);
-        if (status == TFOS_AGAIN) {
+        if (status == TFOS_AGAIN && has_epoch_ended) {
+            tfos__outlook_clear(&dataset->outlook);
             tfos__supply_begin(&dataset->supply);
             tfos__cohort_begin_epoch(&dataset->cohort);
         } else if (status < 0) {
@@ -177,5 +138,6 @@ enum tfos_status tfos__dataset_prepare(struct tfos_dataset *dataset, int64_t tim
             return TFOS_END;
         }
     }
+    tfos__outlook_clear(&dataset->outlook);
     return TFOS_OK;
 }

@@ -117,8 +117,18 @@ static enum tfos_status walk_all(struct column *column, struct tfos_error *err)
     return TFOS_OK;
 }
 
-// Measures; where rows are filled up to the longest of the batch a second time, now that it is
-// known.
+// The length of lists that the feature leaves open: of the longest, to which others are filled up,
+// or of each, which is seen where they differ.
+static int64_t length_of(const struct tfos__walk *walk, int level)
+{
+    int64_t length = walk->feature->form == TFOS_FORM_PADDED || walk->longest[level] < 0
+                         ? walk->longest[level]
+                         : walk->shortest[level];
+
+    return length > 0 ? length : 0;
+}
+
+// Measures; where the batch decides on lengths a second time, now that they are known.
 static enum tfos_status measure(struct column *column, const struct tfos__feature *feature,
                                 struct tfos_error *err)
 {
@@ -128,13 +138,11 @@ static enum tfos_status measure(struct column *column, const struct tfos__featur
 
     tfos__walk_init(walk, feature);
     TFOS__TRY(walk_all(column, err));
-    if (feature->form != TFOS_FORM_PADDED)
+    if (feature->form == TFOS_FORM_RAGGED)
         return TFOS_OK;
     for (int i = 0; i < feature->level_count; i++) {
         is_open = is_open || walk->targets[i] < 0;
-        targets[i] = walk->targets[i] >= 0  ? walk->targets[i]
-                     : walk->longest[i] > 0 ? walk->longest[i]
-                                            : 0;
+        targets[i] = walk->targets[i] >= 0 ? walk->targets[i] : length_of(walk, i);
     }
     if (!is_open)
         return TFOS_OK;

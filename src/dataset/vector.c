@@ -186,6 +186,23 @@ static enum tfos_status count_row(void *context, int64_t row, struct tfos_error 
     return TFOS_OK;
 }
 
+// The size of all is that of the first, where nothing else says it.
+static enum tfos_status note_size(void *context, int64_t row, struct tfos_error *err)
+{
+    struct walk *walk = context;
+    struct vector vector;
+
+    if (walk->size >= 0)
+        return TFOS_OK;
+    if (read_vector(walk->route, walk->batch, row, &vector, err) < 0) {
+        tfos__fail_prefix(err, "column %s", walk->feature->name);
+        return TFOS_INVALID;
+    }
+    if (!vector.is_null)
+        walk->size = vector.size;
+    return TFOS_OK;
+}
+
 static enum tfos_status for_each(struct walk *walk, int64_t number, const struct tfos__rows *rows,
                                  enum tfos_status (*act)(void *context, int64_t row,
                                                          struct tfos_error *err),
@@ -235,10 +252,14 @@ enum tfos_status tfos__vectors_make(const struct tfos__feature *feature, int64_t
                                     struct tfos_error *err)
 {
     struct walk walk = {.feature = feature, .size = feature->lengths[0]};
-    int64_t shape[] = {rows->row_count + rows->zero_count, walk.size};
 
+    if (walk.size < 0) {
+        TFOS__TRY(for_each(&walk, number, rows, note_size, err));
+        walk.size = walk.size < 0 ? 0 : walk.size;
+    }
     if (feature->form == TFOS_FORM_SPARSE)
         return make_sparse(&walk, number, rows, tensors, err);
+    int64_t shape[] = {rows->row_count + rows->zero_count, walk.size};
     TFOS__TRY(tfos__tensor_init(&tensors[0], TFOS_DTYPE_FLOAT64, 2, shape, &walk.dense, err));
     TFOS__TRY(for_each(&walk, number, rows, put_row, err));
     memset(walk.dense, 0, (size_t)(rows->zero_count * walk.size) * sizeof(double));

@@ -333,6 +333,14 @@ enum tfos_status tfos_feed_reader_next(struct tfos_feed_reader *reader, int64_t 
     }
 }
 
+int64_t tfos_feed_reader_feed(struct tfos_feed_reader *reader)
+{
+    pthread_mutex_lock(&reader->mutex);
+    int64_t feed = reader->feed;
+    pthread_mutex_unlock(&reader->mutex);
+    return feed;
+}
+
 // The lane of a handle that next() gave out. CLOSED when its attempt has gone and another uses the
 // lane.
 static enum tfos_status find_handle(struct tfos_feed_reader *reader, int handle,

@@ -239,29 +239,23 @@ void tfos__feeders_end_batch(struct tfos__node *node, const json_t *message)
 
 static void tell_description(struct tfos__node *node, int queue)
 {
-    tfos__trainer_tell(node,
-                       json_pack("{s:s, s:s, s:s}", "type", "describe", "queue",
-                                 node->queue_names.names[queue], "schema",
-                                 node->queues[queue].schema),
-                       NULL, 0);
+    tfos__trainer_tell(node, json_incref(node->queues[queue].description), NULL, 0);
 }
 
-void tfos__feeders_describe(struct tfos__node *node, const json_t *message)
+void tfos__feeders_describe(struct tfos__node *node, json_t *message)
 {
     int queue = find_queue(node, message);
-    const char *schema = tfos__json_string_or(message, "schema", NULL);
-    char *copy = queue >= 0 && schema ? tfos__strdup(schema) : NULL;
-    if (!copy)
+    if (queue < 0)
         return;
-    tfos__free(node->queues[queue].schema);
-    node->queues[queue].schema = copy;
+    json_decref(node->queues[queue].description);
+    node->queues[queue].description = json_incref(message);
     tell_description(node, queue);
 }
 
 void tfos__feeders_tell_descriptions(struct tfos__node *node)
 {
     for (int queue = 0; node->feed && queue < node->queue_names.count; queue++)
-        if (node->queues[queue].schema)
+        if (node->queues[queue].description)
             tell_description(node, queue);
 }
 
@@ -269,8 +263,8 @@ void tfos__feeders_close(struct tfos__node *node)
 {
     for (int i = 0; i < TFOS__QUEUE_LIMIT; i++) {
         drop_lanes(&node->queues[i]);
-        tfos__free(node->queues[i].schema);
-        node->queues[i].schema = NULL;
+        json_decref(node->queues[i].description);
+        node->queues[i].description = NULL;
     }
     tfos_feed_host_close(node->feed);
     node->feed = NULL;

@@ -50,7 +50,8 @@ void tfos__link_clear_queues(struct tfos_trainer *trainer)
         tfos_feed_reader_close(queue->reader);
         tfos__free(queue->name);
         tfos__free(queue->refusal);
-        tfos__free(queue->schema);
+        for (int i = 0; i < queue->description_count; i++)
+            tfos__free(queue->descriptions[i].schema);
         tfos__free(queue);
     }
 }
@@ -101,8 +102,15 @@ static void take_description(struct tfos_trainer *trainer, const char *name, con
         tfos__free(schema);
         return;
     }
-    tfos__free(queue->schema);
-    queue->schema = schema;
+    // A trainer that has not come to feeds that were described so long ago waits for their rows.
+    if (queue->description_count == TFOS__LINK_DESCRIPTIONS)
+        tfos__free(queue->descriptions[--queue->description_count].schema);
+    memmove(&queue->descriptions[1], &queue->descriptions[0],
+            (size_t)queue->description_count * sizeof queue->descriptions[0]);
+    queue->descriptions[0] =
+        (struct tfos__link_description){schema, tfos__json_int_or(message, "first_feed", 1),
+                                        tfos__json_int_or(message, "last_feed", 0)};
+    queue->description_count++;
 }
 
 struct tfos__agreed *tfos__link_find_agreement(const struct tfos_trainer *trainer, const char *name)

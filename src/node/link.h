@@ -31,13 +31,23 @@ enum tfos__link_feed {
     TFOS__LINK_FEED_REFUSED
 };
 
+#define TFOS__LINK_DESCRIPTIONS 16 ///< most descriptions of a queue that are kept
+
+/// What the driver said of the rows of some feeds of a queue.
+struct tfos__link_description {
+    char *schema; ///< owned; JSON
+    int64_t first_feed;
+    int64_t last_feed; ///< 0: all that follow
+};
+
 /// A queue that was asked for or described. It stays until the trainer is closed.
 struct tfos__link_queue {
     char *name; ///< owned
     enum tfos__link_feed feed;
     struct tfos_feed_reader *reader; ///< owned
     char *refusal;                   ///< owned; why there is no reader
-    char *schema;                    ///< owned; what the driver said of its rows; NULL: nothing
+    struct tfos__link_description descriptions[TFOS__LINK_DESCRIPTIONS]; ///< the newest is first
+    int description_count;
     struct tfos__link_queue *next;
 };
 

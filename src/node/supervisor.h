@@ -43,7 +43,7 @@ struct tfos__node_queue {
     bool is_open;             ///< the trainer has the bell
     struct tfos__lane *lanes; ///< owned, before is_open
     int lane_count;
-    char *schema; ///< owned; what the driver said of its rows, JSON; NULL: nothing
+    json_t *description; ///< owned; the driver's newest `describe`; NULL: none
 };
 
 struct tfos__node {
@@ -161,7 +161,7 @@ void tfos__feeders_attach(struct tfos__node *node, const char *queue);
 void tfos__feeders_fence(struct tfos__node *node, const json_t *message);
 void tfos__feeders_end_epoch(struct tfos__node *node, const json_t *message);
 void tfos__feeders_end_batch(struct tfos__node *node, const json_t *message);
-void tfos__feeders_describe(struct tfos__node *node, const json_t *message);
+void tfos__feeders_describe(struct tfos__node *node, json_t *message);
 
 /// Tells a trainer that has just started what is known of the queues.
 void tfos__feeders_tell_descriptions(struct tfos__node *node);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What a trainer asks of its node and tells it, over its link (link.h).
+#include <tfos/spark_schema.h>
 #include <tfos/trainer.h>
 
 #include "base/clock.h"
@@ -201,7 +202,7 @@ static enum tfos_status await_schema(struct tfos_trainer *trainer,
                                      const struct tfos_wait *caller, struct tfos_error *err)
 {
     struct tfos__wait wait = tfos__wait_begin(caller, DESCRIPTION_TIMEOUT_MS);
-    while (!queue->schema && trainer->link == TFOS_OK) {
+    while (queue->description_count == 0 && trainer->link == TFOS_OK) {
         int64_t slice = tfos__wait_slice(&wait);
         if (tfos__link_wait(trainer, slice))
             continue;
@@ -215,7 +216,7 @@ static enum tfos_status await_schema(struct tfos_trainer *trainer,
         pthread_mutex_lock(&trainer->mutex);
         TFOS__TRY(status);
     }
-    return queue->schema ? TFOS_OK : tfos__link_give_failure(trainer, err);
+    return queue->description_count > 0 ? TFOS_OK : tfos__link_give_failure(trainer, err);
 }
 
 enum tfos_status tfos_trainer_await_description(struct tfos_trainer *trainer, const char *queue,
@@ -227,12 +228,61 @@ enum tfos_status tfos_trainer_await_description(struct tfos_trainer *trainer, co
     struct tfos__link_queue *found = tfos__link_get_queue(trainer, queue);
     enum tfos_status status = found ? await_schema(trainer, found, wait, err)
                                     : tfos__no_memory(err, "trainer", "a queue");
-    char *copy = status == TFOS_OK ? tfos__strdup(found->schema) : NULL;
+    char *copy = status == TFOS_OK ? tfos__strdup(found->descriptions[0].schema) : NULL;
     if (status == TFOS_OK && !copy)
         status = tfos__no_memory(err, "trainer", "a schema");
     tfos__link_unlock(trainer);
     if (status == TFOS_OK)
         *schema_json = copy;
+    return status;
+}
+
+/// What was said of `feed`; NULL: nothing. The newest counts.
+static const char *find_schema(const struct tfos__link_queue *queue, int64_t feed)
+{
+    for (int i = 0; i < queue->description_count; i++) {
+        const struct tfos__link_description *description = &queue->descriptions[i];
+        if (feed >= description->first_feed &&
+            (description->last_feed == 0 || feed <= description->last_feed))
+            return description->schema;
+    }
+    return NULL;
+}
+
+/// A copy of what was said of `feed`; AGAIN at the deadline. With the lock held.
+static enum tfos_status copy_schema(struct tfos_trainer *trainer, const char *name, int64_t feed,
+                                    int64_t deadline, char **out, struct tfos_error *err)
+{
+    const struct tfos__link_queue *queue = tfos__link_get_queue(trainer, name);
+    if (!queue)
+        return tfos__no_memory(err, "trainer", "a queue");
+    while (!find_schema(queue, feed) && trainer->link == TFOS_OK)
+        if (!tfos__link_wait(trainer, deadline))
+            return TFOS_AGAIN;
+    const char *schema = find_schema(queue, feed);
+    if (!schema)
+        return tfos__link_give_failure(trainer, err);
+    *out = tfos__strdup(schema);
+    return *out ? TFOS_OK : tfos__no_memory(err, "trainer", "a schema");
+}
+
+enum tfos_status tfos_trainer_get_schema(struct tfos_trainer *trainer, const char *queue,
+                                         int64_t feed, int64_t timeout_ms,
+                                         struct ArrowSchema *schema, struct tfos_error *err)
+{
+    char *text = NULL;
+    TFOS__TRY(check_queue(trainer, queue, err));
+    TFOS__TRY(tfos__link_lock(trainer, err));
+    enum tfos_status status =
+        copy_schema(trainer, queue, feed, tfos__deadline(timeout_ms), &text, err);
+    tfos__link_unlock(trainer);
+    if (status != TFOS_OK)
+        return status;
+    if (strcmp(text, "null") == 0)
+        *schema = (struct ArrowSchema){0};
+    else
+        status = tfos_spark_schema_parse(text, schema, err);
+    tfos__free(text);
     return status;
 }
 

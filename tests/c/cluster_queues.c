@@ -122,7 +122,7 @@ static void an_unknown_queue_is_refused_by_name(void **state)
     assert_int_equal(tfos_rendezvous_end_epoch(place.rendezvous, "output", 1, &err),
                      TFOS_NOT_FOUND);
     assert_says(err.message, "\"output\"");
-    assert_int_equal(tfos_rendezvous_describe_feed(place.rendezvous, "output", "{}", &err),
+    assert_int_equal(tfos_rendezvous_describe_feed(place.rendezvous, "output", 1, 0, "{}", &err),
                      TFOS_NOT_FOUND);
     assert_says(err.message, "\"validation\"");
     struct tfos_rendezvous_options options = {
@@ -225,8 +225,9 @@ static void a_description_reaches_all_that_are_fed(void **state)
     struct place place = open_place((struct tfos_rendezvous_options){
         .node_count = 3, .ps_count = 1, .is_feeding = true, .queues = "input,validation"});
     // Before they come, unchanged and only the newest; and while they are there.
-    assert_done(tfos_rendezvous_describe_feed(place.rendezvous, "validation", "[1]", &err));
-    assert_done(tfos_rendezvous_describe_feed(place.rendezvous, "validation", "{ \"b\":2 }", &err));
+    assert_done(tfos_rendezvous_describe_feed(place.rendezvous, "validation", 1, 0, "[1]", &err));
+    assert_done(
+        tfos_rendezvous_describe_feed(place.rendezvous, "validation", 3, 7, "{ \"b\":2 }", &err));
     struct tfos_member *nodes[3];
     for (int id = 0; id < 3; id++) {
         nodes[id] = join_as(&place, id, "host");
@@ -237,7 +238,7 @@ static void a_description_reaches_all_that_are_fed(void **state)
         acknowledge(nodes[id]);
     for (int id = 0; id < 3; id++)
         expect_only(nodes[id], "start");
-    assert_done(tfos_rendezvous_describe_feed(place.rendezvous, NULL, "\"any\"", &err));
+    assert_done(tfos_rendezvous_describe_feed(place.rendezvous, NULL, 2, 0, "\"any\"", &err));
     assert_done(tfos_rendezvous_end_epoch(place.rendezvous, NULL, 1, &err));
     for (int id = 1; id < 3; id++)
         expect_description(nodes[id], "input", "\"any\"");
@@ -259,14 +260,14 @@ static void a_description_is_json_of_a_limited_size(void **state)
     struct tfos_member *node = join_as(&place, 0, "host");
     acknowledge(node);
     expect_only(node, "start");
-    assert_done(tfos_rendezvous_describe_feed(place.rendezvous, NULL, large, &err));
+    assert_done(tfos_rendezvous_describe_feed(place.rendezvous, NULL, 1, 0, large, &err));
     expect_description(node, "input", large);
     large[LIMIT] = '7';
     large[LIMIT + 1] = '\0';
-    assert_int_equal(tfos_rendezvous_describe_feed(place.rendezvous, NULL, large, &err),
+    assert_int_equal(tfos_rendezvous_describe_feed(place.rendezvous, NULL, 1, 0, large, &err),
                      TFOS_INVALID);
     assert_says(err.message, "1048576 bytes");
-    assert_int_equal(tfos_rendezvous_describe_feed(place.rendezvous, NULL, "{", &err),
+    assert_int_equal(tfos_rendezvous_describe_feed(place.rendezvous, NULL, 1, 0, "{", &err),
                      TFOS_INVALID);
     assert_says(err.message, "no JSON");
     free(large);

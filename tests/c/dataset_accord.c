@@ -27,7 +27,9 @@ struct member {
     int number, exchange_count;
     struct tfos_dataset_options options;
     struct tfos__plan own, plan;
-    bool has_rows, is_over;
+    bool has_rows, is_over, is_described;
+    const enum tfos__arrival *arrival; ///< NULL: as has_rows says
+    enum tfos__accord_next next;
     enum tfos_status status;
     struct tfos_error err;
 };
@@ -59,12 +61,16 @@ static enum tfos_status agree(void *context, const char *name, const char *value
 static void *member_main(void *argument)
 {
     struct member *member = argument;
-    struct tfos__accord accord = {.options = &member->options,
-                                  .epoch = 4,
-                                  .own = member->has_rows ? &member->own : NULL,
-                                  .is_over = member->is_over};
+    struct tfos__accord accord = {
+        .options = &member->options,
+        .round = 4,
+        .own = member->has_rows || member->is_described ? &member->own : NULL,
+        .arrival = member->has_rows ? TFOS__ARRIVAL_ROWS : TFOS__ARRIVAL_NONE,
+        .is_over = member->is_over};
 
-    member->status = tfos__accord_reach(&accord, &member->plan, &member->err);
+    if (member->arrival)
+        accord.arrival = *member->arrival;
+    member->status = tfos__accord_reach(&accord, &member->plan, &member->next, &member->err);
     return NULL;
 }
 
@@ -194,8 +200,66 @@ static void nobody_has_rows(void **state)
         }
         run_members(members);
         assert_int_equal(members[0].status, over == MEMBERS ? TFOS_END : TFOS_AGAIN);
+        assert_int_equal(members[0].next, TFOS__ACCORD_EPOCH);
         close_members(members);
     }
+}
+
+// Rows of one node decide when the others have looked, or it is full; without any there is no plan,
+// whatever is known of types.
+static void rows_are_waited_for(void **state)
+{
+    static const enum tfos__arrival awaited = TFOS__ARRIVAL_AWAITED, full = TFOS__ARRIVAL_FULL;
+    struct forum forum;
+    struct member *members;
+
+    (void)state;
+    for (int is_full = 0; is_full < 2; is_full++) {
+        members = open_members(&forum);
+        for (int i = 1; i < MEMBERS; i++) {
+            members[i].has_rows = false;
+            members[i].arrival = &awaited;
+        }
+        members[0].arrival = is_full ? &full : NULL;
+        run_members(members);
+        assert_int_equal(members[0].status, is_full ? TFOS_OK : TFOS_AGAIN);
+        assert_int_equal(members[0].next, TFOS__ACCORD_WAIT);
+        close_members(members);
+    }
+    for (int is_awaited = 0; is_awaited < 2; is_awaited++) {
+        members = open_members(&forum);
+        for (int i = 0; i < MEMBERS; i++) {
+            members[i].has_rows = false;
+            members[i].is_over = true;
+            members[i].is_described = i > 0;
+            members[i].own.features[1].is_undecided = true;
+        }
+        members[3].arrival = is_awaited ? &awaited : NULL;
+        run_members(members);
+        assert_int_equal(members[0].status, TFOS_AGAIN);
+        assert_int_equal(members[0].next, is_awaited ? TFOS__ACCORD_WAIT : TFOS__ACCORD_OPEN);
+        close_members(members);
+    }
+}
+
+// What is described whole waits for no row.
+static void descriptions_decide_at_once(void **state)
+{
+    static const enum tfos__arrival awaited = TFOS__ARRIVAL_AWAITED;
+    struct forum forum;
+    struct member *members = open_members(&forum);
+
+    (void)state;
+    for (int i = 0; i < MEMBERS; i++) {
+        members[i].has_rows = false;
+        members[i].is_described = true;
+        members[i].arrival = &awaited;
+        for (int k = 0; k < COLUMNS; k++)
+            members[i].own.features[k].is_flexible = false;
+    }
+    run_members(members);
+    check_plans(members, 0, -1);
+    close_members(members);
 }
 
 static void lengths_that_differ_become_ragged(void **state)
@@ -250,6 +314,8 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(equal_plans_need_only_digests),
     cmocka_unit_test(who_has_no_rows_takes_the_plan),
     cmocka_unit_test(nobody_has_rows),
+    cmocka_unit_test(rows_are_waited_for),
+    cmocka_unit_test(descriptions_decide_at_once),
     cmocka_unit_test(lengths_that_differ_become_ragged),
     cmocka_unit_test(what_differs_is_named),
 };

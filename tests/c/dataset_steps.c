@@ -357,6 +357,83 @@ static void s14_who_waits_for_rows_holds_up_nobody(void **state)
     run_starved(TFOS_UNEVEN_STOP, 0);
 }
 
+// The driver has said that rows will come, but not what they are.
+static enum tfos_status announce(void *context, int64_t feed, int64_t timeout_ms,
+                                 struct ArrowSchema *schema, struct tfos_error *err)
+{
+    (void)context;
+    (void)feed;
+    (void)timeout_ms;
+    (void)err;
+    *schema = (struct ArrowSchema){0};
+    return TFOS_OK;
+}
+
+// Feeds rows of 8,000 bytes, more than a lane has room for.
+static void feed_long_lists(struct member *member)
+{
+    enum { LENGTH = 1000, BATCH_ROWS = 50, BATCHES = 60 };
+    static int32_t offsets[BATCH_ROWS + 1];
+    static double values[LENGTH * BATCH_ROWS];
+    struct tfos_feed_writer *writer = feed_open(&member->node, 1, 0);
+    struct made_column batch, list, items;
+
+    for (int i = 0; i <= BATCH_ROWS; i++)
+        offsets[i] = LENGTH * i;
+    make_column(&items, "item", "g", LENGTH * BATCH_ROWS, values, NULL);
+    make_column(&list, "x", "+l", BATCH_ROWS, offsets, NULL);
+    add_child(&list, &items);
+    make_batch(&batch, BATCH_ROWS);
+    add_child(&batch, &list);
+    for (int i = 0; i < BATCHES; i++)
+        feed_append(writer, &batch.schema, &batch.array);
+    feed_finish(writer);
+}
+
+static void *read_specs(void *argument)
+{
+    struct member *member = argument;
+    struct tfos_dataset *dataset = dataset_of(&member->node, &member->options);
+    struct tfos_tensor tensors[TENSOR_LIMIT];
+    struct specs specs = specs_of(dataset);
+
+    assert_int_equal(specs.count, 2); // with the weights
+    assert_int_equal(specs.list[0].shape[1], 1000);
+    while (next_batch(dataset, tensors)) {
+        member->steps[0]++;
+        for (int i = 0; i < 10; i++)
+            member->used[0] += ((const float *)tensors[1].data)[i] == 1;
+        release_tensors(tensors, specs.count);
+    }
+    tfos_dataset_close(dataset);
+    return NULL;
+}
+
+// The epoch of the member without rows ends when all those of the other, which wait for it to read,
+// are in their lane.
+static void s14_who_gets_no_row_holds_up_nobody(void **state)
+{
+    struct forum *forum = forum_open(2);
+    struct member *members = members_open(forum, TFOS_UNEVEN_PAD);
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        members[i].options.describe = announce;
+        assert_int_equal(pthread_create(&members[i].thread, NULL, read_specs, &members[i]), 0);
+    }
+    feed_long_lists(&members[0]);
+    for (int i = 0; i < 2; i++) {
+        node_end_epoch(&members[i].node, 1);
+        node_set_state(&members[i].node, TFOS_FEED_ENDED, NULL);
+    }
+    members_join(members, 2);
+    assert_int_equal(members[0].steps[0], members[1].steps[0]);
+    assert_int_equal(members[0].used[0], 3000);
+    assert_int_equal(members[1].used[0], 0);
+    members_close(members, 2);
+    forum_close(forum);
+}
+
 static void a_terminated_member_goes_along(void **state)
 {
     struct forum *forum = forum_open(3);
@@ -462,12 +539,59 @@ static void layouts_are_made_common(void **state)
     forum_close(forum);
 }
 
+static void keep_schema(struct ArrowSchema *schema)
+{
+    schema->release = NULL;
+}
+
+static enum tfos_status describe_numbers(void *context, int64_t feed, int64_t timeout_ms,
+                                         struct ArrowSchema *schema, struct tfos_error *err)
+{
+    static struct ArrowSchema number = {.format = "l", .name = "n"};
+    static struct ArrowSchema *children[] = {&number};
+
+    (void)context;
+    (void)timeout_ms;
+    (void)err;
+    if (feed != 1)
+        return TFOS_AGAIN;
+    *schema = (struct ArrowSchema){
+        .format = "+s", .name = "", .n_children = 1, .children = children, .release = keep_schema};
+    return TFOS_OK;
+}
+
+static void described_members_wait_for_no_row(void **state)
+{
+    struct forum *forum = forum_open(2);
+    struct member *members = members_open(forum, TFOS_UNEVEN_JOIN);
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        members[i].options.describe = describe_numbers;
+    members_run(members, 2);
+    pthread_mutex_lock(&forum->mutex);
+    while (forum->round_count == 0 || forum->rounds[0].given < 2) {
+        pthread_mutex_unlock(&forum->mutex);
+        sched_yield();
+        pthread_mutex_lock(&forum->mutex);
+    }
+    pthread_mutex_unlock(&forum->mutex);
+    members[1].rows[1] = 17; // of the second epoch: the first has no row at all
+    feed_members(members, 2, 10);
+    members_join(members, 2);
+    check_members(members, 2);
+    members_close(members, 2);
+    forum_close(forum);
+}
+
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(padded_members_use_every_row),
     cmocka_unit_test(joining_members_use_every_row),
     cmocka_unit_test(stopping_members_end_together),
     cmocka_unit_test(exchanges_cover_several_steps),
     cmocka_unit_test(s14_who_waits_for_rows_holds_up_nobody),
+    cmocka_unit_test(s14_who_gets_no_row_holds_up_nobody),
+    cmocka_unit_test(described_members_wait_for_no_row),
     cmocka_unit_test(a_terminated_member_goes_along),
     cmocka_unit_test(members_without_any_rows_end),
     cmocka_unit_test(layouts_are_made_common),

@@ -290,6 +290,46 @@ static void what_comes_with_the_context_is_heard(void **state)
     close_pair(&pair);
 }
 
+static void say_schema(struct pair *pair, const char *schema, int first_feed, int last_feed)
+{
+    send_node(pair, json_pack("{s:s, s:s, s:s, s:i, s:i}", "type", "describe", "queue", "input",
+                              "schema", schema, "first_feed", first_feed, "last_feed", last_feed));
+}
+
+static void each_feed_has_its_schema(void **state)
+{
+    static const char of_numbers[] = "{\"type\": \"struct\", \"fields\": [{\"name\": \"n\", "
+                                     "\"type\": \"long\", \"nullable\": true}]}";
+    struct pair pair;
+    struct ArrowSchema schema;
+    struct tfos_error err;
+
+    (void)state;
+    open_pair(&pair, true);
+    assert_int_equal(tfos_trainer_get_schema(pair.trainer, "input", 1, 0, &schema, &err),
+                     TFOS_AGAIN);
+    assert_int_equal(tfos_trainer_get_schema(pair.trainer, "output", 1, 0, &schema, &err),
+                     TFOS_NOT_FOUND);
+    for (int i = 0; i < 20; i++) // more than are kept
+        say_schema(&pair, "{}", 1, 1);
+    say_schema(&pair, of_numbers, 2, 3);
+    say_schema(&pair, "null", 4, 4);
+    say_schema(&pair, "[1]", 5, 0);
+    assert_int_equal(
+        tfos_trainer_get_schema(pair.trainer, "input", 1000, PATIENCE_MS, &schema, &err),
+        TFOS_CORRUPT);
+    for (int feed = 2; feed < 4; feed++) {
+        assert_done(tfos_trainer_get_schema(pair.trainer, "input", feed, 0, &schema, &err));
+        assert_int_equal(schema.n_children, 1);
+        assert_string_equal(schema.children[0]->name, "n");
+        assert_string_equal(schema.children[0]->format, "l");
+        schema.release(&schema);
+    }
+    assert_done(tfos_trainer_get_schema(pair.trainer, "input", 4, 0, &schema, &err));
+    assert_null(schema.release);
+    close_pair(&pair);
+}
+
 static void what_is_said_arrives_checked(void **state)
 {
     (void)state;
@@ -367,6 +407,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(the_node_s_end_ends_every_wait),
     cmocka_unit_test(a_queue_that_is_refused_is_not_found),
     cmocka_unit_test(what_comes_with_the_context_is_heard),
+    cmocka_unit_test(each_feed_has_its_schema),
     cmocka_unit_test(what_is_said_arrives_checked),
     cmocka_unit_test(a_forked_process_is_told_that_it_has_no_link),
     cmocka_unit_test(opening_checks_its_descriptor),

@@ -92,7 +92,7 @@ static void a_description_reaches_the_trainer(void **state)
     struct tfos_error err;
     open_queues(&cluster, "description", false);
     await_event(&cluster, "line", "input: TIMEOUT");
-    assert_done(tfos_rendezvous_describe_feed(cluster.rendezvous, "validation",
+    assert_done(tfos_rendezvous_describe_feed(cluster.rendezvous, "validation", 1, 0,
                                               "{\"fields\": [1.50]}", &err));
     await_event(&cluster, "line", "validation: {\"fields\": [1.50]}");
     cluster_close(&cluster);

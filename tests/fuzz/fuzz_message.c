@@ -70,6 +70,8 @@ static void say(struct stage *stage, int number, const char *text, size_t size)
 /// The driver's own actions, one a letter.
 static void act(struct stage *stage, char action)
 {
+    static char schema[] = "{\"fields\": []}";
+    const struct tfos__description description = {schema, 1, 2};
     struct tfos__cluster *cluster = &stage->cluster;
     switch (action) {
     case 'e':
@@ -79,7 +81,7 @@ static void act(struct stage *stage, char action)
         tfos__cluster_end_epoch(cluster, 1, 1);
         break;
     case 'd':
-        (void)tfos__description_set(cluster, "validation", "{\"fields\": []}", &stage->err);
+        (void)tfos__description_set(cluster, "validation", &description, &stage->err);
         break;
     case 'f':
         tfos__cluster_end_feed(cluster);
