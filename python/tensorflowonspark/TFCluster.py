@@ -13,13 +13,13 @@ import contextlib
 import json
 import logging
 import os
-import re
 import secrets
 import threading
 import time
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Union
 
-from . import _tfos, frames, inference, jobs, launch, progress, streaming
+from . import _tfos, arguments, frames, inference, jobs, launch, progress, streaming
+from .arguments import InputMode
 from .events import EventPump
 from .sessions import ConnectSpark, ContextSpark, spark_of
 
@@ -30,16 +30,8 @@ __all__ = ["InputMode", "TFCluster", "run"]
 _STOP_GRACE_SECS = 10
 _EVALUATOR_WAIT_SECS = 60  # for a fed evaluator to return after the workers
 _TENSORBOARD_WAIT_SECS = 30
-_VALIDATION = "validation"
-_QUEUE_LIMIT = 16
+_VALIDATION = arguments.VALIDATION
 _SCHEMA_LIMIT = 1 << 20  # of what the rendezvous tells nodes ahead of the rows
-
-
-class InputMode:
-    """Who reads the data."""
-
-    TENSORFLOW = 0  #: the user's function reads its own data
-    SPARK = 1  #: Spark feeds RDDs to the function
 
 
 class _Feeding(NamedTuple):
@@ -48,6 +40,7 @@ class _Feeding(NamedTuple):
     action: Callable[[int], Callable[[], Any]]  #: given the number of the feed, what feeds all rows once
     queue: str
     job: str
+    schema: str = "null"  #: what is known of the rows, as Spark's JSON
 
 
 class TFCluster:
@@ -107,7 +100,8 @@ class TFCluster:
     def train(self, dataRDD: Any, num_epochs: int = 0, feed_timeout: float = 600, qname: str = "input",
               progress: Optional[bool] = None, columns: Optional[Sequence[str]] = None, shuffle: Union[bool, int] = False,
               via: Optional[str] = None, checkpoint: Optional[str] = None,
-              trigger: Union[None, str, Mapping[str, Any]] = None, validation: Any = None) -> Any:
+              trigger: Union[None, str, Mapping[str, Any]] = None, validation: Any = None,
+              validation_freq: Union[int, Iterable[int]] = 1) -> Any:
         """Feeds a DataFrame or an RDD to the workers and returns when they have taken all of it, or feeds a stream and returns at once.
 
         Each row is fed once an epoch, whatever Spark retries. An epoch is a Spark job of its own and its end reaches
@@ -132,6 +126,8 @@ class TFCluster:
                 ``ctx.get_dataset(split="validation")`` or ``DataFeed(qname_in="validation")`` reads; in a cluster with an evaluator
                 (``eval_node=True``) the evaluator gets it all. It must be read each time: an epoch is fed when the validation before it is. ``columns``
                 and ``via`` hold for it too.
+            validation_freq: after which epochs, as in ``fit(validation_freq=...)``, which must be told the same: each n-th, or those that are
+                listed, counted from 1.
 
         Returns:
             The StreamingQuery of a streaming DataFrame, else None. The query ends when all workers have terminated the feed or returned.
@@ -147,6 +143,7 @@ class TFCluster:
         is_frame = frames.is_frame(dataRDD)
         if not is_frame:
             self._spark.refuse(f"train() of a {type(dataRDD).__name__}", "pass a DataFrame; RDDs and DStreams need Spark's driver here")
+        frequency = arguments.validation_epochs(validation_freq)
         if hasattr(type(dataRDD), "foreachRDD"):
             if validation is not None:
                 raise ValueError("validation goes with a DataFrame or an RDD, not with a stream")
@@ -165,12 +162,16 @@ class TFCluster:
                              "or with a cluster of its own")
         training = self._feeding(dataRDD, feed_timeout, qname, "trainers", columns, shuffle, via)
         checking = None if validation is None else self._validation(validation, feed_timeout, qname, columns, via)
+        epochs = range(1, (num_epochs or 10) + 1)
+        checked = set() if checking is None else set(filter(frequency, epochs))
+        self._describe(training, len(epochs))
+        if checked:
+            self._describe(checking, len(checked))
         with self._progress(progress):
-            epochs = num_epochs or 10
-            for epoch in range(1, epochs + 1):
-                if not self._feed_epoch(training, epoch, epochs):
+            for epoch in epochs:
+                if not self._feed_epoch(training, epoch, len(epochs)):
                     break
-                if checking is not None and self._wants_rows(checking.queue, checking.job):
+                if epoch in checked and self._wants_rows(checking.queue, checking.job):
                     self._feed_epoch(checking)
             self._wait(_tfos.DRAINED, feed_timeout)
         return None
@@ -224,11 +225,10 @@ class TFCluster:
 
     def _feeding(self, data: Any, feed_timeout: float, queue: str, job: str = "trainers", columns: Optional[Sequence[str]] = None,
                  shuffle: Union[bool, int] = False, via: Optional[str] = None) -> _Feeding:
-        """Checks the data; the trainers get to know a DataFrame's schema before the first row."""
+        """Checks the data."""
         if frames.is_frame(data):
             frame = frames.FrameFeed(self._meta, data, int(feed_timeout * 1000), queue, columns, shuffle, via, job)
-            self._describe(queue, frame)
-            return _Feeding(frame.action, queue, job)
+            return _Feeding(frame.action, queue, job, frame.schema)
         if not hasattr(data, "foreachPartition") or not hasattr(data, "mapPartitions"):
             raise ValueError(f"train() takes a DataFrame, an RDD or a DStream, not {type(data).__name__}")
         if columns is not None or shuffle is not False or via is not None:
@@ -239,9 +239,11 @@ class TFCluster:
             return lambda: data.foreachPartition(task)
         return _Feeding(action, queue, job)
 
-    def _describe(self, queue: str, frame: frames.FrameFeed) -> None:
-        if len(frame.schema.encode()) <= _SCHEMA_LIMIT:
-            self._rendezvous.describe_feed(queue, frame.schema)
+    def _describe(self, feeding: _Feeding, feeds: int) -> None:
+        """Tells the trainers what the next feeds will be, before the first row; 0: all that follow."""
+        schema = feeding.schema if len(feeding.schema.encode()) <= _SCHEMA_LIMIT else "null"
+        first = self._feeds.get(feeding.queue, 0) + 1
+        self._rendezvous.describe_feed(feeding.queue, schema, first, first + feeds - 1 if feeds else 0)
 
     def _validation(self, data: Any, feed_timeout: float, training_queue: str, columns: Optional[Sequence[str]],
                     via: Optional[str]) -> _Feeding:
@@ -311,8 +313,9 @@ class TFCluster:
         def feed_of(batch: Any) -> frames.FrameFeed:
             return frames.FrameFeed(self._meta, batch, timeout_ms, qname, columns, False, via)
 
-        self._describe(qname, feed_of(frame))  # what is wrong with columns and types is said before the query starts
+        description = feed_of(frame)  # what is wrong with columns and types is said before the query starts
         self._check()
+        self._describe(_Feeding(description.action, qname, "trainers", description.schema), 0)
         query = streaming.QueryFeed(self._batches_of(qname), lambda batch: feed_of(batch).action, lambda: self._is_wanted(qname),
                                     self._rendezvous.check)
         query.start(frame, checkpoint, trigger)
@@ -529,10 +532,10 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         tensorflowonspark._tfos.Error: the cluster did not come up; nothing is left running.
     """
     spark = spark_of(sc)
-    _check_run(map_fun, num_executors, num_ps, input_mode, master_node, reservation_timeout, eval_node)
+    arguments.check_run(map_fun, num_executors, num_ps, input_mode, master_node, reservation_timeout, eval_node)
     if driver_ps_nodes:
         spark.refuse("driver_ps_nodes", "this process is not beside the executors; leave it False")
-    queues = _queue_names(queues)
+    queues = arguments.queue_names(queues)
     payload = launch.pickle_function(map_fun, tf_args)
     feeding = input_mode == InputMode.SPARK
     host = os.environ.get("TFOS_SERVER_HOST") or spark.host()
@@ -556,43 +559,6 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         cluster._abort()
         raise
     return cluster
-
-
-def _check_run(map_fun: Any, num_executors: Any, num_ps: Any, input_mode: Any, master_node: Any,
-               reservation_timeout: Any, eval_node: Any) -> None:
-    if not callable(map_fun):
-        raise TypeError(f"map_fun must be a function of (args, ctx), not {type(map_fun).__name__}")
-    for name, value, least in (("num_executors", num_executors, 1), ("num_ps", num_ps, 0)):
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError(f"{name} must be an integer, not {value!r}")
-        if value < least:
-            raise ValueError(f"{name} must be {least} or more, not {value}")
-    if input_mode not in (InputMode.TENSORFLOW, InputMode.SPARK):
-        raise ValueError(f"input_mode must be InputMode.TENSORFLOW or InputMode.SPARK, not {input_mode!r}")
-    if master_node is not None and (not isinstance(master_node, str) or not master_node.isalpha()):
-        raise ValueError(f"master_node must be a name such as 'chief' or 'master', not {master_node!r}")
-    if master_node in ("ps", "worker", "evaluator"):
-        raise ValueError(f"master_node must not be {master_node!r}, which is another role's name")
-    if not isinstance(reservation_timeout, (int, float)) or not reservation_timeout > 0:
-        raise ValueError(f"reservation_timeout must be a number of seconds above 0, not {reservation_timeout!r}")
-    special = num_ps + (1 if eval_node else 0)
-    if num_executors < special + 1:
-        raise ValueError(
-            f"num_executors={num_executors} leaves no worker: num_ps={num_ps}{' and the evaluator' if eval_node else ''} take "
-            f"{special} nodes, and a cluster needs one {'worker or ' + master_node if master_node else 'worker'} besides")
-
-
-def _queue_names(queues: Optional[Iterable[str]]) -> List[str]:
-    """The names of all queues, "input" first."""
-    if isinstance(queues, (str, bytes)) or (queues is not None and not isinstance(queues, Iterable)):
-        raise TypeError(f"queues must be a list of names, not {queues!r}")
-    names = list(dict.fromkeys(["input", _VALIDATION, *(queues or ())]))
-    for name in names:
-        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", name):
-            raise ValueError(f"queues: {name!r} is no name of a queue: 1 to 64 letters, digits, '-', '_' and '.'")
-    if len(names) > _QUEUE_LIMIT:
-        raise ValueError(f"queues: {len(names)} queues with 'input' and 'validation' are too many; {_QUEUE_LIMIT} are possible")
-    return names
 
 
 def _default_fs(name: str) -> str:

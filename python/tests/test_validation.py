@@ -160,6 +160,35 @@ def test_keras_validates_in_step(sc, tmp_path):
     assert nodes["0"]["val_loss"][2] < nodes["0"]["val_loss"][0]
 
 
+def test_keras_validates_after_some_epochs(sc, tmp_path):
+    """``validation_freq`` means the same to both."""
+
+    def function(args, ctx):
+        import json
+        import os
+
+        os.environ["TF_USE_LEGACY_KERAS"] = "1"
+        import tensorflow as tf
+
+        training = ctx.get_dataset(8, dtypes="float32")
+        validation = ctx.get_dataset(8, dtypes="float32", split="validation")
+        model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(4,))])
+        model.compile(optimizer="sgd", loss="mse")
+        counts = []
+        for epochs, frequency in ((4, 2), (3, [1, 3]), (2, 5)):
+            history = model.fit(training, epochs=epochs, validation_data=validation, validation_freq=frequency, verbose=0).history
+            counts.append([len(history["loss"]), len(history.get("val_loss", []))])
+        with open(f"{args}/{ctx.executor_id}", "w") as file:
+            json.dump(counts, file)
+
+    rows = rows_of(sc, [20]).map(lambda row: ([row[1] / 100.0] * 4, row[1] / 50.0))
+    with TFCluster.run(sc, function, str(tmp_path), 1, 0, input_mode=FEED) as cluster:
+        cluster.train(rows, num_epochs=4, validation=rows, validation_freq=2)
+        cluster.train(rows, num_epochs=3, validation=rows, validation_freq=[1, 3])
+        cluster.train(rows, num_epochs=2, validation=rows, validation_freq=5)
+    assert read_all(tmp_path) == {"0": [[4, 2], [3, 2], [2, 0]]}
+
+
 def test_dataframes_are_described_before_the_first_row(sc, tmp_path):
     from pyspark.sql import SparkSession
 
@@ -281,5 +310,8 @@ def test_wrong_arguments_are_refused(sc, tmp_path):
             cluster.train(rows, qname="validation", validation=rows)
         with pytest.raises(ValueError, match="takes a DataFrame, an RDD"):
             cluster.train(rows, validation=[1, 2])
+        for frequency in (0, True, "2", 1.5, [], [0], [1, None]):
+            with pytest.raises(ValueError, match="validation_freq must be"):
+                cluster.train(rows, validation=rows, validation_freq=frequency)
     split, order = read_all(tmp_path)["0"]
     assert "'train' or 'validation', not 'test'" in split and "asked for first" in order
