@@ -14,10 +14,10 @@ struct tfos_row_batch;
 
 /// Makes a batch for rows of this Arrow schema, a struct whose fields are Spark's columns as
 /// Spark's own Arrow schema has them (boolean b, byte c, short s, int i, long l, float f, double g,
-/// string u or U, binary z or Z, date tdD, timestamp tsu:…, time ttn, decimal d:p,s, intervals tDu
-/// and tiM, array +l or +L, struct +s, map +m, null n). `schema` stays the caller's and is copied.
-/// UNSUPPORTED names the column and its type: calendar interval, variant, geometry, geography, and
-/// what has no type in Spark. INVALID: a schema of the wrong shape.
+/// string u or U, binary z or Z, date tdD, timestamp tsu:…, time ttn, decimal d:p,s, intervals
+/// tDu, tiM and tin, array +l or +L, struct +s, map +m, null n). `schema` stays the caller's and is
+/// copied. UNSUPPORTED names the column and its type: variant, geometry, geography, and what has no
+/// type in Spark. INVALID: a schema of the wrong shape.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_row_batch_open(const struct ArrowSchema *schema,
                                                               struct tfos_row_batch **out,
                                                               struct tfos_error *err);

@@ -19,6 +19,9 @@ enum tfos__plain_kind {
     TFOS__PLAIN_FLOAT,
     TFOS__PLAIN_DATE,      ///< days since 1970
     TFOS__PLAIN_TIMESTAMP, ///< since 1970, of a second `per_second`
+    TFOS__PLAIN_TIME,      ///< of a day, of a second `per_second`
+    TFOS__PLAIN_DURATION,  ///< of a second `per_second`
+    TFOS__PLAIN_INTERVAL,  ///< months, days, nanoseconds
     TFOS__PLAIN_TEXT,
     TFOS__PLAIN_BYTES,
     TFOS__PLAIN_DECIMAL,
@@ -38,7 +41,7 @@ struct tfos__layout_column {
     enum tfos__plain_kind plain;
     int width;          ///< bytes of a value, or of an offset to values of varying size
     int64_t list_size;  ///< FIXED_LIST
-    int64_t per_second; ///< TIMESTAMP
+    int64_t per_second; ///< TIMESTAMP, TIME, DURATION
     bool is_local;      ///< TIMESTAMP: with a time zone
     int scale;          ///< DECIMAL
     PyObject *names;    ///< STRUCT: tuple of str; owned

@@ -21,6 +21,7 @@ static const struct {
     {"f", TFOS__PLAIN_FLOAT, 4, 'f'},    {"g", TFOS__PLAIN_FLOAT, 8, 'f'},
     {"u", TFOS__PLAIN_TEXT, 4, 0},       {"U", TFOS__PLAIN_TEXT, 8, 0},
     {"z", TFOS__PLAIN_BYTES, 4, 0},      {"Z", TFOS__PLAIN_BYTES, 8, 0},
+    {"tiM", TFOS__PLAIN_INT, 4, 'i'},    {"tin", TFOS__PLAIN_INTERVAL, 16, 0},
     {"+l", TFOS__PLAIN_LIST, 4, 0},      {"+L", TFOS__PLAIN_LIST, 8, 0},
     {"+m", TFOS__PLAIN_MAP, 4, 0},       {"+s", TFOS__PLAIN_STRUCT, 0, 0},
 };
@@ -49,12 +50,35 @@ static bool read_simple(struct tfos__layout_column *column, const char *format)
     return false;
 }
 
+/// What is counted in parts of a second: how many of them there are.
+static int64_t parts_of(char unit)
+{
+    static const char units[] = "smun";
+    const char *place = unit != '\0' ? strchr(units, unit) : NULL;
+    int64_t parts = place != NULL;
+
+    for (; place != NULL && place > units; place--)
+        parts *= 1000;
+    return parts;
+}
+
+/// "tDu" and "ttn".
+static bool read_span(struct tfos__layout_column *column, const char *format)
+{
+    bool is_time = strcmp(format, "ttn") == 0 || strcmp(format, "ttu") == 0;
+
+    if (!is_time && (strncmp(format, "tD", 2) != 0 || strlen(format) != 3))
+        return false;
+    column->per_second = parts_of(format[2]);
+    column->plain = is_time ? TFOS__PLAIN_TIME : TFOS__PLAIN_DURATION;
+    column->width = 8;
+    set_numbers(column, is_time ? 'i' : 'm', 8, is_time ? 0 : format[2]);
+    return column->per_second > 0;
+}
+
 /// "tdD", or "tsu:" and a time zone.
 static bool read_time(struct tfos__layout_column *column, const char *format)
 {
-    static const char units[] = "smun";
-    const char *unit = NULL;
-
     if (strcmp(format, "tdD") == 0) {
         column->plain = TFOS__PLAIN_DATE;
         column->width = 4;
@@ -63,15 +87,12 @@ static bool read_time(struct tfos__layout_column *column, const char *format)
     }
     if (strncmp(format, "ts", 2) != 0 || format[2] == '\0' || format[3] != ':')
         return false;
-    unit = strchr(units, format[2]);
-    if (unit == NULL)
+    column->per_second = parts_of(format[2]);
+    if (column->per_second == 0)
         return false;
     column->plain = TFOS__PLAIN_TIMESTAMP;
     column->width = 8;
     column->is_local = format[4] != '\0';
-    column->per_second = 1;
-    for (; unit > units; unit--)
-        column->per_second *= 1000;
     set_numbers(column, 'M', 8, format[2]);
     return true;
 }
@@ -175,7 +196,8 @@ int tfos__plain_init(struct tfos__layout_column *column, const struct ArrowSchem
 {
     column->type = (struct tfos__value_type){.kind = TFOS__VALUE_OPAQUE};
     if (!read_simple(column, schema->format) && !read_time(column, schema->format) &&
-        !read_decimal(column, schema->format) && !read_fixed(column, schema->format))
+        !read_span(column, schema->format) && !read_decimal(column, schema->format) &&
+        !read_fixed(column, schema->format))
         return refuse(schema, "");
     if (schema->dictionary != NULL)
         return refuse(schema, " with a dictionary");

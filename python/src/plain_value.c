@@ -171,6 +171,14 @@ PyObject *tfos__plain_value(const struct tfos__layout_column *column,
     case TFOS__PLAIN_TIMESTAMP:
         return tfos__spark_timestamp(read_int(data, column->width), column->per_second,
                                      column->is_local);
+    case TFOS__PLAIN_TIME:
+        return tfos__spark_time(read_int(data, column->width), column->per_second);
+    case TFOS__PLAIN_DURATION:
+        return tfos__spark_duration(read_int(data, column->width), column->per_second);
+    case TFOS__PLAIN_INTERVAL:
+        return Py_BuildValue("(LLL)", (long long)read_int(data, 4),
+                             (long long)read_int(data + 4, 4),
+                             (long long)(read_int(data + 8, 8) / 1000));
     case TFOS__PLAIN_DECIMAL:
         return tfos__spark_decimal(data, column->width, column->scale);
     case TFOS__PLAIN_STRUCT:

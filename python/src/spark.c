@@ -86,22 +86,54 @@ static PyObject *make_naive(PyObject *class, int64_t seconds, int microseconds)
     return time;
 }
 
+/// Cuts a count of parts of a second into whole seconds and microseconds, which are not negative.
+static int split_seconds(int64_t count, int64_t per_second, int64_t *seconds)
+{
+    int64_t rest = count % per_second;
+
+    *seconds = count / per_second;
+    if (rest < 0) {
+        (*seconds)--;
+        rest += per_second;
+    }
+    return (int)(per_second < 1000000 ? rest * (1000000 / per_second)
+                                      : rest / (per_second / 1000000));
+}
+
 PyObject *tfos__spark_timestamp(int64_t time, int64_t per_second, bool is_local)
 {
     static PyObject *class; // guarded by the GIL
-    int64_t seconds = time / per_second, rest = time % per_second;
-    int microseconds = 0;
+    int64_t seconds = 0;
+    int microseconds = split_seconds(time, per_second, &seconds);
 
     if (find(&class, "datetime", "datetime") == NULL)
         return NULL;
-    if (rest < 0) {
-        seconds--;
-        rest += per_second;
-    }
-    microseconds =
-        (int)(per_second < 1000000 ? rest * (1000000 / per_second) : rest / (per_second / 1000000));
     return is_local ? make_local(class, seconds, microseconds)
                     : make_naive(class, seconds, microseconds);
+}
+
+PyObject *tfos__spark_time(int64_t time, int64_t per_second)
+{
+    static PyObject *class; // guarded by the GIL
+    int64_t seconds = 0;
+    int microseconds = split_seconds(time, per_second, &seconds);
+
+    if (find(&class, "datetime", "time") == NULL)
+        return NULL;
+    return PyObject_CallFunction(class, "LLLi", (long long)(seconds / 3600),
+                                 (long long)(seconds / 60 % 60), (long long)(seconds % 60),
+                                 microseconds);
+}
+
+PyObject *tfos__spark_duration(int64_t duration, int64_t per_second)
+{
+    static PyObject *class; // guarded by the GIL
+    int64_t seconds = 0;
+    int microseconds = split_seconds(duration, per_second, &seconds);
+
+    if (find(&class, "datetime", "timedelta") == NULL)
+        return NULL;
+    return PyObject_CallFunction(class, "iLi", 0, (long long)seconds, microseconds);
 }
 
 PyObject *tfos__spark_decimal(const void *data, int size, int scale)

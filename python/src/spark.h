@@ -18,6 +18,12 @@ PyObject *tfos__spark_date(int64_t days);
 /// datetime.datetime, from a time since 1970 of which a second has `per_second`.
 PyObject *tfos__spark_timestamp(int64_t time, int64_t per_second, bool is_local);
 
+/// TimeType: a datetime.time, from the time since midnight.
+PyObject *tfos__spark_time(int64_t time, int64_t per_second);
+
+/// DayTimeIntervalType: a datetime.timedelta.
+PyObject *tfos__spark_duration(int64_t duration, int64_t per_second);
+
 /// DecimalType: a decimal.Decimal, from a little-endian integer of `size` bytes and the digits
 /// behind its point.
 PyObject *tfos__spark_decimal(const void *data, int size, int scale);

@@ -98,8 +98,9 @@ void tfos__value_dtype(const struct tfos__value_type *type, char text[8])
         return;
     default:
         assert(has_dtype(type));
-        if (type->letter == 'M')
-            snprintf(text, 8, strchr("mun", type->unit) != NULL ? "M8[%cs]" : "M8[%c]", type->unit);
+        if (type->letter == 'M' || type->letter == 'm')
+            snprintf(text, 8, strchr("mun", type->unit) != NULL ? "%c8[%cs]" : "%c8[%c]",
+                     type->letter, type->unit);
         else
             snprintf(text, 8, "%c%d", type->letter, type->itemsize);
     }

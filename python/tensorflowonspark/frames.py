@@ -18,6 +18,10 @@ logger = logging.getLogger(__name__)
 __all__ = ["FrameFeed", "is_frame", "select"]
 
 _WAYS = (None, "jvm", "arrow")
+# pyarrow has no class for columns of such intervals, though it carries them within others.
+_MONTH_TYPES = ("interval year", "interval month", "interval year to month")
+_MONTHS = ("cast(extract(year from cast({0} as interval year to month)) * 12 + extract(month from cast({0} as interval year to month)) as int)"
+           " as {0}")
 _LOADER = "org.apache.spark.util.MutableURLClassLoader"
 
 
@@ -57,6 +61,9 @@ class FrameFeed:
         self._frame = select(frame, columns)
         self.schema = _schema_of(self._frame)
         _tfos.check_spark_schema(self.schema)
+        types = [field["type"] for field in json.loads(self.schema)["fields"]]
+        self._names = _names_of(self._frame)
+        self._for_arrow = [_MONTHS.format(f"c{i}") if types[i] in _MONTH_TYPES else f"c{i}" for i in range(len(types))]
         self._seed = secrets.randbits(31) if shuffle is True else None if shuffle is False else shuffle
         self._by_jvm = via != "arrow" and _can_use_jvm(frame, must=via == "jvm")
 
@@ -66,9 +73,9 @@ class FrameFeed:
         frame = self._frame if self._seed is None else _shuffled(self._frame, self._seed + feed)
         if self._by_jvm:
             return lambda: self._feed_by_jvm(frame, feed)
-        task = ArrowTask(self._meta, feed, self._timeout_ms, self._queue, self._job, frame.columns)
+        task = ArrowTask(self._meta, feed, self._timeout_ms, self._queue, self._job, self._names)
         # mapInArrow() takes names with dots and backticks apart.
-        plain = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
+        plain = frame.toDF(*(f"c{i}" for i in range(len(self._names)))).selectExpr(*self._for_arrow)
         return lambda: plain.mapInArrow(task, "partition long, rows long").collect()
 
     def _feed_by_jvm(self, frame: Any, feed: int) -> None:

@@ -186,6 +186,41 @@ def test_arrays_of_every_type(spark, readers):
     assert arrays["date"].dtype == "M8[D]"
 
 
+SPANS = {
+    "months": "make_ym_interval(cast(i as int), 2)",
+    "years": "interval '3' year",
+    "all_months": "array(make_ym_interval(0, cast(i as int)), null)",
+    "duration": "make_dt_interval(0, 1, -2, i + 0.000004)",
+    "hours": "interval '5' hour",
+    "calendar": "make_interval(1, 2, 0, cast(i as int), 0, 0, -1.5)",
+    "calendars": "named_struct('a', make_interval(0, 0, 1))",
+}
+
+
+def test_intervals(spark, readers, via):
+    columns = [f"if(i = 1, null, {text}) as {name}" for name, text in SPANS.items()]
+    frame = spark.range(0, 3, 1, 1).withColumnRenamed("id", "i").selectExpr(*columns)
+    minutes = datetime.timedelta(minutes=58)
+    first, nothing, last = readers.rows(frame, via=via)
+    assert first == (2, 36, [0, None], minutes + datetime.timedelta(microseconds=4), datetime.timedelta(hours=5), (14, 0, -1500000), ((0, 7, 0),))
+    assert nothing == (None,) * 7
+    assert last == (26, 36, [2, None], minutes + datetime.timedelta(seconds=2, microseconds=4), datetime.timedelta(hours=5), (14, 2, -1500000),
+                    ((0, 7, 0),))
+    arrays = readers.arrays(frame.where("months is not null").drop("all_months"), via=via)
+    assert same(arrays["months"], np.array([2, 26], "i4")) and same(arrays["hours"], np.array([18000000000] * 2, "m8[us]"))
+    assert arrays["calendar"].tolist() == [(14, 0, -1500000), (14, 2, -1500000)]
+
+
+def test_times_of_the_day(spark, readers, via):
+    if tuple(map(int, spark.version.split(".")[:2])) < (4, 1):
+        pytest.skip("Spark has the type TIME from 4.1 on")
+    spark.conf.set("spark.sql.timeType.enabled", "true")
+    frame = spark.sql("select time'12:34:56.000001' as t, array(time'23:59:59', null) as ts")
+    row, = readers.rows(frame, via=via)
+    assert row == (datetime.time(12, 34, 56, 1), [datetime.time(23, 59, 59), None])
+    assert same(readers.arrays(frame.select("t"), via=via)["t"], np.array([45296000001000]))
+
+
 def test_vectors_as_what_they_store(spark, readers, via):
     from pyspark.ml.linalg import Vectors
 
@@ -330,12 +365,12 @@ def test_shuffle(spark, readers, via):
 
 def test_what_is_refused(spark, readers, via):
     cluster = readers.cluster("rows")
-    frame = spark.range(3).selectExpr("id", "named_struct('x', make_interval(1)) as person", "null as nothing", "id as ID2")
+    frame = spark.range(3).selectExpr("id", "named_struct('x', null) as person", "null as nothing", "id as ID2")
     wrong = [
         (dict(columns=["id", "ix"]), ValueError, "there is no column 'ix'; the DataFrame has 'id', 'person', 'nothing', 'ID2'"),
         (dict(columns=["id", "id"]), ValueError, "'id' is there twice"),
         (dict(columns=[]), ValueError, "no column to feed"),
-        (dict(columns=["person"]), _tfos.UnsupportedError, "column person.x: the type interval cannot be fed"),
+        (dict(columns=["person"]), _tfos.UnsupportedError, "column person.x: the type void cannot be fed"),
         (dict(columns=["nothing"]), _tfos.UnsupportedError, "column nothing: the type void cannot be fed"),
         (dict(shuffle="yes"), ValueError, "shuffle must be"),
         (dict(via="java"), ValueError, "via must be"),

@@ -30,6 +30,7 @@ static const struct {
     {"ttu", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_INT64, 8, 0}},
     {"ttn", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_INT64, 8, 0}},
     {"tiM", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_INT32, 4, 0}},
+    {"tin", {TFOS__ELEMENT_MONTHS, TFOS_DTYPE_INT32, 16, 0}},
     {"u", {TFOS__ELEMENT_TEXT, TFOS_DTYPE_STRING, 0, 0}},
     {"z", {TFOS__ELEMENT_TEXT, TFOS_DTYPE_STRING, 0, 0}},
     {"U", {TFOS__ELEMENT_WIDE_TEXT, TFOS_DTYPE_STRING, 0, 0}},
@@ -157,6 +158,24 @@ static void copy_decimals(const struct tfos__element *element, const uint8_t *va
     }
 }
 
+// Months and days, 4 bytes each, and nanoseconds: what is finer than a microsecond is cut off.
+static void copy_parts(const struct tfos__element *element, const uint8_t *values, int64_t count,
+                       uint8_t *out)
+{
+    size_t offset = element->kind == TFOS__ELEMENT_DAYS ? 4 : 0;
+    int64_t nanoseconds = 0;
+
+    for (int64_t i = 0; i < count; i++, values += element->width) {
+        if (element->kind != TFOS__ELEMENT_MICROSECONDS) {
+            memcpy(out + (size_t)i * 4, values + offset, 4);
+            continue;
+        }
+        memcpy(&nanoseconds, values + 8, sizeof nanoseconds);
+        nanoseconds /= 1000;
+        memcpy(out + (size_t)i * sizeof nanoseconds, &nanoseconds, sizeof nanoseconds);
+    }
+}
+
 void tfos__element_copy(const struct tfos__element *element, const void *values, int64_t first,
                         int64_t count, uint8_t *out)
 {
@@ -169,7 +188,9 @@ void tfos__element_copy(const struct tfos__element *element, const void *values,
     } else if (element->kind == TFOS__ELEMENT_BITS) {
         for (int64_t i = 0; i < count; i++)
             out[i] = bytes[(first + i) / 8] >> ((first + i) % 8) & 1;
-    } else {
+    } else if (element->kind == TFOS__ELEMENT_DECIMAL) {
         copy_decimals(element, bytes + first * element->width, count, out);
+    } else {
+        copy_parts(element, bytes + first * element->width, count, out);
     }
 }

@@ -17,7 +17,10 @@ enum tfos__element_kind {
     TFOS__ELEMENT_TEXT,      ///< bytes behind offsets of 4 bytes
     TFOS__ELEMENT_WIDE_TEXT, ///< bytes behind offsets of 8 bytes
     TFOS__ELEMENT_BLOCK,     ///< `width` bytes, becomes a string
-    TFOS__ELEMENT_NOTHING    ///< nulls only: the type of a column that has had no value yet
+    TFOS__ELEMENT_MONTHS,    ///< of an interval of 16 bytes; the whole, where parts do not matter
+    TFOS__ELEMENT_DAYS,      ///< of such an interval
+    TFOS__ELEMENT_MICROSECONDS, ///< of such an interval, which ends with nanoseconds
+    TFOS__ELEMENT_NOTHING       ///< nulls only: the type of a column that has had no value yet
 };
 
 struct tfos__element {
@@ -39,7 +42,7 @@ const char *tfos__dtype_name(enum tfos_dtype dtype);
 /// 0 when there is none of that name.
 enum tfos_dtype tfos__dtype_find(const char *name);
 
-/// Writes `count` values from number `first` on, which are PLAIN, BITS or DECIMAL, to `out`.
+/// Writes `count` values from number `first` on, which are no strings, to `out`.
 void tfos__element_copy(const struct tfos__element *element, const void *values, int64_t first,
                         int64_t count, uint8_t *out);
 

@@ -111,6 +111,32 @@ static enum tfos_status scan_list(struct scan *scan, const struct ArrowSchema *s
     return status;
 }
 
+// Three columns of one array.
+static enum tfos_status scan_interval(struct scan *scan, struct tfos_error *err)
+{
+    static const struct {
+        const char *name;
+        struct tfos__element element;
+    } parts[] = {
+        {"months", {TFOS__ELEMENT_MONTHS, TFOS_DTYPE_INT32, 16, 0}},
+        {"days", {TFOS__ELEMENT_DAYS, TFOS_DTYPE_INT32, 16, 0}},
+        {"microseconds", {TFOS__ELEMENT_MICROSECONDS, TFOS_DTYPE_INT64, 16, 0}},
+    };
+    struct tfos__leaf *leaf = &scan->leaf;
+    enum tfos_status status = TFOS_OK;
+
+    if (leaf->depth == TFOS__LEAF_STEPS)
+        return give(scan, "it is nested too deep", err);
+    leaf->depth++;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0] && status >= 0; i++) {
+        leaf->names[leaf->depth - 1] = parts[i].name;
+        leaf->element = parts[i].element;
+        status = give(scan, NULL, err);
+    }
+    leaf->depth--;
+    return status;
+}
+
 static enum tfos_status scan_field(struct scan *scan, const struct ArrowSchema *schema,
                                    struct tfos_error *err)
 {
@@ -123,6 +149,8 @@ static enum tfos_status scan_field(struct scan *scan, const struct ArrowSchema *
         return scan_list(scan, schema, err);
     if (!tfos__element_parse(schema->format, element))
         return give(scan, "its type has no tensor form", err);
+    if (element->kind == TFOS__ELEMENT_MONTHS)
+        return scan_interval(scan, err);
     if (scan->is_bool && element->dtype == TFOS_DTYPE_UINT8)
         element->dtype = TFOS_DTYPE_BOOL;
     return give(scan, NULL, err);

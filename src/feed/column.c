@@ -24,11 +24,11 @@ static const struct {
     {"ttu", {TFOS__COLUMN_FIXED, 64}},  {"ttn", {TFOS__COLUMN_FIXED, 64}},
     {"tDs", {TFOS__COLUMN_FIXED, 64}},  {"tDm", {TFOS__COLUMN_FIXED, 64}},
     {"tDu", {TFOS__COLUMN_FIXED, 64}},  {"tDn", {TFOS__COLUMN_FIXED, 64}},
-    {"tiM", {TFOS__COLUMN_FIXED, 32}},  {"u", {TFOS__COLUMN_VARIABLE, 32}},
-    {"U", {TFOS__COLUMN_VARIABLE, 64}}, {"z", {TFOS__COLUMN_VARIABLE, 32}},
-    {"Z", {TFOS__COLUMN_VARIABLE, 64}}, {"+l", {TFOS__COLUMN_LIST, 32}},
-    {"+L", {TFOS__COLUMN_LIST, 64}},    {"+m", {TFOS__COLUMN_LIST, 32}},
-    {"+s", {TFOS__COLUMN_STRUCT, 0}},
+    {"tiM", {TFOS__COLUMN_FIXED, 32}},  {"tin", {TFOS__COLUMN_FIXED, 128}},
+    {"u", {TFOS__COLUMN_VARIABLE, 32}}, {"U", {TFOS__COLUMN_VARIABLE, 64}},
+    {"z", {TFOS__COLUMN_VARIABLE, 32}}, {"Z", {TFOS__COLUMN_VARIABLE, 64}},
+    {"+l", {TFOS__COLUMN_LIST, 32}},    {"+L", {TFOS__COLUMN_LIST, 64}},
+    {"+m", {TFOS__COLUMN_LIST, 32}},    {"+s", {TFOS__COLUMN_STRUCT, 0}},
 };
 
 // The number that ends a format, as in "w:16".

@@ -48,6 +48,7 @@ static const struct word words[] = {
     {"timestamp", "tsu:UTC"},
     {"timestamp_ntz", "tsu:"},
     {"decimal", "d:10,0"},
+    {"interval", "tin"},
     {"interval year", "tiM"},
     {"interval month", "tiM"},
     {"interval year to month", "tiM"},

@@ -22,10 +22,12 @@ enum tfos__unsafe_kind {
     TFOS__UNSAFE_FIXED,       ///< `width` bytes, the same on both sides
     TFOS__UNSAFE_DECIMAL,     ///< a long in Spark, 16 bytes in Arrow
     TFOS__UNSAFE_BIG_DECIMAL, ///< up to 16 bytes in big-endian order in Spark's variable part
-    TFOS__UNSAFE_BYTES,       ///< strings and binary: offsets, bytes
-    TFOS__UNSAFE_LIST,        ///< offsets; one child
-    TFOS__UNSAFE_MAP,         ///< offsets; one child, a struct of key and value
-    TFOS__UNSAFE_STRUCT       ///< children
+    TFOS__UNSAFE_INTERVAL, ///< 16 bytes in Spark's variable part, which ends with microseconds; in
+                           ///< Arrow it ends with nanoseconds
+    TFOS__UNSAFE_BYTES,    ///< strings and binary: offsets, bytes
+    TFOS__UNSAFE_LIST,     ///< offsets; one child
+    TFOS__UNSAFE_MAP,      ///< offsets; one child, a struct of key and value
+    TFOS__UNSAFE_STRUCT    ///< children
 };
 
 /// Memory that only grows, aligned to 64 bytes. All zero is an empty one.

@@ -26,11 +26,11 @@ static const struct type types[] = {
     {"f", TFOS__UNSAFE_FIXED, 4, 4, false},   {"g", TFOS__UNSAFE_FIXED, 8, 8, false},
     {"tdD", TFOS__UNSAFE_FIXED, 4, 4, false}, {"tsu:", TFOS__UNSAFE_FIXED, 8, 8, false},
     {"ttn", TFOS__UNSAFE_FIXED, 8, 8, false}, {"tDu", TFOS__UNSAFE_FIXED, 8, 8, false},
-    {"tiM", TFOS__UNSAFE_FIXED, 4, 4, false}, {"u", TFOS__UNSAFE_BYTES, 4, 8, false},
-    {"U", TFOS__UNSAFE_BYTES, 8, 8, true},    {"z", TFOS__UNSAFE_BYTES, 4, 8, false},
-    {"Z", TFOS__UNSAFE_BYTES, 8, 8, true},    {"+l", TFOS__UNSAFE_LIST, 4, 8, false},
-    {"+L", TFOS__UNSAFE_LIST, 8, 8, true},    {"+m", TFOS__UNSAFE_MAP, 4, 8, false},
-    {"+s", TFOS__UNSAFE_STRUCT, 0, 8, false},
+    {"tiM", TFOS__UNSAFE_FIXED, 4, 4, false}, {"tin", TFOS__UNSAFE_INTERVAL, 16, 8, false},
+    {"u", TFOS__UNSAFE_BYTES, 4, 8, false},   {"U", TFOS__UNSAFE_BYTES, 8, 8, true},
+    {"z", TFOS__UNSAFE_BYTES, 4, 8, false},   {"Z", TFOS__UNSAFE_BYTES, 8, 8, true},
+    {"+l", TFOS__UNSAFE_LIST, 4, 8, false},   {"+L", TFOS__UNSAFE_LIST, 8, 8, true},
+    {"+m", TFOS__UNSAFE_MAP, 4, 8, false},    {"+s", TFOS__UNSAFE_STRUCT, 0, 8, false},
 };
 
 // Types whose values Spark's own Arrow writer makes from something else than what a row holds.
@@ -162,10 +162,9 @@ static enum tfos_status resolve_type(struct tfos__unsafe_column *column,
     if (parse_format(format, column))
         return TFOS_OK;
     return tfos__fail(err, TFOS_UNSUPPORTED,
-                      "spark: column %s: its type, %s\"%s\" in Arrow, is not read from Spark's "
-                      "rows; cast it or leave it out",
-                      column->path, strcmp(format, "tin") == 0 ? "calendar interval, " : "",
-                      format);
+                      "spark: column %s: its type, \"%s\" in Arrow, is not read from Spark's rows; "
+                      "cast it or leave it out",
+                      column->path, format);
 }
 
 // A row in which all is null: its null bits, then its slots.
@@ -193,9 +192,10 @@ static enum tfos_status init_column(struct tfos__unsafe_column *column,
                                     struct tfos_error *err)
 {
     static const int64_t buffer_counts[] = {
-        [TFOS__UNSAFE_NULL] = 0,    [TFOS__UNSAFE_BOOLEAN] = 2,     [TFOS__UNSAFE_FIXED] = 2,
-        [TFOS__UNSAFE_DECIMAL] = 2, [TFOS__UNSAFE_BIG_DECIMAL] = 2, [TFOS__UNSAFE_BYTES] = 3,
-        [TFOS__UNSAFE_LIST] = 2,    [TFOS__UNSAFE_MAP] = 2,         [TFOS__UNSAFE_STRUCT] = 1,
+        [TFOS__UNSAFE_NULL] = 0,     [TFOS__UNSAFE_BOOLEAN] = 2,     [TFOS__UNSAFE_FIXED] = 2,
+        [TFOS__UNSAFE_DECIMAL] = 2,  [TFOS__UNSAFE_BIG_DECIMAL] = 2, [TFOS__UNSAFE_BYTES] = 3,
+        [TFOS__UNSAFE_INTERVAL] = 2, [TFOS__UNSAFE_LIST] = 2,        [TFOS__UNSAFE_MAP] = 2,
+        [TFOS__UNSAFE_STRUCT] = 1,
     };
     const char *name = schema->name ? schema->name : "";
 

@@ -71,15 +71,43 @@ static enum tfos_status check_end(const struct tfos__unsafe_column *column, int6
     return TFOS_OK;
 }
 
-static void read_big_decimal(uint8_t *value, const struct tfos__unsafe_region *part)
+static enum tfos_status read_big_decimal(const struct tfos__unsafe_column *column,
+                                         const struct tfos__unsafe_region *part, uint8_t *value,
+                                         struct tfos_error *err)
 {
+    if (part->size < 1 || part->size > column->width)
+        return tfos__fail(err, TFOS_CORRUPT, "column %s: a decimal of %u bytes", column->path,
+                          part->size);
     memset(value, part->base[0] & 0x80 ? 0xFF : 0, 16);
     for (uint32_t i = 0; i < part->size; i++)
         value[i] = part->base[part->size - 1 - i];
+    return TFOS_OK;
 }
 
-static enum tfos_status read_big_decimals(struct tfos__unsafe_column *column,
-                                          struct tfos__unsafe_cells *cells, struct tfos_error *err)
+// Months and days of 4 bytes each are the same on both sides.
+static enum tfos_status read_interval(const struct tfos__unsafe_column *column,
+                                      const struct tfos__unsafe_region *part, uint8_t *value,
+                                      struct tfos_error *err)
+{
+    int64_t microseconds = 0, nanoseconds = 0;
+
+    if (part->size != column->width)
+        return tfos__fail(err, TFOS_CORRUPT, "column %s: an interval of %u bytes", column->path,
+                          part->size);
+    memcpy(&microseconds, part->base + 8, sizeof microseconds);
+    if (__builtin_mul_overflow(microseconds, 1000, &nanoseconds))
+        return tfos__fail(err, TFOS_INVALID,
+                          "column %s: an interval of %lld microseconds is longer than Arrow's 64 "
+                          "bits of nanoseconds",
+                          column->path, (long long)microseconds);
+    memcpy(value, part->base, 8);
+    memcpy(value + 8, &nanoseconds, sizeof nanoseconds);
+    return TFOS_OK;
+}
+
+// Values that lie in the variable part, though all have one width in Arrow.
+static enum tfos_status read_wide(struct tfos__unsafe_column *column,
+                                  struct tfos__unsafe_cells *cells, struct tfos_error *err)
 {
     TFOS__TRY(tfos__unsafe_column_reserve(column, cells->count, err));
     for (unsigned i = 0; i < cells->count; i++) {
@@ -89,10 +117,9 @@ static enum tfos_status read_big_decimals(struct tfos__unsafe_column *column,
             memset(value, 0, column->width);
         } else {
             TFOS__TRY(take_part(column, cells, i, &part, err));
-            if (part.size < 1 || part.size > column->width)
-                return tfos__fail(err, TFOS_CORRUPT, "column %s: a decimal of %u bytes",
-                                  column->path, part.size);
-            read_big_decimal(value, &part);
+            TFOS__TRY(column->kind == TFOS__UNSAFE_INTERVAL
+                          ? read_interval(column, &part, value, err)
+                          : read_big_decimal(column, &part, value, err));
         }
         column->length++;
     }
@@ -233,7 +260,8 @@ enum tfos_status tfos__unsafe_read_cells(struct tfos__unsafe_column *column,
 {
     switch (column->kind) {
     case TFOS__UNSAFE_BIG_DECIMAL:
-        return read_big_decimals(column, cells, err);
+    case TFOS__UNSAFE_INTERVAL:
+        return read_wide(column, cells, err);
     case TFOS__UNSAFE_BYTES:
         return read_bytes(column, cells, err);
     case TFOS__UNSAFE_STRUCT:

@@ -41,6 +41,42 @@ static void numbers_keep_their_types(void **state)
     }
 }
 
+static void calendar_intervals_have_three_parts(void **state)
+{
+    static const struct {
+        int32_t months, days;
+        int64_t nanoseconds;
+    } values[] = {{1, 2, 3999}, {-14, 0, -5000}, {0, 7, INT64_MAX}};
+    static const uint8_t validity[] = {5};
+    static const char *const names[] = {"months", "days", "microseconds"};
+    struct tfos_dataset_options options = {.null_value = "9", .shuffle_rows = 0};
+    struct made_column batch, column;
+    struct scene scene;
+
+    (void)state;
+    for (int shuffles = 0; shuffles < 2; shuffles++) {
+        make_column(&column, "x", "tin", 3, values, validity);
+        make_batch(&batch, 3);
+        add_child(&batch, &column);
+        options.shuffle_rows = shuffles; // one row at a time, in order
+        scene_open(&scene, &batch, &options);
+        assert_int_equal(scene.specs.count, 3);
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(scene.specs.list[i].depth, 2);
+            assert_string_equal(scene.specs.list[i].path[1], names[i]);
+            assert_int_equal(scene.specs.list[i].dtype,
+                             i < 2 ? TFOS_DTYPE_INT32 : TFOS_DTYPE_INT64);
+        }
+        const int32_t *months = scene.tensors[0].data, *days = scene.tensors[1].data;
+        const int64_t *microseconds = scene.tensors[2].data;
+        assert_int_equal(months[0] + months[1] + months[2], 1 + 9 + 0);
+        assert_int_equal(days[0] + days[1] + days[2], 2 + 9 + 7);
+        assert_int_equal(microseconds[0] + microseconds[1] + microseconds[2],
+                         3 + 9 + INT64_MAX / 1000);
+        scene_close(&scene);
+    }
+}
+
 static void booleans_become_bytes(void **state)
 {
     static const uint8_t bits[] = {0x35, 0x02}, expected[] = {1, 0, 1, 0, 1, 1, 0, 0, 0, 1};
@@ -323,6 +359,7 @@ static void structs_and_maps_are_taken_apart(void **state)
 
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(numbers_keep_their_types),
+    cmocka_unit_test(calendar_intervals_have_three_parts),
     cmocka_unit_test(booleans_become_bytes),
     cmocka_unit_test(decimals_become_doubles),
     cmocka_unit_test(strings_of_each_width),

@@ -317,8 +317,6 @@ static void types_that_are_not_read(void **state)
         snprintf(part, sizeof part, "column outer.odd: its type, \"%s\" in Arrow", formats[i]);
         expect_refusal(BATCH(NEST("outer", "+s", LEAF("odd", formats[i]))), TFOS_UNSUPPORTED, part);
     }
-    expect_refusal(BATCH(LEAF("span", "tin")), TFOS_UNSUPPORTED,
-                   "column span: its type, calendar interval, \"tin\" in Arrow");
     struct ArrowSchema *column = NEST("any", "+s", LEAF("value", "z"), LEAF("metadata", "z"));
     column->metadata = variant;
     expect_refusal(BATCH(column), TFOS_UNSUPPORTED, "column any: its type, variant,");

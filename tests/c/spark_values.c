@@ -50,6 +50,51 @@ static void types_of_fixed_size(void **state)
     tfos_row_batch_close(shown.batch);
 }
 
+struct calendar_interval {
+    int32_t months, days;
+    int64_t time; ///< microseconds in Spark, nanoseconds in Arrow
+};
+
+static void calendar_intervals_end_with_nanoseconds(void **state)
+{
+    const struct calendar_interval good[] = {{-14, 3, -7}, {0, 0, 0}, {1, -1, INT64_MAX / 1000}};
+    const struct calendar_interval zero = {0, 0, 0}, long_one = {0, 0, INT64_MAX / 1000 + 1};
+    struct shown shown = {0};
+    struct rows rows = {0};
+
+    (void)state;
+    open_batch(&shown, BATCH(LEAF("span", "tin"), NEST("spans", "+l", LEAF("element", "tin"))));
+    for (int i = 0; i < 3; i++) {
+        struct image row = make_row(2), list = make_array(2, 8);
+        if (i == 1)
+            set_null(&row, 0);
+        else
+            put_bytes(&row, 0, &good[i], sizeof good[i]);
+        put_bytes(&list, 0, &good[i], sizeof good[i]);
+        set_null(&list, 1);
+        put_image(&row, 1, list);
+        add_row(&rows, row);
+    }
+    append_good(&shown, &rows);
+    struct ArrowArray *span = shown.array->children[0], *spans = shown.array->children[1];
+    assert_nulls(span, ".n.");
+    assert_nulls(spans->children[0], ".n.n.n");
+    ASSERT_VALUES(span, struct calendar_interval, {-14, 3, -7000}, zero,
+                  {1, -1, INT64_MAX / 1000 * 1000});
+    ASSERT_VALUES(spans->children[0], struct calendar_interval, {-14, 3, -7000}, zero, zero, zero,
+                  {1, -1, INT64_MAX / 1000 * 1000}, zero);
+    for (int is_short = 0; is_short < 2; is_short++) {
+        struct image row = make_row(2);
+        put_bytes(&row, 0, &long_one, is_short ? 8 : sizeof long_one);
+        set_null(&row, 1);
+        add_row(&rows, row);
+        assert_int_equal(append_rows(&shown, &rows), is_short ? TFOS_CORRUPT : TFOS_INVALID);
+        assert_non_null(strstr(shown.err.message, is_short ? "an interval of 8 bytes"
+                                                           : "an interval of 9223372036854776"));
+    }
+    tfos_row_batch_close(shown.batch);
+}
+
 static void booleans_and_nulls_past_a_word(void **state)
 {
     struct shown shown = {0};
@@ -252,6 +297,7 @@ static void buffers_are_aligned(void **state)
 
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(types_of_fixed_size),
+    cmocka_unit_test(calendar_intervals_end_with_nanoseconds),
     cmocka_unit_test(booleans_and_nulls_past_a_word),
     cmocka_unit_test(strings_and_binary),
     cmocka_unit_test(decimals),
