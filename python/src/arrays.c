@@ -31,33 +31,35 @@ struct tfos__arrays *tfos__arrays_open(int64_t count)
     return arrays;
 }
 
-/// Bytes of the widest of these columns in a row, fields of structs included.
-static size_t find_widest(const struct tfos__layout_column *columns, int64_t count)
+/// Rows to reserve: all that were asked for, unless that is much more than is known to come.
+static int64_t choose_capacity(const struct tfos__arrays *arrays, int64_t count)
 {
     size_t widest = 1;
+    int64_t capacity = 0;
 
-    for (int64_t i = 0; i < count; i++) {
-        size_t size = tfos__gathered_row_size(&columns[i]);
-        size_t inner = find_widest(columns[i].children, columns[i].child_count);
-        size = size > inner ? size : inner;
+    for (int64_t i = 0; i < arrays->column_count; i++) {
+        size_t size = tfos__gathered_row_size(&arrays->columns[i]);
         widest = size > widest ? size : widest;
     }
-    return widest;
-}
-
-/// Rows to reserve: all that were asked for, unless that is much more than is known to come.
-static int64_t choose_capacity(const struct tfos__arrays *arrays, const struct tfos__layout *layout,
-                               int64_t count)
-{
-    size_t widest = find_widest(layout->columns, layout->column_count);
-    int64_t capacity = (int64_t)(FIRST_SIZE / widest);
-
+    capacity = (int64_t)(FIRST_SIZE / widest);
     if (capacity < count)
         capacity = count;
     return capacity < arrays->limit ? capacity : arrays->limit;
 }
 
-static int begin(struct tfos__arrays *arrays, const struct tfos__layout *layout, int64_t count)
+static int resize_all(struct tfos__arrays *arrays, int64_t capacity)
+{
+    for (int64_t i = 0; i < arrays->column_count; i++) {
+        if (tfos__gathered_resize(&arrays->columns[i], capacity) < 0)
+            return -1;
+    }
+    arrays->capacity = capacity;
+    return 0;
+}
+
+/// Begins columns for such rows: `first` counts from the start of the columns.
+static int begin(struct tfos__arrays *arrays, const struct tfos__layout *layout,
+                 const struct ArrowArray *array, int64_t first, int64_t count)
 {
     arrays->columns = PyMem_Calloc((size_t)layout->column_count + 1, sizeof(*arrays->columns));
     if (arrays->columns == NULL) {
@@ -66,15 +68,16 @@ static int begin(struct tfos__arrays *arrays, const struct tfos__layout *layout,
     }
     arrays->kind = layout->kind;
     arrays->column_count = layout->column_count;
-    arrays->capacity = choose_capacity(arrays, layout, count);
     Py_INCREF(layout->names);
     arrays->names = layout->names;
     arrays->has_columns = true;
     for (int64_t i = 0; i < layout->column_count; i++) {
-        if (tfos__gathered_init(&arrays->columns[i], &layout->columns[i], arrays->capacity) < 0)
+        struct tfos__gathered_values values = {&layout->columns[i], array->children[i], first,
+                                               count};
+        if (tfos__gathered_init(&arrays->columns[i], &values) < 0)
             return -1;
     }
-    return 0;
+    return resize_all(arrays, choose_capacity(arrays, count));
 }
 
 static int refuse_rows(const struct tfos__arrays *arrays, const struct tfos__layout *layout,
@@ -154,16 +157,6 @@ static int check(const struct tfos__arrays *arrays, const struct tfos__layout *l
     return 0;
 }
 
-static int resize_all(struct tfos__arrays *arrays, int64_t capacity)
-{
-    for (int64_t i = 0; i < arrays->column_count; i++) {
-        if (tfos__gathered_resize(&arrays->columns[i], capacity) < 0)
-            return -1;
-    }
-    arrays->capacity = capacity;
-    return 0;
-}
-
 int tfos__arrays_append(struct tfos__arrays *arrays, const struct tfos__layout *layout,
                         const struct ArrowArray *array, int64_t start, int64_t count,
                         const struct tfos__arrays_source *source)
@@ -171,7 +164,7 @@ int tfos__arrays_append(struct tfos__arrays *arrays, const struct tfos__layout *
     int64_t needed = arrays->length + count, first = array->offset + start;
 
     assert(needed <= arrays->limit);
-    if (!arrays->has_columns && begin(arrays, layout, count) < 0)
+    if (!arrays->has_columns && begin(arrays, layout, array, first, count) < 0)
         return -1;
     if (check(arrays, layout, source, start) < 0)
         return -1;

@@ -2,43 +2,21 @@
 // Values of one column, gathered. Invariant: a column is exactly one of three: an array, a list of
 // objects, or a struct of columns.
 #include "gathered.h"
+#include "lists.h"
 #include "numpy.h"
 #include "plain.h"
 #include "unpacker.h"
 
 #include <string.h>
 
-size_t tfos__gathered_row_size(const struct tfos__layout_column *layout)
+static int init_children(struct tfos__gathered *column, const struct tfos__gathered_values *values)
 {
-    const struct tfos__value_type *type = &layout->type;
+    const struct tfos__layout_column *layout = values->layout;
+    struct tfos__gathered_values field = {
+        .index = values->array->offset + values->index,
+        .count = values->count,
+    };
 
-    if (!tfos__value_is_numeric(type))
-        return 0;
-    return (size_t)tfos__value_item_count(type) * (size_t)tfos__value_width(type);
-}
-
-static int make_array(struct tfos__gathered *column, int64_t capacity)
-{
-    const struct tfos__numpy *numpy = tfos__numpy_load();
-    PyObject *dtype = NULL;
-    void *data = NULL;
-    char text[8];
-
-    if (numpy == NULL)
-        return -1;
-    tfos__value_dtype(&column->type, text);
-    dtype = PyUnicode_FromString(text);
-    if (dtype == NULL)
-        return -1;
-    column->array = tfos__numpy_new_array(numpy, &column->type, dtype, capacity, &data);
-    column->data = data;
-    Py_DECREF(dtype);
-    return column->array != NULL ? 0 : -1;
-}
-
-static int init_children(struct tfos__gathered *column, const struct tfos__layout_column *layout,
-                         int64_t capacity)
-{
     Py_INCREF(layout->names);
     column->names = layout->names;
     column->children = PyMem_Calloc((size_t)layout->child_count + 1, sizeof(*column->children));
@@ -48,23 +26,39 @@ static int init_children(struct tfos__gathered *column, const struct tfos__layou
     }
     column->child_count = layout->child_count;
     for (int64_t i = 0; i < column->child_count; i++) {
-        if (tfos__gathered_init(&column->children[i], &layout->children[i], capacity) < 0)
+        field.layout = &layout->children[i];
+        field.array = values->array->children[i];
+        if (tfos__gathered_init(&column->children[i], &field) < 0)
             return -1;
     }
     return 0;
 }
 
-int tfos__gathered_init(struct tfos__gathered *column, const struct tfos__layout_column *layout,
-                        int64_t capacity)
+int tfos__gathered_init(struct tfos__gathered *column, const struct tfos__gathered_values *values)
 {
-    column->type = layout->type;
-    column->row_size = tfos__gathered_row_size(layout);
-    if (layout->plain == TFOS__PLAIN_STRUCT)
-        return init_children(column, layout, capacity);
-    if (tfos__value_is_numeric(&column->type))
-        return make_array(column, capacity);
+    column->type = values->layout->type;
+    if (values->layout->plain == TFOS__PLAIN_STRUCT)
+        return init_children(column, values);
+    column->is_shaped = tfos__lists_find_shape(values->layout, values->array, values->index,
+                                               values->count, &column->type);
+    if (tfos__value_is_numeric(&column->type)) {
+        column->row_size = (size_t)tfos__value_item_count(&column->type) *
+                           (size_t)tfos__value_width(&column->type);
+        return 0;
+    }
     column->objects = PyList_New(0);
     return column->objects != NULL ? 0 : -1;
+}
+
+size_t tfos__gathered_row_size(const struct tfos__gathered *column)
+{
+    size_t widest = column->row_size;
+
+    for (int64_t i = 0; i < column->child_count; i++) {
+        size_t size = tfos__gathered_row_size(&column->children[i]);
+        widest = size > widest ? size : widest;
+    }
+    return widest;
 }
 
 static bool has_fields(const struct tfos__gathered *column,
@@ -89,9 +83,28 @@ bool tfos__gathered_fits(const struct tfos__gathered *column,
 
     if (column->names != NULL || is_struct)
         return column->names != NULL && is_struct && has_fields(column, layout);
-    if (column->objects != NULL && !tfos__value_is_numeric(&layout->type))
+    if ((column->objects != NULL || column->is_shaped) && !tfos__value_is_numeric(&layout->type))
         return true;
     return tfos__value_equals(&column->type, &layout->type);
+}
+
+static int make_array(struct tfos__gathered *column, int64_t capacity)
+{
+    const struct tfos__numpy *numpy = tfos__numpy_load();
+    PyObject *dtype = NULL;
+    void *data = NULL;
+    char text[8];
+
+    if (numpy == NULL)
+        return -1;
+    tfos__value_dtype(&column->type, text);
+    dtype = PyUnicode_FromString(text);
+    if (dtype == NULL)
+        return -1;
+    column->array = tfos__numpy_new_array(numpy, &column->type, dtype, capacity, &data);
+    column->data = data;
+    Py_DECREF(dtype);
+    return column->array != NULL ? 0 : -1;
 }
 
 static int resize_array(struct tfos__gathered *column, int64_t capacity)
@@ -130,7 +143,9 @@ int tfos__gathered_resize(struct tfos__gathered *column, int64_t capacity)
         if (tfos__gathered_resize(&column->children[i], capacity) < 0)
             return -1;
     }
-    return column->array != NULL ? resize_array(column, capacity) : 0;
+    if (column->names != NULL || column->objects != NULL)
+        return 0;
+    return column->array != NULL ? resize_array(column, capacity) : make_array(column, capacity);
 }
 
 /// Copies numbers that the packer has packed; the first that is None, or -1.
@@ -177,12 +192,7 @@ static PyObject *make_object(const struct tfos__layout_column *layout,
     if (!is_numeric || layout->type.kind == TFOS__VALUE_ARRAY)
         return tfos__unpack_value(layout, column, index);
     tfos__value_dtype(&layout->type, text);
-    as_array.type = (struct tfos__value_type){
-        .kind = TFOS__VALUE_ARRAY,
-        .letter = text[0],
-        .itemsize = tfos__value_width(&layout->type),
-        .dimension_count = 1,
-    };
+    as_array.type = tfos__lists_array_type(&layout->type);
     as_array.dtype = PyUnicode_FromString(text);
     if (as_array.dtype == NULL)
         return NULL;
@@ -201,6 +211,35 @@ static int meet(struct tfos__gathered_null *null, const struct tfos__gathered_va
     null->column = values->layout;
     null->path = PyUnicode_FromString("");
     return -1;
+}
+
+/// Makes the first `length` rows objects of their own, for others of another shape to follow.
+static int take_apart(struct tfos__gathered *column, int64_t length)
+{
+    column->objects = PyList_New(0);
+    for (int64_t i = 0; i < length && column->objects != NULL; i++) {
+        PyObject *row = PySequence_GetItem(column->array, (Py_ssize_t)i);
+        PyObject *copy = row != NULL ? PyObject_CallMethod(row, "copy", NULL) : NULL;
+        if (copy == NULL || PyList_Append(column->objects, copy) < 0)
+            Py_CLEAR(column->objects);
+        Py_XDECREF(copy);
+        Py_XDECREF(row);
+    }
+    column->is_shaped = false;
+    column->type = (struct tfos__value_type){.kind = TFOS__VALUE_OPAQUE};
+    column->row_size = 0;
+    Py_CLEAR(column->array);
+    return column->objects != NULL ? 0 : -1;
+}
+
+static bool has_shape(const struct tfos__gathered *column,
+                      const struct tfos__gathered_values *values)
+{
+    struct tfos__value_type type;
+
+    return tfos__lists_find_shape(values->layout, values->array, values->index, values->count,
+                                  &type) &&
+           tfos__value_equals(&type, &column->type);
 }
 
 static int append_objects(struct tfos__gathered *column, const struct tfos__gathered_values *values,
@@ -256,9 +295,14 @@ int tfos__gathered_append(struct tfos__gathered *column, int64_t length,
 
     if (column->names != NULL)
         return append_fields(column, length, values, null);
+    if (column->is_shaped && !has_shape(column, values) && take_apart(column, length) < 0)
+        return -1;
     if (column->objects != NULL)
         return append_objects(column, values, null);
-    if (values->layout->plain != TFOS__PLAIN_NONE)
+    if (column->is_shaped)
+        row = tfos__lists_copy(values->layout, values->array, values->index, values->count,
+                               column->data + (size_t)length * column->row_size);
+    else if (values->layout->plain != TFOS__PLAIN_NONE)
         row = tfos__plain_copy(values->layout, values->array, values->index, values->count,
                                column->data + (size_t)length * column->row_size);
     else
@@ -291,7 +335,9 @@ void tfos__gathered_describe(const struct tfos__gathered *column, char text[TFOS
 {
     struct tfos__layout_column layout = {
         .type = column->type,
-        .plain = column->names != NULL ? TFOS__PLAIN_STRUCT : TFOS__PLAIN_NONE,
+        .plain = column->names != NULL ? TFOS__PLAIN_STRUCT
+                 : column->is_shaped   ? TFOS__PLAIN_LIST
+                                       : TFOS__PLAIN_NONE,
     };
 
     tfos__layout_describe(&layout, text);

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A column that gathers values of several batches: numbers in an array with room for more, other
-/// objects in a list, structs in a column for each field. The caller holds the GIL.
+/// A column that gathers values of several batches: numbers, and lists of them while all have one
+/// shape, in an array with room for more, other objects in a list, structs in a column for each
+/// field. The caller holds the GIL.
 #ifndef TFOS_PYTHON_GATHERED_H
 #define TFOS_PYTHON_GATHERED_H
 
 #include "layout.h"
 
 struct tfos__gathered {
-    struct tfos__value_type type;
-    PyObject *array;     ///< numbers: the array; owned
-    unsigned char *data; ///< its memory; borrowed
-    size_t row_size;     ///< bytes of a row in it
-    PyObject *objects;   ///< objects: a list; owned
-    PyObject *names;     ///< structs: tuple of str; owned
+    struct tfos__value_type type; ///< of a row in the array
+    bool is_shaped;               ///< it is what the rows were so far; their layout leaves it open
+    PyObject *array;              ///< numbers: the array, once there is room; owned
+    unsigned char *data;          ///< its memory; borrowed
+    size_t row_size;              ///< bytes of a row in it
+    PyObject *objects;            ///< objects: a list; owned
+    PyObject *names;              ///< structs: tuple of str; owned
     int64_t child_count;
     struct tfos__gathered *children; ///< owned
 };
@@ -33,22 +35,22 @@ struct tfos__gathered_null {
     const struct tfos__layout_column *column;
 };
 
-/// Bytes of a value in its array; 0 for one that is no number.
-size_t tfos__gathered_row_size(const struct tfos__layout_column *layout);
+/// Begins, in zeroed memory and without room, a column that fits these values. -1 with an
+/// exception; clear() is then due all the same (as everywhere here).
+int tfos__gathered_init(struct tfos__gathered *column, const struct tfos__gathered_values *values);
 
-/// Begins, in zeroed memory, with room for `capacity` values. -1 with an exception; clear() is then
-/// due all the same (as everywhere here).
-int tfos__gathered_init(struct tfos__gathered *column, const struct tfos__layout_column *layout,
-                        int64_t capacity);
+/// Bytes of a row in the widest array of the column.
+size_t tfos__gathered_row_size(const struct tfos__gathered *column);
 
 /// Whether values of this layout go into the column; objects of any kind go among objects.
 bool tfos__gathered_fits(const struct tfos__gathered *column,
                          const struct tfos__layout_column *layout);
 
+/// Makes room for `capacity` values.
 int tfos__gathered_resize(struct tfos__gathered *column, int64_t capacity);
 
-/// Puts values behind the first `length`. -1 with an exception, or without one but with `null`
-/// filled in.
+/// Puts values behind the first `length`. Lists of another shape make all of them objects. -1 with
+/// an exception, or without one but with `null` filled in.
 int tfos__gathered_append(struct tfos__gathered *column, int64_t length,
                           const struct tfos__gathered_values *values,
                           struct tfos__gathered_null *null);

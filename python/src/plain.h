@@ -25,8 +25,15 @@ void tfos__plain_find(const struct tfos__layout_column *column, const struct Arr
 PyObject *tfos__plain_value(const struct tfos__layout_column *column,
                             const struct ArrowArray *array, int64_t index);
 
-/// Copies `count` values of a column of numbers (or fixed lists of them) to `to`, in the form of
-/// the column's dtype. Returns the first that is None or has one inside, or -1.
+/// Whether `count` values go into one array: numbers, or lists of them that have one length at each
+/// level, with no list None. `*type` is then that of each value, as of a column of such numbers or
+/// arrays.
+bool tfos__plain_find_shape(const struct tfos__layout_column *column,
+                            const struct ArrowArray *array, int64_t index, int64_t count,
+                            struct tfos__value_type *type);
+
+/// Copies `count` values for which find_shape() found a type to `to`, in the form of its dtype.
+/// Returns the first that is None or has one inside, or -1.
 int64_t tfos__plain_copy(const struct tfos__layout_column *column, const struct ArrowArray *array,
                          int64_t index, int64_t count, void *to);
 

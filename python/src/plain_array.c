@@ -6,39 +6,99 @@
 
 #include <string.h>
 
-/// The first of the values that is None or has one inside, or -1.
+static bool is_list(const struct tfos__layout_column *column)
+{
+    return column->plain == TFOS__PLAIN_LIST || column->plain == TFOS__PLAIN_FIXED_LIST;
+}
+
+/// The first of the values that is None itself, or -1.
+static int64_t find_none(const struct ArrowArray *array, int64_t index, int64_t count)
+{
+    if (array->null_count == 0 || array->buffers[0] == NULL)
+        return -1;
+    for (int64_t i = 0; i < count; i++) {
+        if (tfos__layout_is_null(array, index + i))
+            return i;
+    }
+    return -1;
+}
+
+/// The first of the values that is None or has one inside, or -1. Lists have one length.
 static int64_t find_null(const struct tfos__layout_column *column, const struct ArrowArray *array,
                          int64_t index, int64_t count)
 {
-    int64_t found = -1;
+    int64_t found = find_none(array, index, count);
+    int64_t before = found < 0 ? count : found, first = 0, size = 0;
 
-    if (array->null_count != 0 && array->buffers[0] != NULL) {
-        for (int64_t i = 0; i < count && found < 0; i++) {
-            if (tfos__layout_is_null(array, index + i))
-                found = i;
-        }
-    }
-    if (column->plain == TFOS__PLAIN_FIXED_LIST && column->list_size > 0) {
-        int64_t size = column->list_size, before = found < 0 ? count : found;
-        int64_t inside = find_null(&column->children[0], array->children[0],
-                                   (array->offset + index) * size, before * size);
+    if (is_list(column) && before > 0)
+        tfos__plain_find(column, array, index, &first, &size);
+    if (size > 0) {
+        int64_t inside = find_null(&column->children[0], array->children[0], first, before * size);
         if (inside >= 0)
             found = inside / size;
     }
     return found;
 }
 
+/// Where the elements of `count` lists begin, and how many each has: false when that differs.
+static bool find_length(const struct tfos__layout_column *column, const struct ArrowArray *array,
+                        int64_t index, int64_t count, int64_t *first, int64_t *size)
+{
+    *first = 0;
+    *size = column->plain == TFOS__PLAIN_FIXED_LIST ? column->list_size : 0;
+    if (count > 0)
+        tfos__plain_find(column, array, index, first, size);
+    for (int64_t i = 1; i < count; i++) {
+        int64_t other_first = 0, other_size = 0;
+        tfos__plain_find(column, array, index + i, &other_first, &other_size);
+        if (other_size != *size)
+            return false;
+    }
+    return true;
+}
+
+bool tfos__plain_find_shape(const struct tfos__layout_column *column,
+                            const struct ArrowArray *array, int64_t index, int64_t count,
+                            struct tfos__value_type *type)
+{
+    int64_t sizes[TFOS__MAX_DIMENSIONS];
+    int depth = 0, inner = 0;
+
+    for (; !tfos__value_is_numeric(&column->type); column = &column->children[0]) {
+        int64_t first = 0;
+        if (!is_list(column) || depth == TFOS__MAX_DIMENSIONS ||
+            find_none(array, index, count) >= 0 ||
+            !find_length(column, array, index, count, &first, &sizes[depth]))
+            return false;
+        index = first;
+        count *= sizes[depth++];
+        array = array->children[0];
+    }
+    inner = column->type.dimension_count;
+    if (depth + inner > TFOS__MAX_DIMENSIONS)
+        return false;
+    *type = column->type;
+    if (depth > 0) {
+        type->kind = TFOS__VALUE_ARRAY;
+        type->is_fixed = true;
+        type->dimension_count = depth + inner;
+        memcpy(type->shape, sizes, (size_t)depth * sizeof(sizes[0]));
+        memcpy(&type->shape[depth], column->type.shape, (size_t)inner * sizeof(sizes[0]));
+    }
+    return true;
+}
+
 int64_t tfos__plain_copy(const struct tfos__layout_column *column, const struct ArrowArray *array,
                          int64_t index, int64_t count, void *to)
 {
-    int64_t null = find_null(column, array, index, count), place = 0;
+    int64_t null = find_null(column, array, index, count), place = 0, size = 0;
     const unsigned char *from = NULL;
 
     if (null >= 0)
         return null;
-    for (; column->plain == TFOS__PLAIN_FIXED_LIST; column = &column->children[0]) {
-        index = (array->offset + index) * column->list_size;
-        count *= column->list_size;
+    for (; is_list(column) && count > 0; column = &column->children[0]) {
+        tfos__plain_find(column, array, index, &index, &size);
+        count *= size;
         array = array->children[0];
     }
     if (count == 0)
@@ -57,18 +117,20 @@ int64_t tfos__plain_copy(const struct tfos__layout_column *column, const struct 
     return -1;
 }
 
+/// An array of values of this type.
 static PyObject *make_numbers(const struct tfos__layout_column *column,
-                              const struct ArrowArray *array, int64_t index, int64_t count)
+                              const struct tfos__value_type *type, const struct ArrowArray *array,
+                              int64_t index, int64_t count)
 {
     const struct tfos__numpy *numpy = tfos__numpy_load();
     PyObject *dtype = NULL, *numbers = NULL;
     void *data = NULL;
     char text[8];
 
-    tfos__value_dtype(&column->type, text);
+    tfos__value_dtype(type, text);
     dtype = numpy != NULL ? PyUnicode_FromString(text) : NULL;
     if (dtype != NULL)
-        numbers = tfos__numpy_new_array(numpy, &column->type, dtype, count, &data);
+        numbers = tfos__numpy_new_array(numpy, type, dtype, count, &data);
     Py_XDECREF(dtype);
     if (numbers != NULL && tfos__plain_copy(column, array, index, count, data) >= 0)
         Py_CLEAR(numbers);
@@ -115,13 +177,16 @@ static PyObject *make_fields(const struct tfos__layout_column *column,
     return fields;
 }
 
-/// `count` values as an array of that length, structs as a dict of such. NULL without an exception:
+/// `count` values as an array of that length, lists of numbers of one length as one of more
+/// dimensions, structs as a dict of such. NULL without an exception:
 /// as object().
 static PyObject *make_arrays(const struct tfos__layout_column *column,
                              const struct ArrowArray *array, int64_t index, int64_t count)
 {
-    if (tfos__value_is_numeric(&column->type))
-        return make_numbers(column, array, index, count);
+    struct tfos__value_type type;
+
+    if (tfos__plain_find_shape(column, array, index, count, &type))
+        return make_numbers(column, &type, array, index, count);
     if (column->plain == TFOS__PLAIN_STRUCT)
         return make_fields(column, array, index, count);
     return make_objects(column, array, index, count);
@@ -132,8 +197,7 @@ PyObject *tfos__plain_object(const struct tfos__layout_column *column,
 {
     int64_t first = 0, count = 0;
 
-    if ((column->plain != TFOS__PLAIN_LIST && column->plain != TFOS__PLAIN_FIXED_LIST) ||
-        tfos__layout_is_null(array, index))
+    if (!is_list(column) || tfos__layout_is_null(array, index))
         return tfos__plain_value(column, array, index);
     tfos__plain_find(column, array, index, &first, &count);
     return make_arrays(&column->children[0], array->children[0], first, count);

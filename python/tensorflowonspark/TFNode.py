@@ -130,11 +130,14 @@ class DataFeed:
 
         Returns:
             A tuple of arrays for rows that are tuples or lists, a dictionary for dictionaries and Rows, one array for single
-            values; ``{tensor: array}`` with an ``input_mapping``; None once the feed has ended. A list of n numbers becomes
-            ``(rows, n)``; numbers keep their type (float64 for float, int64 for int).
+            values; ``{tensor: array}`` with an ``input_mapping``; None once the feed has ended. Lists of n numbers become one array
+            ``(rows, n)``, lists of lists one of more dimensions, where all rows of this batch have one length at each level, as
+            ``np.array(rows)`` has it; else, or where one is null, an object array with an array a row. Numbers keep their type (float64
+            for float, int64 for int).
 
         Raises:
-            ValueError: rows of one batch differ in shape or type; names the partition, row and column.
+            ValueError: rows of one batch differ in type, or rows of Python in a shape that all before them had; names the partition, row
+                and column.
         """
         arrays = self._reader.next_arrays(batch_size, not self.train_mode)
         self.done_feeding = self._reader.at_end

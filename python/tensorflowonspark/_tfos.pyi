@@ -148,7 +148,8 @@ class FeedReader:
         tuples or lists, a dict for dicts and Rows, one array for scalars and arrays. Numbers keep their dtype (float: float64, int:
         int64, bool: bool; columns of Arrow batches as docs/protocol.md says); a list of n numbers is (rows, n), an array of shape s
         is (rows, *s); text and bytes are object arrays;
-        lists of varying length are object arrays of arrays, other objects object arrays. InvalidError, naming the partition, row and column, when the shape or
+        lists of numbers whose type leaves their length open are (rows, n, ...) where all of the call's rows have one length at each level, else
+        object arrays of arrays; other objects are object arrays. InvalidError, naming the partition, row and column, when the shape or
         type changes between rows that should go into one array, or a number is None. ``()`` at an epoch's end; ``None`` once the feed has ended."""
     def put_results(self, results: "list[Any]") -> None:
         """Results for the oldest rows given out and not yet answered; InvalidError, naming the partition and both counts, when they are

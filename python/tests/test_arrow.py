@@ -176,6 +176,42 @@ def test_ragged_lists(make):
     assert same(array(deep, make(make(pa.string()))), objects(objects(objects("a"), objects()), objects(objects("b", None))))
 
 
+@pytest.mark.parametrize("make", [pa.list_, pa.large_list])
+def test_lists_of_one_length_are_one_array(make):
+    pairs = [[1.5, -2.0], [0.25, 4.0], [5.0, 6.0]]
+    got = array(pairs, make(pa.float32()))
+    assert same(got, np.array(pairs, "f4")) and got.flags.owndata and got.flags.writeable and got.flags.c_contiguous
+    assert same(array([[True, False]] * 3, make(pa.bool_())), np.array([[True, False]] * 3))
+    days = [[datetime.date(2024, 1, i), datetime.date(1969, 12, 31)] for i in (1, 2)]
+    assert same(array(days, make(pa.date32())), np.array(days, "M8[D]"))
+    assert same(array([[7]], make(pa.int64())), np.array([[7]]))  # also where there is but one row
+    assert same(array([[], []], make(pa.int16())), np.zeros((2, 0), "i2"))
+    sliced = column([[9], *pairs, [8]], make(pa.float64())).slice(1, 3)
+    assert same(_tfos.unpack_arrays(sliced)["x"], np.array(pairs))
+    # Of text they are arrays of arrays, whatever their length, as is a row that is none.
+    assert same(array([["a", "b"]] * 2, make(pa.string())), objects(objects("a", "b"), objects("a", "b")))
+    assert same(array([[1, 2], None], make(pa.int8())), objects(np.array([1, 2], "i1"), None))
+
+
+def test_nested_lists_of_one_length_are_one_array():
+    cubes = np.arange(24, dtype="i4").reshape(2, 3, 4)
+    deep = pa.list_(pa.list_(pa.int32()))
+    assert same(array(cubes.tolist(), deep), cubes)
+    assert same(array(cubes.tolist(), pa.list_(pa.list_(pa.int32(), 4))), cubes)
+    assert same(array(cubes.tolist(), pa.list_(pa.list_(pa.int32()), 3)), cubes)
+    assert same(array([[], []], deep), np.zeros((2, 0, 0), "i4"))
+    # Where one length differs, each row is an array by the same rule.
+    ragged = [[[1, 2], [3, 4]], [[5], [6]], [[7, 8], [9]]]
+    assert same(array(ragged, deep), objects(np.array(ragged[0], "i4"), np.array(ragged[1], "i4"), objects(np.array([7, 8], "i4"), np.array([9], "i4"))))
+    assert same(array([[[1, 2], None]], deep), objects(objects(np.array([1, 2], "i4"), None)))
+    structs = pa.struct([("a", pa.list_(pa.int8()))])
+    assert same(array([{"a": [1, 2]}, {"a": [3, 4]}], structs), {"a": np.array([[1, 2], [3, 4]], "i1")})
+    too_deep, nine = pa.int8(), 5
+    for _ in range(9):
+        too_deep, nine = pa.list_(too_deep), [nine]
+    assert array([nine], too_deep).dtype == object
+
+
 def test_fixed_lists():
     lists = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
     type_ = pa.list_(pa.float32(), 2)
@@ -244,6 +280,8 @@ def test_slices_of_everything():
         ([[1, 2], None], pa.list_(pa.int8(), 2), "row 1, column 'x': is None"),
         ([[1, 2], [3, 4], [5, None]], pa.list_(pa.int8(), 2), "row 2, column 'x': has a None among values"),
         ([[1], [3, None]], pa.list_(pa.int8()), "row 1, column 'x': has a None among values that are list of numbers"),
+        ([[1, 2], [3, None]], pa.list_(pa.int8()), "row 1, column 'x': has a None among values that are list of numbers"),
+        ([[[1], [2]], [[3], [None]]], pa.list_(pa.list_(pa.int8())), "row 1, column 'x': has a None among values that are list of numbers"),
         ([{"a": 1, "inner": None}], STRUCT, r"row 0, column 'x'\.inner: is None among values that are struct"),
         ([{"a": 1, "inner": {"b": "", "c": None}}], STRUCT, r"row 0, column 'x'\.inner\.c: is None"),
         ([None], STRUCT, "row 0, column 'x': is None among values that are struct"),
@@ -329,6 +367,25 @@ def test_batches_arrive_as_arrays(start):
         assert writer.finish() == 100
     (got,) = cluster.saved()
     assert same(got, _tfos.unpack_arrays(everything(0, 100)))
+
+
+def lists(*rows):
+    return pa.RecordBatch.from_arrays([pa.array(rows, pa.list_(pa.float32()))], names=["x"])
+
+
+def test_lists_of_one_length_across_batches(start):
+    """What one call gives decides, however many batches it is made of."""
+    cluster = start(READ_ARRAYS.replace("1000", "4"))
+    with cluster.writer() as writer:
+        for batch in (lists([1, 2], [3, 4]), lists([5, 6], [7, 8], [9]), lists([10], [11]), lists([12], [13]), lists([], [14]), lists(None)):
+            writer.append(batch)
+        writer.finish()
+    got = [arrays["x"] for arrays in cluster.saved()]
+    assert same(got[0], np.array([[1, 2], [3, 4], [5, 6], [7, 8]], "f4"))
+    assert same(got[1], np.array([[9], [10], [11], [12]], "f4"))
+    assert same(got[2], objects(np.array([13], "f4"), np.array([], "f4"), np.array([14], "f4"), None))
+    assert all(row.flags.owndata for row in got[2][:3])
+    assert len(got) == 3
 
 
 def test_a_retry_skips_the_rows_of_batches_that_were_delivered(start):

@@ -67,6 +67,24 @@ save([sizes, sum(sums), feed.at_end])
     assert cluster.saved() == [[1000] * 4 + [321], sum(range(4321)), True]
 
 
+@pytest.mark.parametrize("make", [list, tuple, np.array])
+def test_lists_of_varying_length_are_one_array_where_they_have_one(start, make):
+    cluster = start("""
+feed, got = link.open_feed(), []
+while True:
+    arrays = feed.next_arrays(8)
+    if arrays is None:
+        break
+    got.append(arrays[0])
+save(got)
+""")
+    rows = [(make([float(n)] * n), n) for n in range(8)] + [(make([float(n)] * 3), n) for n in range(8)]
+    cluster.feed(rows)
+    ragged, dense = cluster.saved()
+    assert ragged.dtype == object and [row.tolist() for row in ragged] == [[float(n)] * n for n in range(8)]
+    assert dense.dtype == np.float64 and dense.tolist() == [[float(n)] * 3 for n in range(8)]
+
+
 def test_arrays_that_change_are_refused_by_name(start):
     cluster = start("""
 feed, got = link.open_feed(), []

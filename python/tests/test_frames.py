@@ -179,9 +179,10 @@ def test_arrays_of_every_type(spark, readers):
         assert same(arrays[name], others[name]), (name, arrays[name], others[name])
     numbers = np.arange(23)
     assert same(arrays["float"], (numbers / 3).astype("f4"))
-    assert same(np.stack(arrays["list_short"]), np.stack([numbers * -3] * 2, axis=1).astype("i2"))
+    assert same(arrays["list_short"], np.stack([numbers * -3] * 2, axis=1).astype("i2"))
     assert same(arrays["boolean"], numbers % 2 == 0)
-    assert [row.tolist() for row in arrays["matrix"][5]] == [[5, 1], [2, 5]]
+    assert same(arrays["matrix"], np.array([[[i, 1], [2, i]] for i in range(23)]))
+    assert arrays["list_string"].dtype == object and arrays["list_string"][3].tolist() == ["a", "3"]
     assert [len(value) for value in arrays["ragged"]] == [i % 4 + 1 for i in range(23)]
     assert arrays["date"].dtype == "M8[D]"
 

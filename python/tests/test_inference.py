@@ -107,7 +107,7 @@ def test_s16_partitions_of_all_sizes(spark, models, how):
 def test_batches_beyond_the_ring(spark, models):
     """80 MB in one batch of Arrow, and as much back."""
     frame = spark.range(0, 10_000, 1, 1).selectExpr("id", "array_repeat(double(id), 1000) as x")
-    result = models("arrays", "lambda b: {'y': np.stack(b['x']), 'n': b['id']}").inference(frame, "n long, y array<double>", keep=["id", "x"])
+    result = models("arrays", "lambda b: {'y': b['x'], 'n': b['id']}").inference(frame, "n long, y array<double>", keep=["id", "x"])
     wrong = result.where("id <> n or x <> y or size(y) <> 1000")
     assert result.selectExpr("count(*)", "sum(y[999])").collect() == [(10_000, float(sum(range(10_000))))]
     assert wrong.count() == 0
@@ -365,7 +365,7 @@ def test_a_tensorflow_model(sc, spark):
         while not feed.should_stop():
             arrays = feed.next_arrays(64)
             if arrays:
-                scores = tf.constant(tf.stack(arrays["x"])) @ weights
+                scores = tf.constant(arrays["x"]) @ weights
                 feed.batch_results({"score": scores[:, 0], "pair": tf.concat([scores, -scores], 1), "name": tf.strings.as_string(arrays["id"])})
 
     frame = spark.range(0, 1000, 1, 4).selectExpr("id", "array_repeat(float(id), 3) as x")
