@@ -95,10 +95,10 @@ static int append(struct tfos__field *field, PyObject *value, bool *is_done)
     return result == TFOS__PACK_ERROR ? -1 : 0;
 }
 
-/// Takes each value as an object of its own.
-static int copy_objects(struct column *column)
+/// Takes each value as an object of its own. `values`, which may be NULL with an exception, is a
+/// list of them and taken over.
+static int copy_objects(struct column *column, PyObject *values)
 {
-    PyObject *values = PyObject_CallMethod(column->array, "tolist", NULL);
     Py_ssize_t count = values != NULL ? PyList_Size(values) : -1;
     int result = count < 0 || tfos__field_init(&column->field) < 0 ? -1 : 0;
 
@@ -188,8 +188,10 @@ static int read_values(struct tfos__array_batch *batch, int64_t index,
     if (PyErr_Occurred())
         return -1;
     if (strchr("OSU", column->interface->typekind) != NULL)
-        return copy_objects(column);
-    if (column->interface->typekind == 'M' && column->interface->nd == 1)
+        return copy_objects(column, PyObject_CallMethod(column->array, "tolist", NULL));
+    if (column->interface->typekind == 'M' && column->interface->nd > 1)
+        return copy_objects(column, PySequence_List(column->array)); // a row is an array of moments
+    if (column->interface->typekind == 'M')
         column->format = find_format(column->array);
     if (column->format != NULL)
         return copy_moments(column);
