@@ -265,6 +265,9 @@ enum tfos_status tfos__feeding_open(struct tfos__cluster *cluster, struct tfos__
         return tfos__no_memory(err, "rendezvous", "a partition");
     if (partition->newest_attempt < feeder->attempt)
         partition->newest_attempt = feeder->attempt;
+    partition->has_results = feeder->has_results;
+    partition->feeder_count++;
+    feeder->is_counted = true;
     tfos__feeding_advance(cluster);
     return TFOS_OK;
 }
@@ -274,13 +277,18 @@ void tfos__feeding_close(struct tfos__cluster *cluster, struct tfos__feeder *fee
     struct tfos__feeding *feeding = &cluster->feeding;
     if (feeder->state == TFOS__FEEDER_UNDECIDED)
         feeding->undecided_count--;
+    struct tfos__partition *partition =
+        feeder->is_counted ? tfos__partitions_find(feeding, key_of(feeder)) : NULL;
     if (feeder->state == TFOS__FEEDER_FEEDING) {
-        struct tfos__partition *partition = tfos__partitions_find(feeding, key_of(feeder));
         feeder->entry->feeder_count--;
         // A task that died between its target and its lane would never be heard of by the node;
         // asking settles it.
         if (partition)
             (void)is_settled(cluster, partition, feeder->attempt + 1);
+    }
+    if (partition) {
+        partition->feeder_count--;
+        tfos__partitions_release(feeding, partition);
     }
     if (feeder->previous)
         feeder->previous->next = feeder->next;
@@ -318,6 +326,7 @@ enum tfos_status tfos__feeding_settle(struct tfos__cluster *cluster, struct tfos
                                 (struct tfos__forecast_feed){key.queue, key.feed}, partition->rows);
     }
     tfos__partitions_settle(&cluster->feeding, partition, entry, attempt);
+    tfos__partitions_release(&cluster->feeding, partition);
     tfos__feeding_advance(cluster);
     return TFOS_OK;
 }

@@ -34,6 +34,7 @@ struct tfos__feeder {
     char host[TFOS__HOST_SIZE];
     int64_t executor_pid;
     bool has_results;
+    bool is_counted;           ///< its partition knows of it
     struct tfos__entry *entry; ///< borrowed; whom it feeds
 };
 

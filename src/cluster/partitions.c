@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chained hash table that doubles when it is full. Partitions of finished feeds are pruned, so it
-// holds about one feed's partitions of each queue however long a stream goes on.
+// A chained hash table that doubles when it is full. Partitions of finished feeds are pruned, and
+// those with results released one by one, so it holds about one feed's partitions of each queue
+// however long a stream goes on.
 #include "cluster/partitions.h"
 
 #include "base/memory.h"
@@ -120,6 +121,17 @@ static void free_partition(struct tfos__feeding *feeding, struct tfos__partition
     }
     tfos__free(partition);
     feeding->partition_count--;
+}
+
+void tfos__partitions_release(struct tfos__feeding *feeding, struct tfos__partition *partition)
+{
+    if (!partition->has_results || partition->attempts || partition->feeder_count > 0)
+        return;
+    struct tfos__partition **link = &feeding->buckets[hash(partition->key, feeding->bucket_count)];
+    while (*link != partition)
+        link = &(*link)->next;
+    *link = partition->next;
+    free_partition(feeding, partition);
 }
 
 static void prune_bucket(struct tfos__feeding *feeding, struct tfos__partition **link, int queue,

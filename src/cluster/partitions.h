@@ -30,6 +30,8 @@ struct tfos__partition {
     int64_t newest_attempt;         ///< highest number that asked
     int64_t granted_attempt;        ///< highest number that got a target; -1: none
     bool is_complete;               ///< its end was delivered
+    bool has_results;               ///< an inference's, which may have no end that is told
+    int64_t feeder_count;           ///< open feeders that ask for it
     struct tfos__attempt *attempts; ///< owned; those not settled
 };
 
@@ -51,6 +53,10 @@ void tfos__partitions_settle(struct tfos__feeding *feeding, struct tfos__partiti
 
 /// Removes all attempts at `entry`.
 void tfos__partitions_settle_all(struct tfos__feeding *feeding, const struct tfos__entry *entry);
+
+/// Forgets the partition if it is over for good: it had results, and neither an attempt nor a
+/// feeder is left. Whoever computes it again begins anew.
+void tfos__partitions_release(struct tfos__feeding *feeding, struct tfos__partition *partition);
 
 /// Forgets the partitions of the queue's feeds up to `feed` that have no attempt under way.
 void tfos__partitions_prune(struct tfos__feeding *feeding, int queue, int64_t feed);

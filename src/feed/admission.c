@@ -127,6 +127,7 @@ static enum tfos_status enter_attempt(struct tfos__connection *connection, struc
     entry->connection = connection;
     entry->rows = connection->first_row;
     entry->is_complete = false;
+    entry->has_results = connection->has_results;
     connection->before_lane = entry->last_lane;
     connection->before_head = entry->last_head;
     return TFOS_OK;

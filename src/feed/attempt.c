@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A hash table with linear probing, never more than half full. Entries go only when their feed has
-// ended, all at once, and the table is then made anew: there are no gravestones.
+// ended or the table is full, all at once, and the table is then made anew: there are no
+// gravestones.
 #include "feed/attempt.h"
 
 #include "base/memory.h"
@@ -28,6 +29,11 @@ struct tfos__attempt *tfos__attempt_find(const struct tfos__attempt_table *table
     return entry->feed != 0 ? entry : NULL;
 }
 
+static bool is_dead(const struct tfos__attempt *entry, int64_t forgotten_feed)
+{
+    return !entry->connection && (entry->feed <= forgotten_feed || entry->has_results);
+}
+
 // Makes a table of `capacity` places without the dead entries of feeds up to `forgotten_feed`.
 static bool rebuild(struct tfos__attempt_table *table, size_t capacity, int64_t forgotten_feed)
 {
@@ -38,7 +44,7 @@ static bool rebuild(struct tfos__attempt_table *table, size_t capacity, int64_t 
         return false;
     for (size_t i = 0; i < table->capacity; i++) {
         const struct tfos__attempt *entry = &table->places[i];
-        if (entry->feed == 0 || (entry->feed <= forgotten_feed && !entry->connection))
+        if (entry->feed == 0 || is_dead(entry, forgotten_feed))
             continue;
         next.places[place_of(&next, entry->feed, entry->partition)] = *entry;
         next.count++;
@@ -48,6 +54,18 @@ static bool rebuild(struct tfos__attempt_table *table, size_t capacity, int64_t 
     return true;
 }
 
+// Room for one more, and for as many as a quarter of the table before this is called again.
+static bool make_room(struct tfos__attempt_table *table)
+{
+    size_t count = 0, capacity = table->capacity ? table->capacity : FIRST_CAPACITY;
+
+    if (table->count * 2 < table->capacity)
+        return true;
+    for (size_t i = 0; i < table->capacity; i++)
+        count += table->places[i].feed != 0 && !is_dead(&table->places[i], 0);
+    return rebuild(table, count * 4 > capacity ? capacity * 2 : capacity, 0);
+}
+
 enum tfos_status tfos__attempt_get(struct tfos__attempt_table *table, int64_t feed,
                                    int64_t partition, struct tfos__attempt **out,
                                    struct tfos_error *err)
@@ -55,8 +73,7 @@ enum tfos_status tfos__attempt_get(struct tfos__attempt_table *table, int64_t fe
     *out = tfos__attempt_find(table, feed, partition);
     if (*out)
         return TFOS_OK;
-    if (table->count * 2 >= table->capacity &&
-        !rebuild(table, table->capacity ? table->capacity * 2 : FIRST_CAPACITY, 0))
+    if (!make_room(table))
         return tfos__no_memory(err, "feed", "a list of attempts");
     *out = &table->places[place_of(table, feed, partition)];
     **out = (struct tfos__attempt){.feed = feed, .partition = partition, .attempt = -1};

@@ -18,6 +18,7 @@ struct tfos__attempt {
     int64_t superseded; ///< attempts below this one may publish nothing more
     int64_t rows;       ///< published by closed attempts, first_row included
     bool is_complete;
+    bool has_results; ///< when its attempt is closed nobody asks what became of it
     uint64_t last_lane,
         last_head; ///< where the latest closed attempt ended; see before_lane of a lane
     struct tfos__connection *connection; ///< of the living attempt, or NULL
@@ -33,7 +34,8 @@ struct tfos__attempt_table {
 struct tfos__attempt *tfos__attempt_find(const struct tfos__attempt_table *table, int64_t feed,
                                          int64_t partition);
 
-/// The entry of a partition, made if need be.
+/// The entry of a partition, made if need be. Closed ones that had results go when room is needed:
+/// their feeds may have no end.
 enum tfos_status tfos__attempt_get(struct tfos__attempt_table *table, int64_t feed,
                                    int64_t partition, struct tfos__attempt **out,
                                    struct tfos_error *err);

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node remembers of partitions that were fed to it, and for how long.
+#include "harness.h"
+
+#include "feed/attempt.h"
+
+static struct tfos__attempt *get(struct tfos__attempt_table *table, int64_t feed, int64_t partition)
+{
+    struct tfos__attempt *entry = NULL;
+    struct tfos_error err;
+
+    assert_done(tfos__attempt_get(table, feed, partition, &entry, &err));
+    return entry;
+}
+
+// An inference has no end, so its partitions go when there is no room; others stay.
+static void closed_attempts_with_results_make_room(void **state)
+{
+    struct tfos__attempt_table table = {0};
+    struct tfos__connection *const connection = (struct tfos__connection *)&table; // any but NULL
+
+    (void)state;
+    get(&table, 1, 0)->rows = 77;
+    get(&table, 5, 1)->has_results = true;
+    get(&table, 5, 1)->connection = connection; // alive
+    for (int64_t partition = 2; partition < 10000; partition++)
+        get(&table, 5, partition)->has_results = true;
+    assert_true(table.capacity <= 128);
+    assert_int_equal(tfos__attempt_find(&table, 1, 0)->rows, 77);
+    assert_ptr_equal(tfos__attempt_find(&table, 5, 1)->connection, connection);
+    assert_null(tfos__attempt_find(&table, 5, 2));
+    tfos__attempt_table_clear(&table);
+}
+
+static void those_of_an_epoch_stay_to_its_end(void **state)
+{
+    struct tfos__attempt_table table = {0};
+
+    (void)state;
+    for (int64_t partition = 0; partition < 1000; partition++)
+        get(&table, 1 + partition % 2, partition)->rows = partition;
+    for (int64_t partition = 0; partition < 1000; partition++)
+        assert_int_equal(tfos__attempt_find(&table, 1 + partition % 2, partition)->rows, partition);
+    tfos__attempt_forget(&table, 1);
+    assert_int_equal(table.count, 500);
+    tfos__attempt_table_clear(&table);
+}
+
+static const struct CMUnitTest cases[] = {
+    cmocka_unit_test(closed_attempts_with_results_make_room),
+    cmocka_unit_test(those_of_an_epoch_stay_to_its_end),
+};
+
+TEST_MAIN(cases)
