@@ -143,6 +143,8 @@ def _unpacked(array: pa.Array, note: Optional[str], field: pa.Field) -> pa.Array
 
 
 def _cast(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    if _is_list(array.type) and _is_vector(type_):
+        return _as_vectors(array, type_)
     if not _is_list(array.type) or not pa.types.is_list(type_):
         return array if array.type.equals(type_) else array.cast(type_)
     lists = _taken_apart(array)
@@ -150,6 +152,19 @@ def _cast(array: pa.Array, type_: pa.DataType) -> pa.Array:
     if not type_.value_field.nullable and items.null_count > 0:
         raise pa.ArrowInvalid("an element is null, though output_schema says that none is")
     return _put_together(type_, lists._replace(items=items))
+
+
+def _is_vector(type_: pa.DataType) -> bool:
+    """Whether the type is what MLlib's vectors store."""
+    return pa.types.is_struct(type_) and [type_.field(i).name for i in range(type_.num_fields)] == ["type", "size", "indices", "values"]
+
+
+def _as_vectors(array: pa.Array, type_: pa.StructType) -> pa.Array:
+    """Lists of numbers as dense vectors."""
+    kind, size, indices, values = (type_.field(i) for i in range(4))
+    columns = [pa.array(np.ones(len(array), np.int8)).cast(kind.type), pa.nulls(len(array), size.type), pa.nulls(len(array), indices.type),
+               _cast(array, values.type)]
+    return pa.StructArray.from_arrays(columns, fields=[kind, size, indices, values], mask=array.is_null() if array.null_count else None)
 
 
 # -- Python objects
@@ -188,10 +203,14 @@ def _prepared(value: Any, type_: pa.DataType) -> Any:
         return value.astimezone()
     if pa.types.is_struct(type_):
         fields = [type_.field(i) for i in range(type_.num_fields)]
+        if hasattr(value, "__UDT__"):  # a vector, for one, is what it stores
+            value = value.__UDT__.serialize(value)
         if isinstance(value, tuple) and not hasattr(value, "__fields__"):
             value = dict(zip((field.name for field in fields), value))
-        elif not isinstance(value, dict):
+        elif hasattr(value, "asDict"):
             value = value.asDict()
+        elif not isinstance(value, dict):
+            raise TypeError("a struct is a dictionary, a Row or a tuple")
         return {field.name: _prepared(value.get(field.name), field.type) for field in fields}
     if pa.types.is_map(type_):
         return [(_prepared(key, type_.key_type), _prepared(item, type_.item_type)) for key, item in dict(value).items()]

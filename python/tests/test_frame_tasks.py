@@ -6,9 +6,10 @@ import os
 import threading
 import time
 
+import psutil
 import pytest
 
-from conftest import wait_until
+from conftest import executors, wait_until
 from tensorflowonspark import TFCluster, _tfos, frames
 from test_cluster import local, read_all
 
@@ -50,6 +51,29 @@ def test_epochs_repeat_the_plan(spark, tmp_path, via):
         cluster.train(spark.range(0, 500, 1, 4).repartition(3), 5, via=via)
     assert sorted(ids_of(tmp_path)) == sorted(list(range(500)) * 5)
     assert all(read_all(tmp_path).values()), "both nodes are fed"
+
+
+def held_by(process):
+    """(descriptors, threads, MB) of a process."""
+    return process.num_fds(), process.num_threads(), process.memory_info().rss // 2**20
+
+
+@pytest.mark.timeout(400)
+def test_a_thousand_epochs_of_a_tiny_set(spark, tmp_path):
+    """Neither node, trainer, driver nor executors hold more after 1,000 epochs than after 100."""
+    frame = spark.createDataFrame([(i,) for i in range(5)], "id long").coalesce(1)
+    with TFCluster.run(spark.sparkContext, local(save_ids), str(tmp_path), 1, 0, input_mode=FEED) as cluster:
+        node = psutil.Process(cluster.cluster_info[0]["pid"])
+        watched = {"node": node, "trainer": node.children()[0], "driver": psutil.Process()}
+        cluster.train(frame, 100, via="jvm")
+        before = {name: held_by(process) for name, process in watched.items()}
+        fds = [process.num_fds() for process in executors()]
+        cluster.train(frame, 900, via="jvm")
+        after = {name: held_by(process) for name, process in watched.items()}
+        for name in watched:
+            assert all(now <= then + slack for now, then, slack in zip(after[name], before[name], (3, 2, 8))), (before, after)
+        assert all(now.num_fds() <= then + 20 for now, then in zip(executors(), fds))
+    assert sorted(ids_of(tmp_path)) == sorted(list(range(5)) * 1000)
 
 
 def test_shuffle_makes_another_order_each_epoch(spark, tmp_path, via):

@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
-from conftest import our_processes
+from conftest import our_processes, wait_until
 from local_cluster import starting
 from tensorflowonspark import TFCluster, _tfos
 from test_cluster import local
@@ -25,11 +25,12 @@ def answer(args, ctx):
     import decimal
 
     import numpy
+    from pyspark.ml.linalg import Vectors
     from pyspark.sql import Row
 
     from tensorflowonspark import TFNode
 
-    names = {"np": numpy, "Row": Row, "datetime": datetime, "decimal": decimal}
+    names = {"Vectors": Vectors, "np": numpy, "Row": Row, "datetime": datetime, "decimal": decimal}
     feed = TFNode.DataFeed(ctx.mgr, False)
     read = feed.next_arrays if args["how"] == "arrays" else feed.next_batch
     while not feed.should_stop():
@@ -63,7 +64,7 @@ def models(sc, tmp_path_factory):
     models = Models(sc, tmp_path_factory.mktemp("models"))
     yield models
     models.close()
-    assert not our_processes()
+    wait_until(lambda: not our_processes(), what="the end of the nodes")
 
 
 @pytest.fixture
@@ -249,6 +250,7 @@ def test_forms_of_results(spark, models, model, schema, wanted):
         ("np.zeros(len(ids), 'c8')", "x double", "result column 'x': a complex number"),
         ("[decimal.Decimal('1.23')] * len(ids)", "x decimal(4,1)", "result column 'x': Python objects of type Decimal cannot be cast"),
         ("[object()] * len(ids)", "x long", "result column 'x': Python objects of type object"),
+        ("[object()] * len(ids)", "x struct<a: int>", "result column 'x': Python objects of type object.*a struct is a dictionary, a Row or a tuple"),
         ("[(i, i) for i in ids]", "x long", "a result has 2 columns, output_schema 1: 'x'"),
         ("[i for i in ids]", "x long, y long", "a result has 1 columns, output_schema 2: 'x', 'y'"),
         ("[{'x': i} for i in ids]", "x long, y long", "a result has no column 'y', which output_schema has; it has 'x'"),
@@ -260,6 +262,26 @@ def test_results_that_do_not_fit(spark, models, model, schema, words):
     cluster = models("rows", f"lambda b: (lambda ids: {model})([row.id for row in b])")
     with pytest.raises(Exception, match=words):
         cluster.inference(spark.range(0, 3, 1, 1), schema).collect()
+
+
+@pytest.mark.parametrize("model", [
+    "[Vectors.dense([i, 0.5]) if i else Vectors.sparse(2, {1: 0.5}) for i in ids]",
+    "[{'w': Vectors.dense([i, 0.5])} for i in ids]",
+    "np.array([[i, 0.5] for i in ids], 'f4')",
+])
+def test_vectors(spark, models, model):
+    """Dense and sparse ones, kept and as results; arrays become dense ones."""
+    from pyspark.ml.linalg import Vectors, VectorUDT
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    fed = StructType([StructField("id", LongType()), StructField("v", VectorUDT())])
+    result = StructType([StructField("w", VectorUDT())])
+    kept = [Vectors.sparse(4, {1: 3.0, 3: -1.0}), None, Vectors.dense([1.5])]
+    frame = spark.createDataFrame(list(enumerate(kept)), fed).coalesce(1)
+    cluster = models("rows", f"lambda b: (lambda ids: {model})([row.id for row in b])")
+    rows = cluster.inference(frame, result, keep="v", columns="id").collect()
+    assert [row.v for row in rows] == kept and [type(row.v) for row in rows] == [type(vector) for vector in kept]
+    assert [row.w.toArray().tolist() for row in rows] == [[i, 0.5] for i in range(3)]
 
 
 def test_arrays_in_an_rdd(spark, models):
