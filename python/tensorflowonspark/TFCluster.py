@@ -187,7 +187,7 @@ class TFCluster:
             dataRDD: a DataFrame, or an RDD of rows of any Python type.
             output_schema: of a DataFrame: the results' columns, as a StructType or text such as ``"label int, scores array<float>"``. A
                 result that is a dict or Row goes there by name, a tuple or list by place, one value into the one column. Values are cast where
-                nothing is lost by it. With an RDD, a number here is the ``feed_timeout``, as it was in TensorFlowOnSpark.
+                nothing is lost by it; arrays are dense vectors where ``VectorUDT`` is declared. With an RDD, a number is the ``feed_timeout``.
             feed_timeout: seconds in which no row may be taken and no result come before it fails.
             qname: the queue: "input", or another that :func:`run` was given.
             keep: names of the DataFrame's columns that stand before the results.

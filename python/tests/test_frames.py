@@ -59,7 +59,7 @@ class Readers:
         try:
             self.cluster(how).train(frame, 1, **options)
             path = next(self._epochs[how])
-            wait_until(path.exists, 20, "the epoch's end")
+            wait_until(path.exists, 60, "the epoch's end")
             return pickle.loads(path.read_bytes())
         except BaseException:
             self._running.pop(how)._abort()  # some of the rows may have come
