@@ -12,6 +12,7 @@
 
 #define MEMBERS 8
 #define COLUMNS 10000
+#define FEW 100            // columns, where their number does not matter
 #define EXCHANGES 3        // at most
 #define ROUND_SIZE 2097152 // bytes that the cluster takes in one agreement of all
 
@@ -75,13 +76,13 @@ static void *member_main(void *argument)
 }
 
 // Lists of three float64 in each column, of which no form was asked.
-static void make_plan(struct tfos__plan *plan)
+static void make_plan(struct tfos__plan *plan, int column_count)
 {
     struct tfos_error err;
     char name[64];
 
     *plan = (struct tfos__plan){.structure = TFOS_ROW_DICT};
-    for (int i = 0; i < COLUMNS; i++) {
+    for (int i = 0; i < column_count; i++) {
         snprintf(name, sizeof name, "a column with quite a long name %06d", i);
         struct tfos__feature *feature = tfos__plan_add(plan, (const char *[]){name}, 1);
         assert_non_null(feature);
@@ -94,7 +95,7 @@ static void make_plan(struct tfos__plan *plan)
     assert_done(tfos__plan_sort(plan, &err));
 }
 
-static struct member *open_members(struct forum *forum)
+static struct member *open_members(struct forum *forum, int column_count)
 {
     struct member *members = calloc(MEMBERS, sizeof *members);
 
@@ -104,7 +105,7 @@ static struct member *open_members(struct forum *forum)
         members[i] = (struct member){.forum = forum, .number = i, .has_rows = true};
         members[i].options = (struct tfos_dataset_options){
             .uneven = TFOS_UNEVEN_PAD, .agree = agree, .context = &members[i], .name = "input"};
-        make_plan(&members[i].own);
+        make_plan(&members[i].own, column_count);
     }
     return members;
 }
@@ -162,7 +163,7 @@ static void check_plans(const struct member *members, int64_t ragged_first, int6
 static void equal_plans_need_only_digests(void **state)
 {
     struct forum forum;
-    struct member *members = open_members(&forum);
+    struct member *members = open_members(&forum, COLUMNS);
 
     (void)state;
     run_members(members);
@@ -175,7 +176,7 @@ static void equal_plans_need_only_digests(void **state)
 static void who_has_no_rows_takes_the_plan(void **state)
 {
     struct forum forum;
-    struct member *members = open_members(&forum);
+    struct member *members = open_members(&forum, COLUMNS);
 
     (void)state;
     for (int i = 0; i < MEMBERS; i++)
@@ -193,7 +194,7 @@ static void nobody_has_rows(void **state)
 
     (void)state;
     for (int over = MEMBERS - 1; over <= MEMBERS; over++) {
-        members = open_members(&forum);
+        members = open_members(&forum, FEW);
         for (int i = 0; i < MEMBERS; i++) {
             members[i].has_rows = false;
             members[i].is_over = i < over;
@@ -265,7 +266,7 @@ static void descriptions_decide_at_once(void **state)
 static void lengths_that_differ_become_ragged(void **state)
 {
     struct forum forum;
-    struct member *members = open_members(&forum);
+    struct member *members = open_members(&forum, COLUMNS);
 
     (void)state;
     members[0].has_rows = false;
@@ -290,22 +291,22 @@ static void run_refused(struct member *members, const char *words, const char *o
 static void what_differs_is_named(void **state)
 {
     struct forum forum;
-    struct member *members = open_members(&forum);
+    struct member *members = open_members(&forum, FEW);
 
     (void)state;
     members[6].own.features[77].dtype = TFOS_DTYPE_INT16;
     run_refused(members, "name 000077 is ", "int16[3]");
-    members = open_members(&forum);
+    members = open_members(&forum, FEW);
     members[3].own.features[9].is_flexible = false;
     members[3].own.features[9].lengths[0] = 4;
     run_refused(members, "float64[3]", "float64[4]");
-    members = open_members(&forum);
+    members = open_members(&forum, FEW);
     members[1].own.feature_count--;
-    tfos__free(members[1].own.features[COLUMNS - 1].path);
+    tfos__free(members[1].own.features[FEW - 1].path);
     tfos__free(members[1].own.sorted);
     assert_int_equal(tfos__plan_sort(&members[1].own, NULL), TFOS_OK);
-    run_refused(members, "has a column a column with quite a long name 009999", "another has none");
-    members = open_members(&forum);
+    run_refused(members, "has a column a column with quite a long name 000099", "another has none");
+    members = open_members(&forum, FEW);
     members[7].own.structure = TFOS_ROW_TUPLE;
     run_refused(members, "different kinds", "structure");
 }
