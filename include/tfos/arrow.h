@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <tfos/export.h>
+#include <tfos/status.h>
 
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
@@ -49,5 +50,10 @@ struct ArrowArray {
 /// NUL, into `value`, which has room for `size` bytes. False when it is missing or does not fit.
 TFOS_API bool tfos_arrow_metadata_find(const char *metadata, const char *key, char *value,
                                        size_t size);
+
+/// Makes a copy that depends on nothing of `schema`; the caller owns it.
+TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_arrow_schema_copy(const struct ArrowSchema *schema,
+                                                                 struct ArrowSchema *out,
+                                                                 struct tfos_error *err);
 
 #endif

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <tfos/arrow.h>
 
+#include "base/arrow_schema.h"
+
 // Moves `*metadata` behind the next counted text.
 static const char *take_text(const char **metadata, size_t *size)
 {
@@ -14,6 +16,21 @@ static const char *take_text(const char **metadata, size_t *size)
     *size = (size_t)count;
     *metadata = text + *size;
     return text;
+}
+
+size_t tfos__metadata_size(const char *metadata)
+{
+    const char *end = metadata;
+    int32_t pair_count = 0;
+    size_t size = 0;
+
+    if (!metadata)
+        return 0;
+    memcpy(&pair_count, end, sizeof pair_count);
+    end += sizeof pair_count;
+    for (int32_t i = 0; i < 2 * pair_count; i++)
+        take_text(&end, &size);
+    return (size_t)(end - metadata);
 }
 
 bool tfos_arrow_metadata_find(const char *metadata, const char *key, char *value, size_t size)

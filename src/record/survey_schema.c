@@ -2,10 +2,10 @@
 // What a survey knows, as JSON and as an Arrow schema. The JSON is an object: "type" ("example" or
 // "sequence"), and "features", a list of objects, each with "name", "kind" ("bytes", "float",
 // "int64", or "none"), and, where they are true, "list", "feature_list", "binary".
-#include <stdio.h>
 #include <string.h>
 #include <tfos/example.h>
 
+#include "base/arrow_schema.h"
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -123,52 +123,14 @@ enum tfos_status tfos_example_survey_load(const char *json, struct tfos_example_
     return TFOS_OK;
 }
 
-/// A schema and those below it, in one block.
-struct node {
-    struct ArrowSchema *children[1];
-    struct ArrowSchema child;
-    char name[];
-};
-
-static void release_node(struct ArrowSchema *schema)
-{
-    struct node *node = schema->private_data;
-    if (schema->n_children > 0 && node->child.release)
-        node->child.release(&node->child);
-    tfos__free(node);
-    schema->release = NULL;
-}
-
-static enum tfos_status make_node(const char *name, const char *format, struct ArrowSchema *out,
-                                  struct tfos_error *err)
-{
-    size_t size = strlen(name) + 1;
-    struct node *node = tfos__alloc(1, sizeof *node + size);
-    if (!node)
-        return tfos__no_memory(err, "record", "a schema");
-    memcpy(node->name, name, size);
-    node->children[0] = &node->child;
-    *out = (struct ArrowSchema){.format = format,
-                                .name = node->name,
-                                .flags = ARROW_FLAG_NULLABLE,
-                                .children = node->children,
-                                .release = release_node,
-                                .private_data = node};
-    return TFOS_OK;
-}
-
 // A field with `level_count` lists around its value.
 static enum tfos_status make_field(const char *name, const char *format, int level_count,
                                    struct ArrowSchema *out, struct tfos_error *err)
 {
-    TFOS__TRY(make_node(name, level_count > 0 ? "+l" : format, out, err));
+    TFOS__TRY(tfos__schema_init(out, level_count > 0 ? "+l" : format, name, level_count > 0, err));
     if (level_count == 0)
         return TFOS_OK;
-    enum tfos_status status = make_field("item", format, level_count - 1, out->children[0], err);
-    out->n_children = status == TFOS_OK;
-    if (status < 0)
-        out->release(out);
-    return status;
+    return make_field("item", format, level_count - 1, out->children[0], err);
 }
 
 static const char *format_of(const struct tfos__trait *trait)
@@ -178,43 +140,23 @@ static const char *format_of(const struct tfos__trait *trait)
     return trait->kind == TFOS__FEATURE_FLOAT ? "f" : "l";
 }
 
-/// The columns of a schema.
-struct root {
-    struct ArrowSchema **children; ///< owned
-    struct ArrowSchema items[];
-};
-
-static void release_root(struct ArrowSchema *schema)
-{
-    struct root *root = schema->private_data;
-    for (int64_t i = 0; i < schema->n_children; i++)
-        if (root->items[i].release)
-            root->items[i].release(&root->items[i]);
-    tfos__free(root->children);
-    tfos__free(root);
-    schema->release = NULL;
-}
-
 enum tfos_status tfos_example_survey_schema(const struct tfos_example_survey *survey,
                                             struct ArrowSchema *out, struct tfos_error *err)
 {
-    struct root *root = tfos__alloc(1, sizeof *root + survey->count * sizeof root->items[0]);
-    if (!root)
-        return tfos__no_memory(err, "record", "a schema");
-    struct ArrowSchema schema = {
-        .format = "+s", .name = "", .release = release_root, .private_data = root};
-    root->children = tfos__alloc(survey->count, sizeof(struct ArrowSchema *));
-    schema.children = root->children;
-    enum tfos_status status = root->children ? TFOS_OK : tfos__no_memory(err, "record", "a schema");
+    struct ArrowSchema schema;
+    int64_t count = 0, made = 0;
+    for (uint32_t i = 0; i < survey->count; i++)
+        count += survey->traits[i].kind != TFOS__FEATURE_NONE;
+    enum tfos_status status = tfos__schema_init(&schema, "+s", "", count, err);
+    if (status < 0)
+        return status;
+    schema.flags = 0;
     for (uint32_t i = 0; status == TFOS_OK && i < survey->count; i++) {
         const struct tfos__trait *trait = &survey->traits[i];
-        if (trait->kind == TFOS__FEATURE_NONE)
-            continue;
-        struct ArrowSchema *item = &root->items[schema.n_children];
         int level_count = trait->is_feature_list ? 2 : trait->is_list;
-        status = make_field(trait->name, format_of(trait), level_count, item, err);
-        if (status == TFOS_OK)
-            root->children[schema.n_children++] = item;
+        if (trait->kind != TFOS__FEATURE_NONE)
+            status = make_field(trait->name, format_of(trait), level_count, schema.children[made++],
+                                err);
     }
     if (status < 0)
         schema.release(&schema);
