@@ -30,7 +30,7 @@ static void release_array(PyObject *capsule)
     PyMem_Free(array);
 }
 
-static PyObject *wrap_schema(struct ArrowSchema *schema)
+PyObject *tfos__arrow_schema_wrap(struct ArrowSchema *schema)
 {
     struct ArrowSchema *moved = PyMem_Malloc(sizeof(*moved));
     PyObject *capsule = moved != NULL ? PyCapsule_New(moved, "arrow_schema", release_schema) : NULL;
@@ -60,7 +60,7 @@ static PyObject *wrap_array(struct ArrowArray *array)
 
 PyObject *tfos__arrow_batch_new(struct ArrowSchema *schema, struct ArrowArray *array)
 {
-    PyObject *schema_capsule = wrap_schema(schema), *array_capsule = wrap_array(array);
+    PyObject *schema_capsule = tfos__arrow_schema_wrap(schema), *array_capsule = wrap_array(array);
     struct batch *self = NULL;
 
     if (schema_capsule != NULL && array_capsule != NULL)

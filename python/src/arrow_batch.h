@@ -12,4 +12,7 @@
 /// with an exception.
 PyObject *tfos__arrow_batch_new(struct ArrowSchema *schema, struct ArrowArray *array);
 
+/// A capsule of the schema, which it takes over, also on failure. NULL with an exception.
+PyObject *tfos__arrow_schema_wrap(struct ArrowSchema *schema);
+
 #endif

@@ -45,6 +45,32 @@ drop_pair:
     return -1;
 }
 
+PyObject *tfos__capsule_schema(PyObject *schema)
+{
+    PyObject *capsule = NULL;
+    const struct ArrowSchema *view = NULL;
+
+    if (PyCapsule_IsValid(schema, "arrow_schema")) {
+        Py_INCREF(schema);
+        capsule = schema;
+    } else if (PyObject_HasAttrString(schema, "__arrow_c_schema__")) {
+        capsule = PyObject_CallMethod(schema, "__arrow_c_schema__", NULL);
+    } else {
+        PyErr_Format(PyExc_TypeError,
+                     "schema: expected an Arrow schema (anything with __arrow_c_schema__), not %R",
+                     (PyObject *)Py_TYPE(schema));
+    }
+    if (capsule == NULL)
+        return NULL;
+    view = PyCapsule_GetPointer(capsule, "arrow_schema");
+    if (view != NULL && view->release != NULL && strcmp(view->format, "+s") == 0)
+        return capsule;
+    if (view != NULL)
+        PyErr_SetString(PyExc_TypeError, "schema: expected a struct of columns");
+    Py_DECREF(capsule);
+    return NULL;
+}
+
 void tfos__capsule_clear(struct tfos__capsule *capsule)
 {
     Py_CLEAR(capsule->pair);

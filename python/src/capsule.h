@@ -18,6 +18,10 @@ struct tfos__capsule {
 /// -1 with an exception.
 int tfos__capsule_init(struct tfos__capsule *capsule, PyObject *batch);
 
+/// Asks anything with __arrow_c_schema__ for its schema: a capsule that the caller owns, whose
+/// schema is a struct of columns. A capsule is taken as it is. NULL with an exception.
+PyObject *tfos__capsule_schema(PyObject *schema);
+
 void tfos__capsule_clear(struct tfos__capsule *capsule);
 
 #endif

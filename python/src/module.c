@@ -4,6 +4,7 @@
 #include "error.h"
 #include "frame_schema.h"
 #include "sample.h"
+#include "survey.h"
 
 #include <Python.h>
 #include <tfos/rendezvous.h>
@@ -16,6 +17,10 @@ static PyMethodDef functions[] = {
      "The pid of the executor that a Spark task belongs to."},
     {"check_spark_schema", tfos__frame_schema_check, METH_O,
      "Whether rows of this schema, as StructType.json() gives it, can be fed."},
+    {"survey_examples", TFOS__KEYWORDS(tfos__survey_examples),
+     "What a file's records say of their columns, as JSON, and how many they are."},
+    {"merge_surveys", tfos__survey_merge, METH_O,
+     "The Arrow schema, a capsule, of a list of surveys."},
     {"pack", tfos__sample_pack, METH_O, "The rows, packed into batches and unpacked again."},
     {"pack_arrays", tfos__sample_pack_arrays, METH_O, "The arrays of the rows' batches."},
     {"unpack", tfos__sample_unpack, METH_O, "The rows of an Arrow batch."},
@@ -56,7 +61,9 @@ static int add_classes(PyObject *module)
         tfos__writer_class_add(module) < 0 || tfos__results_class_add(module) < 0 ||
         tfos__arrow_batch_class_add(module) < 0 || tfos__trainer_class_add(module) < 0)
         return -1;
-    return tfos__reader_class_add(module) < 0 ? -1 : tfos__dataset_class_add(module);
+    if (tfos__reader_class_add(module) < 0 || tfos__dataset_class_add(module) < 0)
+        return -1;
+    return tfos__example_reader_class_add(module) < 0 ? -1 : tfos__example_writer_class_add(module);
 }
 
 PyMODINIT_FUNC PyInit__tfos(void);

@@ -193,3 +193,40 @@ def unpack(batch: Any) -> "list[Any]":
 
 def unpack_arrays(batch: Any) -> Any:
     """For tests: the arrays of an Arrow batch."""
+
+class ExampleReader:
+    """``tfos_example_reader_*``: a file of Examples as Arrow batches. One thread at a time. A context manager."""
+
+    def __init__(
+        self, path: str, schema: Any, type: int = 0, compression: int = 0, mode: int = 0, batch_rows: int = 0, max_record_size: int = 0,
+        begin: int = 0, end: int = 0,
+    ) -> None:
+        """``schema``: anything with ``__arrow_c_schema__``. ``type``, ``compression`` and ``mode``: the values of ``enum tfos_record_type``,
+        ``tfos_compression`` and ``tfos_record_mode``; ``begin`` and ``end``: a range of bytes (``<tfos/record.h>``)."""
+    def next(self) -> Optional[ArrowBatch]: ...
+    def take_damages(self) -> "list[tuple[str, int, int, str]]":
+        """What was passed over since the last call: kind, offset, size, message."""
+    @property
+    def counts(self) -> "tuple[int, int, int, int]":
+        """Records, their bytes, damages, bytes passed over; so far."""
+    def close(self) -> None: ...
+
+class ExampleWriter:
+    """``tfos_example_writer_*``: Arrow batches to a file of Examples. One thread at a time. A context manager."""
+
+    def __init__(
+        self, path: str, schema: Any, type: int = 0, compression: int = 0, level: int = 0, allow_rounding: bool = False
+    ) -> None: ...
+    def append(self, batch: Any) -> None:
+        """Anything with ``__arrow_c_array__``, of the schema."""
+    def finish(self) -> int:
+        """Makes the file appear; returns how many values were rounded."""
+    def close(self) -> None: ...
+
+def survey_examples(
+    path: str, type: int = 0, compression: int = 0, mode: int = 0, limit: int = 0, max_record_size: int = 0
+) -> "tuple[str, int]":
+    """What a file's records say of their columns, as JSON text for ``merge_surveys()``, and how many they are."""
+
+def merge_surveys(surveys: "list[str]") -> Any:
+    """The Arrow schema, a capsule, of what was learned of several files."""

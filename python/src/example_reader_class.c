@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// The class ExampleReader: a file of Examples as Arrow batches.
+#include "arrow_batch.h"
+#include "capsule.h"
+#include "classes.h"
+#include "damage_list.h"
+#include "error.h"
+#include "handle.h"
+#include "parameter.h"
+
+#include <string.h>
+#include <tfos/example_file.h>
+
+struct reader {
+    struct tfos__handle handle; ///< of a struct tfos_example_reader
+    struct tfos_stream *stream; ///< owned
+    struct ArrowSchema schema;  ///< owned when it has a release
+    struct tfos__damage_list damages;
+};
+
+static PyTypeObject *class; // set when the module is made, kept until the process ends
+
+static void close_reader(struct tfos__handle *handle, void *object)
+{
+    struct reader *self = (struct reader *)handle;
+
+    tfos_example_reader_close(object);
+    tfos_stream_close(self->stream);
+    self->stream = NULL;
+    if (self->schema.release != NULL)
+        self->schema.release(&self->schema);
+    tfos__damage_list_clear(&self->damages);
+}
+
+static const struct tfos__handle_kind kind = {
+    .name = "example reader", .state = "opened", .is_exclusive = true, .close = close_reader};
+
+static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)args;
+    (void)kwargs;
+    return tfos__handle_new(type, &kind);
+}
+
+/// Opens the file with the schema, which is a view that the caller holds. -1 with an exception.
+static int open_reader(struct reader *self, const char *path, const struct ArrowSchema *schema,
+                       struct tfos_example_reader_options *options)
+{
+    struct tfos_example_reader *object = NULL;
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+
+    options->record.name = path;
+    options->record.on_damage = tfos__damage_list_add;
+    options->record.context = &self->damages;
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_arrow_schema_copy(schema, &self->schema, &err);
+    if (status == TFOS_OK)
+        status = tfos_stream_open_reader(path, &self->stream, &err);
+    if (status == TFOS_OK)
+        status = tfos_example_reader_open(self->stream, schema, options, &object, &err);
+    Py_END_ALLOW_THREADS
+    return tfos__handle_adopt(&self->handle, object, status, &err);
+}
+
+static int init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    struct reader *self = (struct reader *)object;
+    const char *path = NULL;
+    int64_t type = 0, compression = 0, mode = 0, batch_rows = 0, max_size = 0, begin = 0, end = 0;
+    PyObject *kept = NULL, *schema = NULL, *capsule = NULL;
+    int result = -1;
+    const struct tfos__parameter parameters[] = {
+        {"path", TFOS__TEXT, true, 0, 0, &path},
+        {"schema", TFOS__ANY, true, 0, 0, &schema},
+        {"type", TFOS__INT, false, 0, TFOS_RECORD_BYTES, &type},
+        {"compression", TFOS__INT, false, 0, TFOS_COMPRESSION_ZLIB, &compression},
+        {"mode", TFOS__INT, false, 0, TFOS_RECORD_SKIP_FILE, &mode},
+        {"batch_rows", TFOS__INT, false, 0, INT64_MAX, &batch_rows},
+        {"max_record_size", TFOS__INT, false, 0, INT64_MAX, &max_size},
+        {"begin", TFOS__INT, false, 0, INT64_MAX, &begin},
+        {"end", TFOS__INT, false, 0, INT64_MAX, &end},
+    };
+
+    if (tfos__handle_check_new(&self->handle) < 0 ||
+        tfos__parameters_read("ExampleReader", parameters, TFOS__PARAMETER_COUNT(parameters), args,
+                              kwargs, &kept) < 0)
+        return -1;
+    capsule = tfos__capsule_schema(schema);
+    if (capsule != NULL) {
+        struct tfos_example_reader_options options = {
+            .record = {.compression = (enum tfos_compression)compression,
+                       .mode = (enum tfos_record_mode)mode,
+                       .max_record_size = (uint64_t)max_size,
+                       .begin = (uint64_t)begin,
+                       .end = (uint64_t)end},
+            .type = (enum tfos_record_type)type,
+            .batch_rows = batch_rows,
+        };
+        result = open_reader(self, path, PyCapsule_GetPointer(capsule, "arrow_schema"), &options);
+        Py_DECREF(capsule);
+    }
+    Py_DECREF(kept);
+    return result;
+}
+
+static PyObject *next(PyObject *object, PyObject *unused)
+{
+    struct reader *self = (struct reader *)object;
+    struct ArrowSchema schema;
+    struct ArrowArray array;
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+
+    (void)unused;
+    if (tfos__handle_enter(&self->handle) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_example_reader_next(self->handle.object, &array, &err);
+    if (status == TFOS_OK) {
+        status = tfos_arrow_schema_copy(&self->schema, &schema, &err);
+        if (status < 0)
+            array.release(&array);
+    }
+    Py_END_ALLOW_THREADS
+    tfos__handle_leave(&self->handle);
+    if (status < 0)
+        return tfos__raise(status, &err);
+    if (status == TFOS_END)
+        Py_RETURN_NONE;
+    return tfos__arrow_batch_new(&schema, &array);
+}
+
+static PyObject *take_damages(PyObject *object, PyObject *unused)
+{
+    struct reader *self = (struct reader *)object;
+    PyObject *damages = NULL;
+
+    (void)unused;
+    if (tfos__handle_enter(&self->handle) < 0)
+        return NULL;
+    damages = tfos__damage_list_take(&self->damages);
+    tfos__handle_leave(&self->handle);
+    return damages;
+}
+
+static PyObject *get_counts(PyObject *object, void *closure)
+{
+    struct reader *self = (struct reader *)object;
+    struct tfos_record_counts counts;
+
+    (void)closure;
+    if (tfos__handle_enter(&self->handle) < 0)
+        return NULL;
+    counts = tfos_example_reader_get_counts(self->handle.object);
+    tfos__handle_leave(&self->handle);
+    return Py_BuildValue("(KKKK)", (unsigned long long)counts.records,
+                         (unsigned long long)counts.bytes, (unsigned long long)counts.damages,
+                         (unsigned long long)counts.skipped_bytes);
+}
+
+static PyMethodDef methods[] = {
+    {"next", next, METH_NOARGS, "The next ArrowBatch; None at the end."},
+    {"take_damages", take_damages, METH_NOARGS,
+     "What was passed over since the last call: (kind, offset, size, message) each."},
+    {"close", tfos__handle_close, METH_NOARGS, "Closes the file."},
+    {"__enter__", tfos__handle_enter_context, METH_NOARGS, "The reader."},
+    {"__exit__", tfos__handle_close, METH_VARARGS, "Closes the file."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef properties[] = {
+    {"counts", get_counts, NULL, "(records, bytes, damages, skipped bytes) so far.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "A file of Examples as Arrow batches. One thread at a time."},
+    {Py_tp_new, make},
+    {Py_tp_init, init},
+    {Py_tp_dealloc, tfos__handle_dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, properties},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "tensorflowonspark._tfos.ExampleReader",
+    .basicsize = sizeof(struct reader),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = slots,
+};
+
+int tfos__example_reader_class_add(PyObject *module)
+{
+    class = tfos__class_add(module, &spec);
+    return class != NULL ? 0 : -1;
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The class ExampleWriter: Arrow batches to a file of Examples.
+#include "capsule.h"
+#include "classes.h"
+#include "error.h"
+#include "handle.h"
+#include "parameter.h"
+
+#include <tfos/example_file.h>
+
+struct writer {
+    struct tfos__handle handle; ///< of a struct tfos_example_writer
+    struct tfos_stream *stream; ///< owned
+};
+
+static PyTypeObject *class; // set when the module is made, kept until the process ends
+
+static void close_writer(struct tfos__handle *handle, void *object)
+{
+    struct writer *self = (struct writer *)handle;
+
+    tfos_example_writer_close(object);
+    tfos_stream_close(self->stream);
+    self->stream = NULL;
+}
+
+static const struct tfos__handle_kind kind = {
+    .name = "example writer", .state = "opened", .is_exclusive = true, .close = close_writer};
+
+static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)args;
+    (void)kwargs;
+    return tfos__handle_new(type, &kind);
+}
+
+static int open_writer(struct writer *self, const char *path, const struct ArrowSchema *schema,
+                       const struct tfos_example_writer_options *options)
+{
+    struct tfos_example_writer *object = NULL;
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_stream_open_writer(path, &self->stream, &err);
+    if (status == TFOS_OK)
+        status = tfos_example_writer_open(self->stream, schema, options, &object, &err);
+    Py_END_ALLOW_THREADS
+    return tfos__handle_adopt(&self->handle, object, status, &err);
+}
+
+static int init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    struct writer *self = (struct writer *)object;
+    const char *path = NULL;
+    int64_t type = 0, compression = 0, level = 0;
+    bool allow_rounding = false;
+    PyObject *kept = NULL, *schema = NULL, *capsule = NULL;
+    int result = -1;
+    const struct tfos__parameter parameters[] = {
+        {"path", TFOS__TEXT, true, 0, 0, &path},
+        {"schema", TFOS__ANY, true, 0, 0, &schema},
+        {"type", TFOS__INT, false, 0, TFOS_RECORD_BYTES, &type},
+        {"compression", TFOS__INT, false, 0, TFOS_COMPRESSION_ZLIB, &compression},
+        {"level", TFOS__INT, false, 0, 9, &level},
+        {"allow_rounding", TFOS__BOOL, false, 0, 0, &allow_rounding},
+    };
+
+    if (tfos__handle_check_new(&self->handle) < 0 ||
+        tfos__parameters_read("ExampleWriter", parameters, TFOS__PARAMETER_COUNT(parameters), args,
+                              kwargs, &kept) < 0)
+        return -1;
+    capsule = tfos__capsule_schema(schema);
+    if (capsule != NULL) {
+        struct tfos_example_writer_options options = {
+            .record = {.compression = (enum tfos_compression)compression, .level = (int)level},
+            .example = {.type = (enum tfos_record_type)type, .allow_rounding = allow_rounding},
+        };
+        result = open_writer(self, path, PyCapsule_GetPointer(capsule, "arrow_schema"), &options);
+        Py_DECREF(capsule);
+    }
+    Py_DECREF(kept);
+    return result;
+}
+
+static PyObject *append(PyObject *object, PyObject *batch)
+{
+    struct writer *self = (struct writer *)object;
+    struct tfos__capsule capsule = {0};
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+
+    if (tfos__handle_enter(&self->handle) < 0)
+        return NULL;
+    if (tfos__capsule_init(&capsule, batch) < 0) {
+        tfos__handle_leave(&self->handle);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_example_writer_append(self->handle.object, capsule.array, &err);
+    Py_END_ALLOW_THREADS
+    tfos__capsule_clear(&capsule);
+    return tfos__handle_conclude(&self->handle, status, &err);
+}
+
+static PyObject *finish(PyObject *object, PyObject *unused)
+{
+    struct writer *self = (struct writer *)object;
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+    uint64_t rounded = 0;
+
+    (void)unused;
+    if (tfos__handle_enter(&self->handle) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_example_writer_finish(self->handle.object, &err);
+    rounded = tfos_example_writer_rounded(self->handle.object);
+    Py_END_ALLOW_THREADS
+    tfos__handle_leave(&self->handle);
+    if (status < 0)
+        return tfos__raise(status, &err);
+    return PyLong_FromUnsignedLongLong(rounded);
+}
+
+static PyMethodDef methods[] = {
+    {"append", append, METH_O, "Writes a record for each row of an Arrow batch."},
+    {"finish", finish, METH_NOARGS, "Makes the file appear; gives how many values were rounded."},
+    {"close", tfos__handle_close, METH_NOARGS, "Gives up what was not finished."},
+    {"__enter__", tfos__handle_enter_context, METH_NOARGS, "The writer."},
+    {"__exit__", tfos__handle_close, METH_VARARGS, "Gives up what was not finished."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "Arrow batches to a file of Examples. One thread at a time."},
+    {Py_tp_new, make},
+    {Py_tp_init, init},
+    {Py_tp_dealloc, tfos__handle_dealloc},
+    {Py_tp_methods, methods},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "tensorflowonspark._tfos.ExampleWriter",
+    .basicsize = sizeof(struct writer),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = slots,
+};
+
+int tfos__example_writer_class_add(PyObject *module)
+{
+    class = tfos__class_add(module, &spec);
+    return class != NULL ? 0 : -1;
+}

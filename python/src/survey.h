@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Schemas learned from files of records.
+#ifndef TFOS_PYTHON_SURVEY_H
+#define TFOS_PYTHON_SURVEY_H
+
+#include <Python.h>
+
+/// `survey_examples(path, type, compression, mode, limit, max_record_size)`: what the file's
+/// records say, as JSON text, and how many they are.
+PyObject *tfos__survey_examples(PyObject *module, PyObject *args, PyObject *kwargs);
+
+/// `merge_surveys(surveys)`: the schema, as a capsule, of a list of such texts.
+PyObject *tfos__survey_merge(PyObject *module, PyObject *surveys);
+
+#endif

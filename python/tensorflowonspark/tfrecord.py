@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TFRecord files of ``tf.train.Example`` and ``SequenceExample`` as batches of columns, without TensorFlow and without a protobuf object.
+
+    for batch in tfrecord.read("data/part-*.tfrecord"):          # pyarrow.RecordBatch
+        ...
+    tfrecord.write("out.tfrecord.gz", table)
+
+docs/tfrecord.md says what each type becomes and what is refused. All work on the bytes is done in C with the GIL released, so files may be
+read and written in several threads, each with its own call.
+"""
+
+import glob
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Union
+
+from . import _tfos
+
+__all__ = ["Damage", "infer_schema", "read", "write"]
+
+Path = Union[str, "os.PathLike[str]"]
+
+_TYPES = {"Example": 0, "SequenceExample": 1, "ByteArray": 2}
+_COMPRESSIONS = {None: 0, "none": 1, "gzip": 2, "zlib": 3}
+_MODES = {"error": 0, "skip_record": 1, "skip_file": 2}
+_FORMS = ("arrow", "numpy")
+
+
+class Damage(NamedTuple):
+    """What was passed over in a file."""
+
+    path: str
+    kind: str  #: "the checksum of a record is wrong" ...
+    offset: int  #: bytes from the file's beginning, of a compressed one from that of what it holds
+    size: int  #: bytes that were passed over; 0: all to the file's end
+    message: str
+
+
+def read(
+    paths: Union[Path, Sequence[Path]],
+    schema: Any = None,
+    columns: Optional[Sequence[str]] = None,
+    record_type: str = "Example",
+    form: str = "arrow",
+    batch_rows: int = 4096,
+    compression: Optional[str] = None,
+    on_damage: str = "error",
+    damages: Optional[List[Damage]] = None,
+    max_record_size: int = 1 << 30,
+) -> Iterator[Any]:
+    """Iterates over the files' batches, file by file.
+
+    ``paths``: a file, a folder (its files but those whose names begin with ``_`` or ``.``), a pattern with ``*``, or a list of these.
+    ``schema``: a ``pyarrow.Schema`` (or anything with ``__arrow_c_schema__``); None: what ``infer_schema()`` makes of all records, which
+    reads the files twice. ``columns``: only these; others are passed over unread.
+    ``record_type``: ``"Example"``, ``"SequenceExample"``, or ``"ByteArray"``: each record is a row of one binary column.
+    ``form``: ``"arrow"`` gives a ``pyarrow.RecordBatch`` of at most ``batch_rows`` rows; ``"numpy"`` a dict of arrays, as ``DataFeed.next_arrays`` gives them.
+    ``compression``: ``"none"``, ``"gzip"``, ``"zlib"``; None: as each file's first bytes say.
+    ``on_damage``: ``"error"`` raises ``CorruptError`` with file, offset and kind; ``"skip_record"`` goes on behind what is damaged,
+    ``"skip_file"`` with the next file; what was passed over is appended to ``damages``.
+    """
+    files = _files(paths)
+    options = {
+        "type": _choice("record_type", record_type, _TYPES),
+        "compression": _choice("compression", compression, _COMPRESSIONS),
+        "mode": _choice("on_damage", on_damage, _MODES),
+        "max_record_size": max_record_size,
+    }
+    if form not in _FORMS:
+        raise ValueError(f"form: expected one of {', '.join(_FORMS)}, not {form!r}")
+    if schema is None:
+        schema = _plain_schema() if record_type == "ByteArray" else _infer(files, options, 0)
+    schema = _select(schema, columns)
+    return _read(files, schema, form, batch_rows, options, damages)
+
+
+def infer_schema(
+    paths: Union[Path, Sequence[Path]],
+    record_type: str = "Example",
+    limit: int = 0,
+    compression: Optional[str] = None,
+    on_damage: str = "error",
+    max_record_size: int = 1 << 30,
+) -> Any:
+    """The ``pyarrow.Schema`` that all records can be read with: columns in the order in which features are first seen, int64, float32, string
+    (where all bytes are UTF-8) or binary, lists where a record has not exactly one value. ``limit``: only so many records of each file;
+    0: all. Files are read side by side. ``CorruptError`` names a feature that is of one kind here and of another there.
+    """
+    options = {
+        "type": _choice("record_type", record_type, _TYPES),
+        "compression": _choice("compression", compression, _COMPRESSIONS),
+        "mode": _choice("on_damage", on_damage, _MODES),
+        "max_record_size": max_record_size,
+    }
+    return _infer(_files(paths), options, limit)
+
+
+def write(
+    path: Path,
+    data: Any,
+    record_type: str = "Example",
+    compression: Optional[str] = None,
+    level: int = 6,
+    allow_rounding: bool = False,
+) -> int:
+    """Writes a record for each row and returns how many values were rounded.
+
+    ``data``: a ``pyarrow.Table``, a ``RecordBatch``, or an iterable of batches of one schema. The file appears under its name when it is whole.
+    ``compression``: ``"none"``, ``"gzip"`` or ``"zlib"``, at ``level`` 1 to 9; None: gzip for a name that ends in ``.gz``, else none.
+    ``allow_rounding``: doubles and decimals that are no floats are rounded, and counted; else ``InvalidError`` names row and column, as it does
+    for nulls within lists.
+    """
+    path = os.fspath(path)
+    if compression is None:
+        compression = "gzip" if path.endswith(".gz") else "none"
+    batches = _batches(data)
+    first = next(batches, None)
+    if first is None:
+        raise ValueError("data: there is no batch, so that there is no schema either; an empty pyarrow.Table has one")
+    writer = _tfos.ExampleWriter(
+        path, first.schema, type=_choice("record_type", record_type, _TYPES),
+        compression=_choice("compression", compression, _COMPRESSIONS), level=level, allow_rounding=allow_rounding,
+    )  # fmt: skip
+    with writer:
+        batch = first
+        while batch is not None:
+            if batch.schema != first.schema:
+                raise ValueError(f"data: a batch of another schema than the first: {batch.schema}, not {first.schema}")
+            writer.append(batch)
+            batch = next(batches, None)
+        return writer.finish()
+
+
+def _read(files, schema, form, batch_rows, options, damages) -> Iterator[Any]:
+    import pyarrow
+
+    for file in files:
+        with _tfos.ExampleReader(file, schema, batch_rows=batch_rows, **options) as reader:
+            while True:
+                batch = reader.next()
+                if damages is not None:
+                    damages.extend(Damage(file, *damage) for damage in reader.take_damages())
+                if batch is None:
+                    break
+                yield _tfos.unpack_arrays(batch) if form == "numpy" else pyarrow.record_batch(batch)
+
+
+def _infer(files: List[str], options: dict, limit: int) -> Any:
+    import pyarrow
+
+    def survey(file):
+        return _tfos.survey_examples(file, limit=limit, **options)[0]
+
+    with ThreadPoolExecutor(min(len(files), os.cpu_count() or 1)) as pool:
+        capsule = _tfos.merge_surveys(list(pool.map(survey, files)))
+    return pyarrow.Schema._import_from_c_capsule(capsule)
+
+
+def _plain_schema() -> Any:
+    import pyarrow
+
+    return pyarrow.schema([pyarrow.field("byteArray", pyarrow.binary(), nullable=False)])
+
+
+def _select(schema: Any, columns: Optional[Sequence[str]]) -> Any:
+    import pyarrow
+
+    schema = pyarrow.schema(schema)
+    if columns is None:
+        return schema
+    if isinstance(columns, str):
+        raise TypeError(f"columns: expected a list of names, not the text {columns!r}")
+    unknown = [name for name in columns if name not in schema.names]
+    if unknown:
+        raise ValueError(f"columns: there is no column {unknown[0]!r}; the records have {', '.join(map(repr, schema.names))}")
+    return pyarrow.schema([schema.field(name) for name in columns])
+
+
+def _batches(data: Any) -> Iterator[Any]:
+    import pyarrow
+
+    if isinstance(data, pyarrow.Table):
+        return iter(data.to_batches() or [_empty(data.schema)])
+    if isinstance(data, pyarrow.RecordBatch):
+        return iter([data])
+    if isinstance(data, Iterable):
+        return iter(data)
+    raise TypeError(f"data: expected a pyarrow.Table, a RecordBatch or an iterable of these, not {type(data)!r}")
+
+
+def _empty(schema: Any) -> Any:
+    import pyarrow
+
+    return pyarrow.RecordBatch.from_arrays([pyarrow.array([], field.type) for field in schema], schema=schema)
+
+
+def _files(paths: Union[Path, Sequence[Path]]) -> List[str]:
+    if isinstance(paths, (str, os.PathLike)):
+        paths = [paths]
+    files: List[str] = []
+    for path in map(os.fspath, paths):
+        found = [path]
+        if os.path.isdir(path):
+            found = sorted(entry.path for entry in os.scandir(path) if entry.is_file() and entry.name[0] not in "_.")
+        elif not os.path.exists(path) and glob.has_magic(path):
+            found = sorted(file for file in glob.glob(path) if os.path.isfile(file))
+        if not found:
+            raise FileNotFoundError(f"paths: there is no file in or for {path!r}")
+        files.extend(found)
+    if not files:
+        raise ValueError("paths: expected one path at least")
+    return files
+
+
+def _choice(name: str, value: Optional[str], choices: dict) -> int:
+    if value not in choices:
+        known = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name}: expected one of {known}, not {value!r}")
+    return choices[value]

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TFRecord files: what we write TensorFlow reads, what TensorFlow writes we read, and what cannot be is refused."""
+
+import decimal
+import threading
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tensorflowonspark import _tfos, tfrecord
+
+
+def feature(values):
+    """A Feature of a list of ints, floats or bytes; of no kind for None."""
+    if values is None:
+        return tf.train.Feature()
+    if values and isinstance(values[0], bytes):
+        return tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
+    if values and isinstance(values[0], float):
+        return tf.train.Feature(float_list=tf.train.FloatList(value=values))
+    return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+
+
+def example(**features):
+    return tf.train.Example(features=tf.train.Features(feature={name: feature(values) for name, values in features.items()}))
+
+
+def write_with_tensorflow(path, messages, compression=""):
+    with tf.io.TFRecordWriter(str(path), compression) as writer:
+        for message in messages:
+            writer.write(message.SerializeToString())
+
+
+def values_of(one):
+    """The values of a Feature, as a list, or None for one of no kind."""
+    kind = one.WhichOneof("kind")
+    return None if kind is None else list(getattr(one, kind).value)
+
+
+def rows(batches):
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])
+def test_s64_tensorflow_writes_and_we_read(tmp_path, compression):
+    path = tmp_path / "a.tfrecord"
+    write_with_tensorflow(path, [example(x=[i], y=[float(i), 0.5], s=[b"text"]) for i in range(1000)], compression)
+    schema = tfrecord.infer_schema(path)
+    assert {field.name: field.type for field in schema} == {"x": pa.int64(), "y": pa.list_(pa.float32()), "s": pa.string()}
+    read = rows(tfrecord.read(path, batch_rows=300))
+    assert len(read) == 1000 and read[7] == {"x": 7, "y": [7.0, 0.5], "s": "text"}
+    arrays = list(tfrecord.read(path, form="numpy", columns=["x", "y"]))
+    assert [len(batch["x"]) for batch in arrays] == [1000]
+    assert arrays[0]["x"].dtype == np.int64 and arrays[0]["x"][-1] == 999
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
+def test_s64_we_write_and_tensorflow_reads(tmp_path, compression):
+    table = pa.table({"i": pa.array([1, None, 3], pa.int32()), "f": pa.array([[0.5], [], None], pa.list_(pa.float32())), "b": [b"\xff", b"", b"x"]})
+    path = tmp_path / "a.tfrecord"
+    assert tfrecord.write(path, table, compression=compression) == 0
+    kind = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}[compression]
+    read = [tf.train.Example.FromString(raw.numpy()).features.feature for raw in tf.data.TFRecordDataset(str(path), kind)]
+    assert [values_of(one["i"]) if "i" in one else None for one in read] == [[1], None, [3]]
+    assert [values_of(one["f"]) if "f" in one else None for one in read] == [[0.5], [], None]
+    assert [values_of(one["b"]) for one in read] == [[b"\xff"], [b""], [b"x"]]
+
+
+SCALARS = {
+    "int64_list": st.integers(-(2**63), 2**63 - 1),
+    "float_list": st.floats(width=32, allow_nan=False),
+    "bytes_list": st.binary(max_size=8),
+}
+NAMES = st.characters(exclude_categories=["Cs"], exclude_characters="\0")  # what a column can be called
+FEATURES = {"int64_list": "Int64List", "float_list": "FloatList", "bytes_list": "BytesList"}
+
+
+@st.composite
+def examples(draw):
+    """Messages whose features of one name are of one kind, if of any; some have none."""
+    kinds = draw(st.dictionaries(st.text(NAMES, max_size=5), st.sampled_from(sorted(SCALARS)), max_size=5))
+    messages = []
+    for _ in range(draw(st.integers(1, 5))):
+        features = {}
+        for name, kind in kinds.items():
+            values = draw(st.none() | st.lists(SCALARS[kind], max_size=4))
+            if values is not None or draw(st.booleans()):
+                features[name] = tf.train.Feature() if values is None else tf.train.Feature(**{kind: getattr(tf.train, FEATURES[kind])(value=values)})
+        messages.append(tf.train.Example(features=tf.train.Features(feature=features)))
+    return messages
+
+
+@settings(deadline=None, max_examples=150)
+@given(examples())
+def test_any_examples_go_both_ways(tmp_path_factory, messages):
+    """Every value is where TensorFlow's own parser has it, and our copy of the file says the same."""
+    folder = tmp_path_factory.mktemp("both")
+    write_with_tensorflow(folder / "theirs", messages)
+    schema = tfrecord.infer_schema(folder / "theirs")
+    read = rows(tfrecord.read(folder / "theirs"))
+    assert len(read) == len(messages)
+    for row, message in zip(read, messages):
+        for field in schema:
+            one = message.features.feature[field.name] if field.name in message.features.feature else tf.train.Feature()
+            values, got = values_of(one), row[field.name]
+            if pa.types.is_string(field.type) and got is not None:
+                got = got.encode()
+            elif pa.types.is_list(field.type) and pa.types.is_string(field.type.value_type) and got is not None:
+                got = [text.encode() for text in got]
+            assert got == (values if pa.types.is_list(field.type) or values is None else values[0])
+    batches = list(tfrecord.read(folder / "theirs"))
+    if batches and len(schema):
+        tfrecord.write(folder / "ours", pa.Table.from_batches(batches))
+        assert rows(tfrecord.read(folder / "ours", schema=schema)) == read
+
+
+def test_sequences_go_both_ways(tmp_path):
+    steps = [feature([b"a"]), feature([b"b", b"c"]), tf.train.Feature(bytes_list=tf.train.BytesList())]
+    message = tf.train.SequenceExample(
+        context=tf.train.Features(feature={"id": feature([5])}),
+        feature_lists=tf.train.FeatureLists(feature_list={"words": tf.train.FeatureList(feature=steps)}),
+    )
+    write_with_tensorflow(tmp_path / "theirs", [message])
+    (row,) = rows(tfrecord.read(tmp_path / "theirs", record_type="SequenceExample"))
+    assert row == {"id": 5, "words": [["a"], ["b", "c"], []]}
+    batches = list(tfrecord.read(tmp_path / "theirs", record_type="SequenceExample"))
+    tfrecord.write(tmp_path / "ours", batches, record_type="SequenceExample")
+    (raw,) = tf.data.TFRecordDataset(str(tmp_path / "ours"))
+    assert tf.train.SequenceExample.FromString(raw.numpy()) == message
+
+
+def test_plain_records_go_both_ways(tmp_path):
+    with tf.io.TFRecordWriter(str(tmp_path / "theirs")) as writer:
+        for raw in (b"", b"\x00\xff", b"x" * 100000):
+            writer.write(raw)
+    batches = list(tfrecord.read(tmp_path / "theirs", record_type="ByteArray"))
+    assert [row["byteArray"] for row in rows(batches)] == [b"", b"\x00\xff", b"x" * 100000]
+    tfrecord.write(tmp_path / "ours", batches, record_type="ByteArray")
+    assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
+
+
+def test_s65_codecs_that_tensorflow_cannot_read(tmp_path):
+    with pytest.raises(ValueError, match="compression: expected one of None, 'none', 'gzip', 'zlib', not 'snappy'"):
+        tfrecord.write(tmp_path / "a", pa.table({"x": [1]}), compression="snappy")
+
+
+def test_s67_losses_are_refused_or_counted(tmp_path):
+    with pytest.raises(_tfos.InvalidError, match=r"row 1: column x: 0\.1\d* is no float"):
+        tfrecord.write(tmp_path / "a", pa.table({"x": [0.5, 0.1]}))
+    assert not list(tmp_path.iterdir())
+    assert tfrecord.write(tmp_path / "a", pa.table({"x": [0.5, 0.1]}), allow_rounding=True) == 1
+    exact = pa.schema([pa.field("x", pa.float64(), metadata={"tfos.encoding": "exact"}), pa.field("d", pa.decimal128(20, 3), metadata={"tfos.encoding": "exact"})])
+    table = pa.table({"x": [0.1], "d": [decimal.Decimal("12345678901234567.891")]}, schema=exact)
+    assert tfrecord.write(tmp_path / "exact", table) == 0
+    assert rows(tfrecord.read(tmp_path / "exact", schema=exact)) == table.to_pylist()
+
+
+def test_s68_damage_is_told(tmp_path):
+    for name in ("a", "b"):
+        write_with_tensorflow(tmp_path / name, [example(x=[i]) for i in range(10)])
+    data = bytearray((tmp_path / "a").read_bytes())
+    frame = len(data) // 10
+    data[3 * frame + 14] ^= 1
+    (tmp_path / "a").write_bytes(data)
+    schema = pa.schema({"x": pa.int64()})
+    with pytest.raises(_tfos.CorruptError, match=rf"a: offset {3 * frame}: the checksum of a record is wrong"):
+        list(tfrecord.read(tmp_path, schema=schema))
+    damages = []
+    assert len(rows(tfrecord.read(tmp_path, schema=schema, on_damage="skip_record", damages=damages))) == 19
+    assert [(damage.path, damage.offset, damage.size) for damage in damages] == [(str(tmp_path / "a"), 3 * frame, frame)]
+    assert len(rows(tfrecord.read(tmp_path, schema=schema, on_damage="skip_file", damages=damages))) == 13
+    with pytest.raises(_tfos.CorruptError, match="a: offset 0: column x: the feature is a int64_list"):
+        list(tfrecord.read(tmp_path, schema=pa.schema({"x": pa.string()})))
+
+
+def test_wrong_arguments(tmp_path):
+    write_with_tensorflow(tmp_path / "a", [example(x=[1])])
+    with pytest.raises(FileNotFoundError, match="there is no file in or for"):
+        list(tfrecord.read(str(tmp_path / "b*")))
+    with pytest.raises(_tfos.NotFoundError, match="cannot open .*/none"):
+        list(tfrecord.read(tmp_path / "none", schema=pa.schema({"x": pa.int64()})))
+    with pytest.raises(ValueError, match="there is no column 'y'; the records have 'x'"):
+        tfrecord.read(tmp_path / "a", columns=["y"])
+    with pytest.raises(TypeError, match="columns: expected a list of names"):
+        tfrecord.read(tmp_path / "a", columns="x")
+    with pytest.raises(ValueError, match="record_type: expected one of 'Example', 'SequenceExample', 'ByteArray', not 'Row'"):
+        tfrecord.read(tmp_path / "a", record_type="Row")
+    with pytest.raises(ValueError, match="form: expected one of arrow, numpy, not 'rows'"):
+        tfrecord.read(tmp_path / "a", form="rows")
+    with pytest.raises(_tfos.UnsupportedError, match="column m"):
+        tfrecord.write(tmp_path / "m", pa.table({"m": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))}))
+    with pytest.raises(TypeError, match="data: expected a pyarrow.Table"):
+        tfrecord.write(tmp_path / "m", 5)
+
+
+def test_readers_in_several_threads(tmp_path):
+    """Each thread has its own file and its own rows."""
+    counts = {}
+
+    def work(number):
+        path = tmp_path / str(number)
+        tfrecord.write(path, pa.table({"x": pa.array([number] * 20000, pa.int64())}))
+        counts[number] = sum(sum(batch.column("x").to_pylist()) for batch in tfrecord.read(path, batch_rows=100))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counts == {number: number * 20000 for number in range(4)}
+
+
+def test_an_iterator_that_is_given_up_leaves_nothing(tmp_path):
+    write_with_tensorflow(tmp_path / "a", [example(x=[i]) for i in range(100)])
+    batches = tfrecord.read(tmp_path / "a", batch_rows=1)
+    next(batches)
+    batches.close()
+    writer = _tfos.ExampleWriter(str(tmp_path / "b"), pa.schema({"x": pa.int64()}))
+    writer.append(pa.record_batch({"x": [1]}))
+    writer.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a"]
