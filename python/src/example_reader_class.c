@@ -15,7 +15,7 @@ struct reader {
     struct tfos__handle handle; ///< of a struct tfos_example_reader
     struct tfos_stream *stream; ///< owned
     struct ArrowSchema schema;  ///< owned when it has a release
-    struct tfos__damage_list damages;
+    PyObject *damages;          ///< a list; owned
 };
 
 static PyTypeObject *class; // set when the module is made, kept until the process ends
@@ -29,7 +29,7 @@ static void close_reader(struct tfos__handle *handle, void *object)
     self->stream = NULL;
     if (self->schema.release != NULL)
         self->schema.release(&self->schema);
-    tfos__damage_list_clear(&self->damages);
+    Py_CLEAR(self->damages);
 }
 
 static const struct tfos__handle_kind kind = {
@@ -52,7 +52,7 @@ static int open_reader(struct reader *self, const char *path, const struct Arrow
 
     options->record.name = path;
     options->record.on_damage = tfos__damage_list_add;
-    options->record.context = &self->damages;
+    options->record.context = self->damages;
     Py_BEGIN_ALLOW_THREADS
     status = tfos_arrow_schema_copy(schema, &self->schema, &err);
     if (status == TFOS_OK)
@@ -86,7 +86,8 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         tfos__parameters_read("ExampleReader", parameters, TFOS__PARAMETER_COUNT(parameters), args,
                               kwargs, &kept) < 0)
         return -1;
-    capsule = tfos__capsule_schema(schema);
+    self->damages = PyList_New(0);
+    capsule = self->damages != NULL ? tfos__capsule_schema(schema) : NULL;
     if (capsule != NULL) {
         struct tfos_example_reader_options options = {
             .record = {.compression = (enum tfos_compression)compression,
@@ -139,7 +140,9 @@ static PyObject *take_damages(PyObject *object, PyObject *unused)
     (void)unused;
     if (tfos__handle_enter(&self->handle) < 0)
         return NULL;
-    damages = tfos__damage_list_take(&self->damages);
+    damages = PyList_GetSlice(self->damages, 0, PyList_Size(self->damages));
+    if (damages != NULL && PyList_SetSlice(self->damages, 0, PyList_Size(damages), NULL) < 0)
+        Py_CLEAR(damages);
     tfos__handle_leave(&self->handle);
     return damages;
 }

@@ -4,7 +4,7 @@
 #include "error.h"
 #include "frame_schema.h"
 #include "sample.h"
-#include "survey.h"
+#include "schema_survey.h"
 
 #include <Python.h>
 #include <tfos/rendezvous.h>

@@ -153,7 +153,9 @@ def test_s67_losses_are_refused_or_counted(tmp_path):
         tfrecord.write(tmp_path / "a", pa.table({"x": [0.5, 0.1]}))
     assert not list(tmp_path.iterdir())
     assert tfrecord.write(tmp_path / "a", pa.table({"x": [0.5, 0.1]}), allow_rounding=True) == 1
-    exact = pa.schema([pa.field("x", pa.float64(), metadata={"tfos.encoding": "exact"}), pa.field("d", pa.decimal128(20, 3), metadata={"tfos.encoding": "exact"})])
+    exact = pa.schema(
+        [pa.field("x", pa.float64(), metadata={"tfos.encoding": "exact"}), pa.field("d", pa.decimal128(20, 3), metadata={"tfos.encoding": "exact"})]
+    )
     table = pa.table({"x": [0.1], "d": [decimal.Decimal("12345678901234567.891")]}, schema=exact)
     assert tfrecord.write(tmp_path / "exact", table) == 0
     assert rows(tfrecord.read(tmp_path / "exact", schema=exact)) == table.to_pylist()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file is surveyed without the GIL, so that several go side by side; their surveys meet as text.
-#include "survey.h"
+#include "schema_survey.h"
 #include "arrow_batch.h"
 #include "classes.h"
 #include "error.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Schemas learned from files of records.
-#ifndef TFOS_PYTHON_SURVEY_H
-#define TFOS_PYTHON_SURVEY_H
+#ifndef TFOS_PYTHON_SCHEMA_SURVEY_H
+#define TFOS_PYTHON_SCHEMA_SURVEY_H
 
 #include <Python.h>
 
