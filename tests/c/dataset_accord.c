@@ -216,7 +216,7 @@ static void rows_are_waited_for(void **state)
 
     (void)state;
     for (int is_full = 0; is_full < 2; is_full++) {
-        members = open_members(&forum);
+        members = open_members(&forum, FEW);
         for (int i = 1; i < MEMBERS; i++) {
             members[i].has_rows = false;
             members[i].arrival = &awaited;
@@ -228,7 +228,7 @@ static void rows_are_waited_for(void **state)
         close_members(members);
     }
     for (int is_awaited = 0; is_awaited < 2; is_awaited++) {
-        members = open_members(&forum);
+        members = open_members(&forum, FEW);
         for (int i = 0; i < MEMBERS; i++) {
             members[i].has_rows = false;
             members[i].is_over = true;
@@ -248,7 +248,7 @@ static void descriptions_decide_at_once(void **state)
 {
     static const enum tfos__arrival awaited = TFOS__ARRIVAL_AWAITED;
     struct forum forum;
-    struct member *members = open_members(&forum);
+    struct member *members = open_members(&forum, COLUMNS);
 
     (void)state;
     for (int i = 0; i < MEMBERS; i++) {
