@@ -15,7 +15,7 @@ from . import _tfos, launch
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["FrameFeed", "is_frame", "select"]
+__all__ = ["FrameFeed", "is_frame", "parse_type", "select"]
 
 _WAYS = (None, "jvm", "arrow")
 # pyarrow has no class for columns of such intervals, though it carries them within others.
@@ -141,6 +141,16 @@ def _names_of(frame: Any) -> List[str]:
 
 def _schema_of(frame: Any) -> str:
     return frame._jdf.schema().json() if hasattr(frame, "_jdf") else frame.schema.json()
+
+
+def parse_type(frame: Any, text: str) -> Any:
+    """The type that DDL text describes, as the frame's session reads it."""
+    from pyspark.sql import types
+
+    if hasattr(frame, "_jdf"):
+        return types._parse_datatype_string(text)
+    # pyspark's own function asks Spark's driver in 3.5, and whatever session is the active one in 4.x.
+    return frame.sparkSession.client._analyze(method="ddl_parse", ddl_string=text).parsed
 
 
 def _first_repeated(names: List[str]) -> Optional[str]:

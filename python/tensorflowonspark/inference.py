@@ -36,7 +36,7 @@ def infer(meta: launch.ClusterMeta, frame: Any, feed: int, timeout_ms: int, queu
 
     if frame.isStreaming:
         raise ValueError("inference() takes no streaming DataFrame; infer on each batch of writeStream.foreachBatch")
-    results = _parsed(output_schema)
+    results = _parsed(frame, output_schema)
     fed = frames.select(frame, columns)
     _tfos.check_spark_schema(fed.schema.json())
     kept = frames.select(frame, keep, "keep").schema.fields if keep else []
@@ -53,14 +53,14 @@ def infer(meta: launch.ClusterMeta, frame: Any, feed: int, timeout_ms: int, queu
     return plain.mapInArrow(task, schema).toDF(*(field.name for field in outputs))
 
 
-def _parsed(schema: Any) -> Any:
+def _parsed(frame: Any, schema: Any) -> Any:
     """The declared columns of the results."""
     from pyspark.sql import types
 
     if schema is None:
         raise ValueError("inference() of a DataFrame needs output_schema, such as 'label int, score double'")
     if isinstance(schema, str):
-        schema = types._parse_datatype_string(schema)
+        schema = frames.parse_type(frame, schema)
     if not isinstance(schema, types.StructType):
         raise ValueError(f"output_schema must be a StructType or text such as 'label int, score double', not {schema!r}")
     if not schema.fields:

@@ -11,6 +11,8 @@ from . import _tfos
 
 __all__ = ["ConnectSpark", "ContextSpark", "spark_of"]
 
+_OLDEST_CONNECT = (3, 5)
+
 
 class ContextSpark:
     """An application whose driver is this process.
@@ -138,15 +140,28 @@ class _ArrowLaunch:
             yield batch
 
 
+def _check_versions(session: Any) -> None:
+    """Barrier stages of mapInArrow, tags and their interruption are there from 3.5 on; an older server ignores that it is asked for them."""
+    import pyspark
+
+    for side, version in (("client", pyspark.__version__), ("server", session.version)):
+        if tuple(map(int, version.split(".")[:2])) < _OLDEST_CONNECT:
+            raise _tfos.UnsupportedError(
+                f"clusters over Spark Connect need Spark {'.'.join(map(str, _OLDEST_CONNECT))} or later; this {side} has {version}: "
+                "update it, or pass the SparkContext of a classic session")
+
+
 def spark_of(handle: Any) -> Union[ContextSpark, ConnectSpark]:
     """The application of a SparkContext or of a SparkSession, also of Spark Connect.
 
     Raises:
         TypeError: it is none of these.
+        tensorflowonspark._tfos.UnsupportedError: client or server of Spark Connect are too old.
     """
     if hasattr(handle, "parallelize"):
         return ContextSpark(handle)
-    if type(handle).__module__.startswith("pyspark.sql.connect.") and hasattr(handle, "interruptTag"):
+    if type(handle).__module__.startswith("pyspark.sql.connect."):
+        _check_versions(handle)
         return ConnectSpark(handle)
     if hasattr(handle, "sparkContext"):
         return ContextSpark(handle.sparkContext)

@@ -38,6 +38,18 @@ def sc():
     context.stop()
 
 
+@pytest.fixture(scope="session")
+def connect_session(tmp_path_factory):
+    """A session of Spark Connect, whose server has two executors with one core each."""
+    for module in ("pyarrow", "pandas", "grpc", "grpc_status"):
+        pytest.importorskip(module)
+    pytest.importorskip("pyspark", "4.0")  # Spark 3.5 has the server in a jar of its own
+    from connect_server import connected
+
+    with connected(tmp_path_factory.mktemp("server")) as session:
+        yield session
+
+
 def wait_until(condition, seconds=10.0, what="the condition"):
     """Polls ``condition`` until it holds and returns what it gave; fails after ``seconds``."""
     deadline = time.monotonic() + seconds

@@ -1,63 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clusters from a session of Spark Connect, whose server is a process of its own with two executors."""
+"""Clusters from a session of Spark Connect: training, and what cannot work."""
 
 import os
-import socket
-import subprocess
-import sys
+import signal
+import threading
 
 import pytest
 
-from conftest import wait_until
 from tensorflowonspark import TFCluster, _tfos
 from test_cluster import local
 from test_streaming import collect_rows, ids_in
 
-for module in ("pyarrow", "pandas", "grpc", "grpc_status"):
-    pytest.importorskip(module)
-pytest.importorskip("pyspark", "4.0")  # Spark 3.5 has the server in a jar of its own
-
 FEED = TFCluster.InputMode.SPARK
 
 
-def is_listening(port):
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    from pyspark.find_spark_home import _find_spark_home
-    from pyspark.sql.connect.session import SparkSession
-
-    port, folder = free_port(), tmp_path_factory.mktemp("server")
-    settings = {
-        "spark.connect.grpc.binding.port": port, "spark.connect.grpc.binding.address": "127.0.0.1", "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.executor.memory": "1g",
-        "spark.sql.warehouse.dir": folder, "spark.sql.shuffle.partitions": 4,
-    }
-    command = [os.path.join(_find_spark_home(), "bin", "spark-submit"), "--master", "local-cluster[2,1,1024]"]
-    for name, value in settings.items():
-        command += ["--conf", f"{name}={value}"]
-    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
-    environment = dict(os.environ, PYSPARK_PYTHON=sys.executable)
-    with open(folder / "log", "wb") as log:
-        server = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
-    try:
-        wait_until(lambda: server.poll() is not None or is_listening(port), 300, "the server")
-        assert server.poll() is None, (folder / "log").read_text()
-        session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
-        yield session
-        session.stop()
-    finally:
-        server.terminate()
-        server.wait(60)
+def spark(connect_session):
+    return connect_session
 
 
 @pytest.fixture
@@ -112,6 +71,23 @@ def test_a_trainer_that_takes_nothing_fails_the_feed(spark, out):
             cluster.train(spark.range(0, 400, 1, 1).selectExpr("id", "repeat('x', 100000) as text"), 1, feed_timeout=2)
 
 
+def test_an_interrupted_training_leaves_the_session(spark, out):
+    args = {"out": str(out), "wait": str(out / "never")}
+    with pytest.raises(KeyboardInterrupt):
+        with TFCluster.run(spark, local(collect_rows), args, 2, 0, input_mode=FEED) as cluster:
+            interrupter = threading.Timer(8, os.kill, (os.getpid(), signal.SIGINT))
+            interrupter.start()
+            cluster.train(spark.range(0, 4000, 1, 4).selectExpr("id", "repeat('x', 100000) as text"), 5)
+    assert len(ids_in(out)) == 2
+    assert spark.range(0, 10, 1, 2).count() == 10  # both slots are free again
+
+
+def test_versions_that_are_too_old_are_named(spark, monkeypatch):
+    monkeypatch.setattr("pyspark.__version__", "3.4.4")
+    with pytest.raises(_tfos.UnsupportedError, match="need Spark 3.5 or later; this client has 3.4.4"):
+        TFCluster.run(spark, local(collect_rows), {}, 1, 0)
+
+
 def test_a_client_that_executors_do_not_reach_is_named(spark, out, monkeypatch):
     monkeypatch.setenv("TFOS_SERVER_HOST", "192.0.2.1")
     with pytest.raises(_tfos.Error, match="(?s)192.0.2.1.*executors must reach this client process"):
@@ -130,7 +106,6 @@ def test_what_cannot_work_is_refused_by_name(spark, out):
         wrong = [
             (lambda: cluster.train([1]), r"train\(\) of a list cannot work over Spark Connect"),
             (lambda: cluster.train(Stream()), r"train\(\) of a Stream cannot work over Spark Connect"),
-            (lambda: cluster.train(spark.readStream.format("rate").load()), "streaming DataFrame cannot work over Spark Connect"),
             (lambda: cluster.train(spark.range(1), via="jvm"), "via='jvm' is not possible"),
             (lambda: cluster.inference([1]), r"inference\(\) of a list cannot work over Spark Connect"),
         ]

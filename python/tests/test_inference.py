@@ -319,11 +319,14 @@ def test_what_is_refused(spark, models):
     for options, error, words in wrong:
         with pytest.raises(error, match=words):
             cluster.inference(frame, **{"output_schema": "x long", "columns": ["id"], **options})
-    with pytest.raises(ValueError, match="are for DataFrames"):
-        cluster.inference(spark.sparkContext.parallelize([1]), keep="x")
     with pytest.raises(ValueError, match="no streaming DataFrame"):
         cluster.inference(spark.readStream.format("rate").load(), "x long")
     assert cluster.inference(frame, "x long", columns="id").collect() == [(1,)] * 3
+
+
+def test_what_an_rdd_cannot_have(spark, models):
+    with pytest.raises(ValueError, match="are for DataFrames"):
+        models("rows", "lambda b: [1 for _ in b]").inference(spark.sparkContext.parallelize([1]), keep="x")
 
 
 # -- failures, each with a cluster of its own
