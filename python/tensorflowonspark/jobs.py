@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
+import time
 import uuid
 from typing import Any, Callable, Optional
 
@@ -15,6 +16,7 @@ logger = logging.getLogger(__name__)
 
 __all__ = ["SparkJob", "brief", "own_error"]
 
+_CANCEL_SECS = 0.5
 
 # An exception of tfos.jar in a report of the JVM: the name of its class here, and its text.
 _JVM_ERROR = re.compile(r"org\.tfos\.TfosException: (\w+): (.*?)(?=\n\s+at |\n+Driver stacktrace:|\Z)", re.DOTALL)
@@ -34,6 +36,8 @@ class SparkJob:
         self._error: Optional[BaseException] = None
         self._on_error: Optional[Callable[[BaseException], None]] = None
         self._cancelled = False
+        # Waited for instead of the thread: one that is joined when Ctrl-C comes counts as ended in Python 3.9 to 3.12 (bpo-45274).
+        self._ended = threading.Event()
         self._thread: Any = None
         self._task_count = 0
 
@@ -48,11 +52,11 @@ class SparkJob:
         """Starts the action, waits for its end and raises what it raised. Ctrl-C cancels it. ``watch`` is called now and then meanwhile."""
         self.start()
         try:
-            self._thread.join(0.1)
-            while self._thread.is_alive():
+            self._ended.wait(0.1)
+            while not self._ended.is_set():
                 if watch is not None:
                     watch()
-                self._thread.join(0.5)
+                self._ended.wait(0.5)
         except BaseException:
             self.cancel()
             raise
@@ -69,18 +73,22 @@ class SparkJob:
             logger.debug("the number of tasks stays %d: %s", self._task_count, error)
         return self._task_count
 
-    def join(self, timeout: float) -> None:
-        self._thread.join(timeout)
-
     def cancel(self) -> None:
         """Cancels the job's tasks. Does nothing once it has ended or the context has stopped."""
         self._cancelled = True
-        if self._thread is None or not self._thread.is_alive() or self._thread is threading.current_thread():
+        if self._thread is None or self._ended.is_set() or self._thread is threading.current_thread():
             return
         try:
             self._spark.cancel_jobs(self._group)
         except Exception:  # the context is gone, and its jobs with it
             return
+
+    def end(self, timeout: float) -> None:
+        """Cancels the job, also one that Spark does not know yet, and waits for its end."""
+        deadline = time.monotonic() + timeout
+        while self._thread is not None and not self._ended.is_set() and time.monotonic() < deadline:
+            self.cancel()
+            self._ended.wait(_CANCEL_SECS)
 
     def _run(self) -> None:
         try:
@@ -90,6 +98,8 @@ class SparkJob:
             self._error = error
             if self._on_error is not None and not self._cancelled:
                 self._on_error(error)
+        finally:
+            self._ended.set()
 
 
 def own_error(error: BaseException) -> Optional[_tfos.Error]:

@@ -2,6 +2,7 @@
 """Spark contexts with real executor processes, and the check that nothing is left behind by any test."""
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -38,7 +39,7 @@ def sc():
     context.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def connect_session(tmp_path_factory):
     """A session of Spark Connect, whose server has two executors with one core each."""
     for module in ("pyarrow", "pandas", "grpc", "grpc_status"):
@@ -64,6 +65,15 @@ def wait_until(condition, seconds=10.0, what="the condition"):
 def executors():
     """Spark's executors of this process, as psutil has them; those of others that run on this machine are left alone."""
     return [child for child in psutil.Process().children(recursive=True) if "--executor-id" in child.cmdline()]
+
+
+def interrupt_when(condition, seconds=60):
+    """Presses Ctrl-C, for the main thread, once ``condition`` holds."""
+    def interrupt():
+        wait_until(condition, seconds, "the moment to interrupt")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
 
 
 def our_processes():

@@ -2,13 +2,12 @@
 """Clusters from a session of Spark Connect: training, and what cannot work."""
 
 import os
-import signal
-import threading
 
 import pytest
 
 from tensorflowonspark import TFCluster, _tfos
 from test_cluster import local
+from test_frame_tasks import test_an_interrupted_training_frees_its_slots  # noqa: F401  it runs here with the session of this file
 from test_streaming import collect_rows, ids_in
 
 FEED = TFCluster.InputMode.SPARK
@@ -69,17 +68,6 @@ def test_a_trainer_that_takes_nothing_fails_the_feed(spark, out):
     with pytest.raises(_tfos.TimedOutError, match="taken nothing from queue .* for 2 s"):
         with TFCluster.run(spark, local(collect_rows), args, 1, 0, input_mode=FEED) as cluster:
             cluster.train(spark.range(0, 400, 1, 1).selectExpr("id", "repeat('x', 100000) as text"), 1, feed_timeout=2)
-
-
-def test_an_interrupted_training_leaves_the_session(spark, out):
-    args = {"out": str(out), "wait": str(out / "never")}
-    with pytest.raises(KeyboardInterrupt):
-        with TFCluster.run(spark, local(collect_rows), args, 2, 0, input_mode=FEED) as cluster:
-            interrupter = threading.Timer(8, os.kill, (os.getpid(), signal.SIGINT))
-            interrupter.start()
-            cluster.train(spark.range(0, 4000, 1, 4).selectExpr("id", "repeat('x', 100000) as text"), 5)
-    assert len(ids_in(out)) == 2
-    assert spark.range(0, 10, 1, 2).count() == 10  # both slots are free again
 
 
 def test_versions_that_are_too_old_are_named(spark, monkeypatch):

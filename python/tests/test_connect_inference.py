@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inference from a session of Spark Connect: the tests of test_inference, and what only Connect can get wrong."""
 
-import os
-import signal
-import threading
-
 import pytest
 
-from conftest import wait_until
+from conftest import interrupt_when
 from tensorflowonspark import TFCluster
 from test_inference import (  # noqa: F401  fixtures, and tests that run here with the session of this file
     FEED,
@@ -77,7 +73,7 @@ def test_an_interrupted_action_leaves_the_cluster_and_the_session(spark, tmp_pat
 
     with TFCluster.run(spark, local(read_only), str(tmp_path), 1, 0, input_mode=FEED) as cluster:
         results = cluster.inference(spark.range(0, 20, 1, 2), "x long")
-        threading.Thread(target=lambda: (wait_until((tmp_path / "read").exists, 60), os.kill(os.getpid(), signal.SIGINT)), daemon=True).start()
+        interrupt_when((tmp_path / "read").exists)
         with pytest.raises(KeyboardInterrupt):
             results.collect()
         assert spark.range(0, 10, 1, 2).count() == 10  # both slots are free again

@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from conftest import executors, wait_until
+from conftest import executors, interrupt_when, wait_until
 from tensorflowonspark import TFCluster, _tfos, frames
 from test_cluster import local, read_all
 
@@ -176,6 +176,27 @@ def test_a_cancelled_job_ends_at_once(spark, via):
         wait_until(lambda: not sc.statusTracker().getActiveStageIds(), 10, "the end of the tasks")
         assert "cancelled" in str(errors[0])
         open(f"{folder}/go", "w").close()
+
+
+def test_an_interrupted_training_frees_its_slots(spark, tmp_path):
+    """The trainers take nothing more: only Ctrl-C ends the feed, and the cluster goes on."""
+    def take_one(args, ctx):
+        import os
+        import time
+
+        feed = ctx.get_data_feed()
+        feed.next_batch(1)
+        open(f"{args}/{ctx.executor_id}", "w").close()
+        while not os.path.exists(f"{args}/go"):
+            time.sleep(0.05)
+        feed.terminate()
+
+    with TFCluster.run(spark, local(take_one), str(tmp_path), 2, 0, input_mode=FEED) as cluster:
+        interrupt_when(lambda: len(os.listdir(tmp_path)) == 2)
+        with pytest.raises(KeyboardInterrupt):
+            cluster.train(spark.range(0, 4000, 1, 4).selectExpr("id", "repeat('x', 100000) as text"), 5)
+        assert spark.range(0, 10, 1, 2).count() == 10
+        (tmp_path / "go").touch()
 
 
 def test_a_failed_trainer_is_named(spark, via):
