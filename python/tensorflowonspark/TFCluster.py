@@ -18,7 +18,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Union
 
-from . import _tfos, arguments, frames, inference, jobs, launch, progress, streaming
+from . import _tfos, arguments, frames, inference, jobs, launch, offers, progress, streaming
 from .arguments import InputMode
 from .events import EventPump
 from .sessions import ConnectSpark, ContextSpark, spark_of
@@ -270,8 +270,8 @@ class TFCluster:
         self._check()
         return self._wants_rows(feeding.queue, feeding.job)
 
-    def _run_feed(self, feed: int, action: Callable[[], Any], queue: str, check: Callable[[], None], epoch: int = 0,
-                  epochs: int = 0) -> None:
+    def _run_feed(self, feed: int, action: Callable[[], Any], queue: str, check: Callable[[], None], epoch: int = 0, epochs: int = 0,
+                  watch: Optional[Callable[[], None]] = None) -> None:
         of_queue = "" if queue == "input" else f" of queue {queue}"
         job = jobs.SparkJob(self._spark, f"feed {feed}{of_queue} of cluster {self.cluster_id}", action)
         self._jobs.append(job)
@@ -280,8 +280,9 @@ class TFCluster:
                 self._rendezvous.plan_feed(feed, epoch, epochs, queue=queue)
                 job.run(lambda: self._rendezvous.plan_feed(feed, epoch, epochs, job.task_count(), queue))
             else:
-                job.run()
+                job.run(watch)
         except Exception as error:
+            job.end(_STOP_GRACE_SECS)
             check()
             own = jobs.own_error(error)
             if own is None:
@@ -304,7 +305,6 @@ class TFCluster:
                      shuffle: Union[bool, int], via: Optional[str], checkpoint: Optional[str],
                      trigger: Union[None, str, Mapping[str, Any]]) -> Any:
         """Feeds a streaming DataFrame."""
-        self._spark.refuse("train() of a streaming DataFrame", "its batches come to the server's driver; feed DataFrames")
         if num_epochs > 1:
             raise ValueError(f"num_epochs must be 0 or 1 with a streaming DataFrame, which is one epoch, not {num_epochs}")
         if shuffle is not False:
@@ -316,8 +316,9 @@ class TFCluster:
         description = feed_of(frame)  # what is wrong with columns and types is said before the query starts
         self._check()
         self._describe(_Feeding(description.action, qname, "trainers", description.schema), 0)
-        query = streaming.QueryFeed(self._batches_of(qname), lambda batch: feed_of(batch).action, lambda: self._is_wanted(qname),
-                                    self._rendezvous.check)
+        shared = (self._batches_of(qname), lambda batch: feed_of(batch).action, lambda: self._is_wanted(qname), self._rendezvous.check)
+        query = streaming.QueryFeed(*shared) if self.sc is not None else offers.OfferFeed(
+            *shared, lambda feed, action, watch: self._run_feed(feed, action, qname, self._rendezvous.check, watch=watch))
         query.start(frame, checkpoint, trigger)
         self._streamed.add(qname)
         self._queries.append(query)
@@ -420,8 +421,7 @@ class TFCluster:
         for query in self._queries:
             query.close(_STOP_GRACE_SECS)
         for job in list(self._jobs):
-            job.cancel()
-            job.join(_STOP_GRACE_SECS)
+            job.end(_STOP_GRACE_SECS)
         for thread in self._local_nodes:
             thread.join(_STOP_GRACE_SECS)
         self._events.close()

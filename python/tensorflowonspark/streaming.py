@@ -47,9 +47,11 @@ class BatchFeed:
         self._partial: Optional[Tuple[Any, Any, int]] = None  # stream, batch and feed of what was not fed to its end
         self._fed: Dict[str, int] = {}  # by stream: its newest batch
 
-    def feed(self, action: Action, stream: Optional[str] = None, batch: Optional[int] = None) -> None:
-        """Feeds a batch. Without ``stream`` and ``batch`` it is one that does not come again."""
-        with self._lock:
+    def feed(self, action: Action, stream: Optional[str] = None, batch: Optional[int] = None,
+             watch: Optional[Callable[[], None]] = None) -> None:
+        """Feeds a batch. Without ``stream`` and ``batch`` it is one that does not come again. ``watch`` is called now and then while it waits
+        for its turn."""
+        with self._turn(watch):
             if stream is not None and batch is not None and batch <= self._fed.get(stream, -1):
                 logger.info("batch %s of stream %s has been fed: its query ended before it had noted that", batch, stream)
                 return
@@ -61,6 +63,16 @@ class BatchFeed:
             self._end()
             if stream is not None and batch is not None:
                 self._fed[stream] = batch
+
+    @contextlib.contextmanager
+    def _turn(self, watch: Optional[Callable[[], None]]) -> Iterator[None]:
+        while not self._lock.acquire(timeout=_WATCH_SECS):
+            if watch is not None:
+                watch()
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def _end(self) -> None:
         assert self._partial is not None
@@ -97,18 +109,22 @@ class QueryFeed:
 
     def start(self, frame: Any, checkpoint: Optional[str], trigger: Union[None, str, Mapping[str, Any]]) -> Any:
         """Starts the query and returns it."""
-        writer = frame.writeStream.foreachBatch(self._feed)
+        writer = frame.writeStream.foreachBatch(self._prepare(frame))
         if checkpoint is not None:
             writer = writer.option("checkpointLocation", checkpoint)
         if trigger is not None:
             writer = writer.trigger(**({"processingTime": trigger} if isinstance(trigger, str) else trigger))
-        self._sc = frame.sparkSession.sparkContext
         query = writer.start()
         with self._changed:
             self.query = query
             self._changed.notify_all()
         self._watcher.start()
         return query
+
+    def _prepare(self, frame: Any) -> Callable[[Any, int], None]:
+        """What Spark is to call for each batch."""
+        self._sc = frame.sparkSession.sparkContext
+        return self._feed
 
     def stop(self) -> None:
         """Stops the query behind the batch that is being fed, when that is committed."""
@@ -179,19 +195,26 @@ class QueryFeed:
         with self._changed:
             if not self._changed.wait_for(lambda: self.query is not None, _START_SECS):
                 raise TimeoutError(f"the query did not start within {_START_SECS} s")
-            if not self._is_ending:
-                self._is_feeding = True
-            else:
-                self._is_awaiting_stop = True
-                self._changed.notify_all()
-        if self._is_awaiting_stop:
+        if not self._begin():
             self._end_as_stopped(frame)
         try:
             yield
         finally:
-            with self._changed:
-                self._is_feeding = False
+            self._finish()
+
+    def _begin(self) -> bool:
+        """Whether a batch may be fed; not once the query is to end."""
+        with self._changed:
+            self._is_feeding = not self._is_ending
+            if self._is_ending:
+                self._is_awaiting_stop = True
                 self._changed.notify_all()
+            return self._is_feeding
+
+    def _finish(self) -> None:
+        with self._changed:
+            self._is_feeding = False
+            self._changed.notify_all()
 
     def _end_as_stopped(self, frame: Any) -> None:
         """Ends the batch, uncommitted, in the way by which Spark knows that the query was stopped: an interrupt of the stream's thread."""

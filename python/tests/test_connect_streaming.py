@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams from a session of Spark Connect: the tests of test_streaming, and what only Connect can get wrong."""
+
+import sys
+
+import pytest
+
+import test_streaming
+from conftest import wait_until
+from tensorflowonspark import TFCluster, offers
+from test_streaming import (  # noqa: F401  fixtures, and tests that run here with the session of this file
+    FEED,
+    collect_rows,
+    files,
+    ids_in,
+    local,
+    out,
+    rate,
+    test_a_batch_that_was_fed_but_not_committed_is_not_fed_again,
+    test_a_query_that_fails_is_raised_when_the_functions_have_returned,
+    test_a_stream_is_one_epoch_in_the_order_of_its_batches,
+    test_a_trainer_that_fails_ends_the_query_with_its_words,
+    test_shutdown_ends_behind_a_batch_and_another_cluster_goes_on,
+    test_the_query_ends_when_all_terminate,
+)
+
+
+@pytest.fixture(scope="module")
+def spark(connect_session):
+    return connect_session
+
+
+@pytest.fixture(scope="module")
+def sc(spark):
+    """What the clusters are started on."""
+    return spark
+
+
+@pytest.fixture(autouse=True)
+def no_views_left(spark):
+    yield
+    assert [row.viewName for row in spark.sql("SHOW VIEWS IN global_temp").collect()] == []
+
+
+def test_every_row_of_a_stream_once(sc, spark, files, out, tmp_path):  # noqa: F811
+    test_streaming.test_every_row_of_a_stream_once(sc, spark, files, out, tmp_path, "arrow")
+
+
+def test_a_query_killed_in_a_batch_feeds_the_rest_when_it_starts_again(spark, files, out, tmp_path):  # noqa: F811
+    test_streaming.test_a_query_killed_in_a_batch_feeds_the_rest_when_it_starts_again(spark, files, out, tmp_path, None)
+
+
+def test_two_streams_take_turns(spark, files, out, tmp_path):  # noqa: F811
+    """While one is being fed, the other waits and still lives."""
+    files.add(60)
+    with TFCluster.run(spark, local(collect_rows), {"out": str(out)}, 2, 0, input_mode=FEED) as cluster:
+        queries = [cluster.train(files.stream(), checkpoint=str(tmp_path / name), trigger={"availableNow": True}) for name in "ab"]
+        for query in queries:
+            assert query.awaitTermination(120)
+        cluster.shutdown()
+    assert ids_in(out) == sorted(files.ids * 2)
+
+
+def test_what_is_wrong_leaves_nothing(spark, out):  # noqa: F811
+    with TFCluster.run(spark, local(collect_rows), {"out": str(out)}, 1, 0, input_mode=FEED) as cluster:
+        with pytest.raises((ValueError, TypeError), match="every"):
+            cluster.train(rate(spark), trigger={"every": 1})
+        with pytest.raises(ValueError, match="there is no column 'none'"):
+            cluster.train(rate(spark), columns=["none"])
+
+
+def test_a_server_whose_client_is_silent_gives_up(spark, monkeypatch):
+    """The server's side, run here on a batch that nobody feeds."""
+    monkeypatch.setattr(offers, "_SILENCE_SECS", 1)
+    board = offers._Board(spark, "tfos_test")
+    board.write("answer", 1, -1, "")
+    with pytest.raises(TimeoutError, match="batch 3 was not fed: the client process"):
+        offers.Offer("tfos_test")(spark.range(3), 3)
+    board.write("answer", 2, 4, "as told")
+    with pytest.raises(RuntimeError, match="as told"):
+        offers.Offer("tfos_test")(spark.range(3), 4)
+    board.drop("offer", "answer")
+    with pytest.raises(Exception, match="tfos_test_answer"):
+        offers.Offer("tfos_test")(spark.range(3), 5)
+    board.drop("offer")
+
+
+def test_a_query_that_is_stopped_has_no_process_left(spark, files, out, tmp_path):  # noqa: F811
+    args = {"out": str(out), "wait": str(tmp_path / "never")}
+    files.add(800, padding=100_000)
+    with TFCluster.run(spark, local(collect_rows), args, 2, 0, input_mode=FEED) as cluster:
+        query = cluster.train(files.stream(3))
+        wait_until(lambda: len(ids_in(out)) == 2, 60, "the first rows")
+        assert batch_workers()
+        query.stop()
+        assert query.exception() is None
+        wait_until(lambda: not batch_workers(), 30, "the end of the server's process for batches")
+        (tmp_path / "never").touch()
+
+
+def batch_workers():
+    """Processes beside the server that run ``foreachBatch``."""
+    import psutil
+
+    lines = [(process.info["pid"], process.info["cmdline"] or [""]) for process in psutil.process_iter(["pid", "cmdline"])]
+    return [pid for pid, words in lines if words[0] == sys.executable and any("foreach_batch_worker" in word for word in words)]
