@@ -22,6 +22,8 @@ __all__ = ["Offer", "OfferFeed"]
 
 _NEWS_SECS = 10  # between two signs of life of the client, at most
 _SILENCE_SECS = 120
+_STARTS = 3
+_TOO_LATE = "worker failed to connect back"
 _END_SECS = 10  # for the thread to end once its query has
 _LEAST_PAUSE_SECS = 0.05
 _LONGEST_PAUSE_SECS = 0.5
@@ -119,11 +121,15 @@ class OfferFeed(streaming.QueryFeed):
 
     def start(self, frame: Any, checkpoint: Optional[str], trigger: Union[None, str, Mapping[str, Any]]) -> Any:
         """Starts the query and returns it."""
-        try:
-            return super().start(frame, checkpoint, trigger)
-        except BaseException:
-            self._drop()
-            raise
+        for left in reversed(range(_STARTS)):
+            try:
+                return super().start(frame, checkpoint, trigger)
+            except BaseException as error:
+                self._drop()
+                # Spark gives the process beside the server 10 s to begin, however busy the machine is.
+                if left == 0 or _TOO_LATE not in str(error):
+                    raise
+                logger.warning("the server's process for batches did not begin in time; it is started again")
 
     def _prepare(self, frame: Any) -> Callable[[Any, int], None]:
         name = f"tfos_{secrets.token_hex(8)}"
@@ -148,6 +154,8 @@ class OfferFeed(streaming.QueryFeed):
         self._drop()
 
     def _drop(self) -> None:
+        if self._board is None:
+            return
         with contextlib.suppress(Exception):  # the server has gone, and its views with it
             self._board.drop("offer", "answer", "rows")
 
