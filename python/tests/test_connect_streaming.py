@@ -50,17 +50,6 @@ def test_a_query_killed_in_a_batch_feeds_the_rest_when_it_starts_again(spark, fi
     test_streaming.test_a_query_killed_in_a_batch_feeds_the_rest_when_it_starts_again(spark, files, out, tmp_path, None)
 
 
-def test_two_streams_take_turns(spark, files, out, tmp_path):  # noqa: F811
-    """While one is being fed, the other waits and still lives."""
-    files.add(60)
-    with TFCluster.run(spark, local(collect_rows), {"out": str(out)}, 2, 0, input_mode=FEED) as cluster:
-        queries = [cluster.train(files.stream(), checkpoint=str(tmp_path / name), trigger={"availableNow": True}) for name in "ab"]
-        for query in queries:
-            assert query.awaitTermination(120)
-        cluster.shutdown()
-    assert ids_in(out) == sorted(files.ids * 2)
-
-
 def test_what_is_wrong_leaves_nothing(spark, out):  # noqa: F811
     with TFCluster.run(spark, local(collect_rows), {"out": str(out)}, 1, 0, input_mode=FEED) as cluster:
         with pytest.raises((ValueError, TypeError), match="every"):

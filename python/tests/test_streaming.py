@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from conftest import wait_until
-from tensorflowonspark import TFCluster, _tfos
+from tensorflowonspark import TFCluster, _tfos, streaming
 from test_cluster import local, read_all
 
 pytest.importorskip("pyarrow")
@@ -215,6 +215,33 @@ def test_what_a_stream_cannot_have_is_refused(spark, sc, out):
             cluster.train(sc.parallelize([(1,)]), 1)
         cluster.shutdown()
         assert not query.isActive
+
+
+def test_who_waits_for_its_turn_is_asked_whether_to_go_on():
+    class Rendezvous:
+        def end_batch(self, feed, queue):
+            ended.append(feed)
+
+    def feed_long(feed):
+        begun.set()
+        return lambda: go.wait(30)
+
+    def give_up():
+        asked.append(True)
+        if len(asked) == 2:
+            raise KeyError("enough")
+
+    ended, asked, begun, go = [], [], threading.Event(), threading.Event()
+    batches = streaming.BatchFeed(Rendezvous(), iter([1, 2]).__next__, "input")
+    thread = threading.Thread(target=lambda: batches.feed(feed_long, "a", 0))
+    thread.start()
+    assert begun.wait(10)
+    with pytest.raises(KeyError, match="enough"):
+        batches.feed(lambda feed: lambda: None, "b", 0, give_up)
+    go.set()
+    thread.join(10)
+    batches.feed(lambda feed: lambda: None, "b", 0, give_up)
+    assert ended == [1, 2] and len(asked) == 2
 
 
 # -- DStreams
