@@ -42,8 +42,9 @@ def infer(meta: launch.ClusterMeta, frame: Any, feed: int, timeout_ms: int, queu
     kept = frames.select(frame, keep, "keep").schema.fields if keep else []
     _check_clashes(frame, [field.name for field in kept], results.names)
     arrow = [_arrow_field(field, "output_schema") for field in results.fields]
-    for field in kept:
-        _arrow_field(field, "keep")
+    for argument, fields in (("columns", fed.schema.fields), ("keep", kept)):
+        for field in fields:
+            _arrow_field(field, argument)
     needed = list(dict.fromkeys([*fed.columns, *(field.name for field in kept)]))
     task = InferenceTask(meta, feed, timeout_ms, queue, fed.columns, [needed.index(field.name) for field in kept], arrow)
     # mapInArrow() takes names with dots and backticks apart.

@@ -25,6 +25,7 @@ from test_inference import (  # noqa: F401  fixtures, and tests that run here wi
     test_s17_a_result_too_few,
     test_training_and_inference_in_turn,
     test_two_inferences_at_a_time,
+    test_vectors,
     test_what_is_refused,
 )
 

@@ -311,7 +311,7 @@ def test_what_is_refused(spark, models):
         (dict(keep=["id", "id"]), ValueError, "keep: 'id' is there twice"),
         (dict(columns=["no"]), ValueError, "columns: there is no column 'no'"),
         (dict(columns=[]), ValueError, "columns: there is no column"),
-        (dict(columns=["span"]), _tfos.UnsupportedError, "column span: the type interval cannot be fed"),
+        (dict(columns=["span"]), ValueError, "columns: column 'span': the type interval cannot go through Arrow"),
         (dict(keep="span"), ValueError, "keep: column 'span': the type interval cannot go through Arrow"),
         (dict(output_schema="x interval"), ValueError, "output_schema: column 'x': the type interval cannot go through Arrow"),
         (dict(qname="nothing"), ValueError, "unknown queue .nothing."),
