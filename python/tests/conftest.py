@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spark contexts with real executor processes, and the check that nothing is left behind by any test."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -64,7 +65,12 @@ def wait_until(condition, seconds=10.0, what="the condition"):
 
 def executors():
     """Spark's executors of this process, as psutil has them; those of others that run on this machine are left alone."""
-    return [child for child in psutil.Process().children(recursive=True) if "--executor-id" in child.cmdline()]
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it has ended meanwhile
+            if "--executor-id" in child.cmdline():
+                found.append(child)
+    return found
 
 
 def interrupt_when(condition, seconds=60):

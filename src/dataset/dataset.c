@@ -9,7 +9,8 @@
 #include "dataset/state.h"
 #include "dataset/tensor.h"
 
-#define PATIENCE_MS 200 ///< for a batch, before the others hear that there is none
+#define FIRST_PATIENCE_MS 5000
+#define PATIENCE_MS 200
 
 static enum tfos_status check_options(const struct tfos_dataset_options *options,
                                       struct tfos_error *err)
@@ -135,6 +136,12 @@ static enum tfos_status look_ahead(struct tfos_dataset *dataset, bool *is_full,
     return status < 0 ? status : TFOS_OK;
 }
 
+int64_t tfos__dataset_patience(const struct tfos_dataset *dataset)
+{
+    return tfos__deadline(dataset->has_begun || dataset->is_forsaken ? PATIENCE_MS
+                                                                     : FIRST_PATIENCE_MS);
+}
+
 // Asks the other nodes how many steps to go.
 static enum tfos_status agree_on_steps(struct tfos_dataset *dataset, struct tfos_error *err)
 {
@@ -142,8 +149,12 @@ static enum tfos_status agree_on_steps(struct tfos_dataset *dataset, struct tfos
 
     bool is_full = false;
 
-    TFOS__TRY(await_batch(dataset, tfos__deadline(PATIENCE_MS), err));
+    enum tfos_status status = await_batch(dataset, tfos__dataset_patience(dataset), err);
+    TFOS__TRY(status);
     TFOS__TRY(look_ahead(dataset, &is_full, err));
+    dataset->has_begun |= rows_at_hand(dataset) > 0;
+    dataset->is_forsaken =
+        rows_at_hand(dataset) == 0 && (dataset->is_forsaken || status == TFOS_AGAIN);
     int64_t batch_count = rows_at_hand(dataset) / options->batch_size;
     if (dataset->supply.is_ended && options->uneven != TFOS_UNEVEN_STOP &&
         rows_at_hand(dataset) % options->batch_size > 0)
@@ -163,6 +174,7 @@ static enum tfos_status end_epoch(struct tfos_dataset *dataset, struct tfos_erro
             TFOS__TRY(tfos__supply_read(&dataset->supply, -1, err));
     } while (!dataset->supply.is_ended);
     tfos__supply_begin(&dataset->supply);
+    dataset->has_begun = false;
     tfos__cohort_begin_epoch(&dataset->cohort);
     tfos__shuffle_begin(&dataset->pool, dataset->options.seed, dataset->cohort.epoch);
     return TFOS_END;

@@ -8,8 +8,8 @@
 #include "dataset/state.h"
 #include "dataset/vector.h"
 
-#define SLICE_MS 50     ///< of a wait, after which is_interrupted() is asked
-#define PATIENCE_MS 200 ///< for rows, before other nodes are asked; for a description, at the end
+#define SLICE_MS 50        ///< of a wait, after which is_interrupted() is asked
+#define DESCRIPTION_MS 200 ///< for a description, when the feed has ended without a row
 
 static enum tfos_status make_plan(struct tfos_dataset *dataset, const struct ArrowSchema *schema,
                                   struct tfos_error *err)
@@ -101,11 +101,13 @@ enum tfos_status tfos__outlook_await(struct tfos_dataset *dataset, int64_t deadl
     while (!has_all_or_none(dataset) && !is_described(dataset)) {
         if (dataset->options.uneven != TFOS_UNEVEN_IGNORE && outlook->is_announced &&
             patience == TFOS__NEVER)
-            patience = tfos__deadline(PATIENCE_MS);
+            patience = tfos__dataset_patience(dataset);
         enum tfos_status status =
             read_for_a_while(dataset, patience < deadline ? patience : deadline, err);
-        if (status == TFOS_AGAIN && patience < deadline)
+        if (status == TFOS_AGAIN && patience < deadline) {
+            dataset->is_forsaken = true;
             return TFOS_OK;
+        }
         if (status == TFOS_AGAIN)
             return tfos__fail(err, TFOS_TIMEOUT,
                               "dataset: no row came in time, so the structure of the rows is not "
@@ -114,7 +116,7 @@ enum tfos_status tfos__outlook_await(struct tfos_dataset *dataset, int64_t deadl
         TFOS__TRY(ask(dataset, 0, err));
     }
     return dataset->supply.row_count == 0 && dataset->supply.is_ended
-               ? ask(dataset, PATIENCE_MS, err)
+               ? ask(dataset, DESCRIPTION_MS, err)
                : TFOS_OK;
 }
 

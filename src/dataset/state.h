@@ -38,6 +38,8 @@ struct tfos_dataset {
     struct tfos__shuffle pool;
     struct tfos__binding *binding; ///< of the piece that was bound last; NULL: none
     struct tfos__cohort cohort;
+    bool has_begun;   ///< this epoch has had rows here
+    bool is_forsaken; ///< rows were waited for in vain, and none has come since
     struct tfos__run_list batch;
     enum tfos_status failure; ///< what the structure was found to be wrong with, for good
     struct tfos_error failure_error;
@@ -50,5 +52,11 @@ enum tfos_status tfos__dataset_adopt(struct tfos_dataset *dataset, const struct 
 /// Finds the structure, with the mutex held. Statuses as for tfos_dataset_get_specs().
 enum tfos_status tfos__dataset_prepare(struct tfos_dataset *dataset, int64_t timeout_ms,
                                        struct tfos_error *err);
+
+/// Until when a node in step waits for rows before the others hear that it has none. Spark starts
+/// the tasks that feed the nodes of an epoch one after the other: the first rows are given time, so
+/// that nobody goes steps of filling up before them. Later rows are not, nor rows that were waited
+/// for in vain: they may have to wait for the step.
+int64_t tfos__dataset_patience(const struct tfos_dataset *dataset);
 
 #endif
