@@ -189,6 +189,30 @@ def test_keras_validates_after_some_epochs(sc, tmp_path):
     assert read_all(tmp_path) == {"0": [[4, 2], [3, 2], [2, 0]]}
 
 
+def test_dataframes_are_described_before_the_first_row(sc, tmp_path):
+    from pyspark.sql import SparkSession
+
+    def function(args, ctx):
+        import json
+
+        schemas = [json.loads(ctx.mgr.link.description(queue, 60_000)) for queue in ("input", "validation")]
+        unknown = ctx.mgr.link.description("other", 100)
+        training = ctx.get_dataset(10)
+        validation = ctx.get_dataset(10, split="validation")
+        counts = [[sum(len(element["n"]) for element in dataset) for dataset in (training, validation)] for _ in range(2)]
+        with open(f"{args}/{ctx.executor_id}", "w") as file:
+            json.dump([schemas, unknown, counts], file)
+
+    spark = SparkSession(sc)
+    frame, checks = spark.range(30).selectExpr("id AS n", "id * 2 AS other"), spark.range(12).selectExpr("id * 2 AS other", "id AS n")
+    with TFCluster.run(sc, function, str(tmp_path), 1, 0, input_mode=FEED, queues=["other"]) as cluster:
+        with pytest.raises(ValueError, match="no column 'missing'"):
+            cluster.train(frame, validation=checks, columns=["missing"])
+        cluster.train(frame, num_epochs=2, validation=checks, columns=["n"])
+    schema = json.loads(frame.select("n").schema.json())
+    assert read_all(tmp_path) == {"0": [[schema, schema], None, [[30, 12]] * 2]}
+
+
 def test_s12_a_validation_that_nobody_reads_is_named(sc):
     def function(args, ctx):
         feed = ctx.get_data_feed()
