@@ -224,7 +224,7 @@ struct tfos_feed_stats {
 struct tfos_feed_queue {
     const char *name;   ///< the host's
     int64_t rows_read;  ///< given out by the reader and released
-    bool is_drained;    ///< every lane is empty, or nobody wants what is in it
+    bool is_drained;    ///< no lane holds rows, or nobody wants what is in it
     bool is_terminated; ///< the reader called terminate(), or the host did
 };
 

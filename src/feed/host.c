@@ -376,7 +376,7 @@ bool tfos_feed_host_get_queue(const struct tfos_feed_host *host, int number,
         if (lane->queue != number)
             continue;
         out->rows_read += (int64_t)atomic_load(&lane->page->rows_released);
-        out->is_drained &= out->is_terminated || tfos__pool_lane_is_drained(lane);
+        out->is_drained &= out->is_terminated || tfos__pool_lane_is_read(lane);
     }
     return true;
 }

@@ -11,6 +11,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "feed/record.h"
 
 #define READ_TRIES 100
 
@@ -53,6 +54,17 @@ bool tfos__pool_lane_is_drained(const struct tfos__pool_lane *lane)
     uint64_t tail = atomic_load(&lane->page->tail);
 
     return (tail & TFOS__TAIL_ABANDONED) || tail == head_of(lane);
+}
+
+bool tfos__pool_lane_is_read(const struct tfos__pool_lane *lane)
+{
+    uint64_t tail = atomic_load(&lane->page->tail);
+    bool is_complete = false;
+
+    if (tfos__pool_lane_is_drained(lane))
+        return true;
+    tfos__pool_lane_rows(lane, &is_complete);
+    return is_complete && head_of(lane) - tail == tfos__record_size(0);
 }
 
 // A lane that the reader gave up is never handed out again.

@@ -65,7 +65,12 @@ void tfos__pool_trim(struct tfos__pool *pool);
 /// Rows published in the lane, first_row included, and whether the partition's end was.
 uint64_t tfos__pool_lane_rows(const struct tfos__pool_lane *lane, bool *is_complete);
 
+/// Whether nothing is left in the lane.
 bool tfos__pool_lane_is_drained(const struct tfos__pool_lane *lane);
+
+/// Whether no row is left in it: its partition's end may be, which the reader finds when it next
+/// reads its queue.
+bool tfos__pool_lane_is_read(const struct tfos__pool_lane *lane);
 
 /// A number that changes whenever a reader of this queue takes something.
 uint64_t tfos__pool_progress(const struct tfos__pool *pool, int queue);

@@ -106,6 +106,29 @@ static void two_queues_are_read_alternately(void **state)
     node_close(&node);
 }
 
+/// Who takes turns at several queues reads the last row of one, and goes on to another before the
+/// partition's end is there.
+static void a_queue_is_drained_without_its_last_partitions_end(void **state)
+{
+    struct node node;
+    struct tfos_error err;
+
+    (void)state;
+    node_open_queues(&node, 0, "input,validation");
+    node_start(&node);
+    struct tfos_feed_writer *input = open_writer(&node, "input", 1);
+    assert_done(append_rows(input, 0, 1, 0, &err));
+    assert_done(append_rows(input, 1, 1, 0, &err));
+    take_row(node.reader, 0);
+    finish(input);
+    assert_false(queue_at(&node, 0).is_drained);
+    take_row(node.reader, 1);
+    assert_true(queue_at(&node, 0).is_drained);
+    take(node.reader, TFOS_FEED_PARTITION_END);
+    assert_true(queue_at(&node, 0).is_drained);
+    node_close(&node);
+}
+
 static void a_reader_terminates_its_own_queue(void **state)
 {
     struct node node;
@@ -267,6 +290,7 @@ static void a_wrong_list_of_queues_is_refused(void **state)
 
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(two_queues_are_read_alternately),
+    cmocka_unit_test(a_queue_is_drained_without_its_last_partitions_end),
     cmocka_unit_test(a_reader_terminates_its_own_queue),
     cmocka_unit_test(attempts_are_fenced_by_queue),
     cmocka_unit_test(a_queue_gets_a_lane_whatever_the_others_hold),
