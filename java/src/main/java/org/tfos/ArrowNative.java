@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.tfos;
+
+/** The natives for Arrow's structs, to be called after {@link NativeLibrary#load}. */
+final class ArrowNative {
+    private ArrowNative() {}
+
+    /** Calls the release function of the struct ArrowArray at {@code array}, unless that has been done. The struct's own memory stays. */
+    static native void releaseArray(long array);
+
+    /** The same for a struct ArrowSchema. */
+    static native void releaseSchema(long schema);
+}
