@@ -6,23 +6,21 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
 import secrets
-import threading
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Set, Union
 
-from . import _tfos, launch
+from . import _tfos, jar, launch
 
 logger = logging.getLogger(__name__)
 
 __all__ = ["FrameFeed", "is_frame", "parse_type", "select"]
 
+_warned: Set[str] = set()  # applications whose users have been told that they cannot use the jar
 _WAYS = (None, "jvm", "arrow")
 # pyarrow has no class for columns of such intervals, though it carries them within others.
 _MONTH_TYPES = ("interval year", "interval month", "interval year to month")
 _MONTHS = ("cast(extract(year from cast({0} as interval year to month)) * 12 + extract(month from cast({0} as interval year to month)) as int)"
            " as {0}")
-_LOADER = "org.apache.spark.util.MutableURLClassLoader"
 
 
 def is_frame(data: Any) -> bool:
@@ -177,53 +175,15 @@ def _unused(name: str, names: Sequence[str]) -> str:
     return name
 
 
-# -- the jar
-
-_reasons: Dict[str, Optional[str]] = {}  # by application: why its JVMs cannot use the jar, None where they can
-_reasons_lock = threading.Lock()
-
-
 def _can_use_jvm(frame: Any, must: bool) -> bool:
     if not hasattr(frame, "_jdf"):
         reason: Optional[str] = "a DataFrame of Spark Connect has no JVM here"
     else:
-        reason = _why_no_jar(frame.sparkSession.sparkContext)
+        sc = frame.sparkSession.sparkContext
+        reason = jar.why_not(sc)
+        if reason and sc.applicationId not in _warned:
+            _warned.add(sc.applicationId)
+            logger.warning("DataFrames go through Python workers, which is slower: %s", reason)
     if reason and must:
         raise _tfos.UnsupportedError(f"via='jvm' is not possible: {reason}")
     return reason is None
-
-
-def _why_no_jar(sc: Any) -> Optional[str]:
-    """Puts the jar onto a live application, once. Why that cannot be, or None."""
-    with _reasons_lock:
-        if sc.applicationId not in _reasons:
-            _reasons[sc.applicationId] = reason = _add_jar(sc)
-            if reason:
-                logger.warning("DataFrames go through Python workers, which is slower: %s", reason)
-        return _reasons[sc.applicationId]
-
-
-def _add_jar(sc: Any) -> Optional[str]:
-    jar = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tfos.jar")
-    if not os.path.exists(jar):
-        return f"there is no {jar}: this package was built where no JDK or none of Spark's jars were to be found"
-    try:
-        # The driver's own loader first: "ADD JAR" would make a second copy of the classes, for one thread only.
-        if not _is_visible(sc):
-            loader = sc._jvm.java.lang.Thread.currentThread().getContextClassLoader()
-            while loader is not None and loader.getClass().getName() != _LOADER:
-                loader = loader.getParent()
-            if loader is None:
-                return f"the driver's class loader takes no more jars; start Spark with spark.jars={jar}"
-            loader.addURL(sc._jvm.java.io.File(jar).toURI().toURL())
-        sc._jsc.addJar(jar)
-        version = sc._jvm.org.tfos.DataFrameFeeder.version()
-    except Exception as error:  # whatever the JVM says, there is the other way
-        return f"the driver's JVM cannot use {jar}: {str(error).splitlines()[0]}"
-    return None if version == _tfos.VERSION else f"Spark has a tfos.jar of version {version}, this is {_tfos.VERSION}"
-
-
-def _is_visible(sc: Any) -> bool:
-    from py4j.java_gateway import JavaClass
-
-    return isinstance(sc._jvm.org.tfos.DataFrameFeeder, JavaClass)

@@ -15,8 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Union
 
 from . import _tfos
+from .jar import add_to
+from .jar import path as jar_path
 
-__all__ = ["Damage", "infer_schema", "read", "write"]
+__all__ = ["Damage", "add_to", "infer_schema", "jar_path", "read", "write"]
 
 Path = Union[str, "os.PathLike[str]"]
 

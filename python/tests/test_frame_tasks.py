@@ -5,12 +5,13 @@ import logging
 import os
 import threading
 import time
+from pathlib import Path
 
 import psutil
 import pytest
 
 from conftest import executors, interrupt_when, wait_until
-from tensorflowonspark import TFCluster, _tfos, frames
+from tensorflowonspark import TFCluster, _tfos, jar
 from test_cluster import local, read_all
 
 pytest.importorskip("pyarrow")
@@ -228,8 +229,10 @@ def test_a_reader_that_takes_nothing(spark, via):
 
 def test_without_the_jar(spark, tmp_path, monkeypatch, caplog):
     """One warning says what is missing, and rows go the other way; who asks for the JVM is told."""
-    monkeypatch.setattr(frames, "_reasons", {})
-    monkeypatch.setattr(frames, "__file__", str(tmp_path / "frames.py"))
+    monkeypatch.setattr(jar, "_reasons", {})
+    monkeypatch.setattr(jar, "__file__", str(tmp_path / "jar.py"))
+    with pytest.raises(_tfos.UnsupportedError, match="there is no .*tfos.jar"):
+        jar.add_to(spark)
     out = tmp_path / "out"
     out.mkdir()
     with caplog.at_level(logging.WARNING), \
@@ -244,10 +247,9 @@ def test_without_the_jar(spark, tmp_path, monkeypatch, caplog):
 
 def test_the_jar_serves_a_session_of_add_jar(spark, tmp_path):
     """A session whose JVM thread has a class loader of its own, since it ran ADD JAR."""
-    jar = os.path.join(os.path.dirname(frames.__file__), "tfos.jar")
     session = spark.newSession()
     copy = tmp_path / "other.jar"
-    copy.write_bytes(open(jar, "rb").read())
+    copy.write_bytes(Path(jar.path()).read_bytes())
     (tmp_path / "out").mkdir()
     session.sql(f"ADD JAR '{copy}'")
     with TFCluster.run(spark.sparkContext, local(save_ids), str(tmp_path / "out"), 1, 0, input_mode=FEED) as cluster:

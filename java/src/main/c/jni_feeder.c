@@ -14,112 +14,23 @@
 #include <tfos/unsafe_row.h>
 #include <tfos/version.h>
 
-/// The exception's Python class.
-#define CLASS_OK "Error"
-#define CLASS_END "Error"
-#define CLASS_AGAIN "Error"
-#define CLASS_INVALID "InvalidError"
-#define CLASS_NO_MEMORY "NoMemoryError"
-#define CLASS_IO "IoError"
-#define CLASS_NOT_FOUND "NotFoundError"
-#define CLASS_CORRUPT "CorruptError"
-#define CLASS_DENIED "DeniedError"
-#define CLASS_TIMEOUT "TimedOutError"
-#define CLASS_CLOSED "ClosedError"
-#define CLASS_BUSY "BusyError"
-#define CLASS_UNSUPPORTED "UnsupportedError"
-
-static jclass exception_class;   // global reference, for as long as the library is loaded
-static jmethodID make_exception; // of exception_class, from bytes
-static jmethodID is_interrupted; // of org.apache.spark.TaskContext
+#include "jni_bridge.h"
 
 struct feeding {
     struct tfos_feeder *feeder;   ///< owned
     struct tfos_row_batch *batch; ///< owned
-    JNIEnv *env;                  ///< of the thread that is in a call
     jobject context;              ///< global reference to the TaskContext; owned
+    jmethodID is_interrupted;     ///< of the TaskContext
 };
-
-JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *vm, void *reserved)
-{
-    JNIEnv *env = NULL;
-    (void)reserved;
-
-    if ((*vm)->GetEnv(vm, (void **)&env, JNI_VERSION_1_8) != JNI_OK)
-        return JNI_ERR;
-    jclass found = (*env)->FindClass(env, "org/tfos/TfosException");
-    jclass context = (*env)->FindClass(env, "org/apache/spark/TaskContext");
-    if (!found || !context)
-        return JNI_ERR;
-    make_exception = (*env)->GetMethodID(env, found, "<init>", "([B)V");
-    is_interrupted = (*env)->GetMethodID(env, context, "isInterrupted", "()Z");
-    exception_class = (*env)->NewGlobalRef(env, found);
-    return make_exception && is_interrupted && exception_class ? JNI_VERSION_1_8 : JNI_ERR;
-}
-
-// ---- between C and Java
-
-static const char *class_of(enum tfos_status status)
-{
-    static const struct {
-        enum tfos_status status;
-        const char *name;
-    } classes[] = {
-#define X(name, value, text) {TFOS_##name, CLASS_##name},
-        TFOS_STATUS_MAP(X)
-#undef X
-    };
-
-    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
-        if (classes[i].status == status)
-            return classes[i].name;
-    return "Error";
-}
-
-/// NULL with an exception.
-static jbyteArray bytes_of(JNIEnv *env, const char *text)
-{
-    jsize size = (jsize)strlen(text);
-    jbyteArray bytes = (*env)->NewByteArray(env, size);
-
-    if (bytes)
-        (*env)->SetByteArrayRegion(env, bytes, 0, size, (const jbyte *)text);
-    return bytes;
-}
-
-/// Throws a TfosException, unless something has been thrown already.
-static void throw_error(JNIEnv *env, enum tfos_status status, const struct tfos_error *err)
-{
-    char text[sizeof err->message + 64];
-
-    if ((*env)->ExceptionCheck(env))
-        return;
-    snprintf(text, sizeof text, "%s: %s", class_of(status),
-             err->message[0] ? err->message : tfos_status_text(status));
-    jbyteArray bytes = bytes_of(env, text);
-    jobject exception =
-        bytes ? (*env)->NewObject(env, exception_class, make_exception, bytes) : NULL;
-    if (exception)
-        (*env)->Throw(env, exception);
-}
 
 /// Asked by the library while it waits.
 static bool ask_context(void *context)
 {
     struct feeding *feeding = context;
-    JNIEnv *env = feeding->env;
-    jboolean answer = (*env)->CallBooleanMethod(env, feeding->context, is_interrupted);
+    JNIEnv *env = tfos__jni_env();
+    jboolean answer = (*env)->CallBooleanMethod(env, feeding->context, feeding->is_interrupted);
 
     return (*env)->ExceptionCheck(env) || answer;
-}
-
-static struct feeding *feeding_of(JNIEnv *env, jlong handle)
-{
-    struct feeding *feeding =
-        (struct feeding *)(intptr_t)handle; // NOLINT(performance-no-int-to-ptr)
-
-    feeding->env = env;
-    return feeding;
 }
 
 // ---- opening
@@ -157,11 +68,11 @@ static enum tfos_status open_feeding(struct feeding *feeding, json_t *json,
     return status == TFOS_OK ? tfos_feeder_open(options, &feeding->feeder, err) : status;
 }
 
-static void close_feeding(struct feeding *feeding)
+static void close_feeding(JNIEnv *env, struct feeding *feeding)
 {
     tfos_feeder_close(feeding->feeder);
     tfos_row_batch_close(feeding->batch);
-    (*feeding->env)->DeleteGlobalRef(feeding->env, feeding->context);
+    (*env)->DeleteGlobalRef(env, feeding->context);
     free(feeding);
 }
 
@@ -179,7 +90,7 @@ static json_t *parse_bytes(JNIEnv *env, jbyteArray bytes)
     (*env)->ReleaseByteArrayElements(env, bytes, text, JNI_ABORT);
     if (!json) {
         snprintf(err.message, sizeof err.message, "java: the feeder's options: %s", fault.text);
-        throw_error(env, TFOS_INVALID, &err);
+        tfos__jni_throw(env, TFOS_INVALID, &err);
     }
     return json;
 }
@@ -190,14 +101,15 @@ static struct feeding *make_feeding(JNIEnv *env, jobject context)
     struct feeding *feeding = calloc(1, sizeof *feeding);
 
     if (feeding) {
-        feeding->env = env;
+        jclass class = (*env)->GetObjectClass(env, context);
+        feeding->is_interrupted = (*env)->GetMethodID(env, class, "isInterrupted", "()Z");
         feeding->context = (*env)->NewGlobalRef(env, context);
-        if (feeding->context)
+        if (feeding->is_interrupted && feeding->context)
             return feeding;
-        free(feeding);
+        close_feeding(env, feeding);
     }
     struct tfos_error err = {.message = "java: no memory for a feeder"};
-    throw_error(env, TFOS_NO_MEMORY, &err);
+    tfos__jni_throw(env, TFOS_NO_MEMORY, &err);
     return NULL;
 }
 
@@ -213,13 +125,13 @@ JNIEXPORT jlong JNICALL Java_org_tfos_Native_open(JNIEnv *env, jclass class, jby
     if (feeding) {
         enum tfos_status status = open_feeding(feeding, json, &feeder_options, &err);
         if (status != TFOS_OK) {
-            throw_error(env, status, &err);
-            close_feeding(feeding);
+            tfos__jni_throw(env, status, &err);
+            close_feeding(env, feeding);
             feeding = NULL;
         }
     }
     json_decref(json);
-    return (jlong)(intptr_t)feeding;
+    return tfos__jni_handle(feeding);
 }
 
 // ---- use
@@ -227,12 +139,13 @@ JNIEXPORT jlong JNICALL Java_org_tfos_Native_open(JNIEnv *env, jclass class, jby
 JNIEXPORT jbyteArray JNICALL Java_org_tfos_Native_version(JNIEnv *env, jclass class)
 {
     (void)class;
-    return bytes_of(env, tfos_version());
+    return tfos__jni_bytes(env, tfos_version());
 }
 
 JNIEXPORT jlong JNICALL Java_org_tfos_Native_firstRow(JNIEnv *env, jclass class, jlong handle)
 {
-    struct feeding *feeding = feeding_of(env, handle);
+    struct feeding *feeding = tfos__jni_pointer(handle);
+    (void)env;
     (void)class;
 
     return tfos_feeder_node(feeding->feeder) ? tfos_feeder_first_row(feeding->feeder) : -1;
@@ -257,29 +170,30 @@ static enum tfos_status append_rows(struct feeding *feeding, const void *data, i
 JNIEXPORT jboolean JNICALL Java_org_tfos_Native_append(JNIEnv *env, jclass class, jlong handle,
                                                        jlong address, jlong size, jlong row_count)
 {
-    const void *data = (const void *)(intptr_t)address; // NOLINT(performance-no-int-to-ptr)
+    const void *data = tfos__jni_pointer(address);
     struct tfos_error err = {0};
-    enum tfos_status status = append_rows(feeding_of(env, handle), data, size, row_count, &err);
+    enum tfos_status status = append_rows(tfos__jni_pointer(handle), data, size, row_count, &err);
     (void)class;
 
     if (status < 0)
-        throw_error(env, status, &err);
+        tfos__jni_throw(env, status, &err);
     return status == TFOS_OK;
 }
 
 JNIEXPORT void JNICALL Java_org_tfos_Native_finish(JNIEnv *env, jclass class, jlong handle)
 {
     struct tfos_error err = {0};
-    enum tfos_status status = tfos_feeder_finish(feeding_of(env, handle)->feeder, &err);
+    enum tfos_status status =
+        tfos_feeder_finish(((struct feeding *)tfos__jni_pointer(handle))->feeder, &err);
     (void)class;
 
     if (status < 0)
-        throw_error(env, status, &err);
+        tfos__jni_throw(env, status, &err);
 }
 
 JNIEXPORT void JNICALL Java_org_tfos_Native_close(JNIEnv *env, jclass class, jlong handle)
 {
     (void)class;
     if (handle)
-        close_feeding(feeding_of(env, handle));
+        close_feeding(env, tfos__jni_pointer(handle));
 }

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.tfos;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+
+/**
+ * A stream of Java's that the native library writes, with the natives' {@code tfos__jni_stream_open_sink()}. Who makes it closes it, after the
+ * native object that writes to it. One thread at a time.
+ */
+public final class ByteSink implements AutoCloseable {
+    private static final int CAPACITY = 1 << 18;
+
+    private final byte[] buffer = new byte[CAPACITY]; // written by the native library
+    private final OutputStream stream;
+    private boolean isClosed;
+
+    /** Writes to {@code stream}, which this object owns. */
+    public ByteSink(OutputStream stream) {
+        this.stream = stream;
+    }
+
+    /** Creates a file in any of Hadoop's file systems, or replaces one. */
+    public static ByteSink create(Path path, Configuration configuration) throws IOException {
+        return new ByteSink(path.getFileSystem(configuration).create(path, true));
+    }
+
+    /** Writes the buffer's first bytes. Called by the native library, as is finish(). */
+    private void drain(int size) throws IOException {
+        stream.write(buffer, 0, size);
+    }
+
+    /** Nothing more comes. What goes wrong with the last bytes is thrown here, and not by close(), which may have to hide another failure. */
+    private void finish() throws IOException {
+        isClosed = true;
+        stream.close();
+    }
+
+    /** Ends the stream, also when it was given up: then the file, if it is one, is for its owner to remove. */
+    @Override
+    public void close() throws IOException {
+        if (!isClosed) {
+            isClosed = true;
+            stream.close();
+        }
+    }
+}
