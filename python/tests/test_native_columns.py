@@ -146,9 +146,9 @@ COLUMNS = {
 @pytest.fixture
 def open_batch(spark):
     """Makes a NativeBatch of a RecordBatch; gives it and its columns."""
-    from tensorflowonspark.frames import _add_jar
+    from tensorflowonspark import jar
 
-    assert _add_jar(spark.sparkContext) is None
+    jar.add_to(spark)
     memory, batches = Memory(spark._jvm), []
 
     def make(record_batch, type_texts):
