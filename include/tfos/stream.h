@@ -40,8 +40,9 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_stream_open_reader(const char *path, struct tfos_stream **out, struct tfos_error *err);
 
 /// Opens a file for writing. A regular file appears at `path`, replacing one that is there, when
-/// finish() is OK, and not before: until then its name is `path` with ".part" and numbers behind. A
-/// pipe or device is written to as it is. The caller owns `*out`.
+/// finish() is OK, and not before: until then it has no name, so that a process that is killed
+/// leaves nothing behind, or, where the file system cannot do that, `path` with ".part" and numbers
+/// behind. A pipe or device is written to as it is. The caller owns `*out`.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_stream_open_writer(const char *path, struct tfos_stream **out, struct tfos_error *err);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams over descriptors: files, pipes, devices. A regular file that is written has another name
-// until it is finished, so that nobody takes a part for the whole.
+// Streams over descriptors: files, pipes, devices. A regular file that is written has no name until
+// it is finished, so that nobody takes a part for the whole, and a process that is killed leaves
+// none behind; where the file system cannot do that (O_TMPFILE), it has another name.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -20,6 +21,7 @@ struct file_stream {
     bool is_borrowed; ///< the descriptor is
     char *path;       ///< for messages, and where the file appears; owned
     char *part_path;  ///< what it is called until then, or NULL; owned
+    bool is_unnamed;  ///< not yet called `part_path`
 };
 
 static enum tfos_status of_errno(void)
@@ -78,12 +80,31 @@ static enum tfos_status write_file(struct tfos_stream *stream, const void *data,
     return TFOS_OK;
 }
 
+static void name_descriptor(int fd, char name[32])
+{
+    snprintf(name, 32, "/proc/self/fd/%d", fd);
+}
+
+// A file cannot be linked in place of another, so it is given the other name first.
+static enum tfos_status give_name(struct file_stream *file, struct tfos_error *err)
+{
+    char name[32];
+    if (!file->is_unnamed)
+        return TFOS_OK;
+    name_descriptor(file->fd, name);
+    if (linkat(AT_FDCWD, name, AT_FDCWD, file->part_path, AT_SYMLINK_FOLLOW) != 0)
+        return tfos__fail_errno(err, of_errno(), "stream: cannot name %s", file->part_path);
+    file->is_unnamed = false;
+    return TFOS_OK;
+}
+
 // Errors of writing may come as late as this.
 static enum tfos_status finish_file(struct tfos_stream *stream, struct tfos_error *err)
 {
     struct file_stream *file = (struct file_stream *)stream;
     if (file->is_borrowed)
         return TFOS_OK;
+    TFOS__TRY(give_name(file, err));
     int fd = file->fd;
     file->fd = -1;
     if (close(fd) != 0)
@@ -103,7 +124,7 @@ static void close_file(struct tfos_stream *stream)
     struct file_stream *file = (struct file_stream *)stream;
     if (file->fd >= 0 && !file->is_borrowed)
         close(file->fd);
-    if (file->part_path)
+    if (file->part_path && !file->is_unnamed)
         unlink(file->part_path);
     tfos__free(file->part_path);
     tfos__free(file->path);
@@ -161,6 +182,30 @@ enum tfos_status tfos_stream_open_reader(const char *path, struct tfos_stream **
     return TFOS_OK;
 }
 
+// A file without a name in the folder of `path`, or -1. It needs /proc to get one.
+static int open_unnamed(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? tfos__format("%.*s", (int)(slash - path + 1), path) : tfos__strdup(".");
+    int fd = folder ? open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
+    char name[32];
+    tfos__free(folder);
+    name_descriptor(fd, name);
+    if (fd >= 0 && access(name, F_OK) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static void open_part(struct file_stream *file)
+{
+    file->fd = open_unnamed(file->path);
+    file->is_unnamed = file->fd >= 0;
+    if (!file->is_unnamed)
+        file->fd = open(file->part_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+}
+
 enum tfos_status tfos_stream_open_writer(const char *path, struct tfos_stream **out,
                                          struct tfos_error *err)
 {
@@ -177,8 +222,10 @@ enum tfos_status tfos_stream_open_writer(const char *path, struct tfos_stream **
         close_file(&file->base);
         return tfos__no_memory(err, "stream", path);
     }
-    file->fd = is_special ? open(path, O_WRONLY | O_CLOEXEC)
-                          : open(file->part_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (is_special)
+        file->fd = open(path, O_WRONLY | O_CLOEXEC);
+    else
+        open_part(file);
     if (file->fd < 0) {
         enum tfos_status status =
             tfos__fail_errno(err, of_errno(), "stream: cannot write to %s", path);

@@ -5,9 +5,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <tfos/stream.h>
 #include <unistd.h>
 
@@ -104,6 +106,31 @@ static void a_file_appears_when_it_is_finished(void **state)
     remove_place(&place);
 }
 
+/// A process that is killed while it writes leaves nothing.
+static void a_killed_writer_leaves_nothing(void **state)
+{
+    (void)state;
+    struct place place = make_place();
+    int wait_status = 0;
+    int probe = open(place.folder, O_TMPFILE | O_WRONLY, 0666);
+    if (probe < 0)
+        skip(); // the file system has no files without a name
+    close(probe);
+    pid_t pid = fork();
+    assert_int_not_equal(pid, -1);
+    if (pid == 0) {
+        struct tfos_stream *stream = NULL;
+        if (tfos_stream_open_writer(place.path, &stream, NULL) == TFOS_OK &&
+            stream->write(stream, "part", 4, NULL) == TFOS_OK)
+            kill(getpid(), SIGKILL);
+        _exit(1);
+    }
+    assert_int_equal(waitpid(pid, &wait_status, 0), pid);
+    assert_true(WIFSIGNALED(wait_status));
+    assert_int_equal(entry_count(place.folder), 0);
+    remove_place(&place);
+}
+
 static void failures_name_the_path(void **state)
 {
     (void)state;
@@ -172,6 +199,7 @@ static void descriptors_are_borrowed(void **state)
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(what_is_written_is_read),
     cmocka_unit_test(a_file_appears_when_it_is_finished),
+    cmocka_unit_test(a_killed_writer_leaves_nothing),
     cmocka_unit_test(failures_name_the_path),
     cmocka_unit_test(a_full_device),
     cmocka_unit_test(descriptors_are_borrowed),
