@@ -2,30 +2,18 @@
 // Of Arrow's types only those that a survey's schema has.
 #include "arrow_json.h"
 
+#include "base64.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static json_t *to_base64(const uint8_t *bytes, size_t size)
+static json_t *to_base64(const char *data, size_t size)
 {
-    static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    char *text = malloc((size + 2) / 3 * 4 + 1), *at = text;
-    if (!text)
-        return NULL;
-    for (size_t i = 0; i < size; i += 3) {
-        size_t left = size - i;
-        uint32_t group = (uint32_t)bytes[i] << 16;
-        group |= left > 1 ? (uint32_t)bytes[i + 1] << 8 : 0;
-        group |= left > 2 ? bytes[i + 2] : 0;
-        *at++ = letters[group >> 18];
-        *at++ = letters[group >> 12 & 63];
-        *at++ = left > 1 ? letters[group >> 6 & 63] : '=';
-        *at++ = left > 2 ? letters[group & 63] : '=';
-    }
-    *at = '\0';
-    json_t *object = json_pack("{s:s}", "base64", text);
-    free(text);
+    struct bytes text = {0};
+    base64_encode(&text, data, size);
+    json_t *object = json_pack("{s:s#}", "base64", text.data, (int)text.size);
+    free(text.data);
     return object;
 }
 
@@ -44,7 +32,7 @@ static json_t *bytes_to_json(const struct ArrowArray *array, int64_t index)
     const char *bytes = (const char *)array->buffers[2] + offsets[index];
     size_t size = (size_t)(offsets[index + 1] - offsets[index]);
     json_t *text = json_stringn(bytes, size); // NULL when it is no UTF-8
-    return text ? text : to_base64((const uint8_t *)bytes, size);
+    return text ? text : to_base64(bytes, size);
 }
 
 static json_t *list_to_json(const struct ArrowSchema *schema, const struct ArrowArray *array,

@@ -16,7 +16,8 @@ static const char usage[] =
     "  status [--json] [--watch]  clusters whose driver runs on this machine: nodes, feed, time "
     "left;\n"
     "                             with --watch each second until Ctrl-C\n"
-    "  record COMMAND ...         TFRecord files: count, check, show, repair, merge, split\n"
+    "  record COMMAND ...         TFRecord files: check, show, repair, split, shuffle, convert "
+    "...\n"
     "  doctor [--json]            what this machine has and lacks, and how to get it\n"
     "  version                    version of tfos\n"
     "  help                       this text\n";

@@ -18,13 +18,17 @@ static const char usage[] =
     "  head FILE...          the first records as lines of JSON (-n: how many, 10)\n"
     "  cat FILE...           all of them\n"
     "  schema FILE...        the columns that the records can be read as\n"
+    "  index FILE...         FILE.idx: where each record is, as tfrecord2idx writes it\n"
     "  repair FROM TO        copies the records that are whole\n"
     "  merge FILE... TO      one file of several\n"
     "  split FROM PREFIX     several files of one (-n: how many), record by record in turn\n"
+    "  shuffle FILE... TO    all records in an order by chance (-n: several files; TO: their "
+    "prefix)\n"
+    "  convert FROM TO       from or to CSV or lines of JSON, as the endings .csv, .json, .jsonl "
+    "say\n"
     "\n"
     "A FILE may be \"-\", the standard input; TO, the standard output. Files are read plain, by "
-    "gzip "
-    "or by zlib,\n"
+    "gzip or by zlib,\n"
     "as they are.\n"
     "\n"
     "  -n, --number=N             see above; cat, schema: only the first N records of each file\n"
@@ -34,6 +38,14 @@ static const char usage[] =
     ".gz\n"
     "      --max-record-size=N    bytes; a larger one counts as damage (1 GiB)\n"
     "      --json                 results as JSON\n"
+    "      --seed=N               shuffle: the same order again\n"
+    "      --memory=N             shuffle: bytes of records to hold (256 MiB); the rest waits in "
+    "TMPDIR\n"
+    "      --from=, --to=FORMAT   convert: tfrecord, csv, json, whatever the names\n"
+    "      --schema=COLUMNS       convert: \"NAME TYPE, ...\", types as schema prints them; unless "
+    "said, found\n"
+    "      --no-header            convert: CSV without a line of names\n"
+    "      --allow-rounding       convert: numbers become the nearest float\n"
     "\n"
     "Exit status: 0 done, 1 damaged or failed, 2 used wrongly.\n";
 
@@ -148,6 +160,32 @@ static int read_option(int option, const char *text, struct record_options *opti
             return refuse("--max-record-size takes a number of bytes, not \"%s\"", text);
         options->max_record_size = number;
         return 0;
+    case 'S':
+        if (!read_number(text, UINT64_MAX, &number) && strcmp(text, "0") != 0)
+            return refuse("--seed takes a number, not \"%s\"", text);
+        options->seed = number;
+        options->has_seed = true;
+        return 0;
+    case 'M':
+        if (!read_number(text, INT64_MAX, &number))
+            return refuse("--memory takes a number of bytes, not \"%s\"", text);
+        options->memory = number;
+        return 0;
+    case 'F':
+        options->from = text;
+        return 0;
+    case 'T':
+        options->to = text;
+        return 0;
+    case 'C':
+        options->schema = text;
+        return 0;
+    case 'H':
+        options->has_no_header = true;
+        return 0;
+    case 'R':
+        options->allow_rounding = true;
+        return 0;
     case 's':
         options->mode = TFOS_RECORD_SKIP_RECORD;
         return 0;
@@ -160,13 +198,13 @@ static int read_option(int option, const char *text, struct record_options *opti
 }
 
 static const struct option long_options[] = {
-    {"number", required_argument, NULL, 'n'},
-    {"type", required_argument, NULL, 't'},
-    {"compress", required_argument, NULL, 'c'},
-    {"max-record-size", required_argument, NULL, 'm'},
-    {"skip-damaged", no_argument, NULL, 's'},
-    {"json", no_argument, NULL, 'j'},
-    {NULL, 0, NULL, 0},
+    {"number", required_argument, NULL, 'n'},   {"type", required_argument, NULL, 't'},
+    {"compress", required_argument, NULL, 'c'}, {"max-record-size", required_argument, NULL, 'm'},
+    {"skip-damaged", no_argument, NULL, 's'},   {"json", no_argument, NULL, 'j'},
+    {"seed", required_argument, NULL, 'S'},     {"memory", required_argument, NULL, 'M'},
+    {"from", required_argument, NULL, 'F'},     {"to", required_argument, NULL, 'T'},
+    {"schema", required_argument, NULL, 'C'},   {"no-header", no_argument, NULL, 'H'},
+    {"allow-rounding", no_argument, NULL, 'R'}, {NULL, 0, NULL, 0},
 };
 
 static int record_head(const struct record_options *options)
@@ -181,9 +219,12 @@ static const struct {
     record_command *run;
     int least_files, most_files;
 } commands[] = {
-    {"count", record_count, 1, 0}, {"check", record_check, 1, 0},   {"head", record_head, 1, 0},
-    {"cat", record_cat, 1, 0},     {"schema", record_schema, 1, 0}, {"repair", record_repair, 2, 2},
-    {"merge", record_merge, 2, 0}, {"split", record_split, 2, 2},
+    {"count", record_count, 1, 0},     {"check", record_check, 1, 0},
+    {"head", record_head, 1, 0},       {"cat", record_cat, 1, 0},
+    {"schema", record_schema, 1, 0},   {"repair", record_repair, 2, 2},
+    {"merge", record_merge, 2, 0},     {"split", record_split, 2, 2},
+    {"index", record_index, 1, 0},     {"shuffle", record_shuffle, 2, 0},
+    {"convert", record_convert, 2, 2},
 };
 
 int run_record(int argc, char **argv)

@@ -15,6 +15,13 @@ struct record_options {
     uint64_t max_record_size;
     long limit; ///< records, parts; 0: not said
     bool is_json;
+    bool has_seed;
+    uint64_t seed;
+    uint64_t memory;       ///< bytes of records that shuffle holds; 0: not said
+    const char *from, *to; ///< formats of convert; NULL: as the files are named
+    const char *schema;    ///< for convert; NULL: not said
+    bool allow_rounding;
+    bool has_no_header;
     const char *const *files; ///< the arguments that are no options
     int file_count;
 };
@@ -23,7 +30,7 @@ struct record_options {
 typedef int record_command(const struct record_options *options);
 
 record_command record_count, record_check, record_repair, record_merge, record_split, record_cat,
-    record_schema;
+    record_schema, record_index, record_shuffle, record_convert;
 
 /// Opens "-", the standard input, or a file. NULL after saying why not.
 struct tfos_stream *open_input(const char *path);

@@ -20,7 +20,7 @@ OWN_HEADERS = {
     "fs": {"stream"},
     "cluster": {"rendezvous", "member"},
     "feed": {"feed"},
-    "record": {"record", "example", "example_file"},
+    "record": {"record", "record_index", "example", "example_file"},
     "spark": {"spark_schema", "unsafe_row"},
     "dataset": {"dataset", "feed"},
 }

@@ -58,3 +58,115 @@ check 0 '4 records, 0 damages' "$tfos" record check "$folder/repaired"
 check 1 'the checksum of a record is wrong' "$tfos" record merge "$damaged" "$folder/not"
 [ -z "$(ls "$folder" | grep '^not' || true)" ]
 check 1 'offset 0: the checksum of a record.s size is wrong; perhaps it is no TFRecord file' "$tfos" record count "$0"
+
+# An index is that of tfrecord2idx: offset and size of each frame.
+first=$((size + 16))
+check 0 '^5 records: .*whole.tfrecord.idx$' "$tfos" record index "$whole"
+[ "$(head -n 1 "$whole.idx")" = "0 $first" ]
+[ "$(wc -l <"$whole.idx")" = 5 ]
+[ "$(tail -n 1 "$whole.idx" | awk '{ print $1 + $2 }')" = "$(wc -c <"$whole" | tr -d ' ')" ]
+"$tfos" record index - <"$whole" 2>/dev/null | cmp - "$whole.idx"
+check 0 '"index":".*whole.tfrecord.idx","records":5' "$tfos" record index --json "$whole"
+check 1 'it is compressed, so no range of it can be read' "$tfos" record index "$folder/merged.gz"
+check 1 'the checksum of a record is wrong' "$tfos" record index "$damaged"
+[ ! -e "$folder/merged.gz.idx" ] && [ ! -e "$damaged.idx" ]
+
+# Shuffled files have the same records, in the same order for the same seed, by whatever way.
+lines() { "$tfos" record cat "$@" | sort; }
+awk 'BEGIN { for (i = 0; i < 2000; i++) printf "{\"number\":%d,\"word\":\"w%d\"}\n", i, i * i }' >"$folder/rows.jsonl"
+check 0 '2000 records written; 0 numbers rounded' "$tfos" record convert "$folder/rows.jsonl" "$folder/rows.tfrecord"
+rows=$folder/rows.tfrecord
+"$tfos" record cat "$rows" | cmp - "$folder/rows.jsonl"
+"$tfos" record merge "$rows" "$folder/rows.gz" 2>/dev/null
+for memory in 1000000 50000 3000; do # in memory, by an index, in buckets of buckets
+    "$tfos" record shuffle --seed=7 --memory=$memory "$rows" "$folder/mixed-$memory" 2>/dev/null
+    "$tfos" record shuffle --seed=7 --memory=$memory "$rows" - 2>/dev/null | cmp - "$folder/mixed-$memory"
+    "$tfos" record shuffle --seed=8 --memory=$memory "$rows" - 2>/dev/null | cmp -s - "$folder/mixed-$memory" && exit 1
+    [ "$(lines "$folder/mixed-$memory")" = "$(sort "$folder/rows.jsonl")" ]
+done
+mkdir "$folder/temporary"
+cat "$rows" | TMPDIR=$folder/temporary "$tfos" record shuffle --memory=5000 - "$folder/rows.gz" "$whole" "$folder/both" 2>/dev/null
+check 0 '^4005	' "$tfos" record count "$folder/both"
+check 0 '4005 records written' "$tfos" record shuffle -n 3 "$rows" "$folder/rows.gz" "$whole" "$folder/three"
+check 0 '^1335	.*three-00001-of-00003$' "$tfos" record count "$folder"/three-*
+check 1 'the checksum of a record is wrong' "$tfos" record shuffle "$damaged" "$folder/not"
+check 1 'the checksum of a record is wrong' "$tfos" record shuffle --memory=100 "$damaged" "$folder/not"
+check 0 '4 records written' "$tfos" record shuffle --memory=10 --skip-damaged "$damaged" "$folder/salvaged"
+check 2 '\-\-memory takes a number of bytes, not "much"' "$tfos" record shuffle --memory=much a b
+# A signal leaves nothing, neither of what is written nor of what waits.
+mkfifo "$folder/pipe"
+TMPDIR=$folder/temporary "$tfos" record shuffle --memory=5000 "$folder/pipe" "$folder/not" 2>/dev/null &
+shuffler=$!
+exec 9>"$folder/pipe"
+cat "$rows" >&9
+kill -TERM "$shuffler"
+wait "$shuffler" || true
+exec 9>&-
+[ -z "$(ls "$folder/temporary")$(ls "$folder" | grep '^not' || true)" ]
+# Each of the 6 orders of 3 records comes about as often.
+head -n 3 "$folder/rows.jsonl" | "$tfos" record convert --from=json - "$folder/few" 2>/dev/null
+seed=0
+while [ $seed -lt 120 ]; do
+    "$tfos" record shuffle --seed=$seed "$folder/few" - 2>/dev/null | "$tfos" record cat - | tr '\n' ' '
+    echo
+    seed=$((seed + 1))
+done | sort | uniq -c | awk '{ count++; if ($1 < 6 || $1 > 40) bad = 1 } END { exit bad || count != 6 }'
+
+# Tables: CSV and lines of JSON, both ways.
+printf 'id,name,ratio,empty\r\n1,"a ""quoted"", word",0.1,\r\n-2,,2.5e-3,\r\n3,"",,\r\n4,"two\nlines",nan,\r\n' >"$folder/table.csv"
+check 0 '4 records written; 0 numbers rounded' "$tfos" record convert "$folder/table.csv" "$folder/table.tfrecord.gz"
+check 0 '^ratio float$' "$tfos" record schema "$folder/table.tfrecord.gz"
+printf 'id,name,ratio\n1,"a ""quoted"", word",0.1\n-2,,0.0025\n3,"",\n4,"two\nlines",nan\n' >"$folder/expected.csv"
+"$tfos" record convert --to=csv "$folder/table.tfrecord.gz" - 2>/dev/null | cmp - "$folder/expected.csv"
+cat "$folder/table.tfrecord.gz" | "$tfos" record convert --to=csv - "$folder/table2.csv.gz" 2>/dev/null
+gzip -dc "$folder/table2.csv.gz" | cmp - "$folder/expected.csv"
+check 0 '4 records written' "$tfos" record convert "$folder/table2.csv.gz" "$folder/table2.tfrecord"
+[ "$(lines "$folder/table2.tfrecord")" = "$(lines "$folder/table.tfrecord.gz")" ]
+for table in "$whole" "$folder/table2.tfrecord"; do
+    "$tfos" record convert "$table" "$folder/there.jsonl" 2>/dev/null
+    "$tfos" record convert "$folder/there.jsonl" "$folder/back.tfrecord" 2>/dev/null
+    [ "$("$tfos" record cat "$folder/back.tfrecord")" = "$("$tfos" record cat "$table")" ]
+    "$tfos" record convert "$table" "$folder/there.csv" 2>/dev/null
+    "$tfos" record convert --schema="$("$tfos" record schema "$table")" "$folder/there.csv" "$folder/back.tfrecord" 2>/dev/null
+    [ "$("$tfos" record cat "$folder/back.tfrecord")" = "$("$tfos" record cat "$table")" ]
+done
+sequences=$golden/sequences.tfrecord
+"$tfos" record convert --type=sequence "$sequences" "$folder/there.jsonl" 2>/dev/null
+"$tfos" record convert --type=sequence --schema="$("$tfos" record schema --type=sequence "$sequences")" "$folder/there.jsonl" "$folder/back" 2>/dev/null
+[ "$("$tfos" record cat --type=sequence "$folder/back")" = "$("$tfos" record cat --type=sequence "$sequences")" ]
+
+# What is wrong with a table is said with its place.
+refuse() { # TEXT PATTERN [OPTION]...
+    printf "$1" >"$folder/bad.$format"
+    pattern=$2
+    shift 2
+    check 1 "$pattern" "$tfos" record convert "$@" "$folder/bad.$format" "$folder/not"
+}
+format=csv
+refuse '' 'line 1, column 1: there is no line with the names of columns'
+refuse 'a,b\n1,2\n3\n' 'line 3, column 1: the line has 1 cells, and there are 2 columns'
+refuse 'a,b\n1,x"y\n' 'line 2, column 4: a quote within a cell that is not quoted'
+refuse 'a,b\n1,"x\n\n' 'line 2, column 3: the quote is not closed'
+refuse 'a,b\n1,"x"y\n' 'line 2, column 6: a comma or the end of the line was expected'
+refuse 'a,a\n1,2\n' 'line 1, column 3: there are two columns a'
+refuse 'a,b\n1,3.14159265358979\n' 'line 2, column 3: "3.14159265358979" in column b: a float, which is what records hold'
+refuse 'a,b\n1,x\n' 'line 2, column 3: "x" in column b: it is no whole number' --schema='a bigint, b bigint'
+refuse 'a\n1\n' 'there is no column b' --schema='a bigint, b bigint'
+refuse 'a\n1\n' '\-\-schema has no column a' --schema='b bigint'
+refuse 'a\n\377\n' 'in column a: it is no UTF-8'
+format=jsonl
+refuse '{"a":1}\n\n{"a":\n' "line 3, column 5: unexpected token"
+refuse '{"a":1,"b":{"c":1}}\n' 'line 1, column 8: "b": it is an object, which records cannot hold'
+refuse '{"a":1}\n{"a":"x"}\n' 'line 2, column 2: "a": it is text here and a number elsewhere'
+refuse '{"a":[1,null]}\n' '"a": it is null within a list'
+refuse '{"a":1}\n{"b":1}\n' 'line 2, column 2: "b": --schema has no such column' --schema='a bigint'
+refuse '{"a":16777217,"b":1.5}\n' '"a": a float' --schema='a float, b float'
+[ -z "$(ls "$folder" | grep '^not' || true)" ]
+printf 'b\n3.14159265358979\n' >"$folder/bad.csv"
+check 0 '1 records written; 1 numbers rounded' "$tfos" record convert --allow-rounding "$folder/bad.csv" "$folder/rounded"
+printf '7,x\n' | "$tfos" record convert --from=csv --no-header --schema='n bigint, `a b` string' - "$folder/named" 2>/dev/null
+check 0 '^\{"n":7,"a b":"x"\}$' "$tfos" record cat "$folder/named"
+check 2 'bad.parquet is none of its formats: tfrecord, csv, json' "$tfos" record convert "$folder/bad.parquet" "$folder/not"
+check 2 'one of .* is to be a TFRecord file, and the other none' "$tfos" record convert "$whole" "$folder/not"
+check 2 '\-\-to takes tfrecord, csv or json, not "xml"' "$tfos" record convert --to=xml "$whole" "$folder/not"
+check 2 '\-\-schema: character 3: a type is bigint, float, string or binary' "$tfos" record convert --schema='a int' "$folder/bad.csv" "$folder/not"

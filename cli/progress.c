@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "progress.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FIRST_MS 1000
+#define STEP_MS 200
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void progress_tell(struct progress *progress, const char *what, uint64_t records, uint64_t bytes,
+                   const char *path)
+{
+    if (progress->next_ms == 0)
+        progress->next_ms = isatty(STDERR_FILENO) ? now_ms() + FIRST_MS : INT64_MAX;
+    if (progress->next_ms == INT64_MAX || now_ms() < progress->next_ms)
+        return;
+    int width = fprintf(stderr, "\r%s: %llu records, %llu MiB of %s", what,
+                        (unsigned long long)records, (unsigned long long)(bytes >> 20), path);
+    fprintf(stderr, "%*s", progress->width > width ? progress->width - width : 0, "");
+    fflush(stderr);
+    progress->width = width;
+    progress->next_ms = now_ms() + STEP_MS;
+}
+
+void progress_end(struct progress *progress)
+{
+    if (progress->width > 0)
+        fprintf(stderr, "\r%*s\r", progress->width, "");
+    *progress = (struct progress){0};
+}
