@@ -5,6 +5,7 @@
 #include "classes.h"
 #include "damage_list.h"
 #include "error.h"
+#include "file_object.h"
 #include "handle.h"
 #include "parameter.h"
 
@@ -16,6 +17,7 @@ struct reader {
     struct tfos_stream *stream; ///< owned
     struct ArrowSchema schema;  ///< owned when it has a release
     PyObject *damages;          ///< a list; owned
+    PyObject *failure;          ///< what the file object has raised; owned, or NULL
 };
 
 static PyTypeObject *class; // set when the module is made, kept until the process ends
@@ -30,6 +32,7 @@ static void close_reader(struct tfos__handle *handle, void *object)
     if (self->schema.release != NULL)
         self->schema.release(&self->schema);
     Py_CLEAR(self->damages);
+    Py_CLEAR(self->failure);
 }
 
 static const struct tfos__handle_kind kind = {
@@ -43,7 +46,8 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 }
 
 /// Opens the file with the schema, which is a view that the caller holds. -1 with an exception.
-static int open_reader(struct reader *self, const char *path, const struct ArrowSchema *schema,
+static int open_reader(struct reader *self, PyObject *file, const char *path,
+                       const struct ArrowSchema *schema,
                        struct tfos_example_reader_options *options)
 {
     struct tfos_example_reader *object = NULL;
@@ -53,13 +57,18 @@ static int open_reader(struct reader *self, const char *path, const struct Arrow
     options->record.name = path;
     options->record.on_damage = tfos__damage_list_add;
     options->record.context = self->damages;
+    self->stream = tfos__file_object_open_reader(file, path, &self->failure);
+    if (self->stream == NULL)
+        return -1;
     Py_BEGIN_ALLOW_THREADS
     status = tfos_arrow_schema_copy(schema, &self->schema, &err);
     if (status == TFOS_OK)
-        status = tfos_stream_open_reader(path, &self->stream, &err);
-    if (status == TFOS_OK)
         status = tfos_example_reader_open(self->stream, schema, options, &object, &err);
     Py_END_ALLOW_THREADS
+    if (status < 0) {
+        tfos__file_object_raise(status, &err, &self->failure);
+        return -1;
+    }
     return tfos__handle_adopt(&self->handle, object, status, &err);
 }
 
@@ -68,7 +77,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     struct reader *self = (struct reader *)object;
     const char *path = NULL;
     int64_t type = 0, compression = 0, mode = 0, batch_rows = 0, max_size = 0, begin = 0, end = 0;
-    PyObject *kept = NULL, *schema = NULL, *capsule = NULL;
+    PyObject *kept = NULL, *schema = NULL, *capsule = NULL, *file = Py_None;
     int result = -1;
     const struct tfos__parameter parameters[] = {
         {"path", TFOS__TEXT, true, 0, 0, &path},
@@ -80,6 +89,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         {"max_record_size", TFOS__INT, false, 0, INT64_MAX, &max_size},
         {"begin", TFOS__INT, false, 0, INT64_MAX, &begin},
         {"end", TFOS__INT, false, 0, INT64_MAX, &end},
+        {"file", TFOS__ANY, false, 0, 0, &file},
     };
 
     if (tfos__handle_check_new(&self->handle) < 0 ||
@@ -98,7 +108,8 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
             .type = (enum tfos_record_type)type,
             .batch_rows = batch_rows,
         };
-        result = open_reader(self, path, PyCapsule_GetPointer(capsule, "arrow_schema"), &options);
+        result =
+            open_reader(self, file, path, PyCapsule_GetPointer(capsule, "arrow_schema"), &options);
         Py_DECREF(capsule);
     }
     Py_DECREF(kept);
@@ -126,7 +137,7 @@ static PyObject *next(PyObject *object, PyObject *unused)
     Py_END_ALLOW_THREADS
     tfos__handle_leave(&self->handle);
     if (status < 0)
-        return tfos__raise(status, &err);
+        return tfos__file_object_raise(status, &err, &self->failure);
     if (status == TFOS_END)
         Py_RETURN_NONE;
     return tfos__arrow_batch_new(&schema, &array);

@@ -3,6 +3,7 @@
 #include "capsule.h"
 #include "classes.h"
 #include "error.h"
+#include "file_object.h"
 #include "handle.h"
 #include "parameter.h"
 
@@ -11,6 +12,7 @@
 struct writer {
     struct tfos__handle handle; ///< of a struct tfos_example_writer
     struct tfos_stream *stream; ///< owned
+    PyObject *failure;          ///< what the file object has raised; owned, or NULL
 };
 
 static PyTypeObject *class; // set when the module is made, kept until the process ends
@@ -22,6 +24,7 @@ static void close_writer(struct tfos__handle *handle, void *object)
     tfos_example_writer_close(object);
     tfos_stream_close(self->stream);
     self->stream = NULL;
+    Py_CLEAR(self->failure);
 }
 
 static const struct tfos__handle_kind kind = {
@@ -34,17 +37,19 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return tfos__handle_new(type, &kind);
 }
 
-static int open_writer(struct writer *self, const char *path, const struct ArrowSchema *schema,
+static int open_writer(struct writer *self, PyObject *file, const char *path,
+                       const struct ArrowSchema *schema,
                        const struct tfos_example_writer_options *options)
 {
     struct tfos_example_writer *object = NULL;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
 
+    self->stream = tfos__file_object_open_writer(file, path, &self->failure);
+    if (self->stream == NULL)
+        return -1;
     Py_BEGIN_ALLOW_THREADS
-    status = tfos_stream_open_writer(path, &self->stream, &err);
-    if (status == TFOS_OK)
-        status = tfos_example_writer_open(self->stream, schema, options, &object, &err);
+    status = tfos_example_writer_open(self->stream, schema, options, &object, &err);
     Py_END_ALLOW_THREADS
     return tfos__handle_adopt(&self->handle, object, status, &err);
 }
@@ -55,7 +60,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     const char *path = NULL;
     int64_t type = 0, compression = 0, level = 0;
     bool allow_rounding = false;
-    PyObject *kept = NULL, *schema = NULL, *capsule = NULL;
+    PyObject *kept = NULL, *schema = NULL, *capsule = NULL, *file = Py_None;
     int result = -1;
     const struct tfos__parameter parameters[] = {
         {"path", TFOS__TEXT, true, 0, 0, &path},
@@ -64,6 +69,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         {"compression", TFOS__INT, false, 0, TFOS_COMPRESSION_ZLIB, &compression},
         {"level", TFOS__INT, false, 0, 9, &level},
         {"allow_rounding", TFOS__BOOL, false, 0, 0, &allow_rounding},
+        {"file", TFOS__ANY, false, 0, 0, &file},
     };
 
     if (tfos__handle_check_new(&self->handle) < 0 ||
@@ -76,7 +82,8 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
             .record = {.compression = (enum tfos_compression)compression, .level = (int)level},
             .example = {.type = (enum tfos_record_type)type, .allow_rounding = allow_rounding},
         };
-        result = open_writer(self, path, PyCapsule_GetPointer(capsule, "arrow_schema"), &options);
+        result =
+            open_writer(self, file, path, PyCapsule_GetPointer(capsule, "arrow_schema"), &options);
         Py_DECREF(capsule);
     }
     Py_DECREF(kept);
@@ -100,7 +107,10 @@ static PyObject *append(PyObject *object, PyObject *batch)
     status = tfos_example_writer_append(self->handle.object, capsule.array, &err);
     Py_END_ALLOW_THREADS
     tfos__capsule_clear(&capsule);
-    return tfos__handle_conclude(&self->handle, status, &err);
+    tfos__handle_leave(&self->handle);
+    if (status < 0)
+        return tfos__file_object_raise(status, &err, &self->failure);
+    Py_RETURN_NONE;
 }
 
 static PyObject *finish(PyObject *object, PyObject *unused)
@@ -119,7 +129,7 @@ static PyObject *finish(PyObject *object, PyObject *unused)
     Py_END_ALLOW_THREADS
     tfos__handle_leave(&self->handle);
     if (status < 0)
-        return tfos__raise(status, &err);
+        return tfos__file_object_raise(status, &err, &self->failure);
     return PyLong_FromUnsignedLongLong(rounded);
 }
 

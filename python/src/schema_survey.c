@@ -4,27 +4,24 @@
 #include "arrow_batch.h"
 #include "classes.h"
 #include "error.h"
+#include "file_object.h"
 #include "parameter.h"
 
 #include <tfos/example_file.h>
 #include <tfos/memory.h>
 
-static enum tfos_status survey_file(const char *path, enum tfos_record_type type,
+static enum tfos_status survey_file(struct tfos_stream *stream, enum tfos_record_type type,
                                     const struct tfos_record_reader_options *options,
                                     uint64_t limit, char **json, uint64_t *seen,
                                     struct tfos_error *err)
 {
     struct tfos_example_survey *survey = NULL;
-    struct tfos_stream *stream = NULL;
     enum tfos_status status = tfos_example_survey_open(type, &survey, err);
 
-    if (status == TFOS_OK)
-        status = tfos_stream_open_reader(path, &stream, err);
     if (status == TFOS_OK)
         status = tfos_example_survey_read(survey, stream, options, limit, seen, err);
     if (status == TFOS_OK)
         status = tfos_example_survey_save(survey, json, err);
-    tfos_stream_close(stream);
     tfos_example_survey_close(survey);
     return status;
 }
@@ -36,7 +33,8 @@ PyObject *tfos__survey_examples(PyObject *module, PyObject *args, PyObject *kwar
     struct tfos_record_reader_options options = {0};
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
-    PyObject *kept = NULL, *text = NULL, *result = NULL;
+    PyObject *kept = NULL, *text = NULL, *result = NULL, *file = Py_None, *failure = NULL;
+    struct tfos_stream *stream = NULL;
     char *json = NULL;
     uint64_t seen = 0;
     const struct tfos__parameter parameters[] = {
@@ -46,6 +44,7 @@ PyObject *tfos__survey_examples(PyObject *module, PyObject *args, PyObject *kwar
         {"mode", TFOS__INT, false, 0, TFOS_RECORD_SKIP_FILE, &mode},
         {"limit", TFOS__INT, false, 0, INT64_MAX, &limit},
         {"max_record_size", TFOS__INT, false, 0, INT64_MAX, &max_size},
+        {"file", TFOS__ANY, false, 0, 0, &file},
     };
 
     (void)module;
@@ -56,13 +55,19 @@ PyObject *tfos__survey_examples(PyObject *module, PyObject *args, PyObject *kwar
     options.mode = (enum tfos_record_mode)mode;
     options.max_record_size = (uint64_t)max_size;
     options.name = path;
+    stream = tfos__file_object_open_reader(file, path, &failure);
+    if (stream == NULL) {
+        Py_DECREF(kept);
+        return NULL;
+    }
     Py_BEGIN_ALLOW_THREADS
-    status = survey_file(path, (enum tfos_record_type)type, &options, (uint64_t)limit, &json, &seen,
-                         &err);
+    status = survey_file(stream, (enum tfos_record_type)type, &options, (uint64_t)limit, &json,
+                         &seen, &err);
+    tfos_stream_close(stream);
     Py_END_ALLOW_THREADS
     Py_DECREF(kept);
     if (status < 0)
-        return tfos__raise(status, &err);
+        return tfos__file_object_raise(status, &err, &failure);
     text = tfos__class_text(json);
     if (text == NULL)
         return NULL;

@@ -199,9 +199,9 @@ class ExampleReader:
 
     def __init__(
         self, path: str, schema: Any, type: int = 0, compression: int = 0, mode: int = 0, batch_rows: int = 0, max_record_size: int = 0,
-        begin: int = 0, end: int = 0,
+        begin: int = 0, end: int = 0, file: Any = None,
     ) -> None:
-        """``schema``: anything with ``__arrow_c_schema__``. ``type``, ``compression`` and ``mode``: the values of ``enum tfos_record_type``,
+        """``file``: an open binary file object, which stays open, instead of the file at ``path``, which is its name then. ``schema``: anything with ``__arrow_c_schema__``. ``type``, ``compression`` and ``mode``: the values of ``enum tfos_record_type``,
         ``tfos_compression`` and ``tfos_record_mode``; ``begin`` and ``end``: a range of bytes (``<tfos/record.h>``)."""
     def next(self) -> Optional[ArrowBatch]: ...
     def take_damages(self) -> "list[tuple[str, int, int, str]]":
@@ -215,8 +215,10 @@ class ExampleWriter:
     """``tfos_example_writer_*``: Arrow batches to a file of Examples. One thread at a time. A context manager."""
 
     def __init__(
-        self, path: str, schema: Any, type: int = 0, compression: int = 0, level: int = 0, allow_rounding: bool = False
-    ) -> None: ...
+        self, path: str, schema: Any, type: int = 0, compression: int = 0, level: int = 0, allow_rounding: bool = False,
+        file: Any = None,
+    ) -> None:
+        """``file`` as for ``ExampleReader``; ``finish()`` flushes it."""
     def append(self, batch: Any) -> None:
         """Anything with ``__arrow_c_array__``, of the schema."""
     def finish(self) -> int:
@@ -224,7 +226,7 @@ class ExampleWriter:
     def close(self) -> None: ...
 
 def survey_examples(
-    path: str, type: int = 0, compression: int = 0, mode: int = 0, limit: int = 0, max_record_size: int = 0
+    path: str, type: int = 0, compression: int = 0, mode: int = 0, limit: int = 0, max_record_size: int = 0, file: Any = None
 ) -> "tuple[str, int]":
     """What a file's records say of their columns, as JSON text for ``merge_surveys()``, and how many they are."""
 

@@ -6,26 +6,26 @@
     tfrecord.write("out.tfrecord.gz", table)
 
 docs/tfrecord.md says what each type becomes and what is refused. All work on the bytes is done in C with the GIL released, so files may be
-read and written in several threads, each with its own call.
+read and written in several threads, each with its own call. Files are named by paths, by URIs of what ``pyarrow.fs`` knows (``hdfs://``,
+``s3://`` ...), or are binary file objects, which stay open and begin where they are.
 """
 
-import glob
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Union
 
-from . import _tfos
+from . import _tfos, files
+from .files import Path
 from .jar import add_to
 from .jar import path as jar_path
 
 __all__ = ["Damage", "add_to", "infer_schema", "jar_path", "read", "write"]
 
-Path = Union[str, "os.PathLike[str]"]
-
 _TYPES = {"Example": 0, "SequenceExample": 1, "ByteArray": 2}
 _COMPRESSIONS = {None: 0, "none": 1, "gzip": 2, "zlib": 3}
 _MODES = {"error": 0, "skip_record": 1, "skip_file": 2}
-_FORMS = ("arrow", "numpy")
+_PACK_ROWS, _PACK_SIZE = 1024, 16 << 20  # records and bytes of a batch of bytes
+_FORMS = ("arrow", "numpy", "bytes")
 
 
 class Damage(NamedTuple):
@@ -52,16 +52,22 @@ def read(
 ) -> Iterator[Any]:
     """Iterates over the files' batches, file by file.
 
-    ``paths``: a file, a folder (its files but those whose names begin with ``_`` or ``.``), a pattern with ``*``, or a list of these.
-    ``schema``: a ``pyarrow.Schema`` (or anything with ``__arrow_c_schema__``); None: what ``infer_schema()`` makes of all records, which
-    reads the files twice. ``columns``: only these; others are passed over unread.
+    ``paths``: a file, a folder (its files but those whose names begin with ``_`` or ``.``), a pattern with ``*``, a file object, or a list
+    of these. ``schema``: a ``pyarrow.Schema`` (or anything with ``__arrow_c_schema__``); None: what ``infer_schema()`` makes of all records,
+    which reads the files twice, so that a file object must seek. ``columns``: only these; others are passed over unread.
     ``record_type``: ``"Example"``, ``"SequenceExample"``, or ``"ByteArray"``: each record is a row of one binary column.
-    ``form``: ``"arrow"`` gives a ``pyarrow.RecordBatch`` of at most ``batch_rows`` rows; ``"numpy"`` a dict of arrays, as ``DataFeed.next_arrays`` gives them.
+    ``form``: ``"arrow"`` gives a ``pyarrow.RecordBatch`` of at most ``batch_rows`` rows; ``"numpy"`` a dict of arrays, as ``DataFeed.next_arrays`` gives them;
+    ``"bytes"`` each record as ``bytes``, whatever it holds.
     ``compression``: ``"none"``, ``"gzip"``, ``"zlib"``; None: as each file's first bytes say.
     ``on_damage``: ``"error"`` raises ``CorruptError`` with file, offset and kind; ``"skip_record"`` goes on behind what is damaged,
     ``"skip_file"`` with the next file; what was passed over is appended to ``damages``.
+
+    A file is open only while its batches are taken: it is closed at its end, when the loop is left, and by the iterator's ``close()``. Errors
+    name the file; one that a file object raises is the cause of ``IoError``.
     """
-    files = _files(paths)
+    found = files.find(paths)
+    if form == "bytes":
+        record_type, schema, columns = "ByteArray", None, None
     options = {
         "type": _choice("record_type", record_type, _TYPES),
         "compression": _choice("compression", compression, _COMPRESSIONS),
@@ -71,9 +77,9 @@ def read(
     if form not in _FORMS:
         raise ValueError(f"form: expected one of {', '.join(_FORMS)}, not {form!r}")
     if schema is None:
-        schema = _plain_schema() if record_type == "ByteArray" else _infer(files, options, 0)
+        schema = _plain_schema() if record_type == "ByteArray" else _infer(found, options, 0, is_read_again=True)
     schema = _select(schema, columns)
-    return _read(files, schema, form, batch_rows, options, damages)
+    return _read(found, schema, form, batch_rows, options, damages)
 
 
 def infer_schema(
@@ -94,7 +100,7 @@ def infer_schema(
         "mode": _choice("on_damage", on_damage, _MODES),
         "max_record_size": max_record_size,
     }
-    return _infer(_files(paths), options, limit)
+    return _infer(files.find(paths), options, limit)
 
 
 def write(
@@ -107,54 +113,67 @@ def write(
 ) -> int:
     """Writes a record for each row and returns how many values were rounded.
 
-    ``data``: a ``pyarrow.Table``, a ``RecordBatch``, or an iterable of batches of one schema. The file appears under its name when it is whole.
+    ``data``: a ``pyarrow.Table``, a ``RecordBatch``, or an iterable of batches of one schema; of ``bytes``, with ``record_type="ByteArray"``. The file
+    appears under its name when it is whole; a file object is flushed, and stays open.
     ``compression``: ``"none"``, ``"gzip"`` or ``"zlib"``, at ``level`` 1 to 9; None: gzip for a name that ends in ``.gz``, else none.
     ``allow_rounding``: doubles and decimals that are no floats are rounded, and counted; else ``InvalidError`` names row and column, as it does
     for nulls within lists.
     """
-    path = os.fspath(path)
-    if compression is None:
-        compression = "gzip" if path.endswith(".gz") else "none"
-    batches = _batches(data)
+    batches = _batches(data, record_type)
     first = next(batches, None)
     if first is None:
         raise ValueError("data: there is no batch, so that there is no schema either; an empty pyarrow.Table has one")
-    writer = _tfos.ExampleWriter(
-        path, first.schema, type=_choice("record_type", record_type, _TYPES),
-        compression=_choice("compression", compression, _COMPRESSIONS), level=level, allow_rounding=allow_rounding,
-    )  # fmt: skip
-    with writer:
-        batch = first
-        while batch is not None:
-            if batch.schema != first.schema:
-                raise ValueError(f"data: a batch of another schema than the first: {batch.schema}, not {first.schema}")
-            writer.append(batch)
-            batch = next(batches, None)
-        return writer.finish()
+    with files.writing(path) as (name, file):
+        if compression is None:
+            compression = "gzip" if name.endswith(".gz") else "none"
+        writer = _tfos.ExampleWriter(
+            name, first.schema, type=_choice("record_type", record_type, _TYPES), file=file,
+            compression=_choice("compression", compression, _COMPRESSIONS), level=level, allow_rounding=allow_rounding,
+        )  # fmt: skip
+        with writer:
+            batch = first
+            while batch is not None:
+                if batch.schema != first.schema:
+                    raise ValueError(f"data: a batch of another schema than the first: {batch.schema}, not {first.schema}")
+                writer.append(batch)
+                batch = next(batches, None)
+            return writer.finish()
 
 
-def _read(files, schema, form, batch_rows, options, damages) -> Iterator[Any]:
-    import pyarrow
-
-    for file in files:
-        with _tfos.ExampleReader(file, schema, batch_rows=batch_rows, **options) as reader:
+def _read(found, schema, form, batch_rows, options, damages) -> Iterator[Any]:
+    for source in found:
+        with source.reading() as file, _tfos.ExampleReader(source.name, schema, batch_rows=batch_rows, file=file, **options) as reader:
             while True:
                 batch = reader.next()
                 if damages is not None:
-                    damages.extend(Damage(file, *damage) for damage in reader.take_damages())
+                    damages.extend(Damage(source.name, *damage) for damage in reader.take_damages())
                 if batch is None:
                     break
-                yield _tfos.unpack_arrays(batch) if form == "numpy" else pyarrow.record_batch(batch)
+                yield from _shape(batch, form)
 
 
-def _infer(files: List[str], options: dict, limit: int) -> Any:
+def _shape(batch: Any, form: str) -> Iterable[Any]:
     import pyarrow
 
-    def survey(file):
-        return _tfos.survey_examples(file, limit=limit, **options)[0]
+    if form == "numpy":
+        return [_tfos.unpack_arrays(batch)]
+    batch = pyarrow.record_batch(batch)
+    return [batch] if form == "arrow" else batch.column(0).to_pylist()
 
-    with ThreadPoolExecutor(min(len(files), os.cpu_count() or 1)) as pool:
-        capsule = _tfos.merge_surveys(list(pool.map(survey, files)))
+
+def _infer(found: List[files.File], options: dict, limit: int, is_read_again: bool = False) -> Any:
+    import pyarrow
+
+    for source in found:
+        if is_read_again and source.is_read_once:
+            raise ValueError(f"schema: {source.name} can be read only once, so its columns cannot be found first: give a schema")
+
+    def survey(source):
+        with source.reading() as file:
+            return _tfos.survey_examples(source.name, limit=limit, file=file, **options)[0]
+
+    with ThreadPoolExecutor(min(len(found), os.cpu_count() or 1)) as pool:
+        capsule = _tfos.merge_surveys(list(pool.map(survey, found)))
     return pyarrow.Schema._import_from_c_capsule(capsule)
 
 
@@ -178,40 +197,43 @@ def _select(schema: Any, columns: Optional[Sequence[str]]) -> Any:
     return pyarrow.schema([schema.field(name) for name in columns])
 
 
-def _batches(data: Any) -> Iterator[Any]:
+def _batches(data: Any, record_type: str) -> Iterator[Any]:
     import pyarrow
 
     if isinstance(data, pyarrow.Table):
         return iter(data.to_batches() or [_empty(data.schema)])
     if isinstance(data, pyarrow.RecordBatch):
         return iter([data])
-    if isinstance(data, Iterable):
-        return iter(data)
-    raise TypeError(f"data: expected a pyarrow.Table, a RecordBatch or an iterable of these, not {type(data)!r}")
+    if not isinstance(data, Iterable):
+        raise TypeError(f"data: expected a pyarrow.Table, a RecordBatch or an iterable of these, not {type(data)!r}")
+    batches = iter(data)
+    return _packed(batches) if record_type == "ByteArray" else batches
+
+
+def _packed(items: Iterator[Any]) -> Iterator[Any]:
+    """Batches of items that are bytes, some at a time, at least one; batches as they are."""
+    import pyarrow
+
+    schema = _plain_schema()
+    packed, size, is_first = [], 0, True
+    for item in items:
+        if not isinstance(item, (bytes, bytearray, memoryview)):
+            yield item
+            is_first = False
+            continue
+        packed.append(bytes(item))
+        size += len(packed[-1])
+        if len(packed) == _PACK_ROWS or size > _PACK_SIZE:
+            yield pyarrow.RecordBatch.from_arrays([pyarrow.array(packed, pyarrow.binary())], schema=schema)
+            packed, size, is_first = [], 0, False
+    if packed or is_first:
+        yield pyarrow.RecordBatch.from_arrays([pyarrow.array(packed, pyarrow.binary())], schema=schema)
 
 
 def _empty(schema: Any) -> Any:
     import pyarrow
 
     return pyarrow.RecordBatch.from_arrays([pyarrow.array([], field.type) for field in schema], schema=schema)
-
-
-def _files(paths: Union[Path, Sequence[Path]]) -> List[str]:
-    if isinstance(paths, (str, os.PathLike)):
-        paths = [paths]
-    files: List[str] = []
-    for path in map(os.fspath, paths):
-        found = [path]
-        if os.path.isdir(path):
-            found = sorted(entry.path for entry in os.scandir(path) if entry.is_file() and entry.name[0] not in "_.")
-        elif not os.path.exists(path) and glob.has_magic(path):
-            found = sorted(file for file in glob.glob(path) if os.path.isfile(file))
-        if not found:
-            raise FileNotFoundError(f"paths: there is no file in or for {path!r}")
-        files.extend(found)
-    if not files:
-        raise ValueError("paths: expected one path at least")
-    return files
 
 
 def _choice(name: str, value: Optional[str], choices: dict) -> int:

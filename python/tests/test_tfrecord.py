@@ -2,6 +2,8 @@
 """TFRecord files: what we write TensorFlow reads, what TensorFlow writes we read, and what cannot be is refused."""
 
 import decimal
+import io
+import os
 import threading
 
 import numpy as np
@@ -191,7 +193,7 @@ def test_wrong_arguments(tmp_path):
         tfrecord.read(tmp_path / "a", columns="x")
     with pytest.raises(ValueError, match="record_type: expected one of 'Example', 'SequenceExample', 'ByteArray', not 'Row'"):
         tfrecord.read(tmp_path / "a", record_type="Row")
-    with pytest.raises(ValueError, match="form: expected one of arrow, numpy, not 'rows'"):
+    with pytest.raises(ValueError, match="form: expected one of arrow, numpy, bytes, not 'rows'"):
         tfrecord.read(tmp_path / "a", form="rows")
     with pytest.raises(_tfos.UnsupportedError, match="column m"):
         tfrecord.write(tmp_path / "m", pa.table({"m": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))}))
@@ -225,3 +227,168 @@ def test_an_iterator_that_is_given_up_leaves_nothing(tmp_path):
     writer.append(pa.record_batch({"x": [1]}))
     writer.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a"]
+
+
+# ---- forms, file objects, URIs
+
+
+class Trickle(io.RawIOBase):
+    """A file object that gives a few bytes at a time, by read() only, and cannot seek."""
+
+    def __init__(self, data, step=7, fail_at=None):
+        super().__init__()
+        self.data, self.step, self.fail_at, self.at, self.name = data, step, fail_at, 0, "trickle"
+
+    def readable(self):
+        return True
+
+    def readinto(self, view):
+        if self.fail_at is not None and self.at >= self.fail_at:
+            raise KeyError("the far end has gone")
+        part = self.data[self.at : self.at + min(self.step, len(view))]
+        view[: len(part)] = part
+        self.at += len(part)
+        return len(part)
+
+
+class ReadOnly:
+    """The least that a file object may be."""
+
+    def __init__(self, data):
+        self._stream = io.BytesIO(data)
+
+    def read(self, size):
+        return self._stream.read(size)
+
+
+RECORDS = [b"", b"first", b"\x00" * 3000, b"last"]
+NUMBERS = pa.table({"x": pa.array(range(100), pa.int64())})
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
+def test_records_as_bytes(tmp_path, compression):
+    path = tmp_path / "raw"
+    assert tfrecord.write(path, RECORDS, record_type="ByteArray", compression=compression) == 0
+    assert [raw.numpy() for raw in tf.data.TFRecordDataset(str(path), "" if compression == "none" else compression.upper())] == RECORDS
+    assert list(tfrecord.read(path, form="bytes")) == RECORDS
+    assert list(tfrecord.read(path, form="bytes", batch_rows=1)) == RECORDS
+    tfrecord.write(path, iter([]), record_type="ByteArray")
+    assert list(tfrecord.read(path, form="bytes")) == []
+    many = [b"%d" % i for i in range(5000)]
+    tfrecord.write(path, iter(many), record_type="ByteArray")
+    assert list(tfrecord.read(path, form="bytes")) == many
+
+
+def test_s69_file_objects(tmp_path):
+    memory = io.BytesIO(b"before")
+    memory.seek(6)
+    tfrecord.write(memory, NUMBERS)
+    assert not memory.closed
+    data = memory.getvalue()[6:]
+    memory.seek(6)
+    assert rows(tfrecord.read(memory)) == NUMBERS.to_pylist()  # found and read, both from where it was
+    assert not memory.closed
+    schema = NUMBERS.schema
+    assert rows(tfrecord.read(Trickle(data), schema)) == NUMBERS.to_pylist()
+    assert rows(tfrecord.read([ReadOnly(data), Trickle(data, 1)], schema)) == 2 * NUMBERS.to_pylist()
+    packed = tmp_path / "a.gz"
+    tfrecord.write(packed, NUMBERS)
+    with open(packed, "rb") as file:
+        assert rows(tfrecord.read(file)) == NUMBERS.to_pylist()
+    with pytest.raises(ValueError, match="trickle can be read only once"):
+        tfrecord.read(Trickle(data))
+    with pytest.raises(TypeError, match="binary file object"):
+        tfrecord.write(ReadOnly(data), NUMBERS)
+
+
+def test_what_file_objects_raise(tmp_path):
+    with io.BytesIO() as memory:
+        tfrecord.write(memory, NUMBERS)
+        data = memory.getvalue()
+    with pytest.raises(_tfos.IoError, match="cannot read trickle: .*the far end has gone") as caught:
+        list(tfrecord.read(Trickle(data, fail_at=70), NUMBERS.schema))
+    assert isinstance(caught.value.__cause__, KeyError)
+
+    class Interrupted(Trickle):
+        def readinto(self, view):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(tfrecord.read(Interrupted(data), NUMBERS.schema))
+    with pytest.raises(_tfos.CorruptError, match="trickle: offset .*: the file ends within a record"):
+        list(tfrecord.read(Trickle(data[:-3]), NUMBERS.schema))
+
+    class Text:
+        def read(self, size):
+            return "text"
+
+    class Liar:
+        def read(self, size):
+            return bytes(size + 1)
+
+    class Full:
+        def write(self, data):
+            raise OSError(28, "No space left on device")
+
+    for wrong in (Text(), Liar()):
+        with pytest.raises(_tfos.IoError, match=f"cannot read <{type(wrong).__name__}>"):
+            list(tfrecord.read(wrong, NUMBERS.schema))
+    with pytest.raises(_tfos.IoError, match="cannot write to <Full>: .*No space left"):
+        tfrecord.write(Full(), NUMBERS)
+
+
+def test_a_loop_that_is_left_closes_its_file(tmp_path):
+    path = tmp_path / "a"
+    tfrecord.write(path, NUMBERS)
+
+    def is_open():
+        return any(os.path.realpath(f"/proc/self/fd/{fd}") == str(path) for fd in os.listdir("/proc/self/fd"))
+
+    batches = tfrecord.read(path, NUMBERS.schema, batch_rows=10)
+    assert not is_open()
+    next(batches)
+    assert is_open()
+    batches.close()
+    assert not is_open()
+    for _ in tfrecord.read(path, NUMBERS.schema, batch_rows=10):
+        break
+    assert not is_open()
+
+
+def test_uris(tmp_path):
+    folder = f"file://{tmp_path}"
+    for name in ("b.tfrecord", "a.tfrecord", "_SUCCESS"):
+        tfrecord.write(f"{folder}/{name}", NUMBERS)
+    assert sorted(os.listdir(tmp_path)) == ["_SUCCESS", "a.tfrecord", "b.tfrecord"]
+    assert rows(tfrecord.read(f"{folder}/a.tfrecord")) == NUMBERS.to_pylist()
+    assert rows(tfrecord.read(folder)) == 2 * NUMBERS.to_pylist()
+    assert rows(tfrecord.read(f"{folder}/*.tfrecord")) == 2 * NUMBERS.to_pylist()
+    with pytest.raises(FileNotFoundError, match="none"):
+        tfrecord.read(f"{folder}/none*")
+    bad = pa.table({"x": [[1, None]]})
+    with pytest.raises(ValueError, match="column x"):
+        tfrecord.write(f"{folder}/c.tfrecord", bad)
+    assert sorted(os.listdir(tmp_path)) == ["_SUCCESS", "a.tfrecord", "b.tfrecord"]
+    with open(tmp_path / "a.tfrecord", "r+b") as file:
+        file.truncate(40)
+    with pytest.raises(_tfos.CorruptError, match=f"{folder}/a.tfrecord: offset"):
+        list(tfrecord.read(f"{folder}/a.tfrecord", NUMBERS.schema))
+    with pytest.raises(ValueError, match="nosuch://x/y"):
+        tfrecord.read("nosuch://x/y")
+
+
+def test_threads_read_file_objects_side_by_side():
+    memory = io.BytesIO()
+    tfrecord.write(memory, NUMBERS)
+    data = memory.getvalue()
+    results = []
+
+    def work():
+        results.append(rows(tfrecord.read(Trickle(data, 50), NUMBERS.schema)))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert results == 4 * [NUMBERS.to_pylist()]

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file_object.h"
+#include "error.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifndef PyBUF_WRITE // which the limited API has from 3.11 on; its value is part of the stable ABI
+#define PyBUF_WRITE 0x200
+#endif
+
+struct file_object {
+    struct tfos_stream base;
+    PyObject *file;     ///< owned
+    PyObject **failure; ///< borrowed
+    bool has_readinto;
+    PyObject *name; ///< bytes; owned
+};
+
+/// Keeps the exception and says it in words. Always IO.
+static enum tfos_status keep_failure(const struct file_object *self, const char *what,
+                                     struct tfos_error *err)
+{
+    PyObject *type = NULL, *value = NULL, *trace = NULL, *text = NULL, *bytes = NULL;
+
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (trace != NULL)
+        PyException_SetTraceback(value, trace);
+    text = PyUnicode_FromFormat("%S: %S", type, value);
+    bytes = text != NULL ? PyUnicode_AsEncodedString(text, "utf-8", "replace") : NULL;
+    if (err != NULL) {
+        err->os_errno = 0;
+        snprintf(err->message, sizeof err->message, "stream: cannot %s %s: %s", what,
+                 PyBytes_AsString(self->name),
+                 bytes != NULL ? PyBytes_AsString(bytes) : "an exception without a text");
+    }
+    PyErr_Clear();
+    Py_XDECREF(text);
+    Py_XDECREF(bytes);
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    if (*self->failure == NULL)
+        *self->failure = value;
+    else
+        Py_XDECREF(value);
+    return TFOS_IO;
+}
+
+/// Bytes read into `data`, or -1 with an exception. The view is released, so that nobody can write
+/// to the memory later.
+static Py_ssize_t read_into(struct file_object *self, void *data, Py_ssize_t size)
+{
+    PyObject *view = PyMemoryView_FromMemory(data, size, PyBUF_WRITE);
+    PyObject *result = view != NULL ? PyObject_CallMethod(self->file, "readinto", "O", view) : NULL;
+    PyObject *released = result != NULL ? PyObject_CallMethod(view, "release", NULL) : NULL;
+    Py_ssize_t count = released != NULL ? PyLong_AsSsize_t(result) : -1;
+
+    Py_XDECREF(released);
+    Py_XDECREF(result);
+    Py_XDECREF(view);
+    return count;
+}
+
+static Py_ssize_t read_bytes(struct file_object *self, void *data, Py_ssize_t size)
+{
+    PyObject *bytes = PyObject_CallMethod(self->file, "read", "n", size);
+    Py_ssize_t count = -1;
+    char *text = NULL;
+
+    if (bytes != NULL && PyBytes_AsStringAndSize(bytes, &text, &count) < 0)
+        count = -1;
+    if (count > 0 && count <= size)
+        memcpy(data, text, (size_t)count);
+    Py_XDECREF(bytes);
+    return count;
+}
+
+static enum tfos_status read_object(struct tfos_stream *stream, void *data, size_t size,
+                                    size_t *count, struct tfos_error *err)
+{
+    struct file_object *self = (struct file_object *)stream;
+    Py_ssize_t room = size < PY_SSIZE_T_MAX ? (Py_ssize_t)size : PY_SSIZE_T_MAX, got = 0;
+    enum tfos_status status = TFOS_OK;
+    PyGILState_STATE state = PyGILState_Ensure();
+
+    got = self->has_readinto ? read_into(self, data, room) : read_bytes(self, data, room);
+    if (got > room || (got < 0 && !PyErr_Occurred()))
+        PyErr_Format(PyExc_ValueError, "it gave %zd bytes where %zd were asked for", got, room);
+    if (PyErr_Occurred())
+        status = keep_failure(self, "read", err);
+    else if (got == 0)
+        status = TFOS_END;
+    else
+        *count = (size_t)got;
+    PyGILState_Release(state);
+    return status;
+}
+
+static enum tfos_status seek_object(struct tfos_stream *stream, uint64_t offset,
+                                    struct tfos_error *err)
+{
+    struct file_object *self = (struct file_object *)stream;
+    enum tfos_status status = TFOS_OK;
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *result = PyObject_CallMethod(self->file, "seek", "K", (unsigned long long)offset);
+
+    if (result == NULL)
+        status = keep_failure(self, "seek in", err);
+    Py_XDECREF(result);
+    PyGILState_Release(state);
+    return status;
+}
+
+/// Raw files may write less than they are given. How much, or -1 with an exception.
+static Py_ssize_t write_some(struct file_object *self, const char *data, Py_ssize_t size)
+{
+    PyObject *bytes = PyBytes_FromStringAndSize(data, size);
+    PyObject *result = bytes != NULL ? PyObject_CallMethod(self->file, "write", "O", bytes) : NULL;
+    Py_ssize_t count = size; // where it does not say
+
+    if (result == NULL)
+        count = -1;
+    else if (PyLong_Check(result))
+        count = PyLong_AsSsize_t(result);
+    if (!PyErr_Occurred() && (count < 0 || count > size || (count == 0 && size > 0)))
+        PyErr_Format(PyExc_ValueError, "it wrote %zd bytes of %zd", count, size);
+    Py_XDECREF(result);
+    Py_XDECREF(bytes);
+    return PyErr_Occurred() ? -1 : count;
+}
+
+static enum tfos_status write_object(struct tfos_stream *stream, const void *data, size_t size,
+                                     struct tfos_error *err)
+{
+    struct file_object *self = (struct file_object *)stream;
+    const char *bytes = data;
+    enum tfos_status status = TFOS_OK;
+    PyGILState_STATE state = PyGILState_Ensure();
+
+    while (size > 0 && status == TFOS_OK) {
+        Py_ssize_t count = write_some(self, bytes, (Py_ssize_t)size);
+        if (count < 0) {
+            status = keep_failure(self, "write to", err);
+        } else {
+            bytes += count;
+            size -= (size_t)count;
+        }
+    }
+    PyGILState_Release(state);
+    return status;
+}
+
+static enum tfos_status finish_object(struct tfos_stream *stream, struct tfos_error *err)
+{
+    struct file_object *self = (struct file_object *)stream;
+    enum tfos_status status = TFOS_OK;
+    PyGILState_STATE state = PyGILState_Ensure();
+
+    if (PyObject_HasAttrString(self->file, "flush")) {
+        PyObject *result = PyObject_CallMethod(self->file, "flush", NULL);
+        if (result == NULL)
+            status = keep_failure(self, "write to", err);
+        Py_XDECREF(result);
+    }
+    PyGILState_Release(state);
+    return status;
+}
+
+static void close_object(struct tfos_stream *stream)
+{
+    struct file_object *self = (struct file_object *)stream;
+    PyGILState_STATE state = PyGILState_Ensure();
+
+    Py_DECREF(self->file);
+    Py_DECREF(self->name);
+    PyMem_Free(self);
+    PyGILState_Release(state);
+}
+
+/// NULL with an exception.
+static struct file_object *make_object(PyObject *file, const char *name, const char *method,
+                                       PyObject **failure)
+{
+    struct file_object *self = NULL;
+    PyObject *kept_name = NULL;
+
+    if (!PyObject_HasAttrString(file, method)) {
+        PyErr_Format(PyExc_TypeError, "%s: expected a binary file object, which has %s(), not %R",
+                     name, method, (PyObject *)Py_TYPE(file));
+        return NULL;
+    }
+    kept_name = PyBytes_FromString(name);
+    self = kept_name != NULL ? PyMem_Malloc(sizeof *self) : NULL;
+    if (self == NULL) {
+        Py_XDECREF(kept_name);
+        return (struct file_object *)PyErr_NoMemory();
+    }
+    *self = (struct file_object){
+        .base.close = close_object, .file = file, .failure = failure, .name = kept_name};
+    Py_INCREF(file);
+    return self;
+}
+
+/// Whether seekable() is true; -1 with an exception.
+static int is_seekable(PyObject *file)
+{
+    PyObject *answer = NULL;
+    int result = 0;
+
+    if (!PyObject_HasAttrString(file, "seekable") || !PyObject_HasAttrString(file, "seek"))
+        return 0;
+    answer = PyObject_CallMethod(file, "seekable", NULL);
+    result = answer != NULL ? PyObject_IsTrue(answer) : -1;
+    Py_XDECREF(answer);
+    return result;
+}
+
+static struct tfos_stream *make_reader(PyObject *file, const char *name, PyObject **failure)
+{
+    struct file_object *self = make_object(file, name, "read", failure);
+    int can_seek = self != NULL ? is_seekable(file) : -1;
+
+    if (self == NULL)
+        return NULL;
+    if (can_seek < 0) {
+        tfos_stream_close(&self->base);
+        return NULL;
+    }
+    self->has_readinto = PyObject_HasAttrString(file, "readinto");
+    self->base.read = read_object;
+    self->base.seek = can_seek ? seek_object : NULL;
+    return &self->base;
+}
+
+static struct tfos_stream *make_writer(PyObject *file, const char *name, PyObject **failure)
+{
+    struct file_object *self = make_object(file, name, "write", failure);
+
+    if (self == NULL)
+        return NULL;
+    self->base.write = write_object;
+    self->base.finish = finish_object;
+    return &self->base;
+}
+
+static struct tfos_stream *open_path(const char *path,
+                                     enum tfos_status (*open)(const char *, struct tfos_stream **,
+                                                              struct tfos_error *))
+{
+    struct tfos_stream *stream = NULL;
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+
+    Py_BEGIN_ALLOW_THREADS
+    status = open(path, &stream, &err);
+    Py_END_ALLOW_THREADS
+    if (status < 0)
+        tfos__raise(status, &err);
+    return stream;
+}
+
+struct tfos_stream *tfos__file_object_open_reader(PyObject *file, const char *path,
+                                                  PyObject **failure)
+{
+    return file == Py_None ? open_path(path, tfos_stream_open_reader)
+                           : make_reader(file, path, failure);
+}
+
+struct tfos_stream *tfos__file_object_open_writer(PyObject *file, const char *path,
+                                                  PyObject **failure)
+{
+    return file == Py_None ? open_path(path, tfos_stream_open_writer)
+                           : make_writer(file, path, failure);
+}
+
+PyObject *tfos__file_object_raise(enum tfos_status status, const struct tfos_error *err,
+                                  PyObject **failure)
+{
+    PyObject *cause = *failure, *type = NULL, *value = NULL, *trace = NULL;
+
+    *failure = NULL;
+    if (cause != NULL && !PyObject_IsInstance(cause, PyExc_Exception)) {
+        PyErr_SetObject((PyObject *)Py_TYPE(cause), cause);
+        Py_DECREF(cause);
+        return NULL;
+    }
+    tfos__raise(status, err);
+    if (cause == NULL)
+        return NULL;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    PyException_SetCause(value, cause); // which takes it over
+    PyErr_Restore(type, value, trace);
+    return NULL;
+}
