@@ -201,7 +201,8 @@ class ExampleReader:
         self, path: str, schema: Any, type: int = 0, compression: int = 0, mode: int = 0, batch_rows: int = 0, max_record_size: int = 0,
         begin: int = 0, end: int = 0, file: Any = None,
     ) -> None:
-        """``file``: an open binary file object, which stays open, instead of the file at ``path``, which is its name then. ``schema``: anything with ``__arrow_c_schema__``. ``type``, ``compression`` and ``mode``: the values of ``enum tfos_record_type``,
+        """``file``: an open binary file object, which stays open, instead of the file at ``path``, which is its name then.
+        ``schema``: anything with ``__arrow_c_schema__``. ``type``, ``compression`` and ``mode``: the values of ``enum tfos_record_type``,
         ``tfos_compression`` and ``tfos_record_mode``; ``begin`` and ``end``: a range of bytes (``<tfos/record.h>``)."""
     def next(self) -> Optional[ArrowBatch]: ...
     def take_damages(self) -> "list[tuple[str, int, int, str]]":
