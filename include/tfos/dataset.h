@@ -97,6 +97,10 @@ struct tfos_dataset_options {
     /// AGAIN: nothing is known within `timeout_ms`.
     enum tfos_status (*describe)(void *context, int64_t feed, int64_t timeout_ms,
                                  struct ArrowSchema *schema, struct tfos_error *err);
+    /// Whether feed `feed` has the rows of the feed before it again (tfos_trainer_is_repeat()),
+    /// with `context`. With PAD all epochs then have the steps of the first at least: Keras takes
+    /// the first's number for all, and ends training where one has fewer. NULL: no feed has.
+    bool (*is_repeat)(void *context, int64_t feed);
 };
 
 /// What a tensor of a batch is for.

@@ -55,6 +55,9 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_trainer_get_schema(struct tfos_trainer *trainer, const char *queue, int64_t feed,
                         int64_t timeout_ms, struct ArrowSchema *schema, struct tfos_error *err);
 
+/// Whether the driver said that feed `feed` of `queue` has the rows of the feed before it again.
+TFOS_API bool tfos_trainer_is_repeat(struct tfos_trainer *trainer, const char *queue, int64_t feed);
+
 /// All chiefs, masters and workers give a value (JSON) under the same `name`, and each gets the
 /// array of all values in the order of executor ids. Each name is used once by each member. `wait`
 /// has 600,000 ms for it. TIMEOUT names the members that gave no value, which takes 2

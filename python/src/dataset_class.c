@@ -46,6 +46,13 @@ static enum tfos_status describe(void *context, int64_t feed, int64_t timeout_ms
     return tfos_trainer_get_schema(queue->agreeing, queue->name, feed, timeout_ms, schema, err);
 }
 
+static bool is_repeat(void *context, int64_t feed)
+{
+    struct tfos__trainer_queue *queue = context;
+
+    return tfos_trainer_is_repeat(queue->agreeing, queue->name, feed);
+}
+
 /// The dataset is gone: the feed is free for the next.
 static void release(void *context)
 {
@@ -107,6 +114,7 @@ static int open_dataset(struct dataset *self, struct tfos__trainer_object *train
     options->library.reader = tfos__cursor_reader(queue->cursor);
     options->library.agree = agree;
     options->library.describe = describe;
+    options->library.is_repeat = is_repeat;
     options->library.is_interrupted = is_interrupted;
     options->library.release = release;
     options->library.context = queue;

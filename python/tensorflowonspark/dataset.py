@@ -50,7 +50,8 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
         uneven: how nodes that train in step stay so, though they get unequal numbers of rows. None: each node on its own. "pad": all nodes
             agree ahead of each batch whether any has rows left; who has none, or too few, fills up with zero rows. Elements
             then end with a float32 vector of sample weights, 1 for rows and 0 for filling, as Keras takes it (metrics heed it as
-            ``weighted_metrics``), and every batch has ``batch_size`` rows. "join": as "pad", but batches have only the rows that are
+            ``weighted_metrics``), every batch has ``batch_size`` rows, and no epoch of one ``train`` has fewer steps than its first, which is
+            what Keras expects of all. "join": as "pad", but batches have only the rows that are
             there, at last none. "stop": the epoch ends for all when one node has no whole batch left; the rest of the rows is dropped.
         drop_remainder: with ``uneven=None``, leave out an epoch's last batch when it has too few rows.
         dtypes: a dtype for all tensors, or a tuple or dictionary of them in the elements' structure (a dictionary may name some only);

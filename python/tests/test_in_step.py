@@ -42,7 +42,7 @@ def fit_in_step(args, ctx):
         json.dump(report, file)
 
 
-@pytest.mark.parametrize("layout", [[100, 300], [300, 100, 0]])
+@pytest.mark.parametrize("layout", [[100, 300], [120, 10, 60, 0, 30, 90, 40, 50]])
 def test_s15_fit_on_uneven_partitions(sc, tmp_path, layout):
     """One part in four to one worker: equal steps of both, enough for all rows, one model, which has learned y = x0 + 2 x1."""
     starts = [sum(layout[:i]) for i in range(len(layout))]
@@ -53,6 +53,7 @@ def test_s15_fit_on_uneven_partitions(sc, tmp_path, layout):
         cluster.train(rows, num_epochs=3)
     nodes = read_all(tmp_path)
     assert nodes["0"]["steps"] == nodes["1"]["steps"] and len(nodes["0"]["steps"]) == 3
-    assert all(steps * 32 >= ROWS for steps in nodes["0"]["steps"])
+    assert nodes["0"]["steps"][0] * 32 >= ROWS
+    assert len(set(nodes["0"]["steps"])) == 1  # Keras takes the first epoch's for all
     assert nodes["0"]["kernel"] == nodes["1"]["kernel"]
     assert nodes["0"]["error"][-1] < nodes["0"]["error"][0] / 5

@@ -19,6 +19,7 @@
 #define PROTOCOL_VERSION 1
 #define URL_LIMIT 2048
 #define FIGURES_INTERVAL_MS 1500 // every second heartbeat
+#define STEP_NAMES "dataset/"    // what the names of agreements between datasets in step begin with
 
 /// A handler of messages from nodes.
 struct handler {
@@ -377,6 +378,8 @@ static enum tfos_status handle_agree(struct tfos__cluster *cluster, struct tfos_
     TFOS__TRY(read_round(message, &name, err));
     if (!value)
         return tfos__fail(err, TFOS_INVALID, "rendezvous: \"value\" of an agreement is missing");
+    if (!strncmp(name, STEP_NAMES, strlen(STEP_NAMES)))
+        cluster->feeding.is_in_step = true;
     tfos__agreement_give(cluster, entry, name, value);
     return TFOS_OK;
 }

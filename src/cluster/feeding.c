@@ -14,6 +14,8 @@
 #include "cluster/partitions.h"
 #include "cluster/peer.h"
 
+#define HOME_LIMIT (1 << 20) // partitions of which it is remembered whom they were fed to
+
 static void note_progress(struct tfos__cluster *cluster)
 {
     cluster->feeding.progress_ms = tfos__now_ms();
@@ -63,13 +65,51 @@ static int nearness(const struct tfos__feeder *feeder, const struct tfos__entry 
     return feeder->executor_pid == entry->executor_pid ? 2 : 1;
 }
 
+/// When trainers in step get the rows of an epoch once more, each should get the same as before:
+/// then the epoch takes the same number of steps, wherever Spark computes the partitions. NULL: it
+/// is another epoch, or the node that was fed the partition takes no rows any more.
+static struct tfos__entry *find_home(const struct tfos__cluster *cluster,
+                                     const struct tfos__feeder *feeder)
+{
+    const struct tfos__feeding_queue *queue = &cluster->feeding.queues[feeder->queue];
+    const struct tfos__description *description = &queue->description;
+
+    if (!cluster->feeding.is_in_step || feeder->feed <= description->first_feed ||
+        feeder->feed > description->last_feed || feeder->partition >= queue->homes.count)
+        return NULL;
+    struct tfos__entry *home = queue->homes.entries[feeder->partition];
+    return home && takes_rows(home, feeder->queue) ? home : NULL;
+}
+
+/// Without memory for it the partition has no home, and is fed to whom it may.
+static void set_home(struct tfos__cluster *cluster, const struct tfos__feeder *feeder,
+                     struct tfos__entry *entry)
+{
+    struct tfos__homes *homes = &cluster->feeding.queues[feeder->queue].homes;
+
+    if (feeder->has_results || feeder->partition >= HOME_LIMIT)
+        return;
+    if (feeder->partition >= homes->count) {
+        int64_t count = 2 * (feeder->partition + 8);
+        struct tfos__entry **entries =
+            tfos__realloc(homes->entries, (size_t)count, sizeof(struct tfos__entry *));
+        if (!entries)
+            return;
+        memset(entries + homes->count, 0, (size_t)(count - homes->count) * sizeof(*entries));
+        *homes = (struct tfos__homes){entries, count};
+    }
+    homes->entries[feeder->partition] = entry;
+}
+
 /// The node to feed, or NULL when the feeder should skip: no node takes rows, or its own executor's
 /// have stopped to.
 static struct tfos__entry *choose(const struct tfos__cluster *cluster,
                                   const struct tfos__feeder *feeder)
 {
-    struct tfos__entry *best = NULL;
+    struct tfos__entry *best = find_home(cluster, feeder);
     bool has_own = false;
+    if (best)
+        return best;
     for (int id = 0; id < cluster->roles.node_count; id++) {
         struct tfos__entry *entry = &cluster->entries[id];
         if (!tfos__feeding_is_fed(cluster, entry) ||
@@ -123,6 +163,7 @@ static void grant(struct tfos__cluster *cluster, struct tfos__feeder *feeder,
         fail(cluster, feeder, "rendezvous: no memory for a feeder");
         return;
     }
+    set_home(cluster, feeder, entry);
     entry->feeder_count++;
     entry->fed_sequence = ++cluster->feeding.fed_sequence;
     entry->drained &= ~bit_of(feeder->queue);
@@ -391,7 +432,9 @@ void tfos__feeding_clear(struct tfos__cluster *cluster)
         tfos__free(feeder);
     }
     tfos__partitions_clear(feeding);
-    for (int queue = 0; queue < TFOS__QUEUE_LIMIT; queue++)
+    for (int queue = 0; queue < TFOS__QUEUE_LIMIT; queue++) {
         tfos__free(feeding->queues[queue].description.schema);
+        tfos__free(feeding->queues[queue].homes.entries);
+    }
     *feeding = (struct tfos__feeding){0};
 }

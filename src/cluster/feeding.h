@@ -45,12 +45,19 @@ struct tfos__description {
     int64_t last_feed;  ///< 0: all that follow
 };
 
+/// Which node was fed each partition last, by the partition's number.
+struct tfos__homes {
+    struct tfos__entry **entries; ///< owned array of borrowed entries; NULL: not fed
+    int64_t count;
+};
+
 /// What is known of a queue.
 struct tfos__feeding_queue {
     int64_t feed;                         ///< highest number seen
     int64_t ended_feed;                   ///< feeds up to this number are complete
     int64_t row_count;                    ///< taken from it by all nodes, ever
     struct tfos__description description; ///< the newest
+    struct tfos__homes homes;
 };
 
 struct tfos__feeding {
@@ -61,6 +68,7 @@ struct tfos__feeding {
     size_t bucket_count, partition_count;
     size_t unsettled_count; ///< attempts that have a target and are not known to be closed
     int64_t fed_sequence;   ///< of the newest target
+    bool is_in_step;        ///< there are trainers that agree on their steps
     int64_t progress_ms;    ///< when a row was last taken, or a feeder came or went
 };
 

@@ -100,10 +100,23 @@ enum tfos_status tfos__cohort_agree(struct tfos__cohort *cohort,
     return status;
 }
 
-void tfos__cohort_begin_epoch(struct tfos__cohort *cohort)
+int64_t tfos__cohort_missing_steps(const struct tfos__cohort *cohort)
 {
+    int64_t missing = cohort->first_step_count - cohort->step_count;
+    bool is_padded = cohort->options->uneven == TFOS_UNEVEN_PAD && cohort->step_count > 0;
+
+    return is_padded && missing > 0 ? missing : 0;
+}
+
+void tfos__cohort_begin_epoch(struct tfos__cohort *cohort, bool is_repeat)
+{
+    if (!is_repeat)
+        cohort->first_step_count = 0;
+    else if (cohort->first_step_count == 0)
+        cohort->first_step_count = cohort->step_count;
     cohort->epoch++;
     cohort->exchange_count = 0;
     cohort->steps = 0;
+    cohort->step_count = 0;
     cohort->is_last = false;
 }

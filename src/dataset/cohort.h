@@ -23,6 +23,8 @@ struct tfos__cohort {
     int64_t epoch;                              ///< from 1
     int64_t exchange_count;                     ///< of this epoch
     int64_t steps;                              ///< to be done before the next exchange
+    int64_t step_count;                         ///< done in this epoch
+    int64_t first_step_count;                   ///< of the epoch that this one repeats; 0: none
     bool is_last;                               ///< the epoch ends after them
     bool is_pressed;                            ///< with STOP: who is full must read on
     bool is_over;                               ///< and there will be no further one, anywhere
@@ -38,6 +40,11 @@ enum tfos_status tfos__cohort_agree(struct tfos__cohort *cohort,
 enum tfos_status tfos__cohort_decide(struct tfos__cohort *cohort, const char *values,
                                      struct tfos_error *err);
 
-void tfos__cohort_begin_epoch(struct tfos__cohort *cohort);
+/// With PAD, when an epoch that repeats another has ended: the steps of filling up that make it as
+/// long as that one, unless it had none at all.
+int64_t tfos__cohort_missing_steps(const struct tfos__cohort *cohort);
+
+/// Goes on to the next epoch; whether it has the rows of this one again.
+void tfos__cohort_begin_epoch(struct tfos__cohort *cohort, bool is_repeat);
 
 #endif

@@ -164,6 +164,14 @@ static enum tfos_status agree_on_steps(struct tfos_dataset *dataset, struct tfos
     return tfos__cohort_agree(&dataset->cohort, &standing, err);
 }
 
+static bool is_repeat_next(const struct tfos_dataset *dataset)
+{
+    const struct tfos_dataset_options *options = &dataset->options;
+
+    return options->is_repeat &&
+           options->is_repeat(options->context, tfos_feed_reader_feed(options->reader));
+}
+
 // Goes on to the next epoch. Rows of this one that nobody wants must not begin it.
 static enum tfos_status end_epoch(struct tfos_dataset *dataset, struct tfos_error *err)
 {
@@ -175,7 +183,7 @@ static enum tfos_status end_epoch(struct tfos_dataset *dataset, struct tfos_erro
     } while (!dataset->supply.is_ended);
     tfos__supply_begin(&dataset->supply);
     dataset->has_begun = false;
-    tfos__cohort_begin_epoch(&dataset->cohort);
+    tfos__cohort_begin_epoch(&dataset->cohort, is_repeat_next(dataset));
     tfos__shuffle_begin(&dataset->pool, dataset->options.seed, dataset->cohort.epoch);
     return TFOS_END;
 }
@@ -194,8 +202,11 @@ static enum tfos_status begin_batch(struct tfos_dataset *dataset, struct tfos_er
     while (cohort->steps == 0 && !cohort->is_last && !cohort->is_over)
         TFOS__TRY(agree_on_steps(dataset, err));
     if (cohort->steps == 0)
+        cohort->steps = tfos__cohort_missing_steps(cohort);
+    if (cohort->steps == 0)
         return TFOS_END;
     cohort->steps--;
+    cohort->step_count++;
     return TFOS_OK;
 }
 

@@ -129,7 +129,7 @@ enum tfos_status tfos__dataset_prepare(struct tfos_dataset *dataset, int64_t tim
         if (status == TFOS_AGAIN && has_epoch_ended) {
             tfos__outlook_clear(&dataset->outlook);
             tfos__supply_begin(&dataset->supply);
-            tfos__cohort_begin_epoch(&dataset->cohort);
+            tfos__cohort_begin_epoch(&dataset->cohort, false);
         } else if (status < 0) {
             keep_failure(dataset, status, &error, err);
             return status;

@@ -238,13 +238,14 @@ enum tfos_status tfos_trainer_await_description(struct tfos_trainer *trainer, co
 }
 
 /// What was said of `feed`; NULL: nothing. The newest counts.
-static const char *find_schema(const struct tfos__link_queue *queue, int64_t feed)
+static const struct tfos__link_description *find_description(const struct tfos__link_queue *queue,
+                                                             int64_t feed)
 {
     for (int i = 0; i < queue->description_count; i++) {
         const struct tfos__link_description *description = &queue->descriptions[i];
         if (feed >= description->first_feed &&
             (description->last_feed == 0 || feed <= description->last_feed))
-            return description->schema;
+            return description;
     }
     return NULL;
 }
@@ -256,13 +257,13 @@ static enum tfos_status copy_schema(struct tfos_trainer *trainer, const char *na
     const struct tfos__link_queue *queue = tfos__link_get_queue(trainer, name);
     if (!queue)
         return tfos__no_memory(err, "trainer", "a queue");
-    while (!find_schema(queue, feed) && trainer->link == TFOS_OK)
+    while (!find_description(queue, feed) && trainer->link == TFOS_OK)
         if (!tfos__link_wait(trainer, deadline))
             return TFOS_AGAIN;
-    const char *schema = find_schema(queue, feed);
-    if (!schema)
+    const struct tfos__link_description *description = find_description(queue, feed);
+    if (!description)
         return tfos__link_give_failure(trainer, err);
-    *out = tfos__strdup(schema);
+    *out = tfos__strdup(description->schema);
     return *out ? TFOS_OK : tfos__no_memory(err, "trainer", "a schema");
 }
 
@@ -284,6 +285,22 @@ enum tfos_status tfos_trainer_get_schema(struct tfos_trainer *trainer, const cha
         status = tfos_spark_schema_parse(text, schema, err);
     tfos__free(text);
     return status;
+}
+
+bool tfos_trainer_is_repeat(struct tfos_trainer *trainer, const char *queue, int64_t feed)
+{
+    struct tfos_error err;
+    bool is_repeat = false;
+    if (check_queue(trainer, queue, &err) < 0 || tfos__link_lock(trainer, &err) < 0)
+        return false;
+    const struct tfos__link_queue *found = tfos__link_get_queue(trainer, queue);
+    if (found) {
+        const struct tfos__link_description *description = find_description(found, feed);
+        // One without an end is of a stream, whose feeds differ.
+        is_repeat = description && description->last_feed > 0 && feed > description->first_feed;
+    }
+    tfos__link_unlock(trainer);
+    return is_repeat;
 }
 
 /// The TIMEOUT of an agreement. Only the driver knows who is missing.
