@@ -15,6 +15,8 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+OWNER = "TFOS_TESTS_OF"  # inherited by every process that the tests start: suites can run side by side
+os.environ[OWNER] = str(os.getpid())
 
 
 def make_context(master, **conf):
@@ -83,16 +85,22 @@ def interrupt_when(condition, seconds=60):
 
 
 def our_processes():
-    """Processes on this machine that this installation's package has started: nodes, trainers, TensorBoards."""
+    """Processes on this machine that the package has started for these tests: nodes, trainers, TensorBoards."""
     from tensorflowonspark.launch import node_executable
 
     found = []
     for process in psutil.process_iter(["pid", "cmdline"]):
         words = process.info["cmdline"] or [""]
         started = words[0] == sys.executable and ("tensorflowonspark.trainer" in words or "tensorboard.main" in words)
-        if started or words[:2] == [node_executable(), "node"]:
+        if (started or words[:2] == [node_executable(), "node"]) and _is_of_these_tests(process):
             found.append((process.info["pid"], " ".join(words)))
     return found
+
+
+def _is_of_these_tests(process):
+    with contextlib.suppress(psutil.Error):  # it has ended meanwhile
+        return process.environ().get(OWNER) == os.environ[OWNER]
+    return False
 
 
 def our_sockets():
@@ -122,10 +130,15 @@ def our_memfds():
 
 @pytest.fixture(autouse=True)
 def nothing_left():
-    """After each test no process, socket, shared memory or thread of ours is left."""
+    """After each test no process, socket, shared memory or thread of ours is left that was not there before it."""
+    kinds = (our_processes, our_sockets, our_memfds, our_threads)
+    before = [find() for find in kinds]
     yield
-    for find in (our_processes, our_sockets, our_memfds, our_threads):
+    for find, known in zip(kinds, before):
+        def left(find=find, known=known):
+            return [one for one in find() if one not in known]
+
         deadline = time.monotonic() + 10
-        while find() and time.monotonic() < deadline:
+        while left() and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert not find(), f"left behind: {find()}"
+        assert not left(), f"left behind: {left()}"

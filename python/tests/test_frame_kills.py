@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A DataFrame's feed when its reader is killed with the ring full: the error says who it was."""
+"""A DataFrame's feed when a process is killed in the middle: no row is lost, doubled, or seen in part; or the error says who it was."""
 
 import contextlib
 import os
@@ -12,10 +12,34 @@ import pytest
 
 from conftest import executors, wait_until
 from tensorflowonspark import TFCluster, _tfos
+from test_cluster import local, read_all
 from test_frame_tasks import spark  # noqa: F401
 
 pytest.importorskip("pyarrow")
 FEED = TFCluster.InputMode.SPARK
+PARTITIONS, ROWS = 4, 500  # rows of each partition
+
+
+def save_seen(args, ctx):
+    """Writes the ids of all rows, and how many rows did not have what belongs to their id; leaves a mark when some have come."""
+    import json
+
+    feed = ctx.get_data_feed()
+    ids, wrong = [], 0
+    while not feed.should_stop():
+        rows = feed.next_batch(20)
+        ids += [row.id for row in rows]
+        wrong += sum(row.text != str(row.id) * 500 for row in rows)
+        if len(ids) > 40:
+            open(f"{args}.read", "w").close()
+    with open(f"{args}/{ctx.executor_id}", "w") as file:
+        json.dump({"ids": ids, "wrong": wrong}, file)
+
+
+def slow_frame(spark):  # noqa: F811
+    """Rows that take 5 ms each in the JVM that computes them."""
+    return spark.range(0, PARTITIONS * ROWS, 1, PARTITIONS).selectExpr(
+        "id", "repeat(cast(id as string), 500) as text", "reflect('java.lang.Thread', 'sleep', 5L) as slept")
 
 
 @contextlib.contextmanager
@@ -36,6 +60,57 @@ def killing(condition, find):
         thread.join()
 
 
+def feed_slowly(spark, folder, via, find):  # noqa: F811
+    """Feeds all rows while what ``find`` gives for the cluster is killed: both executors feed, and some rows have been read."""
+    tracker = spark.sparkContext.statusTracker()
+    seen_folder = folder / "seen"
+    seen_folder.mkdir()
+    # Both executors, also where a test before has killed one.
+    wait_until(lambda: spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() == 3, 60, "the second executor")
+
+    def is_time():
+        infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        return sum(info.numActiveTasks for info in infos if info) == 2 and os.path.exists(f"{seen_folder}.read")
+
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 20)
+    try:
+        with TFCluster.run(spark.sparkContext, local(save_seen), str(seen_folder), 1, 0, input_mode=FEED) as cluster, \
+                killing(is_time, lambda: find(cluster)) as moments:
+            cluster.train(slow_frame(spark), 1, via=via)
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    assert moments
+    seen, = read_all(seen_folder).values()
+    assert seen["wrong"] == 0
+    assert sorted(seen["ids"]) == list(range(PARTITIONS * ROWS))
+
+
+def other_executor(cluster):
+    """The executor without the trainer."""
+    node = cluster.cluster_info[0]["pid"]
+    with_trainer = {parent.pid for parent in psutil.Process(node).parents()}
+    return next((process for process in executors() if process.pid not in with_trainer), None)
+
+
+@pytest.mark.parametrize("via", ["jvm", "arrow"])
+def test_an_executor_killed_while_it_feeds(spark, tmp_path, via):  # noqa: F811
+    """Spark computes its partitions elsewhere; the batch that it was writing does not exist."""
+    feed_slowly(spark, tmp_path, via, other_executor)
+
+
+def feeding_worker(cluster):
+    """A Python worker that waits for rows of the JVM: the daemon's child."""
+    for executor in executors():
+        for child in executor.children(recursive=True):
+            if "pyspark.daemon" in child.cmdline() and "pyspark.daemon" in child.parent().cmdline():
+                return child
+    return None
+
+
+def test_a_python_worker_killed_while_it_feeds(spark, tmp_path):  # noqa: F811
+    feed_slowly(spark, tmp_path, "arrow", feeding_worker)
+
+
 @pytest.mark.parametrize("victim, words", [("trainer", "signal 9"), ("executor", "executor")])
 def test_the_reader_dies_with_the_ring_full(spark, victim, words):  # noqa: F811
     """The JVMs that wait for space end at once, and so does train(), with the node's name."""
@@ -48,7 +123,8 @@ def test_the_reader_dies_with_the_ring_full(spark, victim, words):  # noqa: F811
 
     cluster = TFCluster.run(spark.sparkContext, take_one, None, 1, 0, input_mode=FEED)
     node = psutil.Process(cluster.cluster_info[0]["pid"])
-    process = node.children()[0] if victim == "trainer" else next(one for one in executors() if one in node.parents())
+    trainer, = wait_until(node.children, 20, "the trainer")
+    process = trainer if victim == "trainer" else next(one for one in executors() if one in node.parents())
     frame = spark.range(0, 4_000_000, 1, 4).selectExpr("id", "repeat('x', 1000) as text")
 
     def is_full():
