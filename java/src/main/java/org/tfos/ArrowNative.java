@@ -10,4 +10,7 @@ final class ArrowNative {
 
     /** The same for a struct ArrowSchema. */
     static native void releaseSchema(long schema);
+
+    /** Puts the Arrow schema of what StructType.json() gives into the empty struct ArrowSchema at {@code schema}. */
+    static native void parseSchema(byte[] json, long schema);
 }

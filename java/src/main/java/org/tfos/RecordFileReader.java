@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.tfos;
+
+import java.io.IOException;
+import java.io.Serializable;
+import java.io.UncheckedIOException;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.TaskContext;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.LongAccumulator;
+import org.apache.spark.util.SerializableConfiguration;
+import scala.collection.Iterator;
+import scala.runtime.AbstractFunction1;
+
+/** Opens a file, or a part of one, in a task. */
+final class RecordFileReader extends AbstractFunction1<PartitionedFile, Iterator<InternalRow>> implements Serializable {
+    private static final long serialVersionUID = 1L;
+
+    final RecordOptions options;
+    final StructType required;
+    final StructType partition;
+    final LongAccumulator damages; // null where reading is strict
+    private final boolean asBatches;
+    private final Broadcast<SerializableConfiguration> configuration;
+
+    /** On the driver: refuses, by its name, a column that cannot be read. */
+    RecordFileReader(SparkSession session, RecordOptions options, StructType required, StructType partition, boolean asBatches,
+            Configuration configuration) {
+        try (NativeSchema schema = RecordColumns.arrow(RecordColumns.stored(required))) {
+            ExampleReaderNative.check(schema.address(), options.type.ordinal());
+        }
+        this.options = options;
+        this.required = required;
+        this.partition = partition;
+        this.asBatches = asBatches;
+        this.configuration = JavaSparkContext.fromSparkContext(session.sparkContext()).broadcast(new SerializableConfiguration(configuration));
+        damages = options.mode == ExampleReaderNative.STRICT
+                ? null
+                : session.sparkContext().longAccumulator("tfrecord: places passed over");
+    }
+
+    @Override
+    @SuppressWarnings("unchecked") // Spark takes batches from an iterator of rows
+    public Iterator<InternalRow> apply(PartitionedFile file) {
+        try {
+            RecordBatches batches = new RecordBatches(this, file, configuration.value().value());
+            TaskContext context = TaskContext.get();
+            if (context != null) {
+                context.addTaskCompletionListener(batches);
+            }
+            return asBatches ? (Iterator<InternalRow>) (Iterator<?>) batches : new RecordRows(batches, required, partition);
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+}

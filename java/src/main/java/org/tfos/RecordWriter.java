@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.tfos;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.execution.datasources.OutputWriter;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.LongAccumulator;
+
+/** Writes the rows of a task to a file. */
+final class RecordWriter extends OutputWriter {
+    private final String path;
+    private final DenseVectors vectors; // null where there are none
+    private final UnsafeProjection projection;
+    private final LongAccumulator rounded;
+    private RowStage stage;
+    private ByteSink sink;
+    private long handle; // 0: closed
+    private boolean hasFailed;
+
+    RecordWriter(String path, StructType schema, RecordOptions options, LongAccumulator rounded, Configuration configuration) throws IOException {
+        NativeLibrary.load();
+        this.path = path;
+        this.rounded = rounded;
+        StructType stored = RecordColumns.stored(schema);
+        vectors = DenseVectors.of(schema);
+        projection = UnsafeProjection.create(stored);
+        try (NativeSchema arrow = RecordColumns.arrow(stored)) {
+            sink = ByteSink.create(new Path(path), configuration);
+            handle = ExampleWriterNative.open(
+                    sink, arrow.address(), options.type.ordinal(), options.compression.ordinal(), options.allowRounding);
+            stage = new RowStage();
+        } catch (IOException | RuntimeException error) {
+            hasFailed = true;
+            release();
+            throw error;
+        }
+    }
+
+    @Override
+    public String path() {
+        return path;
+    }
+
+    @Override
+    public void write(InternalRow row) {
+        UnsafeRow unsafe;
+        if (vectors != null) {
+            unsafe = projection.apply(vectors.replace(row));
+        } else {
+            unsafe = row instanceof UnsafeRow ? (UnsafeRow) row : projection.apply(row);
+        }
+        if (!stage.takes(unsafe)) {
+            flush();
+        }
+        stage.add(unsafe);
+    }
+
+    private void flush() {
+        hasFailed = true; // until it has not
+        ExampleWriterNative.append(handle, stage.address(), stage.size(), stage.rowCount());
+        hasFailed = false;
+        stage.clear();
+    }
+
+    /** Spark calls this also after a failure, and removes the file. */
+    @Override
+    public void close() {
+        try {
+            if (handle != 0 && !hasFailed) {
+                if (!stage.isEmpty()) {
+                    flush();
+                }
+                long count = ExampleWriterNative.finish(handle);
+                if (rounded != null) {
+                    rounded.add(count);
+                }
+            }
+        } finally {
+            release();
+        }
+    }
+
+    private void release() {
+        ExampleWriterNative.close(handle);
+        handle = 0;
+        if (stage != null) {
+            stage.close();
+            stage = null;
+        }
+        if (sink != null) {
+            try {
+                sink.close();
+            } catch (IOException error) {
+                if (!hasFailed) {
+                    throw new UncheckedIOException(error);
+                }
+            } finally {
+                sink = null;
+            }
+        }
+    }
+}
