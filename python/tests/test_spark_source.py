@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The data source ``tfrecord``: what each type becomes, both ways, against TensorFlow's own reader and writer, and what is refused."""
+
+import datetime
+import decimal
+import glob
+import os
+import re
+
+import pytest
+
+from conftest import make_context
+
+tf = pytest.importorskip("tensorflow")
+
+
+@pytest.fixture(scope="session")
+def source_spark(tmp_path_factory):
+    """A session that has the data source. Two tasks at a time, in one process."""
+    from pyspark.sql import SparkSession
+
+    from tensorflowonspark import tfrecord
+
+    folder = tmp_path_factory.mktemp("spark")
+    context = make_context("local[2]", spark_sql_warehouse_dir=folder / "warehouse", spark_sql_shuffle_partitions=2,
+                           spark_hadoop_javax_jdo_option_ConnectionURL=f"jdbc:derby:;databaseName={folder}/metastore;create=true",
+                           spark_sql_session_timeZone="UTC", spark_sql_timestampType="TIMESTAMP_LTZ")
+    session = SparkSession(context)
+    tfrecord.add_to(session)
+    yield session
+    context.stop()
+
+
+@pytest.fixture
+def spark(source_spark):
+    return source_spark
+
+
+def files(path):
+    return sorted(name for name in glob.glob(f"{path}/**/part-*", recursive=True))
+
+
+def compression_of(name):
+    return {".gz": "GZIP", ".deflate": "ZLIB"}.get(os.path.splitext(name)[1], "")
+
+
+def records(path):
+    """The records of all files below ``path``, as TensorFlow reads them."""
+    return [record.numpy() for name in files(path) for record in tf.data.TFRecordDataset(name, compression_of(name))]
+
+
+def features(record):
+    """A record's features: name to kind and values."""
+    parsed = tf.train.Example.FromString(record).features.feature
+    return {name: (one.WhichOneof("kind"), list(getattr(one, one.WhichOneof("kind")).value)) for name, one in parsed.items()}
+
+
+def feature(*values):
+    if not values:
+        return tf.train.Feature()
+    if isinstance(values[0], bytes):
+        return tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
+    if isinstance(values[0], float):
+        return tf.train.Feature(float_list=tf.train.FloatList(value=values))
+    return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+
+
+def write_examples(path, rows, compression=""):
+    """Writes, by TensorFlow, an Example for each dict of lists."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with tf.io.TFRecordWriter(str(path), compression) as writer:
+        for row in rows:
+            message = tf.train.Example(features=tf.train.Features(feature={name: feature(*values) for name, values in row.items()}))
+            writer.write(message.SerializeToString())
+
+
+def words_of(error):
+    """What an exception from Spark says, causes and all."""
+    return str(error.value)
+
+
+def load(spark, path, schema=None, **options):
+    reader = spark.read.format("tfrecord").options(**options)
+    return (reader.schema(schema) if schema is not None else reader).load(str(path))
+
+
+# ---- types, a cell each
+
+MOMENT = datetime.datetime(2024, 2, 29, 12, 30, 1, 999999)
+MICROS = 1709209801999999
+
+# Spark's type: an expression of it; what it is in an Example; as what it comes back with the type given, and without.
+SCALARS = {
+    "boolean": ("true", ("int64_list", [1]), True, 1),
+    "tinyint": ("-128Y", ("int64_list", [-128]), -128, -128),
+    "smallint": ("32767S", ("int64_list", [32767]), 32767, 32767),
+    "int": ("-2147483648", ("int64_list", [-2147483648]), -2147483648, -2147483648),
+    "bigint": ("9223372036854775807", ("int64_list", [2**63 - 1]), 2**63 - 1, 2**63 - 1),
+    "float": ("cast(0.1 as float)", ("float_list", [pytest.approx(0.1)]), pytest.approx(0.1), pytest.approx(0.1)),
+    "double": ("-0.25D", ("float_list", [-0.25]), -0.25, -0.25),
+    "decimal(9,2)": ("cast('3.5' as decimal(9,2))", ("float_list", [3.5]), decimal.Decimal("3.50"), 3.5),
+    "decimal(38,0)": ("cast('1024' as decimal(38,0))", ("float_list", [1024.0]), decimal.Decimal(1024), 1024.0),
+    "string": ("'Ünï'", ("bytes_list", ["Ünï".encode()]), "Ünï", "Ünï"),
+    "binary": ("X'00FF'", ("bytes_list", [b"\0\xff"]), bytearray(b"\0\xff"), bytearray(b"\0\xff")),
+    "date": ("DATE'1969-12-31'", ("int64_list", [-1]), datetime.date(1969, 12, 31), -1),
+    "timestamp": ("TIMESTAMP'2024-02-29 12:30:01.999999Z'", ("int64_list", [MICROS]), None, MICROS),
+    "timestamp_ntz": ("TIMESTAMP_NTZ'2024-02-29 12:30:01.999999'", ("int64_list", [MICROS]), MOMENT, MICROS),
+    "interval day to second": ("INTERVAL '1 00:00:00.000001' DAY TO SECOND", ("int64_list", [86400000001]),
+                               datetime.timedelta(days=1, microseconds=1), 86400000001),
+    "interval year to month": ("INTERVAL '-1-2' YEAR TO MONTH", ("int64_list", [-14]), None, -14),
+}
+
+
+@pytest.fixture(scope="module")
+def scalars(source_spark, tmp_path_factory):
+    """For each type its column c, and a an array of two, written; the folder, and the schema."""
+    names = {name: f"{i:02}" for i, name in enumerate(SCALARS)}
+    columns = [f"{text} AS c{names[name]}, array({text}, {text}) AS a{names[name]}" for name, (text, *_) in SCALARS.items()]
+    frame = source_spark.sql("SELECT " + ", ".join(columns))
+    path = str(tmp_path_factory.mktemp("types") / "scalars")
+    frame.write.format("tfrecord").save(path)
+    return path, frame, names
+
+
+@pytest.mark.parametrize("kind", list(SCALARS))
+def test_s71_a_type_as_a_column_and_in_an_array(spark, scalars, kind):
+    path, frame, names = scalars
+    _, stored, typed, untyped = SCALARS[kind]
+    column, array = f"c{names[kind]}", f"a{names[kind]}"
+    found = features(records(path)[0])
+    assert found[column] == stored and found[array] == (stored[0], stored[1] * 2)
+    assert dict(frame.dtypes)[column] == kind
+    text = [f"cast({name} as string)" for name in (column, array)]  # Python has no value for some
+    assert load(spark, path, frame.schema).selectExpr(*text).first() == frame.selectExpr(*text).first()
+    if typed is not None:
+        assert load(spark, path, frame.schema).select(column, array).first() == (typed, [typed, typed])
+    assert load(spark, path).select(column, array).first() == (untyped, [untyped, untyped])
+
+
+def test_s71_structs_are_features_named_by_their_path(spark, tmp_path):
+    frame = spark.sql("SELECT named_struct('a', 1, 'b', named_struct('c', 'x', 'd', array(0.5f, 1f))) AS s, 2 AS t")
+    frame.write.format("tfrecord").save(str(tmp_path / "a"))
+    assert features(records(tmp_path / "a")[0]) == {"s.a": ("int64_list", [1]), "s.b.c": ("bytes_list", [b"x"]),
+                                                    "s.b.d": ("float_list", [0.5, 1.0]), "t": ("int64_list", [2])}
+    assert load(spark, tmp_path / "a", frame.schema).collect() == frame.collect()
+    assert load(spark, tmp_path / "a").select("`s.b.c`", "t").first() == ("x", 2)
+
+
+def test_s71_vectors_are_lists_of_doubles(spark, tmp_path):
+    from pyspark.ml.linalg import Vectors
+    from pyspark.mllib.linalg import Vectors as OldVectors
+
+    rows = [(0, Vectors.dense([1.0, 0.5]), OldVectors.dense([3.0])), (1, Vectors.sparse(3, {1: 4.0}), OldVectors.sparse(2, {}))]
+    frame = spark.createDataFrame(rows, ["id", "v", "w"]).coalesce(1)
+    frame.write.format("tfrecord").save(str(tmp_path / "a"))
+    assert [features(record)["v"][1] for record in records(tmp_path / "a")] == [[1.0, 0.5], [0.0, 4.0, 0.0]]
+    back = load(spark, tmp_path / "a", frame.schema).orderBy("id").collect()
+    assert [(row.v, row.w) for row in back] == [(Vectors.dense([1.0, 0.5]), OldVectors.dense([3.0])),
+                                                (Vectors.dense([0.0, 4.0, 0.0]), OldVectors.dense([0.0, 0.0]))]
+    empty = spark.createDataFrame([(None, 1)], frame.select("v", "id").schema)
+    empty.write.format("tfrecord").save(str(tmp_path / "b"))
+    assert load(spark, tmp_path / "b", empty.schema).first() == (None, 1)
+
+
+def test_arrays_of_arrays_in_a_sequence_example(spark, tmp_path):
+    frame = spark.sql("SELECT array(array(1, 2), array(), array(3)) AS i, array(array('a'), array('b', '')) AS s, array(array(0.5f)) AS f, 7L AS id")
+    frame.write.format("tfrecord").option("recordType", "SequenceExample").save(str(tmp_path / "a"))
+    parsed = tf.train.SequenceExample.FromString(records(tmp_path / "a")[0])
+    assert [list(one.int64_list.value) for one in parsed.feature_lists.feature_list["i"].feature] == [[1, 2], [], [3]]
+    assert list(parsed.context.feature["id"].int64_list.value) == [7]
+    assert load(spark, tmp_path / "a", frame.schema, recordType="SequenceExample").collect() == frame.collect()
+    inferred = load(spark, tmp_path / "a", recordType="SequenceExample")
+    assert dict(inferred.dtypes) == {"i": "array<array<bigint>>", "s": "array<array<string>>", "f": "array<array<float>>", "id": "bigint"}
+    assert inferred.select("i", "s", "f", "id").collect() == frame.collect()
+
+
+@pytest.mark.parametrize("column, record_type, words", [
+    ("map('a', 1)", "Example", r"column `m`"), ("array(map('a', 1))", "Example", r"column `m`"),
+    ("named_struct('x', map('a', 1))", "Example", r"column `m`"), ("array(named_struct('x', 1))", "Example", r"column `m`"),
+    ("make_interval(1)", "Example", r"column `m`"), ("NULL", "Example", r"column `m`"),
+    ("array(array(array(1)))", "SequenceExample", r"column `m`"), ("array(array(1))", "Example", r"column m: a record other than a SequenceExample"),
+    ("array(1)", "ByteArray", r"."),
+])
+def test_s71_what_records_cannot_hold_is_refused_before_a_task_starts(spark, tmp_path, column, record_type, words):
+    frame = spark.sql(f"SELECT 1 AS a, {column} AS m")
+    with pytest.raises(Exception, match=words) as error:
+        frame.write.format("tfrecord").option("recordType", record_type).save(str(tmp_path / "a"))
+    assert "Task" not in words_of(error).split("\n")[0] and not files(tmp_path)
+
+
+# ---- nulls and losses
+
+def test_s61_s63_a_null_is_a_feature_that_is_not_there(spark, tmp_path):
+    frame = spark.sql("SELECT * FROM VALUES (1, 'a', array(1), 1.5D), (2, CAST(NULL AS string), NULL, NULL) AS t(id, s, l, d)").coalesce(1)
+    frame.write.format("tfrecord").save(str(tmp_path / "a"))
+    assert [sorted(features(record)) for record in records(tmp_path / "a")] == [["d", "id", "l", "s"], ["id"]]
+    assert load(spark, tmp_path / "a", frame.schema).orderBy("id").collect() == frame.collect()
+    assert load(spark, tmp_path / "a").orderBy("id").select("s", "l").collect()[1] == (None, None)
+
+
+@pytest.mark.parametrize("array", ["array('a', NULL)", "array(1, NULL)"])
+def test_s61_a_null_within_an_array_is_refused_by_column_and_row(spark, tmp_path, array):
+    frame = spark.range(5).coalesce(1).selectExpr("id", f"IF(id = 3, {array}, NULL) AS numbers")
+    with pytest.raises(Exception, match=r"column numbers, row 3: .*null"):
+        frame.write.format("tfrecord").save(str(tmp_path / "a"))
+    assert not files(tmp_path)
+
+
+def test_s62_a_feature_of_no_kind_is_null(spark, tmp_path):
+    write_examples(tmp_path / "a" / "part-0", [{"x": [] if i == 500 else [i], "y": [b"t"]} for i in range(1000)])
+    frame = load(spark, tmp_path / "a")
+    assert frame.dtypes == [("x", "bigint"), ("y", "string")]
+    assert frame.where("x IS NULL").collect() == [(None, "t")] and frame.selectExpr("count(x)", "count(*)").first() == (999, 1000)
+
+
+@pytest.mark.parametrize("value", ["0.1D", "cast('0.1' as decimal(3,1))", "1e300D", "cast(16777217 as decimal(10,0))"])
+def test_s67_what_would_be_rounded_is_refused_unless_it_is_allowed(spark, tmp_path, value):
+    frame = spark.sql(f"SELECT {value} AS x")
+    with pytest.raises(Exception, match=r"column x, row 0"):
+        frame.write.format("tfrecord").save(str(tmp_path / "a"))
+    if value == "1e300D":
+        return  # no float is near it
+    frame.write.format("tfrecord").option("allowRounding", True).mode("append").save(str(tmp_path / "a"))
+    assert load(spark, tmp_path / "a").first().x == pytest.approx(float(frame.first().x), rel=1e-6)
+
+
+def test_s67_without_a_schema_doubles_are_floats_and_ints_are_longs(spark, tmp_path):
+    spark.sql("SELECT 1.5D AS d, 3 AS i, array(1) AS one").write.format("tfrecord").save(str(tmp_path / "a"))
+    assert sorted(load(spark, tmp_path / "a").dtypes) == [("d", "float"), ("i", "bigint"), ("one", "bigint")]
+
+
+@pytest.mark.parametrize("schema, words", [
+    ("x tinyint", r"column x.*300"), ("x boolean", r"column x.*300"), ("x string", r"column x"), ("x float", r"column x"),
+    ("many bigint", r"column many"), ("b string", r"column b"),
+])
+def test_s71_what_the_schema_given_cannot_hold_is_an_error_by_column_and_file(spark, tmp_path, schema, words):
+    write_examples(tmp_path / "a" / "part-0", [{"x": [300], "many": [1, 2], "b": [b"\xff"]}])
+    with pytest.raises(Exception, match=words) as error:
+        load(spark, tmp_path / "a", schema).collect()
+    assert re.search(r"CorruptError: record: file:.*/a/part-0: offset 0: ", words_of(error))
+
+
+# ---- files that TensorFlow writes
+
+def test_s70_a_list_in_some_record_is_a_list(spark, tmp_path):
+    write_examples(tmp_path / "a" / "part-0", [{"x": [1], "y": [1.0]}, {"x": [2, 3], "y": [2.0]}, {"x": [4], "y": [3.0]}])
+    frame = load(spark, tmp_path / "a")
+    assert frame.dtypes == [("x", "array<bigint>"), ("y", "float")]
+    assert frame.collect() == [([1], 1.0), ([2, 3], 2.0), ([4], 3.0)]
+
+
+@pytest.mark.parametrize("codec, extension", [
+    ("gzip", ".gz"), ("org.apache.hadoop.io.compress.GzipCodec", ".gz"), ("deflate", ".deflate"), ("zlib", ".deflate"),
+    ("org.apache.hadoop.io.compress.DefaultCodec", ".deflate"), ("org.apache.hadoop.io.compress.DeflateCodec", ".deflate"), ("none", ".tfrecord"),
+])
+def test_s64_codecs_that_tensorflow_reads(spark, tmp_path, codec, extension):
+    option = "codec" if "." in codec else "compression"
+    spark.range(100).coalesce(1).write.format("tfrecord").option(option, codec).save(str(tmp_path / "a"))
+    assert [os.path.splitext(name)[1] for name in files(tmp_path / "a")] == [extension]
+    assert [features(record)["id"][1] for record in records(tmp_path / "a")] == [[i] for i in range(100)]
+    assert load(spark, tmp_path / "a").selectExpr("sum(id)").first() == (4950,)
+
+
+@pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])
+def test_s64_compression_is_found_out_whatever_the_name(spark, tmp_path, compression):
+    write_examples(tmp_path / "a" / "part-0", [{"x": [i], "y": [b"text"]} for i in range(3000)], compression)
+    assert load(spark, tmp_path / "a").selectExpr("sum(x)", "max(y)").first() == (4498500, "text")
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "20000")
+    try:
+        assert load(spark, tmp_path / "a").selectExpr("sum(x)", "count(*)").first() == (4498500, 3000)
+    finally:
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+
+
+@pytest.mark.parametrize("options, words", [
+    ({"codec": "snappy"}, r"\"snappy\".*none, gzip .*deflate or zlib"), ({"codec": "org.apache.hadoop.io.compress.BZip2Codec"}, r"BZip2Codec.*gzip"),
+    ({"codec": "gzip", "compression": "none"}, r"give one of them"), ({"recordType": "Row"}, r"Example, SequenceExample, ByteArray"),
+    ({"writeLocality": "near"}, r"distributed or local"), ({"mode": "permissive"}, r"strict, skipRecord or skipFile"),
+    ({"allowRounding": "maybe"}, r"true or false"), ({"inferFiles": "0"}, r"from 1 to"),
+])
+def test_s65_values_of_options_that_are_none_are_refused_with_those_that_are(spark, tmp_path, options, words):
+    with pytest.raises(Exception, match=words):
+        spark.range(1).write.format("tfrecord").options(**options).save(str(tmp_path / "a"))
+    assert not files(tmp_path)
+
+
+def test_s66_a_sample_of_the_files_is_looked_at_or_all(spark, tmp_path):
+    for i in range(40):
+        write_examples(tmp_path / "a" / f"part-{i:02}", [{"x": [i]}, {"x": [i], "rare": [1.0]} if i == 7 else {"x": [i]}])
+    assert load(spark, tmp_path / "a").dtypes == [("x", "bigint")]
+    assert load(spark, tmp_path / "a", inferAll=True).dtypes == [("x", "bigint"), ("rare", "float")]
+    assert load(spark, tmp_path / "a", inferFiles=40).dtypes == [("x", "bigint"), ("rare", "float")]
+    assert load(spark, tmp_path / "a", inferFiles=40, inferRecords=1).dtypes == [("x", "bigint")]
+    (tmp_path / "a" / "part-09").write_bytes(b"x" * 100)  # none of the sample
+    assert load(spark, tmp_path / "a").dtypes == [("x", "bigint")]
+    with pytest.raises(Exception, match="part-09"):
+        load(spark, tmp_path / "a", inferAll=True)
+
+
+def test_s66_files_that_disagree_are_named_by_their_feature(spark, tmp_path):
+    for name, value in (("part-0", [1]), ("part-1", [b"text"])):
+        write_examples(tmp_path / "a" / name, [{"x": value}])
+    for options in ({}, {"inferAll": True}):
+        with pytest.raises(Exception, match=r"feature x: an? .*bytes.*int64"):
+            load(spark, tmp_path / "a", **options)
+
+
+# ---- damage
+
+def damaged(path, how):
+    """Five files of ten records, of which one of the middle file is damaged; that file's name."""
+    for i in range(5):
+        write_examples(path / f"part-{i}", [{"x": [10 * i + j]} for j in range(10)])
+    name = path / "part-2"
+    data = bytearray(name.read_bytes())
+    size = len(data) // 10
+    if how == "cut":
+        data = data[:-3]
+    elif how == "no record":
+        data = data[: 3 * size]
+        with tf.io.TFRecordWriter(str(name)) as writer:
+            writer.write(b"\xff\xff")
+        data += name.read_bytes()
+    else:
+        data[3 * size + {"size": 0, "size's checksum": 9, "data": 14, "checksum": size - 1}[how]] ^= 4
+    name.write_bytes(data)
+    return str(name)
+
+
+KINDS = {
+    "size": "the checksum of a record's size is wrong", "size's checksum": "the checksum of a record's size is wrong",
+    "data": "the checksum of a record is wrong", "checksum": "the checksum of a record is wrong", "cut": "the file ends within a record",
+    "no record": "",
+}
+
+
+@pytest.mark.parametrize("how", list(KINDS))
+def test_s68_damage_is_an_error_with_file_offset_and_kind_or_passed_over(spark, tmp_path, how):
+    name = damaged(tmp_path / "a", how)
+    with pytest.raises(Exception, match=f"{re.escape(name)}: offset [0-9]+: {KINDS[how]}"):
+        load(spark, tmp_path / "a", "x bigint").collect()
+    for mode in ("skipRecord", "skipFile"):
+        found = sorted(row.x for row in load(spark, tmp_path / "a", "x bigint", mode=mode).collect())
+        lost = sorted(set(range(50)) - set(found))
+        assert len(found) == len(set(found)) and set(lost) <= set(range(20, 30))
+        if mode == "skipRecord" and how != "no record":
+            assert lost == [29 if how == "cut" else 23]
+        else:
+            assert lost == ([29] if how == "cut" else [*range(23, 30)])
+
+
+def test_s68_a_gzip_file_that_is_cut(spark, tmp_path):
+    write_examples(tmp_path / "a" / "part-0.gz", [{"x": [i]} for i in range(1000)], "GZIP")
+    data = (tmp_path / "a" / "part-0.gz").read_bytes()
+    (tmp_path / "a" / "part-0.gz").write_bytes(data[: len(data) // 2])
+    with pytest.raises(Exception, match=r"part-0.gz: .*offset"):
+        load(spark, tmp_path / "a", "x bigint").collect()
+    found = [row.x for row in load(spark, tmp_path / "a", "x bigint", mode="skipRecord").collect()]
+    assert found == [*range(len(found))] and 0 < len(found) < 1000
