@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from tensorflowonspark import TFCluster, _tfos
+from tensorflowonspark import TFCluster, _tfos, tfrecord
 from test_cluster import local
 from test_frame_tasks import test_an_interrupted_training_frees_its_slots  # noqa: F401  it runs here with the session of this file
 from test_streaming import collect_rows, ids_in
@@ -100,3 +100,14 @@ def test_what_cannot_work_is_refused_by_name(spark, out):
         for call, words in wrong:
             with pytest.raises(_tfos.UnsupportedError, match=words):
                 call()
+
+
+def test_tfrecord_files_after_the_jar_was_added(spark, tmp_path):
+    tfrecord.add_to(spark)
+    frame = spark.range(100).selectExpr("id", "IF(id % 2 = 0, concat('text ', id), NULL) AS s", "array(cast(id AS float)) AS f", "id % 3 AS k")
+    frame.write.format("tfrecord").option("codec", "gzip").partitionBy("k").save(str(tmp_path / "a"))
+    back = spark.read.format("tfrecord").schema(frame.schema).load(str(tmp_path / "a"))
+    assert sorted(back.select(frame.columns).collect()) == sorted(frame.collect())
+    assert dict(spark.read.format("tfrecord").load(str(tmp_path / "a")).dtypes) == {"id": "bigint", "s": "string", "f": "float", "k": "int"}
+    with pytest.raises(Exception, match="`m`"):
+        spark.sql("SELECT map(1, 2) AS m").write.format("tfrecord").save(str(tmp_path / "b"))

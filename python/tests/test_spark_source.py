@@ -14,7 +14,7 @@ from conftest import make_context
 tf = pytest.importorskip("tensorflow")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def source_spark(tmp_path_factory):
     """A session that has the data source. Two tasks at a time, in one process."""
     from pyspark.sql import SparkSession
@@ -177,7 +177,7 @@ def test_arrays_of_arrays_in_a_sequence_example(spark, tmp_path):
 @pytest.mark.parametrize("column, record_type, words", [
     ("map('a', 1)", "Example", r"column `m`"), ("array(map('a', 1))", "Example", r"column `m`"),
     ("named_struct('x', map('a', 1))", "Example", r"column `m`"), ("array(named_struct('x', 1))", "Example", r"column `m`"),
-    ("make_interval(1)", "Example", r"column `m`"), ("NULL", "Example", r"column `m`"),
+    ("make_interval(1)", "Example", r"column `m`|interval data type"), ("NULL", "Example", r"column `m`"),
     ("array(array(array(1)))", "SequenceExample", r"column `m`"), ("array(array(1))", "Example", r"column m: a record other than a SequenceExample"),
     ("array(1)", "ByteArray", r"."),
 ])

@@ -78,10 +78,11 @@ JNIEXPORT void JNICALL Java_org_tfos_ExampleReaderNative_check(JNIEnv *env, jcla
 JNIEXPORT jlong JNICALL Java_org_tfos_ExampleReaderNative_open(JNIEnv *env, jclass class,
                                                                jobject source, jbyteArray name,
                                                                jlong schema, jint type, jint mode,
-                                                               jlong begin, jlong end, jlong rows,
-                                                               jlong size)
+                                                               jlongArray limits)
 {
     struct tfos_error err = {0};
+    jlong numbers[4]; // begin, end, rows, size
+    (*env)->GetLongArrayRegion(env, limits, 0, 4, numbers);
     char *name_text = tfos__jni_text(env, name);
     struct reading *reading = calloc(1, sizeof *reading);
     enum tfos_status status = name_text && reading ? TFOS_OK : TFOS_NO_MEMORY;
@@ -93,13 +94,13 @@ JNIEXPORT jlong JNICALL Java_org_tfos_ExampleReaderNative_open(JNIEnv *env, jcla
         struct tfos_example_reader_options options = {
             .record = {.mode = (enum tfos_record_mode)mode,
                        .name = name_text,
-                       .begin = (uint64_t)begin,
-                       .end = (uint64_t)end,
+                       .begin = (uint64_t)numbers[0],
+                       .end = (uint64_t)numbers[1],
                        .on_damage = note_damage,
                        .context = reading},
             .type = (enum tfos_record_type)type,
-            .batch_rows = rows,
-            .batch_size = size};
+            .batch_rows = numbers[2],
+            .batch_size = numbers[3]};
         status = open_reader(reading, tfos__jni_pointer(schema), &options, &err);
     }
     free(name_text);

@@ -46,9 +46,10 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
             schema = RecordColumns.arrow(stored);
             source = ByteSource.open(path, configuration);
             long end = file.start() + file.length();
+            long[] limits = {file.start(), end >= file.fileSize() ? 0 : end, ROWS, SIZE};
             handle = ExampleReaderNative.open(
                     source, path.toString().getBytes(StandardCharsets.UTF_8), schema.address(), reader.options.type.ordinal(), reader.options.mode,
-                    file.start(), end >= file.fileSize() ? 0 : end, ROWS, SIZE);
+                    limits);
         } catch (IOException | RuntimeException error) {
             close();
             throw error;
@@ -66,12 +67,23 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
     private boolean load() {
         closeBatch();
         batch = new NativeBatch();
-        boolean isLoaded = ExampleReaderNative.next(handle, batch.address());
+        boolean isLoaded = read();
         tellDamage();
         if (!isLoaded) {
             close();
         }
         return isLoaded;
+    }
+
+    private boolean read() {
+        try {
+            return ExampleReaderNative.next(handle, batch.address());
+        } catch (TfosException error) {
+            // A range was asked for because of an option that only this class's callers know.
+            throw error.getMessage().startsWith("UnsupportedError: record:")
+                    ? new TfosException(error.getMessage() + ", with the option splitFiles=false")
+                    : error;
+        }
     }
 
     private void tellDamage() {

@@ -110,6 +110,6 @@ public class RecordFormat implements FileFormat, DataSourceRegister {
 
     @Override
     public OutputWriterFactory prepareWrite(SparkSession session, Job job, Map<String, String> options, StructType schema) {
-        return new RecordWriterFactory(session, new RecordOptions(options), schema);
+        return new RecordWriterFactory(session, job, new RecordOptions(options), schema);
     }
 }

@@ -23,7 +23,13 @@ final class RecordWriter extends OutputWriter {
     private long handle; // 0: closed
     private boolean hasFailed;
 
-    RecordWriter(String path, StructType schema, RecordOptions options, LongAccumulator rounded, Configuration configuration) throws IOException {
+    /**
+     * @param path what Spark calls the file
+     * @param place where it is written
+     * @param rounded counts; null where nothing may be rounded
+     */
+    RecordWriter(String path, Path place, StructType schema, RecordOptions options, LongAccumulator rounded, Configuration configuration)
+            throws IOException {
         NativeLibrary.load();
         this.path = path;
         this.rounded = rounded;
@@ -31,7 +37,7 @@ final class RecordWriter extends OutputWriter {
         vectors = DenseVectors.of(schema);
         projection = UnsafeProjection.create(stored);
         try (NativeSchema arrow = RecordColumns.arrow(stored)) {
-            sink = ByteSink.create(new Path(path), configuration);
+            sink = ByteSink.create(place, configuration);
             handle = ExampleWriterNative.open(
                     sink, arrow.address(), options.type.ordinal(), options.compression.ordinal(), options.allowRounding);
             stage = new RowStage();

@@ -3,7 +3,10 @@ package org.tfos;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.mapreduce.Job;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
+import org.apache.hadoop.mapreduce.lib.output.FileOutputFormat;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.datasources.OutputWriter;
 import org.apache.spark.sql.execution.datasources.OutputWriterFactory;
@@ -18,12 +21,25 @@ final class RecordWriterFactory extends OutputWriterFactory {
     private final LongAccumulator rounded; // null where nothing may be
 
     /** On the driver: refuses, by its name, a column that cannot be written. */
-    RecordWriterFactory(SparkSession session, RecordOptions options, StructType schema) {
+    RecordWriterFactory(SparkSession session, Job job, RecordOptions options, StructType schema) {
         try (NativeSchema arrow = RecordColumns.arrow(RecordColumns.stored(schema))) {
             ExampleWriterNative.check(arrow.address(), options.type.ordinal());
         }
+        if (options.isLocal) {
+            checkLocal(session, job);
+        }
         this.options = options;
         rounded = options.allowRounding ? session.sparkContext().longAccumulator("tfrecord: values rounded") : null;
+    }
+
+    private static void checkLocal(SparkSession session, Job job) {
+        String scheme = FileOutputFormat.getOutputPath(job).toUri().getScheme();
+        if (scheme != null && !scheme.equals("file")) {
+            throw new IllegalArgumentException("tfrecord: writeLocality=local writes to the executors' own disks, and not to " + scheme + ":");
+        }
+        if (session.sparkContext().getConf().getBoolean("spark.speculation", false)) {
+            throw new IllegalArgumentException("tfrecord: with spark.speculation two executors could keep the same rows: writeLocality=local is refused");
+        }
     }
 
     @Override
@@ -34,7 +50,8 @@ final class RecordWriterFactory extends OutputWriterFactory {
     @Override
     public OutputWriter newInstance(String path, StructType schema, TaskAttemptContext context) {
         try {
-            return new RecordWriter(path, schema, options, rounded, context.getConfiguration());
+            Path place = options.isLocal ? new LocalFile(path, context).path() : new Path(path);
+            return new RecordWriter(path, place, schema, options, rounded, context.getConfiguration());
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The data source ``tfrecord`` as Spark's own sources are used: save modes, partitions, tables, streams, parts of files, tasks that fail."""
+
+import os
+import time
+
+import pytest
+
+from conftest import wait_until
+from test_spark_source import features, files, load, records, source_spark, spark, write_examples  # noqa: F401
+
+pytest.importorskip("tensorflow")
+
+
+@pytest.fixture
+def settings(spark):  # noqa: F811
+    """Sets settings of the session for a test."""
+    changed = []
+
+    def change(**values):
+        for name, value in values.items():
+            changed.append(name.replace("_", "."))
+            spark.conf.set(changed[-1], value)
+
+    yield change
+    for name in changed:
+        spark.conf.unset(name)
+
+
+def save(frame, path, mode="errorifexists", **options):
+    frame.write.format("tfrecord").options(**options).mode(mode).save(str(path))
+
+
+def ids(frame):
+    return sorted(row.id for row in frame.select("id").collect())
+
+
+# ---- saving
+
+def test_every_save_mode(spark, tmp_path):  # noqa: F811
+    path = tmp_path / "a"
+    save(spark.range(3), path)
+    with pytest.raises(Exception, match="already exists"):
+        save(spark.range(3), path)
+    save(spark.range(5), path, "ignore")
+    assert ids(load(spark, path)) == [0, 1, 2]
+    save(spark.range(7, 9), path, "append")
+    assert ids(load(spark, path)) == [0, 1, 2, 7, 8]
+    save(spark.range(2), path, "overwrite")
+    assert ids(load(spark, path)) == [0, 1] and (path / "_SUCCESS").exists()
+
+
+def test_partitions_are_folders_and_not_in_the_records(spark, tmp_path, settings):  # noqa: F811
+    frame = spark.range(100).selectExpr("id", "cast(id % 3 AS int) AS k", "concat('p', id % 2) AS t")
+    frame.write.format("tfrecords").partitionBy("k", "t").save(str(tmp_path / "a"))
+    assert sorted(os.listdir(tmp_path / "a" / "k=2")) == ["t=p0", "t=p1"]
+    assert features(records(tmp_path / "a" / "k=2" / "t=p1")[0]) == {"id": ("int64_list", [5])}
+    back = load(spark, tmp_path / "a")
+    assert back.dtypes == [("id", "bigint"), ("k", "int"), ("t", "string")]
+    assert sorted(back.collect()) == sorted(frame.collect())
+    assert back.where("k = 1 AND t = 'p0'").selectExpr("count(*)", "min(id)").first() == (16, 4)
+    settings(spark_sql_sources_partitionOverwriteMode="dynamic")
+    spark.sql("SELECT 1000L AS id, 1 AS k, 'p0' AS t").write.format("tfrecord").partitionBy("k", "t").mode("overwrite").save(str(tmp_path / "a"))
+    assert ids(load(spark, tmp_path / "a").where("k = 1 AND t = 'p0'")) == [1000] and load(spark, tmp_path / "a").count() == 100 - 16 + 1
+
+
+def test_files_of_at_most_so_many_records(spark, tmp_path):  # noqa: F811
+    save(spark.range(0, 100, 1, 1), tmp_path / "a", maxRecordsPerFile=30)
+    assert len(files(tmp_path / "a")) == 4 and ids(load(spark, tmp_path / "a")) == [*range(100)]
+
+
+def test_a_frame_without_rows(spark, tmp_path):  # noqa: F811
+    save(spark.range(0), tmp_path / "a")
+    assert load(spark, tmp_path / "a", "id bigint").collect() == []
+    with pytest.raises(Exception, match="(?i)schema"):
+        load(spark, tmp_path / "a")
+
+
+def test_rows_that_are_larger_than_a_batch(spark, tmp_path):  # noqa: F811
+    save(spark.range(3).selectExpr("id", "repeat('x', 5000000 + cast(id AS int)) AS s").coalesce(1), tmp_path / "a")
+    assert load(spark, tmp_path / "a").orderBy("id").selectExpr("length(s)").collect() == [(5000000,), (5000001,), (5000002,)]
+
+
+def test_records_of_bytes(spark, tmp_path):  # noqa: F811
+    save(spark.range(10).coalesce(1), tmp_path / "a")
+    raw = load(spark, tmp_path / "a", recordType="ByteArray")
+    assert raw.dtypes == [("byteArray", "binary")]
+    save(raw, tmp_path / "b", recordType="ByteArray", codec="gzip")
+    assert records(tmp_path / "b") == records(tmp_path / "a") and ids(load(spark, tmp_path / "b")) == [*range(10)]
+
+
+def test_each_executor_to_its_own_disk(spark, tmp_path):  # noqa: F811
+    frame = spark.range(0, 100, 1, 4).selectExpr("id", "id % 2 AS k")
+    save(frame, tmp_path / "a", writeLocality="local")
+    assert len(files(tmp_path / "a")) == 4 and ids(load(spark, tmp_path / "a")) == [*range(100)]
+    frame.write.format("tfrecord").option("writeLocality", "local").partitionBy("k").save(str(tmp_path / "b"))
+    assert ids(load(spark, tmp_path / "b" / "k=1")) == [*range(1, 100, 2)]
+    with pytest.raises(Exception, match="no such row"):
+        save(frame.selectExpr("IF(id = 99, raise_error('no such row'), id) AS id"), tmp_path / "c", writeLocality="local")
+    assert not [name for name in files(tmp_path / "c") if "part-00003" in name]
+
+
+# ---- failures
+
+def test_a_failed_job_leaves_no_file(spark, tmp_path):  # noqa: F811
+    with pytest.raises(Exception, match="no such row"):
+        save(spark.range(100000).coalesce(1).selectExpr("IF(id = 99999, raise_error('no such row'), id) AS id"), tmp_path / "a")
+    assert not files(tmp_path) and not (tmp_path / "a" / "_SUCCESS").exists()
+
+
+def test_a_cancelled_job_leaves_no_file(spark, tmp_path):  # noqa: F811
+    import threading
+
+    frame = spark.range(0, 10**12, 1, 1).selectExpr("id", "repeat('x', 100) AS s")
+    context, failures = spark.sparkContext, []
+
+    def write():
+        context.setJobGroup("write", "to be cancelled")
+        try:
+            save(frame, tmp_path / "a")
+        except Exception as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        wait_until(lambda: any(os.path.getsize(name) > 0 for name in files(tmp_path)), 60, "the first bytes")
+    finally:
+        context._jsc.sc().cancelAllJobs()
+        thread.join(60)
+    assert failures and not thread.is_alive()
+    wait_until(lambda: not files(tmp_path), 30, "the end of the file")
+
+
+# ---- reading
+
+def test_a_large_file_is_read_in_parts(spark, tmp_path, settings):  # noqa: F811
+    save(spark.range(50000).selectExpr("id", "repeat('x', cast(id % 50 AS int)) AS s").coalesce(1), tmp_path / "a")
+    settings(spark_sql_files_maxPartitionBytes=os.path.getsize(files(tmp_path / "a")[0]) // 7)
+    frame = load(spark, tmp_path / "a")
+    assert frame.rdd.getNumPartitions() >= 7
+    assert frame.selectExpr("count(*)", "sum(id)", "count(DISTINCT id)", "sum(length(s))").first() == (50000, 1249975000, 50000, 1225000)
+    assert load(spark, tmp_path / "a", splitFiles=False).rdd.getNumPartitions() == 1
+
+
+def test_a_file_of_records_that_hold_records_is_read_whole_when_asked(spark, tmp_path, settings):  # noqa: F811
+    save(spark.range(1000).coalesce(1), tmp_path / "inner")
+    with open(files(tmp_path / "inner")[0], "rb") as file:
+        inner = file.read()
+    write_examples(tmp_path / "a" / "part-0", [{"x": [inner]}] * 20)
+    settings(spark_sql_files_maxPartitionBytes=len(inner) * 3 // 2)
+    with pytest.raises(Exception, match="splitFiles"):
+        load(spark, tmp_path / "a", "x binary").collect()
+    assert load(spark, tmp_path / "a", "x binary", splitFiles=False).selectExpr("count(*)", "min(length(x))").first() == (20, len(inner))
+
+
+def test_many_small_files_are_a_few_tasks(spark, tmp_path):  # noqa: F811
+    save(spark.range(0, 60, 1, 60), tmp_path / "a")
+    frame = load(spark, tmp_path / "a")
+    assert len(files(tmp_path / "a")) == 60 and frame.rdd.getNumPartitions() <= 60 and ids(frame) == [*range(60)]
+    spark.conf.set("spark.sql.files.openCostInBytes", "1")
+    try:
+        assert load(spark, tmp_path / "a").rdd.getNumPartitions() <= 4
+    finally:
+        spark.conf.unset("spark.sql.files.openCostInBytes")
+
+
+def test_only_the_columns_asked_for_are_looked_at(spark, tmp_path):  # noqa: F811
+    write_examples(tmp_path / "a" / "part-0", [{"x": [1], "bad": [300]}, {"x": [2], "bad": [1]}])
+    frame = load(spark, tmp_path / "a", "bad tinyint, x bigint")
+    assert frame.selectExpr("sum(x)").first() == (3,) and frame.count() == 2
+    plan = frame.select("x")._jdf.queryExecution().executedPlan().toString()
+    assert "Batched: true" in plan and "ReadSchema: struct<x:bigint>" in plan
+    with pytest.raises(Exception, match="column bad"):
+        frame.collect()
+
+
+@pytest.mark.parametrize("codegen", ["true", "false"])
+def test_metadata_and_folders_below(spark, tmp_path, settings, codegen):  # noqa: F811
+    settings(spark_sql_codegen_wholeStage=codegen)
+    save(spark.range(3).coalesce(1), tmp_path / "a" / "b" / "c")
+    save(spark.range(3, 5).coalesce(1), tmp_path / "a" / "d")
+    frame = load(spark, tmp_path / "a", recursiveFileLookup=True)
+    assert ids(frame) == [0, 1, 2, 3, 4]
+    rows = frame.selectExpr("id", "_metadata.file_path AS path", "_metadata.file_size AS size").orderBy("id").collect()
+    assert [os.path.basename(os.path.dirname(row.path)) for row in rows] == ["c", "c", "c", "d", "d"]
+    assert {row.size for row in rows} == {os.path.getsize(name) for name in files(tmp_path)}
+
+
+def test_rows_where_spark_takes_no_batches(spark, tmp_path, settings):  # noqa: F811
+    columns = ", ".join(f"id + {i} AS c{i}" for i in range(120))  # more than whole-stage code is made for
+    spark.range(10).selectExpr("id", *columns.split(", ")).write.format("tfrecord").partitionBy("id").save(str(tmp_path / "a"))
+    frame = load(spark, tmp_path / "a")
+    assert frame.selectExpr("sum(c0)", "sum(c119)", "sum(id)").first() == (45, 45 + 1190, 45)
+    assert sorted(row.c5 - row.id for row in frame.collect()) == [5] * 10
+
+
+def test_what_is_kept_of_a_batch_outlives_it(spark, tmp_path):  # noqa: F811
+    save(spark.range(20000).selectExpr("id", "concat('text ', id) AS s", "array(id, id + 1) AS l").coalesce(1), tmp_path / "a")
+    frame = load(spark, tmp_path / "a")
+    first, last, most, lists = frame.selectExpr("first(s)", "last(s)", "max(s)", "max(l)").first()
+    assert (first, last, most, lists) == ("text 0", "text 19999", "text 9999", [19999, 20000])
+    assert frame.groupBy("s").count().count() == 20000
+    assert frame.join(frame.select("s", "l").withColumnRenamed("l", "m"), "s").where("l != m").count() == 0
+    assert frame.orderBy(frame.s.desc()).first().s == "text 9999"
+    cached = frame.cache()
+    try:
+        assert cached.selectExpr("sum(l[1])", "count(DISTINCT s)").first() == (200010000, 20000)
+    finally:
+        cached.unpersist()
+
+
+# ---- tables and streams
+
+def test_tables(spark, tmp_path):  # noqa: F811
+    spark.sql(f"CREATE TABLE outside (id BIGINT, s STRING) USING tfrecord OPTIONS (codec 'gzip') LOCATION '{tmp_path}/t'")
+    spark.sql("INSERT INTO outside VALUES (1, 'a'), (2, NULL)")
+    assert sorted(spark.sql("SELECT * FROM outside").collect()) == [(1, "a"), (2, None)]
+    assert all(name.endswith(".tfrecord.gz") for name in files(tmp_path / "t"))
+    assert spark.sql(f"SELECT sum(id) FROM tfrecord.`{tmp_path}/t`").first() == (3,)
+    spark.range(10).selectExpr("cast(id AS int) AS id", "id % 2 AS k").write.format("tfrecord").partitionBy("k").saveAsTable("inside")
+    assert spark.table("inside").dtypes == [("id", "int"), ("k", "bigint")]
+    spark.sql("INSERT OVERWRITE inside PARTITION (k = 1) SELECT 77")
+    assert sorted(row.id for row in spark.table("inside").collect()) == [0, 2, 4, 6, 8, 77]
+    with pytest.raises(Exception, match="`m`"):
+        spark.sql("CREATE TABLE refused (m MAP<INT, INT>) USING tfrecord")
+    for table in ("outside", "inside"):
+        spark.sql(f"DROP TABLE {table}")
+
+
+def test_a_stream_from_files_to_files(spark, tmp_path):  # noqa: F811
+    save(spark.range(10).coalesce(1), tmp_path / "in")
+
+    def start():
+        stream = spark.readStream.format("tfrecord").schema("id bigint").load(str(tmp_path / "in"))
+        return stream.selectExpr("id", "id * 2 AS twice").writeStream.format("tfrecord").option("checkpointLocation", str(tmp_path / "state")).trigger(
+            availableNow=True).start(str(tmp_path / "out"))
+
+    assert start().awaitTermination(120)
+    save(spark.range(10, 15).coalesce(1), tmp_path / "in", "append")
+    assert start().awaitTermination(120)
+    assert sorted(load(spark, tmp_path / "out").select("id", "twice").collect()) == [(i, 2 * i) for i in range(15)]
+
+
+@pytest.mark.parametrize("name", [
+    "org.tensorflow.spark.datasources.tfrecords", "com.linkedin.spark.datasources.tfrecord", "org.tensorflow.spark.datasources.tfrecords.DefaultSource",
+])
+def test_names_that_the_connectors_have(spark, tmp_path, name):  # noqa: F811
+    spark.range(3).write.format(name).option("recordType", "Example").save(str(tmp_path / "a"))
+    assert ids(spark.read.format(name).load(str(tmp_path / "a"))) == [0, 1, 2]
+
+
+def test_speed_of_a_sample_of_many_files(spark, tmp_path):  # noqa: F811
+    """S66: with a sample it takes what listing takes, however many files there are."""
+    write_examples(tmp_path / "a" / "part-0", [{"x": [i] * 100} for i in range(2000)])
+    for i in range(1, 1000):
+        os.link(tmp_path / "a" / "part-0", tmp_path / "a" / f"part-{i}")
+    load(spark, tmp_path / "a")  # classes
+    begin = time.monotonic()
+    assert load(spark, tmp_path / "a").dtypes == [("x", "array<bigint>")]
+    assert time.monotonic() - begin < 10
