@@ -43,7 +43,7 @@ enum tfos_status tfos__schema_init(struct ArrowSchema *schema, const char *forma
                                    .name = texts + format_size,
                                    .flags = ARROW_FLAG_NULLABLE,
                                    .n_children = child_count,
-                                   .children = list,
+                                   .children = count > 0 ? list : NULL,
                                    .release = release_schema,
                                    .private_data = block};
     return TFOS_OK;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spark writes a type as a word ("integer", "decimal(10,2)", "interval day to second") or, where it
-// holds others, as an object whose "type" is struct, array, map or udt. Every node of the tree that
-// is made owns its format, its name and the memory of its children, so that any of them can be
-// moved away and a tree that is half made can be released.
+// holds others, as an object whose "type" is struct, array, map or udt. A tree that is half made
+// can be released.
 #include <tfos/spark_schema.h>
 
 #include <errno.h>
@@ -11,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arrow_schema.h"
 #include "base/fail.h"
 #include "base/json.h"
-#include "base/memory.h"
 
 #define MAX_DEPTH 64
 #define MAX_FIELDS 65536
@@ -121,37 +120,12 @@ static enum tfos_status fail_unsupported(const struct place *place, const char *
 
 // ---- nodes
 
-static void release_node(struct ArrowSchema *node)
-{
-    for (int64_t i = 0; i < node->n_children; i++) {
-        struct ArrowSchema *child = node->children[i];
-        if (child && child->release)
-            child->release(child);
-        tfos__free(child);
-    }
-    tfos__free(node->children);
-    tfos__free((char *)node->format);
-    tfos__free((char *)node->name);
-    node->release = NULL;
-}
-
-/// Fills a zeroed node; its children are zeroed too. After a failure the node is to be released.
 static enum tfos_status init_node(const struct place *place, const char *format, bool is_nullable,
-                                  size_t child_count, struct ArrowSchema *node,
+                                  int64_t child_count, struct ArrowSchema *node,
                                   struct tfos_error *err)
 {
-    node->release = release_node;
+    TFOS__TRY(tfos__schema_init(node, format, place->name, child_count, err));
     node->flags = is_nullable ? ARROW_FLAG_NULLABLE : 0;
-    node->format = tfos__strdup(format);
-    node->name = tfos__strdup(place->name);
-    node->children = child_count ? tfos__alloc(child_count, sizeof *node->children) : NULL;
-    if (!node->format || !node->name || (child_count && !node->children))
-        return tfos__no_memory(err, "spark", "a schema");
-    for (; node->n_children < (int64_t)child_count; node->n_children++) {
-        node->children[node->n_children] = tfos__alloc(1, sizeof *node);
-        if (!node->children[node->n_children])
-            return tfos__no_memory(err, "spark", "a schema");
-    }
     return TFOS_OK;
 }
 
@@ -231,7 +205,7 @@ static enum tfos_status build_struct(const struct place *place, const json_t *ty
 
     if (!json_is_array(fields))
         return fail_corrupt(place, "a list of fields", err);
-    TFOS__TRY(init_node(place, "+s", is_nullable, json_array_size(fields), node, err));
+    TFOS__TRY(init_node(place, "+s", is_nullable, (int64_t)json_array_size(fields), node, err));
     for (int64_t i = 0; i < node->n_children; i++)
         TFOS__TRY(build_field(place, json_array_get(fields, (size_t)i), node->children[i], err));
     return TFOS_OK;

@@ -8,33 +8,17 @@
 #include "base/memory.h"
 
 #define ALIGNMENT 64
-#define FIRST_CAPACITY 256
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "bits are written as 64-bit words");
 
 enum tfos_status tfos__unsafe_buffer_reserve(const struct tfos__unsafe_column *column,
-                                             struct tfos__unsafe_buffer *buffer, size_t used,
-                                             size_t size, struct tfos_error *err)
+                                             struct tfos__aligned *buffer, size_t used, size_t size,
+                                             struct tfos_error *err)
 {
-    if (buffer->capacity >= used && buffer->capacity - used >= size)
+    if (tfos__aligned_reserve(buffer, used, size, err) == TFOS_OK)
         return TFOS_OK;
-    size_t capacity = buffer->capacity > 0 ? 2 * buffer->capacity : FIRST_CAPACITY;
-    void *block = NULL;
-    if (size < SIZE_MAX / 4 - used) {
-        while (capacity < used + size)
-            capacity *= 2;
-        block = tfos__realloc(NULL, capacity + ALIGNMENT, 1);
-    }
-    if (!block)
-        return tfos__fail(err, TFOS_NO_MEMORY, "column %s: no memory for %zu bytes", column->path,
-                          used + size);
-    uint8_t *data = block;
-    data += -(uintptr_t)block % ALIGNMENT;
-    if (used > 0)
-        memcpy(data, buffer->data, used);
-    tfos__free(buffer->block);
-    *buffer = (struct tfos__unsafe_buffer){.data = data, .capacity = capacity, .block = block};
-    return TFOS_OK;
+    return tfos__fail(err, TFOS_NO_MEMORY, "column %s: no memory for %zu bytes", column->path,
+                      used + size);
 }
 
 enum tfos_status tfos__unsafe_column_reserve(struct tfos__unsafe_column *column, int64_t count,
@@ -45,7 +29,7 @@ enum tfos_status tfos__unsafe_column_reserve(struct tfos__unsafe_column *column,
                                        (size_t)count * column->width, err);
 }
 
-void tfos__unsafe_buffer_put_bits(struct tfos__unsafe_buffer *buffer, int64_t at, uint64_t word,
+void tfos__unsafe_buffer_put_bits(struct tfos__aligned *buffer, int64_t at, uint64_t word,
                                   unsigned count)
 {
     uint64_t *words = (uint64_t *)(void *)buffer->data + at / 64;
@@ -128,9 +112,9 @@ void tfos__unsafe_column_clear(struct tfos__unsafe_column *column)
     for (int64_t i = 0; i < column->child_count; i++)
         tfos__unsafe_column_clear(&column->children[i]);
     tfos__free(column->children);
-    tfos__free(column->bits.block);
-    tfos__free(column->values.block);
-    tfos__free(column->bytes.block);
+    tfos__aligned_clear(&column->bits);
+    tfos__aligned_clear(&column->values);
+    tfos__aligned_clear(&column->bytes);
     tfos__free(column->null_row);
     tfos__free(column->path);
     // Their types are those of what is only read; here they are our own copies.

@@ -11,6 +11,8 @@
 #include <tfos/arrow.h>
 #include <tfos/status.h>
 
+#include "base/aligned.h"
+
 #define TFOS__UNSAFE_WORD 8    ///< bytes of a slot, and of a word of null bits
 #define TFOS__UNSAFE_CHUNK 64  ///< values that are read at a time: a word of null bits
 #define TFOS__UNSAFE_DEPTH 64  ///< deepest nesting of columns
@@ -30,13 +32,6 @@ enum tfos__unsafe_kind {
     TFOS__UNSAFE_STRUCT    ///< children
 };
 
-/// Memory that only grows, aligned to 64 bytes. All zero is an empty one.
-struct tfos__unsafe_buffer {
-    uint8_t *data;
-    size_t capacity;
-    void *block; ///< owned; `data` lies in it
-};
-
 struct tfos__unsafe_column {
     enum tfos__unsafe_kind kind;
     bool is_wide;          ///< offsets of 64 bits
@@ -49,10 +44,10 @@ struct tfos__unsafe_column {
     size_t fixed_size; ///< a struct's null bits and slots
     int64_t length;
     int64_t null_count;
-    size_t byte_count;                 ///< of `bytes`
-    struct tfos__unsafe_buffer bits;   ///< validity
-    struct tfos__unsafe_buffer values; ///< or offsets
-    struct tfos__unsafe_buffer bytes;
+    size_t byte_count;           ///< of `bytes`
+    struct tfos__aligned bits;   ///< validity
+    struct tfos__aligned values; ///< or offsets
+    struct tfos__aligned bytes;
     int64_t child_count;
     struct tfos__unsafe_column *children; ///< owned
     uint8_t *null_row; ///< a struct's row of nulls, which a null is read as; owned
@@ -71,15 +66,15 @@ void tfos__unsafe_column_clear(struct tfos__unsafe_column *column);
 
 /// Makes room in `buffer`, which holds `used` bytes of `column`, for `size` more.
 enum tfos_status tfos__unsafe_buffer_reserve(const struct tfos__unsafe_column *column,
-                                             struct tfos__unsafe_buffer *buffer, size_t used,
-                                             size_t size, struct tfos_error *err);
+                                             struct tfos__aligned *buffer, size_t used, size_t size,
+                                             struct tfos_error *err);
 
 /// The same for `count` more of the column's values of `width` bytes.
 enum tfos_status tfos__unsafe_column_reserve(struct tfos__unsafe_column *column, int64_t count,
                                              struct tfos_error *err);
 
 /// Writes the low `count` bits of `word` (64 at most) behind the first `at` bits.
-void tfos__unsafe_buffer_put_bits(struct tfos__unsafe_buffer *buffer, int64_t at, uint64_t word,
+void tfos__unsafe_buffer_put_bits(struct tfos__aligned *buffer, int64_t at, uint64_t word,
                                   unsigned count);
 
 /// Notes which of the `count` values (64 at most) from `at` on are null.
