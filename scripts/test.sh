@@ -42,10 +42,11 @@ run_tsan() {
     "${fixed[@]}" ctest --preset tsan --no-tests=error -L unit
 }
 
+# Two files at a time: a test mostly waits for processes to start.
 run_pytest() { # FOLDER [PYTEST-ARGUMENT...]
     local folder=$1
     shift
-    "$folder/bin/python" -m pytest -q -p no:cacheprovider --timeout=180 "$@"
+    "$folder/bin/python" -m pytest -q -p no:cacheprovider --timeout=180 -n 2 --dist loadfile "$@"
 }
 
 run_python_old() {
