@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes MNIST as CSV (label and 784 pixels a line) and as pickles, for the other examples.
+"""Writes MNIST as CSV (label and 784 pixels a line), as TFRecord files and as pickles, for the other examples.
 
     spark-submit mnist_data_setup.py --output data/mnist               the digits beside this file: 10,000 and 2,000
     spark-submit mnist_data_setup.py --output data/mnist --data DIR    a folder with the four idx files, gzipped or not
     spark-submit mnist_data_setup.py --output data/mnist --full        all 70,000, fetched by keras.datasets
 
-Below ``--output`` there are then ``csv/train``, ``csv/test``, ``pickle/train`` and ``pickle/test``; a pickle's rows are
-``([784 ints], label)``, read with ``sc.pickleFile``.
+Below ``--output`` there are then ``csv/train`` and ``csv/test``, ``tfrecord/train`` ..., ``pickle/train`` ...; a record is a
+``tf.train.Example`` of ``pixels``, 784 ints, and ``label``; a pickle's rows are ``([784 ints], label)``, read with ``sc.pickleFile``.
 """
 
 import argparse
@@ -22,6 +22,7 @@ FILES = {
     "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
     "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
 }
+FORMATS = ("csv", "tfrecord", "pickle")
 UNSIGNED_BYTE = 8
 
 
@@ -101,19 +102,27 @@ def from_csv(line):
 
 
 def save(sc, images, labels, output, split, num_partitions):
-    """Writes one split as CSV and as pickles.
+    """Writes one split in each format.
 
     Raises:
         FileExistsError: the output is there already.
     """
+    from pyspark.sql import SparkSession
+
+    from tensorflowonspark import tfrecord
+
     rows = sc.parallelize([(image.tobytes(), int(label)) for image, label in zip(images, labels)], num_partitions)
-    csv, pickle = f"{output}/csv/{split}", f"{output}/pickle/{split}"
-    for folder in (csv, pickle):
+    csv, records, pickle = (f"{output}/{kind}/{split}" for kind in FORMATS)
+    for folder in (csv, records, pickle):
         path = sc._jvm.org.apache.hadoop.fs.Path(folder)
         if path.getFileSystem(sc._jsc.hadoopConfiguration()).exists(path):
             raise FileExistsError(f"{folder} exists; remove it or choose another --output")
     rows.map(to_csv).saveAsTextFile(csv)
-    rows.map(lambda row: (list(row[0]), row[1])).saveAsPickleFile(pickle)
+    lists = rows.map(lambda row: (list(row[0]), row[1]))
+    lists.saveAsPickleFile(pickle)
+    spark = SparkSession.builder.getOrCreate()
+    tfrecord.add_to(spark)
+    spark.createDataFrame(lists, "pixels array<smallint>, label smallint").write.format("tfrecord").save(records)
 
 
 def main():
@@ -130,7 +139,7 @@ def main():
     for split in ("train", "test"):
         images, labels = fetch_digits(split) if args.full else read_digits(args.data, split)
         save(sc, images, labels, args.output, split, args.num_partitions)
-        print(f"{split}: {len(labels)} digits in {args.output}/csv/{split} and {args.output}/pickle/{split}")
+        print(f"{split}: {len(labels)} digits in", ", ".join(f"{args.output}/{kind}/{split}" for kind in FORMATS))
     sc.stop()
 
 

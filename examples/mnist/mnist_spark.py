@@ -2,6 +2,7 @@
 """Trains on MNIST digits that Spark feeds (InputMode.SPARK), the workers in step.
 
     spark-submit mnist_spark.py --cluster_size 2 --images_labels data/mnist/csv/train
+    spark-submit mnist_spark.py --cluster_size 2 --images_labels data/mnist/tfrecord/train --format tfrecord
 
 Every row is used, however unevenly Spark deals them out: ``uneven="pad"`` lets all workers agree on the end of an epoch.
 """
@@ -9,7 +10,10 @@ Every row is used, however unevenly Spark deals them out: ``uneven="pad"`` lets 
 import argparse
 import os
 
+import mnist_data_setup
 import mnist_model
+
+SCHEMA = "pixels array<smallint>, label smallint"
 
 
 def main_fun(args, ctx):
@@ -25,8 +29,13 @@ def main_fun(args, ctx):
 
 def read_digits(spark, path, kind):
     """A DataFrame of ``pixels``, 784 numbers, and ``label``."""
+    from tensorflowonspark import tfrecord
+
     if kind == "pickle":
-        return spark.createDataFrame(spark.sparkContext.pickleFile(path), "pixels array<smallint>, label smallint")
+        return spark.createDataFrame(spark.sparkContext.pickleFile(path), SCHEMA)
+    if kind == "tfrecord":
+        tfrecord.add_to(spark)
+        return spark.read.format("tfrecord").schema(SCHEMA).load(path)
     numbers = spark.read.text(path).selectExpr("cast(split(value, ',') AS array<smallint>) AS numbers")
     return numbers.selectExpr("slice(numbers, 2, 784) AS pixels", "numbers[0] AS label")
 
@@ -50,7 +59,7 @@ def main():
     parser.add_argument("--batch_size", help="rows a step and worker", type=int, default=64)
     parser.add_argument("--cluster_size", help="number of nodes in the cluster", type=int, default=executors)
     parser.add_argument("--epochs", help="number of epochs", type=int, default=3)
-    parser.add_argument("--format", help="of the rows", choices=["csv", "pickle"], default="csv")
+    parser.add_argument("--format", help="of the rows", choices=mnist_data_setup.FORMATS, default="csv")
     parser.add_argument("--images_labels", help="folder that mnist_data_setup.py wrote", required=True)
     parser.add_argument("--model_dir", help="where checkpoints and event files go", default="mnist_model")
     parser.add_argument("--export_dir", help="where the SavedModel goes", default="mnist_export")

@@ -3,6 +3,7 @@
 
     spark-submit mnist_tf.py --cluster_size 2                                            the digits in data/, as idx files
     spark-submit mnist_tf.py --cluster_size 2 --images_labels data/mnist/csv/train       CSV, local or on HDFS
+    spark-submit mnist_tf.py --cluster_size 2 --images_labels data/mnist/tfrecord/train  TFRecord files
 
 Each worker takes every n-th row, n being the number of workers.
 """
@@ -36,13 +37,22 @@ def main_fun(args, ctx):
 
 
 def read_rows(path, ctx):
-    """A dataset of (784 pixels, label) from a folder of CSV files or of idx files."""
+    """A dataset of (784 pixels, label) from a folder of CSV files, TFRecord files or idx files."""
     import tensorflow as tf
 
     files = tf.io.gfile.glob(ctx.absolute_path(path) + "/part-*")
     if not files:
         images, labels = mnist_data_setup.read_digits(path, "train")
         return tf.data.Dataset.from_tensor_slices((images, labels.astype("int64")))
+
+    if all(file.endswith(".tfrecord") for file in files):
+        features = {"pixels": tf.io.FixedLenFeature([784], tf.int64), "label": tf.io.FixedLenFeature([], tf.int64)}
+
+        def parse_example(record):
+            found = tf.io.parse_single_example(record, features)
+            return found["pixels"], found["label"]
+
+        return tf.data.TFRecordDataset(sorted(files)).map(parse_example)
 
     def parse(line):
         numbers = tf.strings.to_number(tf.strings.split(line, ","), tf.int64)
@@ -63,7 +73,7 @@ def main():
     parser.add_argument("--buffer_size", help="rows among which to shuffle", type=int, default=10000)
     parser.add_argument("--cluster_size", help="number of nodes in the cluster", type=int, default=executors)
     parser.add_argument("--epochs", help="number of epochs", type=int, default=3)
-    parser.add_argument("--images_labels", help="folder of CSV or idx files", default=mnist_data_setup.DATA)
+    parser.add_argument("--images_labels", help="folder of CSV, TFRecord or idx files", default=mnist_data_setup.DATA)
     parser.add_argument("--model_dir", help="where checkpoints and event files go", default="mnist_model")
     parser.add_argument("--export_dir", help="where the SavedModel goes", default="mnist_export")
     parser.add_argument("--steps_per_epoch", help="steps of an epoch; without it, as many as the rows make", type=int)

@@ -95,7 +95,9 @@ def test_missing_file_is_named(setup_module_of_data, tmp_path):
         setup_module_of_data.read_digits(str(tmp_path), "train")
 
 
-def test_conversion_to_csv_and_pickle_is_exact(setup_module_of_data, sc, tmp_path, digits):
+def test_conversion_is_exact(setup_module_of_data, sc, tmp_path, digits):
+    from pyspark.sql import SparkSession
+
     images, labels = digits[0].reshape(7, 784), digits[1]
     sc.addPyFile(str(EXAMPLE / "mnist_data_setup.py"))
     setup_module_of_data.save(sc, images, labels, str(tmp_path), "train", 3)
@@ -104,8 +106,23 @@ def test_conversion_to_csv_and_pickle_is_exact(setup_module_of_data, sc, tmp_pat
     assert [setup_module_of_data.from_csv(line) for line in lines] == expected
     assert lines[0].split(",")[0] == str(labels[0]) and len(lines[0].split(",")) == 785
     assert sorted(sc.pickleFile(str(tmp_path / "pickle" / "train")).collect()) == sorted(expected)
+    assert sorted(mnist_rows(tmp_path / "tfrecord" / "train")) == sorted(expected)
+    spark_example, spark = importlib.import_module("mnist_spark"), SparkSession(sc)
+    for kind in setup_module_of_data.FORMATS:
+        frame = spark_example.read_digits(spark, f"{tmp_path}/{kind}/train", kind)
+        assert frame.schema.simpleString() == "struct<pixels:array<smallint>,label:smallint>"
+        assert sorted((row.pixels, row.label) for row in frame.collect()) == sorted(expected)
     with pytest.raises(FileExistsError, match="csv/train exists"):
         setup_module_of_data.save(sc, images, labels, str(tmp_path), "train", 3)
+
+
+def mnist_rows(folder):
+    """The rows of TFRecord files as TensorFlow reads them."""
+    import tensorflow as tf
+
+    records = tf.data.TFRecordDataset(sorted(map(str, folder.glob("part-*"))))
+    features = [tf.train.Example.FromString(record.numpy()).features.feature for record in records]
+    return [(list(one["pixels"].int64_list.value), one["label"].int64_list.value[0]) for one in features]
 
 
 def run_example(folder, name, *arguments, **environment):
@@ -141,11 +158,11 @@ def test_demonstration(tmp_path):
 
 @pytest.mark.timeout(300)
 def test_own_reading(tmp_path):
-    """mnist_tf.py: the workers read the idx files; checkpoints and a SavedModel are left."""
+    """mnist_tf.py: the workers read TFRecord files that Spark wrote; checkpoints and a SavedModel are left."""
     submit = "--master local-cluster[2,1,1024] --conf spark.ui.enabled=false pyspark-shell"
-    run_example(
-        tmp_path, "mnist_tf.py", "--cluster_size", "2", "--epochs", "1", PYSPARK_SUBMIT_ARGS=submit,
-        PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1",
-    )
+    settings = {"PYSPARK_SUBMIT_ARGS": submit, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    run_example(tmp_path, "mnist_data_setup.py", "--output", str(tmp_path), **settings)
+    records = ("--images_labels", f"{tmp_path}/tfrecord/train")
+    run_example(tmp_path, "mnist_tf.py", "--cluster_size", "2", "--epochs", "1", *records, **settings)
     assert (tmp_path / "mnist_model" / "weights-0001.index").is_file()
     assert (tmp_path / "mnist_export" / "saved_model.pb").is_file()
