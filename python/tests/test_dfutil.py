@@ -58,12 +58,11 @@ def test_save_and_load(spark, frame, tmp_path):  # noqa: F811
 
 def test_loaded_frames_are_not_kept(spark, frame, tmp_path):  # noqa: F811
     dfutil.saveAsTFRecords(frame.select("small"), f"{tmp_path}/out")
-    before = len(dfutil.loadedDF)
     loaded = dfutil.loadTFRecords(spark.sparkContext, f"{tmp_path}/out")
     assert dfutil.loadedDF[loaded] == f"{tmp_path}/out"
     del loaded
     gc.collect()
-    assert len(dfutil.loadedDF) == before
+    assert not dfutil.loadedDF
 
 
 def test_a_type_that_no_example_holds_is_refused_by_name(spark, tmp_path):  # noqa: F811
