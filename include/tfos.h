@@ -14,6 +14,7 @@
 #include <tfos/memory.h>
 #include <tfos/node.h>
 #include <tfos/record.h>
+#include <tfos/record_dataset.h>
 #include <tfos/record_index.h>
 #include <tfos/rendezvous.h>
 #include <tfos/spark_schema.h>

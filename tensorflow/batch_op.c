@@ -6,6 +6,7 @@
 // cancellation. It ends with a batch, with the end of the epoch or of the feed, and when the
 // cluster fails.
 #include "batch_op.h"
+#include "outcome.h"
 #include "tensorflow_api.h"
 
 #include <stdlib.h>
@@ -26,47 +27,6 @@ static int type_of(enum tfos_dtype dtype)
     };
 
     return types[dtype];
-}
-
-/// UNAVAILABLE would fit some of them better, but TensorFlow makes INTERNAL of it when it comes
-/// from an op that does not communicate.
-static int code_of(enum tfos_status status)
-{
-    switch (status) {
-    case TFOS_END:
-        return TF_OUT_OF_RANGE;
-    case TFOS_INVALID:
-        return TF_INVALID_ARGUMENT;
-    case TFOS_NO_MEMORY:
-        return TF_RESOURCE_EXHAUSTED;
-    case TFOS_NOT_FOUND:
-        return TF_NOT_FOUND;
-    case TFOS_CORRUPT:
-        return TF_DATA_LOSS;
-    case TFOS_DENIED:
-        return TF_PERMISSION_DENIED;
-    case TFOS_TIMEOUT:
-        return TF_DEADLINE_EXCEEDED;
-    case TFOS_CLOSED:
-    case TFOS_BUSY:
-        return TF_ABORTED;
-    case TFOS_UNSUPPORTED:
-        return TF_UNIMPLEMENTED;
-    default:
-        return TF_INTERNAL;
-    }
-}
-
-static void fail(struct TF_Status *status, enum tfos_status outcome, const struct tfos_error *err)
-{
-    const char *message = outcome < 0 ? err->message : "the epoch has ended";
-
-    tfos__tf.SetStatus(status, code_of(outcome), message);
-}
-
-static bool is_ok(const struct TF_Status *status)
-{
-    return tfos__tf.GetCode(status) == TF_OK;
 }
 
 /// TensorFlow's deallocator: gives the memory back to the ring.
@@ -124,18 +84,16 @@ static void copy_strings(const struct tfos_tensor *tensor, const struct TF_Tenso
                             (size_t)(offsets[i + 1] - offsets[i]));
 }
 
-#define STRING_SIZE 24 ///< sizeof(TF_TString)
-
 /// Strings are TensorFlow's own objects, and no data is worth no lease: both are allocated by it.
 static void copy_output(struct TF_OpKernelContext *context, int index, struct tfos_tensor *tensor,
                         struct TF_Status *status)
 {
     bool is_text = tensor->dtype == TFOS_DTYPE_STRING;
-    size_t size = is_text ? (size_t)element_count(tensor) * STRING_SIZE : 0;
+    size_t size = is_text ? (size_t)element_count(tensor) * TFOS__TF_STRING_SIZE : 0;
     struct TF_Tensor *made = tfos__tf.AllocateOutput(context, index, type_of(tensor->dtype),
                                                      tensor->shape, tensor->rank, size, status);
 
-    if (is_ok(status) && is_text)
+    if (tfos__outcome_is_ok(status) && is_text)
         copy_strings(tensor, made);
     if (made != NULL)
         tfos__tf.DeleteTensor(made);
@@ -162,7 +120,7 @@ static void set_outputs(struct TF_OpKernelContext *context, struct tfos_tensor *
 {
     int i = 0;
 
-    for (; i < count && is_ok(status); i++)
+    for (; i < count && tfos__outcome_is_ok(status); i++)
         set_output(context, i, &tensors[i], status);
     for (; i < count; i++)
         tfos_tensor_release(&tensors[i]);
@@ -180,7 +138,7 @@ static void give(struct TF_OpKernelContext *context, struct tfos_dataset *datase
     enum tfos_status outcome = tfos_dataset_get_specs(dataset, 0, &specs, &count, &structure, &err);
 
     if (outcome != TFOS_OK) {
-        fail(status, outcome, &err);
+        tfos__outcome_set(status, outcome, &err);
         return;
     }
     if (count != tfos__tf.NumOutputs(context)) {
@@ -197,44 +155,27 @@ static void give(struct TF_OpKernelContext *context, struct tfos_dataset *datase
     if (outcome == TFOS_OK)
         set_outputs(context, tensors, (int)count, status);
     else
-        fail(status, outcome, &err);
+        tfos__outcome_set(status, outcome, &err);
     free(tensors);
-}
-
-/// The scalar input.
-static int64_t read_number(struct TF_OpKernelContext *context, struct TF_Status *status)
-{
-    struct TF_Tensor *input = NULL;
-    int64_t number = 0;
-
-    tfos__tf.GetInput(context, 0, &input, status);
-    if (!is_ok(status))
-        return 0;
-    if (tfos__tf.NumDims(input) == 0 && tfos__tf.TensorType(input) == TF_INT64)
-        number = *(const int64_t *)tfos__tf.TensorData(input);
-    else
-        tfos__tf.SetStatus(status, TF_INVALID_ARGUMENT, OP ": dataset must be one int64");
-    tfos__tf.DeleteTensor(input);
-    return number;
 }
 
 static void compute(void *kernel, struct TF_OpKernelContext *context)
 {
     struct TF_Status *status = tfos__tf.NewStatus();
-    int64_t number = read_number(context, status);
+    int64_t number = tfos__outcome_read_number(context, 0, "dataset", status);
     struct tfos_dataset *dataset = NULL;
     struct tfos_error err = {0};
 
     (void)kernel;
-    if (is_ok(status)) {
+    if (tfos__outcome_is_ok(status)) {
         enum tfos_status outcome = tfos_dataset_acquire(number, &dataset, &err);
         if (outcome == TFOS_OK)
             give(context, dataset, status);
         else
-            fail(status, outcome, &err);
+            tfos__outcome_set(status, outcome, &err);
         tfos_dataset_close(dataset);
     }
-    if (!is_ok(status))
+    if (!tfos__outcome_is_ok(status))
         tfos__tf.OpKernelContext_Failure(context, status);
     tfos__tf.DeleteStatus(status);
 }
@@ -256,7 +197,7 @@ void tfos__batch_op_register(struct TF_Status *status)
     tfos__tf.OpDefinitionBuilderSetIsStateful(op, true);
     tfos__tf.OpDefinitionBuilderSetShapeInferenceFunction(op, infer_shapes);
     tfos__tf.RegisterOpDefinition(op, status);
-    if (is_ok(status))
+    if (tfos__outcome_is_ok(status))
         tfos__tf.RegisterKernelBuilder(
             OP, tfos__tf.NewKernelBuilder(OP, "CPU", NULL, compute, NULL), status);
 }

@@ -2,6 +2,7 @@
 // What happens when libtfos_tf is loaded: TensorFlow learns the ops while tf.load_op_library()
 // listens. In a process without TensorFlow nothing happens.
 #include "batch_op.h"
+#include "pass_op.h"
 #include "tensorflow_api.h"
 
 #include <stdio.h>
@@ -28,6 +29,8 @@ __attribute__((constructor)) static void register_all(void)
     }
     status = tfos__tf.NewStatus();
     tfos__batch_op_register(status);
+    if (tfos__tf.GetCode(status) == TF_OK)
+        tfos__pass_op_register(status);
     if (tfos__tf.GetCode(status) != TF_OK)
         snprintf(failure, sizeof failure, "libtfos_tf: TensorFlow refuses the ops: %s",
                  tfos__tf.Message(status));

@@ -92,13 +92,18 @@ enum tfos__tf_type {
     X(size_t, TensorByteSize, (const struct TF_Tensor *))                                          \
     X(int, NumDims, (const struct TF_Tensor *))                                                    \
     X(int, TensorType, (const struct TF_Tensor *))                                                 \
-    X(void, StringCopy, (void *string, const char *data, size_t size))
+    X(int64_t, Dim, (const struct TF_Tensor *, int index))                                         \
+    X(void, StringCopy, (void *string, const char *data, size_t size))                             \
+    X(const char *, StringGetDataPointer, (const void *string))                                    \
+    X(size_t, StringGetSize, (const void *string))
 
 struct tfos__tensorflow {
 #define X(result, name, parameters) result(*name) parameters;
     TFOS__TF_FUNCTIONS(X)
 #undef X
 };
+
+#define TFOS__TF_STRING_SIZE 24 ///< sizeof(TF_TString)
 
 /// The functions, once tfos__tensorflow_find() has given NULL.
 extern struct tfos__tensorflow tfos__tf;

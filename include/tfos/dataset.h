@@ -62,10 +62,10 @@ struct tfos_dataset_column {
                             ///< refused
 };
 
-/// All borrowed for the call, except `reader`, which must outlive the dataset.
+/// All borrowed for the call, except `reader`, which must outlive the dataset, and `context`.
 struct tfos_dataset_options {
-    struct tfos_feed_reader *reader;
-    int64_t batch_size; ///< rows
+    struct tfos_feed_reader *reader; ///< NULL: rows come from `next`
+    int64_t batch_size;              ///< rows
     bool drop_remainder;
     int64_t shuffle_rows; ///< rows to draw from at random; 0: in order of coming
     uint64_t seed;
@@ -101,6 +101,13 @@ struct tfos_dataset_options {
     /// with `context`. With PAD all epochs then have the steps of the first at least: Keras takes
     /// the first's number for all, and ends training where one has fewer. NULL: no feed has.
     bool (*is_repeat)(void *context, int64_t feed);
+    /// Where rows come from that no feed brings: gives the next item as tfos_feed_reader_next()
+    /// does, at last END, but may take longer than `timeout_ms`. One call at a time.
+    enum tfos_status (*next)(void *context, int64_t timeout_ms, struct tfos_feed_item *item,
+                             struct tfos_error *err);
+    /// What an item's `partition` is called in messages, "FILE" instead of "partition 3", if not
+    /// NULL; lives as long as `context`.
+    const char *(*name_partition)(void *context, int64_t partition);
 };
 
 /// What a tensor of a batch is for.

@@ -13,7 +13,8 @@ struct tfos_example_reader_options {
     struct tfos_record_reader_options record;
     enum tfos_record_type type;
     int64_t batch_rows; ///< rows of a batch at most; 0: 4,096
-    int64_t batch_size; ///< bytes of records in a batch, about; 0: 16 MiB
+    int64_t batch_size; ///< bytes of records in a batch, or of the values made of them, whichever
+                        ///< are more, about; 0: 4 MiB
 };
 
 struct tfos_example_reader;

@@ -145,7 +145,7 @@ static int read_column(struct tfos_dataset_column *column, PyObject *value, PyOb
     return read_shape(column, shape, kept);
 }
 
-static int read_columns(struct tfos__dataset_options *options, PyObject *columns)
+int tfos__dataset_columns_read(struct tfos__dataset_options *options, PyObject *columns)
 {
     Py_ssize_t count = columns != NULL ? PyList_Size(columns) : 0;
 
@@ -165,28 +165,38 @@ static int read_columns(struct tfos__dataset_options *options, PyObject *columns
     return 0;
 }
 
-static int read_selection(struct tfos__dataset_options *options, PyObject *selection)
+int tfos__dataset_texts_read(PyObject *list, PyObject *kept, const char ***texts, int64_t *count)
 {
-    bool is_given = selection != NULL && selection != Py_None;
-    Py_ssize_t count = is_given ? PyList_Size(selection) : 0;
+    bool is_given = list != NULL && list != Py_None;
+    Py_ssize_t size = is_given ? PyList_Size(list) : 0;
 
-    if (count < 0)
-        return -1;
+    *texts = NULL;
+    *count = 0;
     if (!is_given)
         return 0;
-    options->selection = PyMem_Calloc((size_t)count + 1, sizeof(*options->selection));
-    if (options->selection == NULL) {
+    if (size < 0)
+        return -1;
+    *texts = PyMem_Calloc((size_t)size + 1, sizeof(**texts));
+    if (*texts == NULL) {
         PyErr_NoMemory();
         return -1;
     }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        options->selection[i] = read_text(PyList_GetItem(selection, i), options->kept);
-        if (options->selection[i] == NULL)
+    for (Py_ssize_t i = 0; i < size; i++) {
+        (*texts)[i] = read_text(PyList_GetItem(list, i), kept);
+        if ((*texts)[i] == NULL)
             return -1;
     }
-    options->library.selection = options->selection;
-    options->library.selection_count = count;
+    *count = size;
     return 0;
+}
+
+static int read_selection(struct tfos__dataset_options *options, PyObject *selection)
+{
+    int result = tfos__dataset_texts_read(selection, options->kept, &options->selection,
+                                          &options->library.selection_count);
+
+    options->library.selection = options->selection;
+    return result;
 }
 
 int tfos__dataset_options_read(struct tfos__dataset_options *options, PyObject *args,
@@ -221,7 +231,8 @@ int tfos__dataset_options_read(struct tfos__dataset_options *options, PyObject *
         return -1;
     library->uneven = (enum tfos_uneven)number;
     library->seed = (uint64_t)seed;
-    return read_columns(options, columns) < 0 ? -1 : read_selection(options, selection);
+    return tfos__dataset_columns_read(options, columns) < 0 ? -1
+                                                            : read_selection(options, selection);
 }
 
 void tfos__dataset_options_clear(struct tfos__dataset_options *options)

@@ -17,6 +17,14 @@ struct tfos__dataset_options {
     PyObject *kept;                      ///< owned: keeps texts alive
 };
 
+/// Reads a list of texts or None, which gives NULL, into memory that the caller frees with
+/// PyMem_Free(); the texts live as long as the list `kept`. -1 with an exception.
+int tfos__dataset_texts_read(PyObject *list, PyObject *kept, const char ***texts, int64_t *count);
+
+/// Reads `columns`, a list of (name, form, shape, null_value), into the options, whose `kept` there
+/// is. -1 with an exception.
+int tfos__dataset_columns_read(struct tfos__dataset_options *options, PyObject *columns);
+
 /// Reads the arguments of Dataset(). -1 with an exception; what clear() frees is set in either
 /// case.
 int tfos__dataset_options_read(struct tfos__dataset_options *options, PyObject *args,

@@ -63,7 +63,9 @@ static int add_classes(PyObject *module)
         return -1;
     if (tfos__reader_class_add(module) < 0 || tfos__dataset_class_add(module) < 0)
         return -1;
-    return tfos__example_reader_class_add(module) < 0 ? -1 : tfos__example_writer_class_add(module);
+    if (tfos__example_reader_class_add(module) < 0 || tfos__example_writer_class_add(module) < 0)
+        return -1;
+    return tfos__record_dataset_class_add(module);
 }
 
 PyMODINIT_FUNC PyInit__tfos(void);

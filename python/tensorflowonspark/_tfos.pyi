@@ -226,6 +226,25 @@ class ExampleWriter:
         """Makes the file appear; returns how many values were rounded."""
     def close(self) -> None: ...
 
+class RecordDataset:
+    """``tfos_record_dataset_*``: TFRecord files as batches of tensors, whose passes are begun by the op TfosBeginPass."""
+
+    def __init__(
+        self, paths: "list[str]", schema: Any, batch_size: int, drop_remainder: bool = False,
+        columns: "list[tuple[str, str, Optional[tuple[int, ...]], Optional[str]]]" = ..., null_value: Optional[str] = None,
+        shuffle_rows: int = 0, type: int = 0, compression: int = 0, mode: int = 0, max_record_size: int = 0,
+    ) -> None:
+        """Finds the structure: where lengths of lists decide it, by the first batch of ``paths``, which are not open afterwards.
+        ``columns`` as for ``Dataset``, the rest as for ``ExampleReader``."""
+    def specs(self) -> "tuple[str, list[tuple[tuple[str, ...], str, str, tuple[Optional[int], ...]]]]":
+        """As ``Dataset.specs()``."""
+    @property
+    def number(self) -> int: ...
+    @property
+    def counts(self) -> "tuple[int, int, int, int]":
+        """Records, their bytes, damages, bytes passed over; of all passes so far."""
+    def close(self) -> None: ...
+
 def survey_examples(
     path: str, type: int = 0, compression: int = 0, mode: int = 0, limit: int = 0, max_record_size: int = 0, file: Any = None
 ) -> "tuple[str, int]":

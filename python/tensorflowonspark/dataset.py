@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Opt
 
 from . import _tfos
 
-__all__ = ["get_dataset"]
+__all__ = ["Source", "check_dtypes", "get_dataset", "load_operations", "options_of", "settle", "wishes_of"]
 
 Names = Union[str, Iterable[str]]
 _UNEVEN = (None, "pad", "join", "stop")
@@ -78,8 +78,8 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
         ValueError: an argument is wrong, or the rows do not fit it, or the DataFrame's schema. From the iterator, ``tf.errors.InvalidArgumentError`` names
             partition, row and column of a value that does not fit, and ``AbortedError`` says that the cluster has ended.
     """
-    options = _options(batch_size, uneven, drop_remainder, timeout, columns, null_value, shuffle_buffer, seed)
-    options["columns"] = _wishes(shapes, ragged, padded, sparse, null_value)
+    options = options_of(batch_size, uneven, drop_remainder, timeout, columns, null_value, shuffle_buffer, seed)
+    options["columns"] = wishes_of(shapes, ragged, padded, sparse, null_value)
     if split not in _QUEUES:
         raise ValueError(f"split must be 'train' or 'validation', not {split!r}")
     queue = options["queue"] = _QUEUES[split]
@@ -89,12 +89,17 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
 
     import tensorflow as tf
 
-    _check_dtypes(tf, dtypes)
-    source = _Source(tf, _tfos.Dataset(ctx.mgr.link, **options), uneven)
+    check_dtypes(tf, dtypes)
+    source = Source(tf, _tfos.Dataset(ctx.mgr.link, **options), uneven)
     _in_use[queue] = source
     dataset = source.batches(dtypes)
     if prefetch:
         dataset = dataset.prefetch(prefetch)
+    return settle(tf, dataset)
+
+
+def settle(tf: Any, dataset: Any) -> Any:
+    """The dataset with the options that ours need."""
     settings = tf.data.Options()
     settings.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     # Its thread sleeps for up to a minute between two looks, and an iterator's end waits for it, holding the GIL: seconds each epoch.
@@ -116,7 +121,7 @@ def _training(ctx: Any) -> Optional[_tfos.Dataset]:
 # ---- arguments
 
 
-def _options(batch_size: int, uneven: Optional[str], drop_remainder: bool, timeout: float, columns: Any, null_value: Any,
+def options_of(batch_size: int, uneven: Optional[str], drop_remainder: bool, timeout: float, columns: Any, null_value: Any,
              shuffle_buffer: int, seed: Optional[int]) -> Dict[str, Any]:
     """The options of the library's dataset, but for single columns."""
     if not _is_int(batch_size) or not 1 <= batch_size <= _MAX_ROWS:
@@ -143,7 +148,7 @@ def _options(batch_size: int, uneven: Optional[str], drop_remainder: bool, timeo
     }  # fmt: skip
 
 
-def _wishes(shapes: Any, ragged: Any, padded: Any, sparse: Any, null_value: Any) -> List[Tuple[str, str, Any, Optional[str]]]:
+def wishes_of(shapes: Any, ragged: Any, padded: Any, sparse: Any, null_value: Any) -> List[Tuple[str, str, Any, Optional[str]]]:
     """What is asked of single columns: name, form, shape, text for nulls."""
     if shapes is not None and not isinstance(shapes, Mapping):
         raise ValueError(f"shapes must be a dictionary such as {{'pixels': (28, 28)}}, not {shapes!r}")
@@ -206,10 +211,10 @@ def _is_int(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def _check_dtypes(tf: Any, dtypes: Any) -> None:
+def check_dtypes(tf: Any, dtypes: Any) -> None:
     if isinstance(dtypes, (Mapping, list, tuple)):
         for dtype in dtypes.values() if isinstance(dtypes, Mapping) else dtypes:
-            _check_dtypes(tf, dtype)
+            check_dtypes(tf, dtype)
     elif dtypes is not None:
         _as_dtype(tf, dtypes)
 
@@ -244,19 +249,22 @@ class _Column(NamedTuple):
         return ".".join(self.path)
 
 
-class _Source:
+class Source:
     """The library's dataset, and the graph functions that take its batches. It lives as long as they may be called."""
 
     def __init__(self, tf: Any, dataset: _tfos.Dataset, uneven: Optional[str]) -> None:
         self._tf = tf
-        self._op = _load_op(tf)
+        self._op = load_operations(tf).tfos_next_batch
         self.dataset = dataset
-        known = dataset.specs(-1)
+        self._structure, specs = self._known(uneven)
+        self._columns = _group([_Spec(*spec) for spec in specs])
+
+    def _known(self, uneven: Optional[str]) -> Tuple[str, List[Any]]:
+        known = self.dataset.specs(-1)
         if known is None:
             who = "no node was fed a row" if uneven else "the feed ended before the first row"
             raise ValueError(f"{who}, so the dataset's structure is unknown")
-        self._structure, specs = known
-        self._columns = _group([_Spec(*spec) for spec in specs])
+        return known
 
     def batches(self, dtypes: Any) -> Any:
         """The tf.data.Dataset of batches."""
@@ -264,11 +272,10 @@ class _Source:
         specs = [spec for column in self._columns for spec in column.specs]
         fed = [tf.as_dtype(spec.dtype) for spec in specs]
         wanted = [dtype for column, dtype in zip(self._columns, self._spread(dtypes)) for dtype in self._dtypes_of(column, dtype)]
-        number, op = self.dataset.number, self._op
+        op = self._op
 
-        def next_batch(count: Any) -> List[Any]:
-            del count
-            tensors = op(dataset=tf.constant(number, tf.int64), output_types=fed)
+        def next_batch(number: Any) -> List[Any]:
+            tensors = op(dataset=number, output_types=fed)
             for tensor, spec in zip(tensors, specs):
                 tensor.set_shape(spec.shape)
             return [tensor if tensor.dtype == dtype else tf.cast(tensor, dtype) for tensor, dtype in zip(tensors, wanted)]
@@ -276,19 +283,24 @@ class _Source:
         flat = tuple(tf.TensorSpec(spec.shape, dtype) for spec, dtype in zip(specs, wanted))
         is_dense = all(len(column.specs) == 1 for column in self._columns)
         if not is_dense:
-            return self._dataset_of(next_batch, flat).map(tf.autograph.experimental.do_not_convert(self._compose))
+            return self._passes(next_batch, flat).map(tf.autograph.experimental.do_not_convert(self._compose))
         # tf.data wants the tensors in the order in which it flattens the structure.
-        return self._dataset_of(lambda count: tf.nest.flatten(self._compose(*next_batch(count))), self._compose(*flat))
+        return self._passes(lambda number: tf.nest.flatten(self._compose(*next_batch(number))), self._compose(*flat))
 
-    def _dataset_of(self, function: Callable, element_spec: Any) -> Any:
-        """A dataset that calls ``function`` until it says OUT_OF_RANGE. ``Dataset.map`` would make a failure of that."""
+    def _passes(self, function: Callable, element_spec: Any) -> Any:
+        """A dataset of which each pass takes the batches of the library's dataset with ``function``."""
+        return self._pass(self._tf.constant(self.dataset.number, self._tf.int64), function, element_spec)
+
+    def _pass(self, number: Any, function: Callable, element_spec: Any) -> Any:
+        """A dataset that calls ``function(number)`` until that says OUT_OF_RANGE. ``Dataset.map`` would make a failure of that."""
         tf = self._tf
         specs = tf.nest.flatten(element_spec)
         with tf.device("/cpu:0"):
-            graph = tf.function(function, autograph=False).get_concrete_function(tf.TensorSpec([], tf.int64))
+            signature = tf.TensorSpec([], tf.int64)
+            graph = tf.function(lambda count, number: function(number), autograph=False).get_concrete_function(signature, signature)
             # (Dataset.counter() would run a function of a graph for each number.)
             variant = tf.raw_ops.MapDataset(
-                input_dataset=tf.data.experimental.to_variant(tf.data.Dataset.range(_ALL)), other_arguments=[], f=graph,
+                input_dataset=tf.data.experimental.to_variant(tf.data.Dataset.range(_ALL)), other_arguments=[number], f=graph,
                 output_types=[spec.dtype for spec in specs], output_shapes=[spec.shape for spec in specs],
                 use_inter_op_parallelism=False, preserve_cardinality=False,
             )
@@ -395,13 +407,13 @@ def _collect(dtypes: Mapping[str, Any], prefix: str, asked: Dict[str, Any]) -> N
 
 
 @functools.lru_cache(maxsize=None)
-def _load_op(tf: Any) -> Any:
-    """The op, from the library beside the extension: both share one libtfos."""
+def load_operations(tf: Any) -> Any:
+    """The ops, from the library beside the extension: both share one libtfos."""
     path = os.path.join(os.path.dirname(_tfos.__file__), "libtfos_tf.so")
     operations = tf.load_op_library(path)
     failure = ctypes.CDLL(path).tfos_tf_failure
     failure.restype = ctypes.c_char_p
     reason = failure()
     if reason is not None:
-        raise RuntimeError(f"get_dataset needs TensorFlow 2.15 or later, and this is {tf.__version__}: {reason.decode()}")
-    return operations.tfos_next_batch
+        raise RuntimeError(f"datasets need TensorFlow 2.15 or later, and this is {tf.__version__}: {reason.decode()}")
+    return operations

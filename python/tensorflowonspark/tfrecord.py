@@ -12,7 +12,7 @@ read and written in several threads, each with its own call. Files are named by 
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Union
 
 from . import _tfos, files
 from .files import Path
@@ -56,7 +56,7 @@ def read(
     of these. ``schema``: a ``pyarrow.Schema`` (or anything with ``__arrow_c_schema__``); None: what ``infer_schema()`` makes of all records,
     which reads the files twice, so that a file object must seek. ``columns``: only these; others are passed over unread.
     ``record_type``: ``"Example"``, ``"SequenceExample"``, or ``"ByteArray"``: each record is a row of one binary column.
-    ``form``: ``"arrow"`` gives a ``pyarrow.RecordBatch`` of at most ``batch_rows`` rows; ``"numpy"`` a dict of arrays, as ``DataFeed.next_arrays`` gives them;
+    ``form``: ``"arrow"`` gives a ``pyarrow.RecordBatch`` of at most ``batch_rows`` rows and some megabytes; ``"numpy"`` a dict of arrays, as ``DataFeed.next_arrays`` gives them;
     ``"bytes"`` each record as ``bytes``, whatever it holds.
     ``compression``: ``"none"``, ``"gzip"``, ``"zlib"``; None: as each file's first bytes say.
     ``on_damage``: ``"error"`` raises ``CorruptError`` with file, offset and kind; ``"skip_record"`` goes on behind what is damaged,
@@ -68,18 +68,62 @@ def read(
     found = files.find(paths)
     if form == "bytes":
         record_type, schema, columns = "ByteArray", None, None
-    options = {
-        "type": _choice("record_type", record_type, _TYPES),
-        "compression": _choice("compression", compression, _COMPRESSIONS),
-        "mode": _choice("on_damage", on_damage, _MODES),
-        "max_record_size": max_record_size,
-    }
+    options = _reading(record_type, compression, on_damage, max_record_size)
     if form not in _FORMS:
         raise ValueError(f"form: expected one of {', '.join(_FORMS)}, not {form!r}")
     if schema is None:
         schema = _plain_schema() if record_type == "ByteArray" else _infer(found, options, 0, is_read_again=True)
     schema = _select(schema, columns)
     return _read(found, schema, form, batch_rows, options, damages)
+
+
+def dataset(
+    paths: Union[Path, Sequence[Path]],
+    schema: Any = None,
+    batch_size: int = 1024,
+    columns: Optional[Sequence[str]] = None,
+    drop_remainder: bool = False,
+    compression: Optional[str] = None,
+    num_parallel_reads: Optional[int] = None,
+    shuffle_files: bool = False,
+    shuffle_buffer: int = 0,
+    seed: Optional[int] = None,
+    shapes: Any = None,
+    ragged: Any = None,
+    padded: Any = None,
+    null_value: Any = None,
+    dtypes: Any = None,
+    record_type: str = "Example",
+    on_damage: str = "error",
+    max_record_size: int = 1 << 30,
+    prefetch: int = 2,
+) -> Any:
+    """A ``tf.data.Dataset`` of batches of the files' rows, dictionaries of tensors: what ``tf.data.TFRecordDataset`` with ``batch`` and
+    ``tf.io.parse_example`` gives, read and decoded at once in C.
+
+    ``paths``, ``schema``, ``columns``, ``compression``, ``record_type`` and ``on_damage`` as for ``read()``; files are local ones, listed when the
+    dataset is made. What was passed over is counted: ``.counts()`` of what is returned (not of what is made of it).
+    ``batch_size``: rows of a batch, over the ends of files; the last has fewer, unless ``drop_remainder``.
+    ``num_parallel_reads``: files to read side by side, each by a thread of its own, a batch of each in turn; -1 (``tf.data.AUTOTUNE``): as many as
+    there are cores. The order is the same for the same files. ``shuffle_files``: another order of files in each pass;
+    ``shuffle_buffer``: rows to draw from at random; both by ``seed``.
+    ``shapes``, ``ragged``, ``padded``, ``null_value``, ``dtypes``, ``prefetch``: as for ``get_dataset``: what is asked of columns of lists and of nulls. Of
+    lists of which nothing is asked, the first batch decides, which is read when the dataset is made: dense where all have one length, else
+    ragged. A value that does not fit raises ``tf.errors.InvalidArgumentError``, damage ``tf.errors.DataLossError``, with file and row or offset.
+    """
+    found = files.find(paths)
+    remote = [source.name for source in found if not source.is_local]
+    if remote:
+        raise ValueError(f"paths: {remote[0]}: a dataset reads local files; read() takes others")
+    reading = _reading(record_type, compression, on_damage, max_record_size)
+    if schema is None:
+        schema = _plain_schema() if record_type == "ByteArray" else _infer(found, reading, 0)
+    from . import record_dataset
+
+    return record_dataset.make(
+        [source.name for source in found], _select(schema, columns), reading, batch_size, drop_remainder, num_parallel_reads, shuffle_files,
+        shuffle_buffer, seed, shapes, ragged, padded, null_value, dtypes, prefetch,
+    )  # fmt: skip
 
 
 def infer_schema(
@@ -94,12 +138,7 @@ def infer_schema(
     (where all bytes are UTF-8) or binary, lists where a record has not exactly one value. ``limit``: only so many records of each file;
     0: all. Files are read side by side. ``CorruptError`` names a feature that is of one kind here and of another there.
     """
-    options = {
-        "type": _choice("record_type", record_type, _TYPES),
-        "compression": _choice("compression", compression, _COMPRESSIONS),
-        "mode": _choice("on_damage", on_damage, _MODES),
-        "max_record_size": max_record_size,
-    }
+    options = _reading(record_type, compression, on_damage, max_record_size)
     return _infer(files.find(paths), options, limit)
 
 
@@ -138,6 +177,15 @@ def write(
                 writer.append(batch)
                 batch = next(batches, None)
             return writer.finish()
+
+
+def _reading(record_type: str, compression: Optional[str], on_damage: str, max_record_size: int) -> Dict[str, Any]:
+    return {
+        "type": _choice("record_type", record_type, _TYPES),
+        "compression": _choice("compression", compression, _COMPRESSIONS),
+        "mode": _choice("on_damage", on_damage, _MODES),
+        "max_record_size": max_record_size,
+    }
 
 
 def _read(found, schema, form, batch_rows, options, damages) -> Iterator[Any]:

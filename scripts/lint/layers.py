@@ -3,7 +3,7 @@
 
     cli  python  java  tensorflow   <tfos/*.h> only
           node                      base, and every module's public header
-    record feed cluster ...         base and their own files, never each other; dataset reads feeds by <tfos/feed.h>
+    record feed cluster ...         base and their own files, never each other; dataset reads feeds and files by their headers
           base                      libc, POSIX, libraries, and the public headers that are base's
     include/tfos                    libc and each other
 """
@@ -22,7 +22,7 @@ OWN_HEADERS = {
     "feed": {"feed"},
     "record": {"record", "record_index", "example", "example_file"},
     "spark": {"spark_schema", "unsafe_row"},
-    "dataset": {"dataset", "feed"},
+    "dataset": {"dataset", "record_dataset", "feed", "record", "example", "example_file"},
 }
 LIBRARIES = re.compile(r"^(jansson|openssl/|zlib|zstd|cmocka|jni|Python|tensorflow/|linux/)")
 

@@ -17,8 +17,8 @@ static enum tfos_status check_options(const struct tfos_dataset_options *options
 {
     const char *wrong = NULL;
 
-    if (!options->reader)
-        wrong = "reader: there must be one";
+    if (!options->reader == !options->next)
+        wrong = "reader and next: there must be one of them";
     else if (options->batch_size < 1 || options->batch_size > INT32_MAX)
         wrong = "batch_size: it is from 1 to 2,147,483,647";
     else if (options->shuffle_rows < 0 || options->shuffle_rows > INT32_MAX)
@@ -58,7 +58,7 @@ enum tfos_status tfos_dataset_open(const struct tfos_dataset_options *options,
     dataset->options.selection = NULL;
     dataset->options.like = NULL;
     dataset->options.null_value = NULL;
-    dataset->supply.reader = options->reader;
+    dataset->supply.options = &dataset->options;
     dataset->pool.limit = options->shuffle_rows;
     tfos__shuffle_begin(&dataset->pool, options->seed, 1);
     dataset->cohort = (struct tfos__cohort){.options = &dataset->options, .epoch = 1};
@@ -73,8 +73,9 @@ enum tfos_status tfos_dataset_open(const struct tfos_dataset_options *options,
     }
     dataset->options.name = dataset->name;
     // Rows that are shuffled are gathered anyway.
-    tfos_feed_reader_set_batch_rows(options->reader,
-                                    options->shuffle_rows > 0 ? 0 : options->batch_size);
+    if (options->reader)
+        tfos_feed_reader_set_batch_rows(options->reader,
+                                        options->shuffle_rows > 0 ? 0 : options->batch_size);
     tfos__catalogue_add(&dataset->card, dataset);
     *out = dataset;
     return TFOS_OK;

@@ -95,7 +95,7 @@ enum tfos_status tfos__outlook_await(struct tfos_dataset *dataset, int64_t deadl
     struct tfos__outlook *outlook = &dataset->outlook;
     int64_t patience = TFOS__NEVER;
 
-    if (outlook->feed == 0)
+    if (outlook->feed == 0 && dataset->options.reader)
         outlook->feed = tfos_feed_reader_feed(dataset->options.reader);
     TFOS__TRY(ask(dataset, 0, err));
     while (!has_all_or_none(dataset) && !is_described(dataset)) {
@@ -137,7 +137,7 @@ static enum tfos_status decide(struct tfos__plan *plan, struct tfos__piece *piec
                 ? tfos__vectors_measure(walk.route, &piece->array, walk.shortest, walk.longest, err)
                 : tfos__walk_rows(&walk, &piece->array, 0, piece->array.length, err);
         if (status < 0) {
-            tfos__fail_prefix(err, "dataset: partition %lld", (long long)piece->partition);
+            tfos__piece_locate(piece, err);
             return status;
         }
         TFOS__TRY(tfos__feature_decide(feature, walk.shortest, walk.longest, err));

@@ -57,7 +57,6 @@ enum tfos_status tfos__piece_open(struct tfos_feed_item *item, struct tfos__piec
     piece->partition = item->partition;
     piece->first_row = item->first_row;
     piece->size = measure(&piece->schema, &piece->array);
-    piece->is_lent = true;
     *out = piece;
     return TFOS_OK;
 }
@@ -65,6 +64,25 @@ enum tfos_status tfos__piece_open(struct tfos_feed_item *item, struct tfos__piec
 int64_t tfos__piece_row_number(const struct tfos__piece *piece, int64_t row)
 {
     return piece->row_numbers ? piece->row_numbers[row] : piece->first_row + row;
+}
+
+void tfos__piece_locate(const struct tfos__piece *piece, struct tfos_error *err)
+{
+    if (piece->origin)
+        tfos__fail_prefix(err, "dataset: %s", piece->origin);
+    else
+        tfos__fail_prefix(err, "dataset: partition %lld", (long long)piece->partition);
+}
+
+void tfos__piece_locate_row(const struct tfos__piece *piece, int64_t row, struct tfos_error *err)
+{
+    long long number = (long long)tfos__piece_row_number(piece, row);
+
+    if (piece->origin)
+        tfos__fail_prefix(err, "dataset: %s, row %lld", piece->origin, number);
+    else
+        tfos__fail_prefix(err, "dataset: partition %lld, row %lld", (long long)piece->partition,
+                          number);
 }
 
 enum tfos_status tfos__piece_bind(struct tfos__piece *piece, const struct tfos__plan *plan,
@@ -76,8 +94,7 @@ enum tfos_status tfos__piece_bind(struct tfos__piece *piece, const struct tfos__
         struct tfos__binding *binding = NULL;
         enum tfos_status status = tfos__binding_open(&piece->schema, plan, &binding, err);
         if (status != TFOS_OK) {
-            tfos__fail_prefix(err, "dataset: partition %lld, row %lld", (long long)piece->partition,
-                              (long long)tfos__piece_row_number(piece, 0));
+            tfos__piece_locate_row(piece, 0, err);
             return status;
         }
         tfos__binding_release(*last);
@@ -99,6 +116,7 @@ enum tfos_status tfos__piece_extract(const struct tfos__piece *piece,
     copy->lease.references = 1;
     copy->lease.end = end_piece;
     copy->partition = piece->partition;
+    copy->origin = piece->origin;
     copy->binding = tfos__binding_share(piece->binding);
     enum tfos_status status =
         tfos__array_extract(schema, &piece->array, spans, span_count, &copy->array, err);

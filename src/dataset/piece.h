@@ -19,6 +19,7 @@ struct tfos__piece {
     struct ArrowArray array;
     struct tfos__binding *binding; ///< NULL until tfos__piece_bind()
     int64_t partition;
+    const char *origin; ///< what that is called; NULL: "partition" and its number; borrowed
     int64_t first_row;
     int64_t *row_numbers; ///< of rows that do not follow each other; NULL: they do
     int64_t size;         ///< bytes, about
@@ -28,6 +29,10 @@ struct tfos__piece {
 /// Takes over the batch in `item`, also on failure.
 enum tfos_status tfos__piece_open(struct tfos_feed_item *item, struct tfos__piece **out,
                                   struct tfos_error *err);
+
+/// Puts before the message in `err` which rows it is about: of the piece, or with its number `row`.
+void tfos__piece_locate(const struct tfos__piece *piece, struct tfos_error *err);
+void tfos__piece_locate_row(const struct tfos__piece *piece, int64_t row, struct tfos_error *err);
 
 /// The number of a row in its partition.
 int64_t tfos__piece_row_number(const struct tfos__piece *piece, int64_t row);

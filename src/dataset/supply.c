@@ -35,6 +35,9 @@ static enum tfos_status take_batch(struct tfos__supply *supply, struct tfos_feed
     struct tfos__piece *piece = NULL;
 
     TFOS__TRY(tfos__piece_open(item, &piece, err));
+    piece->is_lent = supply->options->reader != NULL;
+    if (supply->options->name_partition)
+        piece->origin = supply->options->name_partition(supply->options->context, piece->partition);
     enum tfos_status status = TFOS_OK;
     if (item->has_results)
         status = tfos__fail(err, TFOS_INVALID,
@@ -55,7 +58,10 @@ enum tfos_status tfos__supply_read(struct tfos__supply *supply, int64_t timeout_
 
     if (supply->is_ended)
         return TFOS_END;
-    enum tfos_status status = tfos_feed_reader_next(supply->reader, timeout_ms, &item, err);
+    const struct tfos_dataset_options *options = supply->options;
+    enum tfos_status status = options->reader
+                                  ? tfos_feed_reader_next(options->reader, timeout_ms, &item, err)
+                                  : options->next(options->context, timeout_ms, &item, err);
     if (status == TFOS_END) {
         supply->is_over = true;
         supply->is_ended = true;

@@ -12,14 +12,14 @@
 #include "dataset/piece.h"
 
 struct tfos__supply {
-    struct tfos_feed_reader *reader; ///< borrowed
-    struct tfos__piece **pieces;     ///< owned; each held
-    size_t begin, end, capacity;     ///< of the pieces
-    int64_t position;                ///< the first row of the first piece that is left
-    int64_t row_count;               ///< rows that are left
-    int64_t size;                    ///< bytes of the pieces
-    bool is_ended;                   ///< the epoch has no more than these rows
-    bool is_over;                    ///< nothing comes any more
+    const struct tfos_dataset_options *options; ///< where the rows come from; borrowed
+    struct tfos__piece **pieces;                ///< owned; each held
+    size_t begin, end, capacity;                ///< of the pieces
+    int64_t position;                           ///< the first row of the first piece that is left
+    int64_t row_count;                          ///< rows that are left
+    int64_t size;                               ///< bytes of the pieces
+    bool is_ended;                              ///< the epoch has no more than these rows
+    bool is_over;                               ///< nothing comes any more
 };
 
 /// Runs that make a batch; used again and again.

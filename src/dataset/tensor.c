@@ -74,8 +74,7 @@ enum tfos_status tfos__row_locate(const struct tfos__run *run,
     if (status == TFOS_OK) // the memory has changed meanwhile
         return tfos__fail(err, TFOS_CORRUPT, "dataset: partition %lld changed while it was read",
                           (long long)run->piece->partition);
-    tfos__fail_prefix(err, "dataset: partition %lld, row %lld", (long long)run->piece->partition,
-                      (long long)tfos__piece_row_number(run->piece, row - 1));
+    tfos__piece_locate_row(run->piece, row - 1, err);
     return status;
 }
 

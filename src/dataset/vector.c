@@ -216,9 +216,7 @@ static enum tfos_status for_each(struct walk *walk, int64_t number, const struct
             enum tfos_status status = act(walk, row, err);
             if (status == TFOS_OK)
                 continue;
-            tfos__fail_prefix(err, "dataset: partition %lld, row %lld",
-                              (long long)run->piece->partition,
-                              (long long)tfos__piece_row_number(run->piece, row));
+            tfos__piece_locate_row(run->piece, row, err);
             return status;
         }
     }

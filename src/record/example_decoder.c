@@ -132,6 +132,17 @@ int64_t tfos_example_decoder_row_count(const struct tfos_example_decoder *decode
     return decoder->row_count;
 }
 
+uint64_t tfos_example_decoder_size(const struct tfos_example_decoder *decoder)
+{
+    uint64_t size = 0;
+    for (size_t i = 0; i < decoder->plan.field_count; i++) {
+        const struct tfos__example_column *column = &decoder->columns[i];
+        size +=
+            (uint64_t)column->extent.value_count * column->field->width + column->extent.byte_count;
+    }
+    return size;
+}
+
 /// A struct array with its children.
 struct tree {
     struct ArrowArray **children;

@@ -7,7 +7,9 @@
 #include "base/memory.h"
 
 #define DEFAULT_BATCH_ROWS 4096
-#define DEFAULT_BATCH_SIZE (16 << 20) // bytes
+// Bytes. Columns of this size stay in a cache, and malloc() keeps their blocks, which grow to less
+// than 32 MiB: larger ones come from the system anew, at a fault for each page.
+#define DEFAULT_BATCH_SIZE (4 << 20)
 #define VIEW_COUNT 256
 
 struct tfos_example_reader {
@@ -75,6 +77,8 @@ static enum tfos_status fill(struct tfos_example_reader *reader, struct tfos_err
         reader->view_at += taken;
         if (status == TFOS_OK && taken < chosen)
             return TFOS_OK;
+        if (tfos_example_decoder_size(reader->decoder) >= (uint64_t)reader->batch_size)
+            size = reader->batch_size; // full
         if (status == TFOS_CORRUPT || status == TFOS_INVALID)
             status =
                 tfos_record_reader_reject(reader->frames, reader->views[reader->view_at++], &cause);

@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "record/decimal.h"
 #include "record/example_column.h"
+#include "record/varints.h"
 #include "record/wire.h"
 
 #define CHUNK 256 // integers that are decoded before they are narrowed
@@ -69,46 +70,6 @@ static enum tfos_status append_floats(struct tfos__example_column *column, struc
         column->extent.value_count++;
     }
     return TFOS_OK;
-}
-
-// The seven low bits of each byte of `word`, put together.
-static uint64_t join_sevens(uint64_t word)
-{
-    word = (word & 0x007F007F007F007F) | (word & 0x7F007F007F007F00) >> 1;
-    word = (word & 0x00003FFF00003FFF) | (word & 0x3FFF00003FFF0000) >> 2;
-    return (word & 0x000000000FFFFFFF) | (word & 0x0FFFFFFF00000000) >> 4;
-}
-
-// Decodes up to `limit` varints. Eight bytes are looked at together: eight values, or the one that
-// is first, found without a branch on its length. False: no varint.
-static bool decode(struct tfos__wire *wire, uint64_t *values, size_t limit, size_t *count)
-{
-    const uint8_t *at = wire->at;
-    size_t done = 0;
-    while (done + 8 <= limit && wire->end - at >= 8) {
-        uint64_t word;
-        memcpy(&word, at, sizeof word);
-        uint64_t stops = ~word & TFOS__WIRE_CONTINUES;
-        if (stops == TFOS__WIRE_CONTINUES) {
-            for (int i = 0; i < 8; i++)
-                values[done + (size_t)i] = at[i];
-            done += 8;
-            at += 8;
-        } else if (stops != 0) {
-            values[done++] = join_sevens(word & (stops ^ (stops - 1)) & ~TFOS__WIRE_CONTINUES);
-            at += __builtin_ctzll(stops) / 8 + 1;
-        } else {
-            wire->at = at;
-            if (!tfos__wire_read_varint(wire, &values[done++]))
-                return false;
-            at = wire->at;
-        }
-    }
-    for (wire->at = at; done < limit && wire->at < wire->end; done++)
-        if (!tfos__wire_read_varint(wire, &values[done]))
-            return false;
-    *count = done;
-    return true;
 }
 
 static enum tfos_status out_of_range(const struct tfos__example_column *column, uint64_t value,
@@ -181,30 +142,16 @@ static narrow *choose_narrow(const struct tfos__example_field *field)
     }
 }
 
-// How many varints end in these bytes.
-static size_t count_varints(struct tfos_view packed)
-{
-    const uint8_t *data = packed.data;
-    size_t count = 0, i = 0;
-    for (; i + sizeof(uint64_t) <= packed.size; i += sizeof(uint64_t)) {
-        uint64_t word;
-        memcpy(&word, data + i, sizeof word);
-        count += (size_t)__builtin_popcountll(~word & TFOS__WIRE_CONTINUES);
-    }
-    for (; i < packed.size; i++)
-        count += data[i] < 0x80;
-    return count;
-}
-
 static enum tfos_status append_integers(struct tfos__example_column *column,
                                         struct tfos_view packed, struct tfos_error *err)
 {
     struct tfos__wire wire = tfos__wire_of(packed);
-    size_t left = count_varints(packed), count;
+    size_t left = tfos__varints_count(packed), count;
     bool is_direct = column->field->width == sizeof(uint64_t) && !column->field->is_unsigned;
     TFOS__TRY(reserve(column, left, err));
     if (is_direct) {
-        if (!decode(&wire, (uint64_t *)(void *)end_of(column), left, &count) || wire.at < wire.end)
+        if (!tfos__varints_decode(&wire, (uint64_t *)(void *)end_of(column), left, &count) ||
+            wire.at < wire.end)
             return malformed(column, err);
         column->extent.value_count += (int64_t)count;
         return TFOS_OK;
@@ -212,7 +159,7 @@ static enum tfos_status append_integers(struct tfos__example_column *column,
     narrow *narrow_values = choose_narrow(column->field);
     while (wire.at < wire.end) {
         uint64_t values[CHUNK];
-        if (!decode(&wire, values, left < CHUNK ? left : CHUNK, &count) || count == 0)
+        if (!tfos__varints_decode(&wire, values, left < CHUNK ? left : CHUNK, &count) || count == 0)
             return malformed(column, err);
         size_t put = narrow_values(end_of(column), values, count);
         if (put < count)
