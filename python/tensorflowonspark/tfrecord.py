@@ -56,7 +56,8 @@ def read(
     of these. ``schema``: a ``pyarrow.Schema`` (or anything with ``__arrow_c_schema__``); None: what ``infer_schema()`` makes of all records,
     which reads the files twice, so that a file object must seek. ``columns``: only these; others are passed over unread.
     ``record_type``: ``"Example"``, ``"SequenceExample"``, or ``"ByteArray"``: each record is a row of one binary column.
-    ``form``: ``"arrow"`` gives a ``pyarrow.RecordBatch`` of at most ``batch_rows`` rows and some megabytes; ``"numpy"`` a dict of arrays, as ``DataFeed.next_arrays`` gives them;
+    ``form``: ``"arrow"`` gives a ``pyarrow.RecordBatch`` of at most ``batch_rows`` rows and some megabytes; ``"numpy"`` a
+    dict of arrays, as ``DataFeed.next_arrays`` gives them;
     ``"bytes"`` each record as ``bytes``, whatever it holds.
     ``compression``: ``"none"``, ``"gzip"``, ``"zlib"``; None: as each file's first bytes say.
     ``on_damage``: ``"error"`` raises ``CorruptError`` with file, offset and kind; ``"skip_record"`` goes on behind what is damaged,
