@@ -392,3 +392,15 @@ def test_threads_read_file_objects_side_by_side():
     for thread in threads:
         thread.join(60)
     assert results == 4 * [NUMBERS.to_pylist()]
+
+
+def test_a_feature_of_100_mb(tmp_path):
+    """TensorFlow reads it, and we read it; a limit below it is kept, in words."""
+    path, value = str(tmp_path / "large.tfrecord"), os.urandom(1 << 20) * 100
+    tfrecord.write(path, pa.table({"x": pa.array([value], pa.binary())}))
+    record, = tf.data.TFRecordDataset(path)
+    assert tf.io.parse_single_example(record, {"x": tf.io.FixedLenFeature([], tf.string)})["x"].numpy() == value
+    batch, = tfrecord.read(path)
+    assert batch.column("x")[0].as_py() == value
+    with pytest.raises(_tfos.CorruptError, match="large.tfrecord.*too large"):
+        list(tfrecord.read(path, form="bytes", max_record_size=100 << 20))
