@@ -86,7 +86,7 @@ tfos_example_encoder_open(const struct ArrowSchema *schema,
 /// NULL, the record of each row. Both live until the next call on the encoder. Null columns leave
 /// their feature out. INVALID names the row, counted
 /// from the first of all batches, and the column: a null within a list, a null struct, a
-/// number that would be rounded and may not.
+/// number that would be rounded and may not, a message of more than 2 GiB.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_encoder_encode(struct tfos_example_encoder *encoder, const struct ArrowArray *batch,
                             struct tfos_view *frames, const struct tfos_view **records,

@@ -14,6 +14,7 @@
 #define KEY_FIELD 1
 #define VALUE_FIELD 2
 #define ENTRY_FIELD 1
+#define MAPS_HEAD_SIZE 12 // tags and sizes of the two maps, at most
 
 struct tfos_example_encoder {
     struct tfos__example_plan plan;
@@ -136,6 +137,8 @@ static enum tfos_status append_row(struct tfos_example_encoder *encoder, int64_t
         }
         TFOS__TRY(source->field->level_count == 2 ? append_list(encoder, source, row, err)
                                                   : append_plain(encoder, source, row, err));
+        TFOS__TRY(tfos__example_size_check(
+            source->field, encoder->context.end + encoder->lists.end + MAPS_HEAD_SIZE, err));
     }
     TFOS__TRY(append_message(&encoder->frames, CONTEXT_FIELD, &encoder->context, err));
     if (encoder->plan.type != TFOS_RECORD_SEQUENCE_EXAMPLE)

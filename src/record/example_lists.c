@@ -24,6 +24,27 @@ enum tfos_status tfos__wire_append_bytes(struct tfos__buffer *out, uint32_t fiel
     return TFOS_OK;
 }
 
+enum tfos_status tfos__example_size_check(const struct tfos__example_field *field, size_t size,
+                                          struct tfos_error *err)
+{
+    if (size <= INT32_MAX)
+        return TFOS_OK;
+    return tfos__fail(err, TFOS_INVALID,
+                      "column %s: with it the record has %zu bytes, and a protobuf message has at "
+                      "most 2,147,483,647: leave columns out, or spread the value over rows",
+                      field->name, size);
+}
+
+// Bytes of some texts, which lie one behind the other.
+static size_t size_of_texts(const struct tfos__example_source *source,
+                            struct tfos__example_range range)
+{
+    struct tfos_view last = tfos__example_source_text(source, range.end - 1);
+    const uint8_t *begin = tfos__example_source_text(source, range.begin).data;
+
+    return (size_t)((const uint8_t *)last.data - begin) + last.size;
+}
+
 struct tfos_view tfos__example_source_text(const struct tfos__example_source *source, int64_t index)
 {
     index += source->offset;
@@ -190,6 +211,8 @@ enum tfos_status tfos__example_list_write(const struct tfos__example_source *sou
         return write_integers(source, range, out, err);
     if (source->field->kind == TFOS__FEATURE_FLOAT)
         return write_floats(source, range, out, rounded, err);
+    if (!source->field->is_exact)
+        TFOS__TRY(tfos__example_size_check(source->field, size_of_texts(source, range), err));
     for (int64_t i = range.begin; i < range.end; i++) {
         if (source->field->is_exact) {
             TFOS__TRY(write_exact(source, i, out, err));

@@ -6,6 +6,11 @@
 #include "base/buffer.h"
 #include "record/example_source.h"
 
+/// Checks that a message with this column in it can have `size` bytes: protobuf's limit is 2 GiB.
+/// INVALID names the column.
+enum tfos_status tfos__example_size_check(const struct tfos__example_field *field, size_t size,
+                                          struct tfos_error *err);
+
 /// Appends the BytesList, FloatList or Int64List of some values. `*rounded` counts those that are
 /// not as they were; where it is NULL they are refused. INVALID names the column.
 enum tfos_status tfos__example_list_write(const struct tfos__example_source *source,

@@ -248,6 +248,15 @@ static void values_beyond_a_feature(void **state)
     make_single(&single, values, 2);
     assert_int_equal(encode("x:L", NULL, false, &single.batch, &back, NULL, &err), TFOS_INVALID);
     assert_non_null(strstr(err.message, "row 1: column x: 18446744073709551615 is more than"));
+    // More than a message holds; the bytes are not looked at.
+    static const int64_t offsets[] = {0, INT64_C(1) << 31};
+    make_single(&single, offsets, 1);
+    single.buffers[2] = values;
+    single.column.n_buffers = 3;
+    assert_int_equal(encode("x:Z", NULL, false, &single.batch, &back, NULL, &err), TFOS_INVALID);
+    assert_non_null(
+        strstr(err.message, "row 0: column x: with it the record has 2147483648 bytes"));
+    make_single(&single, values, 2);
     // A batch of another schema.
     assert_int_equal(encode("x:+l:l", NULL, false, &single.batch, &back, NULL, &err), TFOS_INVALID);
     assert_non_null(strstr(err.message, "not of the schema"));
