@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.tfos;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.function.LongConsumer;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.io.compress.CompressionCodec;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Reads the records of a TFRecord file, or of a range of one. One thread at a time. */
+public final class RawRecordReader implements AutoCloseable {
+    private static final Logger LOGGER = LoggerFactory.getLogger(RawRecordReader.class);
+    private static final int BATCH_RECORDS = 1024;
+    private static final int MAX_WARNINGS = 10; // a file
+
+    private final Path file;
+    private final ByteSource source;
+    private final LongConsumer onDamage;
+    private final int[] places = new int[1 + 2 * BATCH_RECORDS]; // written by the native library: count, and place and size of each
+    private ByteBuffer batch; // memory of the native reader's; null before the first call and after the last
+    private int index; // of the present record, within the batch
+    private long handle;
+    private int damages;
+
+    /**
+     * Opens a file of any of Hadoop's file systems, plain, by gzip or zlib (found by its first bytes), or by the codec that its name asks for.
+     * {@link RecordSettings} has the keys of {@code configuration}.
+     *
+     * @param begin where the range begins, in bytes; the records are those whose frames begin in it. A compressed file belongs to the range
+     *     from 0, and other ranges have none of it.
+     * @param end where it ends; 0: at the file's end
+     * @param onDamage is told the bytes that were passed over, each time that damage is; after that has been logged
+     * @throws IllegalArgumentException a setting means nothing
+     * @throws IOException what the file system says; damage at the beginning
+     */
+    public RawRecordReader(Path file, long begin, long end, Configuration configuration, LongConsumer onDamage) throws IOException {
+        NativeLibrary.load();
+        this.file = file;
+        this.onDamage = onDamage;
+        int mode = RecordSettings.mode(configuration);
+        long maxRecordSize = RecordSettings.maxRecordSize(configuration);
+        CompressionCodec codec = RecordSettings.foreignCodec(file, configuration);
+        source = codec == null ? ByteSource.open(file, configuration) : decompress(codec, file, configuration);
+        boolean isOpen = false;
+        try {
+            byte[] name = file.toString().getBytes(StandardCharsets.UTF_8);
+            if (codec == null || begin == 0) {
+                long[] limits = {begin, codec == null ? end : 0, maxRecordSize};
+                handle = RecordNative.openReader(source, name, mode, limits, this);
+            }
+            isOpen = true;
+        } catch (TfosException error) {
+            throw new IOException(error.getMessage(), error);
+        } finally {
+            if (!isOpen) {
+                source.close();
+            }
+        }
+    }
+
+    private static ByteSource decompress(CompressionCodec codec, Path file, Configuration configuration) throws IOException {
+        FileSystem system = file.getFileSystem(configuration);
+        return new ByteSource(codec.createInputStream(system.open(file)));
+    }
+
+    /**
+     * Goes to the next record. False when there is none.
+     *
+     * @throws IOException damage, with file, offset and kind, where it is not to be passed over; what the file system says
+     */
+    public boolean next() throws IOException {
+        if (batch != null && ++index < places[0]) {
+            return true;
+        }
+        if (handle == 0) {
+            return false;
+        }
+        index = 0;
+        batch = null;
+        try {
+            batch = RecordNative.next(handle, places, this);
+        } catch (TfosException error) {
+            throw new IOException(error.getMessage(), error);
+        }
+        return batch != null;
+    }
+
+    /** Of the present record, in bytes. */
+    public int size() {
+        return places[2 + 2 * index];
+    }
+
+    /** Puts the bytes of the present record to the beginning of {@code target}, which has room for them. */
+    public void copyTo(byte[] target) {
+        batch.position(places[1 + 2 * index]);
+        batch.get(target, 0, size());
+    }
+
+    /** How many bytes have been read from the file, or, in a range, where in the file reading has come to. */
+    public long position() {
+        return source.position();
+    }
+
+    /** Called by the native library. */
+    private void noteDamage(long skipped, byte[] message) {
+        damages++;
+        if (damages <= MAX_WARNINGS) {
+            LOGGER.warn("passed over {} bytes: {}", skipped, new String(message, StandardCharsets.UTF_8));
+        }
+        onDamage.accept(skipped);
+    }
+
+    @Override
+    public void close() throws IOException {
+        batch = null;
+        if (handle != 0) {
+            RecordNative.closeReader(handle);
+            handle = 0;
+            if (damages > MAX_WARNINGS) {
+                LOGGER.warn("{}: damage was passed over at {} places in all", file, damages);
+            }
+        }
+        source.close();
+    }
+}
