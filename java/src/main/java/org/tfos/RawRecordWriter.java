@@ -26,7 +26,7 @@ public final class RawRecordWriter implements AutoCloseable {
         NativeLibrary.load();
         sink = ByteSink.create(file, configuration);
         try {
-            handle = RecordNative.openWriter(sink, RecordSettings.compression(codec), RecordSettings.level(configuration));
+            handle = RecordNative.openWriter(sink, RecordSettings.compression(codec).ordinal(), RecordSettings.level(configuration));
             stage = RecordNative.stage(handle).order(ByteOrder.nativeOrder());
         } catch (TfosException error) {
             sink.close();

@@ -31,9 +31,6 @@ public final class RecordSettings {
     private static final String SKIP_FILE = "skip_file";
     private static final List<String> MODES = Arrays.asList("error", "skip_record", SKIP_FILE); // in the order of tfos_record_mode
     private static final long MAX_ARRAY = Integer.MAX_VALUE - 8; // the largest byte[] of every JVM
-    private static final int NONE = 1; // these three as in tfos_compression
-    private static final int GZIP = 2;
-    private static final int ZLIB = 3;
 
     private RecordSettings() {}
 
@@ -64,7 +61,7 @@ public final class RecordSettings {
     /** The codec that a file's name asks for, where the native library cannot find out for itself; else null. */
     static CompressionCodec foreignCodec(Path file, Configuration configuration) {
         CompressionCodec codec = new CompressionCodecFactory(configuration).getCodec(file);
-        return codec == null || compression(codec) > 0 ? null : codec;
+        return compression(codec) == null ? codec : null;
     }
 
     /**
@@ -74,22 +71,22 @@ public final class RecordSettings {
      */
     public static CompressionCodec codec(Class<? extends CompressionCodec> type, Configuration configuration) throws IOException {
         CompressionCodec codec = ReflectionUtils.newInstance(type, configuration);
-        if (compression(codec) == 0) {
+        if (compression(codec) == null) {
             throw new IOException("TensorFlow reads no TFRecord files of " + type.getName() + "; it reads those of " + GzipCodec.class.getName()
                     + " and " + DefaultCodec.class.getName() + ", and files that are not compressed");
         }
         return codec;
     }
 
-    /** A tfos_compression; 0 for a codec that the native library does not know. {@code codec} may be null, for none. */
-    static int compression(CompressionCodec codec) {
+    /** What a codec, or none (null), writes; null for one that the native library does not know. */
+    static RecordCompression compression(CompressionCodec codec) {
         if (codec == null) {
-            return NONE;
+            return RecordCompression.NONE;
         }
         if (codec instanceof GzipCodec) {
-            return GZIP;
+            return RecordCompression.GZIP;
         }
-        return codec.getClass() == DefaultCodec.class || codec instanceof DeflateCodec ? ZLIB : 0;
+        return codec.getClass() == DefaultCodec.class || codec instanceof DeflateCodec ? RecordCompression.ZLIB : null;
     }
 
     /** 1 to 9; 0 for the usual one. */
