@@ -5,18 +5,12 @@
 // byte each are told apart from others only.
 #include "record/varints.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #if defined(__x86_64__)
+#include <pthread.h>
 #include <tmmintrin.h>
 #endif
-
-// The bits of TFOS__WIRE_CONTINUES of a word, together: that of its first byte is the lowest.
-static unsigned gather(uint64_t stops)
-{
-    return (unsigned)((stops >> 7) * UINT64_C(0x0102040810204080) >> 56);
-}
 
 size_t tfos__varints_count(struct tfos_view packed)
 {
@@ -89,6 +83,12 @@ struct layout {
 };
 
 #define GONE 0x80 // the instruction makes a zero of it
+
+// The bits of TFOS__WIRE_CONTINUES of a word, together: that of its first byte is the lowest.
+static unsigned gather(uint64_t stops)
+{
+    return (unsigned)((stops >> 7) * UINT64_C(0x0102040810204080) >> 56);
+}
 
 static struct layout layouts[256]; ///< by which bytes end a varint
 static pthread_once_t layouts_made = PTHREAD_ONCE_INIT;
