@@ -7,6 +7,7 @@
 // cluster fails.
 #include "batch_op.h"
 #include "outcome.h"
+#include "registration.h"
 #include "tensorflow_api.h"
 
 #include <stdlib.h>
@@ -180,12 +181,6 @@ static void compute(void *kernel, struct TF_OpKernelContext *context)
     tfos__tf.DeleteStatus(status);
 }
 
-/// Python sets the shapes where it uses the op: it has the dataset's specs.
-static void infer_shapes(struct TF_ShapeInferenceContext *context, struct TF_Status *status)
-{
-    tfos__tf.ShapeInferenceContextSetUnknownShape(context, status);
-}
-
 void tfos__batch_op_register(struct TF_Status *status)
 {
     struct TF_OpDefinitionBuilder *op = tfos__tf.NewOpDefinitionBuilder(OP);
@@ -193,11 +188,5 @@ void tfos__batch_op_register(struct TF_Status *status)
     tfos__tf.OpDefinitionBuilderAddAttr(op, "output_types: list(type) >= 1");
     tfos__tf.OpDefinitionBuilderAddInput(op, "dataset: int64");
     tfos__tf.OpDefinitionBuilderAddOutput(op, "components: output_types");
-    // The flag is ignored by TensorFlow: any call sets it.
-    tfos__tf.OpDefinitionBuilderSetIsStateful(op, true);
-    tfos__tf.OpDefinitionBuilderSetShapeInferenceFunction(op, infer_shapes);
-    tfos__tf.RegisterOpDefinition(op, status);
-    if (tfos__outcome_is_ok(status))
-        tfos__tf.RegisterKernelBuilder(
-            OP, tfos__tf.NewKernelBuilder(OP, "CPU", NULL, compute, NULL), status);
+    tfos__registration_finish(op, OP, compute, status);
 }

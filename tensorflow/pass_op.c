@@ -5,6 +5,7 @@
 // closed. Invariant: each dataset that is opened here is closed by that, once.
 #include "pass_op.h"
 #include "outcome.h"
+#include "registration.h"
 #include "tensorflow_api.h"
 
 #include <stdlib.h>
@@ -138,11 +139,6 @@ static void compute(void *kernel, struct TF_OpKernelContext *context)
     tfos__tf.DeleteStatus(status);
 }
 
-static void infer_shapes(struct TF_ShapeInferenceContext *context, struct TF_Status *status)
-{
-    tfos__tf.ShapeInferenceContextSetUnknownShape(context, status);
-}
-
 void tfos__pass_op_register(struct TF_Status *status)
 {
     struct TF_OpDefinitionBuilder *op = tfos__tf.NewOpDefinitionBuilder(OP);
@@ -152,10 +148,5 @@ void tfos__pass_op_register(struct TF_Status *status)
     tfos__tf.OpDefinitionBuilderAddInput(op, "seed: int64");
     tfos__tf.OpDefinitionBuilderAddInput(op, "parallel_reads: int64");
     tfos__tf.OpDefinitionBuilderAddOutput(op, "number: int64");
-    tfos__tf.OpDefinitionBuilderSetIsStateful(op, true);
-    tfos__tf.OpDefinitionBuilderSetShapeInferenceFunction(op, infer_shapes);
-    tfos__tf.RegisterOpDefinition(op, status);
-    if (tfos__outcome_is_ok(status))
-        tfos__tf.RegisterKernelBuilder(
-            OP, tfos__tf.NewKernelBuilder(OP, "CPU", NULL, compute, NULL), status);
+    tfos__registration_finish(op, OP, compute, status);
 }
