@@ -120,12 +120,22 @@ static int refuse(const struct table_input *input, const struct csv_cell *cell,
                              input->values.data + cell->offset, column_name, why);
 }
 
+static bool is_utf8(const char *text, size_t size)
+{
+    size_t i = 0;
+    while (i < size && (signed char)text[i] >= 0)
+        i++;
+    json_t *string = i < size ? json_stringn(text, size) : NULL; // NULL: it is none
+    json_decref(string);
+    return i == size || string;
+}
+
 // Finds the column of a header's cell, or adds it where columns are found.
 static int take_name(struct table_input *input, const struct csv_cell *cell, size_t place)
 {
     const char *name = input->values.data + cell->offset;
     struct column *column = columns_find(input->columns, name);
-    if (strlen(name) != cell->size || cell->size == 0)
+    if (strlen(name) != cell->size || cell->size == 0 || !is_utf8(name, cell->size))
         return text_input_refuse(&input->text, cell->line, cell->column,
                                  "this is no name of a column");
     if (!input->has_schema && !column)
@@ -258,16 +268,6 @@ static bool add_base64(struct column *column, const char *text, size_t size, con
     }
     free(decoded.data);
     return is_good;
-}
-
-static bool is_utf8(const char *text, size_t size)
-{
-    size_t i = 0;
-    while (i < size && (signed char)text[i] >= 0)
-        i++;
-    json_t *string = i < size ? json_stringn(text, size) : NULL; // NULL: it is none
-    json_decref(string);
-    return i == size || string;
 }
 
 static bool add_cell(struct table_input *input, struct column *column, const struct csv_cell *cell,

@@ -148,6 +148,7 @@ refuse 'a,b\n1,2\n3\n' 'line 3, column 1: the line has 1 cells, and there are 2 
 refuse 'a,b\n1,x"y\n' 'line 2, column 4: a quote within a cell that is not quoted'
 refuse 'a,b\n1,"x\n\n' 'line 2, column 3: the quote is not closed'
 refuse 'a,b\n1,"x"y\n' 'line 2, column 6: a comma or the end of the line was expected'
+refuse 'a,\377\n1,2\n' 'line 1, column 3: this is no name of a column'
 refuse 'a,a\n1,2\n' 'line 1, column 3: there are two columns a'
 refuse 'a,b\n1,3.14159265358979\n' 'line 2, column 3: "3.14159265358979" in column b: a float, which is what records hold'
 refuse 'a,b\n1,x\n' 'line 2, column 3: "x" in column b: it is no whole number' --schema='a bigint, b bigint'
