@@ -39,8 +39,6 @@ enum tfos_status tfos__example_values_append(struct tfos__example_column *column
 enum tfos_status tfos__example_values_append_text(struct tfos__example_column *column,
                                                   struct tfos_view text, struct tfos_error *err);
 
-bool tfos__example_is_utf8(struct tfos_view text);
-
 /// Adds a value that stands for none: zero, empty.
 enum tfos_status tfos__example_values_append_zeros(struct tfos__example_column *column,
                                                    int64_t count, struct tfos_error *err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/utf8.h"
 #include "record/decimal.h"
 #include "record/example_column.h"
 #include "record/varints.h"
@@ -170,59 +171,13 @@ static enum tfos_status append_integers(struct tfos__example_column *column,
     return TFOS_OK;
 }
 
-static bool is_ascii(const uint8_t *data, size_t size)
-{
-    uint64_t bits = 0;
-    size_t i = 0;
-    for (; i + sizeof bits <= size; i += sizeof bits) {
-        uint64_t word;
-        memcpy(&word, data + i, sizeof word);
-        bits |= word;
-    }
-    for (; i < size; i++)
-        bits |= data[i];
-    return (bits & TFOS__WIRE_CONTINUES) == 0;
-}
-
-// Bytes behind the first of a character, or -1 where it cannot be a first one.
-static int continuation_count(uint8_t byte)
-{
-    if (byte < 0x80)
-        return 0;
-    if (byte >= 0xC2 && byte < 0xE0)
-        return 1;
-    if (byte >= 0xE0 && byte < 0xF0)
-        return 2;
-    return byte >= 0xF0 && byte < 0xF5 ? 3 : -1;
-}
-
-bool tfos__example_is_utf8(struct tfos_view text)
-{
-    const uint8_t *at = text.data, *end = at + text.size;
-    if (is_ascii(at, text.size))
-        return true;
-    while (at < end) {
-        int count = continuation_count(*at);
-        if (count < 0 || end - at <= count)
-            return false;
-        // Neither surrogates, nor longer than needed, nor beyond the last character.
-        if ((*at == 0xE0 && at[1] < 0xA0) || (*at == 0xED && at[1] > 0x9F) ||
-            (*at == 0xF0 && at[1] < 0x90) || (*at == 0xF4 && at[1] > 0x8F))
-            return false;
-        for (at++; count > 0; count--, at++)
-            if ((*at & 0xC0) != 0x80)
-                return false;
-    }
-    return true;
-}
-
 enum tfos_status tfos__example_values_append_text(struct tfos__example_column *column,
                                                   struct tfos_view text, struct tfos_error *err)
 {
     struct tfos__example_extent *extent = &column->extent;
     bool is_wide = column->field->has_wide_bytes;
     size_t width = is_wide ? sizeof(int64_t) : sizeof(int32_t);
-    if (column->field->value == TFOS__VALUE_TEXT && !tfos__example_is_utf8(text))
+    if (column->field->value == TFOS__VALUE_TEXT && !tfos__is_utf8(text.data, text.size))
         return tfos__fail(err, TFOS_CORRUPT,
                           "column %s: bytes that are no UTF-8: read it as binary",
                           column->field->name);
