@@ -21,7 +21,7 @@ OWN_HEADERS = {
     "cluster": {"rendezvous", "member"},
     "feed": {"feed"},
     "record": {"record", "record_index", "example", "example_file"},
-    "spark": {"spark_schema", "unsafe_row"},
+    "spark": {"result_rows", "spark_schema", "unsafe_row"},
     "dataset": {"dataset", "record_dataset", "feed", "record", "example", "example_file"},
 }
 LIBRARIES = re.compile(r"^(jansson|openssl/|zlib|zstd|cmocka|jni|Python|tensorflow/|linux/)")
