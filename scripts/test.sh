@@ -55,6 +55,7 @@ run_python_old() {
     0)
         run_pytest .venv-old python/tests/test_cluster.py python/tests/test_dataset.py python/tests/test_frames.py::test_rows_of_every_type \
             python/tests/test_frames.py::test_what_is_refused python/tests/test_frame_tasks.py::test_a_cancelled_job_ends_at_once \
+            python/tests/test_inference.py::test_s16_partitions_of_all_sizes python/tests/test_inference.py::test_a_consumer_that_fails_in_the_middle \
             python/tests/test_native_columns.py python/tests/test_spark_source.py python/tests/test_spark_tables.py \
             python/tests/test_hadoop_formats.py::test_damage python/tests/test_hadoop_formats.py::test_mapreduce_without_spark
         ;;

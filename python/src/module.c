@@ -17,6 +17,8 @@ static PyMethodDef functions[] = {
      "The pid of the executor that a Spark task belongs to."},
     {"check_spark_schema", tfos__frame_schema_check, METH_O,
      "Whether rows of this schema, as StructType.json() gives it, can be fed."},
+    {"check_result_schema", tfos__frame_schema_check_results, METH_O,
+     "Whether results can be made rows of this schema in the JVM."},
     {"survey_examples", TFOS__KEYWORDS(tfos__survey_examples),
      "What a file's records say of their columns, as JSON, and how many they are."},
     {"merge_surveys", tfos__survey_merge, METH_O,

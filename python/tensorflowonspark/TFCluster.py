@@ -177,7 +177,8 @@ class TFCluster:
         return None
 
     def inference(self, dataRDD: Any, output_schema: Any = None, feed_timeout: float = 600, qname: str = "input",
-                  keep: Union[None, str, Sequence[str]] = None, columns: Union[None, str, Sequence[str]] = None) -> Any:
+                  keep: Union[None, str, Sequence[str]] = None, columns: Union[None, str, Sequence[str]] = None,
+                  via: Optional[str] = None) -> Any:
         """A DataFrame (or an RDD) of one result a row, in order, partition by partition; computed when an action asks for it, each time anew.
 
         The function must read with ``DataFeed(train_mode=False)`` and answer each row by ``batch_results``. Of a DataFrame columns are fed and
@@ -192,10 +193,14 @@ class TFCluster:
             qname: the queue: "input", or another that :func:`run` was given.
             keep: names of the DataFrame's columns that stand before the results.
             columns: names of the DataFrame's columns to feed; None: all.
+            via: "jvm": without Python workers; "arrow": through them; None: the first where it is possible, which it is with Spark's own JVM
+                and an ``output_schema`` of numbers, booleans, strings, binary and arrays of them. Results must then be such values, too, or
+                numpy arrays of them: lists whose elements differ in type, and rows that differ in their columns, only Python can read.
 
         Raises:
             ValueError: an argument is wrong, a column does not exist, is there twice or has a type that cannot be carried, or the cluster is
                 not in ``InputMode.SPARK``.
+            tensorflowonspark._tfos.UnsupportedError: a column's type cannot be fed, or ``via="jvm"`` is not possible.
         """
         if isinstance(output_schema, (int, float)):
             feed_timeout, qname = output_schema, feed_timeout if isinstance(feed_timeout, str) else qname
@@ -204,12 +209,12 @@ class TFCluster:
         if frames.is_frame(dataRDD):
             timeout_ms = int(feed_timeout * 1000)
             self._inferences += 1
-            return inference.infer(self._meta, dataRDD, self._inferences, timeout_ms, qname, output_schema, keep, columns)
+            return inference.infer(self._meta, dataRDD, self._inferences, timeout_ms, qname, output_schema, keep, columns, via)
         self._spark.refuse(f"inference() of a {type(dataRDD).__name__}", "RDDs need Spark's driver here")
         if not hasattr(dataRDD, "mapPartitions"):
             raise ValueError(f"inference() takes a DataFrame or an RDD, not {type(dataRDD).__name__}")
-        if output_schema is not None or keep is not None or columns is not None:
-            raise ValueError("output_schema, keep and columns are for DataFrames, not for RDDs")
+        if any(option is not None for option in (output_schema, keep, columns, via)):
+            raise ValueError("output_schema, keep, columns and via are for DataFrames, not for RDDs")
         self._inferences += 1
         return dataRDD.mapPartitions(launch.FeedTask(self._meta, self._inferences, feed_timeout, qname, results=True))
 

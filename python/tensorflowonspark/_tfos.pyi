@@ -80,6 +80,9 @@ def find_executor(pid: int) -> int:
 def check_spark_schema(json: str) -> None:
     """UnsupportedError, naming the column and its type, when rows of a DataFrame of this schema (``StructType.json()``) cannot be fed."""
 
+def check_result_schema(json: str) -> None:
+    """UnsupportedError, naming the column and its type, when the JVM cannot make rows of this schema (``StructType.json()``) of results."""
+
 class FeedWriter:
     """One attempt to feed one partition. Asks the rendezvous which node to feed, then opens a lane to it."""
 

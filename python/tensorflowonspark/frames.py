@@ -13,10 +13,10 @@ from . import _tfos, jar, launch
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["FrameFeed", "is_frame", "parse_type", "select"]
+__all__ = ["FrameFeed", "WAYS", "can_use_jvm", "feeder_options", "is_frame", "names_of", "parse_type", "quoted", "schema_of", "select"]
 
 _warned: Set[str] = set()  # applications whose users have been told that they cannot use the jar
-_WAYS = (None, "jvm", "arrow")
+WAYS = (None, "jvm", "arrow")
 # pyarrow has no class for columns of such intervals, though it carries them within others.
 _MONTH_TYPES = ("interval year", "interval month", "interval year to month")
 _MONTHS = ("cast(extract(year from cast({0} as interval year to month)) * 12 + extract(month from cast({0} as interval year to month)) as int)"
@@ -48,7 +48,7 @@ class FrameFeed:
 
     def __init__(self, meta: launch.ClusterMeta, frame: Any, timeout_ms: int, queue: str, columns: Optional[Sequence[str]] = None,
                  shuffle: Union[bool, int] = False, via: Optional[str] = None, job: str = "trainers") -> None:
-        if via not in _WAYS:
+        if via not in WAYS:
             raise ValueError(f"via must be None, 'jvm' or 'arrow', not {via!r}")
         if not isinstance(shuffle, int):
             raise ValueError(f"shuffle must be True, False or an integer, the seed, not {shuffle!r}")
@@ -57,13 +57,13 @@ class FrameFeed:
         self._queue = queue
         self._job = job
         self._frame = select(frame, columns)
-        self.schema = _schema_of(self._frame)
+        self.schema = schema_of(self._frame)
         _tfos.check_spark_schema(self.schema)
         types = [field["type"] for field in json.loads(self.schema)["fields"]]
-        self._names = _names_of(self._frame)
+        self._names = names_of(self._frame)
         self._for_arrow = [_MONTHS.format(f"c{i}") if types[i] in _MONTH_TYPES else f"c{i}" for i in range(len(types))]
         self._seed = secrets.randbits(31) if shuffle is True else None if shuffle is False else shuffle
-        self._by_jvm = via != "arrow" and _can_use_jvm(frame, must=via == "jvm")
+        self._by_jvm = via != "arrow" and can_use_jvm(frame, must=via == "jvm")
 
     def action(self, feed: int) -> Callable[[], Any]:
         """What feeds all rows once, as feed number ``feed``: a Spark job on the thread that calls it."""
@@ -77,9 +77,7 @@ class FrameFeed:
         return lambda: plain.mapInArrow(task, "partition long, rows long").collect()
 
     def _feed_by_jvm(self, frame: Any, feed: int) -> None:
-        options = json.dumps({
-            "address": self._meta.address, "cluster_id": self._meta.cluster_id, "key": self._meta.key, "queue": self._queue,
-            "job": self._job, "feed": feed, "timeout_ms": self._timeout_ms, "schema": self.schema})
+        options = feeder_options(self._meta, feed, self._timeout_ms, self._queue, self.schema, job=self._job)
         feeder = frame.sparkSession.sparkContext._jvm.org.tfos.DataFrameFeeder
         feeder.feed(frame._jdf.queryExecution(), options, f"feed {feed} of cluster {self._meta.cluster_id}")
 
@@ -117,7 +115,7 @@ def select(frame: Any, columns: Union[None, str, Sequence[str]], argument: str =
     Raises:
         ValueError: one does not exist, a name is there twice, or there is none.
     """
-    present = _names_of(frame)
+    present = names_of(frame)
     names = present if columns is None else [columns] if isinstance(columns, str) else list(columns)
     missing = [name for name in names if name not in present]
     if missing:
@@ -127,17 +125,19 @@ def select(frame: Any, columns: Union[None, str, Sequence[str]], argument: str =
     twice = _first_repeated(names) or _first_repeated([name for name in present if name in names])
     if twice is not None:
         raise ValueError(f"{argument}: {twice!r} is there twice; rename one, or name it once")
-    return frame.select("*" if columns is None else [_quoted(name) for name in names])
+    return frame.select("*" if columns is None else [quoted(name) for name in names])
 
 
 # pyspark parses a schema into types of its own, and knows fewer than Spark: the JVM is asked where there is one.
 
 
-def _names_of(frame: Any) -> List[str]:
+def names_of(frame: Any) -> List[str]:
+    """The frame's columns."""
     return list(frame._jdf.columns()) if hasattr(frame, "_jdf") else frame.columns
 
 
-def _schema_of(frame: Any) -> str:
+def schema_of(frame: Any) -> str:
+    """The frame's schema, as ``StructType.json()`` gives it."""
     return frame._jdf.schema().json() if hasattr(frame, "_jdf") else frame.schema.json()
 
 
@@ -156,7 +156,8 @@ def _first_repeated(names: List[str]) -> Optional[str]:
     return next((name for name in names if name in seen or seen.add(name)), None)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A column's name as Spark takes it for one, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -175,7 +176,18 @@ def _unused(name: str, names: Sequence[str]) -> str:
     return name
 
 
-def _can_use_jvm(frame: Any, must: bool) -> bool:
+def feeder_options(meta: launch.ClusterMeta, feed: int, timeout_ms: int, queue: str, schema: str, **others: Any) -> str:
+    """What the natives of tfos.jar are told of a feed."""
+    return json.dumps({"address": meta.address, "cluster_id": meta.cluster_id, "key": meta.key, "queue": queue, "feed": feed,
+                       "timeout_ms": timeout_ms, "schema": schema, **others})
+
+
+def can_use_jvm(frame: Any, must: bool) -> bool:
+    """Whether tfos.jar is in the frame's JVMs, where it is put if need be.
+
+    Raises:
+        tensorflowonspark._tfos.UnsupportedError: it is not, and ``must`` be.
+    """
     if not hasattr(frame, "_jdf"):
         reason: Optional[str] = "a DataFrame of Spark Connect has no JVM here"
     else:

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inference on DataFrames: rows go to the trainers and results come back as columns, without row objects."""
+"""Inference on DataFrames: rows go to the trainers and results come back, without row objects.
+
+As in training, Spark's JVMs feed by themselves where tfos.jar can be loaded, and make rows of the results; else, and where results are objects
+that only Python can read, Arrow batches go through Python workers.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ _AHEAD_ROWS = 1 << 14  # rows before the trainer at most while columns are kept 
 
 
 def infer(meta: launch.ClusterMeta, frame: Any, feed: int, timeout_ms: int, queue: str, output_schema: Any,
-          keep: Union[None, str, Sequence[str]] = None, columns: Union[None, str, Sequence[str]] = None) -> Any:
+          keep: Union[None, str, Sequence[str]] = None, columns: Union[None, str, Sequence[str]] = None, via: Optional[str] = None) -> Any:
     """A DataFrame of the trainers' results beside the kept columns; nothing runs before an action does.
 
     Args:
@@ -27,29 +31,67 @@ def infer(meta: launch.ClusterMeta, frame: Any, feed: int, timeout_ms: int, queu
         output_schema: a StructType or DDL text: names and types of the results' columns.
         keep: names of the DataFrame's columns to keep, before the results.
         columns: names of those to feed; None: all.
+        via: "jvm", "arrow", or None for the first of them that is possible.
 
     Raises:
-        ValueError: a column does not exist, two have one name, or a type has no form in Arrow.
-        tensorflowonspark._tfos.UnsupportedError: a column's type cannot be fed.
+        ValueError: an argument is wrong, a column does not exist, two have one name, or a type has no form in Arrow.
+        tensorflowonspark._tfos.UnsupportedError: a column's type cannot be fed, or "jvm" is not possible.
     """
-    from pyspark.sql.types import StructField, StructType
-
+    if via not in frames.WAYS:
+        raise ValueError(f"via must be None, 'jvm' or 'arrow', not {via!r}")
     if frame.isStreaming:
         raise ValueError("inference() takes no streaming DataFrame; infer on each batch of writeStream.foreachBatch")
     results = _parsed(frame, output_schema)
     fed = frames.select(frame, columns)
-    _tfos.check_spark_schema(fed.schema.json())
-    kept = frames.select(frame, keep, "keep").schema.fields if keep else []
-    _check_clashes(frame, [field.name for field in kept], results.names)
+    _tfos.check_spark_schema(frames.schema_of(fed))
+    kept = frames.select(frame, keep, "keep") if keep else None
+    _check_clashes(frame, frames.names_of(kept) if kept else [], results.names)
+    if _goes_by_jvm(frame, results, via):
+        return _by_jvm(meta, frame, feed, timeout_ms, queue, results, fed, kept)
+    return _by_arrow(meta, frame, feed, timeout_ms, queue, results, fed, kept)
+
+
+def _goes_by_jvm(frame: Any, results: Any, via: Optional[str]) -> bool:
+    if via == "arrow":
+        return False
+    try:
+        _tfos.check_result_schema(results.json())
+    except _tfos.UnsupportedError:
+        if via == "jvm":
+            raise
+        return False
+    return frames.can_use_jvm(frame, must=via == "jvm")
+
+
+def _by_jvm(meta: launch.ClusterMeta, frame: Any, feed: int, timeout_ms: int, queue: str, results: Any, fed: Any, kept: Any) -> Any:
+    from pyspark.sql import DataFrame, functions
+
+    session = frame.sparkSession
+    declared = results.json()
+    options = frames.feeder_options(meta, feed, timeout_ms, queue, frames.schema_of(fed), results=declared, ahead_rows=_AHEAD_ROWS if kept else 0)
+    plan = fed
+    if kept is not None:
+        # Two rows in one: what is fed leaves the task, and what is kept is no more than that.
+        plan = frame.select(*(functions.struct(*map(frames.quoted, frames.names_of(part))).alias(name) for name, part in (("fed", fed), ("kept", kept))))
+    relation = session.sparkContext._jvm.org.tfos.InferenceRelation(
+        session._jsparkSession.sqlContext(), plan._jdf.queryExecution(), kept is not None, options, declared,
+        f"inference {feed} of cluster {meta.cluster_id}")
+    return DataFrame(session._jsparkSession.baseRelationToDataFrame(relation), session)
+
+
+def _by_arrow(meta: launch.ClusterMeta, frame: Any, feed: int, timeout_ms: int, queue: str, results: Any, fed: Any, kept: Any) -> Any:
+    from pyspark.sql.types import StructField, StructType
+
     arrow = [_arrow_field(field, "output_schema") for field in results.fields]
-    for argument, fields in (("columns", fed.schema.fields), ("keep", kept)):
+    kept_fields = kept.schema.fields if kept is not None else []
+    for argument, fields in (("columns", fed.schema.fields), ("keep", kept_fields)):
         for field in fields:
             _arrow_field(field, argument)
-    needed = list(dict.fromkeys([*fed.columns, *(field.name for field in kept)]))
-    task = InferenceTask(meta, feed, timeout_ms, queue, fed.columns, [needed.index(field.name) for field in kept], arrow)
+    needed = list(dict.fromkeys([*fed.columns, *(field.name for field in kept_fields)]))
+    task = InferenceTask(meta, feed, timeout_ms, queue, fed.columns, [needed.index(field.name) for field in kept_fields], arrow)
     # mapInArrow() takes names with dots and backticks apart.
     plain = frames.select(frame, needed).toDF(*(f"c{i}" for i in range(len(needed))))
-    outputs = [*kept, *results.fields]
+    outputs = [*kept_fields, *results.fields]
     schema = StructType([StructField(f"c{i}", field.dataType, field.nullable, field.metadata) for i, field in enumerate(outputs)])
     return plain.mapInArrow(task, schema).toDF(*(field.name for field in outputs))
 

@@ -12,6 +12,7 @@ from test_inference import (  # noqa: F401  fixtures, and tests that run here wi
     local,
     models,
     nothing_left,
+    running,
     test_a_limit_leaves_partitions_unread,
     test_a_plan_may_compute_it_several_times,
     test_a_retry_gives_the_whole_partition,
@@ -33,6 +34,12 @@ from test_inference import (  # noqa: F401  fixtures, and tests that run here wi
 @pytest.fixture(scope="module")
 def spark(connect_session):
     return connect_session
+
+
+@pytest.fixture(params=["arrow"])
+def via(request):
+    """There is no JVM here."""
+    return request.param
 
 
 @pytest.fixture(scope="module")

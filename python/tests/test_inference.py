@@ -10,7 +10,7 @@ import pytest
 
 from conftest import our_processes, wait_until
 from local_cluster import starting
-from tensorflowonspark import TFCluster, _tfos
+from tensorflowonspark import TFCluster, _tfos, frames
 from test_cluster import local
 from test_frames import FLAT, NESTED, same, with_nulls
 
@@ -46,7 +46,7 @@ class Models:
     def __init__(self, sc, folder):
         self._sc, self._folder, self._running = sc, folder, {}
 
-    def __call__(self, how, model):
+    def cluster(self, how, model):
         """The cluster that reads so, with this model."""
         (self._folder / how).write_text(model)
         if how not in self._running:
@@ -59,12 +59,34 @@ class Models:
             cluster.shutdown()
 
 
+class One:
+    """A cluster whose DataFrames go one way."""
+
+    def __init__(self, cluster, via):
+        self._cluster, self._via = cluster, via
+
+    def inference(self, data, *args, **options):
+        if frames.is_frame(data):
+            options.setdefault("via", self._via)
+        return self._cluster.inference(data, *args, **options)
+
+
 @pytest.fixture(scope="module")
-def models(sc, tmp_path_factory):
+def running(sc, tmp_path_factory):
     models = Models(sc, tmp_path_factory.mktemp("models"))
     yield models
     models.close()
     wait_until(lambda: not our_processes(), what="the end of the nodes")
+
+
+@pytest.fixture(params=["jvm", "arrow"])
+def via(request):
+    return request.param
+
+
+@pytest.fixture
+def models(running, via):
+    return lambda how, model: One(running.cluster(how, model), via)
 
 
 @pytest.fixture
@@ -131,9 +153,9 @@ def test_a_plan_may_compute_it_several_times(spark, models):
     result.unpersist()
 
 
-def test_rdds_too(spark, models):
+def test_rdds_too(spark, running):
     rdd = spark.sparkContext.parallelize(range(20), 4)
-    assert models("rows", "lambda b: [x + 1 for x in b]").inference(rdd, 300, "input").coalesce(1).collect() == list(range(1, 21))
+    assert running.cluster("rows", "lambda b: [x + 1 for x in b]").inference(rdd, 300, "input").coalesce(1).collect() == list(range(1, 21))
 
 
 def test_lazy(spark, models):
@@ -155,6 +177,21 @@ def test_a_retry_gives_the_whole_partition(spark, models):
 
     result = models("arrays", "lambda b: b['id'] + 1").inference(spark.range(0, 100, 1, 2), "next long", keep="id")
     assert result.mapInArrow(fail_once, result.schema).collect() == [(i, i + 1) for i in range(100)]
+
+
+def test_a_consumer_that_fails_in_the_middle(spark, models):
+    """Rows are still on their way to a Python worker, from another thread of Spark 3.5, when their task ends."""
+    def fail_once(batches):
+        from pyspark import TaskContext
+
+        for batch in batches:
+            if TaskContext.get().attemptNumber() == 0:
+                raise RuntimeError("once")
+            yield batch
+
+    frame = spark.range(0, 40_000, 1, 2).selectExpr("id", "repeat('x', 1000) as text")
+    result = models("arrays", "lambda b: b['id']").inference(frame, "same long", keep="text", columns="id")
+    assert result.mapInArrow(fail_once, result.schema).selectExpr("count(*)", "sum(same)").collect() == [(40_000, sum(range(40_000)))]
 
 
 def test_a_limit_leaves_partitions_unread(spark, models):
@@ -184,6 +221,12 @@ def test_keep_every_type(spark, models):
     assert result.columns[-1] == "x.y"
 
 
+def test_keep_what_arrow_cannot_carry(spark, running):
+    frame = spark.range(3).selectExpr("id", "make_interval(0, id) as span")
+    result = running.cluster("arrays", "lambda b: b['id']").inference(frame, "x long", keep="span", columns="id")
+    assert result.selectExpr("cast(span as string)", "x").collect() == [("0 seconds", 0), ("1 months", 1), ("2 months", 2)]
+
+
 SAME = {
     **{name: text for name, text in FLAT.items()},
     **{f"list_{name}": f"array({FLAT[name]}, {FLAT[name]})" for name in FLAT},
@@ -194,11 +237,11 @@ SAME = {
 }
 
 
-def test_an_identity_model(spark, models, how):
-    """What a trainer gives back as it got it is what went in."""
+def test_an_identity_model(spark, running, how):
+    """What a trainer gives back as it got it is what went in, of whatever type."""
     columns = with_nulls(SAME) if how == "rows" else [f"{text} as {name}" for name, text in SAME.items()]
     frame = spark.range(0, 23, 1, 3).withColumnRenamed("id", "i").selectExpr("i", *columns)
-    result = models(how, "lambda b: b").inference(frame, frame.schema)
+    result = running.cluster(how, "lambda b: b").inference(frame, frame.schema)
     for row, wanted in itertools.zip_longest(result.collect(), frame.collect()):
         for name in frame.columns:
             assert same(row[name], wanted[name]), (name, row[name], wanted[name])
@@ -211,15 +254,9 @@ def test_an_identity_model(spark, models, how):
         ("[(i, str(i)) for i in ids]", "x long, y string", [(i, str(i)) for i in range(3)]),
         ("[[i, i / 2] for i in ids]", "x short, y double", [(i, i / 2) for i in range(3)]),
         ("[[i, i + 1] for i in ids]", "x array<int>", [([i, i + 1],) for i in range(3)]),
-        ("[[i] * i for i in ids]", "x array<float>", [([i] * i,) for i in range(3)]),
         ("[{'y': i, 'x': bytes(i)} for i in ids]", "x binary, y byte", [(bytes(i), i) for i in range(3)]),
-        ("[Row(x=i, y=None) for i in ids]", "x long, y date", [(i, None) for i in range(3)]),
         ("[None if i else 'a' for i in ids]", "x string", [("a",), (None,), (None,)]),
-        ("[None if i else [True, False] for i in ids]", "x array<boolean>", [([True, False],), (None,), (None,)]),
-        ("[decimal.Decimal(i) / 4 for i in ids]", "x decimal(5,2)", [(decimal.Decimal(i) / 4,) for i in range(3)]),
-        ("[{'x': {'a': i}, 'y': (i, 'b')} if i else {'y': (0, 'b'), 'x': {}} for i in ids]", "x map<string,int>, y struct<n: int, s: string>",
-         [({"a": i} if i else {}, (i, "b")) for i in range(3)]),
-        ("[datetime.datetime(2024, 7, 1, i) for i in ids]", "x timestamp", [(datetime.datetime(2024, 7, 1, i),) for i in range(3)]),
+        ("{'x': np.array([None if i else [True, False] for i in ids] + [None], object)[:-1]}", "x array<boolean>", [([True, False],), (None,), (None,)]),
         ("np.array(ids)", "x double", [(0.0,), (1.0,), (2.0,)]),
         ("np.array(ids) > 0", "x boolean", [(False,), (True,), (True,)]),
         ("(np.array(ids), np.array(ids, '>i2')[::1].astype('i2'))", "x long, y int", [(i, i) for i in range(3)]),
@@ -228,15 +265,36 @@ def test_an_identity_model(spark, models, how):
         ("np.zeros((len(ids), 2, 2, 1), bool)", "x array<array<array<boolean>>>", [([[[False]] * 2] * 2,)] * 3),
         ("np.zeros((len(ids), 0))", "x array<float>", [([],)] * 3),
         ("np.zeros((len(ids), 2, 0))", "x array<array<float>>", [([[], []],)] * 3),
-        ("np.array([None, 'a', b'c'], object)[ids]", "x string", [(None,), ("a",), ("c",)]),
-        ("np.array(ids).astype('M8[D]')", "x date", [(datetime.date(1970, 1, 1 + i),) for i in range(3)]),
-        ("np.array(ids).astype('M8[D]')[:, None].repeat(2, 1)", "x array<date>", [([datetime.date(1970, 1, 1 + i)] * 2,) for i in range(3)]),
-        ("np.array(['NaT', '2024-01-01', '2024-01-02'], 'M8[ms]')[ids]", "x timestamp_ntz", [(None,)] + [(datetime.datetime(2024, 1, i),) for i in (1, 2)]),
     ],
 )
 def test_forms_of_results(spark, models, model, schema, wanted):
     cluster = models("rows", f"lambda b: (lambda ids: {model})([row.id for row in b])")
     assert cluster.inference(spark.range(0, 3, 1, 1), schema).collect() == wanted
+
+
+@pytest.mark.parametrize(
+    ("model", "schema", "wanted"),
+    [
+        ("[None if i else [True, False] for i in ids]", "x array<boolean>", [([True, False],), (None,), (None,)]),
+        ("[[i] * i for i in ids]", "x array<float>", [([i] * i,) for i in range(3)]),
+        ("[Row(x=i, y=None) for i in ids]", "x long, y date", [(i, None) for i in range(3)]),
+        ("[decimal.Decimal(i) / 4 for i in ids]", "x decimal(5,2)", [(decimal.Decimal(i) / 4,) for i in range(3)]),
+        ("[{'x': {'a': i}, 'y': (i, 'b')} if i else {'y': (0, 'b'), 'x': {}} for i in ids]", "x map<string,int>, y struct<n: int, s: string>",
+         [({"a": i} if i else {}, (i, "b")) for i in range(3)]),
+        ("[datetime.datetime(2024, 7, 1, i) for i in ids]", "x timestamp", [(datetime.datetime(2024, 7, 1, i),) for i in range(3)]),
+        ("np.array([None, 'a', b'c'], object)[ids]", "x string", [(None,), ("a",), ("c",)]),
+        ("np.array(ids).astype('M8[D]')", "x date", [(datetime.date(1970, 1, 1 + i),) for i in range(3)]),
+        ("np.array(ids).astype('M8[D]')[:, None].repeat(2, 1)", "x array<date>", [([datetime.date(1970, 1, 1 + i)] * 2,) for i in range(3)]),
+        ("np.array(['NaT', '2024-01-01', '2024-01-02'], 'M8[ms]')[ids]", "x timestamp_ntz", [(None,)] + [(datetime.datetime(2024, 1, i),) for i in (1, 2)]),
+        ("[i if i else 0.5 for i in ids]", "x double", [(0.5,), (1.0,), (2.0,)]),
+        ("[{'x': i, 'y': 1} if i else (0, 1) for i in ids]", "x long, y long", [(i, 1) for i in range(3)]),
+    ],
+)
+def test_forms_that_only_python_reads(spark, running, model, schema, wanted):
+    cluster = running.cluster("rows", f"lambda b: (lambda ids: {model})([row.id for row in b])")
+    assert cluster.inference(spark.range(0, 3, 1, 1), schema, via="arrow").collect() == wanted
+    with pytest.raises(Exception, match='via="arrow"'):
+        cluster.inference(spark.range(0, 3, 1, 1), schema, via="jvm").collect()
 
 
 @pytest.mark.parametrize(
@@ -248,9 +306,6 @@ def test_forms_of_results(spark, models, model, schema, wanted):
         ("np.zeros((len(ids), 2))", "x double", "result column 'x': list<item: double> cannot be cast to double"),
         ("np.zeros((len(ids), 2, 2))", "x array<double>", "result column 'x': list<item: list<item: double>> cannot be cast to list"),
         ("np.zeros(len(ids), 'c8')", "x double", "result column 'x': a complex number"),
-        ("[decimal.Decimal('1.23')] * len(ids)", "x decimal(4,1)", "result column 'x': Python objects of type Decimal cannot be cast"),
-        ("[object()] * len(ids)", "x long", "result column 'x': Python objects of type object"),
-        ("[object()] * len(ids)", "x struct<a: int>", "result column 'x': Python objects of type object.*a struct is a dictionary, a Row or a tuple"),
         ("[(i, i) for i in ids]", "x long", "a result has 2 columns, output_schema 1: 'x'"),
         ("[i for i in ids]", "x long, y long", "a result has 1 columns, output_schema 2: 'x', 'y'"),
         ("[{'x': i} for i in ids]", "x long, y long", "a result has no column 'y', which output_schema has; it has 'x'"),
@@ -264,12 +319,26 @@ def test_results_that_do_not_fit(spark, models, model, schema, words):
         cluster.inference(spark.range(0, 3, 1, 1), schema).collect()
 
 
+@pytest.mark.parametrize(
+    ("model", "schema", "words"),
+    [
+        ("[decimal.Decimal('1.23')] * len(ids)", "x decimal(4,1)", "result column 'x': Python objects of type Decimal cannot be cast"),
+        ("[object()] * len(ids)", "x long", "result column 'x': Python objects of type object"),
+        ("[object()] * len(ids)", "x struct<a: int>", "result column 'x': Python objects of type object.*a struct is a dictionary, a Row or a tuple"),
+    ],
+)
+def test_objects_that_do_not_fit(spark, running, model, schema, words):
+    cluster = running.cluster("rows", f"lambda b: (lambda ids: {model})([row.id for row in b])")
+    with pytest.raises(Exception, match=words):
+        cluster.inference(spark.range(0, 3, 1, 1), schema, via="arrow").collect()
+
+
 @pytest.mark.parametrize("model", [
     "[Vectors.dense([i, 0.5]) if i else Vectors.sparse(2, {1: 0.5}) for i in ids]",
     "[{'w': Vectors.dense([i, 0.5])} for i in ids]",
     "np.array([[i, 0.5] for i in ids], 'f4')",
 ])
-def test_vectors(spark, models, model):
+def test_vectors(spark, running, model):
     """Dense and sparse ones, kept and as results; arrays become dense ones."""
     from pyspark.ml.linalg import Vectors, VectorUDT
     from pyspark.sql.types import LongType, StructField, StructType
@@ -278,15 +347,15 @@ def test_vectors(spark, models, model):
     result = StructType([StructField("w", VectorUDT())])
     kept = [Vectors.sparse(4, {1: 3.0, 3: -1.0}), None, Vectors.dense([1.5])]
     frame = spark.createDataFrame(list(enumerate(kept)), fed).coalesce(1)
-    cluster = models("rows", f"lambda b: (lambda ids: {model})([row.id for row in b])")
+    cluster = running.cluster("rows", f"lambda b: (lambda ids: {model})([row.id for row in b])")
     rows = cluster.inference(frame, result, keep="v", columns="id").collect()
     assert [row.v for row in rows] == kept and [type(row.v) for row in rows] == [type(vector) for vector in kept]
     assert [row.w.toArray().tolist() for row in rows] == [[i, 0.5] for i in range(3)]
 
 
-def test_arrays_in_an_rdd(spark, models):
+def test_arrays_in_an_rdd(spark, running):
     def infer(model):
-        return models("rows", f"lambda b: {model}").inference(spark.sparkContext.parallelize(range(3), 1)).collect()
+        return running.cluster("rows", f"lambda b: {model}").inference(spark.sparkContext.parallelize(range(3), 1)).collect()
 
     assert same(infer("np.array(b) / 2"), [np.float64(i / 2) for i in range(3)])
     assert same(infer("np.stack([b, b], 1)"), [np.array([i, i]) for i in range(3)])
@@ -298,23 +367,29 @@ def test_arrays_in_an_rdd(spark, models):
 # -- what is refused before any task starts
 
 
-def test_what_is_refused(spark, models):
+def test_what_is_refused(spark, models, via):
     cluster = models("rows", "lambda b: [1 for _ in b]")
-    frame = spark.range(3).selectExpr("id", "make_interval(1) as span", "id as Other")
+    frame = spark.range(3).selectExpr("id", "make_interval(1) as span", "id as Other", "null as nothing")
     wrong = [
         (dict(output_schema=None), ValueError, "needs output_schema"),
         (dict(output_schema="array<int>"), ValueError, "output_schema must be a StructType"),
         (dict(output_schema="id long", keep="id"), ValueError, "keep and output_schema both have a column 'id'"),
         (dict(output_schema="other long", keep="Other"), ValueError, "keep and output_schema both have a column 'other'"),
         (dict(output_schema="x long, X long"), ValueError, "output_schema has twice a column 'X'"),
-        (dict(keep=["no"]), ValueError, "keep: there is no column 'no'; the DataFrame has 'id', 'span', 'Other'"),
+        (dict(keep=["no"]), ValueError, "keep: there is no column 'no'; the DataFrame has 'id', 'span', 'Other', 'nothing'"),
         (dict(keep=["id", "id"]), ValueError, "keep: 'id' is there twice"),
         (dict(columns=["no"]), ValueError, "columns: there is no column 'no'"),
         (dict(columns=[]), ValueError, "columns: there is no column"),
+        (dict(columns=["nothing"]), _tfos.UnsupportedError, "column nothing: the type void cannot be fed"),
+        (dict(qname="nothing"), ValueError, "unknown queue .nothing."),
+    ]
+    wrong += [
         (dict(columns=["span"]), ValueError, "columns: column 'span': the type interval cannot go through Arrow"),
         (dict(keep="span"), ValueError, "keep: column 'span': the type interval cannot go through Arrow"),
         (dict(output_schema="x interval"), ValueError, "output_schema: column 'x': the type interval cannot go through Arrow"),
-        (dict(qname="nothing"), ValueError, "unknown queue .nothing."),
+        (dict(via="wire"), ValueError, "via must be None, 'jvm' or 'arrow', not 'wire'"),
+    ] if via == "arrow" else [
+        (dict(output_schema="x interval"), _tfos.UnsupportedError, "column 'x': results of its type .*via=.arrow."),
     ]
     for options, error, words in wrong:
         with pytest.raises(error, match=words):
@@ -324,15 +399,15 @@ def test_what_is_refused(spark, models):
     assert cluster.inference(frame, "x long", columns="id").collect() == [(1,)] * 3
 
 
-def test_what_an_rdd_cannot_have(spark, models):
+def test_what_an_rdd_cannot_have(spark, running):
     with pytest.raises(ValueError, match="are for DataFrames"):
-        models("rows", "lambda b: [1 for _ in b]").inference(spark.sparkContext.parallelize([1]), keep="x")
+        running.cluster("rows", "lambda b: [1 for _ in b]").inference(spark.sparkContext.parallelize([1]), keep="x")
 
 
 # -- failures, each with a cluster of its own
 
 
-def test_s17_a_result_too_few(sc, spark):
+def test_s17_a_result_too_few(sc, spark, via):
     def short(args, ctx):
         feed = ctx.get_data_feed(train_mode=False)
         while not feed.should_stop():
@@ -342,12 +417,12 @@ def test_s17_a_result_too_few(sc, spark):
 
     with pytest.raises(Exception) as caught:
         with TFCluster.run(sc, short, None, 1, 0, input_mode=FEED) as cluster:
-            cluster.inference(spark.range(0, 10, 1, 1), "x long", feed_timeout=5).collect()
+            cluster.inference(spark.range(0, 10, 1, 1), "x long", feed_timeout=5, via=via).collect()
     words = str(caught.value)
     assert "partition 0" in words and "10 rows" in words and "9 results" in words
 
 
-def test_a_trainer_that_dies(sc, spark):
+def test_a_trainer_that_dies(sc, spark, via):
     def die(args, ctx):
         import os
 
@@ -357,7 +432,7 @@ def test_a_trainer_that_dies(sc, spark):
 
     with pytest.raises(Exception, match="exit status 3"):
         with TFCluster.run(sc, die, None, 1, 0, input_mode=FEED) as cluster:
-            cluster.inference(spark.range(0, 100_000, 1, 2), "x long", feed_timeout=60).collect()
+            cluster.inference(spark.range(0, 100_000, 1, 2), "x long", feed_timeout=60, via=via).collect()
 
 
 def test_training_and_inference_in_turn(sc, spark):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The natives of org.tfos.Native: an attempt of a Spark task to feed one partition. Invariant: a
-// feeder that was given out holds a batch without rows between two calls.
+// The natives of org.tfos.Native: an attempt of a Spark task to feed one partition, and to take its
+// results. Invariant: between two calls a feeder's batch has rows only after append() gave AGAIN.
 #include <jansson.h>
 #include <jni.h>
 #include <org_tfos_Native.h>
@@ -10,30 +10,65 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tfos/feeder.h>
+#include <tfos/result_rows.h>
 #include <tfos/spark_schema.h>
 #include <tfos/unsafe_row.h>
 #include <tfos/version.h>
+#include <time.h>
 
 #include "jni_bridge.h"
 
+#define STAGE_BITS 32  ///< as tensorflowonspark/launch.py numbers feeds
+#define MOMENT_BITS 35 ///< milliseconds, a year of them
+
 struct feeding {
-    struct tfos_feeder *feeder;   ///< owned
-    struct tfos_row_batch *batch; ///< owned
-    jobject context;              ///< global reference to the TaskContext; owned
-    jmethodID is_interrupted;     ///< of the TaskContext
+    struct tfos_feeder *feeder;       ///< owned
+    struct tfos_row_batch *batch;     ///< owned
+    struct tfos_result_rows *results; ///< owned; NULL: the rows get no results
+    jobject context;                  ///< global reference to the TaskContext; owned
+    jmethodID is_interrupted;         ///< of the TaskContext
+    jmethodID is_completed;           ///< the same
 };
 
-/// Asked by the library while it waits.
+/// Asked by the library while it waits. A task that has failed is over while another thread of it,
+/// which writes to a Python worker, may still be here.
 static bool ask_context(void *context)
 {
     struct feeding *feeding = context;
     JNIEnv *env = tfos__jni_env();
-    jboolean answer = (*env)->CallBooleanMethod(env, feeding->context, feeding->is_interrupted);
+    bool answer = (*env)->CallBooleanMethod(env, feeding->context, feeding->is_interrupted);
 
-    return (*env)->ExceptionCheck(env) || answer;
+    if (!answer && !(*env)->ExceptionCheck(env))
+        answer = (*env)->CallBooleanMethod(env, feeding->context, feeding->is_completed);
+    return answer || (*env)->ExceptionCheck(env);
 }
 
 // ---- opening
+
+static enum tfos_status open_results(const char *schema_json, struct tfos_result_rows **out,
+                                     struct tfos_error *err)
+{
+    struct ArrowSchema schema;
+    enum tfos_status status = tfos_spark_schema_parse(schema_json, &schema, err);
+
+    if (status != TFOS_OK)
+        return status;
+    status = tfos_result_rows_open(&schema, out, err);
+    schema.release(&schema);
+    return status;
+}
+
+/// Numbers a feed whose rows get results, and an attempt at it. What is computed lazily may be so
+/// in several stages at once, and, after coalesce(), several times in one task.
+static void number_lazy_feed(struct tfos_feeder_options *options, int64_t stage)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    int64_t moment = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    options->feed = (options->feed << STAGE_BITS) + stage;
+    options->attempt = (options->attempt << MOMENT_BITS) + moment % (INT64_C(1) << MOMENT_BITS);
+}
 
 static enum tfos_status open_batch(const char *schema_json, struct tfos_row_batch **out,
                                    struct tfos_error *err)
@@ -48,23 +83,30 @@ static enum tfos_status open_batch(const char *schema_json, struct tfos_row_batc
     return status;
 }
 
-static enum tfos_status open_feeding(struct feeding *feeding, json_t *json,
+static enum tfos_status open_feeding(struct feeding *feeding, json_t *json, int64_t stage,
                                      struct tfos_feeder_options *options, struct tfos_error *err)
 {
-    const char *schema = NULL;
-    json_int_t feed = 0, timeout_ms = 0;
+    const char *schema = NULL, *results = NULL;
+    json_int_t feed = 0, timeout_ms = 0, ahead_rows = 0;
     json_error_t fault;
 
-    if (json_unpack_ex(json, &fault, 0, "{s:s, s:s, s:s, s:s, s?s, s:I, s:I, s:s}", "address",
-                       &options->address, "cluster_id", &options->cluster_id, "key", &options->key,
-                       "queue", &options->queue, "job", &options->job, "feed", &feed, "timeout_ms",
-                       &timeout_ms, "schema", &schema)) {
+    if (json_unpack_ex(json, &fault, 0, "{s:s, s:s, s:s, s:s, s?s, s:I, s:I, s:s, s?s, s?I}",
+                       "address", &options->address, "cluster_id", &options->cluster_id, "key",
+                       &options->key, "queue", &options->queue, "job", &options->job, "feed", &feed,
+                       "timeout_ms", &timeout_ms, "schema", &schema, "results", &results,
+                       "ahead_rows", &ahead_rows)) {
         snprintf(err->message, sizeof err->message, "java: the feeder's options: %s", fault.text);
         return TFOS_INVALID;
     }
     options->feed = feed;
+    options->ahead_rows = ahead_rows;
     options->wait = (struct tfos_wait){timeout_ms, ask_context, feeding};
     enum tfos_status status = open_batch(schema, &feeding->batch, err);
+    if (status == TFOS_OK && results) {
+        options->has_results = true;
+        number_lazy_feed(options, stage);
+        status = open_results(results, &feeding->results, err);
+    }
     return status == TFOS_OK ? tfos_feeder_open(options, &feeding->feeder, err) : status;
 }
 
@@ -72,6 +114,7 @@ static void close_feeding(JNIEnv *env, struct feeding *feeding)
 {
     tfos_feeder_close(feeding->feeder);
     tfos_row_batch_close(feeding->batch);
+    tfos_result_rows_close(feeding->results);
     (*env)->DeleteGlobalRef(env, feeding->context);
     free(feeding);
 }
@@ -103,8 +146,9 @@ static struct feeding *make_feeding(JNIEnv *env, jobject context)
     if (feeding) {
         jclass class = (*env)->GetObjectClass(env, context);
         feeding->is_interrupted = (*env)->GetMethodID(env, class, "isInterrupted", "()Z");
+        feeding->is_completed = (*env)->GetMethodID(env, class, "isCompleted", "()Z");
         feeding->context = (*env)->NewGlobalRef(env, context);
-        if (feeding->is_interrupted && feeding->context)
+        if (feeding->is_interrupted && feeding->is_completed && feeding->context)
             return feeding;
         close_feeding(env, feeding);
     }
@@ -114,7 +158,8 @@ static struct feeding *make_feeding(JNIEnv *env, jobject context)
 }
 
 JNIEXPORT jlong JNICALL Java_org_tfos_Native_open(JNIEnv *env, jclass class, jbyteArray options,
-                                                  jlong partition, jlong attempt, jobject context)
+                                                  jlong stage, jlong partition, jlong attempt,
+                                                  jobject context)
 {
     struct tfos_feeder_options feeder_options = {.partition = partition, .attempt = attempt};
     struct tfos_error err = {0};
@@ -123,7 +168,7 @@ JNIEXPORT jlong JNICALL Java_org_tfos_Native_open(JNIEnv *env, jclass class, jby
     (void)class;
 
     if (feeding) {
-        enum tfos_status status = open_feeding(feeding, json, &feeder_options, &err);
+        enum tfos_status status = open_feeding(feeding, json, stage, &feeder_options, &err);
         if (status != TFOS_OK) {
             tfos__jni_throw(env, status, &err);
             close_feeding(env, feeding);
@@ -151,6 +196,14 @@ JNIEXPORT jlong JNICALL Java_org_tfos_Native_firstRow(JNIEnv *env, jclass class,
     return tfos_feeder_node(feeding->feeder) ? tfos_feeder_first_row(feeding->feeder) : -1;
 }
 
+/// What Java gets of a call: the status, or an exception.
+static jint answer(JNIEnv *env, enum tfos_status status, const struct tfos_error *err)
+{
+    if (status < 0)
+        tfos__jni_throw(env, status, err);
+    return status;
+}
+
 /// Rows to columns, and these to the node.
 static enum tfos_status append_rows(struct feeding *feeding, const void *data, int64_t size,
                                     int64_t row_count, struct tfos_error *err)
@@ -163,32 +216,98 @@ static enum tfos_status append_rows(struct feeding *feeding, const void *data, i
         tfos_row_batch_show(feeding->batch, &schema, &array);
         status = tfos_feeder_append(feeding->feeder, schema, array, err);
     }
-    tfos_row_batch_clear(feeding->batch);
+    if (status != TFOS_AGAIN)
+        tfos_row_batch_clear(feeding->batch);
     return status;
 }
 
-JNIEXPORT jboolean JNICALL Java_org_tfos_Native_append(JNIEnv *env, jclass class, jlong handle,
-                                                       jlong address, jlong size, jlong row_count)
+JNIEXPORT jint JNICALL Java_org_tfos_Native_append(JNIEnv *env, jclass class, jlong handle,
+                                                   jlong address, jlong size, jlong row_count)
 {
     const void *data = tfos__jni_pointer(address);
     struct tfos_error err = {0};
-    enum tfos_status status = append_rows(tfos__jni_pointer(handle), data, size, row_count, &err);
     (void)class;
 
-    if (status < 0)
-        tfos__jni_throw(env, status, &err);
-    return status == TFOS_OK;
+    return answer(env, append_rows(tfos__jni_pointer(handle), data, size, row_count, &err), &err);
 }
 
-JNIEXPORT void JNICALL Java_org_tfos_Native_finish(JNIEnv *env, jclass class, jlong handle)
+JNIEXPORT jint JNICALL Java_org_tfos_Native_finish(JNIEnv *env, jclass class, jlong handle)
 {
+    struct feeding *feeding = tfos__jni_pointer(handle);
     struct tfos_error err = {0};
+    (void)class;
+
+    return answer(env, tfos_feeder_finish(feeding->feeder, &err), &err);
+}
+
+// ---- results
+
+/// Writes rows of the batch at hand behind the `used` bytes of `buffer`. The array is held in place
+/// meanwhile, so nothing here waits.
+static enum tfos_status write_rows(JNIEnv *env, struct feeding *feeding, jbyteArray buffer,
+                                   jlong used, int64_t *size, struct tfos_error *err)
+{
+    jsize capacity = (*env)->GetArrayLength(env, buffer);
+    jbyte *data = (*env)->GetPrimitiveArrayCritical(env, buffer, NULL);
+
+    if (!data) {
+        snprintf(err->message, sizeof err->message, "java: no memory for results");
+        return TFOS_NO_MEMORY;
+    }
     enum tfos_status status =
-        tfos_feeder_finish(((struct feeding *)tfos__jni_pointer(handle))->feeder, &err);
+        tfos_result_rows_next(feeding->results, data + used, capacity - used, size, err);
+    (*env)->ReleasePrimitiveArrayCritical(env, buffer, data, 0);
+    return status;
+}
+
+/// Takes the next batch of results. AGAIN: there is none yet; END: there are no more.
+static enum tfos_status take_results(struct feeding *feeding, bool waiting, struct tfos_error *err)
+{
+    struct ArrowSchema schema;
+    struct ArrowArray array;
+    enum tfos_status status =
+        tfos_feeder_next_result(feeding->feeder, waiting ? -1 : 0, &schema, &array, err);
+
+    return status == TFOS_OK ? tfos_result_rows_take(feeding->results, &schema, &array, err)
+                             : status;
+}
+
+/// Fills the buffer with rows of all batches that are there. `*used` becomes the bytes written; if
+/// it is 0, AGAIN comes with the bytes that the next row needs, or with 0 when no results are
+/// there.
+static enum tfos_status fill(JNIEnv *env, struct feeding *feeding, jbyteArray buffer, bool waiting,
+                             int64_t *used, int64_t *needed, struct tfos_error *err)
+{
+    enum tfos_status status = TFOS_OK;
+
+    *used = *needed = 0;
+    while (status == TFOS_OK) {
+        int64_t size = 0;
+        status = write_rows(env, feeding, buffer, *used, &size, err);
+        if (status == TFOS_OK)
+            *used += size;
+        else if (status == TFOS_AGAIN)
+            *needed = size;
+        else if (status == TFOS_END)
+            status = take_results(feeding, waiting && *used == 0, err);
+    }
+    return status;
+}
+
+JNIEXPORT jlong JNICALL Java_org_tfos_Native_nextRows(JNIEnv *env, jclass class, jlong handle,
+                                                      jbyteArray buffer, jboolean waiting)
+{
+    struct feeding *feeding = tfos__jni_pointer(handle);
+    struct tfos_error err = {0};
+    int64_t used = 0, needed = 0;
+    enum tfos_status status = fill(env, feeding, buffer, waiting, &used, &needed, &err);
     (void)class;
 
     if (status < 0)
         tfos__jni_throw(env, status, &err);
+    if (used > 0 || status < 0)
+        return used;
+    return status == TFOS_END ? -1 : -needed;
 }
 
 JNIEXPORT void JNICALL Java_org_tfos_Native_close(JNIEnv *env, jclass class, jlong handle)

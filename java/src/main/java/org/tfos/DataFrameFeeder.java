@@ -42,7 +42,7 @@ public final class DataFrameFeeder {
                 });
     }
 
-    private static DataType[] types(QueryExecution plan) {
+    static DataType[] types(QueryExecution plan) {
         StructField[] fields = plan.analyzed().schema().fields();
         DataType[] types = new DataType[fields.length];
         for (int i = 0; i < fields.length; i++) {

@@ -10,7 +10,7 @@ final class Feeder implements AutoCloseable {
     /** Waits until the cluster runs and the driver has named a node. */
     Feeder(byte[] options, TaskContext context) {
         NativeLibrary.load();
-        handle = Native.open(options, context.partitionId(), context.taskAttemptId(), context);
+        handle = Native.open(options, context.stageId(), context.partitionId(), context.taskAttemptId(), context);
     }
 
     /** Whether the cluster wants the partition's rows. */
@@ -23,16 +23,21 @@ final class Feeder implements AutoCloseable {
         return Native.firstRow(handle);
     }
 
-    /** Feeds the rows of the stage, which is empty afterwards. False when no more are wanted. */
-    boolean append(RowStage stage) {
-        boolean isWanted = Native.append(handle, stage.address(), stage.size(), stage.rowCount());
+    /** Feeds the rows of the stage, which is empty afterwards, as {@link Native#append} does. */
+    int append(RowStage stage) {
+        int status = Native.append(handle, stage.address(), stage.size(), stage.rowCount());
         stage.clear();
-        return isWanted;
+        return status;
     }
 
     /** Says that the partition is whole, and waits until the node knows. */
-    void finish() {
-        Native.finish(handle);
+    int finish() {
+        return Native.finish(handle);
+    }
+
+    /** Fills the buffer with results, as {@link Native#nextRows} does. */
+    long nextRows(byte[] buffer, boolean waiting) {
+        return Native.nextRows(handle, buffer, waiting);
     }
 
     @Override

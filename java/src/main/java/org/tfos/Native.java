@@ -12,16 +12,30 @@ final class Native {
 
     static native byte[] version();
 
-    /** Opens a feeder; {@code options} as {@link DataFrameFeeder#feed} takes them. Waits hear {@code context.isInterrupted()}. */
-    static native long open(byte[] options, long partition, long attempt, TaskContext context);
+    /** What calls give: done; no more rows are wanted; a result must be taken first. */
+    static final int DONE = 0;
+    static final int END = 1;
+    static final int AGAIN = 2;
+
+    /** Opens a feeder; {@code options} as {@link DataFrameFeeder} takes them. Waits hear that {@code context} was interrupted or is completed. */
+    static native long open(byte[] options, long stage, long partition, long attempt, TaskContext context);
 
     /** The row that the attempt starts with; -1 when the partition is to be skipped. */
     static native long firstRow(long handle);
 
-    /** Feeds {@code rowCount} rows that lie at {@code address}, as {@link RowStage} lays them. False: no more are wanted. */
-    static native boolean append(long handle, long address, long size, long rowCount);
+    /**
+     * Feeds {@code rowCount} rows that lie at {@code address}, as {@link RowStage} lays them. After AGAIN they have been taken, and another
+     * call, with or without rows, goes on with them.
+     */
+    static native int append(long handle, long address, long size, long rowCount);
 
-    static native void finish(long handle);
+    static native int finish(long handle);
+
+    /**
+     * Fills {@code buffer} with rows of results, as {@link RowStage} lays them, and returns their bytes; 0 while there are none, -1 when there
+     * will be none any more; other negative numbers say what size of buffer the next row needs. {@code waiting}: until there are some.
+     */
+    static native long nextRows(long handle, byte[] buffer, boolean waiting);
 
     static native void close(long handle);
 }

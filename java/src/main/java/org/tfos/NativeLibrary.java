@@ -43,7 +43,7 @@ final class NativeLibrary {
 
     private static TfosException failure(String cause) {
         return new TfosException("UnsupportedError: java: the library in tfos.jar cannot be loaded on this machine: " + cause
-                + " (train(df, via=\"arrow\") goes without it)");
+                + " (via=\"arrow\" goes without it)");
     }
 
     private static String resourceName() {

@@ -52,12 +52,12 @@ final class PartitionFeeder implements VoidFunction<Iterator<InternalRow>> {
                     projection = projection == null ? UnsafeProjection.create(types) : projection;
                     row = projection.apply(row);
                 }
-                if (!stage.takes((UnsafeRow) row) && !feeder.append(stage)) {
+                if (!stage.takes((UnsafeRow) row) && feeder.append(stage) != Native.DONE) {
                     return;
                 }
                 stage.add((UnsafeRow) row);
             }
-            if (stage.isEmpty() || feeder.append(stage)) {
+            if (stage.isEmpty() || feeder.append(stage) == Native.DONE) {
                 feeder.finish();
             }
         }
