@@ -15,24 +15,28 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-void progress_tell(struct progress *progress, const char *what, uint64_t records, uint64_t bytes,
-                   const char *path)
+static struct {
+    int64_t next_ms; ///< when the line is to be written again; 0: it has not begun
+    int width;       ///< of the line that is there
+} line;
+
+void progress_tell(const char *what, uint64_t records, uint64_t bytes, const char *path)
 {
-    if (progress->next_ms == 0)
-        progress->next_ms = isatty(STDERR_FILENO) ? now_ms() + FIRST_MS : INT64_MAX;
-    if (progress->next_ms == INT64_MAX || now_ms() < progress->next_ms)
+    if (line.next_ms == 0)
+        line.next_ms = isatty(STDERR_FILENO) ? now_ms() + FIRST_MS : INT64_MAX;
+    if (line.next_ms == INT64_MAX || now_ms() < line.next_ms)
         return;
     int width = fprintf(stderr, "\r%s: %llu records, %llu MiB of %s", what,
                         (unsigned long long)records, (unsigned long long)(bytes >> 20), path);
-    fprintf(stderr, "%*s", progress->width > width ? progress->width - width : 0, "");
+    fprintf(stderr, "%*s", line.width > width ? line.width - width : 0, "");
     fflush(stderr);
-    progress->width = width;
-    progress->next_ms = now_ms() + STEP_MS;
+    line.width = width;
+    line.next_ms = now_ms() + STEP_MS;
 }
 
-void progress_end(struct progress *progress)
+void progress_end(void)
 {
-    if (progress->width > 0)
-        fprintf(stderr, "\r%*s\r", progress->width, "");
-    *progress = (struct progress){0};
+    if (line.width > 0)
+        fprintf(stderr, "\r%*s\r", line.width, "");
+    line.width = 0;
 }

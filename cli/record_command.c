@@ -3,6 +3,7 @@
 #include "record_command.h"
 
 #include "commands.h"
+#include "progress.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -59,6 +60,7 @@ static int refuse(const char *format, const char *argument)
 
 int say_error(const struct tfos_error *err)
 {
+    progress_end();
     fprintf(stderr, "tfos: %s\n", err->message);
     return 1;
 }

@@ -69,6 +69,7 @@ static int choose_format(const char *option, const char *said, const char *path,
 static void tell_damage(void *context, const struct tfos_record_damage *damage)
 {
     (void)context;
+    progress_end();
     fprintf(stderr, "tfos: %s\n", damage->message);
 }
 
@@ -96,7 +97,6 @@ static int write_rows(struct encoding *encoding)
 static int encode_rows(struct encoding *encoding)
 {
     struct tfos_error err;
-    struct progress progress = {0};
     struct columns *columns = encoding->input.columns;
     enum text_outcome outcome = TEXT_ROW;
     int status = 0;
@@ -105,9 +105,9 @@ static int encode_rows(struct encoding *encoding)
         if (columns->row_count == BATCH_ROWS || columns_size(columns) > BATCH_SIZE ||
             outcome == TEXT_OVER)
             status = write_rows(encoding);
-        progress_tell(&progress, "converted", encoding->row_count, 0, encoding->input.text.name);
+        progress_tell("converted", encoding->row_count, 0, encoding->input.text.name);
     }
-    progress_end(&progress);
+    progress_end();
     if (status != 0 || outcome == TEXT_WRONG)
         return 1;
     return tfos_example_writer_finish(encoding->writer, &err) < 0 ? say_error(&err) : 0;
@@ -231,7 +231,6 @@ static int write_batch(struct decoding *decoding, const struct ArrowArray *batch
 static int decode_records(struct decoding *decoding)
 {
     struct tfos_error err;
-    struct progress progress = {0};
     struct ArrowArray batch;
     struct tfos_example_reader *reader = NULL;
     struct tfos_example_reader_options reading = {.record = decoding->reading,
@@ -247,9 +246,9 @@ static int decode_records(struct decoding *decoding)
         result = write_batch(decoding, &batch);
         batch.release(&batch);
         struct tfos_record_counts counts = tfos_example_reader_get_counts(reader);
-        progress_tell(&progress, "converted", counts.records, counts.bytes, reading.record.name);
+        progress_tell("converted", counts.records, counts.bytes, reading.record.name);
     }
-    progress_end(&progress);
+    progress_end();
     if (status < 0)
         result = say_error(&err);
     if (result == 0)

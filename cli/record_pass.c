@@ -15,6 +15,7 @@ static void tell_damage(void *context, const struct tfos_record_damage *damage)
                                                        tfos_record_damage_text(damage->kind)));
         return;
     }
+    progress_end();
     fprintf(stderr, "tfos: %s", damage->message);
     if (damage->size > 0)
         fprintf(stderr, " (%llu bytes passed over)", (unsigned long long)damage->size);
@@ -27,7 +28,6 @@ int run_pass_on(struct pass *pass, struct tfos_stream *stream)
     struct tfos_record_reader *reader = NULL;
     struct tfos_view records[VIEW_COUNT];
     struct tfos_record_reader_options options = reader_options(pass->options, pass->path);
-    struct progress progress = {0};
     size_t count;
     options.on_damage = tell_damage;
     options.context = pass;
@@ -38,10 +38,10 @@ int run_pass_on(struct pass *pass, struct tfos_stream *stream)
         if (status == TFOS_OK && pass->take)
             result = pass->take(pass, records, count);
         pass->counts = tfos_record_reader_get_counts(reader);
-        progress_tell(&progress, pass->what ? pass->what : "read", pass->counts.records,
-                      pass->counts.bytes, options.name);
+        progress_tell(pass->what ? pass->what : "read", pass->counts.records, pass->counts.bytes,
+                      options.name);
     }
-    progress_end(&progress);
+    progress_end();
     if (status < 0)
         result = say_error(&err);
     tfos_record_reader_close(reader);

@@ -89,7 +89,6 @@ static int pick(struct picks *picks, uint64_t number, struct outputs *outputs)
 
 static int pick_all(struct picks *picks, struct mixing *mixing)
 {
-    struct progress progress = {0};
     uint64_t *numbers = allocate(picks->record_count, sizeof *numbers);
     int status = 0;
     for (uint64_t i = 0; i < picks->record_count; i++)
@@ -98,9 +97,9 @@ static int pick_all(struct picks *picks, struct mixing *mixing)
         uint64_t drawn = random_below(&mixing->numbers, left), number = numbers[drawn];
         numbers[drawn] = numbers[left - 1];
         status = pick(picks, number, &mixing->outputs);
-        progress_tell(&progress, "mixed", picks->record_count - left + 1, 0, "all");
+        progress_tell("mixed", picks->record_count - left + 1, 0, "all");
     }
-    progress_end(&progress);
+    progress_end();
     free(numbers);
     return status;
 }

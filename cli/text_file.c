@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text_file.h"
 
+#include "progress.h"
 #include "record_outputs.h"
 #include "temporary_file.h"
 
@@ -18,6 +19,7 @@
 
 static int fail(const struct text_input *input, const char *what, const char *why)
 {
+    progress_end();
     fprintf(stderr, "tfos: %s: %s: %s\n", input->name, what, why);
     return 1;
 }
@@ -93,6 +95,7 @@ int text_input_refuse(const struct text_input *input, unsigned long long line,
                       unsigned long long column, const char *format, ...)
 {
     va_list arguments;
+    progress_end();
     fprintf(stderr, "tfos: %s: line %llu, column %llu: ", input->name, line, column);
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Opt
 
 from . import _tfos
 
-__all__ = ["Source", "check_dtypes", "get_dataset", "load_operations", "options_of", "settle", "wishes_of"]
+__all__ = ["get_dataset"]
 
 Names = Union[str, Iterable[str]]
 _UNEVEN = (None, "pad", "join", "stop")
