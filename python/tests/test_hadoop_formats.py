@@ -241,7 +241,7 @@ def test_mapreduce_without_spark(hadoop, tmp_path):
     (tmp_path / "in").write_bytes(data)
     conf = jvm.org.apache.hadoop.conf.Configuration(hadoop._jsc.hadoopConfiguration())
     settings = {"mapreduce.framework.name": "local", "tfos.tfrecord.onDamage": "skip_record", MAX_SPLIT: "30000",
-                "hadoop.tmp.dir": str(tmp_path / "tmp")}
+                "hadoop.tmp.dir": str(tmp_path / "tmp"), "mapreduce.output.fileoutputformat.compress": "true"}
     for key, value in settings.items():
         conf.set(key, value)
     job = jvm.org.apache.hadoop.mapreduce.Job.getInstance(conf)
@@ -258,7 +258,7 @@ def test_mapreduce_without_spark(hadoop, tmp_path):
     assert counters.findCounter("TFRecord", "damages").getValue() == 1
     assert counters.findCounter("TFRecord", "skipped bytes").getValue() == frame_size(records[0])
     assert len(parts_of(tmp_path / "out")) == 3
-    assert read_by_tensorflow(parts_of(tmp_path / "out")) == records[1:]
+    assert read_by_tensorflow(parts_of(tmp_path / "out"), "ZLIB") == records[1:]  # the codec of mapred-default.xml
 
 
 def test_a_cancelled_job_leaves_no_part(hadoop, tmp_path, api):
