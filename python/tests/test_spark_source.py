@@ -240,6 +240,71 @@ def test_s71_what_the_schema_given_cannot_hold_is_an_error_by_column_and_file(sp
     assert re.search(r"CorruptError: record: file:.*/a/part-0: offset 0: ", words_of(error))
 
 
+# ---- a schema beside the data
+
+def test_s67_with_the_schema_beside_the_data_everything_comes_back(spark, scalars, tmp_path):
+    from pyspark.ml.linalg import Vectors
+
+    frame = scalars[1].selectExpr("*", "0.1D AS double", "array(1e300D, -0D) AS doubles", "cast('-12345678901234567890.123456789' AS decimal(38,9)) AS decimal",
+                                  "array(cast('0.01' AS decimal(5,2))) AS decimals", "array(7) AS one", "cast(NULL AS double) AS none",
+                                  "named_struct('x', 0.1D, 'y', array('a')) AS s", "cast('NaN' AS double) AS nan")
+    vectors = spark.createDataFrame([(Vectors.dense([0.1, 2.0]),)], ["v"])
+    frame = frame.crossJoin(vectors)
+    frame.write.format("tfrecord").option("schemaMode", "sidecar").save(str(tmp_path / "a"))
+    back = load(spark, tmp_path / "a")
+    assert back.dtypes == frame.dtypes
+    names = [name for name, kind in frame.dtypes if not kind.startswith(("interval year", "array<interval year"))]  # Python has no value for them
+    assert [str(value) for value in back.select(names).first()] == [str(value) for value in frame.select(names).first()]
+    assert back.where(f"c{scalars[2]['interval year to month']} = INTERVAL '-1-2' YEAR TO MONTH").count() == 1
+    found = features(records(tmp_path / "a")[0])
+    assert tf.io.decode_raw(found["double"][1][0], tf.float64).numpy() == [0.1] and found["decimals"] == ("bytes_list", [b"0.01"])
+    assert load(spark, tmp_path / "a", back.schema).count() == 1
+    assert load(spark, tmp_path / "a", frame.select("double").schema, schemaMode="sidecar").first() == (0.1,)
+    assert dict(load(spark, tmp_path / "a", schemaMode="infer").dtypes)["double"] == "binary"
+    with pytest.raises(Exception, match="column double"):
+        load(spark, tmp_path / "a", "double double").collect()
+    back.select("double", "one").write.format("tfrecord").option("allowRounding", True).save(str(tmp_path / "b"))  # the encoding does not go along
+    assert features(records(tmp_path / "b")[0])["double"] == ("float_list", [pytest.approx(0.1)])
+
+
+def test_s67_a_schema_beside_the_data_is_that_of_all_files_in_the_folder(spark, tmp_path):
+    frame = spark.sql("SELECT 0.1D AS x, 1 AS k")
+
+    def save(frame, mode, **options):
+        frame.write.format("tfrecord").partitionBy("k").options(**options).mode(mode).save(str(tmp_path / "a"))
+
+    save(frame, "append", schemaMode="sidecar")
+    save(frame, "append", schemaMode="sidecar")
+    assert load(spark, tmp_path / "a").collect() == [(0.1, 1)] * 2 and load(spark, f"{tmp_path}/a/k=1").collect() == [(0.1,)] * 2
+    with pytest.raises(Exception, match="append with schemaMode=sidecar"):
+        save(frame, "append", allowRounding=True)
+    with pytest.raises(Exception, match="another schema beside it: struct<x:double>"):
+        save(frame.withColumn("y", frame.x), "append", schemaMode="sidecar")
+    save(frame, "overwrite", allowRounding=True)
+    assert dict(load(spark, tmp_path / "a").dtypes)["x"] == "float" and not (tmp_path / "a" / "_tfos_schema.json").exists()
+    with pytest.raises(Exception, match="append without schemaMode=sidecar"):
+        save(frame, "append", schemaMode="sidecar")
+    with pytest.raises(Exception, match="no schema beside"):
+        load(spark, tmp_path / "a", schemaMode="sidecar")
+    for name, options in (("b", {"schemaMode": "sidecar"}), ("c", {"allowRounding": True})):
+        frame.write.format("tfrecord").options(**options).save(str(tmp_path / name))
+    with pytest.raises(Exception, match="are not the same"):
+        spark.read.format("tfrecord").load([f"{tmp_path}/b", f"{tmp_path}/c"])
+    (tmp_path / "b" / "._tfos_schema.json.crc").unlink()
+    (tmp_path / "b" / "_tfos_schema.json").write_text("{")
+    with pytest.raises(Exception, match="is not the schema of a DataFrame"):
+        load(spark, tmp_path / "b")
+
+
+def test_s67_a_table_with_the_schema_beside_its_data(spark):
+    spark.sql("CREATE TABLE exactly USING tfrecord OPTIONS (schemaMode 'sidecar') AS SELECT 0.1D AS x, cast(0.3 AS decimal(3,2)) AS y")
+    spark.sql("INSERT INTO exactly VALUES (0.2D, 0.07)")
+    try:
+        assert sorted(spark.table("exactly").collect()) == [(0.1, decimal.Decimal("0.30")), (0.2, decimal.Decimal("0.07"))]
+    finally:
+        spark.sql("DROP TABLE exactly")
+
+
 # ---- files that TensorFlow writes
 
 def test_s70_a_list_in_some_record_is_a_list(spark, tmp_path):
@@ -275,8 +340,8 @@ def test_s64_compression_is_found_out_whatever_the_name(spark, tmp_path, compres
 @pytest.mark.parametrize("options, words", [
     ({"codec": "snappy"}, r"\"snappy\".*none, gzip .*deflate or zlib"), ({"codec": "org.apache.hadoop.io.compress.BZip2Codec"}, r"BZip2Codec.*gzip"),
     ({"codec": "gzip", "compression": "none"}, r"give one of them"), ({"recordType": "Row"}, r"Example, SequenceExample, ByteArray"),
-    ({"writeLocality": "near"}, r"distributed or local"), ({"mode": "permissive"}, r"strict, skipRecord or skipFile"),
-    ({"allowRounding": "maybe"}, r"true or false"), ({"inferFiles": "0"}, r"from 1 to"),
+    ({"writeLocality": "near"}, r"one of distributed, local"), ({"mode": "permissive"}, r"one of strict, skipRecord, skipFile"),
+    ({"allowRounding": "maybe"}, r"one of false, true"), ({"inferFiles": "0"}, r"from 1 to"),
 ])
 def test_s65_values_of_options_that_are_none_are_refused_with_those_that_are(spark, tmp_path, options, words):
     with pytest.raises(Exception, match=words):

@@ -185,16 +185,42 @@ static enum tfos_status build_word(const struct place *place, const char *text, 
     return init_node(place, format, is_nullable, 0, node, err);
 }
 
+/// Gives the node one pair of Arrow's metadata: a count, then key and value behind their sizes.
+static enum tfos_status add_metadata(struct ArrowSchema *node, const char *key, const char *value,
+                                     struct tfos_error *err)
+{
+    const char *const texts[] = {key, value};
+    int32_t number = 1;
+    char *at = tfos__alloc(3 * sizeof number + strlen(key) + strlen(value), 1);
+
+    if (!at)
+        return tfos__no_memory(err, "spark", "a schema");
+    node->metadata = at;
+    memcpy(at, &number, sizeof number);
+    at += sizeof number;
+    for (int i = 0; i < 2; i++) {
+        number = (int32_t)strlen(texts[i]);
+        memcpy(at, &number, sizeof number);
+        memcpy(at + sizeof number, texts[i], (size_t)number);
+        at += sizeof number + (size_t)number;
+    }
+    return TFOS_OK;
+}
+
 static enum tfos_status build_field(const struct place *parent, const json_t *field,
                                     struct ArrowSchema *node, struct tfos_error *err)
 {
+    static const char encoding[] = "tfos.encoding";
     const char *name = json_string_value(json_object_get(field, "name"));
 
     // A name with a NUL in it never comes: Jansson refuses it.
     if (!name)
         return fail_corrupt(parent, "fields with names", err);
-    return build_child(parent, name, json_object_get(field, "type"),
-                       tfos__json_bool_or(field, "nullable", true), node, err);
+    TFOS__TRY(build_child(parent, name, json_object_get(field, "type"),
+                          tfos__json_bool_or(field, "nullable", true), node, err));
+    const json_t *value = json_object_get(json_object_get(field, "metadata"), encoding);
+    return json_is_string(value) ? add_metadata(node, encoding, json_string_value(value), err)
+                                 : TFOS_OK;
 }
 
 static enum tfos_status build_struct(const struct place *place, const json_t *type,

@@ -63,6 +63,25 @@ static void assert_refused(const char *json, enum tfos_status status, const char
         fail_msg("\"%s\" does not say \"%s\"", err.message, words);
 }
 
+static void keeps_how_a_field_is_encoded(void **state)
+{
+    static const char json[] = "{\"type\":\"struct\",\"fields\":["
+                               "{\"name\":\"a\",\"type\":\"double\",\"nullable\":true,"
+                               "\"metadata\":{\"tfos.encoding\":\"exact\",\"other\":1}},"
+                               "{\"name\":\"b\",\"type\":\"double\",\"nullable\":true,"
+                               "\"metadata\":{\"tfos.encoding\":7}}]}";
+    struct ArrowSchema schema;
+    char value[16];
+    (void)state;
+
+    assert_done(tfos_spark_schema_parse(json, &schema, &err));
+    assert_true(tfos_arrow_metadata_find(schema.children[0]->metadata, "tfos.encoding", value,
+                                         sizeof value));
+    assert_string_equal(value, "exact");
+    assert_null(schema.children[1]->metadata);
+    schema.release(&schema);
+}
+
 static void reads_types_of_one_word(void **state)
 {
     static const char *const pairs[][2] = {
@@ -261,6 +280,7 @@ static void leaves_nothing_when_memory_runs_out(void **state)
 }
 
 static const struct CMUnitTest cases[] = {
+    cmocka_unit_test(keeps_how_a_field_is_encoded),
     cmocka_unit_test(reads_types_of_one_word),
     cmocka_unit_test(reads_nested_types),
     cmocka_unit_test(reads_a_vector_as_what_it_stores),

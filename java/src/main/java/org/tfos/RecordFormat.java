@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.tfos;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
@@ -72,7 +74,20 @@ public class RecordFormat implements FileFormat, DataSourceRegister {
         while (files.hasNext()) {
             list.add(files.next());
         }
-        return Option.apply(new SchemaSurvey(session, new RecordOptions(options)).infer(list));
+        return Option.apply(schemaOf(session, new RecordOptions(options), list));
+    }
+
+    /** Null when nothing says what it is. */
+    private static StructType schemaOf(SparkSession session, RecordOptions options, List<FileStatus> files) {
+        try {
+            StructType beside = options.usesSidecar ? SchemaSidecar.of(files, session.sessionState().newHadoopConf()) : null;
+            if (beside == null && options.isSidecar && !files.isEmpty()) {
+                throw new IllegalArgumentException("tfrecord: there is no schema beside " + files.get(0).getPath() + ", which schemaMode=sidecar asks for");
+            }
+            return beside != null ? beside : new SchemaSurvey(session, options).infer(files);
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
     }
 
     // ---- reading
@@ -103,13 +118,17 @@ public class RecordFormat implements FileFormat, DataSourceRegister {
             SparkSession session, StructType partition, StructType required, Map<String, String> options, Configuration configuration) {
         Option<String> returningBatch = options.get(RETURNING_BATCH);
         boolean asBatches = returningBatch.isDefined() && returningBatch.get().equals("true");
-        return new RecordFileReader(session, new RecordOptions(options), required, partition, asBatches, configuration);
+        RecordOptions parsed = new RecordOptions(options);
+        StructType columns = parsed.isSidecar ? SchemaSidecar.exact(required) : required;
+        return new RecordFileReader(session, parsed, columns, partition, asBatches, configuration);
     }
 
     // ---- writing
 
     @Override
     public OutputWriterFactory prepareWrite(SparkSession session, Job job, Map<String, String> options, StructType schema) {
-        return new RecordWriterFactory(session, job, new RecordOptions(options), schema);
+        RecordOptions parsed = new RecordOptions(options);
+        StructType columns = parsed.isSidecar ? SchemaSidecar.exact(schema) : SchemaSidecar.plain(schema);
+        return new RecordWriterFactory(session, job, parsed, columns);
     }
 }

@@ -19,6 +19,8 @@ final class RecordOptions implements Serializable {
     final boolean allowRounding;
     final boolean isSplittable;
     final boolean isLocal; // each executor writes to its own disk
+    final boolean isSidecar; // the schema is beside the data, and goes with exact encodings
+    final boolean usesSidecar; // if there is one
     final boolean inferAll;
     final int inferFiles;
     final long inferRecords; // of a file
@@ -35,11 +37,17 @@ final class RecordOptions implements Serializable {
         }
         type = RecordType.of(values.getOrDefault("recordType", "Example"));
         compression = compression(values);
-        mode = mode(values.getOrDefault("mode", "strict"));
-        allowRounding = isTrue(values, "allowRounding", false);
-        isSplittable = isTrue(values, "splitFiles", true);
-        isLocal = isLocal(values.getOrDefault("writeLocality", "distributed"));
-        inferAll = isTrue(values, "inferAll", false);
+        mode = mode(oneOf(values, "mode", "strict", "skipRecord", "skipFile"));
+        allowRounding = oneOf(values, "allowRounding", "false", "true").equals("true");
+        isSplittable = oneOf(values, "splitFiles", "true", "false").equals("true");
+        isLocal = oneOf(values, "writeLocality", "distributed", "local").equals("local");
+        String schemaMode = oneOf(values, "schemaMode", "auto", "sidecar", "infer");
+        isSidecar = schemaMode.equals("sidecar");
+        usesSidecar = !schemaMode.equals("infer");
+        if (isSidecar && isLocal) {
+            throw new IllegalArgumentException("tfrecord: schemaMode=sidecar does not go with writeLocality=local: there is no folder of all files");
+        }
+        inferAll = oneOf(values, "inferAll", "false", "true").equals("true");
         inferFiles = (int) atLeastOne(values, "inferFiles", INFER_FILES);
         inferRecords = atLeastOne(values, "inferRecords", INFER_RECORDS);
     }
@@ -55,34 +63,25 @@ final class RecordOptions implements Serializable {
     }
 
     private static int mode(String text) {
-        switch (text.toLowerCase(java.util.Locale.ROOT)) {
+        switch (text) {
             case "strict":
                 return ExampleReaderNative.STRICT;
-            case "skiprecord":
+            case "skipRecord":
                 return ExampleReaderNative.SKIP_RECORD;
-            case "skipfile":
-                return ExampleReaderNative.SKIP_FILE;
             default:
-                throw new IllegalArgumentException("tfrecord: mode is \"" + text + "\", where it can be strict, skipRecord or skipFile");
+                return ExampleReaderNative.SKIP_FILE;
         }
     }
 
-    private static boolean isLocal(String text) {
-        if (text.equalsIgnoreCase("local")) {
-            return true;
+    /** The value as it is listed; the first where none is given. */
+    private static String oneOf(Map<String, String> values, String name, String... choices) {
+        String text = values.getOrDefault(name, choices[0]);
+        for (String choice : choices) {
+            if (choice.equalsIgnoreCase(text)) {
+                return choice;
+            }
         }
-        if (text.equalsIgnoreCase("distributed")) {
-            return false;
-        }
-        throw new IllegalArgumentException("tfrecord: writeLocality is \"" + text + "\", where it can be distributed or local");
-    }
-
-    private static boolean isTrue(Map<String, String> values, String name, boolean otherwise) {
-        String text = values.getOrDefault(name, Boolean.toString(otherwise));
-        if (text.equalsIgnoreCase("true") || text.equalsIgnoreCase("false")) {
-            return Boolean.parseBoolean(text);
-        }
-        throw new IllegalArgumentException("tfrecord: " + name + " is \"" + text + "\", where it can be true or false");
+        throw new IllegalArgumentException("tfrecord: " + name + " is \"" + text + "\", where it can be one of " + String.join(", ", choices));
     }
 
     private static long atLeastOne(Map<String, String> values, String name, long otherwise) {

@@ -18,17 +18,20 @@ final class RecordWriterFactory extends OutputWriterFactory {
     private static final long serialVersionUID = 1L;
 
     private final RecordOptions options;
+    private final StructType columns;
     private final LongAccumulator rounded; // null where nothing may be
+    private transient boolean isFolderReady; // in this task
 
     /** On the driver: refuses, by its name, a column that cannot be written. */
-    RecordWriterFactory(SparkSession session, Job job, RecordOptions options, StructType schema) {
-        try (NativeSchema arrow = RecordColumns.arrow(RecordColumns.stored(schema))) {
+    RecordWriterFactory(SparkSession session, Job job, RecordOptions options, StructType columns) {
+        try (NativeSchema arrow = RecordColumns.arrow(RecordColumns.stored(columns))) {
             ExampleWriterNative.check(arrow.address(), options.type.ordinal());
         }
         if (options.isLocal) {
             checkLocal(session, job);
         }
         this.options = options;
+        this.columns = columns;
         rounded = options.allowRounding ? session.sparkContext().longAccumulator("tfrecord: values rounded") : null;
     }
 
@@ -50,8 +53,13 @@ final class RecordWriterFactory extends OutputWriterFactory {
     @Override
     public OutputWriter newInstance(String path, StructType schema, TaskAttemptContext context) {
         try {
+            if (!isFolderReady && !options.isLocal) {
+                // Not on the driver: Spark 4 deletes what is to be overwritten only after prepareWrite().
+                SchemaSidecar.prepare(context, options.isSidecar ? columns : null);
+                isFolderReady = true;
+            }
             Path place = options.isLocal ? new LocalFile(path, context).path() : new Path(path);
-            return new RecordWriter(path, place, schema, options, rounded, context.getConfiguration());
+            return new RecordWriter(path, place, columns, options, rounded, context.getConfiguration());
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }
