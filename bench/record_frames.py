@@ -59,4 +59,4 @@ def compare(bench, side, cases, rounds, rows, goal):
                 harness.note(f"{case} {name}: {rows / seconds:.0f} rows/CPU-s")
                 if index:
                     rates.append(rows / seconds)
-        harness.print_line(bench, case, "rows/CPU-s", found["tfrecord"], found["parquet"], "parquet", goal)
+        harness.print_line(bench, case, "CPU rows/s", found["tfrecord"], found["parquet"], "parquet", goal)

@@ -9,11 +9,13 @@ import harness
 import record_frames
 from record_frames import KINDS, ROWS
 
+PASSES = 5
 
 def writing(frames):
     def run(case, source):
         start = frames.cpu_seconds()
-        frames.cached[case].write.format(source).mode("overwrite").save(os.path.abspath(f"{source}-{case}"))
+        for _ in range(PASSES):
+            frames.cached[case].write.format(source).mode("overwrite").save(os.path.abspath(f"{source}-{case}"))
         return {"cpu_s": frames.cpu_seconds() - start}
 
     return {"run": run}
@@ -21,11 +23,11 @@ def writing(frames):
 
 def compete(folder, rounds):
     with harness.Side("ours", sys.executable, folder) as side:
-        record_frames.compare("spark_write", side, KINDS, rounds, ROWS, 1)
+        record_frames.compare("spark_write", side, KINDS, rounds, ROWS * PASSES, 1)
 
 
 if __name__ == "__main__":
-    options = harness.arguments(__doc__, rounds=5).parse_args()
+    options = harness.arguments(__doc__, rounds=3).parse_args()
     if options.side:
         record_frames.serve(writing)
     else:
