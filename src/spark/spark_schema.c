@@ -13,6 +13,7 @@
 #include "base/arrow_schema.h"
 #include "base/fail.h"
 #include "base/json.h"
+#include "base/memory.h"
 
 #define MAX_DEPTH 64
 #define MAX_FIELDS 65536
