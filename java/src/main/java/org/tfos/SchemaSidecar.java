@@ -75,11 +75,15 @@ final class SchemaSidecar {
     /** The schema beside the data in a folder; null when there is none. */
     private static StructType read(Path folder, Configuration configuration) throws IOException {
         Path path = new Path(folder, NAME);
+        String text;
         try (FSDataInputStream stream = path.getFileSystem(configuration).open(path)) {
-            return (StructType) DataType.fromJson(new String(stream.readAllBytes(), StandardCharsets.UTF_8));
+            text = new String(stream.readAllBytes(), StandardCharsets.UTF_8);
         } catch (FileNotFoundException error) {
             return null;
-        } catch (RuntimeException error) { // whatever Spark says about its text
+        }
+        try {
+            return (StructType) DataType.fromJson(text);
+        } catch (Exception error) { // Scala's do not say what they throw
             throw new IllegalArgumentException("tfrecord: " + path + " is not the schema of a DataFrame: " + error.getMessage(), error);
         }
     }
