@@ -73,8 +73,10 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_writer_finish(struct tfos_fe
 
 /// The next batch of results, in the order of the rows. The caller releases schema and array, which
 /// may outlive the writer. AGAIN after `timeout_ms` (0: do not wait; negative: until the
-/// writer's own timeout, then TIMEOUT with the partition and both counts). END once every row
-/// appended has its result and finish() was called.
+/// writer's own timeout, then TIMEOUT with the partition and both counts), and at once when the
+/// reader has gone, every row appended has its result, and it is still to be seen by append() or
+/// finish() whether there are more. END once every row appended has its result and finish() was
+/// called. CLOSED when the reader has gone before it gave each row a result.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_feed_writer_next_result(struct tfos_feed_writer *writer, int64_t timeout_ms,
                              struct ArrowSchema *schema, struct ArrowArray *array,

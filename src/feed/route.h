@@ -109,6 +109,8 @@ struct tfos_feed_writer {
     int64_t partial;   ///< rows committed of the batch that append() left with AGAIN
     bool is_attached;  ///< the node has given a lane
     bool is_finished;  ///< the partition's end is committed
+    bool is_cut;       ///< the reader had gone when append() came with more
+    bool is_left;      ///< the reader had gone when finish() came: all is appended
     int64_t result_count;
     struct tfos__schema *result_schema;
     struct tfos__buffer pieces; ///< of the body of the next batch of results

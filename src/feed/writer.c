@@ -243,9 +243,8 @@ static enum tfos_status wait_for_reader(struct tfos_feed_writer *writer, struct 
     return TFOS_OK;
 }
 
-enum tfos_status tfos_feed_writer_append(struct tfos_feed_writer *writer,
-                                         const struct ArrowSchema *schema,
-                                         const struct ArrowArray *array, struct tfos_error *err)
+static enum tfos_status append(struct tfos_feed_writer *writer, const struct ArrowSchema *schema,
+                               const struct ArrowArray *array, struct tfos_error *err)
 {
     if (writer->is_finished)
         return tfos__fail(err, TFOS_INVALID, "feed: partition %lld: append after finish",
@@ -271,7 +270,17 @@ enum tfos_status tfos_feed_writer_append(struct tfos_feed_writer *writer,
     return TFOS_OK;
 }
 
-enum tfos_status tfos_feed_writer_finish(struct tfos_feed_writer *writer, struct tfos_error *err)
+enum tfos_status tfos_feed_writer_append(struct tfos_feed_writer *writer,
+                                         const struct ArrowSchema *schema,
+                                         const struct ArrowArray *array, struct tfos_error *err)
+{
+    enum tfos_status status = append(writer, schema, array, err);
+
+    writer->is_cut |= status == TFOS_END;
+    return status;
+}
+
+static enum tfos_status finish(struct tfos_feed_writer *writer, struct tfos_error *err)
 {
     struct tfos__record record = make_head(writer);
     struct patience patience;
@@ -300,6 +309,14 @@ enum tfos_status tfos_feed_writer_finish(struct tfos_feed_writer *writer, struct
             return status;
     }
     return TFOS_OK;
+}
+
+enum tfos_status tfos_feed_writer_finish(struct tfos_feed_writer *writer, struct tfos_error *err)
+{
+    enum tfos_status status = finish(writer, err);
+
+    writer->is_left |= status == TFOS_END;
+    return status;
 }
 
 static void free_pieces(void *data, uint64_t sequence)
@@ -368,6 +385,12 @@ release_schema:
 
 static enum tfos_status lack_results(const struct tfos_feed_writer *writer, struct tfos_error *err)
 {
+    if (writer->result_count == writer->row_count)
+        return tfos__fail(err, TFOS_CLOSED,
+                          "feed: partition %lld at %s: the trainer ended after %lld rows and "
+                          "results, and the partition has more rows: each needs a result",
+                          (long long)writer->partition, writer->place,
+                          (long long)writer->row_count);
     return tfos__fail(err, TFOS_CLOSED,
                       "feed: partition %lld at %s: the trainer ended with %lld results for %lld "
                       "rows: each row needs one",
@@ -394,10 +417,13 @@ enum tfos_status tfos_feed_writer_next_result(struct tfos_feed_writer *writer, i
         enum tfos_status taken = take_result(writer, schema, array, err);
         if (taken != TFOS_AGAIN)
             return taken;
-        if (writer->is_finished && writer->result_count == writer->row_count)
+        bool has_all = writer->result_count == writer->row_count;
+        if (has_all && (writer->is_finished || writer->is_left))
             return TFOS_END;
+        // A trainer may go as soon as it has answered: whether there are more rows is not known
+        // yet.
         if (status == TFOS_END)
-            return lack_results(writer, err);
+            return has_all && !writer->is_cut ? TFOS_AGAIN : lack_results(writer, err);
         if (timeout_ms >= 0 && tfos__now_ms() >= deadline)
             return TFOS_AGAIN;
         status = wait_step(writer, &patience, 0, "results", err);

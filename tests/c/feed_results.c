@@ -211,7 +211,7 @@ struct fed {
     struct tfos_feed_item item;
 };
 
-static void fed_open(struct fed *fed, int64_t rows)
+static void fed_begin(struct fed *fed, int64_t rows)
 {
     struct tfos_error err;
 
@@ -222,9 +222,16 @@ static void fed_open(struct fed *fed, int64_t rows)
     options.wait.timeout_ms = 500;
     assert_done(tfos_feed_writer_open(&options, &fed->writer, &err));
     assert_done(append_rows(fed->writer, 0, rows, 0, &err));
-    assert_done(tfos_feed_writer_finish(fed->writer, &err));
     assert_int_equal(next_item(&fed->node, &fed->item), TFOS_OK);
     release_item(&fed->item);
+}
+
+static void fed_open(struct fed *fed, int64_t rows)
+{
+    struct tfos_error err;
+
+    fed_begin(fed, rows);
+    assert_done(tfos_feed_writer_finish(fed->writer, &err));
 }
 
 static void fed_close(struct fed *fed)
@@ -271,6 +278,34 @@ static void s17_a_missing_result_is_told(void **state)
     assert_int_equal(take(&inference, fed.writer, -1), TFOS_CLOSED);
     assert_non_null(strstr(inference.err.message, "9 results for 10 rows"));
     fed_close(&fed);
+}
+
+// It returns with its last answer, before the writer has said that there are no more rows.
+static void a_trainer_may_go_when_it_has_answered(void **state)
+{
+    struct tfos_error err;
+
+    (void)state;
+    for (int has_more = 0; has_more < 2; has_more++) {
+        struct inference inference = {0};
+        struct fed fed;
+        fed_begin(&fed, 10);
+        assert_done(answer(&fed.node, fed.item.lane, 0, 10, 0, &err));
+        node_set_state(&fed.node, TFOS_FEED_TERMINATED, NULL);
+        assert_int_equal(take(&inference, fed.writer, -1), TFOS_OK);
+        assert_int_equal(take(&inference, fed.writer, -1), TFOS_AGAIN);
+        if (has_more) {
+            assert_int_equal(append_rows(fed.writer, 10, 1, 0, &err), TFOS_END);
+            assert_int_equal(take(&inference, fed.writer, -1), TFOS_CLOSED);
+            assert_non_null(strstr(inference.err.message, "10 rows"));
+            assert_non_null(strstr(inference.err.message, "has more rows"));
+        } else {
+            assert_int_equal(tfos_feed_writer_finish(fed.writer, &err), TFOS_END);
+            assert_int_equal(take(&inference, fed.writer, -1), TFOS_END);
+        }
+        assert_int_equal(inference.result_count, 10);
+        fed_close(&fed);
+    }
 }
 
 static bool interrupt(void *context)
@@ -407,6 +442,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(too_many_results_are_refused),
     cmocka_unit_test(a_wait_for_space_can_be_ended),
     cmocka_unit_test(s17_a_missing_result_is_told),
+    cmocka_unit_test(a_trainer_may_go_when_it_has_answered),
     cmocka_unit_test(late_results_reach_nobody),
     cmocka_unit_test(lanes_for_training_take_no_results),
 };
