@@ -210,6 +210,18 @@ def test_what_is_kept_of_a_batch_outlives_it(spark, tmp_path):  # noqa: F811
         cached.unpersist()
 
 
+def test_a_task_that_ends_while_python_is_fed(spark, tmp_path):  # noqa: F811
+    def first(batches):
+        yield next(iter(batches))
+
+    save(spark.range(0, 200000, 1, 4).selectExpr("id", "repeat('x', 200) AS s"), tmp_path / "a")
+    frame = load(spark, tmp_path / "a").coalesce(1)  # several files a task
+    for _ in range(3):
+        assert 0 < frame.mapInArrow(first, "id bigint, s string").count() < 200000
+        assert len(frame.mapInArrow(lambda batches: batches, "id bigint, s string").limit(1).collect()) == 1
+    assert frame.count() == 200000
+
+
 # ---- tables and streams
 
 def test_tables(spark, tmp_path):  # noqa: F811

@@ -9,7 +9,6 @@ import java.util.Arrays;
 import java.util.NoSuchElementException;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.TaskContext;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.vectorized.ColumnVectorUtils;
 import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
@@ -17,13 +16,17 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
-import org.apache.spark.util.TaskCompletionListener;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.collection.AbstractIterator;
 
-/** The batches of a file, or of a part of one. A batch lives until the next is asked for. */
-final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Closeable, TaskCompletionListener {
+/**
+ * The batches of a file, or of a part of one. A batch lives until the next is asked for.
+ *
+ * <p>Spark's FileScanRDD closes it, at the file's end or the task's. A listener of its own to the task's end would come too early where another
+ * thread, such as the one that feeds Python workers, still reads a batch.
+ */
+final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Closeable {
     private static final Logger LOG = LoggerFactory.getLogger(RecordBatches.class);
     private static final long ROWS = 4096;
     private static final long SIZE = 1 << 20; // bytes: what was decoded is still in a cache when Spark reads it
@@ -115,11 +118,6 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
             all[count + i] = constant;
         }
         return new ColumnarBatch(all, rowCount);
-    }
-
-    @Override
-    public void onTaskCompletion(TaskContext context) {
-        close();
     }
 
     private void closeBatch() {

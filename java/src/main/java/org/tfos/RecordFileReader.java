@@ -5,7 +5,6 @@ import java.io.IOException;
 import java.io.Serializable;
 import java.io.UncheckedIOException;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.SparkSession;
@@ -49,10 +48,6 @@ final class RecordFileReader extends AbstractFunction1<PartitionedFile, Iterator
     public Iterator<InternalRow> apply(PartitionedFile file) {
         try {
             RecordBatches batches = new RecordBatches(this, file, configuration.value().value());
-            TaskContext context = TaskContext.get();
-            if (context != null) {
-                context.addTaskCompletionListener(batches);
-            }
             return asBatches ? (Iterator<InternalRow>) (Iterator<?>) batches : new RecordRows(batches, required, partition);
         } catch (IOException error) {
             throw new UncheckedIOException(error);
