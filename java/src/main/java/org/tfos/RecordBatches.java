@@ -4,6 +4,7 @@ package org.tfos;
 import java.io.Closeable;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.ref.Cleaner;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.NoSuchElementException;
@@ -16,6 +17,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.util.LongAccumulator;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.collection.AbstractIterator;
@@ -23,8 +25,8 @@ import scala.collection.AbstractIterator;
 /**
  * The batches of a file, or of a part of one. A batch lives until the next is asked for.
  *
- * <p>Spark's FileScanRDD closes it, at the file's end or the task's. A listener of its own to the task's end would come too early where another
- * thread, such as the one that feeds Python workers, still reads a batch.
+ * <p>Spark's FileScanRDD closes it, at the file's end or the task's. In Spark 3 a task may end while a thread that feeds its Python worker still
+ * reads: what that thread uses is left to it, or to the garbage collector if it never asks for more.
  */
 final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Closeable {
     private static final Logger LOG = LoggerFactory.getLogger(RecordBatches.class);
@@ -34,10 +36,9 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
     private final RecordFileReader reader;
     private final PartitionedFile file;
     private final StructType stored;
-    private ByteSource source;
-    private NativeSchema schema;
-    private long handle; // 0: nothing is left to read
-    private NativeBatch batch; // the last one that was given out, or the next
+    private final Resources resources;
+    private volatile Thread user;
+    private volatile boolean isClosed;
     private boolean isNext;
 
     RecordBatches(RecordFileReader reader, PartitionedFile file, Configuration configuration) throws IOException {
@@ -45,42 +46,48 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
         this.file = file;
         stored = RecordColumns.stored(reader.required);
         Path path = file.toPath();
+        user = Thread.currentThread();
+        resources = new Resources(reader.damages);
         try {
-            schema = RecordColumns.arrow(stored);
-            source = ByteSource.open(path, configuration);
+            resources.schema = RecordColumns.arrow(stored);
+            resources.source = ByteSource.open(path, configuration);
             long end = file.start() + file.length();
             long[] limits = {file.start(), end >= file.fileSize() ? 0 : end, ROWS, SIZE};
-            handle = ExampleReaderNative.open(
-                    source, path.toString().getBytes(StandardCharsets.UTF_8), schema.address(), reader.options.type.ordinal(), reader.options.mode,
-                    limits);
+            resources.handle = ExampleReaderNative.open(
+                    resources.source, path.toString().getBytes(StandardCharsets.UTF_8), resources.schema.address(), reader.options.type.ordinal(),
+                    reader.options.mode, limits);
         } catch (IOException | RuntimeException error) {
-            close();
+            resources.run();
             throw error;
         }
     }
 
     @Override
     public boolean hasNext() {
-        if (!isNext && handle != 0) {
+        user = Thread.currentThread();
+        if (isClosed) {
+            isNext = false;
+            resources.run();
+        } else if (!isNext && resources.handle != 0) {
             isNext = load();
         }
         return isNext;
     }
 
     private boolean load() {
-        closeBatch();
-        batch = new NativeBatch();
+        resources.closeBatch();
+        resources.batch = new NativeBatch();
         boolean isLoaded = read();
         tellDamage();
         if (!isLoaded) {
-            close();
+            resources.run();
         }
         return isLoaded;
     }
 
     private boolean read() {
         try {
-            return ExampleReaderNative.next(handle, batch.address());
+            return ExampleReaderNative.next(resources.handle, resources.batch.address());
         } catch (TfosException error) {
             // A range was asked for because of an option that only this class's callers know.
             throw error.getMessage().startsWith("UnsupportedError: record:")
@@ -90,7 +97,7 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
     }
 
     private void tellDamage() {
-        byte[] damage = ExampleReaderNative.takeDamage(handle);
+        byte[] damage = ExampleReaderNative.takeDamage(resources.handle);
         if (damage != null) {
             LOG.warn("passed over: {}", new String(damage, StandardCharsets.UTF_8));
         }
@@ -102,8 +109,8 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
             throw new NoSuchElementException();
         }
         isNext = false;
-        int rowCount = batch.rowCount();
-        ColumnVector[] columns = batch.columns(stored, schema);
+        int rowCount = resources.batch.rowCount();
+        ColumnVector[] columns = resources.batch.columns(stored, resources.schema);
         StructField[] partition = reader.partition.fields();
         int count = columns.length;
         ColumnVector[] all = Arrays.copyOf(columns, count + partition.length);
@@ -120,35 +127,66 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
         return new ColumnarBatch(all, rowCount);
     }
 
-    private void closeBatch() {
-        if (batch != null) {
-            batch.close();
-            batch = null;
+    @Override
+    public void close() {
+        if (isClosed) {
+            return;
+        }
+        isClosed = true;
+        if (user == Thread.currentThread() || !user.isAlive()) {
+            isNext = false;
+            resources.run();
+        } else {
+            Leftovers.CLEANER.register(this, resources);
         }
     }
 
-    @Override
-    public void close() {
-        isNext = false;
-        closeBatch();
-        if (handle != 0) {
-            if (reader.damages != null) {
-                reader.damages.add(ExampleReaderNative.damageCount(handle));
+    /** Made when it is needed first: it has a thread. */
+    private static final class Leftovers {
+        static final Cleaner CLEANER = Cleaner.create();
+    }
+
+    /** What is to be given back, once. */
+    private static final class Resources implements Runnable {
+        private final LongAccumulator damages;
+        private ByteSource source;
+        private NativeSchema schema;
+        private long handle; // 0: nothing is left to read
+        private NativeBatch batch; // the last one that was given out, or the next
+
+        Resources(LongAccumulator damages) {
+            this.damages = damages;
+        }
+
+        private void closeBatch() {
+            if (batch != null) {
+                batch.close();
+                batch = null;
             }
-            ExampleReaderNative.close(handle);
-            handle = 0;
         }
-        if (schema != null) {
-            schema.close();
-            schema = null;
-        }
-        if (source != null) {
-            try {
-                source.close();
-            } catch (IOException error) {
-                throw new UncheckedIOException(error);
-            } finally {
-                source = null;
+
+        @Override
+        public void run() {
+            closeBatch();
+            if (handle != 0) {
+                if (damages != null) {
+                    damages.add(ExampleReaderNative.damageCount(handle));
+                }
+                ExampleReaderNative.close(handle);
+                handle = 0;
+            }
+            if (schema != null) {
+                schema.close();
+                schema = null;
+            }
+            if (source != null) {
+                try {
+                    source.close();
+                } catch (IOException error) {
+                    throw new UncheckedIOException(error);
+                } finally {
+                    source = null;
+                }
             }
         }
     }
