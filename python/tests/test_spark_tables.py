@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The data source ``tfrecord`` as Spark's own sources are used: save modes, partitions, tables, streams, parts of files, tasks that fail."""
 
+import contextlib
 import os
 import time
 
+import psutil
 import pytest
 
 from conftest import wait_until
@@ -130,6 +132,18 @@ def test_a_cancelled_job_leaves_no_file(spark, tmp_path):  # noqa: F811
         thread.join(60)
     assert failures and not thread.is_alive()
     wait_until(lambda: not files(tmp_path), 30, "the end of the file")
+    wait_until(lambda: not held_below(tmp_path), 30, "the end of the task")
+
+
+def held_below(folder):
+    """Files in the folder, removed or not, that a process of Spark still has open."""
+    held = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            for name in os.listdir(f"/proc/{process.pid}/fd"):
+                with contextlib.suppress(OSError):  # it was closed meanwhile
+                    held.append(os.readlink(f"/proc/{process.pid}/fd/{name}"))
+    return [name for name in held if name.startswith(str(folder))]
 
 
 # ---- reading

@@ -5,6 +5,8 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.TaskContext;
+import org.apache.spark.TaskKilledException;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
@@ -18,6 +20,7 @@ final class RecordWriter extends OutputWriter {
     private final DenseVectors vectors; // null where there are none
     private final UnsafeProjection projection;
     private final LongAccumulator rounded;
+    private final TaskContext context = TaskContext.get();
     private RowStage stage;
     private ByteSink sink;
     private long handle; // 0: closed
@@ -69,6 +72,10 @@ final class RecordWriter extends OutputWriter {
 
     private void flush() {
         hasFailed = true; // until it has not
+        // Spark looks only where rows come from another task or a file.
+        if (context.isInterrupted()) {
+            throw new TaskKilledException("writing was interrupted");
+        }
         ExampleWriterNative.append(handle, stage.address(), stage.size(), stage.rowCount());
         hasFailed = false;
         stage.clear();
