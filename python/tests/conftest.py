@@ -15,8 +15,9 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-OWNER = "TFOS_TESTS_OF"  # inherited by every process that the tests start: suites can run side by side
-os.environ[OWNER] = str(os.getpid())
+# Inherited by every process that the tests start: suites, and the workers of one, can run side by side.
+OWNER = ("TFOS_TESTS_OF", "PYTEST_XDIST_WORKER")
+os.environ.setdefault(OWNER[0], str(os.getpid()))
 
 
 def make_context(master, **conf):
@@ -99,7 +100,8 @@ def our_processes():
 
 def _is_of_these_tests(process):
     with contextlib.suppress(psutil.Error):  # it has ended meanwhile
-        return process.environ().get(OWNER) == os.environ[OWNER]
+        environment = process.environ()
+        return all(environment.get(name) == os.environ.get(name) for name in OWNER)
     return False
 
 
