@@ -5,8 +5,16 @@ Importing the package imports neither TensorFlow nor Spark.
 """
 
 import logging
+import os
+import sys
 
-from ._tfos import VERSION as __version__
+# TensorFlow gives the symbols of its own OpenSSL and zlib to every library that is loaded after it: the extension keeps to its own.
+_flags = sys.getdlopenflags()
+sys.setdlopenflags(_flags | os.RTLD_DEEPBIND)
+try:
+    from ._tfos import VERSION as __version__
+finally:
+    sys.setdlopenflags(_flags)
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
