@@ -30,6 +30,11 @@ struct tfos_feeder_options {
     int64_t ahead_rows;    ///< as in struct tfos_feed_writer_options
 };
 
+/// Numbers a feed whose rows get results, and an attempt at it, from Spark's, for a task of Spark's
+/// stage `stage` (below 2^32): what is computed lazily may be so in several stages at once, and,
+/// after coalesce(), several times in one task. `options->feed` is below 2^31.
+TFOS_API void tfos_feeder_number_lazily(struct tfos_feeder_options *options, int64_t stage);
+
 /// Joins the rendezvous and opens a lane to the node that it names, once the cluster runs. OK also
 /// when the partition is to be skipped: tfos_feeder_node() is NULL then. CLOSED carries the
 /// cluster's failure, or says that the wait was interrupted; TIMEOUT when the driver names no node;

@@ -60,6 +60,8 @@ static int join(struct tfos__row_feeder *self, const struct tfos__row_feeder_opt
     enum tfos_status status = TFOS_OK;
     const char *node = NULL;
 
+    if (options->stage >= 0)
+        tfos_feeder_number_lazily(&wanted, options->stage);
     Py_BEGIN_ALLOW_THREADS
     status = tfos_feeder_open(&wanted, &self->feeder, &err);
     Py_END_ALLOW_THREADS

@@ -24,6 +24,7 @@ struct tfos__row_feeder_options {
     int64_t timeout_ms; ///< 0: 600 s
     int64_t lane_size;
     int64_t ahead_rows; ///< as in struct tfos_feeder_options
+    int64_t stage;      ///< Spark's, of a feed that is computed lazily; negative: it is not
     bool has_results;
     bool is_remote; ///< over TCP even to a node of this machine
 };

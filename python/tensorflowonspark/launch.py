@@ -9,7 +9,6 @@ import ipaddress
 import json
 import os
 import sys
-import time
 from dataclasses import asdict, dataclass
 from typing import Any, Dict, Iterable, Iterator, List, Optional
 
@@ -17,8 +16,6 @@ from . import _tfos, gpu_info
 
 __all__ = ["ClusterMeta", "FeedTask", "NodeTask", "is_loopback", "open_writer", "pickle_function", "requested_gpus"]
 
-_STAGE_BITS = 32  # of the number of a feed with results
-_MOMENT_BITS = 35  # of the number of an attempt at one: milliseconds, a year of them
 _GC_THRESHOLD = 100_000  # objects made between two collections
 TRAINER_MODULE = "tensorflowonspark.trainer"
 
@@ -135,13 +132,9 @@ def open_writer(meta: ClusterMeta, feed: int, timeout_ms: int, queue: str, resul
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    attempt = context.taskAttemptId()
-    if results:
-        # What is computed lazily may be so in several stages at once, and, after coalesce(), several times in one task.
-        feed = (feed << _STAGE_BITS) + context.stageId()
-        attempt = (attempt << _MOMENT_BITS) + time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000 % (1 << _MOMENT_BITS)
-    return _tfos.FeedWriter(meta.address, meta.cluster_id, meta.key, feed, context.partitionId(), attempt, results=results, queue=queue,
-                            job=job, timeout_ms=timeout_ms, ahead_rows=ahead_rows)
+    lazy = {"stage": context.stageId()} if results else {}
+    return _tfos.FeedWriter(meta.address, meta.cluster_id, meta.key, feed, context.partitionId(), context.taskAttemptId(), results=results,
+                            queue=queue, job=job, timeout_ms=timeout_ms, ahead_rows=ahead_rows, **lazy)
 
 
 @contextlib.contextmanager

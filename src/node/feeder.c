@@ -14,6 +14,7 @@
 #include <tfos/member.h>
 #include <tfos/memory.h>
 #include <tfos/node.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TIMEOUT_MS 600000
@@ -21,6 +22,8 @@
 #define JOIN_TIMEOUT_MS 30000
 #define VERDICT_MS 1000 ///< for the driver to say why a node has gone
 #define SLICE_MS 50
+#define STAGE_BITS 32  ///< of the number of a feed with results
+#define MOMENT_BITS 35 ///< of the number of an attempt at one: milliseconds, a year of them
 
 struct tfos_feeder {
     struct tfos_member *member;      ///< owned
@@ -34,6 +37,16 @@ struct tfos_feeder {
     bool is_interrupted; ///< the caller wants no more
     bool is_closing;     ///< nobody is there to be asked any more
 };
+
+void tfos_feeder_number_lazily(struct tfos_feeder_options *options, int64_t stage)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    int64_t moment = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    options->feed = (options->feed << STAGE_BITS) + stage;
+    options->attempt = (options->attempt << MOMENT_BITS) + moment % (INT64_C(1) << MOMENT_BITS);
+}
 
 // ---- the driver
 

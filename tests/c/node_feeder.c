@@ -173,7 +173,24 @@ static void hears_its_caller_while_it_waits(void **state)
     cluster_close(&cluster);
 }
 
+static void lazy_feeds_have_numbers_of_their_own(void **state)
+{
+    struct tfos_feeder_options one = {.feed = 3, .attempt = 7}, other = one, later = one;
+
+    (void)state;
+    tfos_feeder_number_lazily(&one, 0);
+    tfos_feeder_number_lazily(&other, UINT32_MAX);
+    later.attempt++;
+    tfos_feeder_number_lazily(&later, 0);
+    assert_int_equal(one.feed, INT64_C(3) << 32);
+    assert_int_equal(other.feed, (INT64_C(4) << 32) - 1);
+    // The same attempt at another moment does not go back; the next of Spark's is above both.
+    assert_true(one.attempt >= INT64_C(7) << 35 && other.attempt >= one.attempt);
+    assert_true(later.attempt > other.attempt && later.attempt >= INT64_C(8) << 35);
+}
+
 static const struct CMUnitTest cases[] = {
+    cmocka_unit_test(lazy_feeds_have_numbers_of_their_own),
     cmocka_unit_test(feeds_a_node_by_memory_and_by_tcp),
     cmocka_unit_test(skips_what_was_fed_and_starts_behind_what_was_delivered),
     cmocka_unit_test(s11_is_told_why_the_trainer_failed),

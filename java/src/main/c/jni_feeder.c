@@ -14,12 +14,8 @@
 #include <tfos/spark_schema.h>
 #include <tfos/unsafe_row.h>
 #include <tfos/version.h>
-#include <time.h>
 
 #include "jni_bridge.h"
-
-#define STAGE_BITS 32  ///< as tensorflowonspark/launch.py numbers feeds
-#define MOMENT_BITS 35 ///< milliseconds, a year of them
 
 struct feeding {
     struct tfos_feeder *feeder;       ///< owned
@@ -58,18 +54,6 @@ static enum tfos_status open_results(const char *schema_json, struct tfos_result
     return status;
 }
 
-/// Numbers a feed whose rows get results, and an attempt at it. What is computed lazily may be so
-/// in several stages at once, and, after coalesce(), several times in one task.
-static void number_lazy_feed(struct tfos_feeder_options *options, int64_t stage)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    int64_t moment = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-    options->feed = (options->feed << STAGE_BITS) + stage;
-    options->attempt = (options->attempt << MOMENT_BITS) + moment % (INT64_C(1) << MOMENT_BITS);
-}
-
 static enum tfos_status open_batch(const char *schema_json, struct tfos_row_batch **out,
                                    struct tfos_error *err)
 {
@@ -104,7 +88,7 @@ static enum tfos_status open_feeding(struct feeding *feeding, json_t *json, int6
     enum tfos_status status = open_batch(schema, &feeding->batch, err);
     if (status == TFOS_OK && results) {
         options->has_results = true;
-        number_lazy_feed(options, stage);
+        tfos_feeder_number_lazily(options, stage);
         status = open_results(results, &feeding->results, err);
     }
     return status == TFOS_OK ? tfos_feeder_open(options, &feeding->feeder, err) : status;
