@@ -14,3 +14,10 @@ void tfos__damage_list_add(void *list, const struct tfos_record_damage *damage)
     Py_XDECREF(note);
     PyGILState_Release(state);
 }
+
+PyObject *tfos__record_counts_tuple(const struct tfos_record_counts *counts)
+{
+    return Py_BuildValue("(KKKK)", (unsigned long long)counts->records,
+                         (unsigned long long)counts->bytes, (unsigned long long)counts->damages,
+                         (unsigned long long)counts->skipped_bytes);
+}

@@ -168,9 +168,7 @@ static PyObject *get_counts(PyObject *object, void *closure)
         return NULL;
     counts = tfos_example_reader_get_counts(self->handle.object);
     tfos__handle_leave(&self->handle);
-    return Py_BuildValue("(KKKK)", (unsigned long long)counts.records,
-                         (unsigned long long)counts.bytes, (unsigned long long)counts.damages,
-                         (unsigned long long)counts.skipped_bytes);
+    return tfos__record_counts_tuple(&counts);
 }
 
 static PyMethodDef methods[] = {

@@ -3,6 +3,7 @@
 // the counts; passes over it are begun and read by TensorFlow's threads, without Python.
 #include "capsule.h"
 #include "classes.h"
+#include "damage_list.h"
 #include "dataset_options.h"
 #include "dataset_specs.h"
 #include "error.h"
@@ -159,9 +160,7 @@ static PyObject *get_counts(PyObject *object, void *closure)
     tfos__handle_leave(self);
     if (status < 0)
         return tfos__raise(status, &err);
-    return Py_BuildValue("(KKKK)", (unsigned long long)counts.records,
-                         (unsigned long long)counts.bytes, (unsigned long long)counts.damages,
-                         (unsigned long long)counts.skipped_bytes);
+    return tfos__record_counts_tuple(&counts);
 }
 
 static PyMethodDef methods[] = {
