@@ -10,7 +10,7 @@ import sys
 
 # TensorFlow gives the symbols of its own OpenSSL and zlib to every library that is loaded after it: the extension keeps to its own.
 _flags = sys.getdlopenflags()
-sys.setdlopenflags(_flags | os.RTLD_DEEPBIND)
+sys.setdlopenflags(_flags | getattr(os, "RTLD_DEEPBIND", 0))  # which is glibc's
 try:
     from ._tfos import VERSION as __version__
 finally:

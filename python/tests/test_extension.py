@@ -26,6 +26,24 @@ def start(tmp_path):
         yield start
 
 
+def test_tensorflow_may_be_imported_first(tmp_path):
+    """TensorFlow's own OpenSSL and zlib are there for every library that is loaded after it."""
+    pytest.importorskip("tensorflow")
+    program = f"""
+import sys
+sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})
+import tensorflow
+from pathlib import Path
+from local_cluster import READ_ALL, starting
+with starting(Path({str(tmp_path)!r})) as start:
+    cluster = start(READ_ALL)
+    cluster.feed(range(1000))
+    assert cluster.saved() == list(range(1000))
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stderr
+
+
 # -- exceptions and arguments
 
 
