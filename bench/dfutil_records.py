@@ -3,10 +3,8 @@
 """dfutil: a cached DataFrame of 784 floats and a label to TFRecord files and back, by the same two functions on both sides."""
 
 import os
-import shutil
 import sys
 import time
-import urllib.request
 
 import harness
 import original
@@ -15,19 +13,8 @@ PARTITIONS = 8
 ROWS = {"original": 9_600, "ours": 192_000}
 WAIT_S = 600
 GOAL = 20
-# TensorFlow's Hadoop formats, which the original writes and reads through.
-HADOOP_JAR = "https://repo1.maven.org/maven2/org/tensorflow/tensorflow-hadoop/1.15.0/tensorflow-hadoop-1.15.0.jar"
-
-
-def hadoop_jar():
-    """The jar's path, fetched once."""
-    path = os.path.join(harness.BUILD, os.path.basename(HADOOP_JAR))
-    if not os.path.exists(path):
-        harness.note(f"fetching {HADOOP_JAR}")
-        with urllib.request.urlopen(HADOOP_JAR, timeout=60) as answer, open(path + ".part", "wb") as file:
-            shutil.copyfileobj(answer, file)
-        os.rename(path + ".part", path)
-    return path
+# TensorFlow's Hadoop formats, which the original writes and reads through; Spark fetches them.
+HADOOP = "org.tensorflow:tensorflow-hadoop:1.15.0"
 
 
 class Records:
@@ -62,14 +49,14 @@ class Records:
 
 
 def side(name):
-    settings = {"spark.jars": hadoop_jar()} if name == "original" else {}
+    packages = {"spark.jars.packages": HADOOP, "spark.jars.ivy": os.path.join(harness.BUILD, "bench-ivy")}
+    settings = packages if name == "original" else {}
     with harness.LocalCluster(settings=settings) as cluster:
         records = Records(cluster, name)
         harness.serve({"versions": harness.versions, "save": records.save, "load": records.load})
 
 
 def compete(folder, rounds):
-    hadoop_jar()
     with harness.Side("original", original.python(), folder) as theirs, harness.Side("ours", sys.executable, folder) as ours:
         harness.check_same_versions((theirs, ours))
         rates = {(name, case): [] for name in ROWS for case in ("save", "load")}
