@@ -65,8 +65,8 @@ def test_a_thousand_epochs_of_a_tiny_set(spark, tmp_path):
     frame = spark.createDataFrame([(i,) for i in range(5)], "id long").coalesce(1)
     with TFCluster.run(spark.sparkContext, local(save_ids), str(tmp_path), 1, 0, input_mode=FEED) as cluster:
         node = psutil.Process(cluster.cluster_info[0]["pid"])
-        watched = {"node": node, "trainer": node.children()[0], "driver": psutil.Process()}
         cluster.train(frame, 100, via="jvm")
+        watched = {"node": node, "trainer": node.children()[0], "driver": psutil.Process()}
         before = {name: held_by(process) for name, process in watched.items()}
         fds = [process.num_fds() for process in executors()]
         cluster.train(frame, 900, via="jvm")

@@ -232,9 +232,15 @@ static enum tfos_status describe(struct tfos_record_reader *reader, size_t at, s
                  "; the file begins like one of gzip: let its compression be detected");
     else if (offset == 0)
         snprintf(detail, sizeof detail, "; perhaps it is no TFRecord file");
-    return tfos__fail(&reader->failure, TFOS_CORRUPT, "record: %s: offset %llu: %s%s",
+    char origin[160] = "";
+    if (reader->options.begin > 0)
+        snprintf(origin, sizeof origin,
+                 "; this range's first record was searched for from offset %llu on: where records "
+                 "may hold records themselves, read it whole",
+                 (unsigned long long)reader->options.begin);
+    return tfos__fail(&reader->failure, TFOS_CORRUPT, "record: %s: offset %llu: %s%s%s",
                       reader->options.name, (unsigned long long)offset,
-                      tfos_record_damage_text(kind_of(look.finding)), detail);
+                      tfos_record_damage_text(kind_of(look.finding)), detail, origin);
 }
 
 // What is first in the buffer is at fault. OK: reading can go on behind it.

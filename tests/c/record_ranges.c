@@ -76,6 +76,8 @@ static void records_in_records_are_not_mistaken(void **state)
         struct reading behind = read_range(&file, cut, 0, TFOS_RECORD_STRICT);
         if (before.status == TFOS_UNSUPPORTED) {
             assert_non_null(strstr(before.err.message, "the record at offset 21 holds records"));
+            assert_int_equal(behind.status, TFOS_CORRUPT);
+            assert_non_null(strstr(behind.err.message, "records themselves, read it whole"));
             continue;
         }
         assert_int_equal(before.status, TFOS_END);

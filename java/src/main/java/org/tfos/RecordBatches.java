@@ -90,7 +90,7 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
             return ExampleReaderNative.next(resources.handle, resources.batch.address());
         } catch (TfosException error) {
             // A range was asked for because of an option that only this class's callers know.
-            throw error.getMessage().startsWith("UnsupportedError: record:")
+            throw error.getMessage().endsWith("read it whole")
                     ? new TfosException(error.getMessage() + ", with the option splitFiles=false")
                     : error;
         }
