@@ -3,6 +3,7 @@
 #include "commands.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <tfos.h>
@@ -76,8 +77,11 @@ int main(int argc, char **argv)
     if (argc < 2)
         return refuse_usage("a command is missing");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run(argc - 2, argv + 2);
+        if (strcmp(argv[1], commands[i].name) != 0)
+            continue;
+        bool is_asked =
+            argc == 3 && strcmp(argv[2], "--help") == 0 && commands[i].run != run_record;
+        return is_asked ? run_help(0, NULL) : commands[i].run(argc - 2, argv + 2);
     }
     return refuse_usage("there is no command \"%s\"", argv[1]);
 }

@@ -134,8 +134,9 @@ static bool read_number(const char *text, unsigned long long max, unsigned long 
            *value <= max;
 }
 
-// 0, or the exit status.
-static int read_option(int option, const char *text, struct record_options *options)
+// 0, or the exit status. `word` is what stands at the prompt, `text` the option's value.
+static int read_option(int option, const char *word, const char *text,
+                       struct record_options *options)
 {
     unsigned long long number;
     int value;
@@ -194,19 +195,29 @@ static int read_option(int option, const char *text, struct record_options *opti
     case 'j':
         options->is_json = true;
         return 0;
+    case ':':
+        return refuse("%s takes a value", word);
     default:
-        return EXIT_USAGE; // getopt has said why
+        return refuse("does not know %s", word);
     }
 }
 
 static const struct option long_options[] = {
-    {"number", required_argument, NULL, 'n'},   {"type", required_argument, NULL, 't'},
-    {"compress", required_argument, NULL, 'c'}, {"max-record-size", required_argument, NULL, 'm'},
-    {"skip-damaged", no_argument, NULL, 's'},   {"json", no_argument, NULL, 'j'},
-    {"seed", required_argument, NULL, 'S'},     {"memory", required_argument, NULL, 'M'},
-    {"from", required_argument, NULL, 'F'},     {"to", required_argument, NULL, 'T'},
-    {"schema", required_argument, NULL, 'C'},   {"no-header", no_argument, NULL, 'H'},
-    {"allow-rounding", no_argument, NULL, 'R'}, {NULL, 0, NULL, 0},
+    {"number", required_argument, NULL, 'n'},
+    {"type", required_argument, NULL, 't'},
+    {"compress", required_argument, NULL, 'c'},
+    {"max-record-size", required_argument, NULL, 'm'},
+    {"skip-damaged", no_argument, NULL, 's'},
+    {"json", no_argument, NULL, 'j'},
+    {"seed", required_argument, NULL, 'S'},
+    {"memory", required_argument, NULL, 'M'},
+    {"from", required_argument, NULL, 'F'},
+    {"to", required_argument, NULL, 'T'},
+    {"schema", required_argument, NULL, 'C'},
+    {"no-header", no_argument, NULL, 'H'},
+    {"allow-rounding", no_argument, NULL, 'R'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
 };
 
 static int record_head(const struct record_options *options)
@@ -229,22 +240,29 @@ static const struct {
     {"convert", record_convert, 2, 2},
 };
 
+static int show_usage(void)
+{
+    fputs(usage, stdout);
+    return 0;
+}
+
 int run_record(int argc, char **argv)
 {
     struct record_options options = {.type = TFOS_RECORD_EXAMPLE};
     int option, status;
     if (argc < 1)
         return refuse("%s is missing", "a command");
-    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "help") == 0) {
-        fputs(usage, stdout);
-        return 0;
-    }
+    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "help") == 0)
+        return show_usage();
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (strcmp(argv[0], commands[i].name) != 0)
             continue;
-        while ((option = getopt_long(argc, argv, "n:", long_options, NULL)) != -1)
-            if ((status = read_option(option, optarg, &options)) != 0)
+        while ((option = getopt_long(argc, argv, ":n:", long_options, NULL)) != -1) {
+            if (option == 'h')
+                return show_usage();
+            if ((status = read_option(option, argv[optind - 1], optarg, &options)) != 0)
                 return status;
+        }
         options.files = (const char *const *)(argv + optind);
         options.file_count = argc - optind;
         if (options.file_count < commands[i].least_files)

@@ -153,7 +153,8 @@ def write(
 ) -> int:
     """Writes a record for each row and returns how many values were rounded.
 
-    ``data``: a ``pyarrow.Table``, a ``RecordBatch``, or an iterable of batches of one schema; of ``bytes``, with ``record_type="ByteArray"``. The file
+    ``data``: a ``pyarrow.Table``, a ``RecordBatch``, a dict of numpy arrays whose first dimension is the rows, or an iterable of such batches or
+    dicts, all of one schema; of ``bytes``, with ``record_type="ByteArray"``: what ``read()`` gives in each of its forms. The file
     appears under its name when it is whole; a file object is flushed, and stays open.
     ``compression``: ``"none"``, ``"gzip"`` or ``"zlib"``, at ``level`` 1 to 9; None: gzip for a name that ends in ``.gz``, else none.
     ``allow_rounding``: doubles and decimals that are no floats are rounded, and counted; else ``InvalidError`` names row and column, as it does
@@ -251,12 +252,37 @@ def _batches(data: Any, record_type: str) -> Iterator[Any]:
 
     if isinstance(data, pyarrow.Table):
         return iter(data.to_batches() or [_empty(data.schema)])
-    if isinstance(data, pyarrow.RecordBatch):
-        return iter([data])
-    if not isinstance(data, Iterable):
-        raise TypeError(f"data: expected a pyarrow.Table, a RecordBatch or an iterable of these, not {type(data)!r}")
-    batches = iter(data)
-    return _packed(batches) if record_type == "ByteArray" else batches
+    if isinstance(data, (pyarrow.RecordBatch, dict)):
+        data = [data]
+    if not isinstance(data, Iterable) or isinstance(data, (str, bytes)):
+        raise TypeError(f"data: expected a pyarrow.Table, a RecordBatch, a dict of arrays or an iterable of these, not {type(data)!r}")
+    return map(_batch, _packed(iter(data)) if record_type == "ByteArray" else data)
+
+
+def _batch(item: Any) -> Any:
+    import pyarrow
+
+    if isinstance(item, dict):
+        return pyarrow.RecordBatch.from_pydict({name: _column(name, array) for name, array in item.items()})
+    if hasattr(item, "schema"):
+        return item
+    advice = "; with record_type='ByteArray' each is a record" if isinstance(item, bytes) else ""
+    raise TypeError(f"data: expected batches or dicts of arrays, not {type(item)!r}{advice}")
+
+
+def _column(name: str, array: Any) -> Any:
+    """An array as Arrow has it, its further dimensions as lists: of any length, as other batches may have others."""
+    import numpy
+    import pyarrow
+
+    array = numpy.asarray(array)
+    if array.ndim == 0:
+        raise ValueError(f"data: column {name!r} has no dimension for its rows")
+    values = pyarrow.array(array.reshape(-1))
+    for axis in range(array.ndim - 1, 0, -1):
+        ends = numpy.arange(numpy.prod(array.shape[:axis], dtype=numpy.int64) + 1) * array.shape[axis]
+        values = pyarrow.ListArray.from_arrays(pyarrow.array(ends).cast(pyarrow.int32()), values)
+    return values
 
 
 def _packed(items: Iterator[Any]) -> Iterator[Any]:

@@ -60,6 +60,45 @@ def test_s64_tensorflow_writes_and_we_read(tmp_path, compression):
     assert arrays[0]["x"].dtype == np.int64 and arrays[0]["x"][-1] == 999
 
 
+def test_arrays_are_written_as_they_are_read(tmp_path):
+    rng = np.random.default_rng(7)
+    arrays = {
+        "label": np.arange(500),
+        "pixels": rng.random((500, 28), np.float32),
+        "text": np.array([f"n{i}" for i in range(500)], object),
+        "tags": np.array([np.arange(i % 3) for i in range(500)] + [None], object)[:500],
+    }
+    assert tfrecord.write(tmp_path / "a", arrays) == 0
+    tfrecord.write(tmp_path / "b", tfrecord.read(tmp_path / "a", form="numpy", batch_rows=7))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    [back] = tfrecord.read(tmp_path / "b", form="numpy")
+    for name in ("label", "pixels"):
+        np.testing.assert_array_equal(back[name], arrays[name])
+        assert back[name].dtype == arrays[name].dtype
+    assert list(back["text"]) == list(arrays["text"]) and [list(tags) for tags in back["tags"]] == [list(tags) for tags in arrays["tags"]]
+
+
+def test_arrays_of_more_dimensions_are_lists_of_lists(tmp_path):
+    cube = np.arange(24).reshape(2, 3, 4)
+    tfrecord.write(tmp_path / "a", {"cube": cube, "none": np.zeros((2, 0), np.float32)}, record_type="SequenceExample")
+    [batch] = tfrecord.read(tmp_path / "a", record_type="SequenceExample")
+    assert batch.column("cube").to_pylist() == cube.tolist()
+    with pytest.raises(_tfos.UnsupportedError, match="column cube"):
+        tfrecord.write(tmp_path / "b", {"cube": cube})
+    assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize("data, words", [
+    ("text", "data: expected a pyarrow.Table"),
+    ([b"raw"], "data: expected batches or dicts of arrays, not <class 'bytes'>; with record_type='ByteArray' each is a record"),
+    ([3], "data: expected batches or dicts of arrays, not <class 'int'>"),
+])
+def test_what_is_no_batch_is_refused(tmp_path, data, words):
+    with pytest.raises(TypeError, match=words):
+        tfrecord.write(tmp_path / "a", data)
+    assert not (tmp_path / "a").exists()
+
+
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
 def test_s64_we_write_and_tensorflow_reads(tmp_path, compression):
     table = pa.table({"i": pa.array([1, None, 3], pa.int32()), "f": pa.array([[0.5], [], None], pa.list_(pa.float32())), "b": [b"\xff", b"", b"x"]})

@@ -8,10 +8,15 @@ check 0 '^tfos [0-9]+\.[0-9]+\.[0-9]+$' "$tfos" version
 check 0 '^tfos [0-9]+\.[0-9]+\.[0-9]+$' "$tfos" --version
 check 0 '^usage: tfos COMMAND' "$tfos" help
 check 0 '^  doctor ' "$tfos" --help
+check 0 '^  doctor ' "$tfos" status --help
+check 0 '^usage: tfos record COMMAND' "$tfos" record --help
+check 0 '^usage: tfos record COMMAND' "$tfos" record shuffle --help
 check 2 'a command is missing' "$tfos"
 check 2 'there is no command "frobnicate"' "$tfos" frobnicate
 check 2 'status does not know "--yaml"' "$tfos" status --yaml
 check 2 'doctor does not know "now"' "$tfos" doctor --json now
+check 2 '^tfos record: does not know --output;' "$tfos" record shuffle --output x
+check 2 '^tfos record: -n takes a value;' "$tfos" record head -n
 check 2 'version takes no argument' "$tfos" version 2
 check 2 '^usage: tfos COMMAND' "$tfos" node 7
 
