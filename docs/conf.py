@@ -11,6 +11,7 @@ sys.path.insert(0, str(ROOT / "python"))
 project = "tfos"
 copyright = "the tfos authors, Apache License 2.0"
 version = release = re.search(r'TFOS_VERSION "([^"]+)"', (ROOT / "include/tfos/version.h").read_text()).group(1)
+myst_heading_anchors = 3
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 autodoc_mock_imports = ["tensorflowonspark._tfos", "pyspark", "tensorflow", "numpy"]
 autodoc_default_options = {"members": True, "member-order": "bysource"}

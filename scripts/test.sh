@@ -66,6 +66,7 @@ run_python_old() {
 
 scripts/system.sh build java lint || exit 1
 run_step lint scripts/lint.sh
+run_step docs scripts/docs.sh
 run_step c-asan-ubsan run_ctest dev
 run_step c-tsan run_tsan
 run_step python-new eval 'scripts/environment.sh new && run_pytest .venv python/tests'

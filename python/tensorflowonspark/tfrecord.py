@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TFRecord files of ``tf.train.Example`` and ``SequenceExample`` as batches of columns, without TensorFlow and without a protobuf object.
+"""TFRecord files of ``tf.train.Example`` and ``SequenceExample`` as batches of columns, without TensorFlow and without a protobuf object::
 
     for batch in tfrecord.read("data/part-*.tfrecord"):          # pyarrow.RecordBatch
         ...
