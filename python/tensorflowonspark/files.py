@@ -16,6 +16,8 @@ __all__ = ["File", "Path", "find", "writing"]
 
 Path = Union[str, "os.PathLike[str]", Any]  # or a binary file object
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_HDFS = re.compile(r"(hdfs|viewfs)://", re.IGNORECASE)
+_NO_HADOOP = re.compile("Unable to load lib|attempt to load lib")  # what pyarrow says the first time, and after that
 
 
 class File(NamedTuple):
@@ -149,8 +151,22 @@ def _system(uri: str) -> Tuple[Any, str]:
         from pyarrow import fs
     except ImportError:
         raise ValueError(f"{uri}: URIs are read through pyarrow, which is not installed here") from None
+    try:
+        with _said(uri):
+            return fs.FileSystem.from_uri(uri)
+    except OSError as error:
+        if not _HDFS.match(uri) or not _NO_HADOOP.search(str(error)):
+            raise
+    # pyarrow's needs the libhdfs.so of an installed Hadoop. Its words are the hundred places where it has looked for it.
+    try:
+        from . import hdfs
+    except ImportError as error:
+        raise OSError(
+            f"{uri}: pyarrow has found no libhdfs.so of a Hadoop installation (it looks in HADOOP_HOME, and needs JAVA_HOME and CLASSPATH), and "
+            f"hdfs-native, which needs none, cannot be imported ({error}): pip install hdfs-native"
+        ) from None
     with _said(uri):
-        return fs.FileSystem.from_uri(uri)
+        return hdfs.open_system(uri)
 
 
 @contextlib.contextmanager
