@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Standalone cluster: a master and two workers, started and stopped by the test."""
 
+import contextlib
 import functools
 import os
 import re
@@ -14,29 +15,29 @@ from tensorflowonspark import TFCluster
 from tensorflowonspark.TFCluster import InputMode
 
 
-@pytest.fixture
-def master(tmp_path):
-    """The address of a master with two workers of one core each."""
+@contextlib.contextmanager
+def standalone(folder, hosts):
+    """The address of a master with a worker of one core on each of the hosts; logs and work are in ``folder``."""
     spark_home = os.path.dirname(pyspark.__file__)
     environment = dict(os.environ, SPARK_HOME=spark_home, SPARK_DAEMON_MEMORY="256m")
     started = []
 
     def start(name, *arguments):
-        with open(tmp_path / f"{name}.log", "w") as log:
+        with open(folder / f"{name}.log", "w") as log:
             started.append(subprocess.Popen([f"{spark_home}/bin/spark-class", *arguments], env=environment, stdout=log, stderr=log,
                                             start_new_session=True))
 
     def find(name, pattern):
-        match = re.search(pattern, (tmp_path / f"{name}.log").read_text())
+        match = re.search(pattern, (folder / f"{name}.log").read_text())
         return match and match.group(0)
 
     try:
         start("master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
         address = wait_until(lambda: find("master", r"spark://127\.0\.0\.1:\d+"), 60, "the master")
-        for number in (1, 2):
-            start(f"worker{number}", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", "1g",
-                  "--webui-port", "0", "--work-dir", str(tmp_path / f"work{number}"), address)
-        for number in (1, 2):
+        for number, host in enumerate(hosts):
+            start(f"worker{number}", "org.apache.spark.deploy.worker.Worker", "--host", host, "--cores", "1", "--memory", "1g",
+                  "--webui-port", "0", "--work-dir", str(folder / f"work{number}"), address)
+        for number in range(len(hosts)):
             wait_until(functools.partial(find, f"worker{number}", "Successfully registered"), 60, f"worker {number}")
         yield address
     finally:
@@ -44,6 +45,13 @@ def master(tmp_path):
             process.terminate()
         for process in started:
             process.wait(30)
+
+
+@pytest.fixture
+def master(tmp_path):
+    """One with two workers."""
+    with standalone(tmp_path, ("127.0.0.1", "127.0.0.1")) as address:
+        yield address
 
 
 def test_train_and_infer_on_standalone(master, tmp_path):
