@@ -2,6 +2,7 @@
 /// The tfos command: finds the subcommand.
 #include "commands.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -72,6 +73,19 @@ static const struct command {
     {"status", run_status}, {"version", run_version}, {"--version", run_version},
 };
 
+/// The exit status: what could not be printed has not been done.
+static int flush_output(int status)
+{
+    int reason = ferror(stdout) ? errno : 0; // nothing that fails came after it
+    if (fflush(stdout) != 0)
+        reason = errno;
+    else if (!ferror(stdout))
+        return status;
+    fprintf(stderr, "tfos: cannot write to the standard output: %s\n",
+            strerror(reason ? reason : EIO));
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2)
@@ -81,7 +95,7 @@ int main(int argc, char **argv)
             continue;
         bool is_asked =
             argc == 3 && strcmp(argv[2], "--help") == 0 && commands[i].run != run_record;
-        return is_asked ? run_help(0, NULL) : commands[i].run(argc - 2, argv + 2);
+        return flush_output(is_asked ? run_help(0, NULL) : commands[i].run(argc - 2, argv + 2));
     }
     return refuse_usage("there is no command \"%s\"", argv[1]);
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record_buckets.h"
 
+#include "progress.h"
 #include "record_pass.h"
 #include "temporary_file.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -31,6 +33,14 @@ static void close_bucket(struct bucket *bucket)
     *bucket = (struct bucket){.fd = -1};
 }
 
+static int say_bucket_error(const struct tfos_error *err)
+{
+    progress_end();
+    fprintf(stderr, "tfos: a temporary file in %s: %s (TMPDIR names another folder)\n",
+            temporary_folder(), err->message);
+    return 1;
+}
+
 static int open_bucket(struct bucket *bucket)
 {
     struct tfos_error err;
@@ -39,7 +49,7 @@ static int open_bucket(struct bucket *bucket)
         return 1;
     if (tfos_stream_open_fd(bucket->fd, &bucket->stream, &err) < 0 ||
         tfos_record_writer_open(bucket->stream, NULL, &bucket->writer, &err) < 0)
-        return say_error(&err);
+        return say_bucket_error(&err);
     return 0;
 }
 
@@ -48,7 +58,7 @@ static int put_in_bucket(struct gathering *gathering, struct tfos_view record)
     struct tfos_error err;
     uint64_t number = random_below(&gathering->mixing->numbers, BUCKET_COUNT);
     if (tfos_record_writer_append(gathering->buckets[number].writer, &record, 1, &err) < 0)
-        return say_error(&err);
+        return say_bucket_error(&err);
     return 0;
 }
 
@@ -98,7 +108,7 @@ static int empty_bucket(struct mixing *mixing, struct bucket *bucket)
                         .take = gather,
                         .target = &gathering};
     if (tfos_record_writer_finish(bucket->writer, &err) < 0)
-        return say_error(&err);
+        return say_bucket_error(&err);
     int status = lseek(bucket->fd, 0, SEEK_SET) == 0 ? run_pass_on(&pass, bucket->stream) : 1;
     close_bucket(bucket);
     return empty_gathering(&gathering, status);

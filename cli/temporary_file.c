@@ -11,12 +11,16 @@
 
 #define BLOCK_SIZE (64u << 10)
 
-int open_temporary_file(void)
+const char *temporary_folder(void)
 {
     const char *folder = getenv("TMPDIR");
+    return folder && folder[0] != '\0' ? folder : "/tmp";
+}
+
+int open_temporary_file(void)
+{
+    const char *folder = temporary_folder();
     char path[4096];
-    if (!folder || folder[0] == '\0')
-        folder = "/tmp";
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
     if (fd >= 0)
         return fd;
@@ -65,7 +69,8 @@ int open_seekable_input(void)
         return fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
     int fd = open_temporary_file();
     if (fd >= 0 && !copy_input(fd)) {
-        fprintf(stderr, "tfos: cannot keep the standard input: %s\n", strerror(errno));
+        fprintf(stderr, "tfos: cannot keep the standard input in %s: %s\n", temporary_folder(),
+                strerror(errno));
         close(fd);
         fd = -1;
     }

@@ -7,6 +7,9 @@
 /// after saying why not.
 int open_temporary_file(void);
 
+/// The folder that such files are made in.
+const char *temporary_folder(void);
+
 /// The standard input, or a copy of it in such a file where it cannot seek; at its beginning. The
 /// caller closes it. -1 after saying why not.
 int open_seekable_input(void);

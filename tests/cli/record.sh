@@ -54,6 +54,10 @@ check 1 'the checksum of a record is wrong' "$tfos" record count "$damaged"
 check 0 '^4	' "$tfos" record count --skip-damaged "$damaged"
 check 0 '4 records written; 1 damages' "$tfos" record repair "$damaged" "$folder/repaired"
 check 0 '4 records, 0 damages' "$tfos" record check "$folder/repaired"
+# What is printed arrives, or the command has failed.
+for command in cat head count check schema; do
+    check 1 'cannot write to the standard output: No space left' sh -c "exec '$tfos' record $command '$whole' >/dev/full"
+done
 # What fails leaves nothing.
 check 1 'the checksum of a record is wrong' "$tfos" record merge "$damaged" "$folder/not"
 [ -z "$(ls "$folder" | grep '^not' || true)" ]

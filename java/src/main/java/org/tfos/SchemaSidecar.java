@@ -10,6 +10,7 @@ import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FSError;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -148,6 +149,9 @@ final class SchemaSidecar {
             Path fresh = new Path(folder, NAME + "." + context.getTaskAttemptID());
             try (FSDataOutputStream stream = system.create(fresh, true)) {
                 stream.write(schema.json().getBytes(StandardCharsets.UTF_8));
+            } catch (IOException | FSError error) { // the latter from local disks
+                system.delete(fresh, false);
+                throw ByteSink.failure(place.toString(), error);
             }
             if (!system.rename(fresh, place)) {
                 system.delete(fresh, false); // another task was faster
