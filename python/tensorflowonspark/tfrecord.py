@@ -16,10 +16,10 @@ from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Se
 
 from . import _tfos, files
 from .files import Path
-from .jar import add_to
+from .jar import add_to, why_not
 from .jar import path as jar_path
 
-__all__ = ["Damage", "add_to", "infer_schema", "jar_path", "read", "write"]
+__all__ = ["Damage", "PassedOver", "add_to", "infer_schema", "jar_path", "passed_over", "read", "write"]
 
 _TYPES = {"Example": 0, "SequenceExample": 1, "ByteArray": 2}
 _COMPRESSIONS = {None: 0, "none": 1, "gzip": 2, "zlib": 3}
@@ -36,6 +36,28 @@ class Damage(NamedTuple):
     offset: int  #: bytes from the file's beginning, of a compressed one from that of what it holds
     size: int  #: bytes that were passed over; 0: all to the file's end
     message: str
+
+
+class PassedOver(NamedTuple):
+    """How much was passed over in a file by Spark's tasks."""
+
+    places: int
+    size: int  #: bytes, frames included; the rest of a file that ``skipFile`` leaves is not counted
+
+
+def passed_over(spark: Any) -> Dict[str, PassedOver]:
+    """What reads of the Spark source ``tfrecord`` with the option ``mode`` ``skipRecord`` or ``skipFile`` have passed over so far, in all of the
+    application: by the file's URI, only files that are damaged. A file that is read twice counts twice, and only tasks that succeeded count.
+
+    Args:
+        spark: a SparkSession or SparkContext, not one of Spark Connect, where the server's log has the same.
+    """
+    context = spark if hasattr(spark, "applicationId") else getattr(spark, "_sc", None)
+    reason = why_not(context) if context is not None else "a session of Spark Connect has no driver here; the server's log says what was passed over"
+    if reason:
+        raise _tfos.UnsupportedError(f"tfos.jar: {reason}")
+    rows = (row.split(" ", 2) for row in context._jvm.org.tfos.DamageTotals.of(context._jsc.sc()).text().split("\0")[:-1])
+    return {name: PassedOver(int(places), int(size)) for places, size, name in rows}
 
 
 def read(

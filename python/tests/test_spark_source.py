@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from conftest import make_context
+from conftest import make_context, wait_until
 
 tf = pytest.importorskip("tensorflow")
 
@@ -81,7 +81,7 @@ def words_of(error):
 
 def load(spark, path, schema=None, **options):
     reader = spark.read.format("tfrecord").options(**options)
-    return (reader.schema(schema) if schema is not None else reader).load(str(path))
+    return (reader.schema(schema) if schema is not None else reader).load(path if isinstance(path, list) else str(path))
 
 
 # ---- types, a cell each
@@ -412,6 +412,34 @@ def test_s68_damage_is_an_error_with_file_offset_and_kind_or_passed_over(spark, 
             assert lost == [29 if how == "cut" else 23]
         else:
             assert lost == ([29] if how == "cut" else [*range(23, 30)])
+
+
+def test_s68_the_driver_knows_what_was_passed_over(spark, tmp_path):
+    """By file, in the sums of the application, and in its log at the end of the job."""
+    from tensorflowonspark import tfrecord
+
+    name = damaged(tmp_path / "a", "data")
+    size = os.path.getsize(name) // 10
+    damaged(tmp_path / "b", "cut")
+    jvm = spark._jvm
+    log = jvm.java.io.StringWriter()
+    logger = jvm.org.apache.logging.log4j.LogManager.getLogger("org.tfos.DamageTotals")
+    appender = jvm.org.apache.logging.log4j.core.appender.WriterAppender.createAppender(None, None, log, "test", False, True)
+    appender.start()
+    logger.addAppender(appender)
+    logger.setLevel(jvm.org.apache.logging.log4j.Level.WARN)
+    before = tfrecord.passed_over(spark)
+    try:
+        assert load(spark, [f"{tmp_path}/a", f"{tmp_path}/b"], "x bigint", mode="skipRecord").count() == 98
+        load(spark, tmp_path / "a", "x bigint", mode="skipFile").collect()
+        after = {file: passed for file, passed in tfrecord.passed_over(spark.sparkContext).items() if file not in before}
+        assert after == {f"file:{name}": (2, size), f"file:{tmp_path}/b/part-2": (1, size - 3)}
+        assert "part-2" not in str(before)
+        first = re.escape(f"tfrecord: passed over damage: 2 places, {2 * size - 3} bytes, in 2 files: file:{name}, file:{tmp_path}/b/part-2")
+        wait_until(lambda: re.search(f"{first}.*1 places, 0 bytes, in 1 files: file:{name}", log.toString(), re.DOTALL), 10, "the warnings")
+    finally:
+        logger.removeAppender(appender)
+        logger.setLevel(jvm.org.apache.logging.log4j.Level.OFF)
 
 
 def test_s68_a_gzip_file_that_is_cut(spark, tmp_path):

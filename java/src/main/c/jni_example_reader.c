@@ -149,6 +149,15 @@ JNIEXPORT jlong JNICALL Java_org_tfos_ExampleReaderNative_damageCount(JNIEnv *en
     return (jlong)tfos_example_reader_get_counts(reading->reader).damages;
 }
 
+JNIEXPORT jlong JNICALL Java_org_tfos_ExampleReaderNative_skippedBytes(JNIEnv *env, jclass class,
+                                                                       jlong handle)
+{
+    struct reading *reading = tfos__jni_pointer(handle);
+    (void)env, (void)class;
+
+    return (jlong)tfos_example_reader_get_counts(reading->reader).skipped_bytes;
+}
+
 JNIEXPORT void JNICALL Java_org_tfos_ExampleReaderNative_close(JNIEnv *env, jclass class,
                                                                jlong handle)
 {

@@ -33,5 +33,8 @@ final class ExampleReaderNative {
     /** How many places were passed over so far. */
     static native long damageCount(long handle);
 
+    /** How many bytes were passed over so far, frames included. */
+    static native long skippedBytes(long handle);
+
     static native void close(long handle);
 }

@@ -47,7 +47,7 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
         stored = RecordColumns.stored(reader.required);
         Path path = file.toPath();
         user = Thread.currentThread();
-        resources = new Resources(reader.damages);
+        resources = new Resources(reader.damages, reader.totals, path.toString());
         try {
             resources.schema = RecordColumns.arrow(stored);
             resources.source = ByteSource.open(path, configuration);
@@ -148,14 +148,18 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
 
     /** What is to be given back, once. */
     private static final class Resources implements Runnable {
-        private final LongAccumulator damages;
+        private final LongAccumulator damages; // null where reading is strict, as is the next
+        private final DamageTotals totals;
+        private final String file;
         private ByteSource source;
         private NativeSchema schema;
         private long handle; // 0: nothing is left to read
         private NativeBatch batch; // the last one that was given out, or the next
 
-        Resources(LongAccumulator damages) {
+        Resources(LongAccumulator damages, DamageTotals totals, String file) {
             this.damages = damages;
+            this.totals = totals;
+            this.file = file;
         }
 
         private void closeBatch() {
@@ -165,13 +169,19 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
             }
         }
 
+        private void countDamage() {
+            long places = damages != null ? ExampleReaderNative.damageCount(handle) : 0;
+            if (places > 0) {
+                damages.add(places);
+                totals.add(new DamageTotals.Damage(file, places, ExampleReaderNative.skippedBytes(handle)));
+            }
+        }
+
         @Override
         public void run() {
             closeBatch();
             if (handle != 0) {
-                if (damages != null) {
-                    damages.add(ExampleReaderNative.damageCount(handle));
-                }
+                countDamage();
                 ExampleReaderNative.close(handle);
                 handle = 0;
             }

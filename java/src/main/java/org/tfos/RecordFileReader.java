@@ -23,7 +23,8 @@ final class RecordFileReader extends AbstractFunction1<PartitionedFile, Iterator
     final RecordOptions options;
     final StructType required;
     final StructType partition;
-    final LongAccumulator damages; // null where reading is strict
+    final LongAccumulator damages; // null where reading is strict, as is the next
+    final DamageTotals totals;
     private final boolean asBatches;
     private final Broadcast<SerializableConfiguration> configuration;
 
@@ -38,9 +39,9 @@ final class RecordFileReader extends AbstractFunction1<PartitionedFile, Iterator
         this.partition = partition;
         this.asBatches = asBatches;
         this.configuration = JavaSparkContext.fromSparkContext(session.sparkContext()).broadcast(new SerializableConfiguration(configuration));
-        damages = options.mode == ExampleReaderNative.STRICT
-                ? null
-                : session.sparkContext().longAccumulator("tfrecord: places passed over");
+        boolean isStrict = options.mode == ExampleReaderNative.STRICT;
+        damages = isStrict ? null : session.sparkContext().longAccumulator("tfrecord: places passed over");
+        totals = isStrict ? null : DamageTotals.of(session.sparkContext());
     }
 
     @Override
