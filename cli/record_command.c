@@ -240,6 +240,18 @@ static const struct {
     {"convert", record_convert, 2, 2},
 };
 
+/// A name like "hdfs://..." that is none of this machine's.
+static const char *find_uri(const struct record_options *options)
+{
+    for (int i = 0; i < options->file_count; i++) {
+        const char *path = options->files[i], *mark = strstr(path, "://");
+        if (mark && mark > path && !memchr(path, '/', (size_t)(mark - path)) &&
+            access(path, F_OK) != 0)
+            return path;
+    }
+    return NULL;
+}
+
 static int show_usage(void)
 {
     fputs(usage, stdout);
@@ -270,6 +282,12 @@ int run_record(int argc, char **argv)
         if (commands[i].most_files > 0 && options.file_count > commands[i].most_files)
             return refuse("there are more files than it takes, from \"%s\" on",
                           options.files[commands[i].most_files]);
+        const char *uri = find_uri(&options);
+        if (uri)
+            return refuse(
+                "takes paths and \"-\", not %s: pipe it, as in \"hdfs dfs -cat FILE | tfos "
+                "record count -\", or use tensorflowonspark.tfrecord or Spark",
+                uri);
         return commands[i].run(&options);
     }
     return refuse("there is no command \"%s\"", argv[0]);
