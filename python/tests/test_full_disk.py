@@ -32,7 +32,7 @@ def run(library, tmp_path):
 
     def run(command, room, **options):
         environment = dict(os.environ, LD_PRELOAD=str(library), FULL_DISK_FOLDER=str(tmp_path / "disk"), FULL_DISK_ROOM=str(room))
-        return subprocess.run(command, env=environment, cwd=HERE, text=True, timeout=150, stderr=subprocess.PIPE,
+        return subprocess.run(command, env=environment, cwd=HERE, text=True, timeout=400, stderr=subprocess.PIPE,
                               **{"stdout": subprocess.PIPE, **options})
 
     return run
@@ -78,6 +78,7 @@ def write_by_spark(disk):
     spark.sparkContext.stop()
 
 
+@pytest.mark.timeout(420)  # a JVM of its own, and seven jobs
 def test_by_spark(run, tmp_path):
     pytest.importorskip("pyarrow")
     disk = tmp_path / "disk"
