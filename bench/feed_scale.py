@@ -3,7 +3,10 @@
 """Does a row cost the same however many nodes share two cores, and however many rows there are? And the memory?
 
 Rows of 16 floats and a label, computed by Spark as they are fed, go from a DataFrame through the JVM into get_dataset. A row's
-cost is the CPU time of executors, nodes and trainers: more nodes than cores only take turns.
+cost is the CPU time of executors, nodes and trainers: more nodes than cores only take turns. Each node is fed as many rows, in as
+many partitions, however many nodes there are; a cluster of one node takes turns with each of the others. Each JVM compiles for
+itself, in bursts that depend on how long it has run and not on the rows: clusters are fed until that has become little, and what
+the compilers still take is told apart from what a row costs.
 """
 
 import functools
@@ -17,10 +20,13 @@ import harness
 
 FLOATS = 16
 BATCH = 1024
-PARTITIONS = 16
+NODE_PARTITIONS = 4
 NODES = (1, 2, 4, 8)
-NODES_ROWS = 8_192_000
-WARM_ROWS = 2_048_000  # of each node: each JVM compiles on its own
+NODE_ROWS = 4_096_000
+# A cluster is warm when its compilers took less than this part of the CPU time in so many epochs in a row, or after so long.
+COMPILING = 0.05
+WARM_EPOCHS = 2
+WARM_S = 75
 # About 10^5, 10^6 and 10^7: whole rounds of the numbers that the floats take.
 ROWS = (102_400, 1_024_000, 10_240_000)
 ROWS_NODES = 2
@@ -28,6 +34,8 @@ ROWS_MEMORY_MB = 1024
 NODES_MEMORY_MB = 512
 GOAL = 0.8
 WAIT_S = 300
+# What threads of an executor do, by how their names begin.
+THREADS = {"Executor task": "tasks", "C1 ": "compilers", "C2 ": "compilers"}
 
 
 def trainer(args, ctx):
@@ -36,9 +44,16 @@ def trainer(args, ctx):
 
     import tensorflow as tf
 
-    tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads(2)
+    # Threads that sleep while they wait for rows: those that look for work meanwhile use up what time there is, rows or not.
+    experimental = tf.compat.v1.ConfigProto.Experimental(disable_thread_spinning=True)
+    tf.compat.v1.enable_eager_execution(
+        tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1, experimental=experimental))
     path = os.path.join(args["folder"], str(ctx.executor_id))
+
+    @tf.function
+    def sums():
+        zeros = (tf.constant(0, tf.int64), tf.constant(0, tf.int64), tf.constant(0, tf.float64))
+        return dataset.reduce(zeros, add)
 
     def add(state, batch):
         rows, labels, floats = state
@@ -51,18 +66,17 @@ def trainer(args, ctx):
         os.rename(f"{path}.part", f"{path}.{name}")
 
     note("ready", {"pid": os.getpid()})
-    dataset = ctx.get_dataset(args["batch"])  # waits for the DataFrame's schema
+    dataset = ctx.get_dataset(args["batch"], prefetch=0)  # waits for the DataFrame's schema
     for epoch in itertools.count(1):
-        zeros = (tf.constant(0, tf.int64), tf.constant(0, tf.int64), tf.constant(0, tf.float64))
-        rows, labels, floats = (value.numpy().item() for value in dataset.reduce(zeros, add))
+        rows, labels, floats = (value.numpy().item() for value in sums())
         note(f"epoch-{epoch}", {"rows": rows, "labels": labels, "floats": floats, "last": time.time()})
         if not rows:
             return
 
 
-def make_frame(spark, rows):
+def make_frame(spark, rows, partitions):
     columns = ", ".join(f"cast((id * 7 + {place * 13}) % 256 as float)" for place in range(FLOATS))
-    return spark.range(0, rows, 1, PARTITIONS).selectExpr(f"array({columns}) as floats", "id % 10 as label")
+    return spark.range(0, rows, 1, partitions).selectExpr(f"array({columns}) as floats", "id % 10 as label")
 
 
 def expected_sums(rows):
@@ -76,13 +90,19 @@ class Processes:
     def __init__(self, application, trainers):
         self._executors = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _is_executor(pid, application)]
         self._trainers = trainers
-        self._nodes = [int(_stat(pid)[1]) for pid in trainers]
+        self._nodes = [int(_stat(f"/proc/{pid}/stat")[1]) for pid in trainers]
 
     def cpu_s(self):
-        ticks = 0
-        for pid in self._executors + self._trainers + self._nodes:
-            ticks += sum(map(int, _stat(pid)[11:13]))
-        return ticks / os.sysconf("SC_CLK_TCK")
+        """CPU time by what it went into: tasks, compilers, trainers, and the rest of executors and nodes."""
+        spent = dict.fromkeys((*THREADS.values(), "trainers", "rest"), 0.0)
+        for pid in self._executors:
+            spent["rest"] += _cpu_s(f"/proc/{pid}/stat")
+            for kind, seconds in _threads_cpu_s(pid):
+                spent[kind] += seconds
+                spent["rest"] -= seconds
+        spent["rest"] += sum(_cpu_s(f"/proc/{pid}/stat") for pid in self._nodes)
+        spent["trainers"] = sum(_cpu_s(f"/proc/{pid}/stat") for pid in self._trainers)
+        return spent
 
     def forget_peaks(self):
         for pid in self._executors + self._trainers:
@@ -103,10 +123,29 @@ def _is_executor(pid, application):
     return application in words and any(word.endswith("CoarseGrainedExecutorBackend") for word in words)
 
 
-def _stat(pid):
+def _stat(path):
     """The fields of proc(5) from the state on: the parent is 1, the processor times are 11 and 12."""
-    with open(f"/proc/{pid}/stat") as file:
+    with open(path) as file:
         return file.read().rpartition(")")[2].split()
+
+
+def _cpu_s(path):
+    return sum(map(int, _stat(path)[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def _threads_cpu_s(pid):
+    """What the threads that have a kind have used."""
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        path = f"/proc/{pid}/task/{thread}"
+        try:
+            with open(f"{path}/comm") as file:
+                name = file.read()
+            seconds = _cpu_s(f"{path}/stat")
+        except FileNotFoundError:
+            continue  # it has ended
+        for start, kind in THREADS.items():
+            if name.startswith(start):
+                yield kind, seconds
 
 
 def _peak_mb(pid):
@@ -140,18 +179,20 @@ class Feed:
     def measure(self, rows):
         """Feeds so many rows, and checks what has come."""
         self._epoch += 1
-        frame = make_frame(self._spark, rows)
+        frame = make_frame(self._spark, rows, NODE_PARTITIONS * self._nodes)
         self._processes.forget_peaks()
         cpu_s, start = self._processes.cpu_s(), time.time()
         self._cluster.train(frame, 1, via="jvm")
         reports = self._reports(f"epoch-{self._epoch}")
         seconds = max(report["last"] for report in reports) - start
-        cpu_s = self._processes.cpu_s() - cpu_s
+        cpu_us = {kind: (seconds - cpu_s[kind]) * 1e6 / rows for kind, seconds in self._processes.cpu_s().items()}
         got = [sum(report[name] for report in reports) for name in ("rows", "labels", "floats")]
         if got != expected_sums(rows):
             raise ValueError(f"rows, sum of labels and sum of floats are {got}, not {expected_sums(rows)}")
         executors, trainers = self._processes.peaks_mb()
-        return {"rate": rows / seconds, "cpu_us": cpu_s * 1e6 / rows, "executors_mb": executors, "trainers_mb": trainers}
+        whole = sum(cpu_us.values())
+        return {"rate": rows / seconds, "cost": whole - cpu_us["compilers"], "whole": whole, **cpu_us,
+                "executors_mb": executors, "trainers_mb": trainers}
 
     def close(self):
         self._cluster.shutdown()
@@ -175,18 +216,44 @@ def measure(contender, rows):
     return result
 
 
-def compete(folder, rounds):
+def warm_up(contender, rows):
+    """Feeds until the compilers have little to do."""
+    deadline, quiet = time.monotonic() + WARM_S, 0
+    while quiet < WARM_EPOCHS and time.monotonic() < deadline:
+        result = measure(contender, rows)
+        quiet = quiet + 1 if result["compilers"] < COMPILING * result["whole"] else 0
+
+
+def scale_nodes(folder, rounds):
+    """Clusters of several nodes, each in turn with the one of one node."""
+    with harness.Side(f"nodes-{NODES[0]}", sys.executable, folder) as single:
+        warm_up(single, NODE_ROWS)
+        for nodes in NODES[1:]:
+            found = {1: [], nodes: []}
+            with harness.Side(f"nodes-{nodes}", sys.executable, folder) as several:
+                warm_up(several, nodes * NODE_ROWS)
+                for side in harness.turns((single, several), rounds):
+                    count = 1 if side is single else nodes
+                    found[count].append(measure(side, count * NODE_ROWS))
+                several.ask("close", WAIT_S)
+            print_nodes(nodes, found[nodes], found[1])
+        single.ask("close", WAIT_S)
+
+
+def print_nodes(nodes, results, single):
+    def line(case, unit, name, goal=None):
+        values = ([result[name] for result in side] for side in (results, single))
+        harness.print_line("feed_scale", case, unit, *values, "1_node", goal)
+
+    line(f"{nodes} nodes", "CPU us/row", "cost", GOAL)
+    for part in ("tasks", "trainers", "rest"):
+        line(f"{nodes} nodes, {part}", "CPU us/row", part)
+    line(f"{nodes} nodes, with compilers", "CPU us/row", "whole")
+    line(f"{nodes} nodes", "rows/s", "rate")
+
+
+def scale_rows(folder, rounds):
     line = functools.partial(harness.print_line, "feed_scale")
-    found = {}
-    for nodes in NODES:
-        with harness.Side(f"nodes-{nodes}", sys.executable, folder) as contender:
-            measure(contender, nodes * WARM_ROWS)
-            results = [measure(contender, NODES_ROWS) for _ in range(rounds)]
-            contender.ask("close", WAIT_S)
-        found[nodes] = {name: [result[name] for result in results] for name in results[0]}
-    for nodes in NODES[1:]:
-        line(f"{nodes} nodes", "CPU us/row", found[nodes]["cpu_us"], found[1]["cpu_us"], "1_node", GOAL)
-        line(f"{nodes} nodes", "rows/s", found[nodes]["rate"], found[1]["rate"], "1_node")
     with harness.Side(f"rows-{ROWS_NODES}", sys.executable, folder) as contender:
         results = {rows: [] for rows in ROWS}
         for index in range(rounds + 1):
@@ -199,9 +266,14 @@ def compete(folder, rounds):
     for rows, name in zip(ROWS, ("1e5_rows", "1e6_rows")):
         less = {key: [result[key] for result in results[rows]] for key in most}
         line("1e7 rows", "rows/s", most["rate"], less["rate"], name, GOAL)
-        line("1e7 rows", "CPU us/row", most["cpu_us"], less["cpu_us"], name, GOAL)
+        line("1e7 rows", "CPU us/row", most["cost"], less["cost"], name, GOAL)
         line("1e7 rows, trainers", "MB", most["trainers_mb"], less["trainers_mb"], name, GOAL)
         line("1e7 rows, executors", "MB", most["executors_mb"], less["executors_mb"], name, GOAL)
+
+
+def compete(folder, rounds):
+    scale_nodes(folder, rounds)
+    scale_rows(folder, rounds)
 
 
 if __name__ == "__main__":
