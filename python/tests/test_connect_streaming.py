@@ -14,14 +14,18 @@ from test_streaming import (  # noqa: F401  fixtures, and tests that run here wi
     files,
     ids_in,
     local,
+    others,
     out,
     rate,
     test_a_batch_that_was_fed_but_not_committed_is_not_fed_again,
     test_a_query_that_fails_is_raised_when_the_functions_have_returned,
     test_a_stream_is_one_epoch_in_the_order_of_its_batches,
+    test_a_stream_that_fails_leaves_the_other_alone,
     test_a_trainer_that_fails_ends_the_query_with_its_words,
     test_shutdown_ends_behind_a_batch_and_another_cluster_goes_on,
     test_the_query_ends_when_all_terminate,
+    test_two_streams_at_once_have_each_its_queue,
+    test_two_streams_at_once_take_turns,
 )
 
 

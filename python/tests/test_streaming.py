@@ -54,11 +54,11 @@ def out(tmp_path):
 
 
 class Files:
-    """A stream of the files of a folder, one a batch; each has rows with the ids of its range."""
+    """A stream of the files of a folder, one a batch; each has rows with the ids of its range, which follow each other from ``first`` on."""
 
-    def __init__(self, spark, folder):
+    def __init__(self, spark, folder, first=0):
         self._spark, self._folder = spark, str(folder)
-        self.count = 0
+        self._first = self.count = first
 
     def add(self, rows, padding=1):
         frame = self._spark.range(self.count, self.count + rows, 1, 1).selectExpr("id", f"repeat('x', {padding}) as text")
@@ -72,12 +72,17 @@ class Files:
 
     @property
     def ids(self):
-        return list(range(self.count))
+        return list(range(self._first, self.count))
 
 
 @pytest.fixture
 def files(spark, tmp_path):
     return Files(spark, tmp_path / "files")
+
+
+@pytest.fixture
+def others(spark, tmp_path):
+    return Files(spark, tmp_path / "others", first=1000)
 
 
 @pytest.mark.parametrize("via", ["jvm", "arrow"])
@@ -194,6 +199,67 @@ def test_a_query_that_fails_is_raised_when_the_functions_have_returned(spark, fi
         with pytest.raises(StreamingQueryException, match="bad row"):
             cluster.shutdown(query)
         assert ids_in(out) == files.ids[:20]
+
+
+def test_two_streams_at_once_take_turns(spark, files, others, out):
+    for rows in (30, 20, 10):
+        files.add(rows)
+        others.add(rows + 1)
+    with TFCluster.run(spark, local(collect_rows), {"out": str(out)}, 2, 0, input_mode=FEED) as cluster:
+        first = cluster.train(files.stream(), trigger={"availableNow": True})
+        second = cluster.train(others.stream(), trigger={"availableNow": True})
+        assert first.awaitTermination(120) and second.awaitTermination(120)
+        assert first.exception() is None and second.exception() is None
+        cluster.shutdown()
+        assert ids_in(out) == files.ids + others.ids
+
+
+def collect_queues(args, ctx):
+    """Writes the ids of the rows of each queue to a file of its name; of both at a time."""
+    import threading
+
+    def collect(queue):
+        feed = ctx.get_data_feed(qname_in=queue)
+        with open(f"{args}/{queue}", "w", buffering=1) as file:
+            while not feed.should_stop():
+                file.writelines(f"{row[0]}\n" for row in feed.next_batch(10))
+
+    threads = [threading.Thread(target=collect, args=(queue,)) for queue in ("input", "others")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_two_streams_at_once_have_each_its_queue(spark, files, others, out):
+    for rows in (30, 20):
+        files.add(rows)
+        others.add(rows + 1)
+    with TFCluster.run(spark, local(collect_queues), str(out), 1, 0, input_mode=FEED, queues=["input", "others"]) as cluster:
+        queries = [cluster.train(files.stream(), trigger={"availableNow": True}),
+                   cluster.train(others.stream(), trigger={"availableNow": True}, qname="others")]
+        assert all(query.awaitTermination(120) and query.exception() is None for query in queries)
+        cluster.shutdown()
+        got = {queue: sorted(map(int, (out / queue).read_text().split())) for queue in ("input", "others")}
+        assert got == {"input": files.ids, "others": others.ids}
+
+
+def test_a_stream_that_fails_leaves_the_other_alone(spark, files, others, out):
+    from pyspark.errors import StreamingQueryException
+
+    files.add(20)
+    others.add(20)
+    with TFCluster.run(spark, local(collect_rows), {"out": str(out)}, 1, 0, input_mode=FEED) as cluster:
+        good = cluster.train(others.stream(), trigger="100 milliseconds")
+        wait_until(lambda: len(ids_in(out)) == 20, 60, "the other stream's first batch")
+        bad = cluster.train(files.stream().selectExpr("if(id >= 0, raise_error('bad row'), id) as id", "text"))
+        wait_until(lambda: not bad.isActive, 60, "the end of the query that fails")
+        assert good.isActive
+        others.add(20)
+        wait_until(lambda: len(ids_in(out)) == 40, 60, "the other stream's second batch")
+        with pytest.raises(StreamingQueryException, match="bad row"):
+            cluster.shutdown()
+        assert not good.isActive and ids_in(out) == others.ids
 
 
 def test_what_a_stream_cannot_have_is_refused(spark, sc, out):
