@@ -20,6 +20,7 @@ struct column {
 
 struct tfos__array_batch {
     enum tfos__row_kind kind;
+    bool takes_trees;
     int64_t column_count, row_count;
     struct column *columns; ///< owned
     struct ArrowSchema schema;
@@ -205,6 +206,7 @@ static int read_column(struct tfos__array_batch *batch, int64_t index, PyObject 
 
     if (numpy == NULL)
         return -1;
+    column->field.takes_trees = batch->takes_trees;
     if (Py_TYPE(value) != numpy->ndarray)
         return refuse(batch, index,
                       PyUnicode_FromFormat("expected a numpy array, not %R", Py_TYPE(value)));
@@ -297,7 +299,7 @@ static int read_arrays(struct tfos__array_batch *batch, PyObject *arrays)
     return read_column(batch, 0, arrays);
 }
 
-struct tfos__array_batch *tfos__array_batch_open(PyObject *arrays)
+struct tfos__array_batch *tfos__array_batch_open(PyObject *arrays, bool takes_trees)
 {
     struct tfos__array_batch *batch = PyMem_Calloc(1, sizeof(*batch));
 
@@ -305,6 +307,7 @@ struct tfos__array_batch *tfos__array_batch_open(PyObject *arrays)
         PyErr_NoMemory();
         return NULL;
     }
+    batch->takes_trees = takes_trees;
     if (read_arrays(batch, arrays) == 0)
         return batch;
     tfos__array_batch_close(batch);
@@ -332,13 +335,12 @@ void tfos__array_batch_show(struct tfos__array_batch *batch, const struct ArrowS
     for (int64_t i = 0; i < batch->column_count; i++) {
         struct column *column = &batch->columns[i];
         const char *name = column->name != NULL ? PyBytes_AsString(column->name) : "";
-        struct tfos__series_view *view = tfos__series_show(&column->field.series, name);
+        tfos__field_show(&column->field, name, &batch->schema_children[i],
+                         &batch->array_children[i]);
         if (column->format != NULL) {
-            view->schema.format = column->format;
-            view->schema.metadata = NULL;
+            batch->schema_children[i]->format = column->format;
+            batch->schema_children[i]->metadata = NULL;
         }
-        batch->schema_children[i] = &view->schema;
-        batch->array_children[i] = &view->array;
     }
     tfos__metadata_write("tfos.row", tfos__row_names[batch->kind], batch->metadata);
     batch->schema = (struct ArrowSchema){

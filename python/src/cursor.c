@@ -17,6 +17,7 @@ struct unanswered {
     int lane;
     int64_t partition;
     int64_t count;
+    bool is_frame; ///< they came from a DataFrame, and their results go to one
 };
 
 struct tfos__cursor {
@@ -136,6 +137,7 @@ static enum tfos_status fetch(struct tfos__cursor *cursor, int64_t deadline,
 static int note_unanswered(struct tfos__cursor *cursor, int64_t count)
 {
     struct unanswered *last = NULL;
+    char kind[16];
 
     if (!cursor->batch.has_results)
         return 0;
@@ -160,6 +162,8 @@ static int note_unanswered(struct tfos__cursor *cursor, int64_t count)
         .lane = cursor->batch.lane,
         .partition = cursor->batch.partition,
         .count = count,
+        .is_frame =
+            !tfos_arrow_metadata_find(cursor->batch.schema.metadata, "tfos.row", kind, sizeof kind),
     };
     return 0;
 }
@@ -344,6 +348,12 @@ static int send_packed(void *context, struct tfos__packer *packer)
     return send_batch(context, schema, array);
 }
 
+/// Whether the next results become columns of a DataFrame.
+static bool is_for_frame(const struct tfos__cursor *cursor)
+{
+    return cursor->waiting_count > 0 && cursor->waiting[0].is_frame;
+}
+
 static int check_results(const struct tfos__cursor *cursor, int64_t count)
 {
     const struct unanswered *oldest = &cursor->waiting[0];
@@ -377,7 +387,7 @@ int tfos__cursor_put_results(struct tfos__cursor *cursor, PyObject *results)
     if (take(cursor) < 0)
         return -1;
     if (check_results(cursor, PyList_Size(results)) == 0) {
-        packer = tfos__packer_open(0);
+        packer = tfos__packer_open(0, is_for_frame(cursor));
         if (packer != NULL)
             result = tfos__packer_append_all(packer, results, send_packed, cursor);
         tfos__packer_close(packer);
@@ -405,7 +415,7 @@ static int send_arrays(struct tfos__cursor *cursor, struct tfos__array_batch *ba
 
 int tfos__cursor_put_arrays(struct tfos__cursor *cursor, PyObject *arrays)
 {
-    struct tfos__array_batch *batch = tfos__array_batch_open(arrays);
+    struct tfos__array_batch *batch = tfos__array_batch_open(arrays, is_for_frame(cursor));
     int result = 0;
 
     if (batch == NULL)

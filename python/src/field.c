@@ -3,6 +3,7 @@
 // of the same type; so classes are compared exactly, and a subclass of int, str or list is pickled
 // like any other object.
 #include "field.h"
+#include "atom.h"
 #include "numpy.h"
 #include "pickle.h"
 
@@ -19,41 +20,6 @@ static enum tfos__pack_result no_memory(void)
     return TFOS__PACK_ERROR;
 }
 
-/// UTF-8 of a str; NULL without an exception for one that has none (lone surrogates), else with.
-static PyObject *encode_text(PyObject *text)
-{
-    PyObject *bytes = PyUnicode_AsUTF8String(text);
-
-    if (bytes == NULL && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
-        PyErr_Clear();
-    return bytes;
-}
-
-/// What a single Python value is; OPAQUE when it has no column form of its own.
-static int classify_element(PyObject *value, enum tfos__value_kind *kind)
-{
-    *kind = TFOS__VALUE_OPAQUE;
-    if (value == Py_True || value == Py_False) {
-        *kind = TFOS__VALUE_BOOL;
-    } else if (Py_TYPE(value) == &PyFloat_Type) {
-        *kind = TFOS__VALUE_FLOAT;
-    } else if (Py_TYPE(value) == &PyLong_Type) {
-        int overflow = 0;
-        PyLong_AsLongLongAndOverflow(value, &overflow);
-        if (overflow == 0)
-            *kind = TFOS__VALUE_INT;
-    } else if (Py_TYPE(value) == &PyUnicode_Type) {
-        PyObject *bytes = encode_text(value);
-        if (bytes == NULL)
-            return PyErr_Occurred() ? -1 : 0;
-        Py_DECREF(bytes);
-        *kind = TFOS__VALUE_TEXT;
-    } else if (Py_TYPE(value) == &PyBytes_Type) {
-        *kind = TFOS__VALUE_BYTES;
-    }
-    return 0;
-}
-
 static item_getter *getter_of(PyObject *sequence)
 {
     return Py_TYPE(sequence) == &PyList_Type ? PyList_GetItem : PyTuple_GetItem;
@@ -67,7 +33,7 @@ static int classify_sequence(PyObject *value, struct tfos__value_type *type)
 
     for (Py_ssize_t i = 0; i < count; i++) {
         enum tfos__value_kind kind = TFOS__VALUE_NULL;
-        if (classify_element(get(value, i), &kind) < 0)
+        if (tfos__atom_classify(get(value, i), &kind) < 0)
             return -1;
         if (kind == TFOS__VALUE_OPAQUE || (i > 0 && kind != item)) {
             type->kind = TFOS__VALUE_OPAQUE;
@@ -92,7 +58,7 @@ static int classify(PyObject *value, struct tfos__value_type *type)
         return 0;
     if (Py_TYPE(value) == &PyList_Type || Py_TYPE(value) == &PyTuple_Type)
         return classify_sequence(value, type);
-    if (classify_element(value, &type->kind) < 0)
+    if (tfos__atom_classify(value, &type->kind) < 0)
         return -1;
     if (type->kind != TFOS__VALUE_OPAQUE)
         return 0;
@@ -234,7 +200,7 @@ static enum tfos__pack_result write_texts(struct tfos__field *field, PyObject *v
         if (Py_TYPE(item) != class)
             return TFOS__PACK_REFUSED;
         if (is_text)
-            result = write_made(field, i, encode_text(item));
+            result = write_made(field, i, tfos__atom_encode(item));
         else
             result = write_bytes(field, i, item);
     }
@@ -414,7 +380,7 @@ static enum tfos__pack_result append_bytes(struct tfos__field *field, PyObject *
     if (field->series.type.kind == TFOS__VALUE_OPAQUE)
         result = write_made(field, 0, tfos__pickle_dump(value));
     else if (field->series.type.kind == TFOS__VALUE_TEXT && Py_TYPE(value) == &PyUnicode_Type)
-        result = write_made(field, 0, encode_text(value));
+        result = write_made(field, 0, tfos__atom_encode(value));
     else if (field->series.type.kind == TFOS__VALUE_BYTES && Py_TYPE(value) == &PyBytes_Type)
         result = write_bytes(field, 0, value);
     return result == TFOS__PACK_DONE ? commit(field, 1) : result;
@@ -432,11 +398,17 @@ int tfos__field_init(struct tfos__field *field)
 
 enum tfos__pack_result tfos__field_append(struct tfos__field *field, PyObject *value)
 {
+    if (field->tree != NULL)
+        return tfos__tree_append(field->tree, value);
     if (value == Py_None)
         return tfos__series_commit_null(&field->series) ? TFOS__PACK_DONE : no_memory();
     if (field->series.type.kind == TFOS__VALUE_NULL) {
         struct tfos__value_type type;
-        if (classify(value, &type) < 0 || adopt(field, value, &type) < 0)
+        if (classify(value, &type) < 0)
+            return TFOS__PACK_ERROR;
+        if (type.kind == TFOS__VALUE_OPAQUE && field->takes_trees)
+            return TFOS__PACK_REFUSED;
+        if (adopt(field, value, &type) < 0)
             return TFOS__PACK_ERROR;
     }
     switch (field->series.type.kind) {
@@ -456,42 +428,89 @@ enum tfos__pack_result tfos__field_append(struct tfos__field *field, PyObject *v
     }
 }
 
+/// The last but one resort is a tree, if there may be one.
+static int widen_most(struct tfos__field *field)
+{
+    return field->takes_trees && field->tree == NULL ? tfos__field_make_tree(field)
+                                                     : tfos__field_make_opaque(field);
+}
+
 int tfos__field_widen(struct tfos__field *field, PyObject *value)
 {
     struct tfos__value_type type, wide;
 
+    if (field->tree != NULL)
+        return widen_most(field);
     if (classify(value, &type) < 0)
         return -1;
     wide = tfos__value_widen(&field->series.type, &type);
     // A value that was refused though its type is the same (another class, another dtype) has no
     // form here.
-    if (tfos__value_equals(&wide, &field->series.type))
-        return tfos__field_make_opaque(field);
+    if (wide.kind == TFOS__VALUE_OPAQUE || tfos__value_equals(&wide, &field->series.type))
+        return widen_most(field);
     if (tfos__series_init(&field->series, &wide))
         return 0;
     no_memory();
     return -1;
 }
 
+int tfos__field_make_tree(struct tfos__field *field)
+{
+    tfos__field_truncate(field, 0);
+    field->tree = tfos__tree_open();
+    return field->tree != NULL ? 0 : -1;
+}
+
 int tfos__field_make_opaque(struct tfos__field *field)
 {
     struct tfos__value_type opaque = {.kind = TFOS__VALUE_OPAQUE};
 
+    tfos__tree_close(field->tree);
+    field->tree = NULL;
+    field->takes_trees = false;
     if (tfos__series_init(&field->series, &opaque))
         return 0;
     no_memory();
     return -1;
 }
 
+void tfos__field_truncate(struct tfos__field *field, int64_t length)
+{
+    if (field->tree != NULL)
+        tfos__tree_truncate(field->tree, length);
+    else
+        tfos__series_truncate(&field->series, length);
+}
+
+size_t tfos__field_size(const struct tfos__field *field)
+{
+    return field->tree != NULL ? tfos__tree_size(field->tree) : tfos__series_size(&field->series);
+}
+
+void tfos__field_show(struct tfos__field *field, const char *name, struct ArrowSchema **schema,
+                      struct ArrowArray **array)
+{
+    struct tfos__series_view *view = NULL;
+
+    if (field->tree != NULL) {
+        tfos__tree_show(field->tree, name, schema, array);
+        return;
+    }
+    view = tfos__series_show(&field->series, name);
+    *schema = &view->schema;
+    *array = &view->array;
+}
+
 void tfos__field_reset(struct tfos__field *field)
 {
     field->is_established = field->is_established || field->series.length > 0;
-    tfos__series_truncate(&field->series, 0);
+    tfos__field_truncate(field, 0);
 }
 
 void tfos__field_clear(struct tfos__field *field)
 {
     Py_XDECREF(field->dtype);
     tfos__series_clear(&field->series);
+    tfos__tree_close(field->tree);
     memset(field, 0, sizeof(*field));
 }

@@ -24,6 +24,8 @@ static PyMethodDef functions[] = {
     {"merge_surveys", tfos__survey_merge, METH_O,
      "The Arrow schema, a capsule, of a list of surveys."},
     {"pack", tfos__sample_pack, METH_O, "The rows, packed into batches and unpacked again."},
+    {"pack_columns", tfos__sample_pack_columns, METH_O,
+     "The same, packed as the results for a DataFrame."},
     {"pack_arrays", tfos__sample_pack_arrays, METH_O, "The arrays of the rows' batches."},
     {"unpack", tfos__sample_unpack, METH_O, "The rows of an Arrow batch."},
     {"unpack_arrays", tfos__sample_unpack_arrays, METH_O, "The arrays of an Arrow batch."},

@@ -14,8 +14,9 @@ const char *const tfos__row_names[5] = {
 };
 
 struct tfos__packer {
-    bool has_kind;  ///< the first row was seen
-    bool is_opaque; ///< the row is one opaque value, whatever comes
+    bool has_kind; ///< the first row was seen
+    bool is_whole; ///< the row is one value, whatever comes
+    bool takes_trees;
     enum tfos__row_kind kind;
     int64_t column_count;
     struct tfos__field *fields; ///< owned
@@ -33,14 +34,14 @@ struct tfos__packer {
     char metadata[64];
 };
 
-struct tfos__packer *tfos__packer_open(int64_t first_row)
+struct tfos__packer *tfos__packer_open(int64_t first_row, bool takes_trees)
 {
     struct tfos__packer *packer = PyMem_Calloc(1, sizeof(*packer));
 
     if (packer == NULL)
         PyErr_NoMemory();
     else
-        packer->row = first_row;
+        *packer = (struct tfos__packer){.row = first_row, .takes_trees = takes_trees};
     return packer;
 }
 
@@ -157,22 +158,28 @@ static int make_columns(struct tfos__packer *packer, int64_t count)
         return -1;
     }
     for (; packer->column_count < count; packer->column_count++) {
-        if (tfos__field_init(&packer->fields[packer->column_count]) < 0)
+        struct tfos__field *field = &packer->fields[packer->column_count];
+        if (tfos__field_init(field) < 0)
             return -1;
+        field->takes_trees = packer->takes_trees;
     }
     return 0;
+}
+
+/// From now on the row is one value.
+static int make_whole(struct tfos__packer *packer)
+{
+    drop_columns(packer);
+    packer->has_kind = true;
+    packer->is_whole = true;
+    packer->kind = TFOS__ROW_VALUE;
+    return make_columns(packer, 1);
 }
 
 /// From now on the row is one opaque value.
 static int make_opaque(struct tfos__packer *packer)
 {
-    drop_columns(packer);
-    packer->has_kind = true;
-    packer->is_opaque = true;
-    packer->kind = TFOS__ROW_VALUE;
-    if (make_columns(packer, 1) < 0)
-        return -1;
-    return tfos__field_make_opaque(&packer->fields[0]);
+    return make_whole(packer) < 0 ? -1 : tfos__field_make_opaque(&packer->fields[0]);
 }
 
 /// Takes the kind of row and the columns from the first row.
@@ -225,7 +232,7 @@ static int has_names(struct tfos__packer *packer, PyObject *row)
 /// Whether the row is of the packer's kind. -1 with an exception.
 static int fits(struct tfos__packer *packer, PyObject *row)
 {
-    if (packer->is_opaque)
+    if (packer->is_whole)
         return 1;
     if (kind_of(row) != packer->kind)
         return 0;
@@ -287,7 +294,7 @@ static void explain(const struct tfos__packer *packer, int64_t column)
 static void take_back(struct tfos__packer *packer, int64_t column_count)
 {
     for (int64_t i = 0; i < column_count; i++)
-        tfos__series_truncate(&packer->fields[i].series, packer->row_count);
+        tfos__field_truncate(&packer->fields[i], packer->row_count);
 }
 
 /// Puts the row's values into the fields; REFUSED names the column that refused, or -1 for the
@@ -312,12 +319,32 @@ static enum tfos__pack_result put(struct tfos__packer *packer, PyObject *row, in
             take_back(packer, i);
             return result;
         }
-        size += tfos__series_size(&packer->fields[i].series);
+        size += tfos__field_size(&packer->fields[i]);
     }
     packer->size = size;
     packer->row_count++;
     packer->row++;
     return TFOS__PACK_DONE;
+}
+
+/// Whether rows so far and this one can all be lists that are one value, or None: those before
+/// were lists and this one has another length or is None, or it is a list behind None.
+static bool is_ragged(const struct tfos__packer *packer, PyObject *row)
+{
+    enum tfos__row_kind kind = kind_of(row);
+
+    if (packer->kind == TFOS__ROW_VALUE)
+        return (kind == TFOS__ROW_LIST || kind == TFOS__ROW_TUPLE) &&
+               packer->fields[0].series.type.kind == TFOS__VALUE_NULL;
+    return (packer->kind == TFOS__ROW_LIST || packer->kind == TFOS__ROW_TUPLE) &&
+           (kind == packer->kind || row == Py_None);
+}
+
+static int widen_row(struct tfos__packer *packer, PyObject *row)
+{
+    if (!packer->takes_trees || !is_ragged(packer, row))
+        return make_opaque(packer);
+    return make_whole(packer) < 0 ? -1 : tfos__field_make_tree(&packer->fields[0]);
 }
 
 /// Makes the empty packer take the row that it refused.
@@ -327,7 +354,7 @@ static int widen(struct tfos__packer *packer, PyObject *row, int64_t refusing)
     int result = 0;
 
     if (refusing < 0)
-        return make_opaque(packer);
+        return widen_row(packer, row);
     value = value_of(packer, row, refusing);
     if (value == NULL)
         return PyErr_Occurred() ? -1 : make_opaque(packer);
@@ -380,12 +407,10 @@ void tfos__packer_show(struct tfos__packer *packer, const struct ArrowSchema **s
 {
     for (int64_t i = 0; i < packer->column_count; i++) {
         const char *name = "";
-        struct tfos__series_view *view = NULL;
         if (packer->encoded_names != NULL)
             name = PyBytes_AsString(PyTuple_GetItem(packer->encoded_names, (Py_ssize_t)i));
-        view = tfos__series_show(&packer->fields[i].series, name);
-        packer->schema_children[i] = &view->schema;
-        packer->array_children[i] = &view->array;
+        tfos__field_show(&packer->fields[i], name, &packer->schema_children[i],
+                         &packer->array_children[i]);
     }
     tfos__metadata_write("tfos.row", tfos__row_names[packer->kind], packer->metadata);
     packer->schema = (struct ArrowSchema){

@@ -2,7 +2,9 @@
 /// Packs Python rows into columns: batches in Arrow's layout whose schema says how the same rows
 /// are made again. Rows that do not fit the columns make them wider, and they stay so: a sequence
 /// of another length makes the column one of varying length, a value of another type an opaque one
-/// (pickled), another kind of row the whole row opaque. The caller holds the GIL.
+/// (pickled), another kind of row the whole row opaque. For a reader who wants columns, not the
+/// objects, a tree (tree.h) comes before a pickle, also for lists of different lengths as rows.
+/// The caller holds the GIL.
 #ifndef TFOS_PYTHON_PACKER_H
 #define TFOS_PYTHON_PACKER_H
 
@@ -33,8 +35,9 @@ enum tfos__pack_result {
 
 struct tfos__packer;
 
-/// `first_row` is the number of the first row, for messages. NULL with an exception.
-struct tfos__packer *tfos__packer_open(int64_t first_row);
+/// `first_row` is the number of the first row, for messages. `takes_trees`: the reader wants
+/// columns. NULL with an exception.
+struct tfos__packer *tfos__packer_open(int64_t first_row, bool takes_trees);
 
 enum tfos__pack_result tfos__packer_append(struct tfos__packer *packer, PyObject *row);
 

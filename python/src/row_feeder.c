@@ -70,7 +70,7 @@ static int join(struct tfos__row_feeder *self, const struct tfos__row_feeder_opt
     node = tfos_feeder_node(self->feeder);
     self->node = Py_BuildValue("z", node);
     self->skip_count = tfos_feeder_first_row(self->feeder);
-    self->packer = tfos__packer_open(self->skip_count);
+    self->packer = tfos__packer_open(self->skip_count, false);
     return self->node != NULL && self->packer != NULL ? 0 : -1;
 }
 

@@ -49,15 +49,15 @@ static int check_rows(PyObject *rows)
     return -1;
 }
 
-PyObject *tfos__sample_pack(PyObject *module, PyObject *rows)
+/// Packs the rows of a list and unpacks them again.
+static PyObject *pack(PyObject *rows, bool takes_trees)
 {
     struct taker taker = {0};
     struct tfos__packer *packer = NULL;
 
-    (void)module;
     if (check_rows(rows) < 0)
         return NULL;
-    packer = tfos__packer_open(0);
+    packer = tfos__packer_open(0, takes_trees);
     if (packer == NULL)
         return NULL;
     taker.rows = PyList_New(0);
@@ -65,6 +65,18 @@ PyObject *tfos__sample_pack(PyObject *module, PyObject *rows)
         Py_CLEAR(taker.rows);
     tfos__packer_close(packer);
     return taker.rows;
+}
+
+PyObject *tfos__sample_pack(PyObject *module, PyObject *rows)
+{
+    (void)module;
+    return pack(rows, false);
+}
+
+PyObject *tfos__sample_pack_columns(PyObject *module, PyObject *rows)
+{
+    (void)module;
+    return pack(rows, true);
 }
 
 PyObject *tfos__sample_pack_arrays(PyObject *module, PyObject *rows)
@@ -78,7 +90,7 @@ PyObject *tfos__sample_pack_arrays(PyObject *module, PyObject *rows)
         return NULL;
     if (PyList_Size(rows) == 0)
         return PyTuple_New(0);
-    packer = tfos__packer_open(0);
+    packer = tfos__packer_open(0, false);
     if (packer == NULL)
         return NULL;
     taker.arrays = tfos__arrays_open(PyList_Size(rows));

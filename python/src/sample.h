@@ -8,6 +8,9 @@
 /// pack(rows): the rows, packed into batches and unpacked again.
 PyObject *tfos__sample_pack(PyObject *module, PyObject *rows);
 
+/// pack_columns(rows): the same as results for a DataFrame, which become columns.
+PyObject *tfos__sample_pack_columns(PyObject *module, PyObject *rows);
+
 /// pack_arrays(rows): the arrays of the rows' batches.
 PyObject *tfos__sample_pack_arrays(PyObject *module, PyObject *rows);
 

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-static bool grow(struct tfos__block *block, size_t size)
+bool tfos__block_grow(struct tfos__block *block, size_t size)
 {
     size_t capacity = block->capacity < 256 ? 256 : block->capacity;
     unsigned char *data = NULL;
@@ -26,7 +26,7 @@ static bool grow(struct tfos__block *block, size_t size)
 
 static bool write_end(struct tfos__block *block, int64_t index, int64_t end)
 {
-    if (!grow(block, (size_t)(index + 1) * sizeof(end)))
+    if (!tfos__block_grow(block, (size_t)(index + 1) * sizeof(end)))
         return false;
     memcpy(block->data + (size_t)index * sizeof(end), &end, sizeof(end));
     return true;
@@ -93,7 +93,7 @@ void *tfos__series_reserve(struct tfos__series *series, int64_t count)
     size_t used = (size_t)series->element_count * (size_t)series->width;
 
     assert(series->width > 0);
-    if (!grow(&series->elements, used + (size_t)count * (size_t)series->width + 1))
+    if (!tfos__block_grow(&series->elements, used + (size_t)count * (size_t)series->width + 1))
         return NULL;
     return series->elements.data + used;
 }
@@ -104,7 +104,7 @@ bool tfos__series_write(struct tfos__series *series, int64_t index, const void *
     size_t start = (size_t)read_end(&series->element_ends, place);
 
     assert(series->width == 0);
-    if (!grow(&series->elements, start + size) ||
+    if (!tfos__block_grow(&series->elements, start + size) ||
         !write_end(&series->element_ends, place + 1, (int64_t)(start + size)))
         return false;
     if (size > 0)
@@ -117,7 +117,7 @@ static bool mark(struct tfos__series *series, bool is_valid)
     size_t index = (size_t)series->length;
     unsigned char bit = (unsigned char)(1u << (index % 8));
 
-    if (!grow(&series->validity, index / 8 + 1))
+    if (!tfos__block_grow(&series->validity, index / 8 + 1))
         return false;
     if (series->null_count == 0) // the first None: everything before it is valid
         memset(series->validity.data, 0xff, index / 8 + 1);

@@ -16,6 +16,9 @@ struct tfos__block {
     size_t capacity;
 };
 
+/// Makes room for `size` bytes; false: out of memory.
+bool tfos__block_grow(struct tfos__block *block, size_t size);
+
 /// The Arrow structs that show() fills; their pointers lead into the column.
 struct tfos__series_view {
     struct ArrowSchema schema, item_schema;

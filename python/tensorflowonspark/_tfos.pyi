@@ -189,6 +189,9 @@ class Dataset:
 def pack(rows: "list[Any]") -> "list[Any]":
     """For tests: packs rows into batches and unpacks them again to rows."""
 
+def pack_columns(rows: "list[Any]") -> "list[Any]":
+    """For tests: the same, packed as results for a DataFrame are: values, not the same objects."""
+
 def pack_arrays(rows: "list[Any]") -> Any:
     """For tests: packs rows into a batch and gives its arrays."""
 

@@ -265,6 +265,17 @@ def test_an_identity_model(spark, running, how):
         ("np.zeros((len(ids), 2, 2, 1), bool)", "x array<array<array<boolean>>>", [([[[False]] * 2] * 2,)] * 3),
         ("np.zeros((len(ids), 0))", "x array<float>", [([],)] * 3),
         ("np.zeros((len(ids), 2, 0))", "x array<array<float>>", [([[], []],)] * 3),
+        ("[None if i else [True, False] for i in ids]", "x array<boolean>", [([True, False],), (None,), (None,)]),
+        ("[[i] * i for i in ids]", "x array<float>", [([i] * i,) for i in range(3)]),
+        ("[tuple('ab'[:i]) for i in ids]", "x array<string>", [([],), (["a"],), (["a", "b"],)]),
+        ("[i if i else 0.5 for i in ids]", "x double", [(0.5,), (1.0,), (2.0,)]),
+        ("[(i, 1.0 if i else i) for i in ids]", "x int, y long", [(0, 0), (1, 1), (2, 1)]),
+        ("[{'x': [i, 0.5, None], 'y': None if i else 'a'} for i in ids]", "y string, x array<double>",
+         [(None if i else "a", [i, 0.5, None]) for i in range(3)]),
+        ("[{'x': [[i] * i, None]} for i in ids]", "x array<array<int>>", [([[i] * i, None],) for i in range(3)]),
+        ("[{'x': [None]} for i in ids]", "x array<string>", [([None],)] * 3),
+        ("[{'x': np.ones((i, 2 - i))} for i in ids]", "x array<array<float>>", [([[1.0] * (2 - i)] * i,) for i in range(3)]),
+        ("{'x': np.array([[0], None, [1, 2.5]], object)[ids]}", "x array<double>", [([0.0],), (None,), ([1.0, 2.5],)]),
     ],
 )
 def test_forms_of_results(spark, models, model, schema, wanted):
@@ -275,8 +286,6 @@ def test_forms_of_results(spark, models, model, schema, wanted):
 @pytest.mark.parametrize(
     ("model", "schema", "wanted"),
     [
-        ("[None if i else [True, False] for i in ids]", "x array<boolean>", [([True, False],), (None,), (None,)]),
-        ("[[i] * i for i in ids]", "x array<float>", [([i] * i,) for i in range(3)]),
         ("[Row(x=i, y=None) for i in ids]", "x long, y date", [(i, None) for i in range(3)]),
         ("[decimal.Decimal(i) / 4 for i in ids]", "x decimal(5,2)", [(decimal.Decimal(i) / 4,) for i in range(3)]),
         ("[{'x': {'a': i}, 'y': (i, 'b')} if i else {'y': (0, 'b'), 'x': {}} for i in ids]", "x map<string,int>, y struct<n: int, s: string>",
@@ -286,7 +295,6 @@ def test_forms_of_results(spark, models, model, schema, wanted):
         ("np.array(ids).astype('M8[D]')", "x date", [(datetime.date(1970, 1, 1 + i),) for i in range(3)]),
         ("np.array(ids).astype('M8[D]')[:, None].repeat(2, 1)", "x array<date>", [([datetime.date(1970, 1, 1 + i)] * 2,) for i in range(3)]),
         ("np.array(['NaT', '2024-01-01', '2024-01-02'], 'M8[ms]')[ids]", "x timestamp_ntz", [(None,)] + [(datetime.datetime(2024, 1, i),) for i in (1, 2)]),
-        ("[i if i else 0.5 for i in ids]", "x double", [(0.5,), (1.0,), (2.0,)]),
         ("[{'x': i, 'y': 1} if i else (0, 1) for i in ids]", "x long, y long", [(i, 1) for i in range(3)]),
     ],
 )

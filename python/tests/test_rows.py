@@ -291,3 +291,84 @@ def test_packing_in_threads():
     for thread in threads:
         thread.join()
     assert results == [rows] * 4
+
+
+# -- columns, for a DataFrame
+
+
+def nested(leaves, depth):
+    """Lists of lists of leaves that all are ``depth`` deep, with None anywhere."""
+    values = st.none() | leaves
+    for _ in range(depth):
+        values = st.none() | st.lists(values, max_size=3) | st.lists(values, max_size=3).map(tuple)
+    return values
+
+
+def as_lists(value):
+    return [as_lists(item) for item in value] if isinstance(value, (list, tuple, np.ndarray)) else value
+
+
+def kinds_in(value):
+    """The types of a value's leaves, at any depth."""
+    return set().union(*map(kinds_in, value)) if isinstance(value, list) else {type(value)} - {type(None)}
+
+
+NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 3).flatmap(lambda depth: st.lists(nested(NUMBERS, depth), max_size=12)))
+def test_numbers_in_lists_become_columns_of_equal_values(values):
+    got = [row["x"] for row in _tfos.pack_columns([{"x": value} for value in values])]
+    assert [as_lists(value) for value in got] == [as_lists(value) for value in values]
+
+
+ONE_TYPE = st.sampled_from([st.text("aü\0", max_size=3), st.binary(max_size=3), st.booleans(), st.integers(-(2**63), 2**63 - 1)])
+
+
+@settings(deadline=None)
+@given(ONE_TYPE.flatmap(lambda leaves: st.integers(0, 3).flatmap(
+    lambda depth: st.lists(st.tuples(nested(leaves, depth), nested(leaves, depth)), max_size=12))))
+def test_lists_of_one_type_become_columns_of_the_same_values(rows):
+    got = _tfos.pack_columns(rows)
+    assert [as_lists(row) for row in got] == [as_lists(row) for row in rows]
+    assert all(kinds_in(as_lists(row)) == kinds_in(as_lists(packed)) for row, packed in zip(rows, got))
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        ([1, 0.5, None, 2], [1.0, 0.5, None, 2.0]),
+        ([[1, 0.5], [], None, [None, 3]], [[1.0, 0.5], [], None, [None, 3.0]]),
+        ([[[1], [2, 3]], [], [None, []]], [[[1], [2, 3]], [], [None, []]]),
+        ([[[]], [None], [[[]]], [[[1]]]], [[[]], [None], [[[]]], [[[1]]]]),
+        ([np.ones((1, 2)), np.zeros((2, 1)), [np.arange(3), [np.float32(0.5)]]], [[[1.0, 1.0]], [[0.0], [0.0]], [[0.0, 1.0, 2.0], [0.5]]]),
+        ([[1, 2], None, [3]], [[1, 2], None, [3]]),
+        ([None, [1, 2], (3,)], [None, [1, 2], [3]]),
+        ([["a", None], [], ["b\0", "ü"]], [["a", None], [], ["b\0", "ü"]]),
+        ([[True, None], [False]], [[True, None], [False]]),
+    ],
+)
+def test_values_that_become_columns(values, wanted):
+    assert list(map(as_lists, _tfos.pack_columns(values))) == wanted
+    assert [as_lists(row) for (row,) in _tfos.pack_columns([(value,) for value in values])] == wanted
+    assert [as_lists(row["x"]) for row in _tfos.pack_columns([{"x": value} for value in values])] == wanted
+
+
+@pytest.mark.parametrize("values", [
+    [2**53 + 1, 0.5], [[2**53 + 1, 0.5]], [1, "a"], [True, 1], [[1], 2], [[1], [[2]]], [[{"a": 1}]], [datetime.date(2024, 1, 1)], [2**70], ["\ud800"],
+    [b"a", "a"], [np.datetime64("2024-01-01"), 1], [np.longdouble(1), 0.5],
+])
+def test_what_is_no_column_stays_the_same_objects(values):
+    assert same(_tfos.pack_columns(values), values)
+
+
+def test_lists_that_contain_themselves_are_refused():
+    loop = []
+    loop.extend([loop, loop])
+    assert isinstance(_tfos.pack_columns([loop, [1]])[0], list)
+
+
+def test_columns_hold_more_than_a_batch():
+    rows = [[[i] * (i % 3), None] for i in range(10_000)]
+    assert _tfos.pack_columns([(row,) for row in rows]) == [(row,) for row in rows]

@@ -133,7 +133,9 @@ enum tfos_status tfos__result_source_init(struct tfos__result_source *source,
     if (!strchr("bcCsSiIlLefguUzZ", format[0]) || format[1] != '\0')
         return refuse(name, "values of such a type are not read here", err);
     source->code = format[0];
-    if (is_one_of(note.text, "null", "null") || is_one_of(note.kind, "null", "null"))
+    struct note leaf;
+    read_note(&leaf, schema->metadata);
+    if (strcmp(note.kind, "null") == 0 || strcmp(leaf.text, "null") == 0)
         source->code = TFOS__RESULT_NOTHING;
     else if (format[0] == 'C' &&
              (strcmp(note.text, "bool") == 0 || is_one_of(note.kind, "bool", "b1")))

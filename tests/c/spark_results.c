@@ -348,6 +348,37 @@ static void gathers_lists(void **state)
     close_results(&taken);
 }
 
+/// Lists of lists with nulls among them, as the packer makes them of what fits no other form.
+static void reads_nulls_among_lists(void **state)
+{
+    struct taken taken;
+    (void)state;
+
+    // [[1, None], None, []], None, [[0.5]]
+    set_result(&c, "item", "g", "", 3, &(uint8_t){5}, (double[]){1, 0, 0.5}, NULL);
+    nest_result(
+        set_result(&b, "item", "+L", "", 4, &(uint8_t){13}, (int64_t[]){0, 2, 2, 2, 3}, NULL), &c);
+    nest_result(set_result(&a, "x", "+L", "", 3, &(uint8_t){5}, (int64_t[]){0, 3, 3, 4}, NULL), &b);
+    open_results(&taken, BATCH(NEST("x", "+l", NEST("element", "+l", LEAF("element", "f")))));
+    const struct ArrowArray *array = pass_results(&taken, "value", (struct result *[]){&a}, 1);
+    assert_nulls(array, ".n.");
+    ASSERT_OFFSETS(array, 0, 3, 3, 4);
+    assert_nulls(array->children[0], ".n..");
+    ASSERT_OFFSETS(array->children[0], 0, 2, 2, 2, 3);
+    assert_nulls(array->children[0]->children[0], ".n.");
+    ASSERT_VALUES(array->children[0]->children[0], float, 1, 0, 0.5F);
+    close_results(&taken);
+
+    // [None], []: of a type that nothing says
+    set_result(&b, "item", "C", "null", 1, &(uint8_t){0}, (uint8_t[]){0}, NULL);
+    nest_result(set_result(&a, "x", "+L", "", 2, NULL, (int64_t[]){0, 1, 1}, NULL), &b);
+    open_results(&taken, BATCH(NEST("x", "+l", LEAF("element", "u"))));
+    array = pass_results(&taken, "value", (struct result *[]){&a}, 1);
+    ASSERT_OFFSETS(array, 0, 1, 1);
+    assert_nulls(array->children[0], "n");
+    close_results(&taken);
+}
+
 // ---- columns
 
 static void finds_columns_by_name(void **state)
@@ -522,6 +553,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(copies_arrays_of_more_dimensions),
     cmocka_unit_test(copies_ragged_arrays),
     cmocka_unit_test(gathers_lists),
+    cmocka_unit_test(reads_nulls_among_lists),
     cmocka_unit_test(finds_columns_by_name),
     cmocka_unit_test(refuses_what_only_python_reads),
     cmocka_unit_test(refuses_declared_types),

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Single values of Python: those that are neither sequences nor numpy's. The caller holds the GIL.
+#ifndef TFOS_PYTHON_ATOM_H
+#define TFOS_PYTHON_ATOM_H
+
+#include <Python.h>
+
+#include "value.h"
+
+/// What a value is, BOOL to BYTES; OPAQUE when it has no column form of its own. -1 with an
+/// exception.
+int tfos__atom_classify(PyObject *value, enum tfos__value_kind *kind);
+
+/// UTF-8 of a str, a new reference; NULL without an exception for one that has none (lone
+/// surrogates), else with.
+PyObject *tfos__atom_encode(PyObject *text);
+
+#endif
