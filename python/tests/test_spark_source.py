@@ -362,6 +362,18 @@ def test_s66_a_sample_of_the_files_is_looked_at_or_all(spark, tmp_path):
         load(spark, tmp_path / "a", inferAll=True)
 
 
+def test_files_without_records_come_first(spark, tmp_path):
+    """Of no bytes at all, and of a compressed nothing."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "part-0").touch()
+    for i, compression in enumerate(("GZIP", "ZLIB", ""), 1):
+        write_examples(tmp_path / "a" / f"part-{i}", [], compression)
+    write_examples(tmp_path / "a" / "part-4", [{"x": [1]}, {"x": [2]}])
+    for options in ({}, {"inferAll": True}, {"inferFiles": 5}):
+        frame = load(spark, tmp_path / "a", **options)
+        assert frame.dtypes == [("x", "bigint")] and sorted(frame.collect()) == [(1,), (2,)]
+
+
 def test_s66_files_that_disagree_are_named_by_their_feature(spark, tmp_path):
     for name, value in (("part-0", [1]), ("part-1", [b"text"])):
         write_examples(tmp_path / "a" / name, [{"x": value}])
