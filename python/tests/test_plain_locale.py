@@ -41,7 +41,7 @@ def go_through_spark(source, target):
 def test_the_package_and_the_command(tmp_path):
     pytest.importorskip("pyarrow")
     path = str(tmp_path / "größe.tfrecord")
-    program = f"""
+    program = """
 import json, pyarrow, sys
 from tensorflowonspark import tfrecord
 path, row = json.loads(sys.argv[1])
