@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message is written inside out: a list, then the map of features around lists, then the record
-// around the map, each into a buffer of its own, because a message's size stands before it.
+// A message's size stands before it. The list of a feature is written first, into a buffer of its
+// own; with it the sizes of all that is around it are known, up to the map's entry. For the size of
+// the map of features, as much room is left as that of the row before took, since rows are mostly
+// alike.
 #include <string.h>
 #include <tfos/example.h>
 #include <tfos/record.h>
@@ -14,6 +16,7 @@
 #define KEY_FIELD 1
 #define VALUE_FIELD 2
 #define ENTRY_FIELD 1
+#define ITEM_FIELD 1      // of a feature list
 #define MAPS_HEAD_SIZE 12 // tags and sizes of the two maps, at most
 
 struct tfos_example_encoder {
@@ -23,10 +26,9 @@ struct tfos_example_encoder {
     int64_t row_count;                    ///< of the batches before
     struct tfos__example_source *sources; ///< one a field of the plan; owned
     struct tfos__buffer list;             ///< of a feature
-    struct tfos__buffer value;            ///< of a map's entry
-    struct tfos__buffer entry;
-    struct tfos__buffer context; ///< the map of features
-    struct tfos__buffer lists;   ///< the map of feature lists
+    struct tfos__buffer features;         ///< of a feature list
+    struct tfos__buffer lists;            ///< the map of feature lists
+    size_t map_room;                      ///< bytes of the tag and size of the last map of features
     struct tfos__buffer frames;
     struct tfos_view *records; ///< owned
     int64_t record_capacity;
@@ -60,34 +62,38 @@ static void empty(struct tfos__buffer *buffer)
     buffer->begin = buffer->end = 0;
 }
 
-static enum tfos_status append_message(struct tfos__buffer *out, uint32_t field,
-                                       const struct tfos__buffer *message, struct tfos_error *err)
-{
-    return tfos__wire_append_bytes(out, field, message->data, message->end, err);
-}
-
-// Makes encoder->value the Feature of some values.
-static enum tfos_status make_feature(struct tfos_example_encoder *encoder,
-                                     const struct tfos__example_source *source,
-                                     struct tfos__example_range range, struct tfos_error *err)
+// Makes encoder->list the list of some values; says how large a Feature of it is.
+static enum tfos_status make_list(struct tfos_example_encoder *encoder,
+                                  const struct tfos__example_source *source,
+                                  struct tfos__example_range range, size_t *feature_size,
+                                  struct tfos_error *err)
 {
     empty(&encoder->list);
-    empty(&encoder->value);
     TFOS__TRY(tfos__example_list_write(source, range, &encoder->list,
                                        encoder->allows_rounding ? &encoder->rounded : NULL, err));
-    return append_message(&encoder->value, source->field->kind, &encoder->list, err);
+    *feature_size = tfos__wire_bytes_size(encoder->list.end);
+    return TFOS_OK;
 }
 
-// Appends encoder->value under the column's name to a map.
-static enum tfos_status append_entry(struct tfos_example_encoder *encoder,
-                                     const struct tfos__example_field *field,
-                                     struct tfos__buffer *map, struct tfos_error *err)
+// Appends a field that is a Feature of encoder->list.
+static enum tfos_status append_feature(const struct tfos_example_encoder *encoder, uint32_t field,
+                                       size_t feature_size, enum tfos__feature_kind kind,
+                                       struct tfos__buffer *out, struct tfos_error *err)
 {
-    empty(&encoder->entry);
-    TFOS__TRY(
-        tfos__wire_append_bytes(&encoder->entry, KEY_FIELD, field->name, field->name_size, err));
-    TFOS__TRY(append_message(&encoder->entry, VALUE_FIELD, &encoder->value, err));
-    return append_message(map, ENTRY_FIELD, &encoder->entry, err);
+    TFOS__TRY(tfos__buffer_reserve(out, tfos__wire_bytes_size(feature_size), err));
+    out->end =
+        (size_t)(tfos__wire_write_head(out->data + out->end, field, feature_size) - out->data);
+    return tfos__wire_append_bytes(out, kind, encoder->list.data, encoder->list.end, err);
+}
+
+// Appends a map's entry for a column up to its value, which has `value_size` bytes.
+static enum tfos_status append_key(const struct tfos__example_field *field, size_t value_size,
+                                   struct tfos__buffer *map, struct tfos_error *err)
+{
+    size_t size = tfos__wire_bytes_size(field->name_size) + tfos__wire_bytes_size(value_size);
+    TFOS__TRY(tfos__buffer_reserve(map, tfos__wire_bytes_size(size), err));
+    map->end = (size_t)(tfos__wire_write_head(map->data + map->end, ENTRY_FIELD, size) - map->data);
+    return tfos__wire_append_bytes(map, KEY_FIELD, field->name, field->name_size, err);
 }
 
 static enum tfos_status append_plain(struct tfos_example_encoder *encoder,
@@ -95,37 +101,42 @@ static enum tfos_status append_plain(struct tfos_example_encoder *encoder,
                                      struct tfos_error *err)
 {
     struct tfos__example_range range = {row, row + 1};
+    size_t size = 0;
     if (source->field->level_count == 1)
         TFOS__TRY(tfos__example_source_list(source, 0, row, &range, err));
-    TFOS__TRY(make_feature(encoder, source, range, err));
-    return append_entry(encoder, source->field, &encoder->context, err);
+    TFOS__TRY(make_list(encoder, source, range, &size, err));
+    TFOS__TRY(append_key(source->field, size, &encoder->frames, err));
+    return append_feature(encoder, VALUE_FIELD, size, source->field->kind, &encoder->frames, err);
 }
 
 static enum tfos_status append_list(struct tfos_example_encoder *encoder,
                                     const struct tfos__example_source *source, int64_t row,
                                     struct tfos_error *err)
 {
-    // The map's entry is made last; until then its buffer holds the feature list.
-    struct tfos__buffer *features = &encoder->entry;
+    struct tfos__buffer *features = &encoder->features;
     struct tfos__example_range steps, range;
+    size_t size = 0;
     TFOS__TRY(tfos__example_source_list(source, 0, row, &steps, err));
     empty(features);
     for (int64_t step = steps.begin; step < steps.end; step++) {
         TFOS__TRY(tfos__example_source_list(source, 1, step, &range, err));
-        TFOS__TRY(make_feature(encoder, source, range, err));
-        TFOS__TRY(append_message(features, 1, &encoder->value, err));
+        TFOS__TRY(make_list(encoder, source, range, &size, err));
+        TFOS__TRY(append_feature(encoder, ITEM_FIELD, size, source->field->kind, features, err));
     }
-    empty(&encoder->value);
-    TFOS__TRY(tfos__buffer_append(&encoder->value, features->data, features->end, err));
-    return append_entry(encoder, source->field, &encoder->lists, err);
+    TFOS__TRY(append_key(source->field, features->end, &encoder->lists, err));
+    return tfos__wire_append_bytes(&encoder->lists, VALUE_FIELD, features->data, features->end,
+                                   err);
 }
 
-// Appends the record of a row to the frames, without its frame.
-static enum tfos_status append_row(struct tfos_example_encoder *encoder, int64_t row,
-                                   struct tfos_error *err)
+// Appends the map of features to the frames, and makes that of feature lists.
+static enum tfos_status append_maps(struct tfos_example_encoder *encoder, int64_t row,
+                                    struct tfos_error *err)
 {
-    empty(&encoder->context);
+    struct tfos__buffer *frames = &encoder->frames;
+    size_t begin = frames->end, room = encoder->map_room;
     empty(&encoder->lists);
+    TFOS__TRY(tfos__buffer_reserve(frames, room, err));
+    frames->end += room;
     for (size_t i = 0; i < encoder->plan.field_count; i++) {
         const struct tfos__example_source *source = &encoder->sources[i];
         if (tfos__example_is_null(source->validity, row)) {
@@ -138,12 +149,20 @@ static enum tfos_status append_row(struct tfos_example_encoder *encoder, int64_t
         TFOS__TRY(source->field->level_count == 2 ? append_list(encoder, source, row, err)
                                                   : append_plain(encoder, source, row, err));
         TFOS__TRY(tfos__example_size_check(
-            source->field, encoder->context.end + encoder->lists.end + MAPS_HEAD_SIZE, err));
+            source->field, frames->end - begin - room + encoder->lists.end + MAPS_HEAD_SIZE, err));
     }
-    TFOS__TRY(append_message(&encoder->frames, CONTEXT_FIELD, &encoder->context, err));
+    return tfos__wire_insert_head(frames, CONTEXT_FIELD, begin, &encoder->map_room, err);
+}
+
+// Appends the record of a row to the frames, without its frame.
+static enum tfos_status append_row(struct tfos_example_encoder *encoder, int64_t row,
+                                   struct tfos_error *err)
+{
+    TFOS__TRY(append_maps(encoder, row, err));
     if (encoder->plan.type != TFOS_RECORD_SEQUENCE_EXAMPLE)
         return TFOS_OK;
-    return append_message(&encoder->frames, LISTS_FIELD, &encoder->lists, err);
+    return tfos__wire_append_bytes(&encoder->frames, LISTS_FIELD, encoder->lists.data,
+                                   encoder->lists.end, err);
 }
 
 static enum tfos_status append_bytes(struct tfos_example_encoder *encoder, int64_t row,
@@ -232,8 +251,8 @@ void tfos_example_encoder_close(struct tfos_example_encoder *encoder)
 {
     if (!encoder)
         return;
-    struct tfos__buffer *buffers[] = {&encoder->list,    &encoder->value, &encoder->entry,
-                                      &encoder->context, &encoder->lists, &encoder->frames};
+    struct tfos__buffer *buffers[] = {&encoder->list, &encoder->features, &encoder->lists,
+                                      &encoder->frames};
     for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
         tfos__buffer_clear(buffers[i]);
     tfos__free(encoder->records);

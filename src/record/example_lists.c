@@ -11,16 +11,34 @@
 
 #define LIST_FIELD 1 // of all three kinds of lists
 
+uint8_t *tfos__wire_write_head(uint8_t *at, uint32_t field, size_t size)
+{
+    at = tfos__wire_write_varint(at, (uint64_t)field << 3 | TFOS__WIRE_BYTES);
+    return tfos__wire_write_varint(at, size);
+}
+
 enum tfos_status tfos__wire_append_bytes(struct tfos__buffer *out, uint32_t field, const void *data,
                                          size_t size, struct tfos_error *err)
 {
-    TFOS__TRY(tfos__buffer_reserve(out, 2 * TFOS__VARINT_SIZE + size, err));
-    uint8_t *at = out->data + out->end;
-    at = tfos__wire_write_varint(at, (uint64_t)field << 3 | TFOS__WIRE_BYTES);
-    at = tfos__wire_write_varint(at, size);
+    TFOS__TRY(tfos__buffer_reserve(out, tfos__wire_bytes_size(size), err));
+    uint8_t *at = tfos__wire_write_head(out->data + out->end, field, size);
     if (size > 0)
         memcpy(at, data, size);
     out->end = (size_t)(at + size - out->data);
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__wire_insert_head(struct tfos__buffer *out, uint32_t field, size_t begin,
+                                        size_t *room, struct tfos_error *err)
+{
+    size_t size = out->end - begin - *room, head_size = tfos__wire_bytes_size(size) - size;
+    if (head_size != *room) {
+        TFOS__TRY(tfos__buffer_reserve(out, head_size, err));
+        memmove(out->data + begin + head_size, out->data + begin + *room, size);
+        *room = head_size;
+    }
+    tfos__wire_write_head(out->data + begin, field, size);
+    out->end = begin + head_size + size;
     return TFOS_OK;
 }
 
@@ -91,27 +109,14 @@ static int64_t read_integer(const struct tfos__example_source *source, int64_t i
     }
 }
 
-// Puts the list's head before its packed values, which `out` holds from `begin + room` on.
-static void put_head(struct tfos__buffer *out, size_t begin, size_t room)
-{
-    uint8_t head[2 * TFOS__VARINT_SIZE], *data = out->data + begin;
-    size_t size = out->end - begin - room;
-    uint8_t *end = tfos__wire_write_varint(head, LIST_FIELD << 3 | TFOS__WIRE_BYTES);
-    end = tfos__wire_write_varint(end, size);
-    size_t head_size = (size_t)(end - head);
-    memmove(data + head_size, data + room, size);
-    memcpy(data, head, head_size);
-    out->end = begin + head_size + size;
-}
-
 static enum tfos_status write_integers(const struct tfos__example_source *source,
                                        struct tfos__example_range range, struct tfos__buffer *out,
                                        struct tfos_error *err)
 {
     const struct tfos__example_field *field = source->field;
-    // The head of a list of up to 127 bytes takes two; longer ones are moved.
-    const size_t room = 2;
     size_t count = (size_t)(range.end - range.begin);
+    // If each takes a byte.
+    size_t room = tfos__wire_bytes_size(count) - count;
     bool is_huge = field->is_unsigned && field->width == sizeof(uint64_t);
     TFOS__TRY(tfos__buffer_reserve(out, 2 * TFOS__VARINT_SIZE + count * TFOS__VARINT_SIZE, err));
     size_t begin = out->end;
@@ -125,8 +130,7 @@ static enum tfos_status write_integers(const struct tfos__example_source *source
         at = tfos__wire_write_varint(at, (uint64_t)value);
     }
     out->end = (size_t)(at - out->data);
-    put_head(out, begin, room);
-    return TFOS_OK;
+    return tfos__wire_insert_head(out, LIST_FIELD, begin, &room, err);
 }
 
 static enum tfos_status note_rounding(const struct tfos__example_source *source, double number,
@@ -171,10 +175,8 @@ static enum tfos_status write_floats(const struct tfos__example_source *source,
     size_t size = (size_t)(range.end - range.begin) * sizeof(float);
     if (source->field->value == TFOS__VALUE_FLOAT)
         return tfos__wire_append_bytes(out, LIST_FIELD, value_at(source, range.begin), size, err);
-    TFOS__TRY(tfos__buffer_reserve(out, 2 * TFOS__VARINT_SIZE + size, err));
-    uint8_t *at = out->data + out->end;
-    at = tfos__wire_write_varint(at, LIST_FIELD << 3 | TFOS__WIRE_BYTES);
-    at = tfos__wire_write_varint(at, size);
+    TFOS__TRY(tfos__buffer_reserve(out, tfos__wire_bytes_size(size), err));
+    uint8_t *at = tfos__wire_write_head(out->data + out->end, LIST_FIELD, size);
     for (int64_t i = range.begin; i < range.end; i++, at += sizeof(float)) {
         float number;
         TFOS__TRY(round_value(source, i, rounded, &number, err));

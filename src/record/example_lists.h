@@ -33,7 +33,21 @@ static inline uint8_t *tfos__wire_write_varint(uint8_t *at, uint64_t value)
     return at;
 }
 
-/// Appends a field of type BYTES: its tag, the size of `data`, `data`.
+/// Bytes of a field of type BYTES, numbered up to 15, that holds `size` bytes.
+static inline size_t tfos__wire_bytes_size(size_t size)
+{
+    return 1 + (size_t)(63 - __builtin_clzll((uint64_t)size | 1)) / 7 + 1 + size;
+}
+
+/// Writes the tag of a field of type BYTES and the size of what it holds; gives the place behind.
+uint8_t *tfos__wire_write_head(uint8_t *at, uint32_t field, size_t size);
+
+/// Writes the head of a field of type BYTES, numbered up to 15, before what `out` holds of it,
+/// which begins `*room` bytes behind `begin`; if it needs other room, moves that and says so.
+enum tfos_status tfos__wire_insert_head(struct tfos__buffer *out, uint32_t field, size_t begin,
+                                        size_t *room, struct tfos_error *err);
+
+/// Appends a field of type BYTES, numbered up to 15: its tag, the size of `data`, `data`.
 enum tfos_status tfos__wire_append_bytes(struct tfos__buffer *out, uint32_t field, const void *data,
                                          size_t size, struct tfos_error *err);
 

@@ -284,6 +284,60 @@ static void records_are_as_tensorflow_writes_them(void **state)
     clear_column(&schema);
 }
 
+static uint8_t *put_head(uint8_t *at, uint8_t tag, size_t size)
+{
+    *at++ = tag;
+    for (; size >= 0x80; size >>= 7)
+        *at++ = (uint8_t)(size | 0x80);
+    *at++ = (uint8_t)size;
+    return at;
+}
+
+// Bytes of a field with its head.
+static size_t around(size_t size)
+{
+    uint8_t head[16];
+    return (size_t)(put_head(head, 0, size) - head) + size;
+}
+
+/// The heads of a record's messages take one byte more or less than those of the record before.
+static void sizes_that_change_from_row_to_row(void **state)
+{
+    (void)state;
+    enum { ROWS = 12, LIMIT = 70000 };
+    static const int32_t sizes[ROWS] = {0,     200,   0,   113,   114,   16360,
+                                        16380, 65000, 127, 16384, 69000, 0};
+    static uint8_t bytes[ROWS * LIMIT], expected[LIMIT + 64];
+    struct tfos_error err;
+    struct single single;
+    struct ArrowSchema schema = make_table((const char *const[]){"x:z"}, 1);
+    struct tfos_example_encoder *encoder = NULL;
+    struct tfos_view frames;
+    const struct tfos_view *records;
+    int32_t offsets[ROWS + 1] = {0};
+    for (int i = 0; i < ROWS; i++) {
+        offsets[i + 1] = offsets[i] + sizes[i];
+        memset(bytes + offsets[i], 'a' + i, (size_t)sizes[i]);
+    }
+    make_single(&single, offsets, ROWS);
+    single.buffers[2] = bytes;
+    single.column.n_buffers = 3;
+    assert_done(tfos_example_encoder_open(&schema, NULL, &encoder, &err));
+    assert_done(tfos_example_encoder_encode(encoder, &single.batch, &frames, &records, &err));
+    for (int i = 0; i < ROWS; i++) {
+        size_t size = (size_t)sizes[i], list = around(size), feature = around(list);
+        size_t entry = around(1) + around(feature), map = around(entry);
+        uint8_t *at = put_head(put_head(put_head(expected, 0x0A, map), 0x0A, entry), 0x0A, 1);
+        *at++ = 'x';
+        at = put_head(put_head(put_head(at, 0x12, feature), 0x0A, list), 0x0A, size);
+        memcpy(at, bytes + offsets[i], size);
+        assert_int_equal(records[i].size, at + size - expected);
+        assert_memory_equal(records[i].data, expected, records[i].size);
+    }
+    tfos_example_encoder_close(encoder);
+    clear_column(&schema);
+}
+
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(random_batches_come_back),
     cmocka_unit_test(s67_doubles_are_rounded_only_when_allowed),
@@ -291,6 +345,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s61_nulls_that_cannot_be_kept),
     cmocka_unit_test(values_beyond_a_feature),
     cmocka_unit_test(records_are_as_tensorflow_writes_them),
+    cmocka_unit_test(sizes_that_change_from_row_to_row),
 };
 
 TEST_MAIN(cases)
