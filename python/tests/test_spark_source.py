@@ -314,6 +314,16 @@ def test_s70_a_list_in_some_record_is_a_list(spark, tmp_path):
     assert frame.select("x", "y").collect() == [([1], 1.0), ([2, 3], 2.0), ([4], 3.0)]
 
 
+def test_local_files_have_no_checksums_of_hadoop_beside_them(spark, tmp_path):
+    """Those of files that are there already are passed over: records have checksums of their own."""
+    spark.range(3).coalesce(1).write.format("tfrecord").save(str(tmp_path / "out"))
+    [name] = files(tmp_path / "out")
+    sums = tmp_path / "out" / f".{os.path.basename(name)}.crc"
+    assert not sums.exists()
+    sums.write_bytes(b"crc\0\0\0\2\0" + bytes(4))
+    assert spark.read.format("tfrecord").load(str(tmp_path / "out")).count() == 3
+
+
 @pytest.mark.parametrize("codec, extension", [
     ("gzip", ".gz"), ("org.apache.hadoop.io.compress.GzipCodec", ".gz"), ("deflate", ".deflate"), ("zlib", ".deflate"),
     ("org.apache.hadoop.io.compress.DefaultCodec", ".deflate"), ("org.apache.hadoop.io.compress.DeflateCodec", ".deflate"), ("none", ".tfrecord"),

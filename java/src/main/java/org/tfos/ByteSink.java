@@ -4,7 +4,9 @@ package org.tfos;
 import java.io.IOException;
 import java.io.OutputStream;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.ChecksumFileSystem;
 import org.apache.hadoop.fs.FSError;
+import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
 /**
@@ -32,6 +34,21 @@ public final class ByteSink implements AutoCloseable {
     /** Creates a file in any of Hadoop's file systems, or replaces one. */
     public static ByteSink create(Path path, Configuration configuration) throws IOException {
         return new ByteSink(path.getFileSystem(configuration).create(path, true), path.toString());
+    }
+
+    /**
+     * The same, but a local file gets no {@code .crc} file: {@link ByteSource#open} reads past those, as what is written has checksums of its own,
+     * and another one costs a pass over the bytes, a second file, and writes of a few KB each.
+     */
+    static ByteSink createUnsummed(Path path, Configuration configuration) throws IOException {
+        FileSystem system = path.getFileSystem(configuration);
+        if (!(system instanceof ChecksumFileSystem)) {
+            return new ByteSink(system.create(path, true), path.toString());
+        }
+        ChecksumFileSystem summed = (ChecksumFileSystem) system;
+        FileSystem files = summed.getRawFileSystem();
+        files.delete(summed.getChecksumFile(path), false); // that of a file which is replaced
+        return new ByteSink(files.create(path, true), path.toString());
     }
 
     /** Writes the buffer's first bytes. Called by the native library, as is finish(). */

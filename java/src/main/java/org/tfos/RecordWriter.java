@@ -40,7 +40,7 @@ final class RecordWriter extends OutputWriter {
         vectors = DenseVectors.of(schema);
         projection = UnsafeProjection.create(stored);
         try (NativeSchema arrow = RecordColumns.arrow(stored)) {
-            sink = ByteSink.create(place, configuration);
+            sink = ByteSink.createUnsummed(place, configuration);
             handle = ExampleWriterNative.open(
                     sink, arrow.address(), options.type.ordinal(), options.compression.ordinal(), options.allowRounding);
             stage = new RowStage();
