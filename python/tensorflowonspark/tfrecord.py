@@ -24,6 +24,7 @@ __all__ = ["Damage", "PassedOver", "add_to", "infer_schema", "jar_path", "passed
 _TYPES = {"Example": 0, "SequenceExample": 1, "ByteArray": 2}
 _COMPRESSIONS = {None: 0, "none": 1, "gzip": 2, "zlib": 3}
 _MODES = {"error": 0, "skip_record": 1, "skip_file": 2}
+_SURVEY_FILES = 16  # that a thread looks at before it asks for others
 _PACK_ROWS, _PACK_SIZE = 1024, 16 << 20  # records and bytes of a batch of bytes
 _FORMS = ("arrow", "numpy", "bytes")
 
@@ -244,8 +245,13 @@ def _infer(found: List[files.File], options: dict, limit: int, is_read_again: bo
         with source.reading() as file:
             return _tfos.survey_examples(source.name, limit=limit, file=file, **options)[0]
 
-    with ThreadPoolExecutor(min(len(found), os.cpu_count() or 1)) as pool:
-        capsule = _tfos.merge_surveys(list(pool.map(survey, found)))
+    # To hand a file to a thread takes as long as to look at some dozens of records.
+    threads = min(len(found), os.cpu_count() or 1)
+    count = max(1, min(_SURVEY_FILES, len(found) // (4 * threads)))
+    runs = [found[i : i + count] for i in range(0, len(found), count)]
+    with ThreadPoolExecutor(threads) as pool:
+        surveys = pool.map(lambda run: [survey(source) for source in run], runs)
+        capsule = _tfos.merge_surveys([text for run in surveys for text in run])
     return pyarrow.Schema._import_from_c_capsule(capsule)
 
 
