@@ -13,8 +13,6 @@ PARTITIONS = 8
 ROWS = {"original": 9_600, "ours": 192_000}
 WAIT_S = 600
 GOAL = 20
-# TensorFlow's Hadoop formats, which the original writes and reads through; Spark fetches them.
-HADOOP = "org.tensorflow:tensorflow-hadoop:1.15.0"
 
 
 class Records:
@@ -49,8 +47,7 @@ class Records:
 
 
 def side(name):
-    packages = {"spark.jars.packages": HADOOP, "spark.jars.ivy": os.path.join(harness.BUILD, "bench-ivy")}
-    settings = packages if name == "original" else {}
+    settings = original.hadoop_settings() if name == "original" else {}
     with harness.LocalCluster(settings=settings) as cluster:
         records = Records(cluster, name)
         harness.serve({"versions": harness.versions, "save": records.save, "load": records.load})

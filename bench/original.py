@@ -18,6 +18,8 @@ REQUIREMENTS = (
     "setuptools<81",
     "tensorflowonspark==2.2.5",
 )
+# TensorFlow's Hadoop formats, which the original writes and reads through.
+HADOOP = "org.tensorflow:tensorflow-hadoop:1.15.0"
 FOLDER = os.path.join(BUILD, "bench-original")
 SET_UP_S = 900
 
@@ -36,6 +38,11 @@ def python():
         if not _is_made():
             _make()
     return os.path.join(FOLDER, "bin", "python")
+
+
+def hadoop_settings():
+    """Settings of a Spark session that fetches TensorFlow's Hadoop formats, once; Hadoop itself is Spark's."""
+    return {"spark.jars.packages": HADOOP, "spark.jars.excludes": "org.apache.hadoop:*", "spark.jars.ivy": os.path.join(BUILD, "bench-ivy")}
 
 
 def _stamp_path():

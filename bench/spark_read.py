@@ -1,29 +1,31 @@
 # bench: env=new
 # SPDX-License-Identifier: Apache-2.0
-"""The data source reads 60,000 rows of 784 values and a label, beside Parquet: every column into nothing, and sums."""
+"""The data source reads 60,000 rows of 784 values and a label, every column into nothing, and sums: beside Parquet, and beside TensorFlow's Hadoop
+format, which reads the same file's frames only."""
 
 import os
 import sys
+from functools import partial
 
 import harness
 import record_frames
-from record_frames import KINDS, ROWS
+from record_frames import CALL_S, KINDS, ROWS
 
 PASSES = 4
-CASES = [f"{kind} {what}" for kind in KINDS for what in ("noop", "sum")]
+MEASURED = {"float": 18_000, "long": 18_000, "bytes": 33_000}  # of spark-tfrecord: rows per CPU-second
+GOALS = {"float": 8, "long": 5, "bytes": 5}
 
 
-def reading(frames):
-    for kind, frame in frames.cached.items():
+def reading(session):
+    for kind, frame in record_frames.cached_rows(session.spark).items():
         for source in ("tfrecord", "parquet"):
             frame.coalesce(1).write.format(source).option("parquet.enable.dictionary", "false").save(os.path.abspath(f"{source}-{kind}"))
         frame.unpersist(True)
 
-    def run(case, source):
-        kind, what = case.split()
-        frame = frames.spark.read.format(source).schema(f"pixels {KINDS[kind]}, label bigint").load(os.path.abspath(f"{source}-{kind}"))
+    def run(kind, what, source):
+        frame = session.spark.read.format(source).schema(f"pixels {KINDS[kind]}, label bigint").load(os.path.abspath(f"{source}-{kind}"))
         pixel = "length(pixels)" if kind == "bytes" else "pixels[391]"
-        start = frames.cpu_seconds()
+        start = session.cpu_seconds()
         for _ in range(PASSES):
             if what == "noop":
                 frame.write.format("noop").mode("overwrite").save()
@@ -31,19 +33,39 @@ def reading(frames):
                 found = frame.selectExpr("sum(label)", f"sum({pixel})").first()
                 if found[0] != ROWS * 4.5:
                     raise ValueError(f"{source}: the sum of the labels is {found[0]}")
-        return {"cpu_s": frames.cpu_seconds() - start}
+        return {"cpu_s": session.cpu_seconds() - start}
+
+    return {"run": run, "files": lambda kind: {"path": os.path.abspath(f"tfrecord-{kind}")}}
+
+
+def reading_frames(session, hadoop):
+    def run(path):
+        start = session.cpu_seconds()
+        for _ in range(PASSES):
+            count = hadoop.open(path).count()
+            if count != ROWS:
+                raise ValueError(f"{path}: {count} records")
+        return {"cpu_s": session.cpu_seconds() - start}
 
     return {"run": run}
 
 
 def compete(folder, rounds):
-    with harness.Side("ours", sys.executable, folder) as side:
-        record_frames.compare("spark_read", side, CASES, rounds, ROWS * PASSES, 1)
+    with harness.Side("ours", sys.executable, folder) as ours, harness.Side("hadoop", sys.executable, folder) as hadoop:
+        for kind in KINDS:
+            path = ours.ask("files", CALL_S, kind=kind)["path"]
+            for what in ("noop", "sum"):
+                works = {source: partial(ours.ask, "run", CALL_S, kind=kind, what=what, source=source) for source in ("tfrecord", "parquet")}
+                works["tensorflow_hadoop"] = partial(hadoop.ask, "run", CALL_S, path=path)
+                goals = {"parquet": 1, record_frames.SPARK_TFRECORD: GOALS[kind]}
+                record_frames.compare("spark_read", f"{kind} {what}", works, rounds, ROWS * PASSES, MEASURED[kind], goals)
 
 
 if __name__ == "__main__":
     options = harness.arguments(__doc__, rounds=3).parse_args()
-    if options.side:
+    if options.side == "ours":
         record_frames.serve(reading)
+    elif options.side:
+        record_frames.serve_hadoop(reading_frames)
     else:
         sys.exit(harness.main(lambda folder: compete(folder, options.rounds)))
