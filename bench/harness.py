@@ -23,6 +23,7 @@ from importlib import metadata
 BUILD = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "build")
 START_S = 180
 CLOSE_S = 60
+REPLIES = "TFOS_BENCH_REPLIES"  # a side's environment: the pipe for its replies
 
 
 class BenchError(Exception):
@@ -43,15 +44,21 @@ class Side:
         self._log = open(self._log_path, "wb")
         work = os.path.join(folder, name)
         os.mkdir(work)
-        self._process = subprocess.Popen(
-            [python, program, "--side", name],
-            cwd=work,
-            env=_environment(python, work),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            start_new_session=True,
-        )
+        # Not standard output, to which Spark writes too when it fetches packages.
+        self._replies, sender = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                [python, program, "--side", name],
+                cwd=work,
+                env={**_environment(python, work), REPLIES: str(sender)},
+                stdin=subprocess.PIPE,
+                stdout=self._log,
+                stderr=self._log,
+                pass_fds=(sender,),
+                start_new_session=True,
+            )
+        finally:
+            os.close(sender)
 
     def __enter__(self):
         return self
@@ -64,7 +71,7 @@ class Side:
             pass
         _kill_session(self._process.pid)
         self._process.wait()
-        self._process.stdout.close()
+        os.close(self._replies)
         self._log.close()
 
     def ask(self, do, timeout_s, **arguments):
@@ -83,11 +90,11 @@ class Side:
     def _read_line(self, do, timeout_s):
         deadline = time.monotonic() + timeout_s
         with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
+            selector.register(self._replies, selectors.EVENT_READ)
             while b"\n" not in self._buffer:
                 if not selector.select(max(0.0, deadline - time.monotonic())):
                     raise self._failure(f"has not finished {do!r} within {timeout_s} s")
-                data = os.read(self._process.stdout.fileno(), 65536)
+                data = os.read(self._replies, 65536)
                 if not data:
                     raise self._failure(f"ended in the middle of {do!r}")
                 self._buffer += data
@@ -132,9 +139,8 @@ def _kill_session(leader):
 
 def serve(functions):
     """A side's main loop: answers requests with ``functions`` (by name, keyword arguments in, a dict out) until its input
-    ends. Everything else that is printed goes to standard error."""
-    replies = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)
+    ends."""
+    replies = os.fdopen(int(os.environ[REPLIES]), "w", buffering=1)
     for line in sys.stdin:
         request = json.loads(line)
         try:
