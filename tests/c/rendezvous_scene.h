@@ -7,7 +7,9 @@
 #include "harness.h"
 
 #include <jansson.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <tfos/member.h>
 #include <tfos/memory.h>
 #include <tfos/rendezvous.h>
@@ -44,7 +46,8 @@ static inline struct tfos_member *connect_to(const struct place *place)
     return member;
 }
 
-/// Sends `message`, taken over. That the driver has gone meanwhile is for hear() to find.
+/// Sends `message`, taken over, all of it: whoever waits for another member afterwards does not
+/// write the rest. That the driver has gone meanwhile is for hear() to find.
 static inline void say(struct tfos_member *member, json_t *message)
 {
     struct tfos_error err;
@@ -53,6 +56,11 @@ static inline void say(struct tfos_member *member, json_t *message)
     json_decref(message);
     assert_done(tfos_member_send(member, text, &err));
     enum tfos_status status = tfos_member_step(member, &err);
+    while (status == TFOS_OK && tfos_member_events(member) & EPOLLOUT) {
+        struct pollfd poll_fd = {.fd = tfos_member_fd(member), .events = POLLIN | POLLOUT};
+        assert_int_equal(poll(&poll_fd, 1, PATIENCE_MS), 1);
+        status = tfos_member_step(member, &err);
+    }
     if (status != TFOS_OK && status != TFOS_CLOSED)
         fail_msg("cannot send: %s", err.message);
     free(text);
