@@ -17,14 +17,15 @@ from test_frame_tasks import spark  # noqa: F401
 
 pytest.importorskip("pyarrow")
 FEED = TFCluster.InputMode.SPARK
-PARTITIONS, ROWS = 4, 500  # rows of each partition
+PARTITIONS, ROWS = 8, 250  # rows of each partition
 
 
 def save_seen(args, ctx):
-    """Writes the ids of all rows, and how many rows did not have what belongs to their id; leaves a mark when some have come."""
+    """Writes the ids of all rows, and how many rows did not have what belongs to their id; leaves marks when it is ready and when some have come."""
     import json
 
     feed = ctx.get_data_feed()
+    open(f"{args}.ready", "w").close()
     ids, wrong = [], 0
     while not feed.should_stop():
         rows = feed.next_batch(20)
@@ -76,6 +77,7 @@ def feed_slowly(spark, folder, via, find):  # noqa: F811
     try:
         with TFCluster.run(spark.sparkContext, local(save_seen), str(seen_folder), 1, 0, input_mode=FEED) as cluster, \
                 killing(is_time, lambda: find(cluster)) as moments:
+            wait_until(lambda: os.path.exists(f"{seen_folder}.ready"), 60, "the trainer")
             cluster.train(slow_frame(spark), 1, via=via)
     finally:
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
