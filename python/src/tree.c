@@ -7,7 +7,6 @@
 #include "numpy.h"
 #include "series.h"
 
-#include <assert.h>
 #include <string.h>
 
 #define DEPTH_LIMIT 32                 ///< levels of lists; as many as Spark's side reads
@@ -349,17 +348,17 @@ enum tfos__pack_result tfos__tree_append(struct tfos__tree *tree, PyObject *valu
 {
     struct form form = {.leaf_depth = -1, .leaf = TFOS__VALUE_NULL};
     int64_t length = tree->levels[0].length;
-    int fits = survey(value, 0, &form);
-    enum tfos__pack_result result = TFOS__PACK_ERROR;
+    PyObject *own = plain(value); // an array becomes lists once, for both passes
+    int fits = own != NULL ? survey(own, 0, &form) : -1;
+    enum tfos__pack_result result = fits == 0 ? TFOS__PACK_REFUSED : TFOS__PACK_ERROR;
 
-    if (fits == 0)
-        return TFOS__PACK_REFUSED;
     if (fits > 0)
         result = adapt(tree, &form);
-    if (result == TFOS__PACK_DONE && put(tree, value, 0) < 0) {
+    if (result == TFOS__PACK_DONE && put(tree, own, 0) < 0) {
         tfos__tree_truncate(tree, length);
         result = TFOS__PACK_ERROR;
     }
+    Py_XDECREF(own);
     return result;
 }
 
