@@ -17,41 +17,41 @@ from test_frame_tasks import spark  # noqa: F401
 
 pytest.importorskip("pyarrow")
 FEED = TFCluster.InputMode.SPARK
-PARTITIONS, ROWS = 8, 250  # rows of each partition
+PARTITIONS, ROWS, REPEATS = 8, 250, 50_000  # a partition is 36 MB or more: it does not fit into a lane of 16 MiB
 
 
 def save_seen(args, ctx):
-    """Writes the ids of all rows, and how many rows did not have what belongs to their id; leaves marks when it is ready and when some have come."""
+    """Writes the ids of all rows, and how many rows did not have what belongs to their id; after some, waits for the kill."""
     import json
+    import os
+    import time
 
     feed = ctx.get_data_feed()
-    open(f"{args}.ready", "w").close()
     ids, wrong = [], 0
     while not feed.should_stop():
         rows = feed.next_batch(20)
         ids += [row.id for row in rows]
-        wrong += sum(row.text != str(row.id) * 500 for row in rows)
+        wrong += sum(row.text != str(row.id) * args["repeats"] for row in rows)
         if len(ids) > 40:
-            open(f"{args}.read", "w").close()
-    with open(f"{args}/{ctx.executor_id}", "w") as file:
+            open(args["folder"] + ".read", "w").close()
+            deadline = time.monotonic() + 100
+            while not os.path.exists(args["folder"] + ".killed") and time.monotonic() < deadline:
+                time.sleep(0.05)
+    with open(f"{args['folder']}/{ctx.executor_id}", "w") as file:
         json.dump({"ids": ids, "wrong": wrong}, file)
 
 
-def slow_frame(spark):  # noqa: F811
-    """Rows that take 5 ms each in the JVM that computes them."""
-    return spark.range(0, PARTITIONS * ROWS, 1, PARTITIONS).selectExpr(
-        "id", "repeat(cast(id as string), 500) as text", "reflect('java.lang.Thread', 'sleep', 5L) as slept")
-
-
 @contextlib.contextmanager
-def killing(condition, find):
-    """Kills the process that ``find`` gives as soon as ``condition`` holds while the block runs; gives a list of the moment when."""
+def killing(condition, find, mark=None):
+    """Kills the process that ``find`` gives as soon as ``condition`` holds while the block runs, and leaves ``mark``; gives a list of the moment when."""
     moments = []
 
     def kill():
         wait_until(condition, 90, "the moment to kill")
         os.kill(wait_until(find, 20, "somebody to kill").pid, signal.SIGKILL)
         moments.append(time.monotonic())
+        if mark:
+            mark.touch()
 
     thread = threading.Thread(target=kill)
     thread.start()
@@ -61,11 +61,12 @@ def killing(condition, find):
         thread.join()
 
 
-def feed_slowly(spark, folder, via, find):  # noqa: F811
-    """Feeds all rows while what ``find`` gives for the cluster is killed: both executors feed, and some rows have been read."""
+def feed_all(spark, folder, via, find):  # noqa: F811
+    """Feeds all rows while what ``find`` gives for the cluster is killed: some rows have been read, and both executors wait for space."""
     tracker = spark.sparkContext.statusTracker()
     seen_folder = folder / "seen"
     seen_folder.mkdir()
+    frame = spark.range(0, PARTITIONS * ROWS, 1, PARTITIONS).selectExpr("id", f"repeat(cast(id as string), {REPEATS}) as text")
     # Both executors, also where a test before has killed one.
     wait_until(lambda: spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() == 3, 60, "the second executor")
 
@@ -75,10 +76,9 @@ def feed_slowly(spark, folder, via, find):  # noqa: F811
 
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 20)
     try:
-        with TFCluster.run(spark.sparkContext, local(save_seen), str(seen_folder), 1, 0, input_mode=FEED) as cluster, \
-                killing(is_time, lambda: find(cluster)) as moments:
-            wait_until(lambda: os.path.exists(f"{seen_folder}.ready"), 60, "the trainer")
-            cluster.train(slow_frame(spark), 1, via=via)
+        with TFCluster.run(spark.sparkContext, local(save_seen), {"folder": str(seen_folder), "repeats": REPEATS}, 1, 0, input_mode=FEED) as cluster, \
+                killing(is_time, lambda: find(cluster), folder / "seen.killed") as moments:
+            cluster.train(frame, 1, via=via)
     finally:
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
     assert moments
@@ -97,7 +97,7 @@ def other_executor(cluster):
 @pytest.mark.parametrize("via", ["jvm", "arrow"])
 def test_an_executor_killed_while_it_feeds(spark, tmp_path, via):  # noqa: F811
     """Spark computes its partitions elsewhere; the batch that it was writing does not exist."""
-    feed_slowly(spark, tmp_path, via, other_executor)
+    feed_all(spark, tmp_path, via, other_executor)
 
 
 def feeding_worker(cluster):
@@ -110,7 +110,7 @@ def feeding_worker(cluster):
 
 
 def test_a_python_worker_killed_while_it_feeds(spark, tmp_path):  # noqa: F811
-    feed_slowly(spark, tmp_path, "arrow", feeding_worker)
+    feed_all(spark, tmp_path, "arrow", feeding_worker)
 
 
 @pytest.mark.parametrize("victim, words", [("trainer", "signal 9"), ("executor", "executor")])
