@@ -55,7 +55,7 @@ def connect_session(tmp_path_factory):
         yield session
 
 
-def wait_until(condition, seconds=10.0, what="the condition"):
+def wait_until(condition, seconds=60, what="the condition"):
     """Polls ``condition`` until it holds and returns what it gave; fails after ``seconds``."""
     deadline = time.monotonic() + seconds
     while True:
@@ -140,7 +140,7 @@ def nothing_left():
         def left(find=find, known=known):
             return [one for one in find() if one not in known]
 
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while left() and time.monotonic() < deadline:
             time.sleep(0.05)
         assert not left(), f"left behind: {left()}"

@@ -108,7 +108,7 @@ def starting(path):
 
 @contextlib.contextmanager
 def interrupted(seconds=0.5):
-    """Sends SIGINT to this process a little later, and sees that it is served at once."""
+    """Sends SIGINT to this process a little later, and sees that it is served, long before any wait here would end by itself."""
     def interrupt(number, frame):
         raise KeyboardInterrupt
     old = signal.signal(signal.SIGALRM, interrupt)
@@ -117,7 +117,7 @@ def interrupted(seconds=0.5):
     try:
         with pytest.raises(KeyboardInterrupt):
             yield
-        assert time.monotonic() - begin < seconds + 2
+        assert time.monotonic() - begin < seconds + 30
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)

@@ -330,7 +330,7 @@ def test_status_command_shows_a_running_cluster(sc):
             done = rows == 100 and all(node["report"] == {"step": 4, "loss": 0.5} for node in status["nodes"])
             return status if done else None
 
-        status = wait_until(reported, 10, "the figures of both nodes")
+        status = wait_until(reported, 60, "the figures of both nodes")
         assert [node["state"] for node in status["nodes"]] == ["running"] * 2
         human = subprocess.run([node_executable(), "status"], capture_output=True, text=True, check=True).stdout
         assert "worker:0" in human and "worker:1" in human and cluster.cluster_id in human

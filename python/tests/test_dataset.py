@@ -10,9 +10,10 @@ import signal
 import time
 
 import numpy as np
+import psutil
 import pytest
 
-from conftest import wait_until
+from conftest import our_processes, wait_until
 from local_cluster import starting
 from tensorflowonspark.dataset import get_dataset
 
@@ -65,6 +66,7 @@ for number in itertools.count():
         break
     dataset = None
     try:
+        open(f"{folder}/begun-{number}", "w").close()
         if options:
             dataset = ctx.get_dataset(**options)
         answer = (repr(dataset and dataset.element_spec), eval(program))
@@ -399,12 +401,13 @@ def test_one_reader_at_a_time(served):
 
 def test_ctrl_c_ends_the_wait_for_the_first_row(served):
     number = served.ask(batch_size=1)
-    pid = int(wait_until(lambda: [pid for pid, _ in __import__("conftest").our_processes()], 5, "the node")[0])
-    children = open(f"/proc/{pid}/task/{pid}/children").read().split()
-    time.sleep(0.5)
-    os.kill(int(children[0]), signal.SIGINT)
+    wait_until((served.folder / f"begun-{number}").exists, 60, "the trainer")
+    (node, _), = our_processes()
+    trainer, = psutil.Process(int(node)).children()
+    time.sleep(0.5)  # that it waits in C cannot be seen from here
+    os.kill(trainer.pid, signal.SIGINT)
     with pytest.raises(RuntimeError, match="KeyboardInterrupt"):
-        served.answer(number, 5)
+        served.answer(number)
     assert served.batches([1], batch_size=1)[1][0].tolist() == [1]
 
 

@@ -117,7 +117,7 @@ def test_rendezvous_times_out_by_name(rendezvous):
     begin = time.monotonic()
     with pytest.raises(_tfos.TimedOutError, match="0 of 2 nodes"):
         rendezvous.wait(_tfos.RUNNING, 300)
-    assert 0.25 < time.monotonic() - begin < 2
+    assert time.monotonic() - begin > 0.25
     with pytest.raises(_tfos.TimedOutError, match=r"after 0\.2\d* s have not ended"):
         rendezvous.wait(_tfos.ENDED, 200)
     assert rendezvous.next_event(10) is None

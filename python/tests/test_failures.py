@@ -85,7 +85,7 @@ def test_s01_too_few_executors(sc):
     start = time.monotonic()
     with pytest.raises(TimeoutError) as caught:
         TFCluster.run(sc, lambda args, ctx: None, None, 3, 0, input_mode=FEED, reservation_timeout=10)
-    assert 9 < time.monotonic() - start < 25
+    assert 9 < time.monotonic() - start < 60  # the default is 600
     words = str(caught.value)
     assert "2 of 3" in words and "executor" in words and re.search("slots|spark.executor.instances", words)
     assert sc.parallelize(range(10), 2).sum() == 45
@@ -348,7 +348,7 @@ def test_s51_s52_strangers_at_the_rendezvous(sc, caplog):
             with pytest.raises(_tfos.DeniedError):
                 _tfos.FeedWriter(address, cluster.cluster_id, "00" * 32, 1, 0, 0)
             cluster.train(sc.parallelize(range(1000), 4), num_epochs=1, feed_timeout=60)
-            wait_until(lambda: "127.0.0.1:" in caplog.text, 10, "the log line of the wrong key")
+            wait_until(lambda: "127.0.0.1:" in caplog.text, 60, "the log line of the wrong key")
             for stranger in strangers:
                 stranger.close()
 
@@ -377,4 +377,4 @@ time.sleep(600)
     finally:
         driver.kill()
         driver.wait()
-    wait_until(lambda: not our_processes(), 20, "the end of nodes and trainers")
+    wait_until(lambda: not our_processes(), 60, "the end of nodes and trainers")

