@@ -494,7 +494,8 @@ class TFCluster:
 
     def _on_launch_failure(self, error: BaseException) -> None:
         if not self._closed:
-            self._rendezvous.fail("CLOSED", f"the Spark job that starts the nodes failed: {jobs.brief(error)}{self._spark.hint}")
+            text = jobs.brief(error)
+            self._rendezvous.fail("CLOSED", f"the Spark job that starts the nodes failed: {text}{jobs.advice(text) or self._spark.hint}")
 
 
 def _describe(node: dict) -> dict:

@@ -14,12 +14,15 @@ from . import _tfos
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["SparkJob", "brief", "own_error"]
+__all__ = ["SparkJob", "advice", "brief", "own_error"]
 
 _CANCEL_SECS = 0.5
 
 # An exception of tfos.jar in a report of the JVM: the name of its class here, and its text.
 _JVM_ERROR = re.compile(r"org\.tfos\.TfosException: (\w+): (.*?)(?=\n\s+at |\n+Driver stacktrace:|\Z)", re.DOTALL)
+
+# Where a task's Python exception begins; Spark 4.3 has words before it when the task could not even be read.
+_TRACEBACK = re.compile(r"(.*PythonException: .*)?Traceback \(most recent call last\)")
 
 
 class SparkJob:
@@ -110,12 +113,20 @@ def own_error(error: BaseException) -> Optional[_tfos.Error]:
     return kind(match.group(2)) if kind else None
 
 
+def advice(text: str) -> str:
+    """What to do about an error of a task with this ``text``, to be appended to it; empty where nothing is known."""
+    if "No module named 'tensorflowonspark" not in text:
+        return ""
+    return (". The Python of the executors lacks this package, or has another of its name: install tfos there, or let PYSPARK_PYTHON "
+            "(spark.pyspark.python) name a Python that has it")
+
+
 def brief(error: BaseException) -> str:
     """The part of a Spark error that says what happened: the Python exception of the task, without the JVM's stack."""
     lines = [line.rstrip() for line in str(error).splitlines()]
     for number in range(len(lines) - 1, -1, -1):
-        if lines[number].startswith("Traceback"):
-            tail = lines[number:]
+        if _TRACEBACK.match(lines[number]):
+            tail = [line for line in lines[number:] if not line.startswith(" SQLSTATE: ")]
             last = next((i for i, line in enumerate(tail) if i and line and not line.startswith((" ", "\t"))), None)
             if last is not None:
                 end = next((i for i in range(last, len(tail)) if not tail[i] or tail[i].lstrip().startswith("at ")), len(tail))

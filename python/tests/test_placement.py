@@ -4,6 +4,8 @@
 import os
 import re
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -55,6 +57,18 @@ def test_s06_executor_killed_before_feeding():
                 cluster.train(context.parallelize(range(1000), 4), num_epochs=1, feed_timeout=60)
         words = str(caught.value)
         assert re.search(r"worker:\d", words) and "executor" in words
+    finally:
+        context.stop()
+
+
+def test_executors_whose_python_lacks_the_package(tmp_path, monkeypatch):
+    """The error says which Python is to have it."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(tmp_path / "bare" / "bin" / "python"))
+    context = make_context("local-cluster[1,1,1024]")
+    try:
+        with pytest.raises(_tfos.Error, match=r"No module named 'tensorflowonspark.*install tfos there, or let PYSPARK_PYTHON"):
+            TFCluster.run(context, lambda args, ctx: None, None, 1, 0)
     finally:
         context.stop()
 
