@@ -36,6 +36,7 @@ struct member {
     pthread_t thread;
     int64_t rows[EPOCHS];
     int64_t steps[EPOCHS], used[EPOCHS];
+    int64_t used_first[EPOCHS]; ///< in the first step
     uint8_t seen[EPOCHS][ROWS];
     int number;
     enum tfos_status status; ///< of get_specs()
@@ -133,7 +134,8 @@ static inline void *member_main(void *argument)
         while (next_batch(dataset, tensors)) {
             check_rows(member, epoch, tensors);
             release_tensors(tensors, count);
-            member->steps[epoch]++;
+            if (member->steps[epoch]++ == 0)
+                member->used_first[epoch] = member->used[epoch];
         }
     if (member->status == TFOS_OK)
         assert_false(next_batch(dataset, tensors));
