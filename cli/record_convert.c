@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tfos record convert: between TFRecord files of Examples, comma-separated values and lines of
-// JSON.
+// JSON; Parquet and Arrow IPC are for columnar_conversion.c.
+#include "columnar_conversion.h"
 #include "progress.h"
 #include "record_outputs.h"
 #include "table_text.h"
@@ -13,17 +14,27 @@
 #define BATCH_ROWS 4096
 #define BATCH_SIZE (16u << 20) // bytes, about
 
-enum format { FORMAT_TFRECORD, FORMAT_CSV, FORMAT_JSON, FORMAT_REFUSED };
+enum format {
+    FORMAT_TFRECORD,
+    FORMAT_CSV,
+    FORMAT_JSON,
+    FORMAT_PARQUET,
+    FORMAT_ARROW,
+    FORMAT_REFUSED
+};
 
 static const struct {
     const char *name; ///< for --from and --to, and as the ending of a file
     enum format format;
 } formats[] = {
     {"tfrecord", FORMAT_TFRECORD}, {"csv", FORMAT_CSV},      {"json", FORMAT_JSON},
-    {"jsonl", FORMAT_JSON},        {"ndjson", FORMAT_JSON},  {"parquet", FORMAT_REFUSED},
-    {"arrow", FORMAT_REFUSED},     {"ipc", FORMAT_REFUSED},  {"feather", FORMAT_REFUSED},
+    {"jsonl", FORMAT_JSON},        {"ndjson", FORMAT_JSON},  {"parquet", FORMAT_PARQUET},
+    {"arrow", FORMAT_ARROW},       {"ipc", FORMAT_ARROW},    {"feather", FORMAT_ARROW},
     {"orc", FORMAT_REFUSED},       {"avro", FORMAT_REFUSED},
 };
+
+/// By enum format.
+static const char *const columnar_names[] = {"tfrecord", NULL, NULL, "parquet", "arrow"};
 
 static const struct table_format *const table_formats[] = {NULL, &csv_format, &json_format};
 
@@ -45,7 +56,8 @@ static int choose_format(const char *option, const char *said, const char *path,
 {
     bool is_known;
     size_t size = strlen(path);
-    if (size > 3 && strcmp(path + size - 3, ".gz") == 0)
+    bool is_gzip = size > 3 && strcmp(path + size - 3, ".gz") == 0;
+    if (is_gzip)
         size -= 3;
     size_t begin = size;
     while (begin > 0 && path[begin - 1] != '.' && path[begin - 1] != '/')
@@ -54,13 +66,21 @@ static int choose_format(const char *option, const char *said, const char *path,
                    : find_format(path + begin, size - begin, &is_known);
     if (*format == FORMAT_REFUSED) {
         fprintf(stderr,
-                "tfos record: convert: %s is none of its formats: tfrecord, csv, json; in Python "
-                "tensorflowonspark.tfrecord and pyarrow read and write that one\n",
+                "tfos record: convert: %s is none of its formats: tfrecord, csv, json, parquet, "
+                "arrow; in Python tensorflowonspark.tfrecord and pyarrow read and write that one\n",
                 said ? said : path);
         return 2;
     }
+    if (!said && is_gzip && (*format == FORMAT_PARQUET || *format == FORMAT_ARROW)) {
+        fprintf(stderr,
+                "tfos record: convert: %s: Parquet and Arrow files are compressed within, not by "
+                "gzip\n",
+                path);
+        return 2;
+    }
     if (said && !is_known) {
-        fprintf(stderr, "tfos record: %s takes tfrecord, csv or json, not \"%s\"\n", option, said);
+        fprintf(stderr, "tfos record: %s takes tfrecord, csv, json, parquet or arrow, not \"%s\"\n",
+                option, said);
         return 2;
     }
     return 0;
@@ -318,6 +338,9 @@ int record_convert(const struct record_options *options)
         fputs("tfos record: --no-header is for CSV that is read, with --schema\n", stderr);
         return 2;
     }
+    enum format other = to == FORMAT_TFRECORD ? from : to;
+    if (other == FORMAT_PARQUET || other == FORMAT_ARROW)
+        return convert_columnar(options, columnar_names[from], columnar_names[to]);
     return to == FORMAT_TFRECORD ? text_to_records(options, table_formats[from])
                                  : records_to_text(options, table_formats[to]);
 }

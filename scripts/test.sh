@@ -58,7 +58,7 @@ run_python_old() {
             python/tests/test_inference.py::test_s16_partitions_of_all_sizes python/tests/test_inference.py::test_a_consumer_that_fails_in_the_middle \
             python/tests/test_native_columns.py python/tests/test_spark_source.py python/tests/test_spark_tables.py \
             python/tests/test_hadoop_formats.py::test_damage python/tests/test_hadoop_formats.py::test_mapreduce_without_spark \
-            python/tests/test_dfutil.py python/tests/test_hdfs.py::test_a_frame_and_back_in_parts "python/tests/test_hdfs.py::test_hadoop_formats[new]"
+            python/tests/test_columnar_files.py python/tests/test_dfutil.py python/tests/test_hdfs.py::test_a_frame_and_back_in_parts "python/tests/test_hdfs.py::test_hadoop_formats[new]"
         ;;
     3) [ "${CI:-}" != true ] && echo "NOT RUN: Spark 3.5 with TensorFlow 2.15" ;;
     *) return 1 ;;

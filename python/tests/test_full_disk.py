@@ -144,6 +144,7 @@ def source(tmp_path_factory):
 COMMANDS = {
     "merge": ["merge", "SOURCE", "DISK/out"], "gzip": ["merge", "--compress=gzip", "SOURCE", "DISK/out"], "repair": ["repair", "SOURCE", "DISK/out"],
     "split": ["split", "-n", "3", "SOURCE", "DISK/out"], "shuffle": ["shuffle", "SOURCE", "DISK/out"],
+    "parquet": ["convert", "SOURCE", "DISK/out.parquet"], "arrow": ["convert", "SOURCE", "DISK/out.arrow"],
     "json": ["convert", "SOURCE", "DISK/out.jsonl"], "csv": ["convert", "SOURCE", "DISK/out.csv"], "json.gz": ["convert", "SOURCE", "DISK/out.json.gz"],
 }
 
@@ -152,7 +153,8 @@ COMMANDS = {
 @pytest.mark.parametrize("room", [50, 10_000])
 def test_by_the_command(run, source, tmp_path, name, room):
     words = [word.replace("SOURCE", source).replace("DISK", f"{tmp_path}/disk") for word in COMMANDS[name]]
-    done = run([node_executable(), "record", *words], room)
+    command = os.path.join(os.path.dirname(sys.executable), "tfos")  # which becomes the Python beside it for some
+    done = run([command, "record", *words], room)
     assert done.returncode == 1 and f"{tmp_path}/disk/out" in done.stderr and FULL in done.stderr, done.stderr
     assert left_in(tmp_path / "disk") == []
 

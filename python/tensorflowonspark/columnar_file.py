@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``tfos record convert`` becomes for Parquet and Arrow IPC (cli/columnar_conversion.c), which pyarrow reads and writes; records are decoded
+and encoded in C by ``tfrecord``. A batch is held at a time, and of Parquet that is written a row group."""
+
+import contextlib
+import json
+import math
+import os
+import sys
+import time
+from typing import Any, Iterable, Iterator, List, Optional, Tuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from . import _tfos, tfrecord
+
+__all__ = ["main"]
+
+_ROWS, _SIZE = 65536, 16 << 20  # of a batch that is read, about
+_BUFFER_SIZE = 64 << 10  # of a column of Parquet
+_GROUP_SIZE = 64 << 20  # of a row group, before it is encoded
+_TYPES = {"bigint": pa.int64(), "float": pa.float32(), "string": pa.string(), "binary": pa.binary()}  # in --schema
+_OTHERS = {"halffloat": pa.float32(), "string_view": pa.string(), "binary_view": pa.binary()}  # what holds the same, by name
+
+
+class _Failure(Exception):
+    """What went wrong, with the file's name."""
+
+
+def main(source: str, target: str, text: str) -> int:
+    """Converts a file; ``text``: what was asked of it, as JSON. The exit status of the command."""
+    asked = json.loads(text)
+    progress = _Progress(_shown(source, "input"))
+    try:
+        if asked["from"] == "tfrecord":
+            schema, batches = _read_records(source, asked, progress)
+            _write_table(target, asked["to"], schema, progress.follow(batches))
+            progress.say(f"{progress.rows} records written")
+        else:
+            rounded = _write_records(target, asked, progress.follow(_read_table(source, asked)))
+            progress.say(f"{progress.rows} records written; {rounded} numbers rounded")
+    except (_Failure, _tfos.Error) as error:
+        progress.say(f"tfos: {error}")
+        return 1
+    return 0
+
+
+class _Progress:
+    """How far long work is, on a terminal: as cli/progress.c has it."""
+
+    def __init__(self, path: str) -> None:
+        self.rows = self._size = self._width = 0
+        self._path = path
+        self._next = time.monotonic() + 1 if sys.stderr.isatty() else math.inf
+
+    def follow(self, batches: Iterable[Any]) -> Iterator[Any]:
+        for batch in batches:
+            self.rows += batch.num_rows
+            self._size += batch.nbytes
+            if time.monotonic() >= self._next:
+                line = f"converted: {self.rows} records, {self._size >> 20} MiB of {self._path}"
+                print(f"\r{line:{self._width}}", end="", file=sys.stderr, flush=True)
+                self._width, self._next = len(line), time.monotonic() + 0.2
+            yield batch
+
+    def say(self, text: str) -> None:
+        if self._width:
+            print(f"\r{'':{self._width}}\r", end="", file=sys.stderr)
+        self._width = 0
+        print(text, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def _said(name: str) -> Iterator[None]:
+    """Says which file it was that something has failed with."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        cause = error.__cause__ or error  # what a file object has raised in C
+        raise _Failure(f"{name}: {getattr(cause, 'strerror', None) or cause}") from error
+
+
+def _shown(path: str, stream: str) -> str:
+    return f"the standard {stream}" if path == "-" else os.fsencode(path).decode(errors="replace")
+
+
+def _open_input(path: str) -> Any:
+    file = open(0 if path == "-" else path, "rb", closefd=path != "-")
+    file.raw.name = _shown(path, "input")
+    return file
+
+
+@contextlib.contextmanager
+def _open_output(path: str) -> Iterator[Any]:
+    """As src/fs/file_stream.c has it: a regular file has no name until it is whole, or where the file system cannot do that, another."""
+    if path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
+        with open(1 if path == "-" else path, "wb", closefd=path != "-") as file:
+            yield file
+        return
+    part = f"{path}.part{os.getpid()}"
+    try:
+        fd = os.open(os.path.dirname(path) or ".", os.O_TMPFILE | os.O_WRONLY, 0o666)
+        is_named = False
+    except OSError:
+        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        is_named = True
+    try:
+        with open(fd, "wb") as file:
+            yield file
+            file.flush()
+            if not is_named:
+                os.link(f"/proc/self/fd/{fd}", part, src_dir_fd=0)  # which it follows only where a folder's descriptor is given
+                is_named = True
+        os.rename(part, path)
+    except BaseException:
+        if is_named:
+            os.unlink(part)
+        raise
+
+
+def _read_records(path: str, asked: dict, progress: _Progress) -> Tuple[Any, Iterator[Any]]:
+    with _said(_shown(path, "input")):
+        file = _open_input(path)
+    options = {name: asked[name] for name in ("record_type", "on_damage", "max_record_size")}
+    if asked["columns"] is not None:
+        schema = pa.schema([(name, _type(words)) for name, words in asked["columns"]])
+    elif asked["record_type"] == "ByteArray":
+        schema = tfrecord._plain_schema()
+    else:
+        schema = tfrecord.infer_schema(file, **options)
+        file.seek(0)
+    damages: List[tfrecord.Damage] = []
+
+    def batches() -> Iterator[Any]:
+        for batch in tfrecord.read(file, schema, batch_rows=_ROWS, damages=damages, **options):
+            tell()
+            yield batch
+        tell()
+
+    def tell() -> None:
+        for damage in damages:
+            progress.say(f"tfos: {damage.message}")
+        damages.clear()
+
+    return schema, batches()
+
+
+def _write_table(path: str, form: str, schema: Any, batches: Iterator[Any]) -> None:
+    with _said(_shown(path, "output")), _open_output(path) as file:
+        if form == "parquet":
+            writer, batches = pq.ParquetWriter(file, schema, write_page_checksum=True), _row_groups(batches)
+        else:
+            writer = pa.ipc.new_stream(file, schema) if path == "-" else pa.ipc.new_file(file, schema)
+        try:
+            for batch in batches:
+                writer.write(batch)
+            writer.close()
+        finally:
+            writer.is_open = False  # a writer of Parquet would go on when it is collected
+
+
+def _row_groups(batches: Iterator[Any]) -> Iterator[Any]:
+    held, size = [], 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size >= _GROUP_SIZE:
+            yield pa.Table.from_batches(held)
+            held, size = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _read_table(path: str, asked: dict) -> Iterator[Any]:
+    """Batches of what a record can hold, at least one."""
+    names = asked["columns"] and [name for name, _ in asked["columns"]]
+    with _said(_shown(path, "input")), _open_input(path) as file:
+        schema, batches = _open_parquet(file, names) if asked["from"] == "parquet" else _open_arrow(file)
+        wanted = _choose(schema, asked["columns"])
+        keys = names or range(len(schema))
+        batch = None
+        for batch in batches:
+            if not wanted:
+                raise pa.ArrowInvalid("there are rows without a column")
+            yield pa.RecordBatch.from_arrays([batch.column(key).cast(field.type) for key, field in zip(keys, wanted)], schema=wanted)
+        if batch is None:
+            yield pa.RecordBatch.from_pylist([], schema=wanted)
+
+
+def _open_parquet(file: Any, names: Optional[List[str]]) -> Tuple[Any, Iterator[Any]]:
+    parquet = pq.ParquetFile(file, buffer_size=_BUFFER_SIZE, pre_buffer=False, page_checksum_verification=True)
+
+    def batches() -> Iterator[Any]:
+        for number in range(parquet.num_row_groups):
+            group = parquet.metadata.row_group(number)
+            rows = max(1, min(_ROWS, _SIZE * group.num_rows // max(1, group.total_byte_size)))
+            yield from parquet.iter_batches(rows, [number], names)
+
+    return parquet.schema_arrow, batches()
+
+
+def _open_arrow(file: Any) -> Tuple[Any, Iterator[Any]]:
+    if file.peek(1)[:1] != b"A":  # as "ARROW1", with which a file begins, and no stream
+        stream = pa.ipc.open_stream(file)
+        return stream.schema, iter(stream)
+    if not file.seekable():
+        raise pa.ArrowInvalid("through a pipe comes an Arrow stream; this is an Arrow file, which is read from its end: name it")
+    whole = pa.ipc.open_file(file)
+    return whole.schema, map(whole.get_batch, range(whole.num_record_batches))
+
+
+def _choose(schema: Any, columns: Optional[List[Tuple[str, str]]]) -> Any:
+    """The columns that are to be written, as what they are written."""
+    fields = list(schema)
+    if columns is not None:
+        for name, _ in columns:
+            if schema.names.count(name) != 1:
+                raise pa.ArrowInvalid(f"there is no column {name}, which --schema has" if name not in schema.names else f"two columns have the name {name}")
+        fields = [schema.field(name) for name, _ in columns]
+    said = [words for _, words in columns or ()] or [None] * len(fields)
+    return pa.schema([field.with_type(_plain_of(field, words)) for field, words in zip(fields, said)])
+
+
+def _plain_of(field: Any, said: Optional[str]) -> Any:
+    if pa.types.is_null(field.type):  # no feature is written, as of an empty column of CSV
+        return _type(said or "string")
+    plain = _plain(field.type)
+    if said and _kind(plain) != said:
+        raise pa.ArrowInvalid(f"column {field.name} is {field.type}, and --schema says {said}")
+    return plain
+
+
+def _plain(type: Any) -> Any:
+    """A type that a record can hold, for one that has the same values."""
+    types = pa.types
+    if isinstance(type, pa.BaseExtensionType):
+        return _plain(type.storage_type)
+    if types.is_dictionary(type):
+        return _plain(type.value_type)
+    if types.is_fixed_size_binary(type):
+        return pa.binary()
+    if _is_list(type) and _plain(type.value_type) != type.value_type:
+        plain = _plain(type.value_type)
+        return pa.list_(plain, type.list_size) if types.is_fixed_size_list(type) else pa.large_list(plain)
+    return _OTHERS.get(str(type), type)
+
+
+def _kind(type: Any) -> str:
+    """A type in the words of --schema."""
+    types = pa.types
+    if _is_list(type):
+        return f"array<{_kind(type.value_type)}>"
+    if types.is_boolean(type) or types.is_integer(type) or types.is_temporal(type):
+        return "bigint"
+    if types.is_floating(type) or types.is_decimal(type):
+        return "float"
+    return str(type).replace("large_", "")
+
+
+def _type(words: str) -> Any:
+    return pa.list_(_type(words[6:-1])) if words.startswith("array<") else _TYPES[words]
+
+
+def _is_list(type: Any) -> bool:
+    return pa.types.is_list(type) or pa.types.is_large_list(type) or pa.types.is_fixed_size_list(type)
+
+
+def _write_records(path: str, asked: dict, batches: Iterator[Any]) -> int:
+    options = {name: asked[name] for name in ("record_type", "compression", "allow_rounding")}
+    with _said(_shown(path, "output")), _open_output(path) as file:
+        return tfrecord.write(file, batches, **options)
