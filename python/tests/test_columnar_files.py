@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``tfos record convert`` from and to Parquet and Arrow IPC, which the command becomes Python for."""
 
+import contextlib
 import datetime
 import decimal
 import io
@@ -10,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -152,7 +154,7 @@ def test_row_groups_and_batches(tmp_path, monkeypatch, capfd):
 
     terminal, ticks = Terminal(), iter(range(1000))
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(columnar_file.time, "monotonic", lambda: next(ticks))
+    monkeypatch.setattr(columnar_file, "time", types.SimpleNamespace(monotonic=lambda: next(ticks)))
     assert here("tfrecord", "parquet", tmp_path / "a", tmp_path / "b") == 0
     line = f"converted: 1000 records, 0 MiB of {tmp_path / 'a'}"
     assert terminal.getvalue().startswith(f"\r{line}\r") and terminal.getvalue().endswith("\r10000 records written\n")
@@ -308,7 +310,8 @@ def test_a_signal_leaves_nothing(source, number):
         def is_writing():
             assert process.poll() is None, process.stderr.read()
             folder = f"/proc/{process.pid}/fd"
-            return any(os.readlink(f"{folder}/{fd}").startswith(f"{source.parent}/#") for fd in os.listdir(folder))
+            with contextlib.suppress(FileNotFoundError):  # one was closed meanwhile
+                return any(os.readlink(f"{folder}/{fd}").startswith(f"{source.parent}/#") for fd in os.listdir(folder))
 
         wait_until(is_writing, 60, "the file that is written")
         process.send_signal(number)
