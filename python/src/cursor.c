@@ -8,9 +8,13 @@
 #include "error.h"
 #include "packer.h"
 #include "slice.h"
+#include "turn.h"
 #include "unpacker.h"
 
 #include <string.h>
+
+/// A look for rows, once several threads use the cursor: the others wait for it.
+#define SHARED_SLICE_MS 10
 
 /// Rows of one partition that were given out and have no result yet.
 struct unanswered {
@@ -23,7 +27,10 @@ struct unanswered {
 struct tfos__cursor {
     struct tfos_feed_reader *reader; ///< borrowed
     struct tfos__gate *gate;         ///< borrowed
-    struct tfos__gate *feed;         ///< borrowed; a call that uses the reader is inside
+    struct tfos__gate *feed;         ///< borrowed; while `calls` is above 0 it is entered
+    struct tfos__turn turn;          ///< of the calls: who has it uses the reader and what follows
+    int calls;                       ///< that use the reader or have given way to another
+    bool is_shared;                  ///< a call has found another at work
     bool is_terminated;
     bool is_ended;     ///< the reader has given its END
     int64_t epoch_end; ///< ends of epochs that came and were not told yet
@@ -55,6 +62,7 @@ struct tfos__cursor *tfos__cursor_open(struct tfos_feed_reader *reader, struct t
     cursor->reader = reader;
     cursor->gate = gate;
     cursor->feed = feed;
+    tfos__turn_init(&cursor->turn);
     return cursor;
 }
 
@@ -63,15 +71,50 @@ struct tfos_feed_reader *tfos__cursor_reader(const struct tfos__cursor *cursor)
     return cursor->reader;
 }
 
-/// Keeps other threads and datasets out while this one waits without the GIL.
+/// Keeps datasets out, and other threads as long as this one does not give way.
 static int take(struct tfos__cursor *cursor)
 {
-    if (tfos__gate_is_taken(cursor->feed)) {
-        tfos__raise_format(TFOS_INVALID, "feed: another thread or a dataset (ctx.get_dataset) is "
-                                         "reading it, and it belongs to one at a time");
-        return -1;
+    int result = 0;
+
+    cursor->is_shared = cursor->is_shared || tfos__turn_is_taken(&cursor->turn);
+    tfos__turn_take(&cursor->turn);
+    if (cursor->calls == 0 && tfos__gate_is_taken(cursor->feed)) {
+        tfos__raise_format(TFOS_INVALID, "feed: a dataset (ctx.get_dataset) is reading it, and it "
+                                         "belongs to one at a time");
+        result = -1;
+    } else if (cursor->calls == 0) {
+        result = tfos__gate_enter(cursor->feed);
     }
-    return tfos__gate_enter(cursor->feed);
+    if (result == 0)
+        cursor->calls++;
+    else
+        tfos__turn_pass(&cursor->turn);
+    return result;
+}
+
+static void leave(struct tfos__cursor *cursor)
+{
+    if (--cursor->calls == 0)
+        tfos__gate_leave(cursor->feed);
+    tfos__turn_pass(&cursor->turn);
+}
+
+/// Between two looks for rows: lets those come in that wait meanwhile, so that one thread can
+/// answer rows while another waits for more. What the cursor holds may be another's then.
+static void give_way(struct tfos__cursor *cursor)
+{
+    if (!tfos__turn_is_wanted(&cursor->turn))
+        return;
+    tfos__turn_pass(&cursor->turn);
+    tfos__turn_take(&cursor->turn);
+}
+
+/// How long a look for rows may take.
+static int64_t next_slice(const struct tfos__cursor *cursor, int64_t deadline)
+{
+    int64_t slice = tfos__slice_next(deadline);
+
+    return cursor->is_shared && slice > SHARED_SLICE_MS ? SHARED_SLICE_MS : slice;
 }
 
 static void drop_batch(struct tfos__cursor *cursor)
@@ -97,40 +140,32 @@ static int hold_batch(struct tfos__cursor *cursor, const struct tfos_feed_item *
     return -1;
 }
 
-/// Waits for the next thing of the feed: OK (in `item`; a batch is held), END, AGAIN after the
-/// deadline; negative with an exception.
-static enum tfos_status fetch(struct tfos__cursor *cursor, int64_t deadline,
+/// Looks for the next thing of the feed: OK (in `item`; a batch is held), END, AGAIN when none
+/// comes within `slice` ms; negative with an exception.
+static enum tfos_status fetch(struct tfos__cursor *cursor, int64_t slice,
                               struct tfos_feed_item *item)
 {
     struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
 
-    for (;;) {
-        int64_t slice = tfos__slice_next(deadline);
-        enum tfos_status status = TFOS_OK;
-        if (cursor->is_terminated || cursor->is_ended) {
-            cursor->is_ended = true;
-            return TFOS_END;
-        }
-        Py_BEGIN_ALLOW_THREADS
-        status = tfos_feed_reader_next(cursor->reader, slice, item, &err);
-        Py_END_ALLOW_THREADS
-        if (status < 0) {
-            tfos__raise(status, &err);
-            return status;
-        }
-        if (status == TFOS_END)
-            cursor->is_ended = true;
-        if (status == TFOS_OK && item->kind == TFOS_FEED_BATCH && hold_batch(cursor, item) < 0)
-            return TFOS_CORRUPT;
-        if (status == TFOS_OK && item->kind == TFOS_FEED_EPOCH_END)
-            cursor->epoch_end++;
-        if (status != TFOS_AGAIN)
-            return status;
-        if (tfos__gate_check(cursor->gate) < 0)
-            return TFOS_CLOSED;
-        if (tfos__slice_next(deadline) == 0)
-            return TFOS_AGAIN;
+    if (cursor->is_terminated || cursor->is_ended) {
+        cursor->is_ended = true;
+        return TFOS_END;
     }
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_feed_reader_next(cursor->reader, slice, item, &err);
+    Py_END_ALLOW_THREADS
+    if (status < 0)
+        tfos__raise(status, &err);
+    if (status == TFOS_END)
+        cursor->is_ended = true;
+    if (status == TFOS_OK && item->kind == TFOS_FEED_BATCH && hold_batch(cursor, item) < 0)
+        return TFOS_CORRUPT;
+    if (status == TFOS_OK && item->kind == TFOS_FEED_EPOCH_END)
+        cursor->epoch_end++;
+    if (status == TFOS_AGAIN && tfos__gate_check(cursor->gate) < 0)
+        return TFOS_CLOSED;
+    return status;
 }
 
 /// Notes that `count` rows of the batch wait for results.
@@ -242,15 +277,17 @@ static enum outcome gather(struct tfos__cursor *cursor, const struct tfos__curso
                 return FAILED;
             taken += count;
         } else {
-            enum tfos_status status = fetch(cursor, deadline, &item);
+            enum tfos_status status = fetch(cursor, next_slice(cursor, deadline), &item);
             if (status < 0)
                 return FAILED;
             if (status == TFOS_END)
                 return taken > 0 ? ROWS : FEED_END;
-            if (status == TFOS_AGAIN)
+            if (status == TFOS_AGAIN && tfos__slice_next(deadline) == 0)
                 return taken > 0 ? ROWS : time_out(request);
-            if (item.kind == TFOS_FEED_PARTITION_END && request->stop_at_partition && taken > 0 &&
-                is_same(&origin, &item))
+            if (status == TFOS_AGAIN)
+                give_way(cursor);
+            else if (item.kind == TFOS_FEED_PARTITION_END && request->stop_at_partition &&
+                     taken > 0 && is_same(&origin, &item))
                 return ROWS;
         }
     }
@@ -273,7 +310,7 @@ PyObject *tfos__cursor_next_rows(struct tfos__cursor *cursor,
         return NULL;
     if (take(cursor) == 0) {
         outcome = gather(cursor, request, &taker);
-        tfos__gate_leave(cursor->feed);
+        leave(cursor);
     }
     if (outcome == ROWS || outcome == EPOCH_END)
         return taker.rows;
@@ -292,7 +329,7 @@ PyObject *tfos__cursor_next_arrays(struct tfos__cursor *cursor,
         return NULL;
     if (take(cursor) == 0) {
         outcome = gather(cursor, request, &taker);
-        tfos__gate_leave(cursor->feed);
+        leave(cursor);
     }
     if (outcome == ROWS)
         result = tfos__arrays_finish(taker.arrays);
@@ -392,7 +429,7 @@ int tfos__cursor_put_results(struct tfos__cursor *cursor, PyObject *results)
             result = tfos__packer_append_all(packer, results, send_packed, cursor);
         tfos__packer_close(packer);
     }
-    tfos__gate_leave(cursor->feed);
+    leave(cursor);
     return result;
 }
 
@@ -409,7 +446,7 @@ static int send_arrays(struct tfos__cursor *cursor, struct tfos__array_batch *ba
         tfos__array_batch_show(batch, &schema, &array);
         result = send_batch(cursor, schema, array);
     }
-    tfos__gate_leave(cursor->feed);
+    leave(cursor);
     return result;
 }
 
@@ -433,14 +470,15 @@ int tfos__cursor_is_at_end(struct tfos__cursor *cursor)
 
     if (cursor->is_terminated)
         return 1;
-    if (cursor->has_batch || tfos__gate_is_taken(cursor->feed))
+    if (cursor->has_batch || tfos__turn_is_taken(&cursor->turn) ||
+        tfos__gate_is_taken(cursor->feed))
         return 0;
-    if (tfos__gate_enter(cursor->feed) < 0)
+    if (take(cursor) < 0)
         return -1;
     // A partition's end without rows before it means nothing, and ends of epochs are noted.
     while (status == TFOS_OK && !cursor->has_batch)
         status = fetch(cursor, 0, &item);
-    tfos__gate_leave(cursor->feed);
+    leave(cursor);
     if (status < 0)
         return -1;
     return status == TFOS_END;
@@ -459,6 +497,7 @@ void tfos__cursor_close(struct tfos__cursor *cursor)
     if (cursor == NULL)
         return;
     drop_batch(cursor);
+    tfos__turn_clear(&cursor->turn);
     PyMem_Free(cursor->waiting);
     PyMem_Free(cursor);
 }

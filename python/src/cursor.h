@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A place in a feed: takes batches from a reader and gives their rows out in the numbers asked
-/// for; remembers which partition each row that waits for a result came from. One thread at a time,
-/// with the GIL held; waits release it.
+/// for; remembers which partition each row that waits for a result came from. With the GIL held,
+/// which waits release. Threads take turns: one that waits for rows lets others come in.
 #ifndef TFOS_PYTHON_CURSOR_H
 #define TFOS_PYTHON_CURSOR_H
 
@@ -22,8 +22,7 @@ struct tfos__cursor_request {
 };
 
 /// `reader` is borrowed and must outlive the cursor. `gate` is that of its owner; waits end when it
-/// is shut. `feed`, exclusive, is entered by each call that uses the reader. NULL with an
-/// exception.
+/// is shut. `feed`, exclusive, is entered while calls use the reader. NULL with an exception.
 struct tfos__cursor *tfos__cursor_open(struct tfos_feed_reader *reader, struct tfos__gate *gate,
                                        struct tfos__gate *feed);
 

@@ -159,7 +159,7 @@ static PyGetSetDef properties[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "Rows and arrays from the node's feed. One thread at a time."},
+    {Py_tp_doc, "Rows and arrays from the node's feed. Thread-safe."},
     {Py_tp_new, tfos__class_refuse_new},
     {Py_tp_dealloc, dealloc},
     {Py_tp_methods, methods},

@@ -140,7 +140,7 @@ class Trainer:
     def close(self) -> None: ...
 
 class FeedReader:
-    """Rows and arrays from the node's feed. One thread at a time (terminate() from any)."""
+    """Rows and arrays from the node's feed. Thread-safe: calls take turns, and one that waits for rows lets others come in."""
 
     def next_rows(self, count: int, stop_at_partition: bool, stop_at_epoch: bool = False, timeout_ms: int = -1) -> "Optional[list[Any]]":
         """Up to ``count`` rows as the Python objects that were fed: equal in value and type. Waits for more until ``count``, the end of the feed, the end of
