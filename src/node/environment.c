@@ -99,7 +99,10 @@ enum tfos_status tfos__environment_tf_config(const json_t *cluster_spec, const c
                                              int64_t task_index, char **out, struct tfos_error *err)
 {
     json_t *cluster = json_copy((json_t *)cluster_spec);
-    json_object_del(cluster, "evaluator");
+    // It takes no part in training, so the others do not count it; TensorFlow looks for its own
+    // task.
+    if (strcmp(job_name, "evaluator") != 0)
+        json_object_del(cluster, "evaluator");
     bool has_chief = json_object_get(cluster, "chief") || json_object_get(cluster, "master");
     json_t *config = json_pack("{s:o, s:{s:s, s:I}}", "cluster", cluster, "task", "type", job_name,
                                "index", (json_int_t)task_index);

@@ -99,18 +99,21 @@ static json_t *tf_config(const char *spec_text, const char *job_name, int64_t ta
     return config;
 }
 
-static void tf_config_has_no_evaluator_in_its_cluster(void **state)
+static void only_an_evaluator_s_tf_config_has_it_in_its_cluster(void **state)
 {
     (void)state;
-    json_t *config = tf_config("{\"chief\": [\"a:1\"], \"evaluator\": [\"b:2\"], \"ps\": "
-                               "[\"c:3\"], \"worker\": [\"d:4\"]}",
-                               "evaluator", 0);
-    const json_t *cluster = json_object_get(config, "cluster");
-    assert_int_equal(json_object_size(cluster), 3);
-    assert_null(json_object_get(cluster, "evaluator"));
+    const char *spec = "{\"chief\": [\"a:1\"], \"evaluator\": [\"b:2\"], \"ps\": [\"c:3\"], "
+                       "\"worker\": [\"d:4\"]}";
+    json_t *config = tf_config(spec, "evaluator", 0);
+    assert_int_equal(json_object_size(json_object_get(config, "cluster")), 4);
     assert_string_equal(json_string_value(json_object_get(config, "environment")), "cloud");
     const json_t *task = json_object_get(config, "task");
     assert_string_equal(json_string_value(json_object_get(task, "type")), "evaluator");
+    json_decref(config);
+    config = tf_config(spec, "chief", 0);
+    const json_t *cluster = json_object_get(config, "cluster");
+    assert_int_equal(json_object_size(cluster), 3);
+    assert_null(json_object_get(cluster, "evaluator"));
     json_decref(config);
     config = tf_config("{\"worker\": [\"d:4\", \"e:5\"]}", "worker", 1);
     assert_null(json_object_get(config, "environment"));
@@ -144,7 +147,7 @@ static void survives_every_failed_allocation(void **state)
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(a_bad_configuration_is_refused_by_its_key),
     cmocka_unit_test(an_environment_is_set_and_unset),
-    cmocka_unit_test(tf_config_has_no_evaluator_in_its_cluster),
+    cmocka_unit_test(only_an_evaluator_s_tf_config_has_it_in_its_cluster),
     cmocka_unit_test(survives_every_failed_allocation),
 };
 
