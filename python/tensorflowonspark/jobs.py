@@ -86,8 +86,10 @@ class SparkJob:
         except Exception:  # the context is gone, and its jobs with it
             return
 
-    def end(self, timeout: float) -> None:
-        """Cancels the job, also one that Spark does not know yet, and waits for its end."""
+    def end(self, timeout: float, patience: float = 0) -> None:
+        """Cancels the job, also one that Spark does not know yet, and waits for its end; before that ``patience`` seconds for one that ends by itself."""
+        if self._thread is not None:
+            self._ended.wait(patience)
         deadline = time.monotonic() + timeout
         while self._thread is not None and not self._ended.is_set() and time.monotonic() < deadline:
             self.cancel()
