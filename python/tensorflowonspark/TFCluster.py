@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 __all__ = ["InputMode", "TFCluster", "run"]
 
 _STOP_GRACE_SECS = 10
+_TASK_END_SECS = 2  # for Spark to hear that the tasks of ended nodes are over: it calls a cancelled job a failed one
 _EVALUATOR_WAIT_SECS = 60  # for a fed evaluator to return after the workers
 _TENSORBOARD_WAIT_SECS = 30
 _VALIDATION = arguments.VALIDATION
@@ -418,15 +419,17 @@ class TFCluster:
         if self._closed:
             return
         self._closed = True
+        patience = 0
         try:
             self._rendezvous.stop(_STOP_GRACE_SECS * 1000)
             self._rendezvous.wait(_tfos.ENDED, (_STOP_GRACE_SECS + 5) * 1000)
+            patience = _TASK_END_SECS
         except _tfos.Error as error:
             logger.debug("while stopping: %s", error)
         for query in self._queries:
             query.close(_STOP_GRACE_SECS)
         for job in list(self._jobs):
-            job.end(_STOP_GRACE_SECS)
+            job.end(_STOP_GRACE_SECS, patience)
         for thread in self._local_nodes:
             thread.join(_STOP_GRACE_SECS)
         self._events.close()
@@ -529,8 +532,8 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         queues: names of queues that each fed node has besides "input" and "validation", for ``qname`` of ``train``, ``inference`` and
             ``DataFeed``; 16 in all, of letters, digits, "-", "_" and ".".
         eval_node: one node is the evaluator. Its task keeps its slot; with ``train(validation=...)`` tasks in the workers' slots feed it.
-        release_port: kept for compatibility. The node keeps TensorFlow's port reserved in a way that lets TensorFlow bind it; code that binds the
-            port by other means calls ``ctx.release_port()`` first.
+        release_port: the node keeps TensorFlow's port reserved in a way that lets TensorFlow bind it, whatever this is; code that binds the port
+            by other means calls ``ctx.release_port()`` first. With False ``ctx.tmp_socket`` is a socket bound to it.
 
     Raises:
         ValueError, TypeError: an argument is wrong; nothing was started.

@@ -35,7 +35,10 @@ def hdfs_path(ctx: Any, path: str) -> str:
 
 
 def release_port(ctx: Any) -> None:
-    """Gives up the node's reservation of TensorFlow's port."""
+    """Gives up the node's reservation of TensorFlow's port, for servers that bind it without SO_REUSEPORT; they can, once this returns."""
+    if ctx.tmp_socket is not None:
+        ctx.tmp_socket.close()
+        ctx.tmp_socket = None
     ctx.mgr.link.release_port()
 
 
@@ -93,7 +96,7 @@ def terminate(mgr: Any, qname: str = "input") -> Any:
 
 
 class DataFeed:
-    """The rows that Spark feeds to this node. One thread at a time; ``terminate`` from any.
+    """The rows that Spark feeds to this node. Thread-safe: each row goes to one of the threads that wait, and results may come from another.
 
     Args:
         mgr: ``ctx.mgr``.

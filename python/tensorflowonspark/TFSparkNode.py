@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any, Dict, List, Optional
 
 from . import TFNode, _tfos
@@ -24,6 +25,7 @@ class TFNodeContext:
         defaultFS: Hadoop's default file system, such as ``file://`` or ``hdfs://namenode:8020``.
         working_dir: working directory of the driver.
         mgr: handle for ``TFNode.DataFeed``.
+        tmp_socket: with ``TFCluster.run(release_port=False)`` a socket that is bound to TensorFlow's port until ``release_port``; else None.
     """
 
     def __init__(self, executor_id: int = 0, job_name: str = "", task_index: int = 0,
@@ -43,8 +45,10 @@ class TFNodeContext:
     @classmethod
     def of(cls, link: _tfos.Trainer, context: dict) -> "TFNodeContext":
         """The context of this process, from the node's description of it."""
+        address = context["cluster_spec"][context["job_name"]][context["task_index"]]
+        tmp_socket = None if context["release_port"] else _hold_port(int(address.rpartition(":")[2]))
         return cls(context["executor_id"], context["job_name"], context["task_index"], context["cluster_spec"],
-                   context["default_fs"], context["working_dir"], TFManager(link))
+                   context["default_fs"], context["working_dir"], TFManager(link), tmp_socket)
 
     def absolute_path(self, path: str) -> str:
         """``path`` with the scheme and folder that :func:`TFNode.hdfs_path` gives it."""
@@ -75,7 +79,7 @@ class TFNodeContext:
                            sparse=sparse, null_value=null_value, shuffle_buffer=shuffle_buffer, seed=seed, split=split)
 
     def release_port(self) -> None:
-        """Gives up the reservation of TensorFlow's port, for servers that bind it without SO_REUSEPORT."""
+        """See :func:`TFNode.release_port`."""
         TFNode.release_port(self)
 
     def agree(self, name: str, value: Any, timeout: float = 600) -> List[Any]:
@@ -103,3 +107,11 @@ class TFNodeContext:
         if self.mgr is None:
             raise RuntimeError("this context is not of a running node")
         return self.mgr.link
+
+
+def _hold_port(port: int) -> socket.socket:
+    """A socket that shares the port with the node, which holds it too, and with nobody else."""
+    holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    holder.bind(("", port))
+    return holder

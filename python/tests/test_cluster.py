@@ -105,6 +105,31 @@ def test_ps_in_the_driver(sc, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["ps0", "worker0", "worker1"]
 
 
+def test_port_is_kept_until_it_is_released(sc):
+    """With release_port=False ctx.tmp_socket is bound to TensorFlow's port; a server that shares no port can have it after release_port()."""
+
+    def take_port(args, ctx):
+        import socket
+
+        port = ctx.tmp_socket.getsockname()[1]
+        assert ctx.cluster_spec[ctx.job_name][ctx.task_index].endswith(f":{port}")
+        server = socket.socket()
+        try:
+            server.bind(("0.0.0.0", port))
+            raise AssertionError("the port is free")
+        except OSError:
+            pass
+        ctx.release_port()
+        assert ctx.tmp_socket is None
+        server.bind(("0.0.0.0", port))
+
+    def have_no_socket(args, ctx):
+        assert ctx.tmp_socket is None
+
+    TFCluster.run(sc, take_port, None, 2, 0, release_port=False).shutdown()
+    TFCluster.run(sc, have_no_socket, None, 1, 0).shutdown()
+
+
 def test_every_row_once_an_epoch(sc, tmp_path):
     with TFCluster.run(sc, local(sum_rows), {"out": str(tmp_path), "batch": 7}, 2, 0, input_mode=FEED) as cluster:
         cluster.train(sc.parallelize(range(1000), 5), num_epochs=3)

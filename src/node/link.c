@@ -159,6 +159,8 @@ static void follow(struct tfos_trainer *trainer, const json_t *message, int fd)
     } else if (strcmp(type, "agreed") == 0 || strcmp(type, "disagreed") == 0 ||
                strcmp(type, "pending") == 0) {
         take_agreement(trainer, message, type);
+    } else if (strcmp(type, "port_released") == 0) {
+        trainer->is_port_released = true;
     }
 }
 

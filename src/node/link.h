@@ -69,6 +69,7 @@ struct tfos_trainer {
     struct tfos_error link_error;
     struct tfos__agreed *agreements; ///< borrowed, those that somebody waits for
     struct tfos__link_queue *queues; ///< owned list
+    bool is_port_released;           ///< the node has said so
 };
 
 /// Initializes the locks and starts the thread. On failure stop() still is to be called.

@@ -167,6 +167,7 @@ static void follow(struct tfos__node *node, const json_t *message)
         if (node->port_fd >= 0)
             close(node->port_fd);
         node->port_fd = -1;
+        tfos__trainer_tell(node, json_pack("{s:s}", "type", "port_released"), NULL, 0);
     } else if (strcmp(type, "terminate") == 0) {
         tfos__feeders_set_state(node, TFOS_FEED_TERMINATED, NULL);
     } else if (strcmp(type, "fail") == 0) {

@@ -19,6 +19,7 @@
 
 #define CONTEXT_TIMEOUT_MS 30000
 #define FEED_TIMEOUT_MS 30000
+#define RELEASE_TIMEOUT_MS 30000
 #define AGREE_TIMEOUT_MS 600000
 #define DESCRIPTION_TIMEOUT_MS 600000
 #define MISSING_TIMEOUT_MS 2000 ///< for the driver to say who gave no value
@@ -460,9 +461,25 @@ enum tfos_status tfos_trainer_report(struct tfos_trainer *trainer, const char *v
     return say(trainer, json_pack("{s:s, s:o}", "type", "report", "values", values), err);
 }
 
+/// With the lock held.
+static enum tfos_status await_release(struct tfos_trainer *trainer, struct tfos_error *err)
+{
+    int64_t deadline = tfos__deadline(RELEASE_TIMEOUT_MS);
+    TFOS__TRY(tfos__link_send(trainer, json_pack("{s:s}", "type", "release_port"), err));
+    while (trainer->link == TFOS_OK && !trainer->is_port_released)
+        if (!tfos__link_wait(trainer, deadline))
+            return tfos__fail(err, TFOS_TIMEOUT,
+                              "trainer: the node has not released the port within %d ms",
+                              RELEASE_TIMEOUT_MS);
+    return trainer->is_port_released ? TFOS_OK : tfos__link_give_failure(trainer, err);
+}
+
 enum tfos_status tfos_trainer_release_port(struct tfos_trainer *trainer, struct tfos_error *err)
 {
-    return say(trainer, json_pack("{s:s}", "type", "release_port"), err);
+    TFOS__TRY(tfos__link_lock(trainer, err));
+    enum tfos_status status = await_release(trainer, err);
+    tfos__link_unlock(trainer);
+    return status;
 }
 
 enum tfos_status tfos_trainer_terminate(struct tfos_trainer *trainer, struct tfos_error *err)
