@@ -17,8 +17,9 @@ class TFManager:
     ``get("state")`` is "running" or "terminating".
     """
 
-    def __init__(self, link: _tfos.Trainer) -> None:
+    def __init__(self, link: _tfos.Trainer, is_fed: bool) -> None:
         self.link = link
+        self.is_fed = is_fed  #: whether Spark feeds this node
         self._lock = threading.Lock()
         self._values: Dict[str, Any] = {"state": "running"}
 

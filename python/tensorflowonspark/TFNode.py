@@ -115,15 +115,23 @@ class DataFeed:
         self.qname_out = qname_out
         self.done_feeding = False
         self.input_tensors = None if input_mapping is None else [t for _, t in sorted(input_mapping.items())]
-        self._reader = mgr.link.open_feed(qname_in)
+        self._reader: Any = None
+        if mgr.is_fed:  # else programs that make one on every node, whatever its role, fail only where they read it
+            self._open()
+
+    def _open(self) -> Any:
+        if self._reader is None:
+            self._reader = self.mgr.link.open_feed(self.qname_in)
+        return self._reader
 
     def next_batch(self, batch_size: int) -> Union[List[Any], Dict[str, List[Any]]]:
         """Up to ``batch_size`` rows as the objects that were fed, or ``{tensor: list of values}`` with an ``input_mapping``.
 
         Waits until so many have come. There are fewer only at the end of the feed and, with ``train_mode=False``, of a partition.
         """
-        rows = self._reader.next_rows(batch_size, not self.train_mode) or []
-        self.done_feeding = self._reader.at_end
+        reader = self._open()
+        rows = reader.next_rows(batch_size, not self.train_mode) or []
+        self.done_feeding = reader.at_end
         if self.input_tensors is None:
             return rows
         return {tensor: [row[i] for row in rows] for i, tensor in enumerate(self.input_tensors)}
@@ -142,8 +150,9 @@ class DataFeed:
             ValueError: rows of one batch differ in type, or rows of Python in a shape that all before them had; names the partition, row
                 and column.
         """
-        arrays = self._reader.next_arrays(batch_size, not self.train_mode)
-        self.done_feeding = self._reader.at_end
+        reader = self._open()
+        arrays = reader.next_arrays(batch_size, not self.train_mode)
+        self.done_feeding = reader.at_end
         if arrays is None or self.input_tensors is None:
             return arrays
         columns = list(arrays.values()) if isinstance(arrays, dict) else arrays
@@ -167,15 +176,15 @@ class DataFeed:
         """
         arrays = _arrays_of(results)
         if arrays is None:
-            self._reader.put_results(list(results))
+            self._open().put_results(list(results))
         else:
-            self._reader.put_arrays(arrays)
+            self._open().put_arrays(arrays)
 
     def terminate(self) -> None:
         """Wants no more rows: what is left of the feed is skipped. On the queue "input" this ends all of the node's queues."""
         if self.qname_in == "input":
             self.mgr.set("state", "terminating")
-        self._reader.terminate()
+        self._open().terminate()
         self.done_feeding = True
 
 

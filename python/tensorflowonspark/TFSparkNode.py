@@ -48,7 +48,7 @@ class TFNodeContext:
         address = context["cluster_spec"][context["job_name"]][context["task_index"]]
         tmp_socket = None if context["release_port"] else _hold_port(int(address.rpartition(":")[2]))
         return cls(context["executor_id"], context["job_name"], context["task_index"], context["cluster_spec"],
-                   context["default_fs"], context["working_dir"], TFManager(link), tmp_socket)
+                   context["default_fs"], context["working_dir"], TFManager(link, context["fed"]), tmp_socket)
 
     def absolute_path(self, path: str) -> str:
         """``path`` with the scheme and folder that :func:`TFNode.hdfs_path` gives it."""

@@ -97,6 +97,23 @@ def test_ps_is_stopped_after_the_workers(sc, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["ps0", "worker0"]
 
 
+def test_a_feed_may_be_made_on_nodes_that_are_not_fed(sc):
+    """Programs make it before they look at their role; to read it there is an error that says why. As on parameter servers, so without feeding."""
+
+    def work(args, ctx):
+        from tensorflowonspark import TFNode
+
+        feed = TFNode.DataFeed(ctx.mgr)
+        try:
+            feed.next_batch(1)
+        except LookupError as error:
+            assert "not fed by Spark" in str(error)
+        else:
+            raise AssertionError("there are rows")
+
+    TFCluster.run(sc, work, None, 2, 0, input_mode=InputMode.TENSORFLOW).shutdown()
+
+
 def test_ps_in_the_driver(sc, tmp_path):
     """driver_ps_nodes needs executors for the workers only."""
 
