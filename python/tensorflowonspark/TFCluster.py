@@ -340,7 +340,8 @@ class TFCluster:
 
     def _wants_rows(self, queue: str = "input", job: str = "trainers") -> bool:
         nodes = [n for n in self._status()["nodes"] if n["job_name"] != "ps" and (n["job_name"] == "evaluator") == (job == "evaluator")]
-        return any(n["state"] == "running" and not n["queues"].get(queue, {}).get("terminated") for n in nodes)
+        # "registered" is a node that was told to start: run() has returned, its trainer has not told yet that it is there.
+        return any(n["state"] in ("registered", "running") and not n["queues"].get(queue, {}).get("terminated") for n in nodes)
 
     def _progress(self, wanted: Optional[bool]) -> "progress.ProgressLine":
         return progress.ProgressLine(self._status, wanted)
@@ -401,10 +402,13 @@ class TFCluster:
             return
         try:
             while not ssc.awaitTerminationOrTimeout(1):
+                self._check()
                 if not self._is_wanted(*queues):
                     ssc.stop(stopSparkContext=False, stopGraceFully=True)
                     return
         except Exception:
+            with contextlib.suppress(Exception):  # at once: to stop gracefully is to feed what has come, for ten batches' time
+                ssc.stop(stopSparkContext=False, stopGraceFully=False)
             self._check()  # the cluster's failure is the cause of the stream's
             raise
 

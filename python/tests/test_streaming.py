@@ -353,3 +353,39 @@ def test_a_trainer_that_fails_ends_a_dstream(sc, out):
             context.start()
             with pytest.raises(_tfos.Error, match="as told"):
                 cluster.shutdown(context)
+            assert str(context._jssc.getState()) == "STOPPED"
+
+
+def test_shutdown_lets_no_batches_go_on_after_a_failure(sc, out):
+    """However it hears of it: Spark fails a batch only when there is one, and stops gracefully only once ten have had their time."""
+
+    class Stream:
+        stops = []
+
+        def awaitTerminationOrTimeout(self, timeout):
+            wait_until(lambda: cluster._status()["state"] == "failed", 60)
+            return False
+
+        def stop(self, stopSparkContext, stopGraceFully):
+            self.stops.append((stopSparkContext, stopGraceFully))
+
+    def fail(args, ctx):
+        raise RuntimeError("as told")
+
+    with TFCluster.run(sc, fail, None, 2, 0, input_mode=FEED) as cluster:
+        with pytest.raises(_tfos.Error, match="as told"):
+            cluster.shutdown(Stream())
+    assert Stream.stops == [(False, False)]
+
+
+def test_nodes_that_are_about_to_run_want_rows(sc, out, monkeypatch):
+    """A stream that begins as soon as run() has returned is not ended because no trainer has started yet."""
+    with TFCluster.run(sc, local(collect_rows), {"out": str(out)}, 1, 0, input_mode=FEED) as cluster:
+        with monkeypatch.context() as patch:
+            status = cluster._status()
+            for node in status["nodes"]:
+                node["state"] = "registered"
+            patch.setattr(cluster, "_status", lambda: status)
+            assert cluster._is_wanted("input")
+            status["nodes"][0]["state"] = "ended"
+            assert not cluster._is_wanted("input")
