@@ -4,6 +4,7 @@
 #include "columnar_conversion.h"
 
 #include "commands.h"
+#include "program.h"
 #include "record_outputs.h"
 #include "temporary_file.h"
 #include "typed_column.h"
@@ -106,18 +107,6 @@ static char *describe(const struct record_options *options, const char *from, co
     if (!text)
         fputs("tfos: no memory for the options\n", stderr);
     return text;
-}
-
-// The python3 in the command's own folder, as of a virtual environment, else that of PATH.
-static void choose_python(char *path, size_t capacity)
-{
-    static const char name[] = "python3";
-    ssize_t size = readlink("/proc/self/exe", path, capacity - sizeof name);
-    while (size > 0 && path[size - 1] != '/')
-        size--;
-    memcpy(path + (size > 0 ? size : 0), name, sizeof name);
-    if (access(path, X_OK) != 0)
-        memcpy(path, name, sizeof name);
 }
 
 static int become_python(const struct record_options *options, char *asked)

@@ -98,7 +98,10 @@ static json_t *check_python(struct report *report)
     char python[TEXT_SIZE], text[TEXT_SIZE], detail[TEXT_SIZE * 2], code[sizeof question],
         option[] = "-c";
     const char *chosen = variable("PYSPARK_PYTHON");
-    snprintf(python, sizeof python, "%s", chosen ? chosen : "python3");
+    if (chosen)
+        snprintf(python, sizeof python, "%s", chosen);
+    else
+        choose_python(python, sizeof python);
     memcpy(code, question, sizeof question);
     char *argv[] = {python, option, code, NULL};
     json_t *answer = NULL;

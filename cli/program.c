@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -84,4 +85,15 @@ bool run_program(char *const *argv, int timeout_ms, char *text, size_t capacity)
     while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
         continue;
     return is_complete && wait_status == 0;
+}
+
+void choose_python(char *path, size_t capacity)
+{
+    static const char name[] = "python3";
+    ssize_t size = readlink("/proc/self/exe", path, capacity - sizeof name);
+    while (size > 0 && path[size - 1] != '/')
+        size--;
+    memcpy(path + (size > 0 ? size : 0), name, sizeof name);
+    if (access(path, X_OK) != 0)
+        memcpy(path, name, sizeof name);
 }

@@ -11,4 +11,8 @@
 /// longer than `timeout_ms` (then it is killed).
 bool run_program(char *const *argv, int timeout_ms, char *text, size_t capacity);
 
+/// Writes the python3 in the command's own folder, as of a virtual environment, else "python3",
+/// which is that of PATH. `capacity` is more than 8.
+void choose_python(char *path, size_t capacity);
+
 #endif

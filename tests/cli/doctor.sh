@@ -40,6 +40,14 @@ ln -s /bin/true "$folder/spark/bin/spark-submit"
 check 0 '^ok +spark +SPARK_HOME is' run SPARK_HOME="$folder/spark" "$tfos" doctor
 check 0 'listen on 127\.0\.0\.9:' run TFOS_SERVER_HOST=127.0.0.9 "$tfos" doctor
 
+# The Python of the environment that the command is in goes before that of PATH.
+mkdir "$folder/environment"
+cp "$tfos" "$folder/environment/tfos"
+sed 's/3\.11\.7/3.12.1/' "$machine/python3" >"$folder/environment/python3"
+chmod +x "$folder/environment/python3"
+check 0 '^ok +python +3\.12\.1' run "$folder/environment/tfos" doctor
+check 1 'PYSPARK_PYTHON: /nowhere/python does not run' run PYSPARK_PYTHON=/nowhere/python "$folder/environment/tfos" doctor
+
 answer '"pyspark 4.3.0"' null
 check 1 '^missing +tensorflow' run "$tfos" doctor
 check 1 'to get it: /opt/py/bin/python3 -m pip install tensorflow' run "$tfos" doctor
