@@ -20,7 +20,7 @@ static PyMethodDef functions[] = {
     {"check_result_schema", tfos__frame_schema_check_results, METH_O,
      "Whether results can be made rows of this schema in the JVM."},
     {"survey_examples", TFOS__KEYWORDS(tfos__survey_examples),
-     "What a file's records say of their columns, as JSON, and how many they are."},
+     "What files' records say of their columns, as JSON."},
     {"merge_surveys", tfos__survey_merge, METH_O,
      "The Arrow schema, a capsule, of a list of surveys."},
     {"pack", tfos__sample_pack, METH_O, "The rows, packed into batches and unpacked again."},

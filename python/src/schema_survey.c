@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file is surveyed without the GIL, so that several go side by side; their surveys meet as text.
+// Files are surveyed some at a time without the GIL, so that threads hardly wait for each other;
+// what they find meets as text.
 #include "schema_survey.h"
 #include "arrow_batch.h"
 #include "classes.h"
+#include "dataset_options.h"
 #include "error.h"
 #include "file_object.h"
 #include "parameter.h"
@@ -10,35 +12,96 @@
 #include <tfos/example_file.h>
 #include <tfos/memory.h>
 
-static enum tfos_status survey_file(struct tfos_stream *stream, enum tfos_record_type type,
-                                    const struct tfos_record_reader_options *options,
-                                    uint64_t limit, char **json, uint64_t *seen,
+/// What is to be looked at, and how.
+struct task {
+    const char **paths;
+    int64_t path_count;
+    struct tfos_stream *stream; ///< of the only path; NULL: they are opened by their names
+    enum tfos_record_type type;
+    struct tfos_record_reader_options options;
+    uint64_t limit;
+};
+
+/// Adds what `other` knows to `*survey`, which it becomes when that is NULL. Takes over `other`.
+static enum tfos_status join(struct tfos_example_survey **survey, struct tfos_example_survey *other,
+                             struct tfos_error *err)
+{
+    enum tfos_status status = TFOS_OK;
+
+    if (*survey == NULL) {
+        *survey = other;
+        return TFOS_OK;
+    }
+    status = tfos_example_survey_merge(*survey, other, err);
+    tfos_example_survey_close(other);
+    return status;
+}
+
+/// A file has a survey of its own first: none is damaged because another has other features.
+static enum tfos_status survey_file(const struct task *task, struct tfos_stream *stream,
+                                    const char *path, struct tfos_example_survey **survey,
                                     struct tfos_error *err)
 {
-    struct tfos_example_survey *survey = NULL;
-    enum tfos_status status = tfos_example_survey_open(type, &survey, err);
+    struct tfos_record_reader_options options = task->options;
+    struct tfos_example_survey *own = NULL;
+    uint64_t seen = 0;
+    enum tfos_status status = tfos_example_survey_open(task->type, &own, err);
 
+    options.name = path;
     if (status == TFOS_OK)
-        status = tfos_example_survey_read(survey, stream, options, limit, seen, err);
+        status = tfos_example_survey_read(own, stream, &options, task->limit, &seen, err);
+    if (status == TFOS_OK)
+        return join(survey, own, err);
+    tfos_example_survey_close(own);
+    return status;
+}
+
+static enum tfos_status survey_files(const struct task *task, char **json, struct tfos_error *err)
+{
+    struct tfos_example_survey *survey = NULL;
+    enum tfos_status status = TFOS_OK;
+
+    for (int64_t i = 0; i < task->path_count && status == TFOS_OK; i++) {
+        struct tfos_stream *own = NULL, *stream = task->stream;
+        if (stream == NULL)
+            status = tfos_stream_open_reader(task->paths[i], &own, err);
+        if (status == TFOS_OK)
+            status = survey_file(task, own != NULL ? own : stream, task->paths[i], &survey, err);
+        tfos_stream_close(own);
+    }
     if (status == TFOS_OK)
         status = tfos_example_survey_save(survey, json, err);
     tfos_example_survey_close(survey);
     return status;
 }
 
-PyObject *tfos__survey_examples(PyObject *module, PyObject *args, PyObject *kwargs)
+/// The survey's text; NULL with an exception.
+static PyObject *run_task(struct task *task, PyObject *file)
 {
-    const char *path = NULL;
-    int64_t type = 0, compression = 0, mode = 0, limit = 0, max_size = 0;
-    struct tfos_record_reader_options options = {0};
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
-    PyObject *kept = NULL, *text = NULL, *result = NULL, *file = Py_None, *failure = NULL;
-    struct tfos_stream *stream = NULL;
+    PyObject *failure = NULL;
     char *json = NULL;
-    uint64_t seen = 0;
+
+    if (file != Py_None) {
+        task->stream = tfos__file_object_open_reader(file, task->paths[0], &failure);
+        if (task->stream == NULL)
+            return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = survey_files(task, &json, &err);
+    tfos_stream_close(task->stream);
+    Py_END_ALLOW_THREADS
+    return status < 0 ? tfos__file_object_raise(status, &err, &failure) : tfos__class_text(json);
+}
+
+PyObject *tfos__survey_examples(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    int64_t type = 0, compression = 0, mode = 0, limit = 0, max_size = 0;
+    struct task task = {0};
+    PyObject *kept = NULL, *paths = NULL, *result = NULL, *file = Py_None;
     const struct tfos__parameter parameters[] = {
-        {"path", TFOS__TEXT, true, 0, 0, &path},
+        {"paths", TFOS__ANY, true, 0, 0, &paths},
         {"type", TFOS__INT, false, 0, TFOS_RECORD_BYTES, &type},
         {"compression", TFOS__INT, false, 0, TFOS_COMPRESSION_ZLIB, &compression},
         {"mode", TFOS__INT, false, 0, TFOS_RECORD_SKIP_FILE, &mode},
@@ -51,28 +114,20 @@ PyObject *tfos__survey_examples(PyObject *module, PyObject *args, PyObject *kwar
     if (tfos__parameters_read("survey_examples", parameters, TFOS__PARAMETER_COUNT(parameters),
                               args, kwargs, &kept) < 0)
         return NULL;
-    options.compression = (enum tfos_compression)compression;
-    options.mode = (enum tfos_record_mode)mode;
-    options.max_record_size = (uint64_t)max_size;
-    options.name = path;
-    stream = tfos__file_object_open_reader(file, path, &failure);
-    if (stream == NULL) {
-        Py_DECREF(kept);
-        return NULL;
+    if (!PyList_Check(paths) || PyList_Size(paths) == 0 ||
+        (file != Py_None && PyList_Size(paths) > 1)) {
+        PyErr_SetString(PyExc_TypeError, "survey_examples(): paths: expected a list of one path at "
+                                         "least, and with a file of no more");
+    } else if (tfos__dataset_texts_read(paths, kept, &task.paths, &task.path_count) == 0) {
+        task.type = (enum tfos_record_type)type;
+        task.options.compression = (enum tfos_compression)compression;
+        task.options.mode = (enum tfos_record_mode)mode;
+        task.options.max_record_size = (uint64_t)max_size;
+        task.limit = (uint64_t)limit;
+        result = run_task(&task, file);
     }
-    Py_BEGIN_ALLOW_THREADS
-    status = survey_file(stream, (enum tfos_record_type)type, &options, (uint64_t)limit, &json,
-                         &seen, &err);
-    tfos_stream_close(stream);
-    Py_END_ALLOW_THREADS
+    PyMem_Free(task.paths);
     Py_DECREF(kept);
-    if (status < 0)
-        return tfos__file_object_raise(status, &err, &failure);
-    text = tfos__class_text(json);
-    if (text == NULL)
-        return NULL;
-    result = Py_BuildValue("(OK)", text, (unsigned long long)seen);
-    Py_DECREF(text);
     return result;
 }
 
@@ -83,15 +138,7 @@ static enum tfos_status add_survey(const char *text, struct tfos_example_survey 
     struct tfos_example_survey *other = NULL;
     enum tfos_status status = tfos_example_survey_load(text, &other, err);
 
-    if (status < 0)
-        return status;
-    if (*survey == NULL) {
-        *survey = other;
-        return TFOS_OK;
-    }
-    status = tfos_example_survey_merge(*survey, other, err);
-    tfos_example_survey_close(other);
-    return status;
+    return status < 0 ? status : join(survey, other, err);
 }
 
 static PyObject *give_schema(const struct tfos_example_survey *survey)

@@ -5,8 +5,8 @@
 
 #include <Python.h>
 
-/// `survey_examples(path, type, compression, mode, limit, max_record_size)`: what the file's
-/// records say, as JSON text, and how many they are.
+/// `survey_examples(paths, type, compression, mode, limit, max_record_size, file)`: what the files'
+/// records say, as JSON text.
 PyObject *tfos__survey_examples(PyObject *module, PyObject *args, PyObject *kwargs);
 
 /// `merge_surveys(surveys)`: the schema, as a capsule, of a list of such texts.

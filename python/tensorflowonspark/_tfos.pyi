@@ -253,9 +253,10 @@ class RecordDataset:
     def close(self) -> None: ...
 
 def survey_examples(
-    path: str, type: int = 0, compression: int = 0, mode: int = 0, limit: int = 0, max_record_size: int = 0, file: Any = None
-) -> "tuple[str, int]":
-    """What a file's records say of their columns, as JSON text for ``merge_surveys()``, and how many they are."""
+    paths: "list[str]", type: int = 0, compression: int = 0, mode: int = 0, limit: int = 0, max_record_size: int = 0, file: Any = None
+) -> str:
+    """What files' records say of their columns, as JSON text for ``merge_surveys()``. ``limit``: records of each; 0: all. ``file``: a file object
+    to read in place of the only path."""
 
 def merge_surveys(surveys: "list[str]") -> Any:
     """The Arrow schema, a capsule, of what was learned of several files."""

@@ -241,17 +241,21 @@ def _infer(found: List[files.File], options: dict, limit: int, is_read_again: bo
         if is_read_again and source.is_read_once:
             raise ValueError(f"schema: {source.name} can be read only once, so its columns cannot be found first: give a schema")
 
-    def survey(source):
-        with source.reading() as file:
-            return _tfos.survey_examples(source.name, limit=limit, file=file, **options)[0]
+    def survey(run):
+        if all(source.is_local for source in run):
+            return [_tfos.survey_examples([source.name for source in run], limit=limit, **options)]
+        surveys = []
+        for source in run:
+            with source.reading() as file:
+                surveys.append(_tfos.survey_examples([source.name], limit=limit, file=file, **options))
+        return surveys
 
     # To hand a file to a thread takes as long as to look at some dozens of records.
     threads = min(len(found), os.cpu_count() or 1)
     count = max(1, min(_SURVEY_FILES, len(found) // (4 * threads)))
     runs = [found[i : i + count] for i in range(0, len(found), count)]
     with ThreadPoolExecutor(threads) as pool:
-        surveys = pool.map(lambda run: [survey(source) for source in run], runs)
-        capsule = _tfos.merge_surveys([text for run in surveys for text in run])
+        capsule = _tfos.merge_surveys([text for surveys in pool.map(survey, runs) for text in surveys])
     return pyarrow.Schema._import_from_c_capsule(capsule)
 
 

@@ -60,6 +60,33 @@ def test_s64_tensorflow_writes_and_we_read(tmp_path, compression):
     assert arrays[0]["x"].dtype == np.int64 and arrays[0]["x"][-1] == 999
 
 
+@pytest.mark.parametrize("on_damage", ["error", "skip_record"])
+def test_files_are_surveyed_by_themselves_and_together(tmp_path, on_damage):
+    """Many files to a call, and file objects between them: one that contradicts another is no damaged one, and each has the limit's records."""
+    paths = [tmp_path / f"part-{i:03}" for i in range(200)]
+    for i, path in enumerate(paths):
+        write_with_tensorflow(path, [example(x=[i]), example(**{f"only{i % 3}": [b"text"]})])
+    types = {"x": pa.int64(), **{f"only{i}": pa.string() for i in range(3)}}
+    with open(paths[1], "rb") as file:
+        schema = tfrecord.infer_schema([paths[0], file, *paths[2:]], on_damage=on_damage)
+    assert {field.name: field.type for field in schema} == types
+    assert tfrecord.infer_schema(tmp_path, limit=1, on_damage=on_damage).names == ["x"]
+    write_with_tensorflow(paths[100], [example(x=[0.5])])
+    with pytest.raises(_tfos.InvalidError, match="feature x: "):
+        tfrecord.infer_schema(tmp_path, on_damage=on_damage)
+    paths[150].write_bytes(paths[150].read_bytes()[:-1])
+    if on_damage == "error":
+        with pytest.raises(_tfos.CorruptError, match="part-150: offset "):
+            tfrecord.infer_schema(paths[101:])
+    else:
+        assert tfrecord.infer_schema(paths[101:], on_damage=on_damage).names == ["x", "only2", "only0", "only1"]
+    paths[151].unlink()
+    with pytest.raises(_tfos.NotFoundError, match="part-151"):
+        tfrecord.infer_schema(paths[149:], on_damage="skip_record")
+    with pytest.raises(TypeError, match="paths: expected a list of one path"):
+        _tfos.survey_examples([])
+
+
 def test_arrays_are_written_as_they_are_read(tmp_path):
     rng = np.random.default_rng(7)
     arrays = {

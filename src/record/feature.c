@@ -84,17 +84,25 @@ struct destination {
     bool is_list; ///< feature lists
 };
 
+static enum tfos_status read_value(struct tfos_view value, const struct destination *destination,
+                                   struct tfos__feature *feature, struct tfos_error *err)
+{
+    return destination->is_list ? read_feature_list(value, feature, err)
+                                : read_feature(value, feature, 0, 0, err);
+}
+
 // A map's entry. Its value may come in parts, and before its key.
 static enum tfos_status read_entry(struct tfos_view message, const struct destination *destination,
                                    struct tfos_error *err)
 {
     struct tfos__wire wire = tfos__wire_of(message);
     enum tfos_status status;
-    struct tfos_view key = {"", 0}, bytes;
-    uint32_t field;
-    while ((status = tfos__wire_next(&wire, VALUE_FIELD, &field, &bytes)) == TFOS_OK)
-        if (field == KEY_FIELD)
-            key = bytes;
+    struct tfos_view key = {"", 0}, value = {"", 0}, bytes;
+    uint32_t field, part_count = 0;
+    while ((status = tfos__wire_next(&wire, VALUE_FIELD, &field, &bytes)) == TFOS_OK) {
+        part_count += field == VALUE_FIELD;
+        *(field == KEY_FIELD ? &key : &value) = bytes;
+    }
     TFOS__TRY(conclude(status, "map entry", err));
     struct tfos__feature *feature =
         destination->find(destination->context, key, destination->is_list);
@@ -103,11 +111,12 @@ static enum tfos_status read_entry(struct tfos_view message, const struct destin
     tfos__feature_reset(feature);
     feature->is_present = true;
     feature->step_count = destination->is_list ? 0 : 1;
+    if (part_count <= 1)
+        return read_value(value, destination, feature, err);
     wire = tfos__wire_of(message);
     while (tfos__wire_next(&wire, VALUE_FIELD, &field, &bytes) == TFOS_OK)
         if (field == VALUE_FIELD)
-            TFOS__TRY(destination->is_list ? read_feature_list(bytes, feature, err)
-                                           : read_feature(bytes, feature, 0, 0, err));
+            TFOS__TRY(read_value(bytes, destination, feature, err));
     return TFOS_OK;
 }
 

@@ -71,8 +71,8 @@ bool tfos__wire_skip(struct tfos__wire *wire, uint32_t field, enum tfos__wire_ty
     return true;
 }
 
-enum tfos_status tfos__wire_next(struct tfos__wire *wire, uint32_t limit, uint32_t *field,
-                                 struct tfos_view *bytes)
+enum tfos_status tfos__wire_find_next(struct tfos__wire *wire, uint32_t limit, uint32_t *field,
+                                      struct tfos_view *bytes)
 {
     while (wire->at < wire->end) {
         enum tfos__wire_type type;

@@ -69,9 +69,23 @@ static inline bool tfos__wire_read_bytes(struct tfos__wire *wire, struct tfos_vi
     return true;
 }
 
-/// Brings the next field of type BYTES that is numbered from 1 to `limit`, passing over others. END
-/// at the end, CORRUPT where the bytes are not in the format.
-enum tfos_status tfos__wire_next(struct tfos__wire *wire, uint32_t limit, uint32_t *field,
-                                 struct tfos_view *bytes);
+/// tfos__wire_next() for a field that it does not know at first sight.
+enum tfos_status tfos__wire_find_next(struct tfos__wire *wire, uint32_t limit, uint32_t *field,
+                                      struct tfos_view *bytes);
+
+/// Brings the next field of type BYTES that is numbered from 1 to `limit`, which is at most 15,
+/// passing over others. END at the end, CORRUPT where the bytes are not in the format.
+static inline enum tfos_status tfos__wire_next(struct tfos__wire *wire, uint32_t limit,
+                                               uint32_t *field, struct tfos_view *bytes)
+{
+    if (wire->at == wire->end)
+        return TFOS_END;
+    uint32_t tag = *wire->at, number = tag >> 3;
+    if ((tag & 7) != TFOS__WIRE_BYTES || number == 0 || number > limit)
+        return tfos__wire_find_next(wire, limit, field, bytes);
+    wire->at++;
+    *field = number;
+    return tfos__wire_read_bytes(wire, bytes) ? TFOS_OK : TFOS_CORRUPT;
+}
 
 #endif
