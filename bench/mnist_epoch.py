@@ -7,12 +7,12 @@ The original trains as its own example does: rows one by one through next_batch(
 same model on the same rows in memory.
 """
 
-import gzip
 import json
 import os
 import sys
 import time
 
+import digits
 import harness
 import original
 
@@ -173,8 +173,6 @@ def side(name):
 
 def load(folder):
     """The 60,000 training digits: uint8 pixels (rows, 784) and labels."""
-    import numpy as np
-
     if folder is None:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
         import tensorflow as tf
@@ -186,11 +184,7 @@ def load(folder):
                 f"keras.datasets cannot fetch MNIST ({error}); set MNIST_DIR to a folder of the idx files, gzipped"
             ) from error
         return images.reshape(-1, 784), labels
-    parts = []
-    for name, header in (("train-images-idx3-ubyte.gz", 16), ("train-labels-idx1-ubyte.gz", 8)):
-        with gzip.open(os.path.join(folder, name)) as file:
-            parts.append(np.frombuffer(file.read(), np.uint8, offset=header))
-    return parts[0].reshape(-1, 784), parts[1]
+    return digits.read_idx(folder)
 
 
 def write_csv(images, labels, folder):

@@ -1,6 +1,6 @@
 # bench: env=new
 # SPDX-License-Identifier: Apache-2.0
-"""The data source writes 60,000 rows of 784 values and a label from Spark's memory: beside Parquet, and beside TensorFlow's Hadoop format, which writes
+"""The data source writes MNIST's 60,000 rows of 784 values and a label from Spark's memory: beside Parquet, and beside TensorFlow's Hadoop format, which writes
 frames around the bytes of the same records."""
 
 import hashlib
@@ -14,8 +14,8 @@ import record_frames
 from record_frames import CALL_S, KINDS, ROWS
 
 PASSES = 5
-MEASURED = {"float": 34_000, "long": 50_000, "bytes": 207_000}  # of spark-tfrecord: rows per CPU-second
-GOALS = {"float": 4, "long": 3, "bytes": 1.5}
+MEASURED = {"float": 34_000, "int64": 50_000, "bytes": 207_000}  # of spark-tfrecord: rows per CPU-second
+GOALS = {"float": 4, "int64": 3, "bytes": 1.5}
 
 
 def writing(session):
