@@ -23,13 +23,21 @@ def read_idx(folder):
     return parts[0].reshape(-1, 784), parts[1]
 
 
+def rows():
+    """uint8 pixels (60,000, 784) and int64 labels: the 10,000 digits of the examples, six times."""
+    import numpy as np
+
+    pixels, labels = read_idx(DATA)
+    return np.resize(pixels, (ROWS, 784)), np.resize(labels, ROWS).astype(np.int64)
+
+
 def table(kind):
-    """60,000 rows: 784 pixels of a kind, and a label. They are the 10,000 digits of the examples, six times."""
+    """``rows()`` with the pixels as features of a kind."""
     import numpy as np
     import pyarrow as pa
 
-    pixels, labels = (np.resize(part, (ROWS, *part.shape[1:])) for part in read_idx(DATA))
-    label = pa.array(labels, pa.int64())
+    pixels, labels = rows()
+    label = pa.array(labels)
     if kind == "bytes":
         image = pa.array([row.tobytes() for row in pixels], pa.binary())
     else:
