@@ -70,6 +70,9 @@ struct tfos_dataset_options {
     int64_t shuffle_rows; ///< rows to draw from at random; 0: in order of coming
     uint64_t seed;
     enum tfos_uneven uneven;
+    int64_t first_rows_wait_ms; ///< in step, how long an epoch's first rows are waited for before
+                                ///< the other nodes hear that there are none yet; 0: 5,000
+    int64_t rows_wait_ms;       ///< the same for later rows; 0: 200
     const struct tfos_dataset_column *columns; ///< only those of which something is asked
     int64_t column_count;
     const char *null_value; ///< for columns that have none of their own; NULL: a null is refused

@@ -26,6 +26,8 @@ struct tfos_rendezvous_options {
     bool has_evaluator;      ///< the next one is the evaluator
     bool is_feeding;         ///< all but parameter servers can be fed by Spark (InputMode.SPARK)
     int64_t heartbeat_timeout_ms; ///< a node that says nothing for this long is lost; 0: 30,000
+    int64_t hello_timeout_ms; ///< who connects and does not say who it is in this time is dropped;
+                              ///< 0: 10,000
     int64_t feed_stop_grace_ms; ///< time a node has to end its trainer when the cluster failed; 0:
                                 ///< 5,000
     const char *queues; ///< names of the queues of each fed node, divided by commas: 1 to 64

@@ -15,6 +15,7 @@
 #include "cluster/spec.h"
 
 #define HEARTBEAT_TIMEOUT_MS 30000
+#define HELLO_TIMEOUT_MS 10000
 #define GRACE_MS 5000
 
 enum tfos_status tfos__cluster_init(struct tfos__cluster *cluster,
@@ -38,6 +39,10 @@ enum tfos_status tfos__cluster_init(struct tfos__cluster *cluster,
         return tfos__fail(err, TFOS_INVALID,
                           "rendezvous: heartbeat_timeout_ms is %lld: expected 0 (30 s) or more",
                           (long long)options->heartbeat_timeout_ms);
+    if (options->hello_timeout_ms < 0)
+        return tfos__fail(err, TFOS_INVALID,
+                          "rendezvous: hello_timeout_ms is %lld: expected 0 (10 s) or more",
+                          (long long)options->hello_timeout_ms);
     if (options->feed_stop_grace_ms < 0)
         return tfos__fail(err, TFOS_INVALID,
                           "rendezvous: feed_stop_grace_ms is %lld: expected 0 (5 s) or more",
@@ -52,6 +57,8 @@ enum tfos_status tfos__cluster_init(struct tfos__cluster *cluster,
     cluster->is_feeding = options->is_feeding;
     cluster->heartbeat_timeout_ms =
         options->heartbeat_timeout_ms ? options->heartbeat_timeout_ms : HEARTBEAT_TIMEOUT_MS;
+    cluster->hello_timeout_ms =
+        options->hello_timeout_ms ? options->hello_timeout_ms : HELLO_TIMEOUT_MS;
     cluster->grace_ms = options->feed_stop_grace_ms ? options->feed_stop_grace_ms : GRACE_MS;
     cluster->opened_ms = tfos__now_ms();
     cluster->ticked_ms = cluster->opened_ms;

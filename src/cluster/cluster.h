@@ -34,7 +34,7 @@ struct tfos__cluster {
     struct tfos__roles roles;
     struct tfos__queues queues; ///< of each node that is fed
     bool is_feeding;
-    int64_t heartbeat_timeout_ms, grace_ms;
+    int64_t heartbeat_timeout_ms, hello_timeout_ms, grace_ms;
     int64_t opened_ms;
     int64_t ticked_ms; ///< when silence was last looked for
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of a connection: accepted, within 10 seconds past its hello, then until its end or that
+// The life of a connection: accepted, within hello_timeout_ms past its hello, then until its end or that
 // of the server. A dropped connection stays in memory until the events of the round are handled, so
 // that none refers to freed memory.
 #include "cluster/connection.h"
@@ -16,7 +16,6 @@
 #include "cluster/server.h"
 #include "cluster/transport.h"
 
-#define HELLO_TIMEOUT_MS 10000
 #define ENDING_TIMEOUT_MS 2000         // for a peer to read its last message and go
 #define NEW_LIMIT 1024                 // connections that have not said hello
 #define PENDING_SIZE_LIMIT (64u << 20) // bytes queued towards one peer
@@ -178,6 +177,14 @@ void tfos__connection_settle_all(struct tfos__server *server)
     }
 }
 
+static void drop_silent(struct tfos__connection *connection)
+{
+    char text[96];
+    snprintf(text, sizeof(text), "rendezvous: it has not said hello within %lld ms",
+             (long long)connection->server->cluster.hello_timeout_ms);
+    drop(connection, true, text);
+}
+
 void tfos__connection_expire_all(struct tfos__server *server, int64_t now_ms)
 {
     struct tfos__connection *next;
@@ -188,7 +195,7 @@ void tfos__connection_expire_all(struct tfos__server *server, int64_t now_ms)
         if (connection->is_ending)
             drop(connection, false, "it was told to go");
         else
-            drop(connection, true, "rendezvous: it has not said hello within 10 s");
+            drop_silent(connection);
     }
 }
 
@@ -210,7 +217,7 @@ static void add(struct tfos__server *server, int fd, bool is_local, const char *
     snprintf(connection->peer.address, sizeof(connection->peer.address), "%s", address);
     connection->server = server;
     connection->is_new = true;
-    connection->deadline = tfos__deadline(HELLO_TIMEOUT_MS);
+    connection->deadline = tfos__deadline(server->cluster.hello_timeout_ms);
     connection->events = tfos__channel_events(connection->channel);
     struct epoll_event event = {.events = connection->events, .data.ptr = connection};
     if (epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, tfos__channel_fd(connection->channel), &event) !=

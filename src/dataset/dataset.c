@@ -9,8 +9,8 @@
 #include "dataset/state.h"
 #include "dataset/tensor.h"
 
-#define FIRST_PATIENCE_MS 5000
-#define PATIENCE_MS 200
+#define FIRST_ROWS_WAIT_MS 5000
+#define ROWS_WAIT_MS 200
 
 static enum tfos_status check_options(const struct tfos_dataset_options *options,
                                       struct tfos_error *err)
@@ -25,6 +25,8 @@ static enum tfos_status check_options(const struct tfos_dataset_options *options
         wrong = "shuffle_rows: it is from 0 to 2,147,483,647";
     else if (options->uneven < TFOS_UNEVEN_IGNORE || options->uneven > TFOS_UNEVEN_STOP)
         wrong = "uneven: it is unknown";
+    else if (options->first_rows_wait_ms < 0 || options->rows_wait_ms < 0)
+        wrong = "first_rows_wait_ms and rows_wait_ms: they are 0 or more";
     else if (options->uneven != TFOS_UNEVEN_IGNORE && (!options->agree || !options->name))
         wrong = "agree and name: nodes that stay in step need them";
     return wrong ? tfos__fail(err, TFOS_INVALID, "dataset: option %s", wrong) : TFOS_OK;
@@ -139,8 +141,12 @@ static enum tfos_status look_ahead(struct tfos_dataset *dataset, bool *is_full,
 
 int64_t tfos__dataset_patience(const struct tfos_dataset *dataset)
 {
-    return tfos__deadline(dataset->has_begun || dataset->is_forsaken ? PATIENCE_MS
-                                                                     : FIRST_PATIENCE_MS);
+    const struct tfos_dataset_options *options = &dataset->options;
+
+    if (dataset->has_begun || dataset->is_forsaken)
+        return tfos__deadline(options->rows_wait_ms ? options->rows_wait_ms : ROWS_WAIT_MS);
+    return tfos__deadline(options->first_rows_wait_ms ? options->first_rows_wait_ms
+                                                      : FIRST_ROWS_WAIT_MS);
 }
 
 // Asks the other nodes how many steps to go.

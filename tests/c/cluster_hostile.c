@@ -14,7 +14,7 @@
 
 #define HOSTILE_COUNT 200
 #define NODE_COUNT 64
-#define HELLO_LIMIT_MS 10000
+#define HELLO_TIMEOUT_MS 5000
 
 static int connect_raw(const struct place *place)
 {
@@ -71,7 +71,8 @@ static void s51_strangers_delay_nobody_and_are_dropped(void **state)
     (void)state;
     int hostile[HOSTILE_COUNT];
     struct tfos_error err;
-    struct place place = open_place((struct tfos_rendezvous_options){.node_count = NODE_COUNT});
+    struct place place = open_place((struct tfos_rendezvous_options){
+        .node_count = NODE_COUNT, .hello_timeout_ms = HELLO_TIMEOUT_MS});
     long before = resident_kilobytes();
     int64_t begin_ms = tfos__now_ms();
     for (int i = 0; i < HOSTILE_COUNT; i++) {
@@ -88,14 +89,14 @@ static void s51_strangers_delay_nobody_and_are_dropped(void **state)
     for (int id = 0; id < NODE_COUNT; id++)
         pthread_join(threads[id], &members[id]);
     assert_true(tfos__now_ms() - begin_ms <
-                HELLO_LIMIT_MS); // long before the strangers' time was over
+                HELLO_TIMEOUT_MS); // long before the strangers' time was over
     for (int id = 0; id < NODE_COUNT; id++) {
         acknowledge(members[id]);
         assert_done(tfos_member_step(members[id], &err));
     }
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_RUNNING, PATIENCE_MS, &err));
     int open_count = HOSTILE_COUNT;
-    while (open_count > 0 && tfos__now_ms() - begin_ms < HELLO_LIMIT_MS + 5000) {
+    while (open_count > 0 && tfos__now_ms() - begin_ms < HELLO_TIMEOUT_MS + PATIENCE_MS) {
         open_count = 0;
         for (int i = 0; i < HOSTILE_COUNT; i++) {
             if (i % 5 == 4 && !is_over(hostile[i]))

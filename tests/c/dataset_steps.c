@@ -123,6 +123,8 @@ static void run_starved(enum tfos_uneven uneven, int64_t shuffle_rows)
         members[i].options.selection = selection;
         members[i].options.selection_count = 1;
         members[i].options.shuffle_rows = shuffle_rows;
+        members[i].options.first_rows_wait_ms = 100;
+        members[i].options.rows_wait_ms = 20;
     }
     members_run(members, 2);
     feed_numbers(&members[1].node, 1, 1, row_name(&members[1], 0, 0), SHORT, SHORT, LARGE);
@@ -200,6 +202,8 @@ static void s14_who_gets_no_row_holds_up_nobody(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         members[i].options.describe = announce;
+        members[i].options.first_rows_wait_ms = 100;
+        members[i].options.rows_wait_ms = 20;
         assert_int_equal(pthread_create(&members[i].thread, NULL, read_specs, &members[i]), 0);
     }
     feed_long_lists(&members[0]);
