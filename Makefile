@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # What people type. Each target sets up what it needs (scripts/system.sh, scripts/environment.sh) and is quick
 # about it when nothing has changed.
-.PHONY: help demo test bench lint format docs clean
+.PHONY: help demo check test test-all bench lint format docs clean
 
 help:
 	@echo "make demo                train and serve MNIST on two Spark executors of this machine"
-	@echo "make test                lint and every test; the C tests under sanitizers"
+	@echo "make check               after each edit: lint, C tests under sanitizers, Python tests, one run through Spark"
+	@echo "make test                what tells whether the tree works: check, the docs, and the tests on Spark executors"
+	@echo "make test-all            test, and the rest: TSan, long tests, the oldest Spark and TensorFlow"
 	@echo "make bench [BENCH=name]  compare with the original and with the machine's limits"
 	@echo "make lint                layers, exports, banned calls, format, clang-tidy, ruff"
 	@echo "make format              clang-format and ruff, in place"
@@ -15,8 +17,14 @@ help:
 demo:
 	@scripts/demo.sh
 
+check:
+	@scripts/test.sh check
+
 test:
-	@scripts/test.sh
+	@scripts/test.sh test
+
+test-all:
+	@scripts/test.sh test rest
 
 bench:
 	@scripts/bench.sh $(BENCH)

@@ -20,10 +20,14 @@ OWNER = ("TFOS_TESTS_OF", "PYTEST_XDIST_WORKER")
 os.environ.setdefault(OWNER[0], str(os.getpid()))
 
 
+_shared_context = None
+
+
 def make_context(master, **conf):
-    """A SparkContext on loopback; keywords are settings with "." written as "_"."""
+    """A SparkContext on loopback; keywords are settings with "." written as "_". It takes the place of the shared one."""
     from pyspark import SparkConf, SparkContext
 
+    stop_shared_context()
     settings = {
         "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
         "spark.executor.memory": "1g", "spark.driver.extraJavaOptions": "-Dlog4j2.level=ERROR",
@@ -35,15 +39,29 @@ def make_context(master, **conf):
     return context
 
 
+def stop_shared_context():
+    global _shared_context
+    context, _shared_context = _shared_context, None
+    if context is not None:
+        context.stop()
+
+
 @pytest.fixture(scope="module")
 def sc():
-    """Two executors with one core each."""
-    context = make_context("local-cluster[2,1,1024]")
-    yield context
-    context.stop()
+    """Two executors with one core each; tests share them as long as no test has needed a context of its own."""
+    global _shared_context
+    if _shared_context is None:
+        _shared_context = make_context("local-cluster[2,1,1024]")
+    return _shared_context
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session", autouse=True)
+def contexts_end():
+    yield
+    stop_shared_context()
+
+
+@pytest.fixture(scope="session")
 def connect_session(tmp_path_factory):
     """A session of Spark Connect, whose server has two executors with one core each."""
     for module in ("pyarrow", "pandas", "grpc", "grpc_status"):
@@ -53,6 +71,13 @@ def connect_session(tmp_path_factory):
 
     with connected(tmp_path_factory.mktemp("server")) as session:
         yield session
+
+
+def pytest_collection_modifyitems(items):
+    """Marks the tests that run Spark."""
+    for item in items:
+        if {"sc", "connect_session", "source_spark"} & set(item.fixturenames):
+            item.add_marker("spark")
 
 
 def wait_until(condition, seconds=60, what="the condition"):
@@ -67,9 +92,11 @@ def wait_until(condition, seconds=60, what="the condition"):
 
 
 def executors():
-    """Spark's executors of this process, as psutil has them; those of others that run on this machine are left alone."""
+    """The executors of this process's SparkContext, as psutil has them; not those of a Connect server."""
+    from pyspark import SparkContext
+
     found = []
-    for child in psutil.Process().children(recursive=True):
+    for child in psutil.Process(SparkContext._gateway.proc.pid).children(recursive=True):
         with contextlib.suppress(psutil.Error):  # it has ended meanwhile
             if "--executor-id" in child.cmdline():
                 found.append(child)

@@ -10,6 +10,7 @@ from test_cluster import local
 from test_frame_tasks import test_an_interrupted_training_frees_its_slots  # noqa: F401  it runs here with the session of this file
 from test_streaming import collect_rows, ids_in
 
+pytestmark = pytest.mark.long
 FEED = TFCluster.InputMode.SPARK
 
 

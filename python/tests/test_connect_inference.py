@@ -30,6 +30,8 @@ from test_inference import (  # noqa: F401  fixtures, and tests that run here wi
     test_what_is_refused,
 )
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def spark(connect_session):

@@ -28,6 +28,8 @@ from test_streaming import (  # noqa: F401  fixtures, and tests that run here wi
     test_two_streams_at_once_take_turns,
 )
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def spark(connect_session):

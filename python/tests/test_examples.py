@@ -135,6 +135,7 @@ def run_example(folder, name, *arguments, **environment):
     return result.stdout + result.stderr
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_demonstration(tmp_path):
     """Accuracy, and every file where it is said to be; the workers that are not the chief leave nothing."""
@@ -156,6 +157,7 @@ def test_demonstration(tmp_path):
     assert sum(line.split()[0] == line.split()[1] for line in lines) == int(accuracy.group(2).replace(",", ""))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_own_reading(tmp_path):
     """mnist_tf.py: the workers read TFRecord files that Spark wrote; checkpoints and a SavedModel are left."""

@@ -274,21 +274,6 @@ def test_s21_task_retried_after_half_its_partition(sc, tmp_path):
     assert sorted(seen) == list(range(8000))
 
 
-def test_s41_tensorboard_not_installed(sc, tmp_path, monkeypatch, caplog):
-    """Training goes on with one warning; PYTHONPATH need not be set."""
-    import zipfile
-
-    monkeypatch.delenv("PYTHONPATH", raising=False)
-    with zipfile.ZipFile(tmp_path / "absent.zip", "w") as archive:
-        archive.writestr("tensorboard/__init__.py", "raise ImportError('no tensorboard here')")
-    sc.addPyFile(str(tmp_path / "absent.zip"))
-    with caplog.at_level("WARNING"):
-        with TFCluster.run(sc, by_value(take_all), None, 2, 0, tensorboard=True, input_mode=FEED) as cluster:
-            assert cluster.tensorboard_url() is None
-            cluster.train(sc.parallelize(range(10), 2), num_epochs=1)
-    assert len([record for record in caplog.records if "TensorBoard" in record.getMessage()]) == 1
-
-
 def test_rows_that_change_shape_are_named(sc):
     """next_arrays refuses them with the partition, the row and the column."""
 

@@ -10,14 +10,23 @@ import time
 import psutil
 import pytest
 
-from conftest import executors, wait_until
+from conftest import executors, make_context, wait_until
 from tensorflowonspark import TFCluster, _tfos
 from test_cluster import local, read_all
 from test_frame_tasks import spark  # noqa: F401
 
 pytest.importorskip("pyarrow")
+pytestmark = pytest.mark.long
 FEED = TFCluster.InputMode.SPARK
 PARTITIONS, ROWS, REPEATS = 8, 250, 50_000  # a partition is 36 MB or more: it does not fit into a lane of 16 MiB
+
+
+@pytest.fixture(scope="module")
+def sc():
+    """Executors that may die."""
+    context = make_context("local-cluster[2,1,1024]")
+    yield context
+    context.stop()
 
 
 def save_seen(args, ctx):

@@ -59,10 +59,11 @@ def held_by(process):
     return process.num_fds(), process.num_threads(), process.memory_info().rss // 2**20
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_a_thousand_epochs_of_a_tiny_set(spark, tmp_path):
     """Neither node, trainer, driver nor executors hold more after 1,000 epochs than after 100."""
-    frame = spark.createDataFrame([(i,) for i in range(5)], "id long").coalesce(1)
+    frame = spark.range(0, 5, 1, 1)
     with TFCluster.run(spark.sparkContext, local(save_ids), str(tmp_path), 1, 0, input_mode=FEED) as cluster:
         node = psutil.Process(cluster.cluster_info[0]["pid"])
         cluster.train(frame, 100, via="jvm")

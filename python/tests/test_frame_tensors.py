@@ -17,6 +17,7 @@ from tensorflowonspark import TFCluster
 from test_cluster import local
 from test_frames import spark, tables  # noqa: F401
 
+pytestmark = pytest.mark.long
 pytest.importorskip("pyarrow")
 pytest.importorskip("tensorflow")
 

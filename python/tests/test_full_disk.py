@@ -14,6 +14,7 @@ import pytest
 from conftest import make_context
 from tensorflowonspark.launch import node_executable
 
+pytestmark = pytest.mark.long
 HERE = os.path.dirname(os.path.abspath(__file__))
 FULL = "No space left on device"
 

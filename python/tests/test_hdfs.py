@@ -15,6 +15,8 @@ pa = pytest.importorskip("pyarrow")
 
 from tensorflowonspark import tfrecord  # noqa: E402
 
+pytestmark = pytest.mark.long
+
 BLOCK = 1 << 20  # the smallest that a name node takes
 
 

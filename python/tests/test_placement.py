@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
@@ -15,6 +16,7 @@ from tensorflowonspark.jobs import SparkJob
 from tensorflowonspark.sessions import spark_of
 from tensorflowonspark.TFCluster import InputMode
 
+pytestmark = pytest.mark.long
 FEED = InputMode.SPARK
 
 
@@ -90,5 +92,27 @@ def test_s44_shutdown_ignores_other_jobs(tmp_path):
         wait_until(marker.exists, 60, "the other job")
         TFCluster.run(context, lambda args, ctx: None, None, 2, 0).shutdown()
         assert len(context.statusTracker().getActiveJobsIds()) == 1
+    finally:
+        context.stop()
+
+
+def test_s41_tensorboard_not_installed(tmp_path, monkeypatch, caplog):
+    """Training goes on with one warning; PYTHONPATH need not be set."""
+    def take_all(args, ctx):
+        feed = ctx.get_data_feed()
+        while not feed.should_stop():
+            feed.next_batch(10)
+
+    context = make_context("local-cluster[2,1,1024]")
+    try:
+        monkeypatch.delenv("PYTHONPATH", raising=False)
+        with zipfile.ZipFile(tmp_path / "absent.zip", "w") as archive:
+            archive.writestr("tensorboard/__init__.py", "raise ImportError('no tensorboard here')")
+        context.addPyFile(str(tmp_path / "absent.zip"))
+        with caplog.at_level("WARNING"):
+            with TFCluster.run(context, take_all, None, 2, 0, tensorboard=True, input_mode=FEED) as cluster:
+                assert cluster.tensorboard_url() is None
+                cluster.train(context.parallelize(range(10), 2), num_epochs=1)
+        assert len([record for record in caplog.records if "TensorBoard" in record.getMessage()]) == 1
     finally:
         context.stop()

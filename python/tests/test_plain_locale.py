@@ -10,6 +10,7 @@ import pytest
 
 from tensorflowonspark.launch import node_executable
 
+pytestmark = pytest.mark.long
 HERE = os.path.dirname(os.path.abspath(__file__))
 PLAIN = {**{name: value for name, value in os.environ.items() if not name.startswith("LC_") and name != "PYTHONUTF8"}, "LANG": "C", "LC_ALL": "C",
          "PYTHONCOERCECLOCALE": "0"}

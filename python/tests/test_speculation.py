@@ -15,6 +15,7 @@ from tensorflowonspark import tfrecord
 from test_spark_tables import held_below
 from test_standalone import standalone
 
+pytestmark = pytest.mark.long
 pytest.importorskip("tensorflow")
 pytest.importorskip("pyarrow")
 

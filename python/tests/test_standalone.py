@@ -14,6 +14,8 @@ from conftest import make_context, wait_until
 from tensorflowonspark import TFCluster
 from tensorflowonspark.TFCluster import InputMode
 
+pytestmark = pytest.mark.long
+
 
 @contextlib.contextmanager
 def standalone(folder, hosts):
