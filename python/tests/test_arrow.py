@@ -425,6 +425,7 @@ def test_a_format_that_is_not_carried_is_refused_by_the_writer(start):
 # -- as Spark
 
 
+@pytest.mark.long
 def test_rows_are_those_of_collect(sc):
     from pyspark.sql import SparkSession
 

@@ -10,6 +10,7 @@ from tensorflowonspark.TFCluster import InputMode
 from test_validation import by_value, read_all
 
 FEED = InputMode.SPARK
+pytestmark = pytest.mark.long
 pytest.importorskip("pyarrow")
 
 

@@ -148,6 +148,7 @@ def test_s11_trainer_dies_while_fed(sc, death, words):
     assert "worker:0" in str(caught.value) and words in str(caught.value) and "last words" in str(caught.value)
 
 
+@pytest.mark.long
 def test_s12_slow_consumer_then_stopped_one(sc):
     """Progress renews the timeout; without it feeding fails and shows where the trainer's Python stands."""
 
@@ -205,6 +206,7 @@ def test_s17_one_result_too_few(sc):
     assert "partition 0" in str(caught.value) and "20" in str(caught.value)
 
 
+@pytest.mark.long
 def test_s18_memory_stays_bounded(sc):
     """A partition of 2M rows of 1 KB and a slow consumer: the processes that are not the user's stay under 256 MB."""
 
@@ -338,6 +340,7 @@ def test_s51_s52_strangers_at_the_rendezvous(sc, caplog):
                 stranger.close()
 
 
+@pytest.mark.long
 def test_driver_killed(tmp_path):
     """When the driver is killed, nodes and trainers end by themselves."""
     program = tmp_path / "driver.py"

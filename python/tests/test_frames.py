@@ -305,6 +305,7 @@ def test_empty_partitions_and_one_row(spark, readers, via):
     assert readers.rows(frame.where("id < 0"), via=via) == []
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_ten_thousand_columns(spark, readers, via):
     names = [f"c{i}" for i in range(10_000)]

@@ -287,6 +287,7 @@ def test_a_cancelled_job_leaves_no_part(hadoop, tmp_path, api):
     wait_until(lambda: not names_in(tmp_path / "out"), 30, "the removal of what was written")
 
 
+@pytest.mark.long
 def test_an_executor_that_dies_while_it_writes(hadoop, tmp_path, api):
     """Its partition is written again by another, and nothing twice."""
     flag = str(tmp_path / "died")

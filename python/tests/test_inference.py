@@ -142,6 +142,7 @@ def test_a_result_beyond_the_ring(spark, models):
     assert result.selectExpr("id", "size(big)", "big[0]", "big[2999999]").collect() == [(i, 3_000_000, i, i) for i in range(4)]
 
 
+@pytest.mark.long
 def test_a_plan_may_compute_it_several_times(spark, models):
     """In one task, in one stage, and in several at once."""
     result = models("arrays", "lambda b: b['id'] * 2").inference(spark.range(0, 40, 1, 4), "twice long", keep="id")
@@ -200,6 +201,7 @@ def test_a_limit_leaves_partitions_unread(spark, models):
     assert cluster.inference(spark.range(0, 3, 1, 1), "next long").collect() == [(1,), (2,), (3,)]
 
 
+@pytest.mark.long
 def test_two_inferences_at_a_time(spark, models, how):
     cluster = models(how, "lambda b: b['id'] * 10" if how == "arrays" else "lambda b: [row.id * 10 for row in b]")
     first = cluster.inference(spark.range(0, 30, 1, 3), "a long").toLocalIterator()

@@ -116,6 +116,7 @@ def test_a_stream_is_one_epoch_in_the_order_of_its_batches(spark, files, out):
         assert sum(batches, []) == files.ids
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("via", ["jvm", "arrow"])
 def test_a_query_killed_in_a_batch_feeds_the_rest_when_it_starts_again(spark, files, out, tmp_path, via):
     files.add(800, padding=100_000)  # more than the rings hold
@@ -134,6 +135,7 @@ def test_a_query_killed_in_a_batch_feeds_the_rest_when_it_starts_again(spark, fi
         assert ids_in(out) == files.ids
 
 
+@pytest.mark.long
 def test_a_batch_that_was_fed_but_not_committed_is_not_fed_again(spark, files, out, tmp_path):
     checkpoint = tmp_path / "checkpoint"
     files.add(20)
@@ -201,6 +203,7 @@ def test_a_query_that_fails_is_raised_when_the_functions_have_returned(spark, fi
         assert ids_in(out) == files.ids[:20]
 
 
+@pytest.mark.long
 def test_two_streams_at_once_take_turns(spark, files, others, out):
     for rows in (30, 20, 10):
         files.add(rows)
@@ -231,6 +234,7 @@ def collect_queues(args, ctx):
         thread.join()
 
 
+@pytest.mark.long
 def test_two_streams_at_once_have_each_its_queue(spark, files, others, out):
     for rows in (30, 20):
         files.add(rows)
@@ -244,6 +248,7 @@ def test_two_streams_at_once_have_each_its_queue(spark, files, others, out):
         assert got == {"input": files.ids, "others": others.ids}
 
 
+@pytest.mark.long
 def test_a_stream_that_fails_leaves_the_other_alone(spark, files, others, out):
     from pyspark.errors import StreamingQueryException
 
@@ -337,6 +342,7 @@ def test_every_row_of_a_dstream_once(sc, out):
     assert ids_in(out) == list(range(80))
 
 
+@pytest.mark.long
 def test_a_dstream_ends_when_all_terminate(sc, out):
     with streaming_context(sc) as context:
         with TFCluster.run(sc, local(collect_rows), {"out": str(out), "limit": 10}, 2, 0, input_mode=FEED) as cluster:

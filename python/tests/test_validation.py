@@ -66,6 +66,7 @@ def test_s19_validation_beside_training(sc, tmp_path, training, validation):
     check_epochs(read_all(tmp_path), list(range(sum(training))), list(range(1000, 1000 + sum(validation))), 3)
 
 
+@pytest.mark.long
 def test_s19_epochs_larger_than_the_ring(sc, tmp_path):
     """Nobody waits for a row of the validation before the epoch of training is through, nor for a slot that feeding tasks hold."""
     args = {"out": str(tmp_path), "batch": 512, "epochs": 2}
@@ -75,6 +76,7 @@ def test_s19_epochs_larger_than_the_ring(sc, tmp_path):
     check_epochs(read_all(tmp_path), list(range(8000)), list(range(100_000, 106_000)), 2)
 
 
+@pytest.mark.long
 def test_s21_a_retried_task_feeds_the_validation_once(sc, tmp_path):
     def fails_once(rows):
         from pyspark import TaskContext
@@ -114,6 +116,7 @@ def test_s19_an_evaluator_is_fed(sc, tmp_path):
     assert sorted(nodes["evaluator"]) == sorted([*range(500, 530)] * 2)
 
 
+@pytest.mark.long
 def test_an_evaluator_has_a_dataset_of_the_validation_alone(sc, tmp_path):
     def function(args, ctx):
         import json
@@ -160,6 +163,7 @@ def test_keras_validates_in_step(sc, tmp_path):
     assert nodes["0"]["val_loss"][2] < nodes["0"]["val_loss"][0]
 
 
+@pytest.mark.long
 def test_keras_validates_after_some_epochs(sc, tmp_path):
     """``validation_freq`` means the same to both."""
 
@@ -213,6 +217,7 @@ def test_dataframes_are_described_before_the_first_row(sc, tmp_path):
     assert read_all(tmp_path) == {"0": [[schema, schema], None, [[30, 12]] * 2]}
 
 
+@pytest.mark.long
 def test_s12_a_validation_that_nobody_reads_is_named(sc):
     def function(args, ctx):
         feed = ctx.get_data_feed()
