@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of a connection: accepted, within hello_timeout_ms past its hello, then until its end or that
-// of the server. A dropped connection stays in memory until the events of the round are handled, so
-// that none refers to freed memory.
+// The life of a connection: accepted, within hello_timeout_ms past its hello, then until its end or
+// that of the server. A dropped connection stays in memory until the events of the round are
+// handled, so that none refers to freed memory.
 #include "cluster/connection.h"
 
 #include <stdio.h>
