@@ -301,8 +301,7 @@ void tfos_feed_host_fence(struct tfos_feed_host *host, struct tfos_feed_event *a
         tfos__attempt_get(&host->queues[number].attempts, attempt->feed, attempt->partition, &entry,
                           NULL) != TFOS_OK)
         return;
-    if (attempt->attempt > entry->superseded)
-        entry->superseded = attempt->attempt;
+    tfos__attempt_fence(entry, attempt->attempt);
     struct tfos__connection *connection = entry->connection;
     if (connection && connection->attempt < attempt->attempt) {
         tfos__host_close_attempt(connection, false);
