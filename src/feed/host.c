@@ -206,9 +206,9 @@ enum tfos_status tfos_feed_host_step(struct tfos_feed_host *host, struct tfos_er
     return TFOS_OK;
 }
 
-bool tfos__host_emit(struct tfos_feed_host *host, const struct tfos_feed_event *event)
+bool tfos__host_reserve_event(struct tfos_feed_host *host)
 {
-    if (host->event_count == host->event_capacity) {
+    if (host->event_count + host->event_reserved == host->event_capacity) {
         size_t capacity = host->event_capacity * 2 + 16;
         struct tfos_feed_event *events = tfos__alloc(capacity, sizeof *events);
         if (!events)
@@ -220,8 +220,19 @@ bool tfos__host_emit(struct tfos_feed_host *host, const struct tfos_feed_event *
         host->event_first = 0;
         host->event_capacity = capacity;
     }
-    host->events[(host->event_first + host->event_count++) % host->event_capacity] = *event;
+    host->event_reserved++;
     return true;
+}
+
+void tfos__host_release_event(struct tfos_feed_host *host)
+{
+    host->event_reserved--;
+}
+
+void tfos__host_emit(struct tfos_feed_host *host, const struct tfos_feed_event *event)
+{
+    host->event_reserved--;
+    host->events[(host->event_first + host->event_count++) % host->event_capacity] = *event;
 }
 
 enum tfos_status tfos_feed_host_next_event(struct tfos_feed_host *host,

@@ -59,13 +59,16 @@ static void driver_ended(struct tfos__node *node, const struct tfos_error *err)
 
 void tfos__driver_tell(struct tfos__node *node, json_t *message)
 {
-    char *text =
-        message && node->is_member && !node->is_driver_lost ? tfos__json_text(message) : NULL;
+    bool is_heard = node->is_member && !node->is_driver_lost;
+    char *text = message && is_heard ? tfos__json_text(message) : NULL;
     json_decref(message);
-    if (!text)
+    if (!is_heard)
         return;
+    // A driver that is not told of something waits for it: it should rather hear of our end.
     struct tfos_error err;
-    if (tfos_member_send(node->member, text, &err) < 0)
+    enum tfos_status status = text ? tfos_member_send(node->member, text, &err)
+                                   : tfos__no_memory(&err, "node", "a message to it");
+    if (status < 0)
         driver_ended(node, &err);
     tfos__free(text);
 }
