@@ -165,6 +165,9 @@ static bool is_address_served(const struct sockaddr *address, socklen_t size)
 
 bool tfos__socket_is_served(int port)
 {
+    bool is_found;
+    if (tfos__address_find_listener(port, &is_found))
+        return is_found;
     struct sockaddr_in v4 = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -28,7 +28,8 @@ enum tfos_status tfos__socket_listen(const char *host, const char *ports, int *f
 enum tfos_status tfos__socket_reserve(int port, int *fd, int *reserved_port,
                                       struct tfos_error *err);
 
-/// Whether somebody accepts connections on `port` of this machine's loopback address.
+/// Whether somebody listens on `port` of any address of this machine; where /proc does not tell,
+/// whether somebody accepts connections on it at a loopback address.
 bool tfos__socket_is_served(int port);
 
 /// Connects to "host:port" or "[v6]:port", trying every address that the name has. NOT_FOUND for a
