@@ -106,8 +106,8 @@ static enum tfos_status commit(struct tfos_feed_writer *writer, uint64_t size, u
 static enum tfos_status check_head(const struct tfos_feed_writer *writer, struct tfos_error *err)
 {
     const struct tfos__record *record = &writer->stream.record;
-    uint64_t limit = record->kind == TFOS__RECORD_MESSAGE ? TFOS__MESSAGE_LIMIT
-                                                          : writer->stream.ring_limit;
+    uint64_t limit =
+        record->kind == TFOS__RECORD_MESSAGE ? TFOS__MESSAGE_LIMIT : writer->stream.ring_limit;
 
     if (!tfos__record_is_sound(record) ||
         (record->kind != TFOS__RECORD_SCHEMA && record->kind != TFOS__RECORD_BATCH &&

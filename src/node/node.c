@@ -30,7 +30,8 @@ enum slot {
     SLOT_TRAINER,
     SLOT_OUTPUT,
     SLOT_BOARD = SLOT_OUTPUT + TFOS__OUTPUT_STREAMS,
-    SLOT_COUNT = SLOT_BOARD + TFOS__OUTPUT_STREAMS
+    SLOT_PROBE = SLOT_BOARD + TFOS__OUTPUT_STREAMS,
+    SLOT_COUNT
 };
 
 void tfos__node_end(struct tfos__node *node, enum tfos__node_cause cause, int64_t grace_ms,
@@ -121,6 +122,8 @@ static void fill(const struct tfos__node *node, struct pollfd slots[SLOT_COUNT])
         tfos__output_get_poll(node->output, &slots[SLOT_OUTPUT]);
     if (node->board.output)
         tfos__output_get_poll(node->board.output, &slots[SLOT_BOARD]);
+    if (node->board.is_probing)
+        slots[SLOT_PROBE] = (struct pollfd){.fd = node->board.probe_fd, .events = POLLOUT};
 }
 
 /// Those by whom the node is there: the executor, whoever signals, and the launcher.
@@ -203,6 +206,8 @@ static enum tfos_status run(struct tfos__node *node, struct tfos_error *err)
             tfos__output_step(node->output);
         if (slots[SLOT_BOARD].revents || slots[SLOT_BOARD + 1].revents)
             tfos__output_step(node->board.output);
+        if (slots[SLOT_PROBE].revents)
+            tfos__board_step(node);
         if (slots[SLOT_TRAINER].revents)
             tfos__trainer_step(node);
         hear_owners(node, slots);
@@ -246,7 +251,7 @@ static void close_all(struct tfos__node *node)
     tfos__feeders_close(node);
     tfos__channel_close(node->trainer_link);
     tfos__output_close(node->output);
-    tfos__output_close(node->board.output);
+    tfos__board_close(&node->board);
     const int fds[] = {node->payload_fd, node->signal_fd, node->executor_fd, node->port_fd};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
         if (fds[i] >= 0)

@@ -42,7 +42,8 @@ static void expect_too_many(struct nest *nest, const struct tfos_dataset_column 
 {
     struct tfos_dataset_options options = {.columns = column, .column_count = 1};
 
-    expect_refusal(&nest->batch, &options, WORDS("column x", "more values than a tensor", "ragged"));
+    expect_refusal(&nest->batch, &options,
+                   WORDS("column x", "more values than a tensor", "ragged"));
 }
 
 // 1,024 to the seventh is 2 to the 70th, whose lowest 64 bits are 0.
