@@ -289,12 +289,12 @@ void tfos__driver_flush_lines(struct tfos__node *node)
 
 void tfos__driver_tick(struct tfos__node *node)
 {
-    if (!node->is_member || node->is_driver_lost)
+    // While the driver does not keep up, heartbeats would only be older when it reads them, and
+    // lines wait in their bounded batch instead of our queue.
+    if (!node->is_member || node->is_driver_lost || tfos__driver_is_behind(node))
         return;
     if (tfos__remaining_ms(node->heartbeat_at) == 0)
         send_heartbeat(node);
-    // While the driver does not keep up, lines wait in their bounded batch instead of our queue.
-    if (node->output && tfos__remaining_ms(tfos__output_due(node->output)) == 0 &&
-        !tfos__driver_is_behind(node))
+    if (node->output && tfos__remaining_ms(tfos__output_due(node->output)) == 0)
         tfos__driver_flush_lines(node);
 }

@@ -116,7 +116,7 @@ static void fill(const struct tfos__node *node, struct pollfd slots[SLOT_COUNT])
         slots[SLOT_FEED].fd = tfos_feed_host_fd(node->feed);
     if (node->trainer_link) {
         slots[SLOT_TRAINER].fd = tfos__channel_fd(node->trainer_link);
-        slots[SLOT_TRAINER].events = poll_events(tfos__channel_events(node->trainer_link));
+        slots[SLOT_TRAINER].events = poll_events(tfos__trainer_events(node));
     }
     if (node->output)
         tfos__output_get_poll(node->output, &slots[SLOT_OUTPUT]);
@@ -156,10 +156,10 @@ static int64_t earlier(int64_t a, int64_t b)
 static int64_t next_deadline(const struct tfos__node *node)
 {
     int64_t deadline = node->role_deadline;
-    if (!node->is_driver_lost) {
+    // A driver that is behind wakes us when it takes bytes again.
+    if (!node->is_driver_lost && !tfos__driver_is_behind(node)) {
         deadline = earlier(deadline, node->heartbeat_at);
-        // A driver that is behind wakes us when it takes bytes again.
-        if (node->output && !tfos__driver_is_behind(node))
+        if (node->output)
             deadline = earlier(deadline, tfos__output_due(node->output));
     }
     if (node->trainer.is_running)
@@ -179,6 +179,7 @@ static enum tfos_status tick(struct tfos__node *node, struct tfos_error *err)
                           node->config.address, (long long)node->config.executor_id);
     tfos__child_tick(&node->trainer);
     tfos__board_tick(node);
+    tfos__trainer_tick(node);
     if (tfos__remaining_ms(node->leftovers_end_at) == 0) {
         struct tfos__child *spared[] = {&node->board.child};
         tfos__child_sweep(SIGKILL, spared, 1);
