@@ -9,7 +9,7 @@ import ipaddress
 import json
 import os
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Dict, Iterable, Iterator, List, Optional
 
 from . import _tfos, gpu_info
@@ -25,7 +25,7 @@ class ClusterMeta:
     """What every task of a cluster knows. It travels in Spark's task closures, the key included."""
 
     cluster_id: str
-    key: str
+    key: str = field(repr=False)  #: whoever has it is a member of the cluster
     address: str  #: "host:port" of the rendezvous
     num_executors: int
     num_ps: int

@@ -410,5 +410,7 @@ void tfos_feed_host_close(struct tfos_feed_host *host)
     tfos__free((char *)(uintptr_t)host->identity.cluster_id);
     tfos__free(host->message);
     tfos__free(host->events);
+    explicit_bzero(host->identity.key, sizeof host->identity.key);
+    explicit_bzero(host->token, sizeof host->token);
     tfos__free(host);
 }
