@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The main path on real executors: roles, context, feeding, inference, datasets, output, several clusters."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -156,6 +157,18 @@ def test_every_row_once_an_epoch(sc, tmp_path):
     assert sum(node["total"] for node in nodes.values()) == 3 * sum(range(1000))
     for node in nodes.values():
         assert all(size == 7 for size in node["sizes"][:-1]), "only the last batch may be short"
+
+
+def test_a_cluster_that_refuses_pickles(sc, tmp_path):
+    """Columns are fed; what would be pickled fails with what to do."""
+    cluster = TFCluster.run(sc, local(sum_rows), {"out": str(tmp_path), "batch": 100}, 1, 0, input_mode=FEED, allow_pickle=False)
+    try:
+        cluster.train(sc.parallelize(range(100), 2), 1)
+        with pytest.raises(Exception, match='column 0 is of type "pickle".*allow_pickle'):
+            cluster.train(sc.parallelize([{1, 2}], 1), 1)
+    finally:
+        with contextlib.suppress(Exception):
+            cluster.shutdown()
 
 
 def test_rows_keep_their_types(sc, tmp_path):

@@ -60,8 +60,8 @@ struct tfos_feed_host {
     struct tfos_feed_event *events; ///< owned, circular
     size_t event_first, event_count, event_capacity;
     size_t event_reserved; ///< places kept for events to come
-    int64_t told_ms;   ///< when those who wait were last told of progress
-    bool has_progress; ///< there was some since
+    int64_t told_ms;       ///< when those who wait were last told of progress
+    bool has_progress;     ///< there was some since
 };
 
 /// The rest is for host.c, connection.c and admission.c among themselves.

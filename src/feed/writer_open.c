@@ -180,6 +180,7 @@ static enum tfos_status copy_options(const struct tfos_feed_writer_options *opti
     writer->timeout_ms =
         options->wait.timeout_ms > 0 ? options->wait.timeout_ms : DEFAULT_TIMEOUT_MS;
     writer->has_results = options->has_results;
+    writer->sender.refuses_pickles = options->refuses_pickles;
     writer->ahead_rows = options->ahead_rows;
     writer->caller = options->wait;
     writer->caller.timeout_ms = 0; // each wait has one of its own, which progress renews

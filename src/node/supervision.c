@@ -57,7 +57,8 @@ static json_t *make_context(const struct tfos__node *node)
                   "task_index", (json_int_t)node->task_index, "cluster_spec", node->cluster_spec,
                   "cluster_id", node->config.cluster_id, "node_pid", (int)getpid(), "fed",
                   node->feed != NULL, "queues", node->config.queues);
-    static const char *const passed_on[] = {"default_fs", "working_dir", "release_port", "user"};
+    static const char *const passed_on[] = {"default_fs", "working_dir", "release_port",
+                                            "allow_pickle", "user"};
     for (size_t i = 0; context && i < sizeof passed_on / sizeof *passed_on; i++) {
         json_t *value = json_object_get(node->config.object, passed_on[i]);
         json_object_set_new(context, passed_on[i], value ? json_incref(value) : json_null());
