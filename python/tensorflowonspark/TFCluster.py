@@ -357,7 +357,8 @@ class TFCluster:
         Args:
             ssc: a StreamingContext or a StreamingQuery: waits for its end; it is stopped when all workers have terminated the feed. Queries
                 of ``train`` that it does not name are stopped behind the batch that they feed.
-            grace_secs: least time to leave the workers after the end of the feed; they are waited for in any case.
+            grace_secs: least time to leave all nodes after the end of the feed, whatever ``timeout`` says: parameter servers and an evaluator
+                go on for as long after the workers have returned. It ends early when all functions have returned.
             timeout: seconds to wait for the workers' functions; -1: no limit. When it is over they are stopped.
 
         Raises:
@@ -372,10 +373,12 @@ class TFCluster:
             for query in self._queries:
                 query.stop()
             self._rendezvous.end_feed()
+            grace_end = time.monotonic() + grace_secs
             was_raised = self._failure_raised
             try:
-                self._wait(_tfos.WORKED, timeout)
+                self._wait(_tfos.WORKED, timeout if timeout < 0 else max(timeout, grace_secs))
                 self._await_evaluator()
+                self._await_grace(grace_end)
             except _tfos.Error:
                 if not was_raised:
                     raise
@@ -392,6 +395,14 @@ class TFCluster:
                 break
             self._events.wait(0.2)
         self._check()
+
+    def _await_grace(self, deadline: float) -> None:
+        """Leaves nodes that still run until then."""
+        left = deadline - time.monotonic()
+        if left > 0:
+            with contextlib.suppress(_tfos.TimedOutError):
+                self._rendezvous.wait(_tfos.ENDED, int(left * 1000))
+            self._check()
 
     def _await_streaming(self, ssc: Any) -> None:
         queues = self._streamed or {"input"}
