@@ -34,8 +34,8 @@ struct tfos__run_list {
 enum tfos_status tfos__supply_read(struct tfos__supply *supply, int64_t timeout_ms,
                                    struct tfos_error *err);
 
-/// The same until `deadline`; CLOSED when the options' is_interrupted() wants the wait to end, which
-/// loses nothing that was read.
+/// The same until `deadline`; CLOSED when the options' is_interrupted() wants the wait to end,
+/// which loses nothing that was read.
 enum tfos_status tfos__supply_await(struct tfos__supply *supply, int64_t deadline,
                                     struct tfos_error *err);
 

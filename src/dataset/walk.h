@@ -46,7 +46,7 @@ struct tfos__walk {
     int64_t *splits[TFOS__LEAF_LEVELS]; ///< the end of the last list
     int64_t value_room, text_room, split_rooms[TFOS__LEAF_LEVELS];
     bool is_overrun; ///< measuring: there are more values than can be counted
-    bool is_lent; ///< the values are not written, only the splits
+    bool is_lent;    ///< the values are not written, only the splits
 };
 
 /// Begins a measuring walk with the feature's own lengths as targets.
