@@ -74,14 +74,14 @@ enum tfos_status tfos__address_unix(const char *name, struct sockaddr_un *addres
     return TFOS_OK;
 }
 
-void tfos__socket_join(const char *host, int port, char address[TFOS__ADDRESS_SIZE])
+void tfos__address_join(const char *host, int port, char address[TFOS__ADDRESS_SIZE])
 {
     const char *format = strchr(host, ':') ? "[%.*s]:%d" : "%.*s:%d";
     snprintf(address, TFOS__ADDRESS_SIZE, format, TFOS__ADDRESS_SIZE - 9, host, port);
 }
 
-enum tfos_status tfos__socket_local_host(int fd, char host[TFOS__ADDRESS_SIZE],
-                                         struct tfos_error *err)
+enum tfos_status tfos__address_local_host(int fd, char host[TFOS__ADDRESS_SIZE],
+                                          struct tfos_error *err)
 {
     struct sockaddr_storage address = {0};
     socklen_t size = sizeof address;
@@ -116,7 +116,7 @@ static int rank_interface(const struct ifaddrs *item)
     return (item->ifa_flags & IFF_RUNNING) && !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr) ? 3 : 0;
 }
 
-enum tfos_status tfos__socket_any_host(char host[TFOS__ADDRESS_SIZE], struct tfos_error *err)
+enum tfos_status tfos__address_any_host(char host[TFOS__ADDRESS_SIZE], struct tfos_error *err)
 {
     struct ifaddrs *items;
     if (getifaddrs(&items) != 0)

@@ -14,9 +14,8 @@
 #include <stdint.h>
 #include <tfos/status.h>
 
-#define TFOS__KEY_SIZE 32            ///< bytes of a cluster's key
-#define TFOS__FRAME_LIMIT (4u << 20) ///< largest body of a frame, in bytes
-#define TFOS__FRAME_DESCRIPTORS 4    ///< most descriptors that travel with one frame
+#include "base/cluster_key.h"
+#include "base/frame.h"
 
 struct tfos__channel;
 
@@ -26,14 +25,8 @@ enum tfos__channel_kind {
     TFOS__CHANNEL_TLS_CLIENT  ///< TCP, this side connected
 };
 
-/// Who we are to the peer: both ends must hold the same id and key. Copied by open.
-struct tfos__identity {
-    const char *cluster_id;
-    unsigned char key[TFOS__KEY_SIZE];
-};
-
 /// Takes over the connected socket `fd` (closed by close, and when this fails). `identity` is used
-/// by the TLS kinds only. `peer` names the other end in messages and is copied.
+/// by the TLS kinds only, and copied. `peer` names the other end in messages and is copied.
 enum tfos_status tfos__channel_open(int fd, enum tfos__channel_kind kind,
                                     const struct tfos__identity *identity, const char *peer,
                                     struct tfos__channel **out, struct tfos_error *err);

@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/channel.h"
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"

@@ -11,6 +11,8 @@
 #include "base/buffer.h"
 
 #define TFOS__FRAME_HEADER_SIZE 4u
+#define TFOS__FRAME_LIMIT (4u << 20) ///< largest body of a frame, in bytes
+#define TFOS__FRAME_DESCRIPTORS 4    ///< most descriptors that travel with one frame
 
 /// Appends `message` as a frame. INVALID when its text is larger than TFOS__FRAME_LIMIT or it is no
 /// object; on failure `out` holds what it held.

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <tfos/status.h>
 
-#include "base/channel.h"
+#include "base/frame.h"
 
 /// Descriptors that go with the bytes [begin, end) of the stream. All zero is an empty one.
 struct tfos__parcel {

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +13,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/address.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/tcp_options.h"
 
 #define LOOPBACK_TIMEOUT_MS 1000
 #define BACKLOG_RETRY_MS 10
@@ -49,12 +48,6 @@ enum tfos_status tfos__socket_await(int fd, short events, struct tfos__wait *wai
 }
 
 // Messages here are small and awaited: they must not be held back for more.
-static void set_no_delay(int fd)
-{
-    int on = 1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-}
-
 int tfos__socket_connect_begin(const struct addrinfo *address)
 {
     int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -80,7 +73,7 @@ static int connect_until(const struct addrinfo *address, struct tfos__wait *wait
     socklen_t length = sizeof os_errno;
     if (status == TFOS_OK && getsockopt(fd, SOL_SOCKET, SO_ERROR, &os_errno, &length) == 0 &&
         os_errno == 0) {
-        set_no_delay(fd);
+        tfos__tcp_options_set_no_delay(fd);
         return fd;
     }
     close(fd);
@@ -172,7 +165,7 @@ bool tfos__socket_is_connected(int fd)
 static bool is_address_served(const char *host, int port)
 {
     char address[TFOS__ADDRESS_SIZE];
-    tfos__socket_join(host, port, address);
+    tfos__address_join(host, port, address);
     int fd;
     struct tfos__wait *wait = TFOS__UNTIL(tfos__deadline(LOOPBACK_TIMEOUT_MS));
     if (tfos__socket_connect(address, wait, &fd, NULL) != TFOS_OK)
@@ -289,8 +282,8 @@ enum tfos_status tfos__socket_accept(int listener, int *fd, char peer[TFOS__ADDR
     } else {
         char host[TFOS__ADDRESS_SIZE];
         int port = tfos__address_host((const struct sockaddr *)&address, host);
-        tfos__socket_join(host, port, peer);
-        set_no_delay(accepted);
+        tfos__address_join(host, port, peer);
+        tfos__tcp_options_set_no_delay(accepted);
     }
     *fd = accepted;
     return TFOS_OK;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Sockets: listening on a range of ports or an abstract unix name, connecting with a deadline,
-/// passing descriptors, and finding the address that others reach this machine by. All descriptors
-/// made here are close-on-exec and non-blocking.
+/// accepting, waiting. All descriptors made here are close-on-exec and non-blocking; TCP sockets
+/// send small messages at once.
 #ifndef TFOS_BASE_SOCKET_H
 #define TFOS_BASE_SOCKET_H
 
@@ -11,11 +11,10 @@
 #include <sys/types.h>
 #include <tfos/status.h>
 
+#include "base/address.h"
 #include "base/wait.h"
 
 struct addrinfo;
-
-#define TFOS__ADDRESS_SIZE 300 ///< room for "host:port", brackets round an IPv6 host included
 
 /// Listens on `host` (NULL: every address, IPv4 and IPv6) and the first free port of `ports`: "0"
 /// any, "40001" one, "40001-40002" a range; NULL is "0". When all are taken: BUSY, with the range
@@ -65,18 +64,6 @@ enum tfos_status tfos__socket_connect_unix(const char *name, struct tfos__wait *
 /// when none waits. A unix peer with another user id (root excepted) is closed and gives AGAIN.
 enum tfos_status tfos__socket_accept(int listener, int *fd, char peer[TFOS__ADDRESS_SIZE],
                                      struct tfos_error *err);
-
-/// The local address of a connected TCP socket, without its port: what the peer's side can reach us
-/// by.
-enum tfos_status tfos__socket_local_host(int fd, char host[TFOS__ADDRESS_SIZE],
-                                         struct tfos_error *err);
-
-/// The address to advertise when nothing else is known: the first address of an interface that is
-/// up, not loopback and not link-local (IPv4 before IPv6), else a loopback address.
-enum tfos_status tfos__socket_any_host(char host[TFOS__ADDRESS_SIZE], struct tfos_error *err);
-
-/// Joins host and port, with brackets round an IPv6 host.
-void tfos__socket_join(const char *host, int port, char address[TFOS__ADDRESS_SIZE]);
 
 /// Waits until `fd` has one of `events` (POLLIN, POLLOUT) or hung up. TIMEOUT at the deadline.
 enum tfos_status tfos__socket_wait(int fd, short events, int64_t deadline, struct tfos_error *err);

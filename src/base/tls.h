@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <tfos/status.h>
 
-#include "base/channel.h"
+#include "base/cluster_key.h"
 
 struct tfos__tls;
 

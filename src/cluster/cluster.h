@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <tfos/rendezvous.h>
 
+#include "base/address.h"
 #include "base/queues.h"
-#include "base/socket.h"
 #include "cluster/agreement.h"
 #include "cluster/events.h"
 #include "cluster/feeding.h"

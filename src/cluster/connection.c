@@ -11,10 +11,11 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/socket.h"
+#include "base/tcp_options.h"
 #include "cluster/dispatch.h"
 #include "cluster/explanation.h"
 #include "cluster/server.h"
-#include "cluster/transport.h"
 
 #define ENDING_TIMEOUT_MS 2000         // for a peer to read its last message and go
 #define NEW_LIMIT 1024                 // connections that have not said hello
@@ -254,7 +255,7 @@ void tfos__connection_accept(struct tfos__server *server, int listener)
             continue;
         }
         if (!is_local)
-            tfos__transport_tune(fd);
+            tfos__tcp_options_watch_peer(fd, TFOS__TCP_MESSAGES);
         add(server, fd, is_local, address);
     }
 }

@@ -155,7 +155,7 @@ static void grant(struct tfos__cluster *cluster, struct tfos__feeder *feeder,
                   struct tfos__partition *partition, struct tfos__entry *entry)
 {
     char address[TFOS__ADDRESS_SIZE];
-    tfos__socket_join(entry->host, entry->feed_port, address);
+    tfos__address_join(entry->host, entry->feed_port, address);
     char *socket_name = tfos__format("tfos-feed-%s-%d", cluster->cluster_id, entry->executor_id);
     if (!socket_name ||
         !tfos__partitions_begin(&cluster->feeding, partition, entry, feeder->attempt)) {

@@ -8,12 +8,12 @@
 
 #include "base/channel.h"
 #include "base/clock.h"
+#include "base/cluster_key.h"
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/socket.h"
-#include "cluster/secret.h"
-#include "cluster/transport.h"
+#include "base/tcp_options.h"
 
 #define ATTEMPT_TIMEOUT_MS 30000
 #define PAUSE_MS 50 // before the second attempt; each later one doubles it
@@ -47,10 +47,10 @@ static enum tfos_status try_connect(struct tfos_member *member, const char *addr
 {
     int fd;
     TFOS__TRY(tfos__socket_connect(address, wait, &fd, err));
-    tfos__transport_tune(fd);
+    tfos__tcp_options_watch_peer(fd, TFOS__TCP_MESSAGES);
     TFOS__TRY(
         tfos__channel_open(fd, TFOS__CHANNEL_TLS_CLIENT, identity, address, &member->channel, err));
-    TFOS__TRY(tfos__socket_local_host(fd, member->host, err));
+    TFOS__TRY(tfos__address_local_host(fd, member->host, err));
     return shake_hands(member->channel, wait, err);
 }
 
@@ -110,7 +110,7 @@ enum tfos_status tfos_member_open(const char *address, const char *cluster_id, c
     if (!address || !address[0] || !cluster_id || !cluster_id[0])
         return tfos__fail(err, TFOS_INVALID, "member: %s is empty",
                           address && address[0] ? "cluster_id" : "address");
-    TFOS__TRY(tfos__secret_read(key, "member", identity.key, err));
+    TFOS__TRY(tfos__cluster_key_read(key, "member", identity.key, err));
     struct tfos_member *member = tfos__alloc(1, sizeof(*member));
     if (!member)
         return tfos__no_memory(err, "member", "its handle");

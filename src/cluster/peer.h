@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "base/socket.h"
+#include "base/address.h"
 
 struct tfos__cluster;
 struct tfos__entry;

@@ -14,12 +14,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cluster_key.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/socket.h"
 #include "cluster/connection.h"
 #include "cluster/overview.h"
-#include "cluster/secret.h"
 
 #define EVENT_COUNT 64
 #define TICK_MS 1000 // how often times are looked at, or more often with a short heartbeat timeout
@@ -170,7 +170,7 @@ static enum tfos_status find_host(const struct tfos_rendezvous_options *options,
     if (!given || !given[0]) {
         given = options->listen_host;
         if (!given || !given[0] || !strcmp(given, "0.0.0.0") || !strcmp(given, "::"))
-            return tfos__socket_any_host(host, err);
+            return tfos__address_any_host(host, err);
     }
     if (strlen(given) >= TFOS__HOST_SIZE)
         return tfos__fail(err, TFOS_INVALID, "rendezvous: host is longer than %d bytes",
@@ -195,7 +195,7 @@ static enum tfos_status listen_all(struct tfos__server *server,
         tfos__fail_prefix(err, "rendezvous: cannot listen (ports, or TFOS_SERVER_PORT)");
         return status;
     }
-    tfos__socket_join(host, port, server->cluster.address);
+    tfos__address_join(host, port, server->cluster.address);
     snprintf(name, sizeof(name), "%s%s", TFOS__STATUS_SOCKET_PREFIX, server->cluster.cluster_id);
     status = tfos__socket_listen_unix(name, &server->status_fd, err);
     if (status < 0)
@@ -270,7 +270,7 @@ enum tfos_status tfos__server_open(const struct tfos_rendezvous_options *options
     init_lock(server);
     enum tfos_status status = tfos__cluster_init(&server->cluster, options, err);
     if (status == TFOS_OK)
-        status = tfos__secret_read(options->key, "rendezvous", server->identity.key, err);
+        status = tfos__cluster_key_read(options->key, "rendezvous", server->identity.key, err);
     server->identity.cluster_id = server->cluster.cluster_id;
     if (status == TFOS_OK)
         status = listen_all(server, options, err);

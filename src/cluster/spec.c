@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/socket.h"
+#include "base/address.h"
 
 /// The job whose name comes next after `name` (NULL: the first), or NULL.
 static const char *next_job(const struct tfos__entry *entries, int count, const char *name)
@@ -33,7 +33,7 @@ json_t *tfos__spec_json(const struct tfos__entry *entries, int count)
             char address[TFOS__ADDRESS_SIZE];
             if (strcmp(entries[id].job_name, job) != 0)
                 continue;
-            tfos__socket_join(entries[id].host, entries[id].port, address);
+            tfos__address_join(entries[id].host, entries[id].port, address);
             if (json_array_append_new(tasks, json_string(address)) != 0)
                 goto release_spec;
         }

@@ -28,7 +28,7 @@ static enum tfos_status read_open(struct tfos__connection *connection, const jso
     int number = 0;
 
     TFOS__TRY(tfos__json_get_string(message, "token", &token, err));
-    if (!tfos__token_matches(token, connection->host->token))
+    if (!tfos__cluster_key_is_proven(token, connection->host->token))
         return tfos__fail(err, TFOS_DENIED, "the writer does not hold this cluster's key");
     TFOS__TRY(tfos__json_get_string(message, "queue", &queue, err));
     TFOS__TRY(tfos__queues_get(&connection->host->names, queue, &number, err));

@@ -55,8 +55,8 @@ static enum tfos_status set_up(struct tfos_feed_host *host,
         TFOS__TRY(tfos__queue_open(&host->queues[i], host->names.names[i], i, err));
     host->pool.memory_limit =
         options->memory_limit ? (uint64_t)options->memory_limit : TFOS_FEED_MEMORY_LIMIT;
-    TFOS__TRY(tfos__token_read_key(options->key, host->identity.key, err));
-    TFOS__TRY(tfos__token_make(host->identity.key, host->token, err));
+    TFOS__TRY(tfos__cluster_key_read(options->key, "feed", host->identity.key, err));
+    TFOS__TRY(tfos__cluster_key_prove(host->identity.key, "feed", host->token, err));
     return open_descriptors(host, options, err);
 }
 

@@ -9,12 +9,12 @@
 #include <tfos/feed.h>
 
 #include "base/channel.h"
+#include "base/cluster_key.h"
 #include "base/queues.h"
 #include "feed/lane.h"
 #include "feed/pool.h"
 #include "feed/queue.h"
 #include "feed/relay.h"
-#include "feed/token.h"
 
 struct tfos__connection {
     struct tfos_feed_host *host;
@@ -48,7 +48,7 @@ struct tfos_feed_host {
     struct tfos__identity identity; ///< the id is owned
     struct tfos__queues names;
     struct tfos__queue queues[TFOS__QUEUE_LIMIT]; ///< the first names.count
-    char token[TFOS__TOKEN_SIZE];
+    char token[TFOS__KEY_PROOF_SIZE];
     int epoll_fd, unix_fd, tcp_fd, timer_fd, wake_fd; ///< owned
     int port;
     struct tfos__pool pool;

@@ -10,8 +10,8 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/socket.h"
+#include "base/tcp_options.h"
 #include "feed/host.h"
-#include "feed/keepalive.h"
 
 #define ACCEPTS_AT_ONCE 64
 #define FIRST_FRAME_MS 10000
@@ -29,7 +29,7 @@ static void start_connection(struct tfos_feed_host *host, int fd, bool is_remote
     }
     // A remote machine that vanishes must not hold its lane for hours.
     if (is_remote)
-        tfos__keepalive_set(fd);
+        tfos__tcp_options_watch_peer(fd, TFOS__TCP_BULK);
     if (tfos__channel_open(fd, is_remote ? TFOS__CHANNEL_TLS_SERVER : TFOS__CHANNEL_UNIX,
                            &host->identity, peer, &connection->channel, NULL) != TFOS_OK ||
         tfos__channel_expect_bulk(connection->channel, NULL) != TFOS_OK) {

@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cluster_key.h"
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/socket.h"
-#include "feed/keepalive.h"
+#include "base/tcp_options.h"
 #include "feed/route.h"
-#include "feed/token.h"
 
 #define DEFAULT_TIMEOUT_MS 600000
 #define CONNECT_TIMEOUT_MS 20000
@@ -201,7 +201,7 @@ static enum tfos_status open_channel(struct tfos_feed_writer *writer, bool is_lo
     TFOS__TRY(is_local ? tfos__socket_connect_unix(writer->place, &wait, &fd, err)
                        : tfos__socket_connect(writer->place, &wait, &fd, err));
     if (!is_local)
-        tfos__keepalive_set(fd);
+        tfos__tcp_options_watch_peer(fd, TFOS__TCP_BULK);
     TFOS__TRY(tfos__channel_open(fd, is_local ? TFOS__CHANNEL_UNIX : TFOS__CHANNEL_TLS_CLIENT,
                                  identity, writer->place, &writer->channel, err));
     return tfos__channel_expect_bulk(writer->channel, err);
@@ -211,10 +211,10 @@ static enum tfos_status connect_node(const struct tfos_feed_writer_options *opti
                                      struct tfos_feed_writer *writer, struct tfos_error *err)
 {
     struct tfos__identity identity = {.cluster_id = options->cluster_id};
-    enum tfos_status status = tfos__token_read_key(options->key, identity.key, err);
+    enum tfos_status status = tfos__cluster_key_read(options->key, "feed", identity.key, err);
 
     if (status == TFOS_OK)
-        status = tfos__token_make(identity.key, writer->token, err);
+        status = tfos__cluster_key_prove(identity.key, "feed", writer->token, err);
     if (status == TFOS_OK)
         status = open_channel(writer, options->socket_name != NULL, &identity, err);
     explicit_bzero(identity.key, sizeof identity.key);

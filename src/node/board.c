@@ -102,7 +102,7 @@ static enum tfos_status start(struct tfos__node *node, struct tfos_error *err)
     if (status == TFOS_OK)
         status = tfos__output_open(false, &board->output, err);
     char address[TFOS__ADDRESS_SIZE];
-    tfos__socket_join(node->host, board->port, address);
+    tfos__address_join(node->host, board->port, address);
     if (status == TFOS_OK)
         status = tfos__socket_resolve(address, &board->addresses, err);
     close(port_fd);
@@ -173,7 +173,7 @@ void tfos__board_step(struct tfos__node *node)
     if (!board->is_served)
         return;
     char address[TFOS__ADDRESS_SIZE];
-    tfos__socket_join(node->host, board->port, address);
+    tfos__address_join(node->host, board->port, address);
     char *url = tfos__format("http://%s", address);
     tfos__driver_tell(node, json_pack("{s:s, s:s?}", "type", "tensorboard", "url", url));
     tfos__free(url);

@@ -115,7 +115,7 @@ static void connect_and_accept(const char *listen_host, const char *connect_host
     assert_done(tfos__socket_listen(listen_host, NULL, &listener, &port, &err));
     assert_true(port > 0);
     assert_true(tfos__socket_is_served(port));
-    tfos__socket_join(connect_host, port, address);
+    tfos__address_join(connect_host, port, address);
     int fd;
     assert_done(tfos__socket_connect(address, TFOS__UNTIL(tfos__deadline(WAIT_MS)), &fd, &err));
     expect_flags(fd);
@@ -125,7 +125,7 @@ static void connect_and_accept(const char *listen_host, const char *connect_host
     struct sockaddr_storage own;
     socklen_t size = sizeof own;
     getsockname(fd, (struct sockaddr *)&own, &size);
-    tfos__socket_join(seen, ntohs(((struct sockaddr_in *)&own)->sin_port), expected);
+    tfos__address_join(seen, ntohs(((struct sockaddr_in *)&own)->sin_port), expected);
     // Nobody else has connected: to look whether a port is served disturbs no server.
     assert_done(tfos__socket_wait(listener, POLLIN, tfos__deadline(WAIT_MS), &err));
     assert_done(tfos__socket_accept(listener, &accepted, peer, &err));
@@ -133,7 +133,7 @@ static void connect_and_accept(const char *listen_host, const char *connect_host
     close(accepted);
     assert_string_equal(peer, expected);
     char host[TFOS__ADDRESS_SIZE];
-    assert_done(tfos__socket_local_host(fd, host, &err));
+    assert_done(tfos__address_local_host(fd, host, &err));
     assert_string_equal(host, seen);
     assert_int_equal(tfos__socket_accept(listener, &accepted, peer, &err), TFOS_AGAIN);
     close(fd);
@@ -179,7 +179,7 @@ static void bursts_of_connections_wait(void **state)
     int fds[300];
     char address[TFOS__ADDRESS_SIZE];
     assert_done(tfos__socket_listen("127.0.0.1", "0", &listener, &port, &err));
-    tfos__socket_join("127.0.0.1", port, address);
+    tfos__address_join("127.0.0.1", port, address);
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         assert_done(
             tfos__socket_connect(address, TFOS__UNTIL(tfos__deadline(WAIT_MS)), &fds[i], &err));
@@ -202,7 +202,7 @@ static void failing_connections_tell_why(void **state)
     int port;
     char address[TFOS__ADDRESS_SIZE];
     assert_done(tfos__socket_reserve(0, &reserved, &port, &err));
-    tfos__socket_join("127.0.0.1", port, address);
+    tfos__address_join("127.0.0.1", port, address);
     int64_t deadline = tfos__deadline(WAIT_MS);
     assert_int_equal(tfos__socket_connect(address, TFOS__UNTIL(deadline), &fd, &err), TFOS_CLOSED);
     assert_non_null(strstr(err.message, address));
@@ -237,7 +237,7 @@ static void an_unanswered_connection_meets_the_deadline(void **state)
     assert_int_equal(listen(listener, 0), 0);
     getsockname(listener, (struct sockaddr *)&bound, &size);
     char address[TFOS__ADDRESS_SIZE];
-    tfos__socket_join("127.0.0.1", ntohs(bound.sin_port), address);
+    tfos__address_join("127.0.0.1", ntohs(bound.sin_port), address);
     int fds[8];
     int count = 0;
     enum tfos_status status = TFOS_OK;
@@ -303,7 +303,7 @@ static void a_reserved_port_is_kept_for_those_who_share(void **state)
     assert_true(tfos__socket_is_served(port));
     char address[TFOS__ADDRESS_SIZE];
     char peer[TFOS__ADDRESS_SIZE];
-    tfos__socket_join("127.0.0.1", port, address);
+    tfos__address_join("127.0.0.1", port, address);
     for (int i = 0; i < 32; i++) { // none may go to the reservation
         int fd;
         assert_done(tfos__socket_connect(address, TFOS__UNTIL(tfos__deadline(WAIT_MS)), &fd, &err));
@@ -328,7 +328,7 @@ static void a_server_on_any_one_address_is_found(void **state)
     (void)state;
     struct tfos_error err;
     char host[TFOS__ADDRESS_SIZE];
-    assert_done(tfos__socket_any_host(host, &err));
+    assert_done(tfos__address_any_host(host, &err));
     const char *const hosts[] = {"127.0.0.1", "127.0.0.2", host};
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
         struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
@@ -394,7 +394,7 @@ static void unix_sockets_meet_by_name(void **state)
     assert_string_equal(peer, expected);
     assert_int_equal(tfos__socket_accept(listener, &accepted, peer, &err), TFOS_AGAIN);
     char host[TFOS__ADDRESS_SIZE];
-    assert_int_equal(tfos__socket_local_host(fd, host, &err), TFOS_INVALID);
+    assert_int_equal(tfos__address_local_host(fd, host, &err), TFOS_INVALID);
     close(accepted);
     close(fd);
     close(listener);
@@ -484,22 +484,22 @@ static void addresses_are_joined_and_found(void **state)
     (void)state;
     struct tfos_error err;
     char text[TFOS__ADDRESS_SIZE];
-    tfos__socket_join("host", 80, text);
+    tfos__address_join("host", 80, text);
     assert_string_equal(text, "host:80");
-    tfos__socket_join("fe80::1%eth0", 65535, text);
+    tfos__address_join("fe80::1%eth0", 65535, text);
     assert_string_equal(text, "[fe80::1%eth0]:65535");
     char name[400];
     memset(name, 'h', sizeof name - 1);
     name[sizeof name - 1] = '\0';
-    tfos__socket_join(name, 65535, text); // cut, not overrun
+    tfos__address_join(name, 65535, text); // cut, not overrun
     assert_true(strlen(text) < TFOS__ADDRESS_SIZE);
-    assert_done(tfos__socket_any_host(text, &err));
+    assert_done(tfos__address_any_host(text, &err));
     int listener;
     int fd;
     int port;
     char address[TFOS__ADDRESS_SIZE];
     assert_done(tfos__socket_listen(NULL, NULL, &listener, &port, &err));
-    tfos__socket_join(text, port, address);
+    tfos__address_join(text, port, address);
     assert_done(tfos__socket_connect(address, TFOS__UNTIL(tfos__deadline(WAIT_MS)), &fd, &err));
     close(fd);
     close(listener);

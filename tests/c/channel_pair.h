@@ -52,7 +52,7 @@ static inline void connect_tcp(int fds[2])
     char address[TFOS__ADDRESS_SIZE];
     char peer[TFOS__ADDRESS_SIZE];
     assert_done(tfos__socket_listen("127.0.0.1", NULL, &listener, &port, &err));
-    tfos__socket_join("127.0.0.1", port, address);
+    tfos__address_join("127.0.0.1", port, address);
     assert_done(tfos__socket_connect(address, TFOS__UNTIL(tfos__deadline(WAIT_MS)), &fds[0], &err));
     assert_done(tfos__socket_wait(listener, POLLIN, tfos__deadline(WAIT_MS), &err));
     assert_done(tfos__socket_accept(listener, &fds[1], peer, &err));

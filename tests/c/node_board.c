@@ -106,7 +106,7 @@ static void a_look_that_is_not_decided_holds_nothing_up(void **state)
     struct tfos__board *board = &node.board;
     assert_done(tfos__socket_listen("127.0.0.1", NULL, &listener, &board->port, &err));
     assert_int_equal(listen(listener, 0), 0);
-    tfos__socket_join("127.0.0.1", board->port, address);
+    tfos__address_join("127.0.0.1", board->port, address);
     assert_done(tfos__socket_resolve(address, &board->addresses, &err));
     int queued_count = fill_queue(board->addresses, queued);
     board->child = (struct tfos__child){.is_running = true, .kill_at = TFOS__NEVER};
