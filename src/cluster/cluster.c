@@ -284,9 +284,9 @@ void tfos__cluster_tick(struct tfos__cluster *cluster, int64_t now_ms)
         char cause[128];
         snprintf(cause, sizeof(cause), "it has said nothing for %.1f s",
                  (double)silence_ms / 1000.0);
-        entry->peer->is_closing = true;
         tfos__peer_send(entry->peer, json_pack("{s:s, s:i, s:s}", "type", "stop", "grace_ms", 0,
                                                "reason", "the driver has not heard of this node"));
+        tfos__peer_end(entry->peer);
         tfos__cluster_lose_entry(cluster, entry, cause);
     }
 }

@@ -33,7 +33,7 @@ static void refuse(struct tfos__peer *peer, char *reason)
     tfos__peer_send(peer,
                     reason ? json_pack("{s:s, s:s}", "type", "refused", "message", reason) : NULL);
     tfos__free(reason);
-    peer->is_closing = true;
+    tfos__peer_end(peer);
 }
 
 /// Copies a name that must not be empty, nor have spaces or control characters in it.
@@ -101,7 +101,7 @@ static void take_place(struct tfos__cluster *cluster, struct tfos__peer *peer,
         struct tfos__peer *old = entry->peer;
         tfos__cluster_stop_entry(cluster, entry, 0, "Spark has launched this node again");
         old->entry = NULL;
-        old->is_closing = true;
+        tfos__peer_end(old);
     }
     tfos__registry_reset(entry);
     memcpy(entry->host, hello->host, sizeof(entry->host));
@@ -174,7 +174,7 @@ static enum tfos_status greet(struct tfos__peer *peer, const json_t *message,
         tfos__peer_send(peer, reason ? json_pack("{s:s, s:s}", "type", "failed", "message", reason)
                                      : NULL);
         tfos__free(reason);
-        peer->is_closing = true;
+        tfos__peer_end(peer);
         return TFOS_OK;
     }
     return tfos__feeding_open(peer->cluster, peer, message, err);
@@ -481,7 +481,7 @@ static enum tfos_status send_overview(struct tfos__peer *peer)
 {
     peer->kind = TFOS__PEER_WATCHER;
     tfos__peer_send(peer, tfos__overview_json(peer->cluster));
-    peer->is_closing = true;
+    tfos__peer_end(peer);
     return TFOS_OK;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sending to a peer that may be gone.
+// The peer of a node or a feeder may be gone.
 #include "cluster/peer.h"
 
 void tfos__peer_send(struct tfos__peer *peer, json_t *message)
@@ -8,4 +8,11 @@ void tfos__peer_send(struct tfos__peer *peer, json_t *message)
         peer->send(peer, message);
     else
         json_decref(message);
+}
+
+void tfos__peer_end(struct tfos__peer *peer)
+{
+    peer->is_closing = true;
+    if (peer->end)
+        peer->end(peer);
 }

@@ -21,19 +21,23 @@ enum tfos__peer_kind {
 };
 
 struct tfos__peer {
-    struct tfos__cluster *cluster;    ///< borrowed
-    char address[TFOS__ADDRESS_SIZE]; ///< for messages
-    bool is_local;                    ///< came by the status socket
-    enum tfos__peer_kind kind;        ///< set by its hello
-    struct tfos__entry *entry;        ///< borrowed
-    struct tfos__feeder *feeder;      ///< owned
-    bool is_closing;                  ///< to be closed once all is written; takes no messages
+    struct tfos__cluster *cluster;                          ///< borrowed
+    char address[TFOS__ADDRESS_SIZE];                       ///< for messages
+    bool is_local;                                          ///< came by the status socket
+    enum tfos__peer_kind kind;                              ///< set by its hello
+    struct tfos__entry *entry;                              ///< borrowed
+    struct tfos__feeder *feeder;                            ///< owned
+    bool is_closing;                                        ///< end() was called
     void (*send)(struct tfos__peer *peer, json_t *message); ///< queues; takes over `message`
+    void (*end)(struct tfos__peer *peer); ///< lets it go once it has read all; NULL: nothing to do
 };
 
 /// Queues `message`, taken over, for `peer`; drops it when there is no such peer any more. A NULL
 /// message (no memory to make it) is passed on: the owner then ends the connection, so that nobody
 /// waits for it.
 void tfos__peer_send(struct tfos__peer *peer, json_t *message);
+
+/// The last message is sent; nothing is taken from it any more.
+void tfos__peer_end(struct tfos__peer *peer);
 
 #endif

@@ -10,30 +10,17 @@
 #include "cluster/description.h"
 #include "cluster/explanation.h"
 #include "cluster/overview.h"
-#include "cluster/server.h"
-
-struct tfos_rendezvous {
-    struct tfos__server *server; // owned
-};
+#include "cluster/rendezvous_thread.h"
 
 enum tfos_status tfos_rendezvous_open(const struct tfos_rendezvous_options *options,
                                       struct tfos_rendezvous **out, struct tfos_error *err)
 {
-    struct tfos_rendezvous *rendezvous = tfos__alloc(1, sizeof(*rendezvous));
-    if (!rendezvous)
-        return tfos__no_memory(err, "rendezvous", "its handle");
-    enum tfos_status status = tfos__server_open(options, &rendezvous->server, err);
-    if (status != TFOS_OK) {
-        tfos__free(rendezvous);
-        return status;
-    }
-    *out = rendezvous;
-    return TFOS_OK;
+    return tfos__cluster_thread_start(options, out, err);
 }
 
 const char *tfos_rendezvous_address(const struct tfos_rendezvous *rendezvous)
 {
-    return rendezvous->server->cluster.address;
+    return rendezvous->cluster.address;
 }
 
 /// Gives out `value`, taken over, as text.
@@ -50,7 +37,7 @@ static enum tfos_status give_text(json_t *value, char **json, struct tfos_error 
 enum tfos_status tfos_rendezvous_get_roles(struct tfos_rendezvous *rendezvous, char **json,
                                            struct tfos_error *err)
 {
-    return give_text(tfos__roles_json(&rendezvous->server->cluster.roles), json, err);
+    return give_text(tfos__roles_json(&rendezvous->cluster.roles), json, err);
 }
 
 static enum tfos_status fail_closed(struct tfos_error *err)
@@ -66,14 +53,14 @@ static enum tfos_status check(const struct tfos__cluster *cluster, struct tfos_e
 }
 
 /// With the lock held.
-static enum tfos_status wait_for_phase(struct tfos__server *server,
+static enum tfos_status wait_for_phase(struct tfos_rendezvous *rendezvous,
                                        enum tfos_rendezvous_phase phase, int64_t timeout_ms,
                                        struct tfos_error *err)
 {
-    const struct tfos__cluster *cluster = &server->cluster;
+    const struct tfos__cluster *cluster = &rendezvous->cluster;
     int64_t begin_ms = tfos__now_ms();
     for (;;) {
-        if (server->is_closing)
+        if (rendezvous->is_closing)
             return fail_closed(err);
         if (phase != TFOS_PHASE_ENDED)
             TFOS__TRY(check(cluster, err));
@@ -84,41 +71,39 @@ static enum tfos_status wait_for_phase(struct tfos__server *server,
         int64_t waited_ms = tfos__now_ms() - begin_ms;
         if (timeout_ms >= 0 && waited_ms >= timeout_ms)
             return tfos__explanation_of_timeout(cluster, phase, waited_ms, err);
-        tfos__server_wait(server,
-                          timeout_ms < 0 ? TFOS__NEVER : tfos__deadline(timeout_ms - waited_ms));
+        tfos__cluster_thread_wait(
+            rendezvous, timeout_ms < 0 ? TFOS__NEVER : tfos__deadline(timeout_ms - waited_ms));
     }
 }
 
 /// A wait's end: close() may be waiting for it.
-static void leave(struct tfos__server *server)
+static void leave(struct tfos_rendezvous *rendezvous)
 {
-    server->waiter_count--;
-    if (server->is_closing)
-        server->cluster.has_changed = true;
-    tfos__server_unlock(server);
+    rendezvous->waiter_count--;
+    if (rendezvous->is_closing)
+        rendezvous->cluster.has_changed = true;
+    tfos__cluster_thread_unlock(rendezvous);
 }
 
 enum tfos_status tfos_rendezvous_wait(struct tfos_rendezvous *rendezvous,
                                       enum tfos_rendezvous_phase phase, int64_t timeout_ms,
                                       struct tfos_error *err)
 {
-    struct tfos__server *server = rendezvous->server;
     if (phase < TFOS_PHASE_RUNNING || phase > TFOS_PHASE_ENDED)
         return tfos__fail(err, TFOS_INVALID, "rendezvous: phase is %d: expected %d to %d",
                           (int)phase, TFOS_PHASE_RUNNING, TFOS_PHASE_ENDED);
-    tfos__server_lock(server);
-    server->waiter_count++;
-    enum tfos_status status = wait_for_phase(server, phase, timeout_ms, err);
-    leave(server);
+    tfos__cluster_thread_lock(rendezvous);
+    rendezvous->waiter_count++;
+    enum tfos_status status = wait_for_phase(rendezvous, phase, timeout_ms, err);
+    leave(rendezvous);
     return status;
 }
 
 int64_t tfos_rendezvous_idle_ms(struct tfos_rendezvous *rendezvous)
 {
-    struct tfos__server *server = rendezvous->server;
-    tfos__server_lock(server);
-    int64_t idle_ms = tfos__now_ms() - server->cluster.feeding.progress_ms;
-    tfos__server_unlock(server);
+    tfos__cluster_thread_lock(rendezvous);
+    int64_t idle_ms = tfos__now_ms() - rendezvous->cluster.feeding.progress_ms;
+    tfos__cluster_thread_unlock(rendezvous);
     return idle_ms;
 }
 
@@ -126,35 +111,34 @@ enum tfos_status tfos_rendezvous_time_out(struct tfos_rendezvous *rendezvous,
                                           enum tfos_rendezvous_phase phase, int64_t waited_ms,
                                           struct tfos_error *err)
 {
-    struct tfos__server *server = rendezvous->server;
-    tfos__server_lock(server);
-    enum tfos_status status = tfos__explanation_of_timeout(&server->cluster, phase, waited_ms, err);
-    tfos__server_unlock(server);
+    tfos__cluster_thread_lock(rendezvous);
+    enum tfos_status status =
+        tfos__explanation_of_timeout(&rendezvous->cluster, phase, waited_ms, err);
+    tfos__cluster_thread_unlock(rendezvous);
     return status;
 }
 
 enum tfos_status tfos_rendezvous_check(struct tfos_rendezvous *rendezvous, struct tfos_error *err)
 {
-    tfos__server_lock(rendezvous->server);
-    enum tfos_status status = check(&rendezvous->server->cluster, err);
-    tfos__server_unlock(rendezvous->server);
+    tfos__cluster_thread_lock(rendezvous);
+    enum tfos_status status = check(&rendezvous->cluster, err);
+    tfos__cluster_thread_unlock(rendezvous);
     return status;
 }
 
 void tfos_rendezvous_fail(struct tfos_rendezvous *rendezvous, enum tfos_status status,
                           const char *message)
 {
-    tfos__server_lock(rendezvous->server);
-    tfos__cluster_fail(&rendezvous->server->cluster, status < 0 ? status : TFOS_CLOSED,
+    tfos__cluster_thread_lock(rendezvous);
+    tfos__cluster_fail(&rendezvous->cluster, status < 0 ? status : TFOS_CLOSED,
                        message ? message : tfos_status_text(status));
-    tfos__server_unlock(rendezvous->server);
+    tfos__cluster_thread_unlock(rendezvous);
 }
 
 static enum tfos_status find_queue(const struct tfos_rendezvous *rendezvous, const char *name,
                                    int *queue, struct tfos_error *err)
 {
-    enum tfos_status status =
-        tfos__queues_get(&rendezvous->server->cluster.queues, name, queue, err);
+    enum tfos_status status = tfos__queues_get(&rendezvous->cluster.queues, name, queue, err);
     if (status < 0)
         tfos__fail_prefix(err, "rendezvous");
     return status;
@@ -172,9 +156,9 @@ enum tfos_status tfos_rendezvous_plan_feed(struct tfos_rendezvous *rendezvous, i
                           (long long)plan->partition_count);
     int queue;
     TFOS__TRY(find_queue(rendezvous, plan->queue, &queue, err));
-    tfos__server_lock(rendezvous->server);
-    tfos__cluster_plan_feed(&rendezvous->server->cluster, queue, feed, plan);
-    tfos__server_unlock(rendezvous->server);
+    tfos__cluster_thread_lock(rendezvous);
+    tfos__cluster_plan_feed(&rendezvous->cluster, queue, feed, plan);
+    tfos__cluster_thread_unlock(rendezvous);
     return TFOS_OK;
 }
 
@@ -185,9 +169,9 @@ static enum tfos_status end_numbered(struct tfos_rendezvous *rendezvous, const c
 {
     int number;
     TFOS__TRY(find_queue(rendezvous, queue, &number, err));
-    tfos__server_lock(rendezvous->server);
-    end(&rendezvous->server->cluster, number, feed);
-    tfos__server_unlock(rendezvous->server);
+    tfos__cluster_thread_lock(rendezvous);
+    end(&rendezvous->cluster, number, feed);
+    tfos__cluster_thread_unlock(rendezvous);
     return TFOS_OK;
 }
 
@@ -210,47 +194,45 @@ enum tfos_status tfos_rendezvous_describe_feed(struct tfos_rendezvous *rendezvou
 {
     const struct tfos__description description = {(char *)schema_json, first_feed, last_feed};
 
-    tfos__server_lock(rendezvous->server);
-    enum tfos_status status =
-        tfos__description_set(&rendezvous->server->cluster, queue, &description, err);
-    tfos__server_unlock(rendezvous->server);
+    tfos__cluster_thread_lock(rendezvous);
+    enum tfos_status status = tfos__description_set(&rendezvous->cluster, queue, &description, err);
+    tfos__cluster_thread_unlock(rendezvous);
     return status;
 }
 
 void tfos_rendezvous_end_feed(struct tfos_rendezvous *rendezvous)
 {
-    tfos__server_lock(rendezvous->server);
-    tfos__cluster_end_feed(&rendezvous->server->cluster);
-    tfos__server_unlock(rendezvous->server);
+    tfos__cluster_thread_lock(rendezvous);
+    tfos__cluster_end_feed(&rendezvous->cluster);
+    tfos__cluster_thread_unlock(rendezvous);
 }
 
 void tfos_rendezvous_stop(struct tfos_rendezvous *rendezvous, int64_t grace_ms)
 {
-    tfos__server_lock(rendezvous->server);
-    tfos__cluster_stop(&rendezvous->server->cluster, grace_ms < 0 ? 0 : grace_ms);
-    tfos__server_unlock(rendezvous->server);
+    tfos__cluster_thread_lock(rendezvous);
+    tfos__cluster_stop(&rendezvous->cluster, grace_ms < 0 ? 0 : grace_ms);
+    tfos__cluster_thread_unlock(rendezvous);
 }
 
 enum tfos_status tfos_rendezvous_next_event(struct tfos_rendezvous *rendezvous, int64_t timeout_ms,
                                             char **json, struct tfos_error *err)
 {
-    struct tfos__server *server = rendezvous->server;
     int64_t deadline = tfos__deadline(timeout_ms);
     enum tfos_status status = TFOS_OK;
     char *text = NULL;
-    tfos__server_lock(server);
-    server->waiter_count++;
+    tfos__cluster_thread_lock(rendezvous);
+    rendezvous->waiter_count++;
     for (;;) {
-        if (server->is_closing)
+        if (rendezvous->is_closing)
             status = fail_closed(err);
-        else if ((text = tfos__events_take(&server->cluster.events)) == NULL &&
+        else if ((text = tfos__events_take(&rendezvous->cluster.events)) == NULL &&
                  tfos__remaining_ms(deadline) == 0)
             status = TFOS_AGAIN;
         if (text || status != TFOS_OK)
             break;
-        tfos__server_wait(server, deadline);
+        tfos__cluster_thread_wait(rendezvous, deadline);
     }
-    leave(server);
+    leave(rendezvous);
     if (status == TFOS_OK)
         *json = text;
     return status;
@@ -259,12 +241,12 @@ enum tfos_status tfos_rendezvous_next_event(struct tfos_rendezvous *rendezvous, 
 enum tfos_status tfos_rendezvous_get_status(struct tfos_rendezvous *rendezvous, char **json,
                                             struct tfos_error *err)
 {
-    tfos__server_lock(rendezvous->server);
-    json_t *overview = tfos__overview_json(&rendezvous->server->cluster);
+    tfos__cluster_thread_lock(rendezvous);
+    json_t *overview = tfos__overview_json(&rendezvous->cluster);
     // The reports in it are shared with the cluster, so it is made text, and let go of, under the
     // lock.
     enum tfos_status status = give_text(overview, json, err);
-    tfos__server_unlock(rendezvous->server);
+    tfos__cluster_thread_unlock(rendezvous);
     return status;
 }
 
@@ -272,6 +254,5 @@ void tfos_rendezvous_close(struct tfos_rendezvous *rendezvous)
 {
     if (!rendezvous)
         return;
-    tfos__server_close(rendezvous->server);
-    tfos__free(rendezvous);
+    tfos__cluster_thread_stop(rendezvous);
 }
