@@ -46,6 +46,13 @@ enum tfos_status tfos__server_listen(struct tfos__server *server, int fd, bool i
     return TFOS_OK;
 }
 
+enum tfos_status tfos__server_watch(struct tfos__server *server, int fd, struct tfos_error *err)
+{
+    if (!watch(server, fd, EPOLLIN, NULL, EPOLL_CTL_ADD))
+        return tfos__fail_errno(err, TFOS_IO, "server: cannot watch descriptor %d", fd);
+    return TFOS_OK;
+}
+
 // Epoll must not report what cannot be accepted.
 static void set_paused(struct tfos__server *server, bool is_paused)
 {
@@ -350,7 +357,8 @@ static void handle_event(struct tfos__server *server, void *tag)
             return;
         }
     }
-    serve(tag);
+    if (tag)
+        serve(tag);
 }
 
 void tfos__server_step(struct tfos__server *server)

@@ -96,6 +96,9 @@ enum tfos_status tfos__server_init(struct tfos__server *server,
 enum tfos_status tfos__server_listen(struct tfos__server *server, int fd, bool is_local,
                                      struct tfos_error *err);
 
+/// Ends a wait() also when `fd`, which stays the owner's, is readable.
+enum tfos_status tfos__server_watch(struct tfos__server *server, int fd, struct tfos_error *err);
+
 /// Sleeps until step() has work, at most until `deadline`. An owner with a poll loop of its own
 /// waits for `epoll_fd` to be readable, and calls wait(), with a deadline that is past, and step()
 /// then and once a second.

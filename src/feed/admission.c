@@ -3,7 +3,6 @@
 // the order of coming, a lane. Each row of a partition is accepted once: an attempt that would
 // repeat rows is refused.
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "base/fail.h"
 #include "base/json.h"
@@ -208,7 +207,7 @@ void tfos__host_admit(struct tfos__connection *connection, const json_t *message
         return;
     }
     connection->has_opened = true;
-    connection->host->silent_count--;
+    tfos__server_greet(&connection->base);
     connection->rows = (uint64_t)connection->first_row;
     start_waiting(connection);
 }
@@ -224,18 +223,19 @@ static bool hand_to_writer(struct tfos__connection *connection, struct tfos__poo
 {
     int fds[2] = {lane->fd, connection->queue->bell_fd};
 
-    tfos__connection_send(connection, lane_message(connection->queue, lane), fds, 2);
-    return !connection->is_dead;
+    tfos__server_send(&connection->base, lane_message(connection->queue, lane), fds, 2);
+    return true;
 }
 
 // The rest of the conversation is the relay's.
 static bool start_relay(struct tfos__connection *connection, struct tfos__pool_lane *lane)
 {
     struct tfos_feed_host *host = connection->host;
-    struct tfos__relay_options options = {.channel = connection->channel,
+    struct tfos__channel *channel = connection->base.channel;
+    struct tfos__relay_options options = {.channel = channel,
                                           .board = connection->queue->board,
                                           .lane_fd = lane->fd,
-                                          .wake_fd = host->wake_fd,
+                                          .wake_fd = host->server.wake_fd,
                                           .feed = connection->feed,
                                           .partition = connection->partition,
                                           .attempt = connection->attempt,
@@ -243,12 +243,11 @@ static bool start_relay(struct tfos__connection *connection, struct tfos__pool_l
                                           .has_results = connection->has_results};
 
     // The writer answers with records, which are no frames: nothing is read here any more.
-    if (tfos__channel_queue(connection->channel, lane_message(connection->queue, lane), NULL, 0,
-                            NULL) != TFOS_OK ||
-        tfos__channel_flush(connection->channel, NULL) != TFOS_OK)
+    if (tfos__channel_queue(channel, lane_message(connection->queue, lane), NULL, 0, NULL) !=
+            TFOS_OK ||
+        tfos__channel_flush(channel, NULL) != TFOS_OK)
         return false;
-    (void)epoll_ctl(host->epoll_fd, EPOLL_CTL_DEL, tfos__channel_fd(connection->channel), NULL);
-    connection->channel = NULL;
+    tfos__server_detach(&connection->base);
     return tfos__relay_open(&options, &connection->relay, NULL) == TFOS_OK;
 }
 
@@ -256,7 +255,7 @@ static bool hand_over(struct tfos__connection *connection, struct tfos__pool_lan
 {
     if (connection->relay)
         return tfos__relay_give_lane(connection->relay, lane->fd, NULL) == TFOS_OK;
-    if (connection->is_remote)
+    if (!connection->base.is_local)
         return start_relay(connection, lane);
     return hand_to_writer(connection, lane);
 }
@@ -298,7 +297,7 @@ static enum tfos_status serve(struct tfos__connection *connection, struct tfos_e
         atomic_fetch_add(&connection->queue->board->page->lane_count, 1);
     }
     if (!hand_over(connection, lane))
-        connection->is_dead = true;
+        tfos__server_drop(&connection->base, false, "its lane could not be handed over");
     return TFOS_OK;
 }
 
@@ -306,15 +305,16 @@ void tfos__host_serve(struct tfos_feed_host *host)
 {
     for (;;) {
         struct tfos__connection *first = NULL;
-        for (struct tfos__connection *each = host->connections; each; each = each->next)
-            if (each->is_waiting && !each->is_dead && (!first || each->ticket < first->ticket))
+        for (struct tfos__connection *each = tfos__host_first(host); each;
+             each = tfos__host_next(each))
+            if (each->is_waiting && (!first || each->ticket < first->ticket))
                 first = each;
         struct tfos_error err;
         enum tfos_status status = first ? serve(first, &err) : TFOS_AGAIN;
         if (status == TFOS_AGAIN)
             return;
         if (status < 0 && first->relay)
-            first->is_dead = true;
+            tfos__server_drop(&first->base, false, "there is no lane for it");
         else if (status < 0)
             refuse(first, status, err.message);
     }

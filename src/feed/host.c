@@ -3,8 +3,6 @@
 // node when to call step(), and a timer ticks while somebody waits for a lane, because a reader
 // that drains one rings no descriptor.
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -14,35 +12,39 @@
 #include "base/socket.h"
 #include "feed/host.h"
 
-#define EVENTS_AT_ONCE 64
-#define TICK_MS 10   ///< between looks for a free lane
-#define TELL_MS 1000 ///< between words to those who wait
+#define TICK_MS 10              ///< between looks for a free lane
+#define TELL_MS 1000            ///< between words to those who wait
+#define HELLO_TIMEOUT_MS 10000  ///< from accept until an `open` is accepted
+#define ENDING_TIMEOUT_MS 3000  ///< for a writer to read its last message and go
+#define PENDING_LIMIT (1 << 20) ///< bytes queued towards a writer, which reads only messages here
 
-static enum tfos_status watch(struct tfos_feed_host *host, int fd, void *source,
-                              struct tfos_error *err)
+static enum tfos_status listen_all(struct tfos_feed_host *host,
+                                   const struct tfos_feed_host_options *options,
+                                   struct tfos_error *err)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = source};
+    int fd = -1;
 
-    if (epoll_ctl(host->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
-        return tfos__fail_errno(err, TFOS_IO, "feed: cannot watch descriptor %d", fd);
-    return TFOS_OK;
+    TFOS__TRY(tfos__socket_listen_unix(options->socket_name, &fd, err));
+    TFOS__TRY(tfos__server_listen(&host->server, fd, true, err));
+    TFOS__TRY(tfos__socket_listen(options->listen_host, NULL, &fd, &host->port, err));
+    return tfos__server_listen(&host->server, fd, false, err);
 }
 
-static enum tfos_status open_descriptors(struct tfos_feed_host *host,
-                                         const struct tfos_feed_host_options *options,
-                                         struct tfos_error *err)
+static enum tfos_status open_server(struct tfos_feed_host *host,
+                                    const struct tfos_feed_host_options *options,
+                                    struct tfos_error *err)
 {
-    host->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    host->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    host->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (host->epoll_fd < 0 || host->timer_fd < 0 || host->wake_fd < 0)
-        return tfos__fail_errno(err, TFOS_IO, "feed: cannot make the host's descriptors");
-    TFOS__TRY(tfos__socket_listen_unix(options->socket_name, &host->unix_fd, err));
-    TFOS__TRY(tfos__socket_listen(options->listen_host, NULL, &host->tcp_fd, &host->port, err));
-    TFOS__TRY(watch(host, host->timer_fd, &host->timer_fd, err));
-    TFOS__TRY(watch(host, host->wake_fd, &host->wake_fd, err));
-    TFOS__TRY(watch(host, host->unix_fd, &host->unix_fd, err));
-    return watch(host, host->tcp_fd, &host->tcp_fd, err);
+    struct tfos__server_options server_options = {.handler = &tfos__host_handler,
+                                                  .context = host,
+                                                  .identity = &host->identity,
+                                                  .use = TFOS__TCP_BULK,
+                                                  .hello_timeout_ms = HELLO_TIMEOUT_MS,
+                                                  .ending_timeout_ms = ENDING_TIMEOUT_MS,
+                                                  .pending_limit = PENDING_LIMIT};
+
+    TFOS__TRY(tfos__server_init(&host->server, &server_options, err));
+    TFOS__TRY(tfos__server_watch(&host->server, host->timer_fd, err));
+    return listen_all(host, options, err);
 }
 
 static enum tfos_status set_up(struct tfos_feed_host *host,
@@ -57,7 +59,10 @@ static enum tfos_status set_up(struct tfos_feed_host *host,
         options->memory_limit ? (uint64_t)options->memory_limit : TFOS_FEED_MEMORY_LIMIT;
     TFOS__TRY(tfos__cluster_key_read(options->key, "feed", host->identity.key, err));
     TFOS__TRY(tfos__cluster_key_prove(host->identity.key, "feed", host->token, err));
-    return open_descriptors(host, options, err);
+    host->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (host->timer_fd < 0)
+        return tfos__fail_errno(err, TFOS_IO, "feed: cannot make the host's timer");
+    return open_server(host, options, err);
 }
 
 enum tfos_status tfos_feed_host_open(const struct tfos_feed_host_options *options,
@@ -70,7 +75,8 @@ enum tfos_status tfos_feed_host_open(const struct tfos_feed_host_options *option
     struct tfos_feed_host *host = tfos__alloc(1, sizeof *host);
     if (!host)
         return tfos__no_memory(err, "feed", "a host");
-    host->epoll_fd = host->unix_fd = host->tcp_fd = host->timer_fd = host->wake_fd = -1;
+    host->server = (struct tfos__server){.epoll_fd = -1, .wake_fd = -1};
+    host->timer_fd = -1;
     for (int i = 0; i < TFOS__QUEUE_LIMIT; i++)
         host->queues[i].bell_fd = -1;
     enum tfos_status status = tfos__queues_init(&host->names, options->queues, err);
@@ -86,7 +92,7 @@ enum tfos_status tfos_feed_host_open(const struct tfos_feed_host_options *option
 
 int tfos_feed_host_fd(const struct tfos_feed_host *host)
 {
-    return host->epoll_fd;
+    return host->server.epoll_fd;
 }
 
 int tfos_feed_host_port(const struct tfos_feed_host *host)
@@ -105,7 +111,7 @@ static void set_timer(struct tfos_feed_host *host)
 {
     bool is_wanted = false;
 
-    for (struct tfos__connection *each = host->connections; each; each = each->next)
+    for (struct tfos__connection *each = tfos__host_first(host); each; each = tfos__host_next(each))
         is_wanted |= each->is_waiting;
     if (is_wanted == host->is_timer_on)
         return;
@@ -135,72 +141,39 @@ static void tell_progress(struct tfos_feed_host *host, int64_t now)
         return;
     host->told_ms = now;
     host->has_progress = false;
-    for (struct tfos__connection *each = host->connections; each; each = each->next)
-        if (each->is_waiting && each->channel)
-            tfos__connection_send(each, json_pack("{ss}", "type", "wait"), NULL, 0);
+    for (struct tfos__connection *each = tfos__host_first(host); each; each = tfos__host_next(each))
+        if (each->is_waiting)
+            tfos__server_send(&each->base, json_pack("{ss}", "type", "wait"), NULL, 0);
 }
 
 // The reader may have terminated the feed by itself: those who wait would wait in vain.
 static void dismiss_waiting(struct tfos_feed_host *host)
 {
-    for (struct tfos__connection *each = host->connections; each; each = each->next) {
+    for (struct tfos__connection *each = tfos__host_first(host); each;
+         each = tfos__host_next(each)) {
         json_t *farewell = each->is_waiting ? tfos__host_farewell(each) : NULL;
         if (farewell)
             tfos__connection_dismiss(each, farewell);
     }
 }
 
-static void free_dead(struct tfos_feed_host *host)
-{
-    struct tfos__connection **link = &host->connections;
-
-    while (*link) {
-        struct tfos__connection *each = *link;
-        if (each->is_dead) {
-            *link = each->next;
-            tfos__connection_free(each);
-        } else {
-            link = &each->next;
-        }
-    }
-}
-
-static void handle_event(struct tfos_feed_host *host, const struct epoll_event *event)
-{
-    uint64_t count = 0;
-
-    if (event->data.ptr == &host->unix_fd)
-        tfos__host_accept(host, false);
-    else if (event->data.ptr == &host->tcp_fd)
-        tfos__host_accept(host, true);
-    else if (event->data.ptr == &host->timer_fd)
-        (void)!read(host->timer_fd, &count, sizeof count);
-    else if (event->data.ptr == &host->wake_fd)
-        (void)!read(host->wake_fd, &count, sizeof count);
-    else
-        tfos__connection_step(event->data.ptr);
-}
-
 enum tfos_status tfos_feed_host_step(struct tfos_feed_host *host, struct tfos_error *err)
 {
-    struct epoll_event events[EVENTS_AT_ONCE];
-    int count = epoll_wait(host->epoll_fd, events, EVENTS_AT_ONCE, 0);
+    uint64_t ticks = 0;
     int64_t now = tfos__now_ms();
 
     (void)err;
-    for (int i = 0; i < count; i++)
-        handle_event(host, &events[i]);
-    for (struct tfos__connection *each = host->connections; each; each = each->next) {
-        if (each->is_unread)
-            tfos__connection_step(each);
+    if (host->is_timer_on)
+        (void)!read(host->timer_fd, &ticks, sizeof ticks);
+    tfos__server_wait(&host->server, now);
+    tfos__server_step(&host->server);
+    for (struct tfos__connection *each = tfos__host_first(host); each; each = tfos__host_next(each))
         tfos__connection_check_relay(each);
-        tfos__connection_check_deadline(each, now);
-    }
     dismiss_waiting(host);
     tfos__host_serve(host);
     note_progress(host);
     tell_progress(host, now);
-    free_dead(host);
+    tfos__server_settle(&host->server);
     tfos__pool_trim(&host->pool);
     set_timer(host);
     return TFOS_OK;
@@ -271,8 +244,9 @@ void tfos_feed_host_set_state(struct tfos_feed_host *host, enum tfos_feed_host_s
         host->message = tfos__strdup(message ? message : "the cluster has failed");
     for (int i = 0; i < host->names.count; i++)
         tfos__queue_set_state(&host->queues[i], state);
-    for (struct tfos__connection *each = host->connections; each; each = each->next) {
-        bool is_touched = (each->is_waiting || each->lane) && !each->is_ending;
+    for (struct tfos__connection *each = tfos__host_first(host); each;
+         each = tfos__host_next(each)) {
+        bool is_touched = (each->is_waiting || each->lane) && !each->base.is_ending;
         json_t *farewell = is_touched ? tfos__host_farewell(each) : NULL;
         if (farewell)
             tfos__connection_dismiss(each, farewell);
@@ -281,6 +255,7 @@ void tfos_feed_host_set_state(struct tfos_feed_host *host, enum tfos_feed_host_s
         tfos__bell_ring(tfos__lane_page_bell(host->pool.lanes[i]->page));
     for (int i = 0; i < host->names.count; i++)
         tfos__bell_ring(tfos__board_bell(host->queues[i].board));
+    tfos__server_settle(&host->server);
 }
 
 void tfos_feed_host_end_epoch(struct tfos_feed_host *host, const char *queue, int64_t feed)
@@ -318,6 +293,7 @@ void tfos_feed_host_fence(struct tfos_feed_host *host, struct tfos_feed_event *a
         tfos__host_close_attempt(connection, false);
         tfos__connection_dismiss(connection, json_pack("{ss sI}", "type", "fenced", "attempt",
                                                        (json_int_t)attempt->attempt));
+        tfos__server_settle(&host->server);
     }
     attempt->rows = entry->rows;
     attempt->complete = entry->is_complete;
@@ -325,7 +301,8 @@ void tfos_feed_host_fence(struct tfos_feed_host *host, struct tfos_feed_event *a
 
 void tfos_feed_host_explain(struct tfos_feed_host *host, const char *text)
 {
-    for (struct tfos__connection *each = host->connections; each; each = each->next) {
+    for (struct tfos__connection *each = tfos__host_first(host); each;
+         each = tfos__host_next(each)) {
         if (!each->is_stalled)
             continue;
         json_t *message = json_pack("{ss ss}", "type", "explained", "text", text);
@@ -333,8 +310,9 @@ void tfos_feed_host_explain(struct tfos_feed_host *host, const char *text)
         if (each->relay)
             tfos__relay_send(each->relay, message, false);
         else
-            tfos__connection_send(each, message, NULL, 0);
+            tfos__server_send(&each->base, message, NULL, 0);
     }
+    tfos__server_settle(&host->server);
 }
 
 void tfos_feed_host_get_stats(struct tfos_feed_host *host, struct tfos_feed_stats *stats)
@@ -395,15 +373,9 @@ void tfos_feed_host_close(struct tfos_feed_host *host)
 {
     if (!host)
         return;
-    while (host->connections) {
-        struct tfos__connection *first = host->connections;
-        host->connections = first->next;
-        tfos__connection_free(first);
-    }
-    int fds[] = {host->epoll_fd, host->unix_fd, host->tcp_fd, host->timer_fd, host->wake_fd};
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
+    tfos__server_clear(&host->server, "the node has ended");
+    if (host->timer_fd >= 0)
+        close(host->timer_fd);
     tfos__pool_clear(&host->pool);
     for (int i = 0; i < TFOS__QUEUE_LIMIT; i++)
         tfos__queue_close(&host->queues[i]);

@@ -11,28 +11,22 @@
 #include "base/channel.h"
 #include "base/cluster_key.h"
 #include "base/queues.h"
+#include "base/server.h"
 #include "feed/lane.h"
 #include "feed/pool.h"
 #include "feed/queue.h"
 #include "feed/relay.h"
 
 struct tfos__connection {
+    struct tfos__server_connection base; ///< first; a relay has its channel, once there is one
     struct tfos_feed_host *host;
-    struct tfos__connection *next;
-    struct tfos__channel *channel; ///< owned; NULL once a relay has it
-    struct tfos__relay *relay;     ///< owned; NULL for a writer on this machine
-    bool is_remote;
-    bool is_dead;     ///< to be freed at the end of the step
-    bool is_ending;   ///< the last word is queued: ends once it is written, or at the deadline
-    bool has_opened;  ///< its first `open` was accepted
-    bool is_waiting;  ///< for a lane
-    bool is_closed;   ///< its attempt has ended
-    bool has_written; ///< it had a lane: the end of the feed does not turn it away
-    bool is_stalled;  ///< it waits for an explanation
-    bool is_unread;   ///< a write may have read frames along the way, which no event will tell of
-    uint32_t events;  ///< those registered with epoll
-    int64_t deadline; ///< for the first frame, or the last word
-    uint64_t ticket;  ///< its place among those who wait
+    struct tfos__relay *relay; ///< owned; NULL for a writer on this machine
+    bool has_opened;           ///< its first `open` was accepted
+    bool is_waiting;           ///< for a lane
+    bool is_closed;            ///< its attempt has ended
+    bool has_written;          ///< it had a lane: the end of the feed does not turn it away
+    bool is_stalled;           ///< it waits for an explanation
+    uint64_t ticket;           ///< its place among those who wait
     struct tfos__queue *queue; ///< borrowed; NULL before its first `open`
     int64_t feed, partition, attempt, first_row;
     uint64_t size;      ///< of the ring that it waits for
@@ -49,11 +43,10 @@ struct tfos_feed_host {
     struct tfos__queues names;
     struct tfos__queue queues[TFOS__QUEUE_LIMIT]; ///< the first names.count
     char token[TFOS__KEY_PROOF_SIZE];
-    int epoll_fd, unix_fd, tcp_fd, timer_fd, wake_fd; ///< owned
+    struct tfos__server server;
+    int timer_fd; ///< owned; in the server's epoll
     int port;
     struct tfos__pool pool;
-    struct tfos__connection *connections;
-    int connection_count, silent_count; ///< silent: nothing accepted from them yet
     uint64_t next_ticket;
     bool is_timer_on;
     char *message;                  ///< of the failure
@@ -64,29 +57,23 @@ struct tfos_feed_host {
     bool has_progress;     ///< there was some since
 };
 
-/// The rest is for host.c, connection.c and admission.c among themselves.
+/// The rest is for host.c, host_connection.c and admission.c among themselves.
 
-/// Accepts what waits at the listener.
-void tfos__host_accept(struct tfos_feed_host *host, bool is_remote);
+extern const struct tfos__server_handler tfos__host_handler;
 
-/// Does what a connection's descriptor calls for, and looks at its relay.
-void tfos__connection_step(struct tfos__connection *connection);
+/// The first connection, or the next one; NULL: there is none.
+struct tfos__connection *tfos__host_first(const struct tfos_feed_host *host);
+struct tfos__connection *tfos__host_next(const struct tfos__connection *connection);
+
+/// Looks at the connection's relay.
 void tfos__connection_check_relay(struct tfos__connection *connection);
-void tfos__connection_check_deadline(struct tfos__connection *connection, int64_t now_ms);
 
-/// Queues a message (taken over) and writes what can be written.
-void tfos__connection_send(struct tfos__connection *connection, json_t *message, const int *fds,
-                           int fd_count);
-
-/// Sends the last word (taken over) and ends the connection once it is written.
+/// Sends the last word (taken over) and ends the connection once it is read.
 void tfos__connection_end(struct tfos__connection *connection, json_t *message);
 
 /// Sends the last word (taken over) to a writer that may have a lane: it will leave by itself, or
 /// ends where it waits.
 void tfos__connection_dismiss(struct tfos__connection *connection, json_t *message);
-
-/// Gives up all that the connection has, and frees it.
-void tfos__connection_free(struct tfos__connection *connection);
 
 /// Takes up an `open`.
 void tfos__host_admit(struct tfos__connection *connection, const json_t *message);

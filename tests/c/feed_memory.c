@@ -45,7 +45,7 @@ static void step_until_all_have_gone(struct tfos_feed_host *host, pid_t pid, lon
     bool has_ended = false;
 
     tfos__memory_fail_at(denied_request);
-    while (!has_ended || host->connection_count > 0) {
+    while (!has_ended || host->server.connection_count > 0) {
         struct pollfd descriptor = {tfos_feed_host_fd(host), POLLIN, 0};
         struct tfos_error err;
         assert_true(tfos__now_ms() < deadline);
