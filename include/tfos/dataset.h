@@ -83,8 +83,8 @@ struct tfos_dataset_options {
     /// unless `uneven` is IGNORE.
     enum tfos_status (*agree)(void *context, const char *name, const char *value_json,
                               char **values_json, struct tfos_error *err);
-    /// Asked about every 50 ms during waits for the structure, if not NULL; true ends them with
-    /// CLOSED.
+    /// Asked about every 50 ms during waits for the structure and for rows, if not NULL, by the
+    /// thread that waits; true ends the wait with CLOSED.
     bool (*is_interrupted)(void *context);
     /// Called once, by whichever thread gave up the last hold, when the dataset is freed and uses
     /// neither `reader` nor `context` any more; not after a failed open. NULL is accepted.
@@ -174,7 +174,8 @@ tfos_dataset_get_specs(struct tfos_dataset *dataset, int64_t timeout_ms,
 
 /// The next batch: fills `tensors`, one for each spec. END at the end of each epoch, once, and for
 /// ever after the feed's. INVALID names partition, row and column of a value that does not fit; the
-/// rows of that batch are gone. A wait ends early only by what ends those of the reader.
+/// rows of that batch are gone. CLOSED when the wait was interrupted, which loses no row: the next
+/// call waits on. What ends the waits of the reader ends this one, too.
 /// One thread at a time (a second waits for its turn).
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_dataset_next(struct tfos_dataset *dataset,
                                                             struct tfos_tensor *tensors,

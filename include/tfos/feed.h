@@ -47,6 +47,8 @@ struct tfos_feed_writer_options {
                            ///< takes nothing, 600,000 ms; its context must outlive the writer
     int64_t ahead_rows;    ///< with has_results: rows that the reader has not used, beyond which
                            ///< append() waits; 0: only the lane limits them
+    bool refuses_pickles;  ///< columns that only Python's pickle can read again are neither fed nor
+                           ///< taken as results: UNSUPPORTED names the column and its type
 };
 
 /// Connects to the node and gets a lane. DENIED; NOT_FOUND when no node listens; BUSY when this
@@ -126,6 +128,10 @@ struct tfos_feed_item {
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_feed_reader_open(int bell_fd, struct tfos_feed_reader **out, struct tfos_error *err);
 
+/// Refuses columns that only Python's pickle can read again, of whoever feeds and as results, with
+/// UNSUPPORTED, which names the column and its type. Before the first lane is added.
+TFOS_API void tfos_feed_reader_refuse_pickles(struct tfos_feed_reader *reader);
+
 /// Adds a lane, whose descriptor is taken over. CORRUPT when its header is not one of ours.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_reader_add_lane(struct tfos_feed_reader *reader,
                                                                     int lane, int fd,
@@ -134,7 +140,8 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_reader_add_lane(struct tfos_
 /// The next item. Feeds are given out in order of their numbers: items of feed n+1 wait for the end
 /// of epoch n. Those that want results wait for no other feed. AGAIN after `timeout_ms` (negative:
 /// no limit). END after the end of the feed, once all is given out, and after terminate(). CLOSED
-/// with the message of fail(). CORRUPT: a lane broke its format; it is not read any more.
+/// with the message of fail(). CORRUPT: a lane broke its format; it is not read any more, nor is
+/// one with pickles that are refused (UNSUPPORTED).
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_reader_next(struct tfos_feed_reader *reader,
                                                                 int64_t timeout_ms,
                                                                 struct tfos_feed_item *item,

@@ -27,7 +27,8 @@ struct tfos_feeder_options {
     struct tfos_wait wait; ///< of every call: its timeout is the longest time in which the reader
                            ///< takes nothing, 600,000 ms; its context must outlive the feeder
     const char *job;       ///< whom to feed: NULL or "trainers", or "evaluator"
-    int64_t ahead_rows;    ///< as in struct tfos_feed_writer_options
+    int64_t ahead_rows;    ///< as in struct tfos_feed_writer_options, and the next
+    bool refuses_pickles;
 };
 
 /// Numbers a feed whose rows get results, and an attempt at it, from Spark's, for a task of Spark's

@@ -3,8 +3,8 @@
 // taken by TensorFlow's threads, without Python.
 //
 // Such a thread may be inside when the Dataset is closed, and holds the library's dataset until it
-// is through. So the turn to read the trainer's feed ends when the library says that the dataset is
-// gone, and the trainer is not freed before that.
+// is through: its wait is interrupted. So the turn to read the trainer's feed ends when the library
+// says that the dataset is gone, and the trainer is not freed before that.
 #include "classes.h"
 #include "dataset_options.h"
 #include "dataset_specs.h"
@@ -26,7 +26,7 @@ static bool is_interrupted(void *context)
 {
     struct tfos__trainer_queue *queue = context;
 
-    return atomic_load(&queue->trainer->is_closing) ||
+    return atomic_load(&queue->trainer->is_closing) || atomic_load(&queue->is_ending) ||
            (watched != NULL && tfos__gate_is_interrupted(watched));
 }
 
@@ -59,6 +59,7 @@ static void release(void *context)
 {
     struct tfos__trainer_queue *queue = context;
 
+    atomic_store(&queue->is_ending, false);
     tfos__gate_leave(&queue->feed);
 }
 
@@ -68,6 +69,8 @@ static void close_dataset(struct tfos__handle *handle, void *object)
 
     if (self->queue != NULL && self->queue->dataset == handle)
         self->queue->dataset = NULL;
+    if (self->queue != NULL)
+        atomic_store(&self->queue->is_ending, true);
     Py_BEGIN_ALLOW_THREADS
     tfos_dataset_close(object);
     Py_END_ALLOW_THREADS
@@ -88,10 +91,12 @@ static int take_feed(struct tfos__trainer_queue *queue)
 {
     if (queue->dataset != NULL)
         Py_DECREF(tfos__handle_close((PyObject *)queue->dataset, NULL));
+    if (atomic_load(&queue->is_ending))
+        tfos__gate_drain(&queue->feed);
     if (tfos__gate_is_taken(&queue->feed)) {
-        tfos__raise_format(TFOS_INVALID,
-                           "dataset: the feed is being read by a DataFeed or by an iterator of an "
-                           "earlier dataset, and it belongs to one at a time");
+        tfos__raise_format(
+            TFOS_INVALID, "dataset: the feed is being read by a DataFeed, and it belongs to one at "
+                          "a time");
         return -1;
     }
     return tfos__gate_enter(&queue->feed);

@@ -55,6 +55,7 @@ static int join(struct tfos__row_feeder *self, const struct tfos__row_feeder_opt
         .is_remote = options->is_remote,
         .wait = {options->timeout_ms, tfos__gate_is_interrupted, &self->watch},
         .ahead_rows = options->ahead_rows,
+        .refuses_pickles = !options->allows_pickle,
     };
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;

@@ -27,6 +27,7 @@ struct tfos__row_feeder_options {
     int64_t stage;      ///< Spark's, of a feed that is computed lazily; negative: it is not
     bool has_results;
     bool is_remote; ///< over TCP even to a node of this machine
+    bool allows_pickle;
 };
 
 /// What a step came to.

@@ -22,6 +22,7 @@ struct tfos__trainer_queue {
     struct tfos__gate feed;        ///< who reads the queue: a call of the cursor, or a dataset
     struct tfos__handle *dataset;  ///< the open one; borrowed: it takes itself out when it closes
     int64_t dataset_count;         ///< opened so far
+    atomic_bool is_ending;         ///< a dataset was closed that a thread of TensorFlow still holds
     struct tfos_trainer *agreeing; ///< the handle, for the dataset in the feed, as its timeout
     int64_t agree_timeout_ms;
 };

@@ -25,7 +25,8 @@ static PyObject *make(PyTypeObject *class, PyObject *args, PyObject *kwargs)
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     struct tfos__handle *self = (struct tfos__handle *)object;
-    struct tfos__row_feeder_options options = {.queue = "input", .stage = -1};
+    struct tfos__row_feeder_options options = {
+        .queue = "input", .stage = -1, .allows_pickle = true};
     PyObject *kept = NULL;
     const struct tfos__parameter parameters[] = {
         {"address", TFOS__TEXT, true, 0, 0, &options.address},
@@ -42,6 +43,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         {"remote", TFOS__BOOL, false, 0, 0, &options.is_remote},
         {"ahead_rows", TFOS__INT, false, 0, INT64_MAX, &options.ahead_rows},
         {"stage", TFOS__INT, false, 0, UINT32_MAX, &options.stage},
+        {"allow_pickle", TFOS__BOOL, false, 0, 0, &options.allows_pickle},
     };
 
     if (tfos__parameters_read("FeedWriter", parameters, TFOS__PARAMETER_COUNT(parameters), args,

@@ -357,7 +357,8 @@ class TFCluster:
         Args:
             ssc: a StreamingContext or a StreamingQuery: waits for its end; it is stopped when all workers have terminated the feed. Queries
                 of ``train`` that it does not name are stopped behind the batch that they feed.
-            grace_secs: least time to leave the workers after the end of the feed; they are waited for in any case.
+            grace_secs: least time to leave all nodes after the end of the feed, whatever ``timeout`` says: parameter servers and an evaluator
+                go on for as long after the workers have returned. It ends early when all functions have returned.
             timeout: seconds to wait for the workers' functions; -1: no limit. When it is over they are stopped.
 
         Raises:
@@ -372,10 +373,12 @@ class TFCluster:
             for query in self._queries:
                 query.stop()
             self._rendezvous.end_feed()
+            grace_end = time.monotonic() + grace_secs
             was_raised = self._failure_raised
             try:
-                self._wait(_tfos.WORKED, timeout)
+                self._wait(_tfos.WORKED, timeout if timeout < 0 else max(timeout, grace_secs))
                 self._await_evaluator()
+                self._await_grace(grace_end)
             except _tfos.Error:
                 if not was_raised:
                     raise
@@ -392,6 +395,14 @@ class TFCluster:
                 break
             self._events.wait(0.2)
         self._check()
+
+    def _await_grace(self, deadline: float) -> None:
+        """Leaves nodes that still run until then."""
+        left = deadline - time.monotonic()
+        if left > 0:
+            with contextlib.suppress(_tfos.TimedOutError):
+                self._rendezvous.wait(_tfos.ENDED, int(left * 1000))
+            self._check()
 
     def _await_streaming(self, ssc: Any) -> None:
         queues = self._streamed or {"input"}
@@ -518,7 +529,7 @@ def _describe(node: dict) -> dict:
 def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors: int, num_ps: int,
         tensorboard: bool = False, input_mode: int = InputMode.TENSORFLOW, log_dir: Optional[str] = None,
         driver_ps_nodes: bool = False, master_node: Optional[str] = None, reservation_timeout: float = 600,
-        queues: Optional[List[str]] = None, eval_node: bool = False, release_port: bool = True) -> TFCluster:
+        queues: Optional[List[str]] = None, eval_node: bool = False, release_port: bool = True, allow_pickle: bool = True) -> TFCluster:
     """Starts a TensorFlow cluster: ``map_fun(tf_args, ctx)`` runs once on each of ``num_executors`` nodes.
 
     Args:
@@ -538,6 +549,9 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         eval_node: one node is the evaluator. Its task keeps its slot; with ``train(validation=...)`` tasks in the workers' slots feed it.
         release_port: the node keeps TensorFlow's port reserved in a way that lets TensorFlow bind it, whatever this is; code that binds the port
             by other means calls ``ctx.release_port()`` first. With False ``ctx.tmp_socket`` is a socket bound to it.
+        allow_pickle: rows and results that have no column form (objects, columns of several types) travel pickled, and whoever reads a pickle
+            runs what it says. False refuses them: the task that feeds, or the trainer that answers, fails with ``UnsupportedError``,
+            which names the column and its type.
 
     Raises:
         ValueError, TypeError: an argument is wrong; nothing was started.
@@ -561,7 +575,8 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
             cluster_id=cluster_id, key=key, address=rendezvous.address, num_executors=num_executors, num_ps=num_ps,
             roles=json.loads(rendezvous.roles()), feeding=feeding, default_fs=_default_fs(spark.default_fs()),
             working_dir=os.getcwd(), release_port=release_port, tensorboard=bool(tensorboard), log_dir=log_dir,
-            num_gpus=launch.requested_gpus(tf_args), queues=",".join(queues))
+            num_gpus=launch.requested_gpus(tf_args), queues=",".join(queues),
+            allow_pickle=bool(allow_pickle))
         cluster = TFCluster(spark, meta, rendezvous, input_mode, queues, bool(tensorboard))
     except BaseException:
         rendezvous.close()

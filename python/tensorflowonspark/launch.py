@@ -9,7 +9,7 @@ import ipaddress
 import json
 import os
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Dict, Iterable, Iterator, List, Optional
 
 from . import _tfos, gpu_info
@@ -25,7 +25,7 @@ class ClusterMeta:
     """What every task of a cluster knows. It travels in Spark's task closures, the key included."""
 
     cluster_id: str
-    key: str
+    key: str = field(repr=False)  #: whoever has it is a member of the cluster
     address: str  #: "host:port" of the rendezvous
     num_executors: int
     num_ps: int
@@ -38,6 +38,7 @@ class ClusterMeta:
     log_dir: Optional[str]
     num_gpus: Optional[int]  #: GPUs that tf_args asks for; None: not said
     queues: str  #: names of each fed node's queues, divided by commas
+    allow_pickle: bool = True  #: rows and results that have no column form may be pickled
 
     def public(self) -> dict:
         """As a dictionary, without the key."""
@@ -98,7 +99,7 @@ class NodeTask:
             "argv": [sys.executable, "-u", "-m", TRAINER_MODULE],
             "environment": _trainer_environment(meta), "directory": os.getcwd(),
             "tf_port": int(os.environ.get("TENSORFLOW_PORT", 0)), "join_timeout_ms": self._join_timeout_ms,
-            "default_fs": meta.default_fs, "working_dir": meta.working_dir, "release_port": meta.release_port,
+            "default_fs": meta.default_fs, "working_dir": meta.working_dir, "release_port": meta.release_port, "allow_pickle": meta.allow_pickle,
             "tensorboard": _tensorboard_config(meta, executor_id), "user": {"spark_files": _spark_files_root()},
         }
 
@@ -134,7 +135,7 @@ def open_writer(meta: ClusterMeta, feed: int, timeout_ms: int, queue: str, resul
     context = TaskContext.get()
     lazy = {"stage": context.stageId()} if results else {}
     return _tfos.FeedWriter(meta.address, meta.cluster_id, meta.key, feed, context.partitionId(), context.taskAttemptId(), results=results,
-                            queue=queue, job=job, timeout_ms=timeout_ms, ahead_rows=ahead_rows, **lazy)
+                            queue=queue, job=job, timeout_ms=timeout_ms, ahead_rows=ahead_rows, allow_pickle=meta.allow_pickle, **lazy)
 
 
 @contextlib.contextmanager

@@ -57,7 +57,7 @@ while True:
 class Cluster:
     """One node that runs ``program``; the test process is the driver and the Spark tasks."""
 
-    def __init__(self, path, stack, program):
+    def __init__(self, path, stack, program, **config):
         self.out = str(path / "out")
         self.cluster_id = "ext-" + secrets.token_hex(4)
         self.key = secrets.token_hex(32)
@@ -68,7 +68,7 @@ class Cluster:
             "launch": 0, "executor": "0", "executor_pid": _tfos.find_executor(os.getpid()), "host": None, "feeding": True,
             "argv": [sys.executable, "-c", TRAINER], "directory": str(path), "tf_port": 0,
             "environment": {"OUT": self.out, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}, "default_fs": "file://",
-            "working_dir": str(path), "release_port": False, "tensorboard": None, "user": {"words": "ü"},
+            "working_dir": str(path), "release_port": False, "tensorboard": None, "user": {"words": "ü"}, **config,
         }
         self.node = stack.enter_context(_tfos.Node(node_executable(), json.dumps(self.config), program.encode()))
 
@@ -99,8 +99,8 @@ class Cluster:
 def starting(path):
     """A function that starts such a cluster, which ends with the block."""
     with contextlib.ExitStack() as stack:
-        def start(program):
-            cluster = Cluster(path, stack, program)
+        def start(program, **config):
+            cluster = Cluster(path, stack, program, **config)
             cluster.rendezvous.wait(_tfos.RUNNING, 30_000)
             return cluster
         yield start

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The main path on real executors: roles, context, feeding, inference, datasets, output, several clusters."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -122,6 +123,28 @@ def test_ps_in_the_driver(sc, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["ps0", "worker0", "worker1"]
 
 
+def test_nodes_have_the_grace_after_the_feed(sc, tmp_path):
+    """The worker goes on beyond the timeout, and the evaluator beyond the worker; who is ready before is not waited for."""
+
+    def work(args, ctx):
+        import os
+        import time
+
+        if ctx.job_name == "worker":
+            feed = ctx.get_data_feed()
+            while not feed.should_stop():
+                feed.next_batch(10)
+            time.sleep(2)
+        while ctx.job_name == "evaluator" and not os.path.exists(f"{args}/worker"):
+            time.sleep(0.1)
+        time.sleep(1)
+        open(f"{args}/{ctx.job_name}", "w").close()
+
+    cluster = TFCluster.run(sc, work, str(tmp_path), 2, 0, input_mode=FEED, eval_node=True)
+    cluster.shutdown(grace_secs=600, timeout=0.5)
+    assert sorted(os.listdir(tmp_path)) == ["evaluator", "worker"]
+
+
 def test_port_is_kept_until_it_is_released(sc):
     """With release_port=False ctx.tmp_socket is bound to TensorFlow's port; a server that shares no port can have it after release_port()."""
 
@@ -156,6 +179,18 @@ def test_every_row_once_an_epoch(sc, tmp_path):
     assert sum(node["total"] for node in nodes.values()) == 3 * sum(range(1000))
     for node in nodes.values():
         assert all(size == 7 for size in node["sizes"][:-1]), "only the last batch may be short"
+
+
+def test_a_cluster_that_refuses_pickles(sc, tmp_path):
+    """Columns are fed; what would be pickled fails with what to do."""
+    cluster = TFCluster.run(sc, local(sum_rows), {"out": str(tmp_path), "batch": 100}, 1, 0, input_mode=FEED, allow_pickle=False)
+    try:
+        cluster.train(sc.parallelize(range(100), 2), 1)
+        with pytest.raises(Exception, match='column 0 is of type "pickle".*allow_pickle'):
+            cluster.train(sc.parallelize([{1, 2}], 1), 1)
+    finally:
+        with contextlib.suppress(Exception):
+            cluster.shutdown()
 
 
 def test_rows_keep_their_types(sc, tmp_path):

@@ -381,6 +381,22 @@ def test_an_epoch_of_no_rows(served):
     assert served.answer(number)[1] == [1, 0]
 
 
+def test_another_dataset_ends_the_wait_of_the_one_before(served):
+    """A thread of TensorFlow that waits for rows of a dataset which was given up leaves the queue to the next one."""
+    program = """[(iterator := iter(dataset), next(iterator).numpy().tolist())[1], time.sleep(0.5), open(folder + "/replacing", "w").close(),
+        [row.numpy().tolist()[0] for row in ctx.get_dataset(batch_size=1)], globals().pop("iterator")][0:4:3]"""
+    number = served.ask(program, batch_size=1)
+    served.feed([1], ends=False)
+    wait_until((served.folder / "replacing").exists, 60, "the trainer")
+    time.sleep(0.5)  # that it has ended the wait cannot be seen from here
+    with served.cluster.writer(1, feed=served.fed) as writer:
+        writer.feed(range(2, 100))
+    served.cluster.rendezvous.end_epoch(served.fed)
+    first, others = served.answer(number)[1]
+    assert first == [1]
+    assert others == list(range(others[0], 100))
+
+
 def test_an_iterator_is_given_up_while_it_waits(served):
     """It goes with the next rows, and does not take the interpreter's lock with it before."""
     program = """[(iterator := iter(dataset), next(iterator).numpy().tolist())[1],

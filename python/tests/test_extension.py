@@ -15,7 +15,7 @@ import pytest
 
 from local_cluster import READ_ALL, interrupted, open_files, starting
 from tensorflowonspark import _tfos
-from tensorflowonspark.launch import node_executable
+from tensorflowonspark.launch import ClusterMeta, FeedTask, NodeTask, node_executable
 
 KEY = "0" * 64
 
@@ -200,6 +200,17 @@ def test_waits_let_other_threads_run_and_end_with_close():
     for call in (rendezvous.check, rendezvous.roles, rendezvous.status, lambda: rendezvous.address):
         with pytest.raises(_tfos.ClosedError, match="rendezvous: it is closed"):
             call()
+
+
+def test_the_clusters_key_is_in_no_text():
+    meta = ClusterMeta(cluster_id="c", key="5ec3e7" * 10, address="driver:1", num_executors=1, num_ps=0, roles={"worker": [0]}, feeding=True,
+                       default_fs="file://", working_dir="/", release_port=True, tensorboard=False, log_dir=None, num_gpus=None,
+                       queues="input")
+    tasks = [NodeTask(meta, b"", 600), FeedTask(meta, 1, 600, "input", results=False)]
+    texts = [repr(meta), str(meta), f"{[meta]}", repr(meta.public()), *(repr(vars(task)) for task in tasks)]
+    assert not [text for text in texts if meta.key in text]
+    assert "driver:1" in repr(meta)
+    assert pickle.loads(pickle.dumps(meta)) == meta
 
 
 def test_rendezvous_leaves_nothing():

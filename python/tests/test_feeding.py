@@ -187,6 +187,55 @@ def test_a_row_that_cannot_be_fed_is_named(start):
             writer.feed(5)
 
 
+class Trap:
+    """Does something when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_trainer_that_refuses_pickles_reads_none(start, tmp_path, remote):
+    """Its node was told to; that the task was not changes nothing."""
+    cluster = start("link.open_feed().next_rows(10, False)", allow_pickle=False)
+    with cluster.writer(0, results=True, remote=remote) as writer:
+        with pytest.raises(_tfos.Error, match='column 1 is of type "pickle".*allow_pickle'):
+            list(writer.results([(1, Trap(tmp_path / "trap"))]))
+    assert not (tmp_path / "trap").exists()
+
+
+def test_a_trainer_that_refuses_pickles_answers_with_none(start):
+    cluster = start("""
+feed = link.open_feed()
+feed.put_results([{1, 2} for _ in feed.next_rows(10, True)])
+""", allow_pickle=False)
+    with cluster.writer(0, results=True) as writer, pytest.raises(_tfos.Error, match='column 0 is of type "pickle".*allow_pickle'):
+        list(writer.results([1]))
+
+
+def test_a_task_that_refuses_pickles_feeds_none_and_takes_none(start, tmp_path):
+    cluster = start(f"""
+class Trap:
+    def __reduce__(self):
+        return open, ({str(tmp_path / "trap")!r}, "w")
+
+feed = link.open_feed()
+feed.put_results([Trap() for _ in feed.next_rows(10, True)])
+feed.next_rows(10, False)
+""")
+    with cluster.writer(0, results=True, allow_pickle=False) as writer:
+        with pytest.raises(_tfos.UnsupportedError, match='column 0 is of type "pickle".*allow_pickle'):
+            list(writer.results([1]))
+    with cluster.writer(1, allow_pickle=False) as writer:
+        with pytest.raises(_tfos.UnsupportedError, match='column 1 is of type "pickle".*allow_pickle'):
+            writer.feed([(1, {1, 2})])
+    cluster.end()
+    assert not (tmp_path / "trap").exists()
+
+
 def test_a_terminated_feed_is_skipped(start):
     cluster = start("""
 feed = link.open_feed()

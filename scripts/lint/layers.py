@@ -1,12 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The layers, read from the #include lines.
-
-    cli  python  java  tensorflow   <tfos/*.h> only
-          node                      base, and every module's public header
-    record feed cluster ...         base and their own files, never each other; dataset reads feeds and files by their headers
-          base                      libc, POSIX, libraries, and the public headers that are base's
-    include/tfos                    libc and each other
-"""
+"""The layers, read from the #include lines: what may include what says the table in CONTRIBUTING.md, which must name each folder."""
 
 import re
 import sys
@@ -24,6 +17,7 @@ OWN_HEADERS = {
     "spark": {"result_rows", "spark_schema", "unsafe_row"},
     "dataset": {"dataset", "record_dataset", "feed", "record", "example", "example_file"},
 }
+TABLE = re.compile(r"^## Layers\n+```\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LIBRARIES = re.compile(r"^(jansson|openssl/|zlib|zstd|cmocka|jni|Python|tensorflow/|linux/)")
 
 
@@ -81,8 +75,20 @@ def public_complaint(path, target, is_quoted):
     return f"{layer} may include, of the public headers, {', '.join(sorted(allowed))}"
 
 
+def unnamed_folders(root):
+    """Yields the folders that the table of layers lacks."""
+    file = root / "CONTRIBUTING.md"
+    table = TABLE.search(file.read_text(encoding="utf-8") if file.is_file() else "")
+    names = set(table.group(1).split()) if table else set()
+    folders = [root / name for name in sorted(OUTSIDE)] + sorted((root / "src").glob("*/"))
+    for folder in folders:
+        if folder.is_dir() and folder.name not in names:
+            yield f"CONTRIBUTING.md: the table of layers does not name {folder.relative_to(root)}"
+
+
 def check(root):
     """Yields what breaks the layers."""
+    yield from unnamed_folders(root)
     count = 0
     for path in sources(root, {".c", ".h"}):
         if path.parts[0] not in OUTSIDE | {"src", "include"}:

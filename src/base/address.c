@@ -136,30 +136,60 @@ enum tfos_status tfos__socket_any_host(char host[TFOS__ADDRESS_SIZE], struct tfo
     return TFOS_OK;
 }
 
-// The inode of a socket in one of the kernel's tables that is bound to `port`, a listening one if
-// there is one; 0: none.
-static unsigned long find_inode(const char *table, int port)
+#define LISTENING 0x0A // TCP_LISTEN in the kernel's tables
+
+struct table_socket {
+    unsigned state;
+    unsigned long inode; // 0: no process has it open any more
+};
+
+// The next socket in one of the kernel's tables that is bound to `port`.
+static bool read_socket(FILE *table, int port, struct table_socket *out)
 {
-    FILE *file = fopen(table, "re");
-    if (!file)
-        return 0;
     char line[512];
-    unsigned long found = 0;
-    while (fgets(line, sizeof line, file)) {
+    while (fgets(line, sizeof line, table)) {
         unsigned local_port;
-        unsigned state;
-        unsigned long inode;
         if (sscanf(line,
                    "%*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %*u %*d %lu",
-                   &local_port, &state, &inode) != 3 ||
-            (int)local_port != port || inode == 0)
-            continue;
-        found = inode;
-        if (state == 0x0A) // TCP_LISTEN
-            break;
+                   &local_port, &out->state, &out->inode) == 3 &&
+            (int)local_port == port)
+            return true;
     }
-    fclose(file);
-    return found;
+    return false;
+}
+
+bool tfos__address_find_listener(int port, bool *is_found)
+{
+    static const char *const tables[] = {"/proc/net/tcp", "/proc/net/tcp6"};
+    bool is_known = false;
+    *is_found = false;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables && !*is_found; i++) {
+        FILE *table = fopen(tables[i], "re"); // there is none of a family that the kernel lacks
+        if (!table)
+            continue;
+        is_known = true;
+        struct table_socket found;
+        while (!*is_found && read_socket(table, port, &found))
+            *is_found = found.state == LISTENING;
+        fclose(table);
+    }
+    return is_known;
+}
+
+// The inode of a socket that is bound to `port`, a listening one if there is one; 0: none.
+static unsigned long find_inode(const char *path, int port)
+{
+    FILE *table = fopen(path, "re");
+    if (!table)
+        return 0;
+    unsigned long inode = 0;
+    struct table_socket found = {0};
+    while (found.state != LISTENING && read_socket(table, port, &found)) {
+        if (found.inode != 0)
+            inode = found.inode;
+    }
+    fclose(table);
+    return inode;
 }
 
 static bool has_socket_open(const char *pid, const char *link)

@@ -3,6 +3,7 @@
 #ifndef TFOS_BASE_ADDRESS_H
 #define TFOS_BASE_ADDRESS_H
 
+#include <stdbool.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -19,6 +20,10 @@ enum tfos_status tfos__address_split(const char *address, char host[TFOS__ADDRES
 /// The address of the abstract unix socket `name`. INVALID for a name that is empty or too long.
 enum tfos_status tfos__address_unix(const char *name, struct sockaddr_un *address, socklen_t *size,
                                     struct tfos_error *err);
+
+/// Whether a socket listens on TCP port `port` of any address of this machine. False when /proc
+/// does not tell.
+bool tfos__address_find_listener(int port, bool *is_found);
 
 /// Writes "pid 12 (python3)", or "another process" where /proc does not tell, as the holder of TCP
 /// port `port`.

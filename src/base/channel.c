@@ -353,8 +353,25 @@ enum tfos_status tfos__channel_flush(struct tfos__channel *channel, struct tfos_
         status = flush(channel);
     if (status == TFOS_OK)
         return TFOS_OK;
-    fail_channel(channel, status);
+    enum tfos_status read_status = channel->is_ready ? fill(channel) : TFOS_OK; // as pump() does
+    fail_channel(channel, read_status != TFOS_OK ? read_status : status);
     return give_failure(channel, err);
+}
+
+enum tfos_status tfos__channel_tell(struct tfos__channel *channel, json_t *message, const int *fds,
+                                    int fd_count, size_t limit, struct tfos_error *err)
+{
+    if (channel->failure != TFOS_OK) {
+        json_decref(message);
+        return TFOS_OK;
+    }
+    TFOS__TRY(tfos__channel_queue(channel, message, fds, fd_count, err));
+    size_t size =
+        tfos__channel_flush(channel, NULL) == TFOS_OK ? tfos__buffer_size(&channel->out) : 0;
+    if (size <= limit)
+        return TFOS_OK;
+    return tfos__fail(err, TFOS_BUSY, "channel: %s does not read: %zu bytes wait for it",
+                      channel->peer, size);
 }
 
 // Waits for what the channel needs next. `what` says in the error what did not come.

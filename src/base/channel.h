@@ -74,8 +74,14 @@ enum tfos_status tfos__channel_queue(struct tfos__channel *channel, json_t *mess
 
 /// Writes what the kernel takes of what is queued, and reads nothing: for a sender whose event loop
 /// reads elsewhere and would not be told of what pump() has read, and for the last frame before raw
-/// bytes.
+/// bytes. Only when it fails is what the peer said before it went read, as the last that comes.
 enum tfos_status tfos__channel_flush(struct tfos__channel *channel, struct tfos_error *err);
+
+/// queue() and flush() towards a peer that may be slow, but must miss nothing. BUSY, in words, when
+/// more than `limit` bytes wait for it then; NO_MEMORY and INVALID as queue() gives them. OK also
+/// when the connection is lost: that is the matter of who reads it.
+enum tfos_status tfos__channel_tell(struct tfos__channel *channel, json_t *message, const int *fds,
+                                    int fd_count, size_t limit, struct tfos_error *err);
 
 /// queue() and then pump() until all is written. TIMEOUT at the deadline.
 enum tfos_status tfos__channel_send(struct tfos__channel *channel, json_t *message, const int *fds,

@@ -55,12 +55,13 @@ static void set_no_delay(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-static int connect_start(const struct sockaddr *address, socklen_t size)
+int tfos__socket_connect_begin(const struct addrinfo *address)
 {
-    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;
-    if (connect(fd, address, size) == 0 || errno == EINPROGRESS || errno == EINTR)
+    if (connect(fd, address->ai_addr, address->ai_addrlen) == 0 || errno == EINPROGRESS ||
+        errno == EINTR)
         return fd;
     int os_errno = errno;
     close(fd);
@@ -69,9 +70,9 @@ static int connect_start(const struct sockaddr *address, socklen_t size)
 }
 
 // Connects to one address; -1 with errno: ETIMEDOUT at the deadline, ECANCELED when interrupted.
-static int connect_until(const struct sockaddr *address, socklen_t size, struct tfos__wait *wait)
+static int connect_until(const struct addrinfo *address, struct tfos__wait *wait)
 {
-    int fd = connect_start(address, size);
+    int fd = tfos__socket_connect_begin(address);
     if (fd < 0)
         return -1;
     enum tfos_status status = tfos__socket_await(fd, POLLOUT, wait, NULL);
@@ -103,7 +104,7 @@ static enum tfos_status fail_connect(const char *address, const struct sockaddr 
                             host);
 }
 
-enum tfos_status tfos__socket_connect(const char *address, struct tfos__wait *wait, int *fd,
+enum tfos_status tfos__socket_resolve(const char *address, struct addrinfo **addresses,
                                       struct tfos_error *err)
 {
     char host[TFOS__ADDRESS_SIZE];
@@ -111,11 +112,18 @@ enum tfos_status tfos__socket_connect(const char *address, struct tfos__wait *wa
     TFOS__TRY(tfos__address_split(address, host, service, err));
     struct addrinfo hints = {
         .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    int fault = getaddrinfo(host, service, &hints, addresses);
+    if (fault == 0)
+        return TFOS_OK;
+    return tfos__fail(err, TFOS_NOT_FOUND, "socket: cannot connect to %s: host \"%s\": %s", address,
+                      host, gai_strerror(fault));
+}
+
+enum tfos_status tfos__socket_connect(const char *address, struct tfos__wait *wait, int *fd,
+                                      struct tfos_error *err)
+{
     struct addrinfo *addresses;
-    int fault = getaddrinfo(host, service, &hints, &addresses);
-    if (fault != 0)
-        return tfos__fail(err, TFOS_NOT_FOUND, "socket: cannot connect to %s: host \"%s\": %s",
-                          address, host, gai_strerror(fault));
+    TFOS__TRY(tfos__socket_resolve(address, &addresses, err));
     int left = 0;
     for (const struct addrinfo *item = addresses; item; item = item->ai_next)
         left++;
@@ -127,7 +135,7 @@ enum tfos_status tfos__socket_connect(const char *address, struct tfos__wait *wa
         struct tfos__wait share = *wait;
         if (left > 1 && wait->deadline != TFOS__NEVER)
             share.deadline = tfos__deadline(tfos__remaining_ms(wait->deadline) / left);
-        int connected = connect_until(item->ai_addr, item->ai_addrlen, &share);
+        int connected = connect_until(item, &share);
         if (connected >= 0) {
             *fd = connected;
             status = TFOS_OK;
@@ -153,10 +161,21 @@ static bool is_connected_to_itself(int fd)
            memcmp(&near, &far, near_size) == 0;
 }
 
-static bool is_address_served(const struct sockaddr *address, socklen_t size)
+bool tfos__socket_is_connected(int fd)
 {
-    int fd = connect_until(address, size, TFOS__UNTIL(tfos__deadline(LOOPBACK_TIMEOUT_MS)));
-    if (fd < 0)
+    int os_errno = 0;
+    socklen_t size = sizeof os_errno;
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &os_errno, &size) == 0 && os_errno == 0 &&
+           !is_connected_to_itself(fd);
+}
+
+static bool is_address_served(const char *host, int port)
+{
+    char address[TFOS__ADDRESS_SIZE];
+    tfos__socket_join(host, port, address);
+    int fd;
+    struct tfos__wait *wait = TFOS__UNTIL(tfos__deadline(LOOPBACK_TIMEOUT_MS));
+    if (tfos__socket_connect(address, wait, &fd, NULL) != TFOS_OK)
         return false;
     bool is_served = !is_connected_to_itself(fd);
     close(fd);
@@ -165,14 +184,10 @@ static bool is_address_served(const struct sockaddr *address, socklen_t size)
 
 bool tfos__socket_is_served(int port)
 {
-    struct sockaddr_in v4 = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6,
-                              .sin6_port = htons((uint16_t)port),
-                              .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    return is_address_served((const struct sockaddr *)&v4, sizeof v4) ||
-           is_address_served((const struct sockaddr *)&v6, sizeof v6);
+    bool is_found;
+    if (tfos__address_find_listener(port, &is_found))
+        return is_found;
+    return is_address_served("127.0.0.1", port) || is_address_served("::1", port);
 }
 
 // Abstract names have no permissions: who is on the other side is told by its user id alone.

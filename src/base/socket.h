@@ -13,6 +13,8 @@
 
 #include "base/wait.h"
 
+struct addrinfo;
+
 #define TFOS__ADDRESS_SIZE 300 ///< room for "host:port", brackets round an IPv6 host included
 
 /// Listens on `host` (NULL: every address, IPv4 and IPv6) and the first free port of `ports`: "0"
@@ -28,13 +30,27 @@ enum tfos_status tfos__socket_listen(const char *host, const char *ports, int *f
 enum tfos_status tfos__socket_reserve(int port, int *fd, int *reserved_port,
                                       struct tfos_error *err);
 
-/// Whether somebody accepts connections on `port` of this machine's loopback address.
+/// Whether somebody listens on `port` of any address of this machine; where /proc does not tell,
+/// whether somebody accepts connections on it at a loopback address.
 bool tfos__socket_is_served(int port);
 
 /// Connects to "host:port" or "[v6]:port", trying every address that the name has. NOT_FOUND for a
 /// name without address, CLOSED when refused or interrupted, TIMEOUT.
 enum tfos_status tfos__socket_connect(const char *address, struct tfos__wait *wait, int *fd,
                                       struct tfos_error *err);
+
+/// All addresses that the name of "host:port" has, for freeaddrinfo(). The resolver waits as
+/// resolv.conf(5) says. NOT_FOUND for a name without address.
+enum tfos_status tfos__socket_resolve(const char *address, struct addrinfo **addresses,
+                                      struct tfos_error *err);
+
+/// Begins to connect to one address and waits for nothing: poll() gives POLLOUT once it is decided.
+/// -1 with errno.
+int tfos__socket_connect_begin(const struct addrinfo *address);
+
+/// Whether a connection that is decided is there. It is not when the kernel connected the socket to
+/// itself, as it may where nobody listens.
+bool tfos__socket_is_connected(int fd);
 
 /// Listens on an abstract unix socket (SOCK_STREAM) named `name` (without the leading NUL). BUSY if
 /// taken.

@@ -27,7 +27,7 @@ static const unsigned char AES_128_GCM_SHA256[2] = {0x13, 0x01};
 struct tfos__tls {
     int fd; // borrowed
     char *cluster_id;
-    unsigned char key[TFOS__KEY_SIZE]; // wiped by close
+    unsigned char key[TFOS__KEY_SIZE]; // wiped after the handshake
     SSL_CTX *context;
     BIO_METHOD *method;
     SSL *ssl;
@@ -282,7 +282,7 @@ static enum tfos_status refuse(const struct tfos__tls *tls, struct tfos_error *e
                       text ? text : "no reason given");
 }
 
-enum tfos_status tfos__tls_shake(struct tfos__tls *tls, struct tfos_error *err)
+static enum tfos_status shake(struct tfos__tls *tls, struct tfos_error *err)
 {
     ERR_clear_error();
     int result = SSL_do_handshake(tls->ssl);
@@ -293,6 +293,23 @@ enum tfos_status tfos__tls_shake(struct tfos__tls *tls, struct tfos_error *err)
     }
     enum tfos_status status = judge(tls, result, &tls->read_event, err);
     return status == TFOS_OK ? refuse(tls, err) : status;
+}
+
+// The traffic has keys of its own, and no session is taken up again.
+static void forget_key(struct tfos__tls *tls)
+{
+    SSL_SESSION *session = SSL_get_session(tls->ssl);
+    OPENSSL_cleanse(tls->key, sizeof tls->key);
+    if (session)
+        SSL_SESSION_set1_master_key(session, tls->key, sizeof tls->key);
+}
+
+enum tfos_status tfos__tls_shake(struct tfos__tls *tls, struct tfos_error *err)
+{
+    enum tfos_status status = shake(tls, err);
+    if (status != TFOS_AGAIN)
+        forget_key(tls);
+    return status;
 }
 
 static enum tfos_status fail_record(struct tfos_error *err)

@@ -29,10 +29,12 @@ enum tfos_status tfos__secret_read(const char *text, const char *module,
         if (is_valid)
             bytes[i / 2] = (unsigned char)(high << 4 | low);
     }
+    if (is_valid)
+        memcpy(key, bytes, sizeof(bytes));
+    explicit_bzero(bytes, sizeof(bytes));
     if (!is_valid)
         return tfos__fail(err, TFOS_INVALID,
                           "%s: key has %zu characters: expected exactly %zu hexadecimal digits",
                           module, size, 2 * sizeof(bytes));
-    memcpy(key, bytes, sizeof(bytes));
     return TFOS_OK;
 }

@@ -116,8 +116,7 @@ static enum tfos_status await_batch(struct tfos_dataset *dataset, int64_t deadli
                                     struct tfos_error *err)
 {
     while (!dataset->supply.is_ended && rows_at_hand(dataset) < dataset->options.batch_size) {
-        enum tfos_status status =
-            tfos__supply_read(&dataset->supply, tfos__remaining_ms(deadline), err);
+        enum tfos_status status = tfos__supply_await(&dataset->supply, deadline, err);
         if (status < 0 || status == TFOS_AGAIN)
             return status;
     }
@@ -186,7 +185,7 @@ static enum tfos_status end_epoch(struct tfos_dataset *dataset, struct tfos_erro
         tfos__supply_drop(&dataset->supply);
         tfos__shuffle_drop(&dataset->pool);
         if (!dataset->supply.is_ended)
-            TFOS__TRY(tfos__supply_read(&dataset->supply, -1, err));
+            TFOS__TRY(tfos__supply_await(&dataset->supply, TFOS__NEVER, err));
     } while (!dataset->supply.is_ended);
     tfos__supply_begin(&dataset->supply);
     dataset->has_begun = false;

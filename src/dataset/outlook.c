@@ -8,7 +8,7 @@
 #include "dataset/state.h"
 #include "dataset/vector.h"
 
-#define SLICE_MS 50        ///< of a wait, after which is_interrupted() is asked
+#define SLICE_MS 50        ///< of a wait, after which a description is asked for
 #define DESCRIPTION_MS 200 ///< for a description, when the feed has ended without a row
 
 static enum tfos_status make_plan(struct tfos_dataset *dataset, const struct ArrowSchema *schema,
@@ -77,15 +77,12 @@ static bool is_described(const struct tfos_dataset *dataset)
 static enum tfos_status read_for_a_while(struct tfos_dataset *dataset, int64_t deadline,
                                          struct tfos_error *err)
 {
-    const struct tfos_dataset_options *options = &dataset->options;
-    int remaining_ms = tfos__remaining_ms(deadline);
-    int slice_ms = remaining_ms >= 0 && remaining_ms < SLICE_MS ? remaining_ms : SLICE_MS;
-    enum tfos_status status = tfos__supply_read(&dataset->supply, slice_ms, err);
+    int64_t slice = tfos__deadline(SLICE_MS);
+    enum tfos_status status =
+        tfos__supply_await(&dataset->supply, slice < deadline ? slice : deadline, err);
 
     if (status != TFOS_AGAIN)
         return status < 0 ? status : TFOS_OK;
-    if (options->is_interrupted && options->is_interrupted(options->context))
-        return tfos__fail(err, TFOS_CLOSED, "dataset: the wait for the first rows was interrupted");
     return tfos__remaining_ms(deadline) == 0 ? TFOS_AGAIN : TFOS_OK;
 }
 

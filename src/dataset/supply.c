@@ -4,8 +4,11 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
+
+#define ASK_INTERVAL_MS 50
 
 static enum tfos_status append(struct tfos__supply *supply, struct tfos__piece *piece,
                                struct tfos_error *err)
@@ -72,6 +75,25 @@ enum tfos_status tfos__supply_read(struct tfos__supply *supply, int64_t timeout_
         return take_batch(supply, &item, err);
     supply->is_ended = item.kind == TFOS_FEED_EPOCH_END;
     return supply->is_ended ? TFOS_END : TFOS_OK;
+}
+
+enum tfos_status tfos__supply_await(struct tfos__supply *supply, int64_t deadline,
+                                    struct tfos_error *err)
+{
+    const struct tfos_dataset_options *options = supply->options;
+
+    for (;;) {
+        int64_t slice = options->is_interrupted ? tfos__deadline(ASK_INTERVAL_MS) : TFOS__NEVER;
+        bool is_last = deadline <= slice;
+        enum tfos_status status =
+            tfos__supply_read(supply, tfos__remaining_ms(is_last ? deadline : slice), err);
+        if (status != TFOS_AGAIN)
+            return status;
+        if (options->is_interrupted && options->is_interrupted(options->context))
+            return tfos__fail(err, TFOS_CLOSED, "dataset: the wait for rows was interrupted");
+        if (is_last)
+            return TFOS_AGAIN;
+    }
 }
 
 static void drop_first(struct tfos__supply *supply)

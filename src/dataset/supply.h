@@ -34,6 +34,11 @@ struct tfos__run_list {
 enum tfos_status tfos__supply_read(struct tfos__supply *supply, int64_t timeout_ms,
                                    struct tfos_error *err);
 
+/// The same until `deadline`; CLOSED when the options' is_interrupted() wants the wait to end,
+/// which loses nothing that was read.
+enum tfos_status tfos__supply_await(struct tfos__supply *supply, int64_t deadline,
+                                    struct tfos_error *err);
+
 /// Moves the next `count` rows, or those that there are, to the list. The rows count as used from
 /// then on.
 enum tfos_status tfos__supply_take(struct tfos__supply *supply, int64_t count,

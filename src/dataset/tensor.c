@@ -138,16 +138,17 @@ static enum tfos_status measure(struct column *column, const struct tfos__featur
     tfos__walk_init(walk, feature);
     TFOS__TRY(walk_all(column, err));
     if (feature->form == TFOS_FORM_RAGGED)
-        return TFOS_OK;
+        return tfos__walk_check(walk, err);
     for (int i = 0; i < feature->level_count; i++) {
         is_open = is_open || walk->targets[i] < 0;
         targets[i] = walk->targets[i] >= 0 ? walk->targets[i] : length_of(walk, i);
     }
     if (!is_open)
-        return TFOS_OK;
+        return tfos__walk_check(walk, err);
     tfos__walk_init(walk, feature);
     memcpy(walk->targets, targets, sizeof targets);
-    return walk_all(column, err);
+    TFOS__TRY(walk_all(column, err));
+    return tfos__walk_check(walk, err);
 }
 
 // The shape of the values: rows and what a row is, or all values of ragged lists.

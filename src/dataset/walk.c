@@ -9,6 +9,8 @@
 #include "base/fail.h"
 #include "dataset/validity.h"
 
+#define COUNT_LIMIT (INT64_MAX / 4) // so that counts can be added and take one more
+
 static const struct tfos__filler zero;
 
 static enum tfos_status visit(struct tfos__walk *walk, int step, int level,
@@ -23,6 +25,17 @@ void tfos__walk_init(struct tfos__walk *walk, const struct tfos__feature *featur
         walk->shortest[i] = INT64_MAX;
         walk->longest[i] = -1;
     }
+}
+
+enum tfos_status tfos__walk_check(const struct tfos__walk *walk, struct tfos_error *err)
+{
+    if (!walk->is_overrun)
+        return TFOS_OK;
+    return tfos__fail(err, TFOS_INVALID,
+                      "dataset: column %s: its lists, filled up to the longest or to the shape "
+                      "asked for, are more values than a tensor can hold: ask for form ragged, or "
+                      "for a smaller shape",
+                      walk->feature->name);
 }
 
 void tfos__walk_write(struct tfos__walk *walk)
@@ -43,6 +56,26 @@ enum tfos_status tfos__walk_finish(const struct tfos__walk *walk, struct tfos_er
     return is_whole ? TFOS_OK
                     : tfos__fail(err, TFOS_CORRUPT, "dataset: column %s changed while it was read",
                                  walk->feature->name);
+}
+
+// The product of two counts; beyond the limit there is an end of counting.
+static int64_t multiply(struct tfos__walk *walk, int64_t count, int64_t size)
+{
+    int64_t product = 0;
+
+    if (!__builtin_mul_overflow(count, size, &product) && product <= COUNT_LIMIT)
+        return product;
+    walk->is_overrun = true;
+    return 0;
+}
+
+// Adds to what is measured.
+static void add_up(struct tfos__walk *walk, int64_t *total, int64_t count)
+{
+    if (count <= COUNT_LIMIT - *total)
+        *total += count;
+    else
+        walk->is_overrun = true;
 }
 
 // Takes room for what comes. False, for good, when there is not enough of it.
@@ -99,14 +132,14 @@ static void put_values(struct tfos__walk *walk, const struct ArrowArray *array, 
     if (walk->is_lent) {
         take_room(walk, &walk->value_room, count);
     } else if (!walk->is_writing) {
-        walk->value_count += count;
+        add_up(walk, &walk->value_count, count);
         walk->span_count++;
         walk->values = array;
         walk->first_value = first;
         walk->element = *element;
         if (is_text)
-            walk->text_size +=
-                text_begin(element, array, first + count) - text_begin(element, array, first);
+            add_up(walk, &walk->text_size,
+                   text_begin(element, array, first + count) - text_begin(element, array, first));
     } else if (!take_room(walk, &walk->value_room, count)) {
         return;
     } else if (is_text) {
@@ -121,14 +154,15 @@ static void put_filling(struct tfos__walk *walk, int64_t count, const struct tfo
 {
     size_t width = tfos__dtype_size(walk->feature->dtype);
     int64_t text_size = (int64_t)filler->text_size;
+    int64_t whole_text_size = multiply(walk, count, text_size);
 
     if (!walk->is_writing) {
-        walk->fill_count += count;
-        walk->text_size += count * text_size;
+        add_up(walk, &walk->fill_count, count);
+        add_up(walk, &walk->text_size, whole_text_size);
         return;
     }
     if (!take_room(walk, &walk->value_room, count) ||
-        !take_room(walk, &walk->text_room, count * text_size))
+        !take_room(walk, &walk->text_room, whole_text_size))
         return;
     for (int64_t i = 0; i < count; i++) {
         if (width > 0) {
@@ -147,7 +181,7 @@ static void put_filling(struct tfos__walk *walk, int64_t count, const struct tfo
 static void put_splits(struct tfos__walk *walk, int level, int64_t count, int64_t length)
 {
     if (!walk->is_writing) {
-        walk->list_counts[level] += count;
+        add_up(walk, &walk->list_counts[level], count);
         return;
     }
     if (!take_room(walk, &walk->split_rooms[level], count))
@@ -165,7 +199,7 @@ static void fill(struct tfos__walk *walk, int level, int64_t count,
         return;
     }
     for (int i = level; i < walk->feature->level_count; i++)
-        count *= walk->targets[i] > 0 ? walk->targets[i] : 0;
+        count = multiply(walk, count, walk->targets[i] > 0 ? walk->targets[i] : 0);
     put_filling(walk, count, filler);
 }
 

@@ -45,8 +45,8 @@ struct tfos__walk {
     int64_t text_position;
     int64_t *splits[TFOS__LEAF_LEVELS]; ///< the end of the last list
     int64_t value_room, text_room, split_rooms[TFOS__LEAF_LEVELS];
-    bool is_overrun;
-    bool is_lent; ///< the values are not written, only the splits
+    bool is_overrun; ///< measuring: there are more values than can be counted
+    bool is_lent;    ///< the values are not written, only the splits
 };
 
 /// Begins a measuring walk with the feature's own lengths as targets.
@@ -56,6 +56,9 @@ void tfos__walk_init(struct tfos__walk *walk, const struct tfos__feature *featur
 /// names the column and says what is wrong.
 enum tfos_status tfos__walk_rows(struct tfos__walk *walk, const struct ArrowArray *batch,
                                  int64_t first, int64_t count, struct tfos_error *err);
+
+/// After a measuring walk: INVALID when no tensor can hold what it found.
+enum tfos_status tfos__walk_check(const struct tfos__walk *walk, struct tfos_error *err);
 
 /// Goes on to write what was measured, to places that the caller has set. The first offset and the
 /// first splits are there already.

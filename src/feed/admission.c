@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "feed/host.h"
 
 #define DEFAULT_TIMEOUT_MS 600000
@@ -87,7 +88,9 @@ void tfos__host_close_attempt(struct tfos__connection *connection, bool is_annou
                                     .rows = (int64_t)connection->rows,
                                     .complete = connection->is_complete};
     if (is_announced)
-        (void)tfos__host_emit(host, &event);
+        tfos__host_emit(host, &event);
+    else
+        tfos__host_release_event(host);
 }
 
 // Ends the living attempt of the partition, which `connection` supersedes.
@@ -131,6 +134,17 @@ static enum tfos_status enter_attempt(struct tfos__connection *connection, struc
     connection->before_lane = entry->last_lane;
     connection->before_head = entry->last_head;
     return TFOS_OK;
+}
+
+// The same, with a place for the event that will say that the attempt is closed.
+static enum tfos_status admit_attempt(struct tfos__connection *connection, struct tfos_error *err)
+{
+    if (!tfos__host_reserve_event(connection->host))
+        return tfos__no_memory(err, "feed", "an attempt");
+    enum tfos_status status = enter_attempt(connection, err);
+    if (status != TFOS_OK)
+        tfos__host_release_event(connection->host);
+    return status;
 }
 
 static void start_waiting(struct tfos__connection *connection)
@@ -188,7 +202,7 @@ void tfos__host_admit(struct tfos__connection *connection, const json_t *message
         return;
     }
     if (status == TFOS_OK)
-        status = enter_attempt(connection, &err);
+        status = admit_attempt(connection, &err);
     if (status != TFOS_OK) {
         refuse(connection, status, err.message);
         return;
@@ -260,7 +274,11 @@ static enum tfos_status serve(struct tfos__connection *connection, struct tfos_e
                                              connection->has_results ? connection->size : 0,
                                          .first_row = connection->rows,
                                          .owner = connection};
+    if (!tfos__host_reserve_event(host))
+        return tfos__no_memory(err, "feed", "an event");
     enum tfos_status status = tfos__pool_take(&host->pool, &request, &lane, &is_new, err);
+    if (status != TFOS_OK || !is_new)
+        tfos__host_release_event(host);
     if (status != TFOS_OK)
         return status;
     connection->lane = lane;
@@ -276,8 +294,7 @@ static enum tfos_status serve(struct tfos__connection *connection, struct tfos_e
                                         .feed = connection->feed,
                                         .partition = connection->partition,
                                         .attempt = connection->attempt};
-        if (!tfos__host_emit(host, &event))
-            return tfos__fail(err, TFOS_NO_MEMORY, "feed: no memory for an event");
+        tfos__host_emit(host, &event);
         atomic_fetch_add(&connection->queue->board->page->lane_count, 1);
     }
     if (!hand_over(connection, lane))

@@ -31,7 +31,8 @@ struct tfos__attempt *tfos__attempt_find(const struct tfos__attempt_table *table
 
 static bool is_dead(const struct tfos__attempt *entry, int64_t forgotten_feed)
 {
-    return !entry->connection && (entry->feed <= forgotten_feed || entry->has_results);
+    return !entry->connection &&
+           (entry->feed <= forgotten_feed || (entry->has_results && !entry->is_fenced));
 }
 
 // Makes a table of `capacity` places without the dead entries of feeds up to `forgotten_feed`.
@@ -79,6 +80,16 @@ enum tfos_status tfos__attempt_get(struct tfos__attempt_table *table, int64_t fe
     **out = (struct tfos__attempt){.feed = feed, .partition = partition, .attempt = -1};
     table->count++;
     return TFOS_OK;
+}
+
+void tfos__attempt_fence(struct tfos__attempt *entry, int64_t attempt)
+{
+    if (attempt <= entry->superseded)
+        return;
+    entry->superseded = attempt;
+    // The rendezvous fences each attempt that ended before its node said so. Where that is the
+    // latest one, none between is missing: such entries would be all there are.
+    entry->is_fenced |= attempt > entry->attempt + 1;
 }
 
 void tfos__attempt_forget(struct tfos__attempt_table *table, int64_t feed)

@@ -17,6 +17,7 @@ struct tfos__attempt {
     int64_t attempt;    ///< the latest
     int64_t superseded; ///< attempts below this one may publish nothing more
     int64_t rows;       ///< published by closed attempts, first_row included
+    bool is_fenced;     ///< attempts that never came may be among those superseded
     bool is_complete;
     bool has_results; ///< when its attempt is closed nobody asks what became of it
     uint64_t last_lane,
@@ -35,10 +36,14 @@ struct tfos__attempt *tfos__attempt_find(const struct tfos__attempt_table *table
                                          int64_t partition);
 
 /// The entry of a partition, made if need be. Closed ones that had results go when room is needed:
-/// their feeds may have no end.
+/// their feeds may have no end. Those that are fenced stay: an attempt below the fence that comes
+/// late is refused by nothing else.
 enum tfos_status tfos__attempt_get(struct tfos__attempt_table *table, int64_t feed,
                                    int64_t partition, struct tfos__attempt **out,
                                    struct tfos_error *err);
+
+/// Attempts below `attempt` may publish nothing more.
+void tfos__attempt_fence(struct tfos__attempt *entry, int64_t attempt);
 
 /// Forgets the partitions of feeds up to `feed` that have no living attempt.
 void tfos__attempt_forget(struct tfos__attempt_table *table, int64_t feed);

@@ -206,9 +206,9 @@ enum tfos_status tfos_feed_host_step(struct tfos_feed_host *host, struct tfos_er
     return TFOS_OK;
 }
 
-bool tfos__host_emit(struct tfos_feed_host *host, const struct tfos_feed_event *event)
+bool tfos__host_reserve_event(struct tfos_feed_host *host)
 {
-    if (host->event_count == host->event_capacity) {
+    if (host->event_count + host->event_reserved == host->event_capacity) {
         size_t capacity = host->event_capacity * 2 + 16;
         struct tfos_feed_event *events = tfos__alloc(capacity, sizeof *events);
         if (!events)
@@ -220,8 +220,19 @@ bool tfos__host_emit(struct tfos_feed_host *host, const struct tfos_feed_event *
         host->event_first = 0;
         host->event_capacity = capacity;
     }
-    host->events[(host->event_first + host->event_count++) % host->event_capacity] = *event;
+    host->event_reserved++;
     return true;
+}
+
+void tfos__host_release_event(struct tfos_feed_host *host)
+{
+    host->event_reserved--;
+}
+
+void tfos__host_emit(struct tfos_feed_host *host, const struct tfos_feed_event *event)
+{
+    host->event_reserved--;
+    host->events[(host->event_first + host->event_count++) % host->event_capacity] = *event;
 }
 
 enum tfos_status tfos_feed_host_next_event(struct tfos_feed_host *host,
@@ -301,8 +312,7 @@ void tfos_feed_host_fence(struct tfos_feed_host *host, struct tfos_feed_event *a
         tfos__attempt_get(&host->queues[number].attempts, attempt->feed, attempt->partition, &entry,
                           NULL) != TFOS_OK)
         return;
-    if (attempt->attempt > entry->superseded)
-        entry->superseded = attempt->attempt;
+    tfos__attempt_fence(entry, attempt->attempt);
     struct tfos__connection *connection = entry->connection;
     if (connection && connection->attempt < attempt->attempt) {
         tfos__host_close_attempt(connection, false);
@@ -400,5 +410,7 @@ void tfos_feed_host_close(struct tfos_feed_host *host)
     tfos__free((char *)(uintptr_t)host->identity.cluster_id);
     tfos__free(host->message);
     tfos__free(host->events);
+    explicit_bzero(host->identity.key, sizeof host->identity.key);
+    explicit_bzero(host->token, sizeof host->token);
     tfos__free(host);
 }

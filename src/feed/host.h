@@ -59,8 +59,9 @@ struct tfos_feed_host {
     char *message;                  ///< of the failure
     struct tfos_feed_event *events; ///< owned, circular
     size_t event_first, event_count, event_capacity;
-    int64_t told_ms;   ///< when those who wait were last told of progress
-    bool has_progress; ///< there was some since
+    size_t event_reserved; ///< places kept for events to come
+    int64_t told_ms;       ///< when those who wait were last told of progress
+    bool has_progress;     ///< there was some since
 };
 
 /// The rest is for host.c, connection.c and admission.c among themselves.
@@ -103,7 +104,15 @@ void tfos__host_close_attempt(struct tfos__connection *connection, bool is_annou
 /// end of the feed for those who have written.
 json_t *tfos__host_farewell(const struct tfos__connection *connection);
 
-/// Appends an event. Out of memory, it is lost, and said so by false.
-bool tfos__host_emit(struct tfos_feed_host *host, const struct tfos_feed_event *event);
+/// Keeps a place for an event, before what it will tell of is begun: a lane that the node does not
+/// hear of is never freed, and a partition whose attempt is not said to be closed gets no other.
+/// False when out of memory.
+bool tfos__host_reserve_event(struct tfos_feed_host *host);
+
+/// Gives a place back that is not needed.
+void tfos__host_release_event(struct tfos_feed_host *host);
+
+/// Appends an event at a place that was reserved.
+void tfos__host_emit(struct tfos_feed_host *host, const struct tfos_feed_event *event);
 
 #endif

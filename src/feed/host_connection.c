@@ -133,8 +133,12 @@ static void report_stall(struct tfos__connection *connection)
                                     .partition = connection->partition,
                                     .attempt = connection->attempt};
 
-    if (connection->has_opened && !connection->is_stalled)
-        connection->is_stalled = tfos__host_emit(connection->host, &event);
+    // Without memory nobody is asked, and the writer times out without an explanation.
+    if (!connection->has_opened || connection->is_stalled ||
+        !tfos__host_reserve_event(connection->host))
+        return;
+    tfos__host_emit(connection->host, &event);
+    connection->is_stalled = true;
 }
 
 static void hear(struct tfos__connection *connection, const json_t *message)

@@ -30,6 +30,7 @@ struct tfos_feed_reader {
     int64_t feed;      ///< the feed that is being given out
     int64_t relief_ms; ///< when a lane must be looked at again, though nothing comes
     bool has_items;    ///< whether it gave any
+    bool refuses_pickles;
     bool is_terminated;
     enum tfos_status failure;
     char message[sizeof((struct tfos_error *)0)->message];
@@ -57,6 +58,11 @@ enum tfos_status tfos_feed_reader_open(int bell_fd, struct tfos_feed_reader **ou
     return TFOS_OK;
 }
 
+void tfos_feed_reader_refuse_pickles(struct tfos_feed_reader *reader)
+{
+    reader->refuses_pickles = true;
+}
+
 static enum tfos_status insert_lane(struct tfos_feed_reader *reader, int number, int fd,
                                     struct tfos_error *err)
 {
@@ -80,6 +86,7 @@ static enum tfos_status insert_lane(struct tfos_feed_reader *reader, int number,
     }
     lane->number = number;
     lane->handle = -1;
+    lane->answers.refuses_pickles = reader->refuses_pickles;
     reader->lanes[reader->lane_count++] = lane;
     return TFOS_OK;
 }

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "feed/batch.h"
 #include "feed/evacuation.h"
+#include "feed/pickled.h"
 
 #define SCHEMAS_AT_ONCE 64  ///< schemas without a batch that one look passes over
 #define COPY_RATE (4 << 20) ///< bytes that an evacuation copies in a millisecond, about
@@ -21,7 +22,10 @@ static enum tfos_status take_schema(struct tfos__reader_lane *lane, struct tfos_
     enum tfos_status status =
         tfos__schema_decode(tfos__outlet_body(outlet), outlet->record.body_size, &schema, err);
 
+    if (status == TFOS_OK && lane->answers.refuses_pickles)
+        status = tfos__pickled_refuse(schema, err);
     if (status != TFOS_OK) {
+        tfos__schema_release(schema);
         tfos__outlet_abandon(outlet);
         return status;
     }

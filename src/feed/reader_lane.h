@@ -20,7 +20,7 @@ struct tfos__reader_lane {
     int64_t feed, partition, attempt;
     int64_t row; ///< number of the attempt's first row on this lane
     int64_t given_count, answered_count;
-    struct tfos__sender answers;
+    struct tfos__sender answers; ///< what it refuses is refused of the writer, too
     uint8_t *spill;      ///< body of a batch of results that is larger than their ring; owned
     uint64_t spill_sent; ///< bytes of it that are in the ring or through it
     int64_t spill_rows;

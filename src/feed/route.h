@@ -80,6 +80,7 @@ struct tfos__route_shared_state {
 
 struct tfos__route_stream_state {
     uint64_t ring_size;         ///< of the lane at the node
+    uint64_t ring_limit;        ///< largest ring that the node may have for this writer
     struct tfos__buffer out;    ///< whole records on their way
     struct tfos__record record; ///< head of the record that comes in
     size_t received;            ///< bytes of that record, its head included

@@ -16,6 +16,11 @@
 
 #define CLOSE_MS 3000 ///< to write what is left
 
+static uint64_t whole_pages(uint64_t size)
+{
+    return (size + TFOS__PAGE_SIZE - 1) / TFOS__PAGE_SIZE * TFOS__PAGE_SIZE;
+}
+
 static enum tfos_status attach(struct tfos_feed_writer *writer, const json_t *message,
                                const int *fds, int fd_count, struct tfos_error *err)
 {
@@ -25,7 +30,14 @@ static enum tfos_status attach(struct tfos_feed_writer *writer, const json_t *me
     (void)fd_count; // none come over TCP
     TFOS__TRY(
         tfos__json_get_int(message, "size", TFOS__PAGE_SIZE, TFOS__LANE_SIZE_LIMIT, &size, err));
+    // What the node says bounds what we take from it, so it may not say anything.
+    if ((uint64_t)size > whole_pages((uint64_t)writer->lane_size))
+        return tfos__fail(err, TFOS_CORRUPT,
+                          "feed: %s: the node gave a lane of %lld bytes, where %lld were asked for",
+                          writer->place, (long long)size, (long long)writer->lane_size);
     writer->stream.ring_size = (uint64_t)size;
+    if (writer->stream.ring_limit < writer->stream.ring_size)
+        writer->stream.ring_limit = writer->stream.ring_size;
     writer->stream.batch_rows = tfos__json_int_or(message, "batch_rows", 0);
     return TFOS_OK;
 }
@@ -79,23 +91,36 @@ static enum tfos_status reserve(struct tfos_feed_writer *writer, uint64_t size, 
 static enum tfos_status commit(struct tfos_feed_writer *writer, uint64_t size, uint64_t rows,
                                struct tfos_error *err)
 {
+    struct tfos__route_stream_state *stream = &writer->stream;
+
     (void)rows; // the node counts
-    writer->stream.out.end += size;
+    // For a record beyond the ring the node makes one of twice its size, and one like it for
+    // results.
+    if (size > stream->ring_size && whole_pages(size * 2) > stream->ring_limit)
+        stream->ring_limit = whole_pages(size * 2);
+    stream->out.end += size;
     enum tfos_status status = flush(writer, err);
     return status == TFOS_AGAIN ? TFOS_OK : status;
 }
 
-static enum tfos_status check_head(const struct tfos__record *record, struct tfos_error *err)
+static enum tfos_status check_head(const struct tfos_feed_writer *writer, struct tfos_error *err)
 {
-    uint64_t limit = record->kind == TFOS__RECORD_MESSAGE ? TFOS__MESSAGE_LIMIT
-                                                          : (uint64_t)TFOS__LANE_SIZE_LIMIT;
+    const struct tfos__record *record = &writer->stream.record;
+    uint64_t limit =
+        record->kind == TFOS__RECORD_MESSAGE ? TFOS__MESSAGE_LIMIT : writer->stream.ring_limit;
 
-    if (tfos__record_is_sound(record) && record->size <= limit &&
-        (record->kind == TFOS__RECORD_SCHEMA || record->kind == TFOS__RECORD_BATCH ||
-         record->kind == TFOS__RECORD_PIECE || record->kind == TFOS__RECORD_MESSAGE))
-        return TFOS_OK;
-    return tfos__fail(err, TFOS_CORRUPT, "feed: the node sent a broken record of kind %u",
-                      record->kind);
+    if (!tfos__record_is_sound(record) ||
+        (record->kind != TFOS__RECORD_SCHEMA && record->kind != TFOS__RECORD_BATCH &&
+         record->kind != TFOS__RECORD_PIECE && record->kind != TFOS__RECORD_MESSAGE))
+        return tfos__fail(err, TFOS_CORRUPT, "feed: %s: the node sent a broken record of kind %u",
+                          writer->place, record->kind);
+    if (record->size > limit)
+        return tfos__fail(err, TFOS_CORRUPT,
+                          "feed: %s: the node sent a record of kind %u with %llu bytes, which are "
+                          "more than the %llu of its ring",
+                          writer->place, record->kind, (unsigned long long)record->size,
+                          (unsigned long long)limit);
+    return TFOS_OK;
 }
 
 static void drop_record(struct tfos__route_stream_state *stream)
@@ -114,7 +139,7 @@ static enum tfos_status read_record(struct tfos_feed_writer *writer, struct tfos
 
     for (;;) {
         if (stream->received >= head_size && !stream->body) {
-            TFOS__TRY(check_head(&stream->record, err));
+            TFOS__TRY(check_head(writer, err));
             stream->body = tfos__alloc(1, stream->record.size);
             if (!stream->body)
                 return tfos__no_memory(err, "feed", "a record");

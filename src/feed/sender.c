@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "feed/pickled.h"
 
 enum tfos_status tfos__sender_begin(struct tfos__sender *sender, const struct ArrowSchema *schema,
                                     const struct ArrowArray *array, struct tfos_error *err)
@@ -22,6 +23,10 @@ enum tfos_status tfos__sender_begin(struct tfos__sender *sender, const struct Ar
     enum tfos_status status = tfos__schema_decode(sender->scratch.data, size, &decoded, err);
     if (status != TFOS_OK) // the caller's mistake, not a peer's
         return status == TFOS_NO_MEMORY ? status : TFOS_INVALID;
+    if (sender->refuses_pickles && (status = tfos__pickled_refuse(decoded, err)) != TFOS_OK) {
+        tfos__schema_release(decoded);
+        return status;
+    }
     tfos__schema_release(sender->schema);
     sender->schema = decoded;
     struct tfos__buffer previous = sender->body;

@@ -16,7 +16,8 @@ struct tfos__sender {
     struct tfos__schema *schema; ///< of the batch at hand
     struct tfos__buffer body;    ///< its schema record's body
     struct tfos__buffer scratch;
-    bool is_sent; ///< whether the peer has the schema
+    bool is_sent;         ///< whether the peer has the schema
+    bool refuses_pickles; ///< columns that only Python's pickle can read are refused
     struct tfos__batch_plan plan;
 };
 

@@ -53,6 +53,7 @@ enum tfos_status tfos__token_make(const unsigned char key[TFOS__KEY_SIZE],
         token[2 * i + 1] = digits[code[i] & 15];
     }
     token[2 * size] = '\0';
+    explicit_bzero(code, sizeof code);
     return TFOS_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "feed/pickled.h"
 #include "feed/route.h"
 
 #define EXPLANATION_WAIT_MS 3000
@@ -83,6 +84,13 @@ static enum tfos_status take_result_schema(struct tfos_feed_writer *writer, cons
     struct tfos__schema *schema = NULL;
 
     TFOS__TRY(tfos__schema_decode(body, size, &schema, err));
+    if (writer->sender.refuses_pickles) {
+        enum tfos_status status = tfos__pickled_refuse(schema, err);
+        if (status != TFOS_OK) {
+            tfos__schema_release(schema);
+            return status;
+        }
+    }
     tfos__schema_release(writer->result_schema);
     writer->result_schema = schema;
     writer->route->skip(writer);

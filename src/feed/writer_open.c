@@ -180,6 +180,7 @@ static enum tfos_status copy_options(const struct tfos_feed_writer_options *opti
     writer->timeout_ms =
         options->wait.timeout_ms > 0 ? options->wait.timeout_ms : DEFAULT_TIMEOUT_MS;
     writer->has_results = options->has_results;
+    writer->sender.refuses_pickles = options->refuses_pickles;
     writer->ahead_rows = options->ahead_rows;
     writer->caller = options->wait;
     writer->caller.timeout_ms = 0; // each wait has one of its own, which progress renews
@@ -189,25 +190,35 @@ static enum tfos_status copy_options(const struct tfos_feed_writer_options *opti
     return TFOS_OK;
 }
 
-static enum tfos_status connect_node(const struct tfos_feed_writer_options *options,
-                                     struct tfos_feed_writer *writer, struct tfos_error *err)
+static enum tfos_status open_channel(struct tfos_feed_writer *writer, bool is_local,
+                                     const struct tfos__identity *identity, struct tfos_error *err)
 {
-    struct tfos__identity identity = {.cluster_id = options->cluster_id};
     int64_t limit_ms =
         writer->timeout_ms < CONNECT_TIMEOUT_MS ? writer->timeout_ms : CONNECT_TIMEOUT_MS;
     struct tfos__wait wait = tfos__wait_begin(&writer->caller, limit_ms);
-    bool is_local = options->socket_name != NULL;
     int fd = -1;
 
-    TFOS__TRY(tfos__token_read_key(options->key, identity.key, err));
-    TFOS__TRY(tfos__token_make(identity.key, writer->token, err));
     TFOS__TRY(is_local ? tfos__socket_connect_unix(writer->place, &wait, &fd, err)
                        : tfos__socket_connect(writer->place, &wait, &fd, err));
     if (!is_local)
         tfos__keepalive_set(fd);
     TFOS__TRY(tfos__channel_open(fd, is_local ? TFOS__CHANNEL_UNIX : TFOS__CHANNEL_TLS_CLIENT,
-                                 &identity, writer->place, &writer->channel, err));
+                                 identity, writer->place, &writer->channel, err));
     return tfos__channel_expect_bulk(writer->channel, err);
+}
+
+static enum tfos_status connect_node(const struct tfos_feed_writer_options *options,
+                                     struct tfos_feed_writer *writer, struct tfos_error *err)
+{
+    struct tfos__identity identity = {.cluster_id = options->cluster_id};
+    enum tfos_status status = tfos__token_read_key(options->key, identity.key, err);
+
+    if (status == TFOS_OK)
+        status = tfos__token_make(identity.key, writer->token, err);
+    if (status == TFOS_OK)
+        status = open_channel(writer, options->socket_name != NULL, &identity, err);
+    explicit_bzero(identity.key, sizeof identity.key);
+    return status;
 }
 
 // Waits until a lane is free: as long as the node says, now and then, that its reader goes on.
@@ -275,5 +286,6 @@ void tfos_feed_writer_close(struct tfos_feed_writer *writer)
     tfos__free(writer->explanation);
     tfos__free(writer->place);
     tfos__free(writer->queue);
+    explicit_bzero(writer->token, sizeof writer->token);
     tfos__free(writer);
 }

@@ -11,6 +11,7 @@
 #include "node/scalars.h"
 #include "node/supervisor.h"
 
+#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -18,7 +19,6 @@
 
 #define PROBE_INTERVAL_MS 250
 #define START_TIMEOUT_MS 120000
-#define CONNECT_TIMEOUT_MS 200
 
 extern char **environ;
 
@@ -101,6 +101,10 @@ static enum tfos_status start(struct tfos__node *node, struct tfos_error *err)
         status = tfos__no_memory(err, "node", "TensorBoard's command");
     if (status == TFOS_OK)
         status = tfos__output_open(false, &board->output, err);
+    char address[TFOS__ADDRESS_SIZE];
+    tfos__socket_join(node->host, board->port, address);
+    if (status == TFOS_OK)
+        status = tfos__socket_resolve(address, &board->addresses, err);
     close(port_fd);
     if (status == TFOS_OK) {
         struct tfos__spawn_options options = {
@@ -126,8 +130,7 @@ void tfos__board_start(struct tfos__node *node)
     struct tfos__board *board = &node->board;
     struct tfos_error err;
     if (start(node, &err) < 0) {
-        tfos__output_close(board->output);
-        board->output = NULL;
+        tfos__board_close(board);
         warn(node, err.message);
         return;
     }
@@ -145,14 +148,35 @@ int64_t tfos__board_due(const struct tfos__board *board)
     return probe_at < board->child.kill_at ? probe_at : board->child.kill_at;
 }
 
-static bool is_served(const char *address)
+static void end_probe(struct tfos__board *board)
 {
-    int fd;
-    if (tfos__socket_connect(address, TFOS__UNTIL(tfos__deadline(CONNECT_TIMEOUT_MS)), &fd, NULL) !=
-        TFOS_OK)
-        return false;
-    close(fd);
-    return true;
+    if (board->is_probing)
+        close(board->probe_fd);
+    board->is_probing = false;
+}
+
+/// A look that is not decided by now, for packets may be dropped, makes room for the next.
+static void begin_probe(struct tfos__board *board)
+{
+    end_probe(board);
+    board->probed =
+        board->probed && board->probed->ai_next ? board->probed->ai_next : board->addresses;
+    board->probe_fd = tfos__socket_connect_begin(board->probed);
+    board->is_probing = board->probe_fd >= 0;
+}
+
+void tfos__board_step(struct tfos__node *node)
+{
+    struct tfos__board *board = &node->board;
+    board->is_served = tfos__socket_is_connected(board->probe_fd);
+    end_probe(board);
+    if (!board->is_served)
+        return;
+    char address[TFOS__ADDRESS_SIZE];
+    tfos__socket_join(node->host, board->port, address);
+    char *url = tfos__format("http://%s", address);
+    tfos__driver_tell(node, json_pack("{s:s, s:s?}", "type", "tensorboard", "url", url));
+    tfos__free(url);
 }
 
 void tfos__board_tick(struct tfos__node *node)
@@ -163,17 +187,13 @@ void tfos__board_tick(struct tfos__node *node)
         tfos__remaining_ms(board->probe_at) != 0)
         return;
     board->probe_at = tfos__deadline(PROBE_INTERVAL_MS);
-    char address[TFOS__ADDRESS_SIZE];
-    tfos__socket_join(node->host, board->port, address);
-    if (is_served(address)) {
-        char *url = tfos__format("http://%s", address);
-        tfos__driver_tell(node, json_pack("{s:s, s:s?}", "type", "tensorboard", "url", url));
-        tfos__free(url);
-        board->is_served = true;
-    } else if (tfos__remaining_ms(board->give_up_at) == 0) {
-        tfos__child_stop(&board->child, TFOS__NODE_LOSS_GRACE_MS);
-        warn(node, "it did not serve its port within 120 s");
+    if (tfos__remaining_ms(board->give_up_at) != 0) {
+        begin_probe(board);
+        return;
     }
+    end_probe(board);
+    tfos__child_stop(&board->child, TFOS__NODE_LOSS_GRACE_MS);
+    warn(node, "it did not serve its port within 120 s");
 }
 
 bool tfos__board_wants_figures(const struct tfos__node *node)
@@ -209,6 +229,16 @@ void tfos__board_ended(struct tfos__node *node)
         tfos__free(reason);
         json_decref(lines);
     }
+    tfos__board_close(board);
+}
+
+void tfos__board_close(struct tfos__board *board)
+{
+    end_probe(board);
+    if (board->addresses)
+        freeaddrinfo(board->addresses);
+    board->addresses = NULL;
+    board->probed = NULL;
     tfos__output_close(board->output);
     board->output = NULL;
 }

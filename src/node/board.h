@@ -16,8 +16,12 @@ struct tfos__board {
     struct tfos__child child;
     struct tfos__output *output; ///< owned; NULL when not running
     int port;
-    bool is_served;   ///< it was seen to accept connections
-    int64_t probe_at; ///< when to look next whether it does
+    bool is_served;             ///< it was seen to accept connections
+    int64_t probe_at;           ///< when to look next whether it does
+    struct addrinfo *addresses; ///< owned; where it is to be looked for
+    const struct addrinfo *probed;
+    bool is_probing;
+    int probe_fd; ///< owned while is_probing; writable once the connection is decided
     int64_t give_up_at;
     int64_t begun_s;     ///< when it was started, by the wall clock
     bool has_no_scalars; ///< the feed's figures could not be written
@@ -29,8 +33,11 @@ struct tfos__node;
 /// chief or master, else worker:0.
 void tfos__board_start(struct tfos__node *node);
 
-/// Tells the driver its address once it serves, or that it does not.
+/// Looks whether it serves, one address after the other, and gives it up when it never did.
 void tfos__board_tick(struct tfos__node *node);
+
+/// The look is decided: tells the driver its address if it serves.
+void tfos__board_step(struct tfos__node *node);
 
 /// When tick() has something to do.
 int64_t tfos__board_due(const struct tfos__board *board);
@@ -43,5 +50,7 @@ void tfos__board_show(struct tfos__node *node, const json_t *figures);
 
 /// It has ended and was reaped.
 void tfos__board_ended(struct tfos__node *node);
+
+void tfos__board_close(struct tfos__board *board);
 
 #endif

@@ -59,13 +59,16 @@ static void driver_ended(struct tfos__node *node, const struct tfos_error *err)
 
 void tfos__driver_tell(struct tfos__node *node, json_t *message)
 {
-    char *text =
-        message && node->is_member && !node->is_driver_lost ? tfos__json_text(message) : NULL;
+    bool is_heard = node->is_member && !node->is_driver_lost;
+    char *text = message && is_heard ? tfos__json_text(message) : NULL;
     json_decref(message);
-    if (!text)
+    if (!is_heard)
         return;
+    // A driver that is not told of something waits for it: it should rather hear of our end.
     struct tfos_error err;
-    if (tfos_member_send(node->member, text, &err) < 0)
+    enum tfos_status status = text ? tfos_member_send(node->member, text, &err)
+                                   : tfos__no_memory(&err, "node", "a message to it");
+    if (status < 0)
         driver_ended(node, &err);
     tfos__free(text);
 }
@@ -286,12 +289,12 @@ void tfos__driver_flush_lines(struct tfos__node *node)
 
 void tfos__driver_tick(struct tfos__node *node)
 {
-    if (!node->is_member || node->is_driver_lost)
+    // While the driver does not keep up, heartbeats would only be older when it reads them, and
+    // lines wait in their bounded batch instead of our queue.
+    if (!node->is_member || node->is_driver_lost || tfos__driver_is_behind(node))
         return;
     if (tfos__remaining_ms(node->heartbeat_at) == 0)
         send_heartbeat(node);
-    // While the driver does not keep up, lines wait in their bounded batch instead of our queue.
-    if (node->output && tfos__remaining_ms(tfos__output_due(node->output)) == 0 &&
-        !tfos__driver_is_behind(node))
+    if (node->output && tfos__remaining_ms(tfos__output_due(node->output)) == 0)
         tfos__driver_flush_lines(node);
 }

@@ -204,6 +204,7 @@ static enum tfos_status open_writer(struct tfos_feeder *feeder,
         .has_results = options->has_results,
         .wait = {feeder->wait.timeout_ms, watch, feeder},
         .ahead_rows = options->ahead_rows,
+        .refuses_pickles = options->refuses_pickles,
     };
     TFOS__TRY(tfos__json_get_string(target, "address", &writer_options.address, err));
     if (is_local)

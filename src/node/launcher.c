@@ -50,14 +50,24 @@ enum tfos_status tfos__launcher_watch_executor(struct tfos__node *node, struct t
 
 void tfos__launcher_tell(struct tfos__node *node, json_t *message)
 {
-    if (!node->launcher || !message) {
+    if (!node->launcher) {
         json_decref(message);
         return;
     }
-    // A failure shows in the next step(), as the end of the connection.
     struct tfos_error err;
-    if (tfos__channel_queue(node->launcher, message, NULL, 0, &err) == TFOS_OK)
-        (void)tfos__channel_flush(node->launcher, &err);
+    if (tfos__channel_tell(node->launcher, message, NULL, 0, TFOS__NODE_QUEUE_LIMIT, &err) ==
+        TFOS_OK)
+        return;
+    tfos__channel_close(node->launcher);
+    node->launcher = NULL;
+    if (node->is_detached)
+        return;
+    char *words = tfos__format("the Spark task that launched this node could not be told how it "
+                               "goes: %s",
+                               err.message);
+    tfos__node_end(node, TFOS__CAUSE_TASK_LOST, TFOS__NODE_LOSS_GRACE_MS,
+                   words ? words : "the Spark task that launched this node reads nothing");
+    tfos__free(words);
 }
 
 void tfos__launcher_executor_ended(struct tfos__node *node)

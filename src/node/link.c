@@ -56,7 +56,7 @@ void tfos__link_clear_queues(struct tfos_trainer *trainer)
     }
 }
 
-static void take_feed(struct tfos__link_queue *queue, int fd)
+static void take_feed(const struct tfos_trainer *trainer, struct tfos__link_queue *queue, int fd)
 {
     if (fd < 0 || !queue || queue->feed != TFOS__LINK_FEED_ASKED) {
         if (fd >= 0)
@@ -65,6 +65,8 @@ static void take_feed(struct tfos__link_queue *queue, int fd)
     }
     struct tfos_error err;
     if (tfos_feed_reader_open(fd, &queue->reader, &err) == TFOS_OK) {
+        if (!tfos__json_bool_or(trainer->context, "allow_pickle", true))
+            tfos_feed_reader_refuse_pickles(queue->reader);
         queue->feed = TFOS__LINK_FEED_OPEN;
     } else {
         queue->refusal = tfos__strdup(err.message);
@@ -143,7 +145,7 @@ static void follow(struct tfos_trainer *trainer, const json_t *message, int fd)
     const char *type = tfos__json_string_or(message, "type", "");
     const char *name = tfos__json_string_or(message, "queue", "");
     if (strcmp(type, "feed") == 0) {
-        take_feed(find_queue(trainer, name), fd);
+        take_feed(trainer, find_queue(trainer, name), fd);
         return;
     }
     if (strcmp(type, "lane") == 0) {

@@ -30,7 +30,8 @@ enum slot {
     SLOT_TRAINER,
     SLOT_OUTPUT,
     SLOT_BOARD = SLOT_OUTPUT + TFOS__OUTPUT_STREAMS,
-    SLOT_COUNT = SLOT_BOARD + TFOS__OUTPUT_STREAMS
+    SLOT_PROBE = SLOT_BOARD + TFOS__OUTPUT_STREAMS,
+    SLOT_COUNT
 };
 
 void tfos__node_end(struct tfos__node *node, enum tfos__node_cause cause, int64_t grace_ms,
@@ -115,12 +116,14 @@ static void fill(const struct tfos__node *node, struct pollfd slots[SLOT_COUNT])
         slots[SLOT_FEED].fd = tfos_feed_host_fd(node->feed);
     if (node->trainer_link) {
         slots[SLOT_TRAINER].fd = tfos__channel_fd(node->trainer_link);
-        slots[SLOT_TRAINER].events = poll_events(tfos__channel_events(node->trainer_link));
+        slots[SLOT_TRAINER].events = poll_events(tfos__trainer_events(node));
     }
     if (node->output)
         tfos__output_get_poll(node->output, &slots[SLOT_OUTPUT]);
     if (node->board.output)
         tfos__output_get_poll(node->board.output, &slots[SLOT_BOARD]);
+    if (node->board.is_probing)
+        slots[SLOT_PROBE] = (struct pollfd){.fd = node->board.probe_fd, .events = POLLOUT};
 }
 
 /// Those by whom the node is there: the executor, whoever signals, and the launcher.
@@ -153,10 +156,10 @@ static int64_t earlier(int64_t a, int64_t b)
 static int64_t next_deadline(const struct tfos__node *node)
 {
     int64_t deadline = node->role_deadline;
-    if (!node->is_driver_lost) {
+    // A driver that is behind wakes us when it takes bytes again.
+    if (!node->is_driver_lost && !tfos__driver_is_behind(node)) {
         deadline = earlier(deadline, node->heartbeat_at);
-        // A driver that is behind wakes us when it takes bytes again.
-        if (node->output && !tfos__driver_is_behind(node))
+        if (node->output)
             deadline = earlier(deadline, tfos__output_due(node->output));
     }
     if (node->trainer.is_running)
@@ -176,6 +179,7 @@ static enum tfos_status tick(struct tfos__node *node, struct tfos_error *err)
                           node->config.address, (long long)node->config.executor_id);
     tfos__child_tick(&node->trainer);
     tfos__board_tick(node);
+    tfos__trainer_tick(node);
     if (tfos__remaining_ms(node->leftovers_end_at) == 0) {
         struct tfos__child *spared[] = {&node->board.child};
         tfos__child_sweep(SIGKILL, spared, 1);
@@ -203,6 +207,8 @@ static enum tfos_status run(struct tfos__node *node, struct tfos_error *err)
             tfos__output_step(node->output);
         if (slots[SLOT_BOARD].revents || slots[SLOT_BOARD + 1].revents)
             tfos__output_step(node->board.output);
+        if (slots[SLOT_PROBE].revents)
+            tfos__board_step(node);
         if (slots[SLOT_TRAINER].revents)
             tfos__trainer_step(node);
         hear_owners(node, slots);
@@ -246,7 +252,7 @@ static void close_all(struct tfos__node *node)
     tfos__feeders_close(node);
     tfos__channel_close(node->trainer_link);
     tfos__output_close(node->output);
-    tfos__output_close(node->board.output);
+    tfos__board_close(&node->board);
     const int fds[] = {node->payload_fd, node->signal_fd, node->executor_fd, node->port_fd};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
         if (fds[i] >= 0)

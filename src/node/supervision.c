@@ -11,6 +11,7 @@
 
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +22,9 @@
 #define DRAIN_TIMEOUT_MS 300
 /// What a dead trainer's own children have to put their things in order.
 #define LEFTOVERS_GRACE_MS 1000
+
+/// Bytes that wait for the trainer when its requests are left unread.
+#define ANSWERS_LIMIT ((size_t)1 << 20)
 
 extern char **environ;
 
@@ -53,7 +57,8 @@ static json_t *make_context(const struct tfos__node *node)
                   "task_index", (json_int_t)node->task_index, "cluster_spec", node->cluster_spec,
                   "cluster_id", node->config.cluster_id, "node_pid", (int)getpid(), "fed",
                   node->feed != NULL, "queues", node->config.queues);
-    static const char *const passed_on[] = {"default_fs", "working_dir", "release_port", "user"};
+    static const char *const passed_on[] = {"default_fs", "working_dir", "release_port",
+                                            "allow_pickle", "user"};
     for (size_t i = 0; context && i < sizeof passed_on / sizeof *passed_on; i++) {
         json_t *value = json_object_get(node->config.object, passed_on[i]);
         json_object_set_new(context, passed_on[i], value ? json_incref(value) : json_null());
@@ -123,17 +128,36 @@ enum tfos_status tfos__trainer_start(struct tfos__node *node, struct tfos_error 
     return TFOS_OK;
 }
 
+static void give_up(struct tfos__node *node, const struct tfos_error *err)
+{
+    node->is_trainer_deaf = true;
+    tfos__free(node->trainer_message);
+    node->trainer_message = tfos__format(
+        "the node ended it, because it could not be told what it has to know: %s", err->message);
+    tfos__child_stop(&node->trainer, 0);
+}
+
 void tfos__trainer_tell(struct tfos__node *node, json_t *message, const int *fds, int fd_count)
 {
-    if (!node->trainer_link || !message) {
+    if (!node->trainer_link || node->is_trainer_deaf) {
         json_decref(message);
         return;
     }
-    // A failure shows in the next step(), as the end of the connection. Nothing is read here:
-    // poll() would not tell of a frame that is no longer in the socket.
     struct tfos_error err;
-    if (tfos__channel_queue(node->trainer_link, message, fds, fd_count, &err) == TFOS_OK)
-        (void)tfos__channel_flush(node->trainer_link, &err);
+    if (tfos__channel_tell(node->trainer_link, message, fds, fd_count, TFOS__NODE_QUEUE_LIMIT,
+                           &err) < 0)
+        give_up(node, &err);
+}
+
+static bool takes_answers(const struct tfos__node *node)
+{
+    return tfos__channel_pending_size(node->trainer_link) <= ANSWERS_LIMIT;
+}
+
+uint32_t tfos__trainer_events(const struct tfos__node *node)
+{
+    uint32_t events = tfos__channel_events(node->trainer_link);
+    return takes_answers(node) ? events : events & (uint32_t)EPOLLOUT;
 }
 
 static void take_report(struct tfos__node *node, const json_t *message)
@@ -176,24 +200,39 @@ static void follow(struct tfos__node *node, const json_t *message)
     }
 }
 
-void tfos__trainer_step(struct tfos__node *node)
+/// Follows what the trainer says; `is_last`: to the end, whatever it takes of the answers.
+static void hear(struct tfos__node *node, bool is_last)
 {
     struct tfos_error err;
     json_t *message;
-    enum tfos_status status;
-    (void)tfos__channel_pump(node->trainer_link,
-                             &err); // next() gives its failure behind the last message
-    while ((status = tfos__channel_next(node->trainer_link, &message, NULL, NULL, &err)) ==
-           TFOS_OK) {
+    enum tfos_status status = TFOS_AGAIN;
+    // A failure comes again from next(), behind the last message; no answer will be taken then.
+    is_last |= (is_last || takes_answers(node) ? tfos__channel_pump(node->trainer_link, &err)
+                                               : tfos__channel_flush(node->trainer_link, &err)) < 0;
+    while ((is_last || takes_answers(node)) &&
+           (status = tfos__channel_next(node->trainer_link, &message, NULL, NULL, &err)) ==
+               TFOS_OK) {
         follow(node, message);
         json_decref(message);
     }
+    node->is_trainer_unread = !takes_answers(node);
     // A trainer may close its link and go on; its end is that of its process. One that breaks the
     // protocol is heard no more.
     if (status < 0) {
         tfos__channel_close(node->trainer_link);
         node->trainer_link = NULL;
     }
+}
+
+void tfos__trainer_step(struct tfos__node *node)
+{
+    hear(node, false);
+}
+
+void tfos__trainer_tick(struct tfos__node *node)
+{
+    if (node->trainer_link && node->is_trainer_unread && takes_answers(node))
+        hear(node, false);
 }
 
 static const char *cause_name(enum tfos__node_cause cause)
@@ -249,7 +288,7 @@ static void tell_end(struct tfos__node *node, bool is_ok, const char *words, con
 void tfos__trainer_ended(struct tfos__node *node)
 {
     if (node->trainer_link)
-        tfos__trainer_step(node);
+        hear(node, true);
     tfos__output_finish(node->output, DRAIN_TIMEOUT_MS);
     tfos__driver_flush_lines(node);
     char words[64];

@@ -20,6 +20,10 @@
 
 #define TFOS__NODE_NAME_SIZE 128
 
+/// Bytes that may wait for the launcher or the trainer: it takes nothing then, for the largest
+/// message has a quarter of that. Such a peer is given up.
+#define TFOS__NODE_QUEUE_LIMIT ((size_t)4 * TFOS__FRAME_LIMIT)
+
 /// Grace for a trainer whose reason to run is gone: the driver, or the Spark task.
 #define TFOS__NODE_LOSS_GRACE_MS 2000
 
@@ -72,6 +76,8 @@ struct tfos__node {
 
     struct tfos__child trainer;
     struct tfos__channel *trainer_link; ///< owned; NULL when not running
+    bool is_trainer_unread;             ///< messages of it wait where poll() does not tell of them
+    bool is_trainer_deaf;               ///< it could not be told something, and was ended
     struct tfos__output *output;        ///< owned
     char *trainer_message;              ///< owned; its own reason for failing
     int64_t leftovers_end_at;           ///< when processes that the trainer left are killed
@@ -104,7 +110,8 @@ void tfos__node_end(struct tfos__node *node, enum tfos__node_cause cause, int64_
 enum tfos_status tfos__launcher_open(struct tfos__node *node, int fd, struct tfos_error *err);
 enum tfos_status tfos__launcher_watch_executor(struct tfos__node *node, struct tfos_error *err);
 
-/// Sends a message (reference taken over); a launcher that has gone is no failure.
+/// Sends a message (reference taken over). A launcher that has gone is no failure; one that cannot
+/// be told counts as gone.
 void tfos__launcher_tell(struct tfos__node *node, json_t *message);
 void tfos__launcher_step(struct tfos__node *node);
 void tfos__launcher_executor_ended(struct tfos__node *node);
@@ -136,10 +143,18 @@ bool tfos__driver_is_behind(const struct tfos__node *node);
 /// Starts the trainer with its environment, its output and its link.
 enum tfos_status tfos__trainer_start(struct tfos__node *node, struct tfos_error *err);
 
+/// For the poll loop: the events of its link. While a trainer does not take the answers to its
+/// requests, no further ones are read.
+uint32_t tfos__trainer_events(const struct tfos__node *node);
+
 /// Reads and follows the trainer's messages.
 void tfos__trainer_step(struct tfos__node *node);
 
-/// Sends it a message (reference taken over) and descriptors; one that has gone is no failure.
+/// Goes on with messages that were read, but not followed.
+void tfos__trainer_tick(struct tfos__node *node);
+
+/// Sends it a message (reference taken over) and descriptors. One that has gone is no failure; one
+/// that cannot be told is ended, for it would wait for what it is not told.
 void tfos__trainer_tell(struct tfos__node *node, json_t *message, const int *fds, int fd_count);
 
 /// It has ended and was reaped: reports how, and tells the feeders.

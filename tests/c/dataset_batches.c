@@ -3,6 +3,8 @@
 // epochs; memory; failures.
 #include "dataset_fixture.h"
 
+#include "base/memory.h"
+
 // Feeds three partitions one after the other and reads them in batches of `batch_size`.
 static void read_through(int64_t batch_size, int64_t ring_rows, int64_t rows, bool drops)
 {
@@ -185,6 +187,54 @@ static void waits_end(void **state)
     node_close(&node);
 }
 
+// The only member there is: it gets what it gives.
+static enum tfos_status agree_alone(void *context, const char *name, const char *value,
+                                    char **values, struct tfos_error *err)
+{
+    (void)context;
+    (void)name;
+    (void)err;
+    *values = tfos__format("[%s]", value);
+    return TFOS_OK;
+}
+
+static void a_wait_for_a_batch_can_be_ended(void **state)
+{
+    static const enum tfos_uneven ways[] = {TFOS_UNEVEN_IGNORE, TFOS_UNEVEN_JOIN, TFOS_UNEVEN_STOP};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        struct node node;
+        int asked = 0;
+        struct tfos_dataset_options options = {.batch_size = 4,
+                                               .uneven = ways[i],
+                                               .agree = agree_alone,
+                                               .name = "input",
+                                               .is_interrupted = is_interrupted,
+                                               .context = &asked};
+        struct tfos_tensor tensors[TENSOR_LIMIT];
+        struct tfos_error err;
+        node_open(&node, 0);
+        node_start(&node);
+        struct tfos_dataset *dataset = dataset_of(&node, &options);
+        assert_int_equal(tfos_dataset_next(dataset, tensors, &err), TFOS_CLOSED);
+        assert_non_null(strstr(err.message, "interrupted"));
+        feed_numbers(&node, 1, 0, 0, 6, 6, 0);
+        assert_true(next_batch(dataset, tensors));
+        release_tensors(tensors, 1);
+        asked = 0;
+        assert_int_equal(tfos_dataset_next(dataset, tensors, &err), TFOS_CLOSED);
+        assert_int_equal(asked, 3);
+        feed_numbers(&node, 1, 1, 6, 2, 2, 0);
+        assert_true(next_batch(dataset, tensors));
+        for (int64_t row = 0; row < 4; row++)
+            assert_int_equal(int_at(&tensors[0], row), 4 + row);
+        release_tensors(tensors, 1);
+        tfos_dataset_close(dataset);
+        node_close(&node);
+    }
+}
+
 static void a_feed_without_rows_ends(void **state)
 {
     struct node node;
@@ -260,6 +310,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(memory_is_lent),
     cmocka_unit_test(datasets_are_found_by_number),
     cmocka_unit_test(waits_end),
+    cmocka_unit_test(a_wait_for_a_batch_can_be_ended),
     cmocka_unit_test(a_feed_without_rows_ends),
     cmocka_unit_test(options_are_checked),
     cmocka_unit_test(rows_for_inference_are_refused),

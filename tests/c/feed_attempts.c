@@ -32,6 +32,34 @@ static void closed_attempts_with_results_make_room(void **state)
     tfos__attempt_table_clear(&table);
 }
 
+// Attempt 2 was granted this node and is still on its way when the rendezvous settles it by a fence
+// for attempt 3, which comes and ends. Nothing but the entry says that attempt 2 is too late.
+static void fenced_attempts_with_results_stay_superseded(void **state)
+{
+    struct tfos__attempt_table table = {0};
+
+    (void)state;
+    struct tfos__attempt *entry = get(&table, 5, 0);
+    entry->has_results = true;
+    entry->attempt = entry->superseded = 1;
+    tfos__attempt_fence(entry, 3);
+    entry->attempt = entry->superseded = 3;
+    tfos__attempt_fence(get(&table, 5, 1), 7); // none of this partition has come yet
+    get(&table, 5, 1)->has_results = true;
+    for (int64_t partition = 2; partition < 10000; partition++) {
+        get(&table, 5, partition)->has_results = true;
+        get(&table, 5, partition)->attempt = 4;
+        // The attempt that ended last is asked for: nothing is on its way.
+        tfos__attempt_fence(get(&table, 5, partition), 5);
+    }
+    assert_true(table.capacity <= 128);
+    assert_int_equal(tfos__attempt_find(&table, 5, 0)->superseded, 3);
+    assert_int_equal(tfos__attempt_find(&table, 5, 1)->superseded, 7);
+    tfos__attempt_forget(&table, 5);
+    assert_int_equal(table.count, 0);
+    tfos__attempt_table_clear(&table);
+}
+
 static void those_of_an_epoch_stay_to_its_end(void **state)
 {
     struct tfos__attempt_table table = {0};
@@ -48,6 +76,7 @@ static void those_of_an_epoch_stay_to_its_end(void **state)
 
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(closed_attempts_with_results_make_room),
+    cmocka_unit_test(fenced_attempts_with_results_stay_superseded),
     cmocka_unit_test(those_of_an_epoch_stay_to_its_end),
 };
 

@@ -7,6 +7,10 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "base/channel.h"
+#include "base/socket.h"
+#include "feed/record.h"
+
 static struct tfos_feed_writer_options remote_options(const struct node *node, int64_t partition)
 {
     struct tfos_feed_writer_options options = writer_options(node, partition);
@@ -300,12 +304,135 @@ static void the_node_closes_under_way(void **state)
     tfos_feed_writer_close(call.writer);
 }
 
+// A node that holds the key and is up to no good: it gives a lane, and answers the row with one
+// record's head.
+struct hostile_node {
+    int listener;
+    int64_t lane_size;
+    size_t row_size;
+    struct tfos__record record;
+    pthread_t thread;
+};
+
+static void *hostile_main(void *argument)
+{
+    struct hostile_node *node = argument;
+    struct tfos__identity identity = {.cluster_id = "test"};
+    struct tfos__channel *channel = NULL;
+    struct tfos_error err;
+    char peer[TFOS__ADDRESS_SIZE];
+    json_t *message = NULL;
+    size_t done = 0;
+    int fd = -1;
+
+    for (size_t i = 0; i < sizeof identity.key; i++)
+        identity.key[i] = (unsigned char)(i % 16 * 0x11);
+    assert_done(tfos__socket_wait(node->listener, POLLIN, tfos__deadline(WAIT_MS), &err));
+    assert_done(tfos__socket_accept(node->listener, &fd, peer, &err));
+    assert_done(tfos__channel_open(fd, TFOS__CHANNEL_TLS_SERVER, &identity, peer, &channel, &err));
+    assert_done(
+        tfos__channel_receive(channel, &message, NULL, NULL, tfos__deadline(WAIT_MS), &err));
+    json_decref(message);
+    // The writer answers with records, which are no frames.
+    assert_done(tfos__channel_queue(channel,
+                                    json_pack("{ss si sI si}", "type", "lane", "lane", 0, "size",
+                                              (json_int_t)node->lane_size, "batch_rows", 0),
+                                    NULL, 0, &err));
+    assert_done(tfos__channel_flush(channel, &err));
+    size_t received = 0;
+    enum tfos_status status = TFOS_OK;
+    while (status == TFOS_OK || status == TFOS_AGAIN) { // until the writer has gone
+        uint8_t bytes[4096];
+        (void)tfos__socket_wait(fd, POLLIN, tfos__deadline(WAIT_MS), &err);
+        status = tfos__channel_read_some(channel, bytes, sizeof bytes, &done, &err);
+        bool had_row = received > node->row_size;
+        received += done;
+        if (status == TFOS_OK && !had_row && received > node->row_size)
+            (void)!tfos__channel_write_some(channel, &node->record, sizeof node->record, &done,
+                                            &err);
+    }
+    tfos__channel_close(channel);
+    return NULL;
+}
+
+// Opens a writer for a lane of 64 KiB, feeds a row, and gives how it ends.
+static enum tfos_status meet_hostile_node(struct hostile_node *hostile, int64_t timeout_ms,
+                                          struct tfos_error *out)
+{
+    struct node address;
+    struct tfos_error err;
+    struct tfos_feed_writer *writer = NULL;
+    struct ArrowSchema schema;
+    struct ArrowArray array;
+    int port = 0;
+
+    assert_done(tfos__socket_listen("127.0.0.1", NULL, &hostile->listener, &port, &err));
+    snprintf(address.address, sizeof address.address, "127.0.0.1:%d", port);
+    assert_int_equal(pthread_create(&hostile->thread, NULL, hostile_main, hostile), 0);
+    struct tfos_feed_writer_options options = remote_options(&address, 0);
+    options.has_results = true;
+    enum tfos_status status = tfos_feed_writer_open(&options, &writer, &err);
+    if (status == TFOS_OK)
+        status = append_rows(writer, 0, 1, (int)hostile->row_size, &err);
+    if (status == TFOS_OK || status == TFOS_AGAIN)
+        status = tfos_feed_writer_next_result(writer, timeout_ms, &schema, &array, &err);
+    tfos_feed_writer_close(writer);
+    pthread_join(hostile->thread, NULL);
+    close(hostile->listener);
+    *out = err;
+    return status;
+}
+
+static void a_result_larger_than_its_ring_is_refused(void **state)
+{
+    static const struct {
+        uint32_t kind;
+        uint64_t size;
+        size_t row_size;
+        enum tfos_status status;
+    } tries[] = {
+        {TFOS__RECORD_BATCH, 64 << 10, 0, TFOS_AGAIN}, // the rest of it does not come
+        {TFOS__RECORD_BATCH, (64 << 10) + 64, 0, TFOS_CORRUPT},
+        {TFOS__RECORD_SCHEMA, UINT64_C(1) << 40, 0, TFOS_CORRUPT},
+        {TFOS__RECORD_PIECE, UINT64_C(1) << 38, 0, TFOS_CORRUPT},
+        {TFOS__RECORD_MESSAGE, UINT64_C(1) << 40, 0, TFOS_CORRUPT},
+        // For a larger row the node has a larger ring.
+        {TFOS__RECORD_BATCH, 200000 / 64 * 64, 100000, TFOS_AGAIN},
+        {TFOS__RECORD_BATCH, 300000 / 64 * 64, 100000, TFOS_CORRUPT},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+        struct hostile_node hostile = {.lane_size = 64 << 10,
+                                       .row_size = tries[i].row_size,
+                                       .record = {.kind = tries[i].kind, .size = tries[i].size}};
+        struct tfos_error err;
+        bool is_refused = tries[i].status == TFOS_CORRUPT;
+        assert_int_equal(meet_hostile_node(&hostile, is_refused ? WAIT_MS : 100, &err),
+                         tries[i].status);
+        if (is_refused)
+            assert_non_null(strstr(err.message, "of its ring"));
+    }
+}
+
+static void a_lane_larger_than_was_asked_for_is_refused(void **state)
+{
+    struct hostile_node hostile = {.lane_size = (64 << 10) + 4096};
+    struct tfos_error err;
+
+    (void)state;
+    assert_int_equal(meet_hostile_node(&hostile, WAIT_MS, &err), TFOS_CORRUPT);
+    assert_non_null(strstr(err.message, "69632 bytes, where 65536 were asked for"));
+}
+
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(rows_arrive_in_order),
     cmocka_unit_test(several_writers_of_both_kinds),
     cmocka_unit_test(a_killed_writer_leaves_whole_batches),
     cmocka_unit_test(strangers_are_refused),
     cmocka_unit_test(noise_is_ignored),
+    cmocka_unit_test(a_result_larger_than_its_ring_is_refused),
+    cmocka_unit_test(a_lane_larger_than_was_asked_for_is_refused),
     cmocka_unit_test(the_end_of_reading_is_told),
     cmocka_unit_test(a_failure_is_told),
     cmocka_unit_test(a_fenced_writer_is_told),

@@ -3,6 +3,14 @@
 /// with it stops training.
 #include "nodes.h"
 
+#include "base/socket.h"
+#include "node/supervisor.h"
+
+#include <netdb.h>
+#include <poll.h>
+
+#define QUEUED_LIMIT 16
+
 static void launch_with_board(struct cluster *cluster, int slot, json_t *board_argv)
 {
     const char *const argv[] = {"/bin/sh", "-c", "echo training; exec sleep 60", NULL};
@@ -73,8 +81,62 @@ static void s41_one_that_ends_is_a_warning_with_its_last_line(void **state)
     cluster_close(&cluster);
 }
 
+/// Connects to a listener without a backlog until its queue is full; the last stays undecided.
+static int fill_queue(const struct addrinfo *address, int fds[QUEUED_LIMIT])
+{
+    for (int count = 0; count < QUEUED_LIMIT; count++) {
+        fds[count] = tfos__socket_connect_begin(address);
+        assert_true(fds[count] >= 0);
+        struct pollfd slot = {.fd = fds[count], .events = POLLOUT};
+        if (poll(&slot, 1, 100) == 0)
+            return count + 1;
+    }
+    fail_msg("the listener's queue does not become full");
+    return 0;
+}
+
+/// A server that is there, but takes no connection yet: the kernel drops the packets.
+static void a_look_that_is_not_decided_holds_nothing_up(void **state)
+{
+    (void)state;
+    struct tfos_error err;
+    int listener, queued[QUEUED_LIMIT];
+    char address[TFOS__ADDRESS_SIZE], peer[TFOS__ADDRESS_SIZE];
+    struct tfos__node node = {.host = "127.0.0.1"};
+    struct tfos__board *board = &node.board;
+    assert_done(tfos__socket_listen("127.0.0.1", NULL, &listener, &board->port, &err));
+    assert_int_equal(listen(listener, 0), 0);
+    tfos__socket_join("127.0.0.1", board->port, address);
+    assert_done(tfos__socket_resolve(address, &board->addresses, &err));
+    int queued_count = fill_queue(board->addresses, queued);
+    board->child = (struct tfos__child){.is_running = true, .kill_at = TFOS__NEVER};
+    board->give_up_at = TFOS__NEVER;
+    tfos__board_tick(&node);
+    assert_true(board->is_probing);
+    struct pollfd slot = {.fd = board->probe_fd, .events = POLLOUT};
+    assert_int_equal(poll(&slot, 1, 0), 0);
+    board->probe_at = 0; // the next look is due before the first is decided
+    tfos__board_tick(&node);
+    struct pollfd slots[] = {{.fd = board->probe_fd, .events = POLLOUT},
+                             {.fd = listener, .events = POLLIN}};
+    do {
+        int accepted;
+        while (tfos__socket_accept(listener, &accepted, peer, &err) == TFOS_OK)
+            close(accepted);
+        assert_in_range(poll(slots, 2, PATIENCE_MS), 1, 2);
+    } while (!slots[0].revents);
+    tfos__board_step(&node);
+    assert_true(board->is_served);
+    assert_false(board->is_probing);
+    tfos__board_close(board);
+    for (int i = 0; i < queued_count; i++)
+        close(queued[i]);
+    close(listener);
+}
+
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(tells_the_driver_its_address),
+    cmocka_unit_test(a_look_that_is_not_decided_holds_nothing_up),
     cmocka_unit_test(only_one_node_has_it),
     cmocka_unit_test(s41_a_program_that_is_missing_is_a_warning),
     cmocka_unit_test(s41_one_that_ends_is_a_warning_with_its_last_line),

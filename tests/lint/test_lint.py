@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
 HEADER = SPDX + "#ifndef X\n#define X\n#include <tfos/export.h>\nTFOS_API int tfos_x(void);\n#endif\n"
+TABLE = "# Rules\n\n## Layers\n\n```\ncli  python        <tfos/*.h> only\nnode dataset       base\nfeed  cluster base  libc\n```\n"
 
 
 @pytest.fixture
@@ -33,6 +34,7 @@ def tree(tmp_path):
         "src/cluster/server.h": SPDX,
         "src/node/life.c": SPDX + "#include <tfos/feed.h>\n#include <tfos/member.h>\n",
         "cli/main.c": SPDX + '#include <tfos/feed.h>\n#include <stdio.h>\n\nint main(void)\n{\n    puts("free(x)");\n}\n',
+        "CONTRIBUTING.md": TABLE,
         "scripts/run.sh": "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n",
     })
     return add
@@ -85,6 +87,21 @@ def test_layers_finds_an_include_across_layers(path, line, reason, tree):
     assert status == 1
     assert output.startswith(f"{path}:2: includes ")
     assert reason in output
+
+
+@pytest.mark.parametrize(
+    "files, lacking",
+    [
+        ({"src/spark/rows.c": SPDX}, ["src/spark"]),
+        ({"java/jni.c": SPDX, "src/fs/file.c": SPDX}, ["java", "src/fs"]),
+        ({"CONTRIBUTING.md": TABLE.replace("node ", "")}, ["src/node"]),
+        ({"CONTRIBUTING.md": "node cli feed cluster base\n"}, ["cli", "src/base", "src/cluster", "src/feed", "src/node"]),
+    ],
+)
+def test_layers_finds_a_folder_that_the_table_lacks(files, lacking, tree):
+    status, output = run("layers", tree(files))
+    assert status == 1
+    assert output.splitlines() == [f"CONTRIBUTING.md: the table of layers does not name {folder}" for folder in lacking]
 
 
 @pytest.mark.parametrize(
