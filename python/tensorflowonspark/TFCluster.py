@@ -18,7 +18,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Union
 
-from . import _tfos, arguments, frames, inference, jobs, launch, offers, progress, streaming
+from . import _tfos, arguments, failures, frames, inference, jobs, launch, offers, progress, streaming
 from .arguments import InputMode
 from .events import EventPump
 from .sessions import ConnectSpark, ContextSpark, spark_of
@@ -497,7 +497,7 @@ class TFCluster:
         try:
             task.launch(executor_id)
         except Exception as error:  # whatever it was, the driver must hear of it
-            self._rendezvous.fail("IO", f"parameter server {executor_id} in the driver: {error}")
+            self._rendezvous.fail("IO", f"parameter server {executor_id} in the driver: {failures.text_of(error)}")
 
     def _on_launch_failure(self, error: BaseException) -> None:
         if not self._closed:

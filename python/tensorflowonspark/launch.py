@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Dict, Iterable, Iterator, List, Optional
 
 from . import _tfos, gpu_info
+from .failures import text_of
 
 __all__ = ["ClusterMeta", "FeedTask", "NodeTask", "is_loopback", "open_writer", "pickle_function", "requested_gpus"]
 
@@ -169,7 +170,7 @@ def pickle_function(map_fun: Any, tf_args: Any) -> bytes:
             dumps(value)
         except Exception as error:
             raise TypeError(
-                f"{name} cannot be pickled, so it cannot be sent to the executors: {error}. Objects such as the SparkContext, "
+                f"{name} cannot be pickled, so it cannot be sent to the executors: {text_of(error)}. Objects such as the SparkContext, "
                 "locks, files and sessions must be made inside the function") from error
     return dumps((map_fun, tf_args))
 
