@@ -20,7 +20,7 @@ import sys
 import threading
 from typing import Any, Tuple
 
-from . import _tfos, failures
+from . import _tfos, console, failures
 from .TFSparkNode import TFNodeContext
 
 __all__ = ["main"]
@@ -110,9 +110,7 @@ def _fail(link: _tfos.Trainer, text: str, reason: str) -> int:
 
 def _print(text: str) -> None:
     """Prints on the process's own stderr if the function has left another that does not take it."""
-    try:
-        print(text, end="", file=sys.stderr, flush=True)
-    except BaseException:
+    if console.show("stderr", text) is not None:
         with contextlib.suppress(OSError):
             os.write(2, text.encode())
 

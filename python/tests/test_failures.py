@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong, and what a person then reads: scenarios by their ids, each on real executors with real deaths."""
 
+import contextlib
 import os
 import re
 import socket
@@ -287,6 +288,33 @@ def test_s41_tensorboard_not_installed(sc, tmp_path, monkeypatch, caplog):
             assert cluster.tensorboard_url() is None
             cluster.train(sc.parallelize(range(10), 2), num_epochs=1)
     assert len([record for record in caplog.records if "TensorBoard" in record.getMessage()]) == 1
+
+
+def test_s74_a_death_ends_a_job_whose_tasks_compute(sc, tmp_path):
+    """The driver's stdout has been closed, and the tasks that feed are busy with the user's code."""
+    flag = str(tmp_path / "computing")
+
+    def die(args, ctx):
+        import os
+        import time
+
+        while not os.path.exists(flag):
+            time.sleep(0.05)
+        print("one line")
+        raise LookupError("no more")
+
+    def rows(_):
+        import time
+
+        open(flag, "w").close()
+        time.sleep(3600)
+        yield 1
+
+    with open(os.devnull, "w") as closed:
+        pass
+    with pytest.raises(_tfos.Error, match="LookupError: no more"), contextlib.redirect_stdout(closed):
+        with TFCluster.run(sc, die, None, 1, 0, input_mode=FEED) as cluster:
+            cluster.train(sc.parallelize([0], 1).flatMap(rows), num_epochs=1)
 
 
 def test_rows_that_change_shape_are_named(sc):
