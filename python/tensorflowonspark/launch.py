@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Dict, Iterable, Iterator, List, Optional
 
 from . import _tfos, gpu_info
+from .arguments import milliseconds
 from .failures import text_of
 
 __all__ = ["ClusterMeta", "FeedTask", "NodeTask", "is_loopback", "open_writer", "pickle_function", "requested_gpus"]
@@ -57,7 +58,7 @@ class NodeTask:
     def __init__(self, meta: ClusterMeta, payload: bytes, reservation_timeout: float) -> None:
         self._meta = meta
         self._payload = payload
-        self._join_timeout_ms = int(reservation_timeout * 1000)
+        self._join_timeout_ms = milliseconds(reservation_timeout)
 
     def __call__(self, executor_ids: Iterable[int]) -> None:
         for executor_id in executor_ids:
@@ -110,7 +111,7 @@ class FeedTask:
     def __init__(self, meta: ClusterMeta, feed: int, timeout: float, queue: str, results: bool, job: str = "trainers") -> None:
         self._meta = meta
         self._feed = feed
-        self._timeout_ms = int(timeout * 1000)
+        self._timeout_ms = milliseconds(timeout)
         self._queue = queue
         self._results = results
         self._job = job

@@ -47,6 +47,8 @@ def by_value(function):
         ({"num_executors": 2, "num_ps": 0, "input_mode": 5}, ValueError, "input_mode"),
         ({"num_executors": 2, "num_ps": 0, "reservation_timeout": 0}, ValueError, "reservation_timeout"),
         ({"num_executors": 2, "num_ps": 0, "map_fun": 3}, TypeError, "map_fun"),
+        ({"num_executors": 2, "num_ps": 0, "map_fun": lambda args, ctx: (yield)}, TypeError, "map_fun .* gives a generator"),
+        ({"num_executors": 2, "num_ps": 0, "map_fun": lambda args: None}, TypeError, "map_fun .* too many positional"),
     ],
 )
 def test_bad_arguments_of_run(sc, arguments, error, words):
