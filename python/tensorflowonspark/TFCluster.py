@@ -85,6 +85,7 @@ class TFCluster:
         self._local_nodes: List[threading.Thread] = []
         self._failure_raised = False
         self._closed = False
+        self._pid = os.getpid()
         self._events = EventPump(rendezvous, self._on_failure)
 
     def __enter__(self) -> "TFCluster":
@@ -422,8 +423,8 @@ class TFCluster:
                 raise failure
 
     def _abort(self) -> None:
-        """Stops what still runs and releases everything."""
-        if self._closed:
+        """Stops what still runs and releases everything; nothing in a process that was forked from the driver, whose cluster it is."""
+        if self._closed or os.getpid() != self._pid:
             return
         self._closed = True
         patience = 0

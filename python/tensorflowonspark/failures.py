@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import traceback
 from typing import Iterator, Optional
 
-__all__ = ["LOGGED", "TOLD", "explain", "printable", "text_of"]
+__all__ = ["LOGGED", "TOLD", "explain", "printable", "tellable", "text_of"]
 
 # Bytes of a part of a traceback. The driver shows the last 2,000 of the whole, and the exception's name begins the last part.
 LOGGED, TOLD = 1 << 20, 1200
@@ -29,6 +30,23 @@ def explain(error: BaseException, limit: int) -> str:
     except BaseException:  # its class has members of types that no exception's should have
         parts = [*traceback.format_tb(error.__traceback__), f"{type(error).__name__}: {text_of(error)}\n"]
     return "".join([*(_cut(part, limit) for part in parts), *_advice(error)])
+
+
+@contextlib.contextmanager
+def tellable() -> Iterator[None]:
+    """For Spark's tasks: pyspark cannot send the text of an exception that has a lone surrogate in it, and waits for ever.
+
+    Raises:
+        RuntimeError: in the place of such an exception, with its traceback escaped.
+    """
+    try:
+        yield
+    except Exception as error:
+        try:
+            traceback.format_exc().encode()
+        except UnicodeEncodeError:
+            raise RuntimeError(explain(error, TOLD)) from None
+        raise
 
 
 def printable(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional
 
 from . import _tfos, gpu_info
 from .arguments import milliseconds
-from .failures import text_of
+from .failures import tellable, text_of
 
 __all__ = ["ClusterMeta", "FeedTask", "NodeTask", "is_loopback", "open_writer", "pickle_function", "requested_gpus"]
 
@@ -121,7 +121,7 @@ class FeedTask:
         if self._results:
             return _results(writer, rows)
         try:
-            with _rare_collections():
+            with _rare_collections(), tellable():
                 writer.feed(rows)
         finally:
             writer.close()
@@ -152,7 +152,8 @@ def _rare_collections() -> Iterator[None]:
 
 def _results(writer: _tfos.FeedWriter, rows: Iterator[Any]) -> Iterator[Any]:
     try:
-        yield from writer.results(rows)
+        with tellable():
+            yield from writer.results(rows)
     finally:
         writer.close()
 

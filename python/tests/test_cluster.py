@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from conftest import wait_until
-from tensorflowonspark import TFCluster
+from tensorflowonspark import TFCluster, _tfos
 from tensorflowonspark.TFCluster import InputMode
 
 FEED = InputMode.SPARK
@@ -350,6 +350,23 @@ def test_dataset_alone_and_stopping(sc, tmp_path):
     with TFCluster.run(sc, local(in_step), args, 1, 0, input_mode=FEED) as cluster:
         cluster.train(rows, num_epochs=2)
     assert [[len(step) for step in epoch] for epoch in read_all(tmp_path)["0"]] == [[10, 10]] * 2
+
+
+def test_s73_a_process_forked_from_the_driver_ends_alone(sc, tmp_path):
+    """It leaves the with statement, or shuts the cluster down; both are the driver's own."""
+    with TFCluster.run(sc, local(sum_rows), {"batch": 10, "out": str(tmp_path)}, 1, 0, input_mode=FEED) as cluster:
+        pids = []
+        for leave in (lambda: cluster.__exit__(SystemExit, SystemExit(0), None), cluster.shutdown):
+            pids.append(os.fork())
+            if pids[-1] == 0:
+                try:
+                    leave()
+                except _tfos.InvalidError as error:
+                    os._exit(0 if "was forked from process" in str(error) else 2)
+                os._exit(1)
+        assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids] == [1, 0]
+        cluster.train(sc.parallelize(range(100), 2), num_epochs=1)
+    assert read_all(tmp_path)["worker-0"]["total"] == sum(range(100))
 
 
 def test_s86_numbers_of_numpy_and_pandas(sc, tmp_path):

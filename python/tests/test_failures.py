@@ -319,6 +319,18 @@ def test_s74_a_death_ends_a_job_whose_tasks_compute(sc, tmp_path):
             cluster.train(sc.parallelize([0], 1).flatMap(rows), num_epochs=1)
 
 
+def test_s76_a_task_s_exception_that_spark_cannot_send(sc):
+    """Of a lone surrogate in it pyspark's worker dies, and Spark waits for ever."""
+    def fail(row):
+        raise LookupError("caf\udce9")
+
+    with TFCluster.run(sc, by_value(take_all), None, 1, 0, input_mode=FEED) as cluster:
+        with pytest.raises(Exception, match=r"LookupError: caf\\udce9"):
+            cluster.train(sc.parallelize([1], 1).map(fail), num_epochs=1)
+        with pytest.raises(Exception, match=r"LookupError: caf\\udce9"):
+            cluster.inference(sc.parallelize([1], 1).map(fail)).collect()
+
+
 def test_rows_that_change_shape_are_named(sc):
     """next_arrays refuses them with the partition, the row and the column."""
 
