@@ -26,6 +26,7 @@ def fork(action):
             sender.send(action())
         except BaseException as error:
             sender.send(f"{type(error).__name__}: {error}")
+            os._exit(0)  # with the exception TensorFlow 2.15 would destroy an iterator, and wait for threads that are not here
         os._exit(0)
     sender.close()
     try:
