@@ -98,6 +98,9 @@ def terminate(mgr: Any, qname: str = "input") -> Any:
 class DataFeed:
     """The rows that Spark feeds to this node. Thread-safe: each row goes to one of the threads that wait, and results may come from another.
 
+    It belongs to the function's own process: in one that is forked from it (``use_multiprocessing``, workers of a loader, ``os.fork``) reading
+    raises ``InvalidError``, and the function's process fails with the same, since both would get the same rows.
+
     Args:
         mgr: ``ctx.mgr``.
         train_mode: False for inference: a batch then ends with its partition.

@@ -8,6 +8,7 @@ import socket
 from typing import Any, Dict, List, Optional
 
 from . import TFNode, _tfos
+from .arguments import milliseconds, plain, seconds
 from .TFManager import TFManager
 
 __all__ = ["TFNodeContext"]
@@ -87,7 +88,7 @@ class TFNodeContext:
 
         Args:
             name: what is agreed on; each name once a node.
-            value: anything that JSON can hold.
+            value: anything that JSON can hold; of numpy also numbers and arrays, which become lists.
             timeout: seconds to wait for the others.
 
         Returns:
@@ -97,7 +98,7 @@ class TFNodeContext:
             TimeoutError: naming the nodes that gave none.
             ConnectionError: a node has ended, or the driver is gone.
         """
-        return json.loads(self._link().agree(name, json.dumps(value), int(timeout * 1000)))
+        return json.loads(self._link().agree(name, json.dumps(value, default=plain), milliseconds(seconds("timeout", timeout))))
 
     def report(self, **values: float) -> None:
         """Shows figures beside this node, in the driver's progress line and in ``tfos status``; the newest of each count."""

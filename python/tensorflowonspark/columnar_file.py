@@ -6,14 +6,13 @@ import contextlib
 import json
 import math
 import os
-import sys
 import time
 from typing import Any, Iterable, Iterator, List, Optional, Tuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from . import _tfos, tfrecord
+from . import _tfos, console, tfrecord
 
 __all__ = ["main"]
 
@@ -52,7 +51,7 @@ class _Progress:
     def __init__(self, path: str) -> None:
         self.rows = self._size = self._width = 0
         self._path = path
-        self._next = time.monotonic() + 1 if sys.stderr.isatty() else math.inf
+        self._next = time.monotonic() + 1 if console.is_terminal("stderr") else math.inf
 
     def follow(self, batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
@@ -60,15 +59,15 @@ class _Progress:
             self._size += batch.nbytes
             if time.monotonic() >= self._next:
                 line = f"converted: {self.rows} records, {self._size >> 20} MiB of {self._path}"
-                print(f"\r{line:{self._width}}", end="", file=sys.stderr, flush=True)
+                console.show("stderr", f"\r{line:{self._width}}")
                 self._width, self._next = len(line), time.monotonic() + 0.2
             yield batch
 
     def say(self, text: str) -> None:
         if self._width:
-            print(f"\r{'':{self._width}}\r", end="", file=sys.stderr)
+            console.show("stderr", f"\r{'':{self._width}}\r")
         self._width = 0
-        print(text, file=sys.stderr, flush=True)
+        console.show("stderr", f"{text}\n")
 
 
 @contextlib.contextmanager

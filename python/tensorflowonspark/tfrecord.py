@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Union
 
 from . import _tfos, files
+from .arguments import flag
 from .files import Path
 from .jar import add_to, why_not
 from .jar import path as jar_path
@@ -192,7 +193,8 @@ def write(
             compression = "gzip" if name.endswith(".gz") else "none"
         writer = _tfos.ExampleWriter(
             name, first.schema, type=_choice("record_type", record_type, _TYPES), file=file,
-            compression=_choice("compression", compression, _COMPRESSIONS), level=level, allow_rounding=allow_rounding,
+            compression=_choice("compression", compression, _COMPRESSIONS), level=level,
+            allow_rounding=flag("allow_rounding", allow_rounding),
         )  # fmt: skip
         with writer:
             batch = first

@@ -8,7 +8,7 @@ from tree import report, root_argument, sources
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[>"]')
 OUTSIDE = {"cli", "python", "java", "tensorflow"}
-BASE_HEADERS = {"export", "status", "stream", "version", "memory", "wait", "arrow"}
+BASE_HEADERS = {"export", "fork", "status", "stream", "version", "memory", "wait", "arrow"}
 OWN_HEADERS = {
     "fs": {"stream"},
     "cluster": {"rendezvous", "member"},
