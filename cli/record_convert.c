@@ -322,6 +322,14 @@ static int records_to_text(const struct record_options *options, const struct ta
 int record_convert(const struct record_options *options)
 {
     enum format from, to;
+    if (options->file_count != 2) {
+        fprintf(stderr,
+                "tfos record: convert: it takes one file, and there are %d, from %s to %s: \"tfos "
+                "record merge\" makes one of them\n",
+                options->file_count - 1, options->files[0],
+                options->files[options->file_count - 2]);
+        return 2;
+    }
     int status = choose_format("--from", options->from, options->files[0], &from);
     if (status == 0)
         status = choose_format("--to", options->to, options->files[1], &to);
