@@ -18,7 +18,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Union
 
-from . import _tfos, arguments, frames, inference, jobs, launch, offers, progress, streaming
+from . import _tfos, arguments, files, frames, inference, jobs, launch, offers, progress, streaming
 from .arguments import InputMode
 from .events import EventPump
 from .sessions import ConnectSpark, ContextSpark, spark_of
@@ -560,7 +560,8 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         meta = launch.ClusterMeta(
             cluster_id=cluster_id, key=key, address=rendezvous.address, num_executors=num_executors, num_ps=num_ps,
             roles=json.loads(rendezvous.roles()), feeding=feeding, default_fs=_default_fs(spark.default_fs()),
-            working_dir=os.getcwd(), release_port=release_port, tensorboard=bool(tensorboard), log_dir=log_dir,
+            working_dir=os.getcwd(), release_port=release_port, tensorboard=bool(tensorboard),
+            log_dir=log_dir and os.fspath(log_dir),
             num_gpus=launch.requested_gpus(tf_args), queues=",".join(queues))
         cluster = TFCluster(spark, meta, rendezvous, input_mode, queues, bool(tensorboard))
     except BaseException:
@@ -575,5 +576,6 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
 
 
 def _default_fs(name: str) -> str:
-    """Hadoop's default file system, without the slash that ends "file:///"."""
-    return name[:-1] if name.startswith("file://") and len(name) > 7 and name.endswith("/") else name
+    """Hadoop's default file system, as what a path with a slash can follow."""
+    head, path = _tfos.split_uri(files.for_tensorflow(name))
+    return f"{head}{path.rstrip('/')}" if head else name

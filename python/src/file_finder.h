@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Names of files. Functions of the module.
+#ifndef TFOS_PYTHON_FILE_FINDER_H
+#define TFOS_PYTHON_FILE_FINDER_H
+
+#include <Python.h>
+
+/// `find_files(name, system=None)`.
+PyObject *tfos__find_files(PyObject *module, PyObject *args, PyObject *kwargs);
+
+/// `new_file(name)`.
+PyObject *tfos__new_file(PyObject *module, PyObject *args, PyObject *kwargs);
+
+/// `split_uri(name)`.
+PyObject *tfos__split_uri(PyObject *module, PyObject *args, PyObject *kwargs);
+
+#endif
