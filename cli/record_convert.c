@@ -156,10 +156,9 @@ static int open_writer(struct encoding *encoding, const struct record_options *o
 {
     struct tfos_error err;
     const char *path = options->files[1];
-    struct tfos_example_writer_options writing = {
-        .record = {.compression = compression_for(options, path)},
-        .example = {.type = options->type},
-    };
+    struct tfos_example_writer_options writing = {.example = {.type = options->type}};
+    if (choose_compression(options, path, &writing.record.compression) != 0)
+        return 1;
     encoding->stream = open_output(path);
     if (!encoding->stream)
         return 1;

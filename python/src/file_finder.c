@@ -7,6 +7,7 @@
 
 #include <string.h>
 #include <tfos/file_list.h>
+#include <tfos/record.h>
 
 /// A file system as an object: look(name) gives an enum tfos_file_kind, list(folder) pairs of name
 /// and kind.
@@ -139,6 +140,23 @@ PyObject *tfos__new_file(PyObject *module, PyObject *args, PyObject *kwargs)
         result = path != NULL ? PyUnicode_DecodeFSDefault(path) : Py_BuildValue("");
     Py_DECREF(kept);
     return result;
+}
+
+PyObject *tfos__compression_of_name(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    struct tfos_error err = {0};
+    enum tfos_compression compression = TFOS_COMPRESSION_NONE;
+    const char *name = NULL;
+    PyObject *kept = NULL;
+    const struct tfos__parameter parameters[] = {{"name", TFOS__PATH, true, 0, 0, &name}};
+
+    (void)module;
+    if (tfos__parameters_read("compression_of_name", parameters, TFOS__PARAMETER_COUNT(parameters),
+                              args, kwargs, &kept) < 0)
+        return NULL;
+    enum tfos_status status = tfos_record_compression_of_name(name, &compression, &err);
+    Py_DECREF(kept);
+    return status < 0 ? tfos__raise(status, &err) : PyLong_FromLong(compression);
 }
 
 PyObject *tfos__split_uri(PyObject *module, PyObject *args, PyObject *kwargs)

@@ -11,6 +11,9 @@ PyObject *tfos__find_files(PyObject *module, PyObject *args, PyObject *kwargs);
 /// `new_file(name)`.
 PyObject *tfos__new_file(PyObject *module, PyObject *args, PyObject *kwargs);
 
+/// `compression_of_name(name)`.
+PyObject *tfos__compression_of_name(PyObject *module, PyObject *args, PyObject *kwargs);
+
 /// `split_uri(name)`.
 PyObject *tfos__split_uri(PyObject *module, PyObject *args, PyObject *kwargs);
 

@@ -22,6 +22,8 @@ static PyMethodDef functions[] = {
      "Whether results can be made rows of this schema in the JVM."},
     {"find_files", TFOS__KEYWORDS(tfos__find_files), "The files that a name stands for."},
     {"new_file", TFOS__KEYWORDS(tfos__new_file), "The path of a file that is to be written."},
+    {"compression_of_name", TFOS__KEYWORDS(tfos__compression_of_name),
+     "How a file of this name is to be written."},
     {"split_uri", TFOS__KEYWORDS(tfos__split_uri), "Scheme and host of a URI, and its path."},
     {"survey_examples", TFOS__KEYWORDS(tfos__survey_examples),
      "What files' records say of their columns, as JSON."},

@@ -268,6 +268,9 @@ def find_files(name: str, system: Any = None) -> "list[str]":
 def new_file(name: str) -> Optional[str]:
     """The path of a file that is to be written; None for a URI of another file system. InvalidError: the name may mean two files."""
 
+def compression_of_name(name: str) -> int:
+    """How a file of this name is to be written, as ``enum tfos_compression`` has it. UnsupportedError: as TensorFlow could not read it."""
+
 def split_uri(name: str) -> "tuple[str, str]":
     """Scheme and host of a URI, and its path as it is; an empty text and the name where that is a path."""
 

@@ -12,7 +12,7 @@ from typing import Any, Iterator, List, NamedTuple, Sequence, Tuple, Union
 
 from . import _tfos
 
-__all__ = ["File", "Path", "find", "for_tensorflow", "writing"]
+__all__ = ["File", "Path", "find", "for_tensorflow", "is_compressing", "writing"]
 
 Path = Union[str, bytes, "os.PathLike[str]", Any]  # or a binary file object
 _HDFS = re.compile(r"(hdfs|viewfs)\b", re.IGNORECASE)
@@ -109,6 +109,11 @@ def writing(path: Path) -> Iterator[Tuple[str, Any]]:
         with contextlib.suppress(OSError):
             remote.system.delete_file(part)
         raise
+
+
+def is_compressing(file: Any) -> bool:
+    """Whether a file object compresses what is written to it, so that the name of its file says nothing about that."""
+    return type(file).__module__.partition(".")[0] in ("bz2", "compression", "gzip", "lz4", "lzma", "zstandard")
 
 
 def for_tensorflow(path: Union[str, "os.PathLike[str]"]) -> str:

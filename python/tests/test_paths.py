@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of files: the very file that is named is read and written, and of folders and patterns what Spark would read."""
 
+import bz2
+import gzip
+import lzma
 import os
 import pathlib
 import stat
@@ -10,7 +13,7 @@ import types
 
 import pytest
 
-from tensorflowonspark import TFCluster, TFNode, TFSparkNode, compat, files, launch
+from tensorflowonspark import TFCluster, TFNode, TFSparkNode, _tfos, compat, files, launch
 from tensorflowonspark.launch import node_executable
 
 pa = pytest.importorskip("pyarrow")
@@ -241,6 +244,50 @@ def test_s79_the_command_reads_what_is_named(spark_folder):
     for words, count in ((["_SUCCESS"], 1), (["_SUCCESS", "part-0"], 2), (["./.part-0.crc"], None)):
         done = subprocess.run([node_executable(), "record", "count", *words], cwd=spark_folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert done.returncode == (count is None) and done.stdout.count("1\t") == (count or 0), done
+
+
+@pytest.mark.parametrize("module, name", [(bz2, "bzip2"), (lzma, "xz")])
+def test_s85_other_compressions(tmp_path, module, name):
+    """Named by whoever reads them, and read and written through a file object that knows them."""
+    path, table = tmp_path / "a", pa.table({"x": [1, 2]})
+    with module.open(path, "wb") as file:
+        tfrecord.write(file, table)
+    for on_damage in ("error", "skip_record", "skip_file"):
+        with pytest.raises(_tfos.UnsupportedError, match=f"{path}: it is compressed by {name}, and what can be read is gzip, zlib and no compression"):
+            tfrecord.read(path, on_damage=on_damage)
+    with module.open(path) as file:
+        assert numbers(file) == [1, 2]
+    done = subprocess.run([node_executable(), "record", "check", path], stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and f"it is compressed by {name}" in done.stderr
+
+
+def test_s85_by_tensorflow(tmp_path):
+    tf = pytest.importorskip("tensorflow")
+    (tmp_path / "a").write_bytes(bz2.compress(b"something"))
+    with pytest.raises(tf.errors.UnimplementedError, match="/a: it is compressed by bzip2"):
+        list(tfrecord.dataset(str(tmp_path / "a"), pa.schema({"x": pa.int64()}), shapes={"x": ()}))
+
+
+@pytest.mark.parametrize("ending", ["bz2", "zst", "lz4", "snappy", "xz"])
+def test_s85_names_that_nobody_could_read_by(tmp_path, ending):
+    """Hadoop's formats and Spark's source would take what is written for what the name says."""
+    path, table = tmp_path / f"a.tfrecord.{ending}", pa.table({"x": [1]})
+    with pytest.raises(_tfos.UnsupportedError, match=f"{path}: TensorFlow cannot read what its name says"):
+        tfrecord.write(path, table)
+    put(tmp_path / "a", 1)
+    done = subprocess.run([node_executable(), "record", "merge", "a", path.name], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and f"{path.name}: TensorFlow cannot read what its name says" in done.stderr and os.listdir(tmp_path) == ["a"]
+    tfrecord.write(path, table, compression="none")
+    assert numbers(path) == [1]
+
+
+def test_s85_a_file_object_that_compresses(tmp_path):
+    with gzip.open(tmp_path / "a.gz", "wb") as file:
+        tfrecord.write(file, pa.table({"x": [1]}))
+    assert numbers(tmp_path / "a.gz") == [1]
+    with open(tmp_path / "b.gz", "wb") as file:
+        tfrecord.write(file, pa.table({"x": [1]}))
+    assert numbers(tmp_path / "b.gz") == [1] and (tmp_path / "b.gz").read_bytes()[:2] == b"\x1f\x8b"
 
 
 def test_s89_links_and_permissions_stay(tmp_path):

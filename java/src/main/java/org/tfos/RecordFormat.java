@@ -8,6 +8,7 @@ import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.io.compress.CompressionCodecFactory;
 import org.apache.hadoop.mapreduce.Job;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -32,6 +33,8 @@ import scala.collection.immutable.Map;
 public class RecordFormat implements FileFormat, DataSourceRegister {
     /** Spark's word to the readers whether it takes batches. */
     private static final String RETURNING_BATCH = "returning_batch";
+
+    private transient CompressionCodecFactory codecs; // made when it is needed first
 
     @Override
     public String shortName() {
@@ -94,7 +97,13 @@ public class RecordFormat implements FileFormat, DataSourceRegister {
 
     @Override
     public boolean isSplitable(SparkSession session, Map<String, String> options, Path path) {
-        return new RecordOptions(options).isSplittable && !RecordCompression.isNameOfCompressed(path.getName());
+        if (!new RecordOptions(options).isSplittable || RecordCompression.isNameOfCompressed(path.getName())) {
+            return false;
+        }
+        if (codecs == null) {
+            codecs = new CompressionCodecFactory(session.sessionState().newHadoopConf());
+        }
+        return codecs.getCodec(path) == null;
     }
 
     @Override
