@@ -24,6 +24,10 @@ TFOS_API bool tfos_file_name_is_hidden(const char *name);
 /// Where the path begins in a URI, behind scheme and host; 0: `name` is a path.
 TFOS_API size_t tfos_file_name_path_offset(const char *name);
 
+/// Bytes of the first of several names that are divided by commas, as Hadoop's formats take them: a
+/// comma in braces is none that divides.
+TFOS_API size_t tfos_file_names_first(const char *names);
+
 /// The path of a file that is to be written, a part of `name`; NULL where `name` is a URI of
 /// another file system. INVALID: its path means another file if it is percent-encoded; or `file:`
 /// with another host.

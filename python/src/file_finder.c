@@ -159,6 +159,29 @@ PyObject *tfos__compression_of_name(PyObject *module, PyObject *args, PyObject *
     return status < 0 ? tfos__raise(status, &err) : PyLong_FromLong(compression);
 }
 
+PyObject *tfos__split_names(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    const char *names = NULL;
+    PyObject *kept = NULL, *list = NULL;
+    const struct tfos__parameter parameters[] = {{"names", TFOS__PATH, true, 0, 0, &names}};
+
+    (void)module;
+    if (tfos__parameters_read("split_names", parameters, TFOS__PARAMETER_COUNT(parameters), args,
+                              kwargs, &kept) < 0)
+        return NULL;
+    list = PyList_New(0);
+    while (list != NULL && names != NULL) {
+        size_t size = tfos_file_names_first(names);
+        PyObject *name = PyUnicode_DecodeFSDefaultAndSize(names, (Py_ssize_t)size);
+        if (name == NULL || PyList_Append(list, name) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(name);
+        names = names[size] == ',' ? names + size + 1 : NULL;
+    }
+    Py_DECREF(kept);
+    return list;
+}
+
 PyObject *tfos__split_uri(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     const char *name = NULL;

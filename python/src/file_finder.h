@@ -14,6 +14,9 @@ PyObject *tfos__new_file(PyObject *module, PyObject *args, PyObject *kwargs);
 /// `compression_of_name(name)`.
 PyObject *tfos__compression_of_name(PyObject *module, PyObject *args, PyObject *kwargs);
 
+/// `split_names(names)`.
+PyObject *tfos__split_names(PyObject *module, PyObject *args, PyObject *kwargs);
+
 /// `split_uri(name)`.
 PyObject *tfos__split_uri(PyObject *module, PyObject *args, PyObject *kwargs);
 

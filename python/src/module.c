@@ -24,6 +24,7 @@ static PyMethodDef functions[] = {
     {"new_file", TFOS__KEYWORDS(tfos__new_file), "The path of a file that is to be written."},
     {"compression_of_name", TFOS__KEYWORDS(tfos__compression_of_name),
      "How a file of this name is to be written."},
+    {"split_names", TFOS__KEYWORDS(tfos__split_names), "The names that commas divide."},
     {"split_uri", TFOS__KEYWORDS(tfos__split_uri), "Scheme and host of a URI, and its path."},
     {"survey_examples", TFOS__KEYWORDS(tfos__survey_examples),
      "What files' records say of their columns, as JSON."},

@@ -271,6 +271,9 @@ def new_file(name: str) -> Optional[str]:
 def compression_of_name(name: str) -> int:
     """How a file of this name is to be written, as ``enum tfos_compression`` has it. UnsupportedError: as TensorFlow could not read it."""
 
+def split_names(names: str) -> "list[str]":
+    """The names that are divided by commas, but for those in braces."""
+
 def split_uri(name: str) -> "tuple[str, str]":
     """Scheme and host of a URI, and its path as it is; an empty text and the name where that is a path."""
 

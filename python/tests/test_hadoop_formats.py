@@ -160,6 +160,16 @@ def test_other_codecs(hadoop, tmp_path, api):
     assert not names_in(tmp_path / "out")
 
 
+def test_s81_several_paths_in_one_text(hadoop, tmp_path, api):
+    for name in ("a", "b", "c-1", "c-2", "c[1]", "c1", "_hidden", ".a.crc"):
+        write_by_tensorflow(tmp_path / name, [name.encode()])
+    for paths, expected in (("DIR/a,DIR/c-*", [b"a", b"c-1", b"c-2"]), ("DIR/{a,b},DIR/c1", [b"a", b"b", b"c1"]), ("DIR/c\\[1\\]", [b"c[1]"]),
+                            ("DIR", [b"a", b"b", b"c-1", b"c-2", b"c1", b"c[1]"])):
+        assert sorted(flatten(read(hadoop, paths.replace("DIR", str(tmp_path)), api))) == expected
+    with pytest.raises(Exception, match=r"c\[1\] is there, but Hadoop takes its name for a pattern, and would read file:.*c1: put a backslash"):
+        read(hadoop, f"{tmp_path}/a,{tmp_path}/c[1]", api)
+
+
 def compress_by_hadoop(spark, codec, path, data):
     """Writes data by one of Hadoop's codecs."""
     jvm = spark._jvm

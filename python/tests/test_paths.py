@@ -265,7 +265,7 @@ def test_s85_by_tensorflow(tmp_path):
     tf = pytest.importorskip("tensorflow")
     (tmp_path / "a").write_bytes(bz2.compress(b"something"))
     with pytest.raises(tf.errors.UnimplementedError, match="/a: it is compressed by bzip2"):
-        list(tfrecord.dataset(str(tmp_path / "a"), pa.schema({"x": pa.int64()}), shapes={"x": ()}))
+        list(tfrecord.dataset(str(tmp_path / "a"), pa.schema({"x": pa.int64()})))
 
 
 @pytest.mark.parametrize("ending", ["bz2", "zst", "lz4", "snappy", "xz"])

@@ -326,6 +326,25 @@ def test_local_files_have_no_checksums_of_hadoop_beside_them(spark, tmp_path):
     assert spark.read.format("tfrecord").load(str(tmp_path / "out")).count() == 3
 
 
+def test_s78_that_very_folder(spark, tmp_path):
+    """What is written has the name that was given, and is read by it, or by the name in which a backslash takes their meaning from characters."""
+    from functools import reduce
+
+    names = ["a b", "a#b", "a%20b", "a%b", "a;b", "a,b", "a&b=c@d+e", "日本", " a ", "'\"`|^<>", "a?b", "a[1]b", "a*b", "{a,b}", "a", "b", "axb", "a1b"]
+    for number, name in enumerate(names):
+        options = {"schemaMode": "sidecar"} if number % 2 else {}
+        spark.range(number, number + 1, 1, 1).write.format("tfrecord").options(**options).save(f"file://{tmp_path}/{name}")
+    assert sorted(os.listdir(tmp_path)) == sorted(names)
+    escaped = [re.sub(r"[]{}[*?\\]", r"\\\g<0>", name) for name in names]
+    frames = [load(spark, f"{form}{tmp_path}/{name}", inferAll=True).selectExpr("id", f"'{form}' AS form")
+              for name in escaped for form in ("", "file://")]
+    assert [row.id for row in reduce(lambda one, other: one.union(other), frames).collect()] == [number for number in range(len(names)) for _ in range(2)]
+    for name in ("a?b", "a[1]b", "a*b", "{a,b}"):
+        with pytest.raises(Exception, match="is there, but Hadoop takes its name for a pattern, and would read .*: put a backslash before such"):
+            load(spark, tmp_path / name, schemaMode="infer").collect()
+    assert load(spark, tmp_path / "[ab]", schemaMode="infer").count() == 2  # nothing has this name
+
+
 def test_s85_files_of_hadoops_codecs(spark, tmp_path):
     """Read as Hadoop's formats read them, whole however small the parts are to be; what cannot be is named as what it is."""
     from test_hadoop_formats import compress_by_hadoop

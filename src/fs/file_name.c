@@ -35,6 +35,15 @@ size_t tfos_file_name_path_offset(const char *name)
     return name[size + 1] == '/' ? size + 2 + strcspn(name + size + 2, "/") : size;
 }
 
+size_t tfos_file_names_first(const char *names)
+{
+    size_t size = 0;
+    int depth = 0;
+    for (; names[size] != '\0' && (names[size] != ',' || depth > 0); size++)
+        depth += (names[size] == '{') - (names[size] == '}' && depth > 0);
+    return size;
+}
+
 static bool is_local(const char *name)
 {
     return strncasecmp(name, local_scheme, sizeof local_scheme - 1) == 0;

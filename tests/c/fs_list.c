@@ -303,6 +303,18 @@ static void too_many_alternatives(void **state)
     leave_folder(folder);
 }
 
+static void s81_names_in_one_text(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *names;
+        size_t first;
+    } texts[] = {{"a,b", 1},           {"a", 1},    {"", 0},    {",a", 0}, {"{a,b},c", 5},
+                 {"x{a,{b,c}},d", 10}, {"a},b", 2}, {"{a,b", 4}};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        assert_int_equal(tfos_file_names_first(texts[i].names), texts[i].first);
+}
+
 static void names_that_are_hidden(void **state)
 {
     (void)state;
@@ -324,6 +336,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(files_that_are_written),
     cmocka_unit_test(another_file_system),
     cmocka_unit_test(too_many_alternatives),
+    cmocka_unit_test(s81_names_in_one_text),
     cmocka_unit_test(names_that_are_hidden),
 };
 

@@ -93,6 +93,18 @@ public class RecordFormat implements FileFormat, DataSourceRegister {
         }
     }
 
+    /** Only where one path was given: of others Spark does not tell. */
+    private static void checkPath(Map<String, String> options, Configuration configuration) {
+        Option<String> path = options.get("path");
+        try {
+            if (path.isDefined()) {
+                PathPatterns.check(new Path(path.get()), configuration);
+            }
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+
     // ---- reading
 
     @Override
@@ -128,6 +140,7 @@ public class RecordFormat implements FileFormat, DataSourceRegister {
         Option<String> returningBatch = options.get(RETURNING_BATCH);
         boolean asBatches = returningBatch.isDefined() && returningBatch.get().equals("true");
         RecordOptions parsed = new RecordOptions(options);
+        checkPath(options, configuration);
         StructType columns = parsed.isSidecar ? SchemaSidecar.exact(required) : required;
         return new RecordFileReader(session, parsed, columns, partition, asBatches, configuration);
     }
