@@ -41,19 +41,20 @@ enum tfos_file_kind {
     TFOS_FILE_SPECIAL ///< a pipe, a device: only by its exact name
 };
 
+/// Takes an entry of a folder.
+typedef enum tfos_status tfos_file_taker(void *entries, const char *name, enum tfos_file_kind kind,
+                                         struct tfos_error *err);
+
 /// Where names are looked up that are not this machine's. Both functions get names as the caller
 /// of tfos_file_list_find() has them, with their scheme and host.
 struct tfos_file_system {
     /// What is there under a name.
     enum tfos_status (*look)(struct tfos_file_system *system, const char *name,
                              enum tfos_file_kind *kind, struct tfos_error *err);
-    /// Calls `add(entries, name, kind)` for each entry of a folder, and ends with a failure of
-    /// that; for none where there is no such folder.
+    /// Calls `take` with `entries` for each entry of a folder, and ends with a failure of that; for
+    /// none where there is no such folder.
     enum tfos_status (*list)(struct tfos_file_system *system, const char *folder,
-                             enum tfos_status (*add)(void *entries, const char *name,
-                                                     enum tfos_file_kind kind,
-                                                     struct tfos_error *err),
-                             void *entries, struct tfos_error *err);
+                             tfos_file_taker *take, void *entries, struct tfos_error *err);
 };
 
 struct tfos_file_list;

@@ -40,11 +40,8 @@ static enum tfos_status look(struct tfos_file_system *system, const char *name,
     return PyErr_Occurred() ? TFOS_IO : TFOS_OK;
 }
 
-static enum tfos_status add_entry(PyObject *entry,
-                                  enum tfos_status (*add)(void *entries, const char *name,
-                                                          enum tfos_file_kind kind,
-                                                          struct tfos_error *err),
-                                  void *entries, struct tfos_error *err)
+static enum tfos_status add_entry(PyObject *entry, tfos_file_taker *take, void *entries,
+                                  struct tfos_error *err)
 {
     PyObject *name = NULL, *bytes = NULL;
     int kind = TFOS_FILE_NONE;
@@ -54,23 +51,20 @@ static enum tfos_status add_entry(PyObject *entry,
         return status;
     bytes = PyUnicode_EncodeFSDefault(name);
     if (bytes != NULL)
-        status = add(entries, PyBytes_AsString(bytes), (enum tfos_file_kind)kind, err);
+        status = take(entries, PyBytes_AsString(bytes), (enum tfos_file_kind)kind, err);
     Py_XDECREF(bytes);
     return status;
 }
 
 static enum tfos_status list(struct tfos_file_system *system, const char *folder,
-                             enum tfos_status (*add)(void *entries, const char *name,
-                                                     enum tfos_file_kind kind,
-                                                     struct tfos_error *err),
-                             void *entries, struct tfos_error *err)
+                             tfos_file_taker *take, void *entries, struct tfos_error *err)
 {
     PyObject *answer = ask(system, "list", folder);
     Py_ssize_t count = answer != NULL ? PyList_Size(answer) : -1;
     enum tfos_status status = count < 0 ? TFOS_IO : TFOS_OK;
 
     for (Py_ssize_t i = 0; status == TFOS_OK && i < count; i++)
-        status = add_entry(PyList_GetItem(answer, i), add, entries, err);
+        status = add_entry(PyList_GetItem(answer, i), take, entries, err);
     Py_XDECREF(answer);
     return status;
 }
@@ -122,83 +116,85 @@ PyObject *tfos__find_files(PyObject *module, PyObject *args, PyObject *kwargs)
     return names;
 }
 
-PyObject *tfos__new_file(PyObject *module, PyObject *args, PyObject *kwargs)
+/// The bytes of a str that is a name, or several; NULL with an exception.
+static PyObject *encode(PyObject *name)
+{
+    PyObject *bytes = PyUnicode_EncodeFSDefault(name);
+
+    if (bytes != NULL && strlen(PyBytes_AsString(bytes)) != (size_t)PyBytes_Size(bytes)) {
+        PyErr_Format(PyExc_ValueError, "%R has a null character", name);
+        Py_CLEAR(bytes);
+    }
+    return bytes;
+}
+
+PyObject *tfos__new_file(PyObject *module, PyObject *name)
 {
     struct tfos_error err = {0};
-    const char *name = NULL, *path = NULL;
-    PyObject *kept = NULL, *result = NULL;
-    const struct tfos__parameter parameters[] = {{"name", TFOS__PATH, true, 0, 0, &name}};
+    const char *path = NULL;
+    PyObject *bytes = encode(name), *result = NULL;
+    enum tfos_status status = TFOS_OK;
 
     (void)module;
-    if (tfos__parameters_read("new_file", parameters, TFOS__PARAMETER_COUNT(parameters), args,
-                              kwargs, &kept) < 0)
+    if (bytes == NULL)
         return NULL;
-    enum tfos_status status = tfos_file_name_get_new(name, &path, &err);
+    status = tfos_file_name_get_new(PyBytes_AsString(bytes), &path, &err);
     if (status < 0)
         tfos__raise(status, &err);
     else
         result = path != NULL ? PyUnicode_DecodeFSDefault(path) : Py_BuildValue("");
-    Py_DECREF(kept);
+    Py_DECREF(bytes);
     return result;
 }
 
-PyObject *tfos__compression_of_name(PyObject *module, PyObject *args, PyObject *kwargs)
+PyObject *tfos__compression_of_name(PyObject *module, PyObject *name)
 {
     struct tfos_error err = {0};
     enum tfos_compression compression = TFOS_COMPRESSION_NONE;
-    const char *name = NULL;
-    PyObject *kept = NULL;
-    const struct tfos__parameter parameters[] = {{"name", TFOS__PATH, true, 0, 0, &name}};
+    PyObject *bytes = encode(name);
+    enum tfos_status status = TFOS_OK;
 
     (void)module;
-    if (tfos__parameters_read("compression_of_name", parameters, TFOS__PARAMETER_COUNT(parameters),
-                              args, kwargs, &kept) < 0)
+    if (bytes == NULL)
         return NULL;
-    enum tfos_status status = tfos_record_compression_of_name(name, &compression, &err);
-    Py_DECREF(kept);
+    status = tfos_record_compression_of_name(PyBytes_AsString(bytes), &compression, &err);
+    Py_DECREF(bytes);
     return status < 0 ? tfos__raise(status, &err) : PyLong_FromLong(compression);
 }
 
-PyObject *tfos__split_names(PyObject *module, PyObject *args, PyObject *kwargs)
+PyObject *tfos__split_names(PyObject *module, PyObject *names)
 {
-    const char *names = NULL;
-    PyObject *kept = NULL, *list = NULL;
-    const struct tfos__parameter parameters[] = {{"names", TFOS__PATH, true, 0, 0, &names}};
+    PyObject *bytes = encode(names), *list = bytes != NULL ? PyList_New(0) : NULL;
+    const char *text = bytes != NULL ? PyBytes_AsString(bytes) : NULL;
 
     (void)module;
-    if (tfos__parameters_read("split_names", parameters, TFOS__PARAMETER_COUNT(parameters), args,
-                              kwargs, &kept) < 0)
-        return NULL;
-    list = PyList_New(0);
-    while (list != NULL && names != NULL) {
-        size_t size = tfos_file_names_first(names);
-        PyObject *name = PyUnicode_DecodeFSDefaultAndSize(names, (Py_ssize_t)size);
+    while (list != NULL && text != NULL) {
+        size_t size = tfos_file_names_first(text);
+        PyObject *name = PyUnicode_DecodeFSDefaultAndSize(text, (Py_ssize_t)size);
         if (name == NULL || PyList_Append(list, name) < 0)
             Py_CLEAR(list);
         Py_XDECREF(name);
-        names = names[size] == ',' ? names + size + 1 : NULL;
+        text = text[size] == ',' ? text + size + 1 : NULL;
     }
-    Py_DECREF(kept);
+    Py_XDECREF(bytes);
     return list;
 }
 
-PyObject *tfos__split_uri(PyObject *module, PyObject *args, PyObject *kwargs)
+PyObject *tfos__split_uri(PyObject *module, PyObject *name)
 {
-    const char *name = NULL;
-    PyObject *kept = NULL, *head = NULL, *path = NULL, *result = NULL;
-    const struct tfos__parameter parameters[] = {{"name", TFOS__PATH, true, 0, 0, &name}};
+    PyObject *bytes = encode(name), *head = NULL, *path = NULL, *result = NULL;
+    const char *text = bytes != NULL ? PyBytes_AsString(bytes) : NULL;
 
     (void)module;
-    if (tfos__parameters_read("split_uri", parameters, TFOS__PARAMETER_COUNT(parameters), args,
-                              kwargs, &kept) < 0)
+    if (text == NULL)
         return NULL;
-    size_t offset = tfos_file_name_path_offset(name);
-    head = PyUnicode_DecodeFSDefaultAndSize(name, (Py_ssize_t)offset);
-    path = head != NULL ? PyUnicode_DecodeFSDefault(name + offset) : NULL;
+    size_t offset = tfos_file_name_path_offset(text);
+    head = PyUnicode_DecodeFSDefaultAndSize(text, (Py_ssize_t)offset);
+    path = head != NULL ? PyUnicode_DecodeFSDefault(text + offset) : NULL;
     if (path != NULL)
         result = PyTuple_Pack(2, head, path);
     Py_XDECREF(head);
     Py_XDECREF(path);
-    Py_DECREF(kept);
+    Py_DECREF(bytes);
     return result;
 }

@@ -65,10 +65,7 @@ static enum tfos_file_kind kind_of_entry(DIR *folder, const struct dirent *entry
 }
 
 static enum tfos_status list_local(struct tfos_file_system *system, const char *folder,
-                                   enum tfos_status (*add)(void *entries, const char *name,
-                                                           enum tfos_file_kind kind,
-                                                           struct tfos_error *err),
-                                   void *entries, struct tfos_error *err)
+                                   tfos_file_taker *take, void *entries, struct tfos_error *err)
 {
     DIR *open = opendir(*folder ? folder : ".");
     const struct dirent *entry;
@@ -82,7 +79,7 @@ static enum tfos_status list_local(struct tfos_file_system *system, const char *
     errno = 0;
     while (status == TFOS_OK && (entry = readdir(open))) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            status = add(entries, entry->d_name, kind_of_entry(open, entry), err);
+            status = take(entries, entry->d_name, kind_of_entry(open, entry), err);
         errno = 0;
     }
     if (status == TFOS_OK && errno != 0)

@@ -1,41 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which files a name stands for: exactly the one that is named, and else what Spark would read.
-#include "harness.h"
+#include "folder.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <tfos/file_list.h>
 #include <unistd.h>
 
-struct folder {
-    char path[64];
-};
-
-/// Makes a folder and goes there.
-static struct folder enter_folder(void)
-{
-    struct folder folder = {"/tmp/tfos-list-XXXXXX"};
-    assert_non_null(mkdtemp(folder.path));
-    assert_int_equal(chdir(folder.path), 0);
-    return folder;
-}
-
-static int remove_one(const char *path, const struct stat *state, int type, struct FTW *place)
-{
-    (void)state;
-    (void)type;
-    (void)place;
-    return remove(path);
-}
-
-static void leave_folder(struct folder folder)
-{
-    assert_int_equal(chdir("/"), 0);
-    assert_int_equal(nftw(folder.path, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
-}
+#include "base/memory.h"
 
 /// Makes files of these names, divided by spaces; one that ends in "/" becomes a folder.
 static void make(const char *names)
@@ -263,18 +237,15 @@ static enum tfos_status look(struct tfos_file_system *system, const char *name,
 }
 
 static enum tfos_status list(struct tfos_file_system *system, const char *folder,
-                             enum tfos_status (*add)(void *entries, const char *name,
-                                                     enum tfos_file_kind kind,
-                                                     struct tfos_error *err),
-                             void *entries, struct tfos_error *err)
+                             tfos_file_taker *take, void *entries, struct tfos_error *err)
 {
     static const char *const names[] = {"a b", "_b", "#?"};
     enum tfos_status status = TFOS_OK;
     (void)system;
     if (strcmp(folder, "far://host/") == 0)
-        return add(entries, "d", TFOS_FILE_FOLDER, err);
+        return take(entries, "d", TFOS_FILE_FOLDER, err);
     for (size_t i = 0; status == TFOS_OK && i < 3 && strcmp(folder, "far://host/d") == 0; i++)
-        status = add(entries, names[i], TFOS_FILE_REGULAR, err);
+        status = take(entries, names[i], TFOS_FILE_REGULAR, err);
     return status;
 }
 
@@ -300,6 +271,36 @@ static void too_many_alternatives(void **state)
     for (int i = 0; i < 17; i++)
         snprintf(name + strlen(name), sizeof name - strlen(name), "{a,b}");
     assert_refused(name, TFOS_INVALID, "more than 65536 alternatives");
+    leave_folder(folder);
+}
+
+/// Wherever memory ends, that is said, and nothing is lost.
+static void no_memory(void **state)
+{
+    (void)state;
+    struct folder folder = enter_folder();
+    struct tfos_error err;
+    char name[128];
+    make("p/ p/a p/b q/ q/a");
+    snprintf(name, sizeof name, "file://%s/{p,q}%%2A/../[pq]/*", folder.path);
+    enum tfos_status status = TFOS_NO_MEMORY;
+    for (long n = 1; status == TFOS_NO_MEMORY; n++) {
+        struct tfos_file_list *list = NULL;
+        tfos__memory_fail_at(n);
+        status = tfos_file_list_find("{p,q}/*", NULL, &list, &err);
+        tfos__memory_fail_at(0);
+        tfos_file_list_close(list);
+    }
+    assert_int_equal(status, TFOS_OK);
+    status = TFOS_NO_MEMORY;
+    for (long n = 1; status == TFOS_NO_MEMORY; n++) {
+        struct tfos_file_list *list = NULL;
+        tfos__memory_fail_at(n);
+        status = tfos_file_list_find(name, NULL, &list, &err);
+        tfos__memory_fail_at(0);
+        tfos_file_list_close(list);
+    }
+    assert_int_equal(status, TFOS_NOT_FOUND);
     leave_folder(folder);
 }
 
@@ -336,6 +337,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(files_that_are_written),
     cmocka_unit_test(another_file_system),
     cmocka_unit_test(too_many_alternatives),
+    cmocka_unit_test(no_memory),
     cmocka_unit_test(s81_names_in_one_text),
     cmocka_unit_test(names_that_are_hidden),
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a file keeps when another takes its place: the links to it, and who may do what with it.
-#include "harness.h"
+#include "folder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -33,20 +33,8 @@ int open(const char *path, int flags, ...)
     return openat(AT_FDCWD, path, flags, mode);
 }
 
-struct folder {
-    char path[64];
-};
-
-static struct folder enter_folder(void)
-{
-    struct folder folder = {"/tmp/tfos-replaced-XXXXXX"};
-    assert_non_null(mkdtemp(folder.path));
-    assert_int_equal(chdir(folder.path), 0);
-    return folder;
-}
-
-/// Removes what the case has made, and makes sure that nothing else is there.
-static void leave_folder(struct folder folder, const char *names)
+/// Makes sure that nothing but these names, divided by spaces, is there, and removes it all.
+static void leave_only(struct folder folder, const char *names)
 {
     char *copy = strdup(names), *rest = copy, *name;
     while ((name = strsep(&rest, " ")))
@@ -117,7 +105,7 @@ static void s89_links_stay_links(void **state)
     write_text("dangling", "three");
     assert_text("d/new", "three");
     assert_true(S_ISLNK(state_of("dangling").st_mode));
-    leave_folder(folder, "link d/chain folder dangling d/file d/new d");
+    leave_only(folder, "link d/chain folder dangling d/file d/new d");
 }
 
 static void s89_links_in_a_circle(void **state)
@@ -129,7 +117,7 @@ static void s89_links_in_a_circle(void **state)
     assert_int_equal(symlink("a", "b"), 0);
     assert_int_equal(try_write("a", "x", &err), TFOS_IO);
     assert_int_equal(err.os_errno, ELOOP);
-    leave_folder(folder, "a b");
+    leave_only(folder, "a b");
 }
 
 /// /dev/stdout leads to a file here, whose name it must not take.
@@ -149,7 +137,7 @@ static void s89_what_is_open_is_written_to(void **state)
     assert_text("out", "head one two");
     assert_int_equal(state_of("out").st_ino, before.st_ino);
     assert_int_equal(close(fd), 0);
-    leave_folder(folder, "out stdout");
+    leave_only(folder, "out stdout");
 }
 
 static void s89_the_mode_stays(void **state)
@@ -167,7 +155,7 @@ static void s89_the_mode_stays(void **state)
     write_text("file", "x");
     umask(mask);
     assert_int_equal(state_of("file").st_mode & 07777, 0640); // a new one
-    leave_folder(folder, "file");
+    leave_only(folder, "file");
 }
 
 static void s89_owner_and_group_stay(void **state)
@@ -182,7 +170,7 @@ static void s89_owner_and_group_stay(void **state)
     assert_int_equal(state_of("file").st_uid, NOBODY);
     assert_int_equal(state_of("file").st_gid, GROUP);
     assert_int_equal(state_of("file").st_mode & 07777, 0660);
-    leave_folder(folder, "file");
+    leave_only(folder, "file");
 }
 
 /// Writes as nobody; what came of it.
@@ -220,7 +208,7 @@ static void s89_what_cannot_be_kept_is_refused(void **state)
     assert_text("group", "");
     assert_text("closed", "");
     assert_text("open", "x");
-    leave_folder(folder, "group closed open");
+    leave_only(folder, "group closed open");
 }
 
 /// An access list for the system, in its form: version, and tag, permissions and id of each entry.
@@ -252,7 +240,7 @@ static void s89_access_lists_stay(void **state)
     (void)state;
     make_file("listed", 0640);
     if (setxattr("listed", "system.posix_acl_access", &list, sizeof list, 0) != 0) {
-        leave_folder(folder, "listed");
+        leave_only(folder, "listed");
         skip(); // the file system has none
     }
     make_file("same", 0640);
@@ -269,7 +257,7 @@ static void s89_access_lists_stay(void **state)
     assert_int_equal(close(fd), 0);
     assert_access_lists_equal("new", "theirs");
     assert_true(getxattr("new", "system.posix_acl_access", NULL, 0) > 0);
-    leave_folder(folder, "listed same plain new theirs");
+    leave_only(folder, "listed same plain new theirs");
 }
 
 static void s89_names_of_any_length(void **state)
@@ -281,7 +269,7 @@ static void s89_names_of_any_length(void **state)
     write_text(name, "x");
     write_text(name, "y");
     assert_text(name, "y");
-    leave_folder(folder, name);
+    leave_only(folder, name);
 }
 
 /// What is here besides `name`; an empty text if nothing.
@@ -325,7 +313,7 @@ static void s79_what_is_being_written_is_hidden(void **state)
     umask(mask);
     assert_int_equal(state_of("new").st_mode & 07777, 0666 & ~mask);
     has_unnamed_files = true;
-    leave_folder(folder, "file new");
+    leave_only(folder, "file new");
 }
 
 static const struct CMUnitTest cases[] = {
