@@ -76,8 +76,9 @@ def read(
     """Iterates over the files' batches, file by file.
 
     ``paths``: a file, a folder or a pattern (both without what Spark passes over, such as ``_SUCCESS``), a URI of these (docs/tfrecord.md, "Names of
-    files"), a file object, or a list of these. ``schema``: a ``pyarrow.Schema`` (or anything with ``__arrow_c_schema__``); None: what ``infer_schema()`` makes of all records,
-    which reads the files twice, so that a file object must seek. ``columns``: only these; others are passed over unread.
+    files"), a file object, or a list of these. ``schema``: a ``pyarrow.Schema`` (or anything with ``__arrow_c_schema__``); None: what
+    ``infer_schema()`` makes of all records, which reads the files twice, so that a file object must seek.
+    ``columns``: only these; others are passed over unread.
     ``record_type``: ``"Example"``, ``"SequenceExample"``, or ``"ByteArray"``: each record is a row of one binary column.
     ``form``: ``"arrow"`` gives a ``pyarrow.RecordBatch`` of at most ``batch_rows`` rows and some megabytes; ``"numpy"`` a
     dict of arrays, as ``DataFeed.next_arrays`` gives them;
