@@ -18,7 +18,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Union
 
-from . import _tfos, arguments, failures, frames, inference, jobs, launch, offers, progress, streaming
+from . import _tfos, arguments, failures, files, frames, inference, jobs, launch, offers, progress, streaming
 from .arguments import InputMode
 from .events import EventPump
 from .sessions import ConnectSpark, ContextSpark, spark_of
@@ -580,7 +580,7 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         meta = launch.ClusterMeta(
             cluster_id=cluster_id, key=key, address=rendezvous.address, num_executors=options.num_executors, num_ps=options.num_ps,
             roles=json.loads(rendezvous.roles()), feeding=feeding, default_fs=_default_fs(spark.default_fs()),
-            working_dir=os.getcwd(), release_port=options.release_port, tensorboard=options.tensorboard, log_dir=log_dir,
+            working_dir=os.getcwd(), release_port=options.release_port, tensorboard=options.tensorboard, log_dir=log_dir and os.fspath(log_dir),
             num_gpus=launch.requested_gpus(tf_args), queues=",".join(queues),
             allow_pickle=bool(allow_pickle))
         cluster = TFCluster(spark, meta, rendezvous, options.input_mode, queues, options.tensorboard)
@@ -596,5 +596,6 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
 
 
 def _default_fs(name: str) -> str:
-    """Hadoop's default file system, without the slash that ends "file:///"."""
-    return name[:-1] if name.startswith("file://") and len(name) > 7 and name.endswith("/") else name
+    """Hadoop's default file system, as what a path with a slash can follow."""
+    head, path = _tfos.split_uri(files.for_tensorflow(name))
+    return f"{head}{path.rstrip('/')}" if head else name

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Union
 
 from . import TFNode, _tfos
 from .arguments import milliseconds, plain, seconds
@@ -51,7 +52,7 @@ class TFNodeContext:
         return cls(context["executor_id"], context["job_name"], context["task_index"], context["cluster_spec"],
                    context["default_fs"], context["working_dir"], TFManager(link, context["fed"]), tmp_socket)
 
-    def absolute_path(self, path: str) -> str:
+    def absolute_path(self, path: Union[str, "os.PathLike[str]"]) -> str:
         """``path`` with the scheme and folder that :func:`TFNode.hdfs_path` gives it."""
         return TFNode.hdfs_path(self, path)
 

@@ -247,12 +247,13 @@ def _tensorboard_config(meta: ClusterMeta, executor_id: int) -> Optional[dict]:
     if not meta.tensorboard:
         return None
     log_dir = meta.log_dir or f"tensorboard_{executor_id}"
-    argv = [sys.executable, "-m", "tensorboard.main", "--reload_multifile=True", f"--logdir={log_dir}", "--port={port}",
-            "--host={host}"]
-    return {"argv": argv, "port": int(os.environ.get("TENSORBOARD_PORT", 0)), "log_directory": _local_directory(log_dir)}
+    local = _local_directory(log_dir)
+    argv = [sys.executable, "-m", "tensorboard.main", "--reload_multifile=True", "--logdir", local or log_dir, "--port", "{port}",
+            "--host", "{host}"]
+    return {"argv": argv, "port": int(os.environ.get("TENSORBOARD_PORT", 0)), "log_directory": local}
 
 
 def _local_directory(log_dir: str) -> Optional[str]:
     """The directory's absolute path; None when it is in another file system than this machine's."""
-    path = log_dir[len("file://"):] if log_dir.startswith("file://") else log_dir
-    return None if "://" in path else os.path.abspath(path)
+    head, path = _tfos.split_uri(log_dir)
+    return os.path.abspath(path) if head.lower() in ("", "file:", "file://", "file://localhost") else None

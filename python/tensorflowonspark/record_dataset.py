@@ -38,7 +38,7 @@ class _Files(Source):
 
     def _passes(self, function: Callable, element_spec: Any) -> Any:
         tf = self._tf
-        paths = tf.data.Dataset.from_tensors(tf.constant(self._paths, tf.string, shape=[len(self._paths)]))
+        paths = tf.data.Dataset.from_tensors(tf.constant([os.fsencode(path) for path in self._paths], tf.string, shape=[len(self._paths)]))
         if self._shuffle:
             paths = paths.unbatch().shuffle(len(self._paths), seed=self._seed, reshuffle_each_iteration=True).batch(len(self._paths))
         # A seed for each pass: the same ones again for the same seed.

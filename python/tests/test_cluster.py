@@ -475,18 +475,22 @@ def test_s09_start_method_spawn(sc):
     TFCluster.run(sc, pool, None, 1, 0).shutdown()
 
 
-def test_tensorboard_address(sc, tmp_path):
+def test_s78_tensorboard_address(sc, tmp_path):
+    """It looks at the very folder."""
     import urllib.request
+
+    folder = tmp_path / "a #b?%20[1]{port}"
 
     def wait_for_end(args, ctx):
         feed = ctx.get_data_feed()
         while not feed.should_stop():
             feed.next_batch(1)
 
-    with TFCluster.run(sc, wait_for_end, None, 2, 0, tensorboard=True, log_dir=str(tmp_path), input_mode=FEED) as cluster:
+    with TFCluster.run(sc, wait_for_end, None, 2, 0, tensorboard=True, log_dir=folder, input_mode=FEED) as cluster:
         url = cluster.tensorboard_url()
         assert url is not None
         assert b"TensorBoard" in urllib.request.urlopen(url, timeout=10).read()
+        assert json.load(urllib.request.urlopen(f"{url}/data/environment", timeout=10))["data_location"] == str(folder)
 
 
 def test_ctrl_c_like_cancel_ends_the_nodes(sc):
