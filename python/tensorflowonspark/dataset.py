@@ -41,10 +41,10 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
     Python, so nothing else that Python does holds them up. A queue is read either by one dataset or by a ``DataFeed``.
 
     What tf.data has read ahead when a pass ends early (``take``, ``steps_per_epoch``) is not seen again; the next pass goes on behind
-    it. An iterator that is given up while it waits for rows goes when the next batch comes, or the epoch, the feed or the cluster ends,
-    or when another dataset of the split is asked for: TensorFlow cannot tell the op. A process that is forked from this one is refused, and fails this one; an iterator that TensorFlow has begun
-    before the fork is of no use in it, as none of TensorFlow's is. tf.data does not tune itself while it reads this dataset: ``AUTOTUNE`` in
-    a later ``map`` means a thread a core.
+    it. An iterator that is given up while it waits for rows goes when the next batch comes, or the epoch, the feed or the cluster ends, or when
+    another dataset of the split is asked for: TensorFlow cannot tell the op. A process that is forked from this one is refused, and fails this one;
+    an iterator that TensorFlow has begun before the fork is of no use in it, as none of TensorFlow's is. tf.data does not tune itself while it reads
+    this dataset: ``AUTOTUNE`` in a later ``map`` means a thread a core.
 
     Args:
         ctx: the node's context.
