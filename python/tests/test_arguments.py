@@ -72,7 +72,7 @@ def with_extra(extra, args, ctx, more=1):
 @pytest.mark.parametrize("map_fun", [
     function, coroutine, Plain, Plain(1, 2).method, Plain(1, 2), Awaiting(), functools.partial(function), functools.partial(with_extra, 1),
     functools.partial(with_extra, 1, 2), lambda *args: None, lambda args, ctx=None: None, wrapper, print, max, dict.fromkeys, asyncio.sleep,
-], ids=repr)
+])
 def test_s90_what_can_run_is_taken(map_fun):
     arguments.check_function(map_fun)
 
@@ -84,7 +84,7 @@ def test_s90_what_can_run_is_taken(map_fun):
     (lambda args: None, "too many positional"), (lambda: None, "too many positional"), (lambda args, ctx, more: None, "missing a required argument: 'more'"),
     (with_extra, "missing a required argument: 'ctx'"), (functools.partial(with_extra, extra=1), "too many positional"), (object, "map_fun"),
     (lambda args, ctx, *, must: None, "must"), (Plain.method, "missing a required argument"), (3, "not int"), (None, "not NoneType"), ("f", "not str"),
-], ids=repr)
+])
 def test_s90_what_cannot_run_is_refused(map_fun, words):
     with pytest.raises(TypeError, match=words):
         arguments.check_function(map_fun)
@@ -93,7 +93,7 @@ def test_s90_what_cannot_run_is_refused(map_fun, words):
 # -- S86
 
 
-@pytest.mark.parametrize("value", COUNTS, ids=repr)
+@pytest.mark.parametrize("value", COUNTS, ids=lambda value: type(value).__name__)
 def test_s86_counts_become_python_s(value):
     number = arguments.count("n", value, 1, 3)
     assert number == 3 and type(number) is int
@@ -101,7 +101,7 @@ def test_s86_counts_become_python_s(value):
     assert arguments.validation_epochs([value])(3) and arguments.validation_epochs(np.array([value]))(3)
 
 
-@pytest.mark.parametrize("value", NO_COUNTS, ids=repr)
+@pytest.mark.parametrize("value", NO_COUNTS, ids=lambda value: type(value).__name__)
 def test_s86_what_is_no_count_is_refused(value):
     with pytest.raises(ValueError, match="n must be an integer from 1 to 5, not"):
         arguments.count("n", value, 1, 5)
