@@ -92,14 +92,19 @@ static json_t *describe_columns(const char *schema)
 static char *describe(const struct record_options *options, const char *from, const char *to)
 {
     static const char *const types[] = {"Example", "SequenceExample", "ByteArray"};
-    static const char *const compressions[] = {NULL, "none", "gzip", "zlib"};
+    static const char *const compressions[] = {"none", "none", "gzip", "zlib"};
+    enum tfos_compression compression = options->write_compression;
     json_t *columns = describe_columns(options->schema);
     if (!columns)
         return NULL;
+    if (strcmp(to, "tfrecord") == 0 &&
+        choose_compression(options, options->files[1], &compression) != 0) {
+        json_decref(columns);
+        return NULL;
+    }
     json_t *asked = json_pack(
         "{s:s, s:s, s:o, s:s, s:s, s:s, s:b, s:I}", "from", from, "to", to, "columns", columns,
-        "record_type", types[options->type], "compression",
-        compressions[compression_for(options, options->files[1])], "on_damage",
+        "record_type", types[options->type], "compression", compressions[compression], "on_damage",
         options->mode == TFOS_RECORD_SKIP_RECORD ? "skip_record" : "error", "allow_rounding",
         options->allow_rounding, "max_record_size", (json_int_t)options->max_record_size);
     char *text = asked ? json_dumps(asked, JSON_COMPACT) : NULL;

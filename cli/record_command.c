@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "progress.h"
+#include "record_sources.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -29,9 +30,10 @@ static const char usage[] =
     ".csv, .json,\n"
     "                        .jsonl, .parquet, .arrow, .ipc, .feather say\n"
     "\n"
-    "A FILE may be \"-\", the standard input; TO, the standard output. Files are read plain, by "
-    "gzip or by zlib,\n"
-    "as they are.\n"
+    "A FILE may be \"-\", the standard input; TO, the standard output. A folder, or a pattern in "
+    "quotes, stands\n"
+    "for the files that Spark would read there. Files are read plain, by gzip or by zlib, as they "
+    "are.\n"
     "\n"
     "  -n, --number=N             see above; cat, schema: only the first N records of each file\n"
     "      --type=TYPE            of records: example (unless said), sequence, bytes\n"
@@ -233,25 +235,26 @@ static const struct {
     const char *name;
     record_command *run;
     int least_files, most_files;
+    int target_count; ///< of them, the last ones
 } commands[] = {
-    {"count", record_count, 1, 0},     {"check", record_check, 1, 0},
-    {"head", record_head, 1, 0},       {"cat", record_cat, 1, 0},
-    {"schema", record_schema, 1, 0},   {"repair", record_repair, 2, 2},
-    {"merge", record_merge, 2, 0},     {"split", record_split, 2, 2},
-    {"index", record_index, 1, 0},     {"shuffle", record_shuffle, 2, 0},
-    {"convert", record_convert, 2, 2},
+    {"count", record_count, 1, 0, 0},     {"check", record_check, 1, 0, 0},
+    {"head", record_head, 1, 0, 0},       {"cat", record_cat, 1, 0, 0},
+    {"schema", record_schema, 1, 0, 0},   {"repair", record_repair, 2, 2, 1},
+    {"merge", record_merge, 2, 0, 1},     {"split", record_split, 2, 2, 1},
+    {"index", record_index, 1, 0, 0},     {"shuffle", record_shuffle, 2, 0, 1},
+    {"convert", record_convert, 2, 2, 1},
 };
 
-/// A name like "hdfs://..." that is none of this machine's.
-static const char *find_uri(const struct record_options *options)
+static int run_on_sources(record_command *run, struct record_options *options, int target_count)
 {
-    for (int i = 0; i < options->file_count; i++) {
-        const char *path = options->files[i], *mark = strstr(path, "://");
-        if (mark && mark > path && !memchr(path, '/', (size_t)(mark - path)) &&
-            access(path, F_OK) != 0)
-            return path;
-    }
-    return NULL;
+    struct sources sources = {0};
+    int status = find_sources(&sources, options, target_count);
+    if (status == 0)
+        status = run(options);
+    if (status == 0 && sources.has_failed)
+        status = 1;
+    clear_sources(&sources);
+    return status;
 }
 
 static int show_usage(void)
@@ -284,13 +287,7 @@ int run_record(int argc, char **argv)
         if (commands[i].most_files > 0 && options.file_count > commands[i].most_files)
             return refuse("there are more files than it takes, from \"%s\" on",
                           options.files[commands[i].most_files]);
-        const char *uri = find_uri(&options);
-        if (uri)
-            return refuse(
-                "takes paths and \"-\", not %s: pipe it, as in \"hdfs dfs -cat FILE | tfos "
-                "record count -\", or use tensorflowonspark.tfrecord or Spark",
-                uri);
-        return commands[i].run(&options);
+        return run_on_sources(commands[i].run, &options, commands[i].target_count);
     }
     return refuse("there is no command \"%s\"", argv[0]);
 }

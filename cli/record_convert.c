@@ -156,10 +156,9 @@ static int open_writer(struct encoding *encoding, const struct record_options *o
 {
     struct tfos_error err;
     const char *path = options->files[1];
-    struct tfos_example_writer_options writing = {
-        .record = {.compression = compression_for(options, path)},
-        .example = {.type = options->type},
-    };
+    struct tfos_example_writer_options writing = {.example = {.type = options->type}};
+    if (choose_compression(options, path, &writing.record.compression) != 0)
+        return 1;
     encoding->stream = open_output(path);
     if (!encoding->stream)
         return 1;
@@ -322,6 +321,14 @@ static int records_to_text(const struct record_options *options, const struct ta
 int record_convert(const struct record_options *options)
 {
     enum format from, to;
+    if (options->file_count != 2) {
+        fprintf(stderr,
+                "tfos record: convert: it takes one file, and there are %d, from %s to %s: \"tfos "
+                "record merge\" makes one of them\n",
+                options->file_count - 1, options->files[0],
+                options->files[options->file_count - 2]);
+        return 2;
+    }
     int status = choose_format("--from", options->from, options->files[0], &from);
     if (status == 0)
         status = choose_format("--to", options->to, options->files[1], &to);

@@ -7,10 +7,10 @@ static void print_counts(const struct pass *pass)
 {
     const struct tfos_record_counts *counts = &pass->counts;
     if (pass->options->is_json)
-        print_json(json_pack("{s:s, s:I, s:I, s:I, s:I}", "file", pass->path, "records",
-                             (json_int_t)counts->records, "bytes", (json_int_t)counts->bytes,
-                             "damages", (json_int_t)counts->damages, "skipped_bytes",
-                             (json_int_t)counts->skipped_bytes));
+        print_json(json_pack("{s:o, s:I, s:I, s:I, s:I}", "file", path_to_json(pass->path),
+                             "records", (json_int_t)counts->records, "bytes",
+                             (json_int_t)counts->bytes, "damages", (json_int_t)counts->damages,
+                             "skipped_bytes", (json_int_t)counts->skipped_bytes));
     else
         printf("%llu\t%s\n", (unsigned long long)counts->records, pass->path);
 }
@@ -45,7 +45,7 @@ int record_check(const struct record_options *options)
         const struct tfos_record_counts *counts = &pass.counts;
         result |= status != 0 || counts->damages > 0;
         if (options->is_json)
-            print_json(json_pack("{s:s, s:b, s:I, s:o}", "file", pass.path, "ok",
+            print_json(json_pack("{s:o, s:b, s:I, s:o}", "file", path_to_json(pass.path), "ok",
                                  (int)(status == 0 && counts->damages == 0), "records",
                                  (json_int_t)counts->records, "damages", pass.damages));
         else if (status == 0)
@@ -96,11 +96,13 @@ int record_merge(const struct record_options *options)
 int record_repair(const struct record_options *options)
 {
     struct record_options all = *options;
+    int last = options->file_count - 1;
     all.mode = TFOS_RECORD_SKIP_RECORD;
-    return copy(&all, 1, options->files[1], 0);
+    return copy(&all, last, options->files[last], 0);
 }
 
 int record_split(const struct record_options *options)
 {
-    return copy(options, 1, options->files[1], options->limit > 0 ? options->limit : 2);
+    int last = options->file_count - 1;
+    return copy(options, last, options->files[last], options->limit > 0 ? options->limit : 2);
 }

@@ -18,8 +18,8 @@ static int tell(const struct record_options *options, const char *path, const ch
 {
     uint64_t count = tfos_record_index_count(index);
     if (options->is_json && strcmp(path, "-") != 0)
-        print_json(json_pack("{s:s, s:s, s:I}", "file", path, "index", index_path, "records",
-                             (json_int_t)count));
+        print_json(json_pack("{s:o, s:o, s:I}", "file", path_to_json(path), "index",
+                             path_to_json(index_path), "records", (json_int_t)count));
     else
         fprintf(stderr, "%llu records: %s\n", (unsigned long long)count, index_path);
     return 0;

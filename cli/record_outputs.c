@@ -6,19 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum tfos_compression compression_for(const struct record_options *options, const char *path)
+int choose_compression(const struct record_options *options, const char *path,
+                       enum tfos_compression *compression)
 {
-    size_t size = strlen(path);
-    if (options->write_compression != TFOS_COMPRESSION_AUTO)
-        return options->write_compression;
-    return size > 3 && strcmp(path + size - 3, ".gz") == 0 ? TFOS_COMPRESSION_GZIP
-                                                           : TFOS_COMPRESSION_NONE;
+    struct tfos_error err;
+    *compression = options->write_compression;
+    if (*compression == TFOS_COMPRESSION_AUTO &&
+        tfos_record_compression_of_name(path, compression, &err) < 0)
+        return say_error(&err);
+    return 0;
 }
 
 static int open_one(struct output *output, const struct record_options *options, const char *path)
 {
     struct tfos_error err;
-    struct tfos_record_writer_options writing = {.compression = compression_for(options, path)};
+    struct tfos_record_writer_options writing = {0};
+    if (choose_compression(options, path, &writing.compression) != 0)
+        return 1;
     output->stream = open_output(path);
     if (!output->stream)
         return 1;

@@ -26,7 +26,8 @@ int finish_outputs(struct outputs *outputs);
 
 void close_outputs(struct outputs *outputs);
 
-/// How a file of this name is to be compressed.
-enum tfos_compression compression_for(const struct record_options *options, const char *path);
+/// How a file of this name is to be compressed. The exit status, after saying why not.
+int choose_compression(const struct record_options *options, const char *path,
+                       enum tfos_compression *compression);
 
 #endif

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record_pass.h"
 
+#include "allocation.h"
+
 #include <stdlib.h>
+#include <string.h>
 
 #define VIEW_COUNT 256
 
@@ -9,10 +12,11 @@ static void tell_damage(void *context, const struct tfos_record_damage *damage)
 {
     struct pass *pass = context;
     if (pass->damages) {
-        json_array_append_new(pass->damages, json_pack("{s:s, s:I, s:I, s:s}", "file", pass->path,
-                                                       "offset", (json_int_t)damage->offset, "size",
-                                                       (json_int_t)damage->size, "damage",
-                                                       tfos_record_damage_text(damage->kind)));
+        json_array_append_new(pass->damages,
+                              json_pack("{s:o, s:I, s:I, s:s}", "file", path_to_json(pass->path),
+                                        "offset", (json_int_t)damage->offset, "size",
+                                        (json_int_t)damage->size, "damage",
+                                        tfos_record_damage_text(damage->kind)));
         return;
     }
     progress_end();
@@ -56,6 +60,27 @@ int run_pass(struct pass *pass)
     int result = run_pass_on(pass, stream);
     tfos_stream_close(stream);
     return result;
+}
+
+json_t *path_to_json(const char *path)
+{
+    static const char replacement[] = "\xEF\xBF\xBD";
+    json_t *text = json_string(path);
+    struct bytes shown = {0};
+    while (!text && *path != '\0') {
+        size_t size = 1;
+        json_t *character = NULL;
+        while (size <= strnlen(path, 4) && !(character = json_stringn(path, size)))
+            size++;
+        bytes_add(&shown, character ? path : replacement,
+                  character ? size : sizeof replacement - 1);
+        path += character ? size : 1;
+        json_decref(character);
+    }
+    if (!text)
+        text = json_stringn(shown.data, shown.size);
+    free(shown.data);
+    return text;
 }
 
 void print_json(json_t *value)

@@ -24,6 +24,9 @@ int run_pass(struct pass *pass);
 /// The same for a stream, which stays open.
 int run_pass_on(struct pass *pass, struct tfos_stream *stream);
 
+/// A path as JSON has it; what is no UTF-8 in it becomes U+FFFD.
+json_t *path_to_json(const char *path);
+
 /// Prints a line of JSON and gives up the reference.
 void print_json(json_t *value);
 

@@ -116,9 +116,12 @@ void text_input_close(struct text_input *input)
 int text_output_open(struct text_output *output, const struct record_options *options,
                      const char *path)
 {
-    enum tfos_compression compression = compression_for(options, path);
+    enum tfos_compression compression;
+    *output = (struct text_output){0};
+    if (choose_compression(options, path, &compression) != 0)
+        return 1;
     int bits = compression == TFOS_COMPRESSION_GZIP ? GZIP_WINDOW_BITS : ZLIB_WINDOW_BITS;
-    *output = (struct text_output){.stream = open_output(path)};
+    output->stream = open_output(path);
     if (!output->stream)
         return 1;
     if (compression == TFOS_COMPRESSION_NONE)

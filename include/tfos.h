@@ -10,6 +10,8 @@
 #include <tfos/export.h>
 #include <tfos/feed.h>
 #include <tfos/feeder.h>
+#include <tfos/file_list.h>
+#include <tfos/fork.h>
 #include <tfos/member.h>
 #include <tfos/memory.h>
 #include <tfos/node.h>

@@ -98,6 +98,9 @@ TFOS_API void tfos_feed_writer_close(struct tfos_feed_writer *writer);
 
 // ---- reader: next() and put_results() from one thread at a time, the others from any
 
+/// Belongs to the process that opened it. In one that is forked from that, calls which can fail
+/// give INVALID and all others do nothing: the rows are the opener's. Arrays that were given out
+/// before the fork stay what they are in both.
 struct tfos_feed_reader;
 
 enum tfos_feed_item_kind {
@@ -131,6 +134,11 @@ tfos_feed_reader_open(int bell_fd, struct tfos_feed_reader **out, struct tfos_er
 /// Refuses columns that only Python's pickle can read again, of whoever feeds and as results, with
 /// UNSUPPORTED, which names the column and its type. Before the first lane is added.
 TFOS_API void tfos_feed_reader_refuse_pickles(struct tfos_feed_reader *reader);
+
+/// INVALID in a forked process; from then on also in the process that opened the reader, whose
+/// next() gives it too, because the failure of the other may not be seen. Any thread.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_feed_reader_check(const struct tfos_feed_reader *reader, struct tfos_error *err);
 
 /// Adds a lane, whose descriptor is taken over. CORRUPT when its header is not one of ours.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_reader_add_lane(struct tfos_feed_reader *reader,

@@ -42,6 +42,17 @@ enum tfos_compression {
     TFOS_COMPRESSION_ZLIB
 };
 
+/// How a file of this name is to be written where nothing else says so: by gzip if it ends in
+/// ".gz", else plain. UNSUPPORTED: it says bzip2, zstd, xz, lz4, snappy or lzo.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_record_compression_of_name(const char *name, enum tfos_compression *compression,
+                                struct tfos_error *err);
+
+/// Whether a file that has one of Hadoop's codecs for its name is to be read by that, by its first
+/// 12 bytes, or all that it has: not what a reader reads by itself, and neither what is known to be
+/// of another format, which a reader names.
+TFOS_API bool tfos_record_is_for_codec(const char *name, struct tfos_view first);
+
 /// What is wrong with a file.
 enum tfos_record_damage_kind {
     TFOS_RECORD_BAD_SIZE_CHECKSUM, ///< a frame's size and its checksum do not match
@@ -97,7 +108,8 @@ struct tfos_record_reader;
 
 /// Starts to read from `stream`, which stays the caller's and must outlive the reader. Reads its
 /// first bytes. INVALID: options that do not go together. CORRUPT: it is not what `compression`
-/// says, in a mode that is strict.
+/// says, in a mode that is strict. UNSUPPORTED: by its first bytes or its name it is compressed by
+/// something else than gzip or zlib.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_record_reader_open(struct tfos_stream *stream,
                         const struct tfos_record_reader_options *options,

@@ -41,8 +41,12 @@ tfos_stream_open_reader(const char *path, struct tfos_stream **out, struct tfos_
 
 /// Opens a file for writing. A regular file appears at `path`, replacing one that is there, when
 /// finish() is OK, and not before: until then it has no name, so that a process that is killed
-/// leaves nothing behind, or, where the file system cannot do that, `path` with ".part" and numbers
-/// behind. A pipe or device is written to as it is. The caller owns `*out`.
+/// leaves nothing behind, or, where the file system cannot do that, a hidden one in the same
+/// folder, which begins with "." and has ".part" and a number behind. A symbolic link stays one:
+/// what it leads to is replaced. The new file has mode, access list and group of the one that it
+/// replaces, and its owner where this process may give it away; DENIED: that one may not be
+/// written, or its group not be kept. A pipe, a device and what a process has open (/dev/stdout)
+/// are written to as they are. The caller owns `*out`.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_stream_open_writer(const char *path, struct tfos_stream **out, struct tfos_error *err);
 

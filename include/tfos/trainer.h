@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The trainer's side of a node: what the process that runs the user's function can ask. One
 /// background thread reads the node's messages. Every function here is thread-safe unless it says
-/// otherwise. A trainer that does without this interface should end when TFOS_TRAINER_FD does: a
-/// node that is killed cannot end it.
+/// otherwise, and INVALID in a process that was forked from the trainer's (<tfos/fork.h>). A
+/// trainer that does without this interface should end when TFOS_TRAINER_FD does: a node that is
+/// killed cannot end it.
 #ifndef TFOS_TRAINER_H
 #define TFOS_TRAINER_H
 
@@ -30,12 +31,17 @@ TFOS_API const char *tfos_trainer_context(const struct tfos_trainer *trainer);
 TFOS_API int tfos_trainer_payload_fd(const struct tfos_trainer *trainer);
 
 /// A reader for queue `name` ("input"); there is one per process and name, and every call gives the
-/// same. The trainer owns it and closes it. NOT_FOUND when this node is not fed, or has no such
-/// queue: it names those there are.
+/// same. The trainer owns it and closes it. INVALID in a forked process. NOT_FOUND when this node
+/// is not fed, or has no such queue: it names those there are.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_open_feed(struct tfos_trainer *trainer,
                                                                  const char *name,
                                                                  struct tfos_feed_reader **out,
                                                                  struct tfos_error *err);
+
+/// As tfos_feed_reader_check(), for all queues: INVALID in a forked process, and here once one has
+/// tried to read. To be asked before the trainer's work counts as done.
+TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_check(struct tfos_trainer *trainer,
+                                                             struct tfos_error *err);
 
 /// What the driver said last of the rows of `queue` (tfos_rendezvous_describe_feed()), waiting for
 /// it if it has said nothing yet; `wait` has 600,000 ms for that. The caller frees `*schema_json`

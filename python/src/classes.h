@@ -18,6 +18,7 @@ int tfos__dataset_class_add(PyObject *module);
 int tfos__example_reader_class_add(PyObject *module);
 int tfos__example_writer_class_add(PyObject *module);
 int tfos__record_dataset_class_add(PyObject *module);
+int tfos__file_writer_class_add(PyObject *module);
 
 /// Makes a class of its spec and adds it to the module under the last part of its name; NULL with
 /// an exception. The reference is kept until the process ends.

@@ -172,7 +172,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     if (tfos__dataset_options_read(&options, args, kwargs) == 0 &&
         tfos__handle_check_new(&self->handle) == 0)
         trainer = tfos__trainer_of(options.trainer, "Dataset");
-    if (trainer != NULL && tfos__handle_enter(&trainer->handle) == 0) {
+    if (trainer != NULL && tfos__trainer_enter(trainer) == 0) {
         result = open_like(self, trainer, &options);
         tfos__handle_leave(&trainer->handle);
     }

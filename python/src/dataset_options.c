@@ -73,9 +73,9 @@ static int find_name(const char *what, const char *name, const char *const *name
 #define NAME_COUNT(names) ((int)(sizeof(names) / sizeof((names)[0])))
 
 /// Text of a str, valid as long as `kept`; NULL with an exception.
-static const char *read_text(PyObject *value, PyObject *kept)
+static const char *read_text(PyObject *value, PyObject *(*encode)(PyObject *text), PyObject *kept)
 {
-    PyObject *bytes = PyUnicode_AsUTF8String(value);
+    PyObject *bytes = encode(value);
     const char *text = NULL;
 
     if (bytes == NULL)
@@ -129,8 +129,8 @@ static int read_column(struct tfos_dataset_column *column, PyObject *value, PyOb
 
     if (!PyArg_ParseTuple(value, "OOOO", &name, &form, &shape, &null_value))
         return -1;
-    column->name = read_text(name, kept);
-    form_name = read_text(form, kept);
+    column->name = read_text(name, PyUnicode_AsUTF8String, kept);
+    form_name = read_text(form, PyUnicode_AsUTF8String, kept);
     if (column->name == NULL || form_name == NULL)
         return -1;
     number = find_name("form", form_name, form_names, NAME_COUNT(form_names));
@@ -138,7 +138,7 @@ static int read_column(struct tfos_dataset_column *column, PyObject *value, PyOb
         return -1;
     column->form = (enum tfos_column_form)number;
     if (null_value != Py_None) {
-        column->null_value = read_text(null_value, kept);
+        column->null_value = read_text(null_value, PyUnicode_AsUTF8String, kept);
         if (column->null_value == NULL)
             return -1;
     }
@@ -165,7 +165,8 @@ int tfos__dataset_columns_read(struct tfos__dataset_options *options, PyObject *
     return 0;
 }
 
-int tfos__dataset_texts_read(PyObject *list, PyObject *kept, const char ***texts, int64_t *count)
+int tfos__dataset_texts_read(PyObject *list, PyObject *(*encode)(PyObject *text), PyObject *kept,
+                             const char ***texts, int64_t *count)
 {
     bool is_given = list != NULL && list != Py_None;
     Py_ssize_t size = is_given ? PyList_Size(list) : 0;
@@ -182,7 +183,7 @@ int tfos__dataset_texts_read(PyObject *list, PyObject *kept, const char ***texts
         return -1;
     }
     for (Py_ssize_t i = 0; i < size; i++) {
-        (*texts)[i] = read_text(PyList_GetItem(list, i), kept);
+        (*texts)[i] = read_text(PyList_GetItem(list, i), encode, kept);
         if ((*texts)[i] == NULL)
             return -1;
     }
@@ -192,8 +193,8 @@ int tfos__dataset_texts_read(PyObject *list, PyObject *kept, const char ***texts
 
 static int read_selection(struct tfos__dataset_options *options, PyObject *selection)
 {
-    int result = tfos__dataset_texts_read(selection, options->kept, &options->selection,
-                                          &options->library.selection_count);
+    int result = tfos__dataset_texts_read(selection, PyUnicode_AsUTF8String, options->kept,
+                                          &options->selection, &options->library.selection_count);
 
     options->library.selection = options->selection;
     return result;

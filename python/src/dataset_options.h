@@ -18,8 +18,10 @@ struct tfos__dataset_options {
 };
 
 /// Reads a list of texts or None, which gives NULL, into memory that the caller frees with
-/// PyMem_Free(); the texts live as long as the list `kept`. -1 with an exception.
-int tfos__dataset_texts_read(PyObject *list, PyObject *kept, const char ***texts, int64_t *count);
+/// PyMem_Free(); the texts live as long as the list `kept`. `encode` makes bytes of a str:
+/// PyUnicode_AsUTF8String, or for paths PyUnicode_EncodeFSDefault. -1 with an exception.
+int tfos__dataset_texts_read(PyObject *list, PyObject *(*encode)(PyObject *text), PyObject *kept,
+                             const char ***texts, int64_t *count);
 
 /// Reads `columns`, a list of (name, form, shape, null_value), into the options, whose `kept` there
 /// is. -1 with an exception.

@@ -80,7 +80,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     PyObject *kept = NULL, *schema = NULL, *capsule = NULL, *file = Py_None;
     int result = -1;
     const struct tfos__parameter parameters[] = {
-        {"path", TFOS__TEXT, true, 0, 0, &path},
+        {"path", TFOS__PATH, true, 0, 0, &path},
         {"schema", TFOS__ANY, true, 0, 0, &schema},
         {"type", TFOS__INT, false, 0, TFOS_RECORD_BYTES, &type},
         {"compression", TFOS__INT, false, 0, TFOS_COMPRESSION_ZLIB, &compression},

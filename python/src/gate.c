@@ -3,10 +3,15 @@
 #include "gate.h"
 #include "error.h"
 
+#include <tfos/fork.h>
+#include <unistd.h>
+
 void tfos__gate_init(struct tfos__gate *gate, const char *name, bool is_exclusive)
 {
     gate->name = name;
     gate->is_exclusive = is_exclusive;
+    gate->generation = tfos_fork_generation();
+    gate->pid = getpid();
     pthread_mutex_init(&gate->mutex, NULL);
     pthread_cond_init(&gate->left, NULL);
     gate->inside = 0;
@@ -19,10 +24,22 @@ static int raise_closed(const struct tfos__gate *gate)
     return -1;
 }
 
+static bool is_inherited(const struct tfos__gate *gate)
+{
+    return gate->generation != tfos_fork_generation();
+}
+
 int tfos__gate_enter(struct tfos__gate *gate)
 {
     bool is_taken = false;
 
+    if (is_inherited(gate)) {
+        tfos__raise_format(TFOS_INVALID,
+                           "%s: process %d was forked from process %d, which opened this, and "
+                           "cannot use it: open another in process %d",
+                           gate->name, (int)getpid(), gate->pid, (int)getpid());
+        return -1;
+    }
     pthread_mutex_lock(&gate->mutex);
     is_taken = gate->is_exclusive && gate->inside > 0;
     if (!is_taken && !gate->is_closed)
@@ -74,7 +91,7 @@ bool tfos__gate_is_interrupted(void *context)
 
 bool tfos__gate_shut(struct tfos__gate *gate)
 {
-    bool was_closed = gate->is_closed;
+    bool was_closed = gate->is_closed || is_inherited(gate);
 
     gate->is_closed = true;
     return !was_closed;
@@ -82,6 +99,8 @@ bool tfos__gate_shut(struct tfos__gate *gate)
 
 void tfos__gate_drain(struct tfos__gate *gate)
 {
+    if (is_inherited(gate))
+        return;
     Py_BEGIN_ALLOW_THREADS
     pthread_mutex_lock(&gate->mutex);
     while (gate->inside > 0)
@@ -92,6 +111,8 @@ void tfos__gate_drain(struct tfos__gate *gate)
 
 void tfos__gate_clear(struct tfos__gate *gate)
 {
+    if (is_inherited(gate))
+        return;
     pthread_cond_destroy(&gate->left);
     pthread_mutex_destroy(&gate->mutex);
 }

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Who is inside a handle of the library: a call without the GIL must not find its handle closed by
-/// another thread. All functions are called with the GIL held, except tfos__gate_is_interrupted()
-/// and tfos__gate_leave(), which need not.
+/// another thread, nor one that was opened by the process that this one was forked from. There the
+/// lock may be held and calls be counted by threads that do not exist: a gate refuses whoever
+/// enters, and what ends it does nothing. All functions are called with the GIL held, except
+/// tfos__gate_is_interrupted() and tfos__gate_leave(), which need not.
 #ifndef TFOS_PYTHON_GATE_H
 #define TFOS_PYTHON_GATE_H
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct tfos__gate {
-    const char *name;  ///< of the object, for messages
-    bool is_exclusive; ///< one call at a time
+    const char *name;    ///< of the object, for messages
+    bool is_exclusive;   ///< one call at a time
+    uint32_t generation; ///< tfos_fork_generation() of the process that opened the object
+    int pid;             ///< of that process
     pthread_mutex_t mutex;
     pthread_cond_t left;
     int inside;     ///< calls; guarded by the mutex
@@ -20,7 +25,7 @@ struct tfos__gate {
 void tfos__gate_init(struct tfos__gate *gate, const char *name, bool is_exclusive);
 
 /// Enters. -1 with ClosedError after shut(), with InvalidError when it is exclusive and another is
-/// inside.
+/// inside, or in a forked process.
 int tfos__gate_enter(struct tfos__gate *gate);
 void tfos__gate_leave(struct tfos__gate *gate);
 
@@ -39,7 +44,7 @@ struct tfos__gate_watch {
 
 bool tfos__gate_is_interrupted(void *watch);
 
-/// Lets nobody in any more. false: it was shut before.
+/// Lets nobody in any more. false: it was shut before, or is the other process's.
 bool tfos__gate_shut(struct tfos__gate *gate);
 
 /// Waits, without the GIL, until all have left.

@@ -2,6 +2,7 @@
 // The extension module tensorflowonspark._tfos: its functions, constants, exceptions and classes.
 #include "classes.h"
 #include "error.h"
+#include "file_finder.h"
 #include "frame_schema.h"
 #include "sample.h"
 #include "schema_survey.h"
@@ -19,6 +20,12 @@ static PyMethodDef functions[] = {
      "Whether rows of this schema, as StructType.json() gives it, can be fed."},
     {"check_result_schema", tfos__frame_schema_check_results, METH_O,
      "Whether results can be made rows of this schema in the JVM."},
+    {"find_files", TFOS__KEYWORDS(tfos__find_files), "The files that a name stands for."},
+    {"new_file", tfos__new_file, METH_O, "The path of a file that is to be written."},
+    {"compression_of_name", tfos__compression_of_name, METH_O,
+     "How a file of this name is to be written."},
+    {"split_names", tfos__split_names, METH_O, "The names that commas divide."},
+    {"split_uri", tfos__split_uri, METH_O, "Scheme and host of a URI, and its path."},
     {"survey_examples", TFOS__KEYWORDS(tfos__survey_examples),
      "What files' records say of their columns, as JSON."},
     {"merge_surveys", tfos__survey_merge, METH_O,
@@ -69,7 +76,7 @@ static int add_classes(PyObject *module)
         return -1;
     if (tfos__example_reader_class_add(module) < 0 || tfos__example_writer_class_add(module) < 0)
         return -1;
-    return tfos__record_dataset_class_add(module);
+    return tfos__record_dataset_class_add(module) < 0 ? -1 : tfos__file_writer_class_add(module);
 }
 
 PyMODINIT_FUNC PyInit__tfos(void);

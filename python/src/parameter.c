@@ -27,7 +27,8 @@ static int read_text(const char *function, const struct tfos__parameter *paramet
     if (!PyUnicode_Check(value))
         return wrong_type(function, parameter->name, is_optional ? "a str or None" : "a str",
                           value);
-    bytes = PyUnicode_AsUTF8String(value);
+    bytes = parameter->kind == TFOS__PATH ? PyUnicode_EncodeFSDefault(value)
+                                          : PyUnicode_AsUTF8String(value);
     if (bytes == NULL)
         return -1;
     text = PyBytes_AsString(bytes);
@@ -70,6 +71,7 @@ static int read_value(const char *function, const struct tfos__parameter *parame
     switch (parameter->kind) {
     case TFOS__TEXT:
     case TFOS__OPTIONAL_TEXT:
+    case TFOS__PATH:
         return read_text(function, parameter, value, kept);
     case TFOS__INT:
         return read_int(function, parameter, value);

@@ -11,6 +11,7 @@
 enum tfos__parameter_kind {
     TFOS__TEXT,          ///< str; `out` is a const char ** (UTF-8)
     TFOS__OPTIONAL_TEXT, ///< str or None, which gives NULL
+    TFOS__PATH,          ///< the same as TEXT, in the bytes that the file system has for it
     TFOS__INT,           ///< an integer in [min, max]; int64_t *
     TFOS__BOOL,          ///< bool *
     TFOS__BYTES,         ///< bytes; PyObject **, borrowed

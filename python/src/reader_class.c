@@ -26,7 +26,16 @@ PyObject *tfos__reader_new(struct tfos__trainer_queue *queue)
 
 static int enter(struct reader *self)
 {
-    return tfos__handle_enter(&self->queue->trainer->handle);
+    const struct tfos__cursor *cursor = self->queue->cursor;
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+
+    // Rows that the cursor holds are another process's, too.
+    if (cursor != NULL)
+        status = tfos_feed_reader_check(tfos__cursor_reader(cursor), &err);
+    if (status < 0)
+        tfos__raise(status, &err);
+    return status < 0 ? -1 : tfos__handle_enter(&self->queue->trainer->handle);
 }
 
 static void leave(struct reader *self)

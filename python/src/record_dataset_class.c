@@ -99,7 +99,8 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         tfos__parameters_read("RecordDataset", parameters, TFOS__PARAMETER_COUNT(parameters), args,
                               kwargs, &rows.kept) == 0 &&
         tfos__dataset_columns_read(&rows, columns) == 0 &&
-        tfos__dataset_texts_read(paths, rows.kept, &names, &options.pass.path_count) == 0) {
+        tfos__dataset_texts_read(paths, PyUnicode_EncodeFSDefault, rows.kept, &names,
+                                 &options.pass.path_count) == 0) {
         record->compression = (enum tfos_compression)compression;
         record->mode = (enum tfos_record_mode)mode;
         record->max_record_size = (uint64_t)max_size;

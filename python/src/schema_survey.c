@@ -118,7 +118,8 @@ PyObject *tfos__survey_examples(PyObject *module, PyObject *args, PyObject *kwar
         (file != Py_None && PyList_Size(paths) > 1)) {
         PyErr_SetString(PyExc_TypeError, "survey_examples(): paths: expected a list of one path at "
                                          "least, and with a file of no more");
-    } else if (tfos__dataset_texts_read(paths, kept, &task.paths, &task.path_count) == 0) {
+    } else if (tfos__dataset_texts_read(paths, PyUnicode_EncodeFSDefault, kept, &task.paths,
+                                        &task.path_count) == 0) {
         task.type = (enum tfos_record_type)type;
         task.options.compression = (enum tfos_compression)compression;
         task.options.mode = (enum tfos_record_mode)mode;

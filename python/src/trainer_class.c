@@ -210,6 +210,31 @@ static struct tfos__trainer_queue *add_queue(struct tfos__trainer_object *self, 
     return queue;
 }
 
+static int check_processes(const struct tfos__handle *self)
+{
+    struct tfos_error err = {0};
+    enum tfos_status status =
+        self->object != NULL ? tfos_trainer_check(self->object, &err) : TFOS_OK;
+
+    if (status < 0)
+        tfos__raise(status, &err);
+    return status < 0 ? -1 : 0;
+}
+
+int tfos__trainer_enter(struct tfos__trainer_object *self)
+{
+    // Behind the gate, a forked process would only hear that it cannot use the trainer.
+    return check_processes(&self->handle) < 0 ? -1 : tfos__handle_enter(&self->handle);
+}
+
+static PyObject *check(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    if (check_processes((struct tfos__handle *)self) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 struct tfos__trainer_queue *tfos__trainer_open_queue(struct tfos__trainer_object *self,
                                                      const char *name)
 {
@@ -242,7 +267,7 @@ static PyObject *open_feed(PyObject *object, PyObject *args, PyObject *kwargs)
 
     if (tfos__parameters_read("Trainer.open_feed", parameters, 1, args, kwargs, &kept) < 0)
         return NULL;
-    if (tfos__handle_enter(&self->handle) == 0) {
+    if (tfos__trainer_enter(self) == 0) {
         struct tfos__trainer_queue *queue = tfos__trainer_open_queue(self, name);
         if (queue != NULL)
             reader = tfos__reader_new(queue);
@@ -389,6 +414,8 @@ static PyObject *terminate(PyObject *self, PyObject *unused)
 static PyMethodDef methods[] = {
     {"payload", get_payload, METH_NOARGS, "The pickled function and its arguments."},
     {"open_feed", TFOS__KEYWORDS(open_feed), "The FeedReader of a queue."},
+    {"check", check, METH_NOARGS,
+     "InvalidError when a process forked from this one has tried to read a queue."},
     {"agree", TFOS__KEYWORDS(agree),
      "Gives a value and gets the JSON array of all members' values."},
     {"description", TFOS__KEYWORDS(get_description),

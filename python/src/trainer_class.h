@@ -36,6 +36,10 @@ struct tfos__trainer_object {
 /// The Trainer that `object` is; NULL with a TypeError, which names `function`.
 struct tfos__trainer_object *tfos__trainer_of(PyObject *object, const char *function);
 
+/// Enters to read a feed. -1 with an exception, as from tfos__handle_enter() and
+/// tfos_trainer_check().
+int tfos__trainer_enter(struct tfos__trainer_object *trainer);
+
 /// The queue and its cursor, opened unless they are. The caller has entered the trainer. NULL with
 /// an exception.
 struct tfos__trainer_queue *tfos__trainer_open_queue(struct tfos__trainer_object *trainer,

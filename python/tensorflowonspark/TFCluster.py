@@ -18,7 +18,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Union
 
-from . import _tfos, arguments, frames, inference, jobs, launch, offers, progress, streaming
+from . import _tfos, arguments, failures, files, frames, inference, jobs, launch, offers, progress, streaming
 from .arguments import InputMode
 from .events import EventPump
 from .sessions import ConnectSpark, ContextSpark, spark_of
@@ -85,6 +85,7 @@ class TFCluster:
         self._local_nodes: List[threading.Thread] = []
         self._failure_raised = False
         self._closed = False
+        self._pid = os.getpid()
         self._events = EventPump(rendezvous, self._on_failure)
 
     def __enter__(self) -> "TFCluster":
@@ -138,9 +139,9 @@ class TFCluster:
                 ``InputMode.SPARK``.
             tensorflowonspark._tfos.Error: a node failed or takes no rows any more.
         """
-        self._check_feeding(feed_timeout, qname)
-        if not isinstance(num_epochs, int) or isinstance(num_epochs, bool) or num_epochs < 0:
-            raise ValueError(f"num_epochs must be an integer of 0 or more, not {num_epochs!r}")
+        feed_timeout = self._check_feeding(feed_timeout, qname)
+        num_epochs = arguments.count("num_epochs", num_epochs, 0)
+        progress = None if progress is None else bool(progress)
         is_frame = frames.is_frame(dataRDD)
         if not is_frame:
             self._spark.refuse(f"train() of a {type(dataRDD).__name__}", "pass a DataFrame; RDDs and DStreams need Spark's driver here")
@@ -155,7 +156,8 @@ class TFCluster:
         if is_frame and dataRDD.isStreaming:
             if validation is not None:
                 raise ValueError("validation goes with a DataFrame or an RDD, not with a stream")
-            return self._start_query(dataRDD, num_epochs, int(feed_timeout * 1000), qname, columns, shuffle, via, checkpoint, trigger)
+            timeout_ms = arguments.milliseconds(feed_timeout)
+            return self._start_query(dataRDD, num_epochs, timeout_ms, qname, columns, shuffle, via, checkpoint, trigger)
         if checkpoint is not None or trigger is not None:
             raise ValueError("checkpoint and trigger are for streaming DataFrames")
         if qname in self._streamed:
@@ -203,12 +205,12 @@ class TFCluster:
                 not in ``InputMode.SPARK``.
             tensorflowonspark._tfos.UnsupportedError: a column's type cannot be fed, or ``via="jvm"`` is not possible.
         """
-        if isinstance(output_schema, (int, float)):
+        if arguments.is_number(output_schema):
             feed_timeout, qname = output_schema, feed_timeout if isinstance(feed_timeout, str) else qname
             output_schema = None
-        self._check_feeding(feed_timeout, qname)
+        feed_timeout = self._check_feeding(feed_timeout, qname)
         if frames.is_frame(dataRDD):
-            timeout_ms = int(feed_timeout * 1000)
+            timeout_ms = arguments.milliseconds(feed_timeout)
             self._inferences += 1
             return inference.infer(self._meta, dataRDD, self._inferences, timeout_ms, qname, output_schema, keep, columns, via)
         self._spark.refuse(f"inference() of a {type(dataRDD).__name__}", "RDDs need Spark's driver here")
@@ -219,25 +221,26 @@ class TFCluster:
         self._inferences += 1
         return dataRDD.mapPartitions(launch.FeedTask(self._meta, self._inferences, feed_timeout, qname, results=True))
 
-    def _check_feeding(self, feed_timeout: float, qname: str) -> None:
+    def _check_feeding(self, feed_timeout: float, qname: str) -> float:
+        """Checks what feeding needs and gives the timeout."""
         if self.input_mode != InputMode.SPARK:
             raise ValueError("train() and inference() need a cluster started with input_mode=InputMode.SPARK")
         if qname not in self.queues:
             raise ValueError(f"unknown queue {qname!r}; this cluster has {', '.join(self.queues)}")
-        if not feed_timeout > 0:
-            raise ValueError(f"feed_timeout must be a number of seconds above 0, not {feed_timeout!r}")
+        timeout = arguments.seconds("feed_timeout", feed_timeout)
         if self._closed:
             raise ValueError("the cluster has been shut down")
+        return timeout
 
     def _feeding(self, data: Any, feed_timeout: float, queue: str, job: str = "trainers", columns: Optional[Sequence[str]] = None,
                  shuffle: Union[bool, int] = False, via: Optional[str] = None) -> _Feeding:
         """Checks the data."""
         if frames.is_frame(data):
-            frame = frames.FrameFeed(self._meta, data, int(feed_timeout * 1000), queue, columns, shuffle, via, job)
+            frame = frames.FrameFeed(self._meta, data, arguments.milliseconds(feed_timeout), queue, columns, shuffle, via, job)
             return _Feeding(frame.action, queue, job, frame.schema)
         if not hasattr(data, "foreachPartition") or not hasattr(data, "mapPartitions"):
             raise ValueError(f"train() takes a DataFrame, an RDD or a DStream, not {type(data).__name__}")
-        if columns is not None or shuffle is not False or via is not None:
+        if columns is not None or via is not None or not (arguments.is_flag(shuffle) and not shuffle):
             raise ValueError("columns, shuffle and via are for DataFrames, not for RDDs")
 
         def action(feed: int) -> Callable[[], Any]:
@@ -313,7 +316,7 @@ class TFCluster:
         """Feeds a streaming DataFrame."""
         if num_epochs > 1:
             raise ValueError(f"num_epochs must be 0 or 1 with a streaming DataFrame, which is one epoch, not {num_epochs}")
-        if shuffle is not False:
+        if not arguments.is_flag(shuffle) or shuffle:
             raise ValueError("shuffle is for DataFrames that end; of a stream the node can shuffle: get_dataset(shuffle_buffer=...)")
 
         def feed_of(batch: Any) -> frames.FrameFeed:
@@ -365,6 +368,7 @@ class TFCluster:
             tensorflowonspark._tfos.Error: a node failed (unless ``train`` has raised that already), or the timeout is over.
             pyspark.errors.StreamingQueryException: a query failed by itself; the functions have read what came before, and have returned.
         """
+        timeout = arguments.seconds("timeout", timeout, float("-inf"), words="a number of seconds, or -1 for no limit")
         if self._closed:
             return
         try:
@@ -430,8 +434,8 @@ class TFCluster:
                 raise failure
 
     def _abort(self) -> None:
-        """Stops what still runs and releases everything."""
-        if self._closed:
+        """Stops what still runs and releases everything; nothing in a process that was forked from the driver, whose cluster it is."""
+        if self._closed or os.getpid() != self._pid:
             return
         self._closed = True
         patience = 0
@@ -472,7 +476,7 @@ class TFCluster:
 
     def _wait(self, phase: int, timeout: float) -> None:
         try:
-            self._rendezvous.wait(phase, -1 if timeout < 0 else int(timeout * 1000))
+            self._rendezvous.wait(phase, -1 if timeout < 0 else arguments.milliseconds(timeout))
         except _tfos.Error:
             self._failure_raised = True
             raise
@@ -508,7 +512,7 @@ class TFCluster:
         try:
             task.launch(executor_id)
         except Exception as error:  # whatever it was, the driver must hear of it
-            self._rendezvous.fail("IO", f"parameter server {executor_id} in the driver: {error}")
+            self._rendezvous.fail("IO", f"parameter server {executor_id} in the driver: {failures.text_of(error)}")
 
     def _on_launch_failure(self, error: BaseException) -> None:
         if not self._closed:
@@ -559,30 +563,31 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         tensorflowonspark._tfos.Error: the cluster did not come up; nothing is left running.
     """
     spark = spark_of(sc)
-    arguments.check_run(map_fun, num_executors, num_ps, input_mode, master_node, reservation_timeout, eval_node)
-    if driver_ps_nodes:
+    arguments.check_function(map_fun)
+    options = arguments.run_options(num_executors, num_ps, tensorboard, input_mode, driver_ps_nodes, master_node, reservation_timeout,
+                                    eval_node, release_port)
+    if options.driver_ps_nodes:
         spark.refuse("driver_ps_nodes", "this process is not beside the executors; leave it False")
     queues = arguments.queue_names(queues)
     payload = launch.pickle_function(map_fun, tf_args)
-    feeding = input_mode == InputMode.SPARK
+    feeding = options.input_mode == InputMode.SPARK
     host = os.environ.get("TFOS_SERVER_HOST") or spark.host()
     cluster_id, key = secrets.token_hex(8), secrets.token_hex(32)
     rendezvous = _tfos.Rendezvous(
-        cluster_id, key, num_executors, num_ps, master_node, eval_node, feeding, host=host,
+        cluster_id, key, options.num_executors, options.num_ps, master_node, options.eval_node, feeding, host=host,
         listen_host=host if host and launch.is_loopback(host) else None, queues=",".join(queues))
     try:
         meta = launch.ClusterMeta(
-            cluster_id=cluster_id, key=key, address=rendezvous.address, num_executors=num_executors, num_ps=num_ps,
+            cluster_id=cluster_id, key=key, address=rendezvous.address, num_executors=options.num_executors, num_ps=options.num_ps,
             roles=json.loads(rendezvous.roles()), feeding=feeding, default_fs=_default_fs(spark.default_fs()),
-            working_dir=os.getcwd(), release_port=release_port, tensorboard=bool(tensorboard), log_dir=log_dir,
-            num_gpus=launch.requested_gpus(tf_args), queues=",".join(queues),
-            allow_pickle=bool(allow_pickle))
-        cluster = TFCluster(spark, meta, rendezvous, input_mode, queues, bool(tensorboard))
+            working_dir=os.getcwd(), release_port=options.release_port, tensorboard=options.tensorboard, log_dir=log_dir and os.fspath(log_dir),
+            num_gpus=launch.requested_gpus(tf_args), queues=",".join(queues), allow_pickle=bool(allow_pickle))
+        cluster = TFCluster(spark, meta, rendezvous, options.input_mode, queues, options.tensorboard)
     except BaseException:
         rendezvous.close()
         raise
     try:
-        cluster._start(payload, driver_ps_nodes, reservation_timeout)
+        cluster._start(payload, options.driver_ps_nodes, options.reservation_timeout)
     except BaseException:
         cluster._abort()
         raise
@@ -590,5 +595,6 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
 
 
 def _default_fs(name: str) -> str:
-    """Hadoop's default file system, without the slash that ends "file:///"."""
-    return name[:-1] if name.startswith("file://") and len(name) > 7 and name.endswith("/") else name
+    """Hadoop's default file system, as what a path with a slash can follow."""
+    head, path = _tfos.split_uri(files.for_tensorflow(name))
+    return f"{head}{path.rstrip('/')}" if head else name

@@ -5,24 +5,24 @@ from __future__ import annotations
 
 import getpass
 import logging
+import os
 from typing import Any, Dict, List, Optional, Union
+
+from . import _tfos, compat, files
 
 logger = logging.getLogger(__name__)
 
 __all__ = ["DataFeed", "batch_results", "export_saved_model", "hdfs_path", "next_batch", "release_port",
            "start_cluster_server", "terminate"]
 
-_SCHEMES = ("abfs://", "abfss://", "adl://", "file://", "gs://", "hdfs://", "oss://", "s3://", "s3a://", "s3n://",
-            "swift://", "viewfs://", "wasb://", "wasbs://")
+def hdfs_path(ctx: Any, path: Union[str, "os.PathLike[str]"]) -> str:
+    """An absolute path with a scheme, for TensorFlow, to which all characters behind it are a name's, also ``#``, ``?`` and ``%``.
 
-
-def hdfs_path(ctx: Any, path: str) -> str:
-    """An absolute path with a scheme, for TensorFlow.
-
-    A path with a scheme stays as it is; ``/a`` gets ``ctx.defaultFS`` before it; ``a`` is taken from the user's
-    home on HDFS (``/user/<name>``) or the driver's working directory on local files.
+    A path with a scheme stays as it is, but that ``file:/a`` becomes ``file:///a``; ``/a`` gets ``ctx.defaultFS`` before it; ``a`` is taken from
+    the user's home on HDFS (``/user/<name>``) or the driver's working directory on local files.
     """
-    if path.startswith(_SCHEMES):
+    path = files.for_tensorflow(path)
+    if _tfos.split_uri(path)[0]:
         return path
     if path.startswith("/"):
         return ctx.defaultFS + path
@@ -57,12 +57,13 @@ def export_saved_model(sess: Any, export_dir: str, tag_set: str, signatures: dic
 
     Args:
         sess: the session.
-        export_dir: an empty or new directory.
+        export_dir: an empty or new directory, as for ``compat.export_saved_model``.
         tag_set: tags, divided by commas.
         signatures: ``{name: {"inputs": {alias: tensor}, "outputs": {alias: tensor}, "method_name": text}}``; tensors may be names.
     """
     import tensorflow as tf
 
+    export_dir = compat.check_export_dir(export_dir)
     v1 = tf.compat.v1
     graph = sess.graph
 
@@ -97,6 +98,9 @@ def terminate(mgr: Any, qname: str = "input") -> Any:
 
 class DataFeed:
     """The rows that Spark feeds to this node. Thread-safe: each row goes to one of the threads that wait, and results may come from another.
+
+    It belongs to the function's own process: in one that is forked from it (``use_multiprocessing``, workers of a loader, ``os.fork``) reading
+    raises ``InvalidError``, and the function's process fails with the same, since both would get the same rows.
 
     Args:
         mgr: ``ctx.mgr``.

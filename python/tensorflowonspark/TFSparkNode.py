@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Union
 
 from . import TFNode, _tfos
+from .arguments import milliseconds, plain, seconds
 from .TFManager import TFManager
 
 __all__ = ["TFNodeContext"]
@@ -50,7 +52,7 @@ class TFNodeContext:
         return cls(context["executor_id"], context["job_name"], context["task_index"], context["cluster_spec"],
                    context["default_fs"], context["working_dir"], TFManager(link, context["fed"]), tmp_socket)
 
-    def absolute_path(self, path: str) -> str:
+    def absolute_path(self, path: Union[str, "os.PathLike[str]"]) -> str:
         """``path`` with the scheme and folder that :func:`TFNode.hdfs_path` gives it."""
         return TFNode.hdfs_path(self, path)
 
@@ -87,7 +89,7 @@ class TFNodeContext:
 
         Args:
             name: what is agreed on; each name once a node.
-            value: anything that JSON can hold.
+            value: anything that JSON can hold; of numpy also numbers and arrays, which become lists.
             timeout: seconds to wait for the others.
 
         Returns:
@@ -97,7 +99,7 @@ class TFNodeContext:
             TimeoutError: naming the nodes that gave none.
             ConnectionError: a node has ended, or the driver is gone.
         """
-        return json.loads(self._link().agree(name, json.dumps(value), int(timeout * 1000)))
+        return json.loads(self._link().agree(name, json.dumps(value, default=plain), milliseconds(seconds("timeout", timeout))))
 
     def report(self, **values: float) -> None:
         """Shows figures beside this node, in the driver's progress line and in ``tfos status``; the newest of each count."""

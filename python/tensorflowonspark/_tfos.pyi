@@ -234,6 +234,15 @@ class ExampleWriter:
         """Makes the file appear; returns how many values were rounded."""
     def close(self) -> None: ...
 
+class FileWriter:
+    """``tfos_stream_open_writer()``: bytes to a file that appears when it is whole. One thread at a time. A context manager."""
+
+    def __init__(self, path: str) -> None: ...
+    def write(self, data: bytes) -> None: ...
+    def finish(self) -> None:
+        """Makes the file appear."""
+    def close(self) -> None: ...
+
 class RecordDataset:
     """``tfos_record_dataset_*``: TFRecord files as batches of tensors, whose passes are begun by the op TfosBeginPass."""
 
@@ -252,6 +261,22 @@ class RecordDataset:
     def counts(self) -> "tuple[int, int, int, int]":
         """Records, their bytes, damages, bytes passed over; of all passes so far."""
     def close(self) -> None: ...
+
+def find_files(name: str, system: Any = None) -> "list[str]":
+    """The files that a name stands for, sorted, as ``<tfos/file_list.h>`` says. ``system``: where a URI is looked up, by ``look(name)``, 0 for
+    nothing, 1 for a file, 2 for a folder, and ``list(folder)``, pairs of name and kind. NotFoundError, InvalidError."""
+
+def new_file(name: str) -> Optional[str]:
+    """The path of a file that is to be written; None for a URI of another file system. InvalidError: the name may mean two files."""
+
+def compression_of_name(name: str) -> int:
+    """How a file of this name is to be written, as ``enum tfos_compression`` has it. UnsupportedError: as TensorFlow could not read it."""
+
+def split_names(names: str) -> "list[str]":
+    """The names that are divided by commas, but for those in braces."""
+
+def split_uri(name: str) -> "tuple[str, str]":
+    """Scheme and host of a URI, and its path as it is; an empty text and the name where that is a path."""
 
 def survey_examples(
     paths: "list[str]", type: int = 0, compression: int = 0, mode: int = 0, limit: int = 0, max_record_size: int = 0, file: Any = None

@@ -3,17 +3,17 @@
 and encoded in C by ``tfrecord``. A batch is held at a time, and of Parquet that is written a row group."""
 
 import contextlib
+import io
 import json
 import math
 import os
-import sys
 import time
 from typing import Any, Iterable, Iterator, List, Optional, Tuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from . import _tfos, tfrecord
+from . import _tfos, console, tfrecord
 
 __all__ = ["main"]
 
@@ -52,7 +52,7 @@ class _Progress:
     def __init__(self, path: str) -> None:
         self.rows = self._size = self._width = 0
         self._path = path
-        self._next = time.monotonic() + 1 if sys.stderr.isatty() else math.inf
+        self._next = time.monotonic() + 1 if console.is_terminal("stderr") else math.inf
 
     def follow(self, batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
@@ -60,15 +60,15 @@ class _Progress:
             self._size += batch.nbytes
             if time.monotonic() >= self._next:
                 line = f"converted: {self.rows} records, {self._size >> 20} MiB of {self._path}"
-                print(f"\r{line:{self._width}}", end="", file=sys.stderr, flush=True)
+                console.show("stderr", f"\r{line:{self._width}}")
                 self._width, self._next = len(line), time.monotonic() + 0.2
             yield batch
 
     def say(self, text: str) -> None:
         if self._width:
-            print(f"\r{'':{self._width}}\r", end="", file=sys.stderr)
+            console.show("stderr", f"\r{'':{self._width}}\r")
         self._width = 0
-        print(text, file=sys.stderr, flush=True)
+        console.show("stderr", f"{text}\n")
 
 
 @contextlib.contextmanager
@@ -77,6 +77,8 @@ def _said(name: str) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:
+        if isinstance(error, _tfos.Error) and error.__cause__ is None:
+            raise
         cause = error.__cause__ or error  # what a file object has raised in C
         raise _Failure(f"{name}: {getattr(cause, 'strerror', None) or cause}") from error
 
@@ -91,32 +93,32 @@ def _open_input(path: str) -> Any:
     return file
 
 
+class _Output(io.RawIOBase):
+    """A file of the library's for pyarrow."""
+
+    def __init__(self, writer: _tfos.FileWriter) -> None:
+        super().__init__()
+        self._writer = writer
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._writer.write(bytes(data))
+        return len(data)
+
+
 @contextlib.contextmanager
 def _open_output(path: str) -> Iterator[Any]:
-    """As src/fs/file_stream.c has it: a regular file has no name until it is whole, or where the file system cannot do that, another."""
-    if path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
-        with open(1 if path == "-" else path, "wb", closefd=path != "-") as file:
+    if path == "-":
+        with open(1, "wb", closefd=False) as file:
             yield file
         return
-    part = f"{path}.part{os.getpid()}"
-    try:
-        fd = os.open(os.path.dirname(path) or ".", os.O_TMPFILE | os.O_WRONLY, 0o666)
-        is_named = False
-    except OSError:
-        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
-        is_named = True
-    try:
-        with open(fd, "wb") as file:
-            yield file
-            file.flush()
-            if not is_named:
-                os.link(f"/proc/self/fd/{fd}", part, src_dir_fd=0)  # which it follows only where a folder's descriptor is given
-                is_named = True
-        os.rename(part, path)
-    except BaseException:
-        if is_named:
-            os.unlink(part)
-        raise
+    with _tfos.FileWriter(path) as writer:
+        file = io.BufferedWriter(_Output(writer), _BUFFER_SIZE)
+        yield file
+        file.flush()
+        writer.finish()
 
 
 def _read_records(path: str, asked: dict, progress: _Progress) -> Tuple[Any, Iterator[Any]]:
@@ -268,5 +270,8 @@ def _is_list(type: Any) -> bool:
 
 def _write_records(path: str, asked: dict, batches: Iterator[Any]) -> int:
     options = {name: asked[name] for name in ("record_type", "compression", "allow_rounding")}
-    with _said(_shown(path, "output")), _open_output(path) as file:
-        return tfrecord.write(file, batches, **options)
+    with _said(_shown(path, "output")):
+        if path != "-":
+            return tfrecord.write(path, batches, **options)
+        with _open_output(path) as file:
+            return tfrecord.write(file, batches, **options)

@@ -6,17 +6,23 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from typing import Any
+from typing import Any, Union
+
+from . import files
 
 __all__ = ["disable_auto_shard", "export_saved_model", "is_gpu_available"]
 
 
-def export_saved_model(model: Any, export_dir: str, is_chief: bool = False) -> None:
+def export_saved_model(model: Any, export_dir: Union[str, "os.PathLike[str]"], is_chief: bool = False) -> None:
     """Exports a Keras model as a SavedModel with a ``serving_default`` signature, on Keras 2 and 3.
 
     Under a multi-worker strategy every worker must call it; only the chief's model stays at ``export_dir``, the others save to a temporary folder and
     remove it.
+
+    Raises:
+        ValueError: the folder's name has characters that TensorFlow takes for a pattern when it loads a model, so that it may load another.
     """
+    export_dir = check_export_dir(export_dir)
     if is_chief:
         _save(model, export_dir)
         return
@@ -25,6 +31,15 @@ def export_saved_model(model: Any, export_dir: str, is_chief: bool = False) -> N
         _save(model, os.path.join(folder, "model"))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def check_export_dir(export_dir: Union[str, "os.PathLike[str]"]) -> str:
+    """The folder's name, if TensorFlow can load a model from it."""
+    name = files.for_tensorflow(export_dir)
+    found = [character for character in "*?[\\" if character in name]
+    if found:
+        raise ValueError(f"export_dir: TensorFlow takes {found[0]} in {name!r} for a pattern when it loads the model: choose a name without * ? [ and \\")
+    return name
 
 
 def _save(model: Any, export_dir: str) -> None:

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
-import numbers
+import operator
 import os
 import secrets
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _tfos
+from .arguments import count, flag, is_flag, is_number, milliseconds, seconds
 
 __all__ = ["get_dataset"]
 
@@ -39,9 +41,10 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
     Python, so nothing else that Python does holds them up. A queue is read either by one dataset or by a ``DataFeed``.
 
     What tf.data has read ahead when a pass ends early (``take``, ``steps_per_epoch``) is not seen again; the next pass goes on behind
-    it. An iterator that is given up while it waits for rows goes when the next batch comes, or the epoch, the feed or the cluster ends, or
-    when another dataset of the split is asked for: TensorFlow cannot tell the op. tf.data does not tune itself while it reads this
-    dataset: ``AUTOTUNE`` in a later ``map`` means a thread a core.
+    it. An iterator that is given up while it waits for rows goes when the next batch comes, or the epoch, the feed or the cluster ends, or when
+    another dataset of the split is asked for: TensorFlow cannot tell the op. A process that is forked from this one is refused, and fails this one;
+    an iterator that TensorFlow has begun before the fork is of no use in it, as none of TensorFlow's is. tf.data does not tune itself while it reads
+    this dataset: ``AUTOTUNE`` in a later ``map`` means a thread a core.
 
     Args:
         ctx: the node's context.
@@ -84,8 +87,7 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
         raise ValueError(f"split must be 'train' or 'validation', not {split!r}")
     queue = options["queue"] = _QUEUES[split]
     options["like"] = _training(ctx) if split == "validation" else None
-    if not _is_int(prefetch) or prefetch < -1:
-        raise ValueError(f"prefetch must be a number of batches, 0 or more, or -1 for tf.data.AUTOTUNE, not {prefetch!r}")
+    prefetch = prefetch_of(prefetch)
 
     import tensorflow as tf
 
@@ -124,28 +126,24 @@ def _training(ctx: Any) -> Optional[_tfos.Dataset]:
 def options_of(batch_size: int, uneven: Optional[str], drop_remainder: bool, timeout: float, columns: Any, null_value: Any,
              shuffle_buffer: int, seed: Optional[int]) -> Dict[str, Any]:
     """The options of the library's dataset, but for single columns."""
-    if not _is_int(batch_size) or not 1 <= batch_size <= _MAX_ROWS:
-        raise ValueError(f"batch_size must be an integer of 1 or more, not {batch_size!r}")
     if uneven not in _UNEVEN:
         raise ValueError(f"uneven must be None, 'pad', 'join' or 'stop', not {uneven!r}")
-    if not isinstance(drop_remainder, bool):
-        raise ValueError(f"drop_remainder must be True or False, not {drop_remainder!r}")
-    if isinstance(timeout, bool) or not isinstance(timeout, numbers.Real) or not 0.001 <= timeout <= 1e9:
-        raise ValueError(f"timeout must be a number of seconds, more than 0, not {timeout!r}")
-    if not _is_int(shuffle_buffer) or not 0 <= shuffle_buffer <= _MAX_ROWS:
-        raise ValueError(f"shuffle_buffer must be a number of rows, 0 or more, not {shuffle_buffer!r}")
-    if seed is not None and (not _is_int(seed) or not -(2**63) <= seed < 2**63):
-        raise ValueError(f"seed must be None or an integer of 64 bits, not {seed!r}")
     if columns is not None:
         columns = _names("columns", columns)
         if not columns:
             raise ValueError("columns must name a column at least; None gives all")
     return {
-        "batch_size": int(batch_size), "drop_remainder": drop_remainder, "uneven": uneven or "ignore", "selection": columns,
+        "batch_size": count("batch_size", batch_size, 1, _MAX_ROWS, "an integer of 1 or more"),
+        "drop_remainder": flag("drop_remainder", drop_remainder), "uneven": uneven or "ignore", "selection": columns,
         "null_value": None if null_value is None or isinstance(null_value, Mapping) else _null_text("null_value", null_value),
-        "shuffle_rows": int(shuffle_buffer), "seed": secrets.randbits(63) if seed is None else int(seed),
-        "agree_timeout_ms": int(timeout * 1000),
+        "shuffle_rows": count("shuffle_buffer", shuffle_buffer, 0, _MAX_ROWS, "a number of rows, 0 or more"),
+        "seed": secrets.randbits(63) if seed is None else count("seed", seed, -(2**63), 2**63 - 1, "None or an integer of 64 bits"),
+        "agree_timeout_ms": milliseconds(seconds("timeout", timeout, most=1e9, words="a number of seconds, more than 0")),
     }  # fmt: skip
+
+
+def prefetch_of(prefetch: Any) -> int:
+    return count("prefetch", prefetch, -1, words="a number of batches, 0 or more, or -1 for tf.data.AUTOTUNE")
 
 
 def wishes_of(shapes: Any, ragged: Any, padded: Any, sparse: Any, null_value: Any) -> List[Tuple[str, str, Any, Optional[str]]]:
@@ -185,10 +183,10 @@ def _names(argument: str, names: Any) -> List[str]:
 
 
 def _shape(argument: str, shape: Any) -> Tuple[int, ...]:
-    sizes = (shape,) if _is_int(shape) else shape
-    if not isinstance(sizes, (list, tuple)) or not sizes or not all(_is_int(size) and 0 < size <= _MAX_ROWS for size in sizes):
-        raise ValueError(f"{argument} must be a shape such as (28, 28), integers of 1 or more, not {shape!r}")
-    return tuple(int(size) for size in sizes)
+    one = functools.partial(count, argument, least=1, most=_MAX_ROWS, words="a shape such as (28, 28), integers of 1 or more")
+    is_one = isinstance(shape, (str, bytes, Mapping)) or not isinstance(shape, Iterable) or getattr(shape, "shape", None) == ()
+    sizes = tuple(map(one, (shape,) if is_one else shape))
+    return sizes or (one(shape),)
 
 
 def _null_text(argument: str, value: Any) -> str:
@@ -200,15 +198,13 @@ def _null_text(argument: str, value: Any) -> str:
             value = None
     if isinstance(value, str) and "\0" not in value:
         return value
-    if isinstance(value, numbers.Integral):
-        return str(value)
-    if isinstance(value, numbers.Real):
+    if is_flag(value):
+        return str(bool(value))
+    with contextlib.suppress(TypeError):
+        return str(operator.index(value))
+    if is_number(value):
         return repr(float(value))
     raise ValueError(f"{argument} must be a number, a bool, or text without null characters, not {value!r}")
-
-
-def _is_int(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def check_dtypes(tf: Any, dtypes: Any) -> None:

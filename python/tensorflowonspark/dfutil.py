@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import io
 import itertools
+import re
 import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, List, MutableMapping, Sequence, Tuple
 
-from . import tfrecord
+from . import _tfos, tfrecord
 
 __all__ = ["fromTFExample", "infer_schema", "isLoadedDF", "loadTFRecords", "loadedDF", "saveAsTFRecords", "toTFExample"]
 
 _CHUNK_ROWS = 1024
+_MOST_COMMAS = 16  # in a name that is looked for
+_SPECIAL = re.compile(r"[],{}[*?\\]")
+_PATTERN = re.compile(r"[]{}[*?\\]")  # what makes a pattern of a path, unless a backslash is before it
 
 #: DataFrames that :func:`loadTFRecords` gave, with the folder that each came from, for as long as they are used.
 loadedDF: MutableMapping[Any, str] = weakref.WeakKeyDictionary()
@@ -48,7 +52,8 @@ def loadTFRecords(sc: Any, input_dir: str, binary_features: Sequence[str] = ()) 
 
     Args:
         sc: the SparkContext, or a SparkSession.
-        input_dir: of the files, in any file system that Spark knows.
+        input_dir: of the files, in any file system that Spark knows; several are divided by commas. What is there under exactly this name is
+            meant, also where it has commas or characters of patterns.
         binary_features: features that are binary though all their bytes are UTF-8.
 
     Raises:
@@ -56,8 +61,9 @@ def loadTFRecords(sc: Any, input_dir: str, binary_features: Sequence[str] = ()) 
     """
     spark = _session_of(sc)
     tfrecord.add_to(spark)
-    found = spark.read.format("tfrecord").option("inferAll", "true").load(input_dir)
-    frame = spark.read.format("tfrecord").schema(_declared(found.schema, binary_features)).load(input_dir)
+    paths = _paths_of(spark, input_dir)
+    found = spark.read.format("tfrecord").option("inferAll", "true").load(paths)
+    frame = spark.read.format("tfrecord").schema(_declared(found.schema, binary_features)).load(paths)
     loadedDF[frame] = input_dir
     return frame
 
@@ -126,6 +132,35 @@ def _session_of(sc: Any) -> Any:
     from pyspark.sql import SparkSession
 
     return SparkSession.builder.getOrCreate() if hasattr(sc, "applicationId") else sc
+
+
+def _paths_of(spark: Any, text: str) -> List[str]:
+    """What Spark takes for the paths in a text that is one for Hadoop's formats."""
+    if not _SPECIAL.search(text):
+        return [text]
+    names, paths = _tfos.split_names(text), []
+    while names:
+        # A comma may be one in a name, unless a whole path follows.
+        most = next((i for i in range(1, len(names)) if names[i][:1] == "/" or _tfos.split_uri(names[i])[0]), min(len(names), _MOST_COMMAS))
+        counts = (i for i in range(most, 0, -1) if (i > 1 or _PATTERN.search(names[0])) and _exists(spark, ",".join(names[:i])))
+        count = next(counts, 0)
+        paths.append(_escaped(",".join(names[:count])) if count else names[0])
+        del names[: count or 1]
+    return paths
+
+
+def _exists(spark: Any, path: str) -> bool:
+    """Whether Spark finds something under exactly this name; also where it runs elsewhere."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        return bool(spark.read.format("binaryFile").load(_escaped(path)).schema)
+    except AnalysisException:
+        return False
+
+
+def _escaped(path: str) -> str:
+    return _PATTERN.sub(r"\\\g<0>", path)
 
 
 def _declared(schema: Any, binary_features: Sequence[str]) -> Any:

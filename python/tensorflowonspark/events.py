@@ -5,30 +5,36 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 import threading
-from typing import Callable, List
+from typing import Callable, List, Set
 
-from . import _tfos
+from . import _tfos, console
+from .failures import text_of
 
 logger = logging.getLogger("tensorflowonspark")
 
 __all__ = ["EventPump"]
 
 _SLICE_MS = 25  # close() waits for as long
+_WATCH_SECS = 0.1
 
 
 class EventPump:
-    """A thread that takes events until the rendezvous is closed."""
+    """A thread that takes events until the rendezvous is closed and shows them, and one that waits for the cluster's failure: whatever the
+    streams and the logging do that the first shows events with, a failure is acted upon.
+    """
 
     def __init__(self, rendezvous: _tfos.Rendezvous, on_failure: Callable[[], None]) -> None:
         self._rendezvous = rendezvous
         self._on_failure = on_failure
         self._warnings: List[str] = []
+        self._unshown: Set[str] = set()  # streams of which it was told that they take nothing
         self._stopping = threading.Event()
         self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._run, name="tfos-events", daemon=True)
-        self._thread.start()
+        self._threads = [threading.Thread(target=run, name=name, daemon=True)
+                         for run, name in ((self._run, "tfos-events"), (self._watch, "tfos-failure"))]
+        for thread in self._threads:
+            thread.start()
 
     def has_warning(self, text: str) -> bool:
         """Whether a warning with this text has come."""
@@ -40,9 +46,17 @@ class EventPump:
             self._changed.wait(seconds)
 
     def close(self) -> None:
-        """Takes what has come so far and ends the thread."""
+        """Takes what has come so far and ends the threads; one that a stream holds up is left to it."""
         self._stopping.set()
-        self._thread.join(5)
+        for thread in self._threads:
+            thread.join(5)
+
+    def _watch(self) -> None:
+        try:
+            while not self._stopping.wait(_WATCH_SECS):
+                self._rendezvous.check()
+        except _tfos.Error:
+            self._on_failure()
 
     def _run(self) -> None:
         while True:
@@ -51,22 +65,27 @@ class EventPump:
             except _tfos.ClosedError:
                 return
             if text is not None:
-                self._handle(json.loads(text))
+                self._take(json.loads(text))
                 with self._changed:
                     self._changed.notify_all()
             elif self._stopping.is_set():
                 return
 
-    def _handle(self, event: dict) -> None:
+    def _take(self, event: dict) -> None:
+        if event["event"] == "warning":
+            self._warnings.append(event["message"])
+        try:
+            self._show(event)
+        except Exception as error:  # of a handler of the application's logging, or of the stream that it logs to
+            console.show("stderr", f"tensorflowonspark: this cannot be logged ({text_of(error)}): {event}\n")
+
+    def _show(self, event: dict) -> None:
         kind, node = event["event"], event.get("node") or "node"
         if kind == "line":
-            stream = sys.stderr if event["stream"] == "stderr" else sys.stdout
-            print(f"[{node}] {event['text']}", file=stream, flush=True)
+            self._print("stderr" if event["stream"] == "stderr" else "stdout", f"[{node}] {event['text']}\n")
         elif kind == "failed":
             logger.error("cluster failed: %s", event["message"])
-            self._on_failure()
         elif kind == "warning":
-            self._warnings.append(event["message"])
             logger.warning("%s: %s", node, event["message"])
         elif kind == "denied":
             logger.warning("refused %s: %s", event.get("peer"), event["message"])
@@ -76,3 +95,10 @@ class EventPump:
             logger.info("TensorBoard runs at %s", event["url"])
         else:
             logger.info("%s: %s", node, {key: value for key, value in event.items() if key != "node"})
+
+    def _print(self, stream_name: str, line: str) -> None:
+        error = console.show(stream_name, line)
+        if error is not None and stream_name not in self._unshown:
+            self._unshown.add(stream_name)
+            logger.warning("sys.%s does not take what the nodes print (%s: %s): the executors' logs have it", stream_name,
+                           type(error).__name__, text_of(error))

@@ -4,19 +4,19 @@
 from __future__ import annotations
 
 import contextlib
-import fnmatch
-import glob
 import io
 import os
 import posixpath
 import re
 from typing import Any, Iterator, List, NamedTuple, Sequence, Tuple, Union
 
-__all__ = ["File", "Path", "find", "writing"]
+from . import _tfos
 
-Path = Union[str, "os.PathLike[str]", Any]  # or a binary file object
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_HDFS = re.compile(r"(hdfs|viewfs)://", re.IGNORECASE)
+__all__ = ["File", "Path", "find", "for_tensorflow", "is_compressing", "writing"]
+
+Path = Union[str, bytes, "os.PathLike[str]", Any]  # or a binary file object
+_HDFS = re.compile(r"(hdfs|viewfs)\b", re.IGNORECASE)
+_OPTIONS = re.compile(r"\?\w+=[^?]*$")  # of pyarrow's, for S3 and its like
 _NO_HADOOP = re.compile("Unable to load lib|attempt to load lib")  # what pyarrow says the first time, and after that
 
 
@@ -74,15 +74,11 @@ class _Tail(io.RawIOBase):
 
 
 def find(paths: Union[Path, Sequence[Path]]) -> List[File]:
-    """The files that paths, patterns, folders, URIs and file objects stand for. FileNotFoundError names what stands for none."""
-    if isinstance(paths, (str, os.PathLike)) or _is_file(paths):
+    """The files that paths, patterns, folders, URIs and file objects stand for, as ``<tfos/file_list.h>`` says. FileNotFoundError names what stands
+    for none."""
+    if isinstance(paths, (str, bytes, os.PathLike)) or _is_file(paths):
         paths = [paths]
-    files: List[File] = []
-    for path in paths:
-        found = _find_one(path)
-        if not found:
-            raise FileNotFoundError(f"paths: there is no file in or for {os.fspath(path)!r}")
-        files.extend(found)
+    files = [file for path in paths for file in _find_one(path)]
     if not files:
         raise ValueError("paths: expected one path at least")
     return files
@@ -95,67 +91,101 @@ def writing(path: Path) -> Iterator[Tuple[str, Any]]:
     if _is_file(path):
         yield _name(path), path
         return
-    path = os.fspath(path)
-    if not _URI.match(path):
-        yield path, None
+    name = os.fsdecode(path)
+    local = _tfos.new_file(name)
+    if local is not None:
+        yield local, None
         return
-    system, place = _system(path)
-    part = f"{place}.part{os.getpid()}-{os.urandom(4).hex()}"
+    remote = _Remote(name)
+    place = remote.place(remote.name)
+    folder, base = posixpath.split(place)
+    part = posixpath.join(folder, f".{base}.part{os.getpid()}-{os.urandom(4).hex()}")
     try:
-        with _said(path), system.open_output_stream(part, compression=None) as file:
-            yield path, file
-        with _said(path):
-            system.move(part, place)
+        with _said(name), remote.system.open_output_stream(part, compression=None) as file:
+            yield remote.name, file
+        with _said(name):
+            remote.system.move(part, place)
     except BaseException:
         with contextlib.suppress(OSError):
-            system.delete_file(part)
+            remote.system.delete_file(part)
         raise
+
+
+def is_compressing(file: Any) -> bool:
+    """Whether a file object compresses what is written to it, so that the name of its file says nothing about that."""
+    return type(file).__module__.partition(".")[0] in ("bz2", "compression", "gzip", "lz4", "lzma", "zstandard")
+
+
+def for_tensorflow(path: Union[str, "os.PathLike[str]"]) -> str:
+    """A path or URI as TensorFlow takes it, to which ``file:/a`` is a path."""
+    head, place = _tfos.split_uri(os.fspath(path))
+    return f"{head}//{place}" if head and "//" not in head else os.fspath(path)
 
 
 def _find_one(path: Path) -> List[File]:
     if _is_file(path):
         return [File(_name(path), object=path, begin=path.tell() if _can_seek(path) else 0)]
-    path = os.fspath(path)
-    if _URI.match(path):
-        return _find_remote(path)
-    found = [path]
-    if os.path.isdir(path):
-        found = sorted(entry.path for entry in os.scandir(path) if entry.is_file() and entry.name[0] not in "_.")
-    elif not os.path.exists(path) and glob.has_magic(path):
-        found = sorted(file for file in glob.glob(path) if os.path.isfile(file))
-    return [File(name) for name in found]
+    name = os.fsdecode(path)
+    try:
+        if _is_local(name):
+            return [File(found) for found in _tfos.find_files(name)]
+        remote = _Remote(name)
+        with _said(name):
+            return [File(found, remote.system, remote.place(found)) for found in _tfos.find_files(remote.name, remote)]
+    except _tfos.NotFoundError as error:
+        raise FileNotFoundError(f"paths: {error}") from None
 
 
-def _find_remote(uri: str) -> List[File]:
-    from pyarrow import fs
-
-    system, place = _system(uri)
-    prefix = uri[: len(uri) - len(place)] if uri.endswith(place) else f"{uri.split('://')[0]}://"
-    with _said(uri):
-        info = system.get_file_info(place)
-        if info.type == fs.FileType.File:
-            return [File(uri, system, place)]
-        if info.type == fs.FileType.Directory:
-            folder, pattern = place, "[!_.]*"
-        elif glob.has_magic(posixpath.basename(place)):
-            folder, pattern = posixpath.dirname(place), posixpath.basename(place)
-        else:
-            return []
-        entries = system.get_file_info(fs.FileSelector(folder, allow_not_found=True))
-    names = sorted(entry.path for entry in entries if entry.type == fs.FileType.File and fnmatch.fnmatchcase(entry.base_name, pattern))
-    return [File(prefix + name, system, name) for name in names]
+def _is_local(name: str) -> bool:
+    return _tfos.split_uri(name)[0].partition(":")[0].lower() in ("", "file")
 
 
-def _system(uri: str) -> Tuple[Any, str]:
+class _Remote:
+    """A file system of ``pyarrow.fs``, by the names that its files have in URIs; ``_tfos.find_files()`` looks there."""
+
+    def __init__(self, uri: str) -> None:
+        self._head, path = _tfos.split_uri(uri)
+        scheme, _, host = self._head.partition(":")
+        # Of HDFS nothing is an option: a file may have any name.
+        options = None if _HDFS.match(scheme) else _OPTIONS.search(path)
+        self.name = self._head + (path[: options.start()] if options else path)
+        self.system, base = _system(f"{scheme.lower()}:{host or '//'}", options.group() if options else "", uri)
+        self._root = f"{base.rstrip('/')}/" if base else ""
+
+    def place(self, name: str) -> str:
+        """In the file system. pyarrow is told no URI that has it: it would cut it at ``#`` and ``?``, and decode the rest."""
+        return (self._root + name[len(self._head) + 1 :]).rstrip("/") or self._root
+
+    def look(self, name: str) -> int:
+        return self._kind(self.system.get_file_info(self.place(name)))
+
+    def list(self, folder: str) -> List[Tuple[str, int]]:
+        from pyarrow import fs
+
+        entries = self.system.get_file_info(fs.FileSelector(self.place(folder), allow_not_found=True))
+        return [(entry.base_name, self._kind(entry)) for entry in entries]
+
+    @staticmethod
+    def _kind(info: Any) -> int:
+        return {"File": 1, "Directory": 2}.get(info.type.name, 0)
+
+
+def _system(head: str, options: str, uri: str) -> Tuple[Any, str]:
+    """The file system of a URI and what stands for its root there."""
     try:
         from pyarrow import fs
     except ImportError:
         raise ValueError(f"{uri}: URIs are read through pyarrow, which is not installed here") from None
     try:
         with _said(uri):
-            return fs.FileSystem.from_uri(uri)
+            return fs.FileSystem.from_uri(f"{head}/{options}")
+    except ValueError as error:
+        if not options:
+            raise
+        advice = "open a file that has ? in its name yourself, and give the file object"
+        raise ValueError(f"{error}; what is behind ? is taken for options of pyarrow's: {advice}") from None
     except OSError as error:
-        if not _HDFS.match(uri) or not _NO_HADOOP.search(str(error)):
+        if not _HDFS.match(head) or not _NO_HADOOP.search(str(error)):
             raise
     # pyarrow's needs the libhdfs.so of an installed Hadoop. Its words are the hundred places where it has looked for it.
     try:
@@ -166,7 +196,7 @@ def _system(uri: str) -> Tuple[Any, str]:
             f"hdfs-native, which needs none, cannot be imported ({error}): pip install hdfs-native"
         ) from None
     with _said(uri):
-        return hdfs.open_system(uri)
+        return hdfs.open_system(head), "/"
 
 
 @contextlib.contextmanager
@@ -181,7 +211,7 @@ def _said(name: str) -> Iterator[None]:
 
 
 def _is_file(path: Any) -> bool:
-    return not isinstance(path, (str, os.PathLike)) and (hasattr(path, "read") or hasattr(path, "write"))
+    return not isinstance(path, (str, bytes, os.PathLike)) and (hasattr(path, "read") or hasattr(path, "write"))
 
 
 def _can_seek(file: Any) -> bool:

@@ -9,7 +9,7 @@ import logging
 import secrets
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Set, Union
 
-from . import _tfos, jar, launch
+from . import _tfos, arguments, jar, launch
 
 logger = logging.getLogger(__name__)
 
@@ -50,8 +50,10 @@ class FrameFeed:
                  shuffle: Union[bool, int] = False, via: Optional[str] = None, job: str = "trainers") -> None:
         if via not in WAYS:
             raise ValueError(f"via must be None, 'jvm' or 'arrow', not {via!r}")
-        if not isinstance(shuffle, int):
-            raise ValueError(f"shuffle must be True, False or an integer, the seed, not {shuffle!r}")
+        if arguments.is_flag(shuffle):
+            self._seed = secrets.randbits(31) if shuffle else None
+        else:
+            self._seed = arguments.count("shuffle", shuffle, words="True, False or an integer, the seed")
         self._meta = meta
         self._timeout_ms = timeout_ms
         self._queue = queue
@@ -62,7 +64,6 @@ class FrameFeed:
         types = [field["type"] for field in json.loads(self.schema)["fields"]]
         self._names = names_of(self._frame)
         self._for_arrow = [_MONTHS.format(f"c{i}") if types[i] in _MONTH_TYPES else f"c{i}" for i in range(len(types))]
-        self._seed = secrets.randbits(31) if shuffle is True else None if shuffle is False else shuffle
         self._by_jvm = via != "arrow" and can_use_jvm(frame, must=via == "jvm")
 
     def action(self, feed: int) -> Callable[[], Any]:

@@ -9,6 +9,8 @@ import subprocess
 import time
 from typing import List, Union
 
+from .arguments import count
+
 logger = logging.getLogger(__name__)
 
 __all__ = ["AS_LIST", "AS_STRING", "MAX_RETRIES", "get_gpus", "is_gpu_available"]
@@ -40,6 +42,7 @@ def get_gpus(num_gpu: int = 1, worker_index: int = -1, format: str = AS_STRING) 
     """
     if format not in (AS_STRING, AS_LIST):
         raise ValueError(f"format must be {AS_STRING!r} or {AS_LIST!r}, not {format!r}")
+    num_gpu, worker_index = count("num_gpu", num_gpu, 0), count("worker_index", worker_index, -1)
     free = _free_gpus()
     for retry in range(1, MAX_RETRIES + 1):
         if len(free) >= num_gpu:

@@ -8,6 +8,7 @@ or ``spark.jars``. A notebook has a session already, and calls ``add_to(spark)``
 from __future__ import annotations
 
 import os
+import pathlib
 import threading
 from typing import Any, Dict, Optional
 
@@ -79,7 +80,7 @@ def _add_jar(sc: Any) -> Optional[str]:
             if loader is None:
                 return f"the driver's class loader takes no more jars; start Spark with spark.jars={jar}"
             loader.addURL(sc._jvm.java.io.File(jar).toURI().toURL())
-        sc._jsc.addJar(jar)
+        sc._jsc.addJar(pathlib.Path(jar).as_uri())  # a path would be taken for a URI in part
         version = sc._jvm.org.tfos.DataFrameFeeder.version()
     except Exception as error:  # whatever the JVM says, there may be another way
         return f"the driver's JVM cannot use {jar}: {str(error).splitlines()[0]}"
@@ -98,7 +99,7 @@ def _is_visible(sc: Any, loader: Any) -> bool:
 
 def _add_artifact(session: Any) -> Optional[str]:
     try:
-        session.addArtifacts(_place())
+        session.addArtifacts(pathlib.Path(_place()).as_uri())
     except Exception as error:
         return f"the server of Spark Connect does not take {_place()}: {str(error).splitlines()[0]}"
     return None

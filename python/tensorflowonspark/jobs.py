@@ -11,6 +11,7 @@ import uuid
 from typing import Any, Callable, Optional
 
 from . import _tfos
+from .failures import printable
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +126,7 @@ def advice(text: str) -> str:
 
 def brief(error: BaseException) -> str:
     """The part of a Spark error that says what happened: the Python exception of the task, without the JVM's stack."""
-    lines = [line.rstrip() for line in str(error).splitlines()]
+    lines = [line.rstrip() for line in printable(str(error)).splitlines()]
     for number in range(len(lines) - 1, -1, -1):
         if _TRACEBACK.match(lines[number]):
             tail = [line for line in lines[number:] if not line.startswith(" SQLSTATE: ")]

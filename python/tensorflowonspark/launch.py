@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Dict, Iterable, Iterator, List, Optional
 
 from . import _tfos, gpu_info
+from .arguments import milliseconds
+from .failures import tellable, text_of
 
 __all__ = ["ClusterMeta", "FeedTask", "NodeTask", "is_loopback", "open_writer", "pickle_function", "requested_gpus"]
 
@@ -57,7 +59,7 @@ class NodeTask:
     def __init__(self, meta: ClusterMeta, payload: bytes, reservation_timeout: float) -> None:
         self._meta = meta
         self._payload = payload
-        self._join_timeout_ms = int(reservation_timeout * 1000)
+        self._join_timeout_ms = milliseconds(reservation_timeout)
 
     def __call__(self, executor_ids: Iterable[int]) -> None:
         for executor_id in executor_ids:
@@ -110,7 +112,7 @@ class FeedTask:
     def __init__(self, meta: ClusterMeta, feed: int, timeout: float, queue: str, results: bool, job: str = "trainers") -> None:
         self._meta = meta
         self._feed = feed
-        self._timeout_ms = int(timeout * 1000)
+        self._timeout_ms = milliseconds(timeout)
         self._queue = queue
         self._results = results
         self._job = job
@@ -120,7 +122,7 @@ class FeedTask:
         if self._results:
             return _results(writer, rows)
         try:
-            with _rare_collections():
+            with _rare_collections(), tellable():
                 writer.feed(rows)
         finally:
             writer.close()
@@ -151,7 +153,8 @@ def _rare_collections() -> Iterator[None]:
 
 def _results(writer: _tfos.FeedWriter, rows: Iterator[Any]) -> Iterator[Any]:
     try:
-        yield from writer.results(rows)
+        with tellable():
+            yield from writer.results(rows)
     finally:
         writer.close()
 
@@ -170,7 +173,7 @@ def pickle_function(map_fun: Any, tf_args: Any) -> bytes:
             dumps(value)
         except Exception as error:
             raise TypeError(
-                f"{name} cannot be pickled, so it cannot be sent to the executors: {error}. Objects such as the SparkContext, "
+                f"{name} cannot be pickled, so it cannot be sent to the executors: {text_of(error)}. Objects such as the SparkContext, "
                 "locks, files and sessions must be made inside the function") from error
     return dumps((map_fun, tf_args))
 
@@ -244,12 +247,13 @@ def _tensorboard_config(meta: ClusterMeta, executor_id: int) -> Optional[dict]:
     if not meta.tensorboard:
         return None
     log_dir = meta.log_dir or f"tensorboard_{executor_id}"
-    argv = [sys.executable, "-m", "tensorboard.main", "--reload_multifile=True", f"--logdir={log_dir}", "--port={port}",
-            "--host={host}"]
-    return {"argv": argv, "port": int(os.environ.get("TENSORBOARD_PORT", 0)), "log_directory": _local_directory(log_dir)}
+    local = _local_directory(log_dir)
+    argv = [sys.executable, "-m", "tensorboard.main", "--reload_multifile=True", "--logdir", local or log_dir, "--port", "{port}",
+            "--host", "{host}"]
+    return {"argv": argv, "port": int(os.environ.get("TENSORBOARD_PORT", 0)), "log_directory": local}
 
 
 def _local_directory(log_dir: str) -> Optional[str]:
     """The directory's absolute path; None when it is in another file system than this machine's."""
-    path = log_dir[len("file://"):] if log_dir.startswith("file://") else log_dir
-    return None if "://" in path else os.path.abspath(path)
+    head, path = _tfos.split_uri(log_dir)
+    return os.path.abspath(path) if head.lower() in ("", "file:", "file://", "file://localhost") else None

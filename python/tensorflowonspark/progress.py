@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import contextvars
 import html
+import logging
 import os
 import sys
 import threading
 from typing import Any, Callable, List, Optional
 
-from . import _tfos
+from . import console
+
+logger = logging.getLogger(__name__)
 
 __all__ = ["ProgressLine"]
 
 _BAR_WIDTH = 16
+_LINGER_SECS = 2  # for the last figures to be shown: what they are shown on may stand still
 _SIDES = {"spark": "waiting for Spark", "trainer": "waiting for trainers"}
 
 
@@ -36,7 +40,11 @@ class ProgressLine:
         self._thread: Optional[threading.Thread] = None
 
     def __enter__(self) -> "ProgressLine":
-        display = _choose_display(self._wanted)
+        try:
+            display = _choose_display(self._wanted)
+        except Exception as error:  # of a notebook's
+            logger.debug("no progress is shown: %s", error)
+            display = None
         if display is not None:
             # A notebook knows by its context which cell a text belongs to.
             context = contextvars.copy_context()
@@ -47,15 +55,15 @@ class ProgressLine:
     def __exit__(self, *exception: Any) -> None:
         if self._thread is not None:
             self._stopping.set()
-            self._thread.join()
+            self._thread.join(_LINGER_SECS)
 
     def _run(self, display: Any) -> None:
         try:
             while not self._stopping.wait(display.period):
                 display.show(self._status()["progress"])
             display.show(self._status()["progress"])
-        except _tfos.Error:  # the cluster was closed meanwhile, which train() tells
-            pass
+        except Exception as error:  # a notebook's own, or the cluster was closed meanwhile, which train() tells
+            logger.debug("no more progress is shown: %s", error)
         finally:
             display.close()
 
@@ -66,7 +74,7 @@ def _choose_display(wanted: Optional[bool]) -> Any:
     notebook = _find_notebook()
     if notebook is not None:
         return _Notebook(notebook)
-    if sys.stderr.isatty():
+    if console.is_terminal("stderr"):
         return _Terminal()
     return _Log() if wanted else None
 
@@ -91,10 +99,10 @@ class _Terminal:
         while len(line) > width and len(words) > 1:
             words.pop()
             line = "  ".join(words)
-        print(f"\r{line[:width]:<{width}}", end="", file=sys.stderr, flush=True)
+        console.show("stderr", f"\r{line[:width]:<{width}}")
 
     def close(self) -> None:
-        print(file=sys.stderr, flush=True)
+        console.show("stderr", "\n")
 
 
 class _Notebook:
@@ -126,7 +134,7 @@ class _Log:
         words = _words(progress)
         if progress["fraction"] is not None:
             words.insert(0, f"{progress['fraction']:.0%}")
-        print("  ".join(words), file=sys.stderr, flush=True)
+        console.show("stderr", "  ".join(words) + "\n")
 
     def close(self) -> None:
         pass
@@ -135,7 +143,7 @@ class _Log:
 def _terminal_width() -> int:
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or 80
-    except (OSError, ValueError):
+    except (OSError, ValueError, AttributeError):
         return 80
 
 

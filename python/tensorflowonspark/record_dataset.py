@@ -8,7 +8,8 @@ import secrets
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from . import _tfos
-from .dataset import Source, check_dtypes, load_operations, options_of, settle, wishes_of
+from .arguments import count, flag
+from .dataset import Source, check_dtypes, load_operations, options_of, prefetch_of, settle, wishes_of
 
 __all__ = ["Counts", "make"]
 
@@ -37,7 +38,7 @@ class _Files(Source):
 
     def _passes(self, function: Callable, element_spec: Any) -> Any:
         tf = self._tf
-        paths = tf.data.Dataset.from_tensors(tf.constant(self._paths, tf.string, shape=[len(self._paths)]))
+        paths = tf.data.Dataset.from_tensors(tf.constant([os.fsencode(path) for path in self._paths], tf.string, shape=[len(self._paths)]))
         if self._shuffle:
             paths = paths.unbatch().shuffle(len(self._paths), seed=self._seed, reshuffle_each_iteration=True).batch(len(self._paths))
         # A seed for each pass: the same ones again for the same seed.
@@ -57,10 +58,8 @@ def make(paths: List[str], schema: Any, reading: Dict[str, Any], batch_size: int
     options = options_of(batch_size, None, drop_remainder, 1, None, null_value, shuffle_buffer, seed)
     columns = wishes_of(shapes, ragged, padded, None, null_value)
     reads = _reads(num_parallel_reads)
-    if not isinstance(shuffle_files, bool):
-        raise ValueError(f"shuffle_files must be True or False, not {shuffle_files!r}")
-    if isinstance(prefetch, bool) or not isinstance(prefetch, int) or prefetch < -1:
-        raise ValueError(f"prefetch must be a number of batches, 0 or more, or -1 for tf.data.AUTOTUNE, not {prefetch!r}")
+    shuffle_files = flag("shuffle_files", shuffle_files)
+    prefetch = prefetch_of(prefetch)
 
     import tensorflow as tf
 
@@ -69,7 +68,7 @@ def make(paths: List[str], schema: Any, reading: Dict[str, Any], batch_size: int
         paths, schema, columns=columns, **{name: options[name] for name in ("batch_size", "drop_remainder", "null_value", "shuffle_rows")},
         **reading,
     )  # fmt: skip
-    source = _Files(tf, library, paths, reads, shuffle_files, secrets.randbits(31) if seed is None else seed)
+    source = _Files(tf, library, paths, reads, shuffle_files, secrets.randbits(31) if seed is None else options["seed"])
     dataset = source.batches(dtypes)
     if prefetch:
         dataset = dataset.prefetch(prefetch)
@@ -83,6 +82,5 @@ def make(paths: List[str], schema: Any, reading: Dict[str, Any], batch_size: int
 def _reads(number: Optional[int]) -> int:
     if number is None:
         return 0
-    if isinstance(number, bool) or not isinstance(number, int) or not -1 <= number <= _MOST_READS:
-        raise ValueError(f"num_parallel_reads must be a number of files from 0 to {_MOST_READS}, or -1 (tf.data.AUTOTUNE), not {number!r}")
+    number = count("num_parallel_reads", number, -1, _MOST_READS, f"a number of files from 0 to {_MOST_READS}, or -1 (tf.data.AUTOTUNE)")
     return min(os.cpu_count() or 1, 16) if number < 0 else number

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Union
 
 from . import _tfos, files
+from .arguments import flag
 from .files import Path
 from .jar import add_to, why_not
 from .jar import path as jar_path
@@ -75,14 +76,16 @@ def read(
 ) -> Iterator[Any]:
     """Iterates over the files' batches, file by file.
 
-    ``paths``: a file, a folder (its files but those whose names begin with ``_`` or ``.``), a pattern with ``*``, a file object, or a list
-    of these. ``schema``: a ``pyarrow.Schema`` (or anything with ``__arrow_c_schema__``); None: what ``infer_schema()`` makes of all records,
-    which reads the files twice, so that a file object must seek. ``columns``: only these; others are passed over unread.
+    ``paths``: a file, a folder or a pattern (both without what Spark passes over, such as ``_SUCCESS``), a URI of these (docs/tfrecord.md, "Names of
+    files"), a file object, or a list of these. ``schema``: a ``pyarrow.Schema`` (or anything with ``__arrow_c_schema__``); None: what
+    ``infer_schema()`` makes of all records, which reads the files twice, so that a file object must seek.
+    ``columns``: only these; others are passed over unread.
     ``record_type``: ``"Example"``, ``"SequenceExample"``, or ``"ByteArray"``: each record is a row of one binary column.
     ``form``: ``"arrow"`` gives a ``pyarrow.RecordBatch`` of at most ``batch_rows`` rows and some megabytes; ``"numpy"`` a
     dict of arrays, as ``DataFeed.next_arrays`` gives them;
     ``"bytes"`` each record as ``bytes``, whatever it holds.
-    ``compression``: ``"none"``, ``"gzip"``, ``"zlib"``; None: as each file's first bytes say.
+    ``compression``: ``"none"``, ``"gzip"``, ``"zlib"``; None: as each file's first bytes say. ``UnsupportedError`` names another one: pass a
+    file object that decompresses it (``bz2.open()``).
     ``on_damage``: ``"error"`` raises ``CorruptError`` with file, offset and kind; ``"skip_record"`` goes on behind what is damaged,
     ``"skip_file"`` with the next file; what was passed over is appended to ``damages``.
 
@@ -179,7 +182,8 @@ def write(
     ``data``: a ``pyarrow.Table``, a ``RecordBatch``, a dict of numpy arrays whose first dimension is the rows, or an iterable of such batches or
     dicts, all of one schema; of ``bytes``, with ``record_type="ByteArray"``: what ``read()`` gives in each of its forms. The file
     appears under its name when it is whole; a file object is flushed, and stays open.
-    ``compression``: ``"none"``, ``"gzip"`` or ``"zlib"``, at ``level`` 1 to 9; None: gzip for a name that ends in ``.gz``, else none.
+    ``compression``: ``"none"``, ``"gzip"`` or ``"zlib"``, at ``level`` 1 to 9; None: gzip for a name that ends in ``.gz``, else none, as for a file
+    object that compresses (``gzip.open()``). ``UnsupportedError``: the name says another compression (``.bz2``), which TensorFlow cannot read.
     ``allow_rounding``: doubles and decimals that are no floats are rounded, and counted; else ``InvalidError`` names row and column, as it does
     for nulls within lists.
     """
@@ -188,11 +192,12 @@ def write(
     if first is None:
         raise ValueError("data: there is no batch, so that there is no schema either; an empty pyarrow.Table has one")
     with files.writing(path) as (name, file):
-        if compression is None:
-            compression = "gzip" if name.endswith(".gz") else "none"
+        chosen = _choice("compression", compression, _COMPRESSIONS)
+        if compression is None and not files.is_compressing(file):
+            chosen = _tfos.compression_of_name(name)
         writer = _tfos.ExampleWriter(
-            name, first.schema, type=_choice("record_type", record_type, _TYPES), file=file,
-            compression=_choice("compression", compression, _COMPRESSIONS), level=level, allow_rounding=allow_rounding,
+            name, first.schema, type=_choice("record_type", record_type, _TYPES), file=file, compression=chosen, level=level,
+            allow_rounding=flag("allow_rounding", allow_rounding),
         )  # fmt: skip
         with writer:
             batch = first

@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """The trainer: the process that runs the user's function on a node (``python -m tensorflowonspark.trainer``).
 
-The node starts it with descriptor 3 as its link. Its standard output and error go to the executor's log and to the driver.
+The node starts it with descriptor 3 as its link. Its standard output and error go to the executor's log and to the driver. The outcome is
+the function's alone: whatever that has done to the streams, its success is one, and its exception is told by its name.
 """
 
 from __future__ import annotations
 
+import asyncio
 import atexit
+import contextlib
 import faulthandler
+import functools
+import inspect
 import json
 import os
 import signal
 import sys
 import threading
-import traceback
 from typing import Any, Tuple
 
-from . import _tfos
+from . import _tfos, console, failures
 from .TFSparkNode import TFNodeContext
 
 __all__ = ["main"]
@@ -28,28 +32,32 @@ def main() -> None:
     faulthandler.register(signal.SIGUSR2, all_threads=True)
     link = _tfos.Trainer()
     status = _run(link)
-    threading._shutdown()  # type: ignore[attr-defined]  # waits for the function's threads, as the interpreter's own end does
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    # As the interpreter's own end does: waits for the function's threads, calls what it has registered, writes what is buffered.
+    flushes = [functools.partial(_flush, name) for name in ("stdout", "stderr")]
+    for step in (threading._shutdown, atexit._run_exitfuncs, *flushes):  # type: ignore[attr-defined]
+        try:
+            step()
+        except BaseException as error:
+            _print(failures.explain(error, failures.LOGGED))
     link.close()
     os._exit(status)  # native libraries that do not survive the interpreter's teardown must not turn success into a crash
 
 
 def _run(link: _tfos.Trainer) -> int:
+    pid = os.getpid()
     try:
         context = json.loads(link.context)
         _restore_spark_files(context["user"])
         function, args = _load(link)
         if isinstance(args, list):
             sys.argv = args
-        function(args, TFNodeContext.of(link, context))
+        _complete(function(args, TFNodeContext.of(link, context)))
+        if os.getpid() == pid:  # the function may return in a process that it has forked, too
+            link.check()
     except SystemExit as end:
-        return _exit_status(end)
+        return _exit_status(link, end)
     except BaseException as error:
-        traceback.print_exc()
-        link.fail(_explain(error))
-        return 1
+        return _fail(link, failures.explain(error, failures.LOGGED), failures.explain(error, failures.TOLD))
     return 0
 
 
@@ -67,22 +75,50 @@ def _restore_spark_files(user: dict) -> None:
     SparkFiles._is_running_on_worker = True
 
 
-def _exit_status(end: SystemExit) -> int:
+def _complete(result: Any) -> None:
+    """Runs what the function has only returned.
+
+    Raises:
+        TypeError: it is a generator, which would have to be iterated over.
+    """
+    if inspect.isgenerator(result) or inspect.isasyncgen(result):
+        raise TypeError(f"map_fun has returned a generator, {result.__qualname__}, whose code has not run: iterate over it in map_fun")
+    if inspect.isawaitable(result):
+        asyncio.run(_await(result))
+
+
+async def _await(result: Any) -> None:
+    await result
+
+
+def _exit_status(link: _tfos.Trainer, end: SystemExit) -> int:
     """What the interpreter makes of SystemExit: nothing is 0, text is printed and 1."""
     if end.code is None:
         return 0
     if isinstance(end.code, int):
         return end.code & 0xFF
-    print(end.code, file=sys.stderr)
+    reason = failures.text_of(end) + "\n"
+    return _fail(link, reason, reason)
+
+
+def _fail(link: _tfos.Trainer, text: str, reason: str) -> int:
+    _print(text)
+    with contextlib.suppress(_tfos.Error):  # the node has gone, or is that of another process
+        link.fail(reason)
     return 1
 
 
-def _explain(error: BaseException) -> str:
-    text = traceback.format_exc()
-    if isinstance(error, ModuleNotFoundError):
-        text += (f"The Python of this executor is {sys.executable}; install {error.name!r} there, or point "
-                 "spark.pyspark.python (or PYSPARK_PYTHON) to a Python that has it.\n")
-    return text
+def _print(text: str) -> None:
+    """Prints on the process's own stderr if the function has left another that does not take it."""
+    if console.show("stderr", text) is not None:
+        with contextlib.suppress(OSError):
+            os.write(2, text.encode())
+
+
+def _flush(name: str) -> None:
+    stream = getattr(sys, name, None)
+    if stream is not None and not getattr(stream, "closed", False):
+        stream.flush()
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import socket
 from typing import Optional, Sequence, Union
 
 from . import gpu_info
+from .arguments import count
 
 __all__ = ["find_in_path", "get_ip_address", "single_node_env"]
 
@@ -20,6 +21,7 @@ def single_node_env(num_gpus: int = 1, worker_index: int = -1, nodes: Optional[S
         worker_index: number of this node among ``nodes``, or among all; -1: any free GPU will do.
         nodes: "host:port" of every node; nodes of the same host take different GPUs.
     """
+    num_gpus, worker_index = count("num_gpus", num_gpus, 0), count("worker_index", worker_index, -1)
     gpus = ""
     if num_gpus > 0 and gpu_info.is_gpu_available():
         if nodes and worker_index >= 0:

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from tensorflowonspark import _tfos
-from tensorflowonspark.launch import node_executable
+from tensorflowonspark.launch import TRAINER_MODULE, node_executable, pickle_function
 
 TRAINER = """
 import json, os, pickle
@@ -55,9 +55,12 @@ while True:
 
 
 class Cluster:
-    """One node that runs ``program``; the test process is the driver and the Spark tasks."""
+    """One node that runs ``program``, or the trainer with that function; the test process is the driver and the Spark tasks."""
 
     def __init__(self, path, stack, program, **config):
+        argv, payload = [sys.executable, "-c", TRAINER], program
+        if callable(program):
+            argv, payload = [sys.executable, "-u", "-m", TRAINER_MODULE], pickle_function(program, str(path))
         self.out = str(path / "out")
         self.cluster_id = "ext-" + secrets.token_hex(4)
         self.key = secrets.token_hex(32)
@@ -66,11 +69,11 @@ class Cluster:
         self.config = {
             "type": "config", "cluster_id": self.cluster_id, "key": self.key, "address": self.rendezvous.address, "executor_id": 0,
             "launch": 0, "executor": "0", "executor_pid": _tfos.find_executor(os.getpid()), "host": None, "feeding": True,
-            "argv": [sys.executable, "-c", TRAINER], "directory": str(path), "tf_port": 0,
+            "argv": argv, "directory": str(path), "tf_port": 0,
             "environment": {"OUT": self.out, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}, "default_fs": "file://",
             "working_dir": str(path), "release_port": False, "tensorboard": None, "user": {"words": "ü"}, **config,
         }
-        self.node = stack.enter_context(_tfos.Node(node_executable(), json.dumps(self.config), program.encode()))
+        self.node = stack.enter_context(_tfos.Node(node_executable(), json.dumps(self.config), payload if callable(program) else program.encode()))
 
     def writer(self, partition=0, attempt=0, feed=1, **options):
         return contextlib.closing(_tfos.FeedWriter(

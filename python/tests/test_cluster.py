@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from conftest import wait_until
-from tensorflowonspark import TFCluster
+from tensorflowonspark import TFCluster, _tfos
 from tensorflowonspark.TFCluster import InputMode
 
 FEED = InputMode.SPARK
@@ -387,6 +387,49 @@ def test_dataset_alone_and_stopping(sc, tmp_path):
     assert [[len(step) for step in epoch] for epoch in read_all(tmp_path)["0"]] == [[10, 10]] * 2
 
 
+def test_s73_a_process_forked_from_the_driver_ends_alone(sc, tmp_path):
+    """It leaves the with statement, or shuts the cluster down; both are the driver's own."""
+    with TFCluster.run(sc, local(sum_rows), {"batch": 10, "out": str(tmp_path)}, 1, 0, input_mode=FEED) as cluster:
+        pids = []
+        for leave in (lambda: cluster.__exit__(SystemExit, SystemExit(0), None), cluster.shutdown):
+            pids.append(os.fork())
+            if pids[-1] == 0:
+                try:
+                    leave()
+                except _tfos.InvalidError as error:
+                    os._exit(0 if "was forked from process" in str(error) else 2)
+                os._exit(1)
+        assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids] == [1, 0]
+        cluster.train(sc.parallelize(range(100), 2), num_epochs=1)
+    assert read_all(tmp_path)["worker-0"]["total"] == sum(range(100))
+
+
+def test_s86_numbers_of_numpy_and_pandas(sc, tmp_path):
+    """``len(df) // np.int64(2)`` and its like, as any argument."""
+    import pandas as pd
+
+    def work(args, ctx):
+        import json
+
+        feed = ctx.get_data_feed(train_mode=args["true"])
+        total = sum(feed.next_batch(args["two"])) + sum(feed.next_arrays(args["two"]).tolist())
+        while not feed.should_stop():
+            total += sum(feed.next_batch(args["two"]))
+        ctx.report(total=args["two"])
+        with open(f"{args['out']}/{ctx.executor_id}", "w") as file:
+            json.dump([total, ctx.agree("two", args["two"], timeout=np.int8(100))], file)
+
+    two = pd.Series([5]).iloc[0] // np.int64(2)
+    args = {"two": two, "true": np.True_, "out": str(tmp_path)}
+    cluster = TFCluster.run(sc, local(work), args, two, np.int8(0), tensorboard=np.False_, input_mode=np.int64(FEED), driver_ps_nodes=np.False_,
+                            reservation_timeout=np.float32(120), eval_node=np.False_, release_port=np.True_)
+    cluster.train(sc.parallelize(range(20), 2), num_epochs=two, feed_timeout=np.int8(100), progress=np.False_, shuffle=np.False_)
+    assert cluster.inference(sc.parallelize(range(20), 2), np.int8(100)) is not None
+    cluster.shutdown(timeout=np.int8(100))
+    written = read_all(tmp_path).values()
+    assert sum(total for total, _ in written) == 2 * sum(range(20)) and [agreed for _, agreed in written] == [[2, 2]] * 2
+
+
 def test_status_command_shows_a_running_cluster(sc):
     from tensorflowonspark.launch import node_executable
 
@@ -432,18 +475,22 @@ def test_s09_start_method_spawn(sc):
     TFCluster.run(sc, pool, None, 1, 0).shutdown()
 
 
-def test_tensorboard_address(sc, tmp_path):
+def test_s78_tensorboard_address(sc, tmp_path):
+    """It looks at the very folder."""
     import urllib.request
+
+    folder = tmp_path / "a #b?%20[1]{port}"
 
     def wait_for_end(args, ctx):
         feed = ctx.get_data_feed()
         while not feed.should_stop():
             feed.next_batch(1)
 
-    with TFCluster.run(sc, wait_for_end, None, 2, 0, tensorboard=True, log_dir=str(tmp_path), input_mode=FEED) as cluster:
+    with TFCluster.run(sc, wait_for_end, None, 2, 0, tensorboard=True, log_dir=folder, input_mode=FEED) as cluster:
         url = cluster.tensorboard_url()
         assert url is not None
         assert b"TensorBoard" in urllib.request.urlopen(url, timeout=10).read()
+        assert json.load(urllib.request.urlopen(f"{url}/data/environment", timeout=10))["data_location"] == str(folder)
 
 
 def test_ctrl_c_like_cancel_ends_the_nodes(sc):

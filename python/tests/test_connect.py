@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from tensorflowonspark import TFCluster, _tfos, tfrecord
+from tensorflowonspark import TFCluster, _tfos, dfutil, tfrecord
 from test_cluster import local
 from test_frame_tasks import test_an_interrupted_training_frees_its_slots  # noqa: F401  it runs here with the session of this file
 from test_streaming import collect_rows, ids_in
@@ -112,3 +112,11 @@ def test_tfrecord_files_after_the_jar_was_added(spark, tmp_path):
     assert dict(spark.read.format("tfrecord").load(str(tmp_path / "a")).dtypes) == {"id": "bigint", "s": "string", "f": "float", "k": "int"}
     with pytest.raises(Exception, match="`m`"):
         spark.sql("SELECT map(1, 2) AS m").write.format("tfrecord").save(str(tmp_path / "b"))
+
+
+def test_s78_s81_dfutil(spark, tmp_path):
+    """The names are the server's; this process asks it what is there."""
+    for number, name in enumerate(["a[1]", "a1", "b,c", "b"]):
+        dfutil.saveAsTFRecords(spark.range(number, number + 1, 1, 1), f"{tmp_path}/{name}")
+    for text, numbers in (("DIR/a[1]", [0]), ("DIR/b,c", [2]), ("DIR/a[1],DIR/b,c,DIR/b", [0, 2, 3])):
+        assert sorted(row.id for row in dfutil.loadTFRecords(spark, text.replace("DIR", str(tmp_path))).collect()) == numbers

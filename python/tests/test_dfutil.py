@@ -36,6 +36,32 @@ def frame(spark):  # noqa: F811
     return spark.createDataFrame(ROWS, SCHEMA).coalesce(1)
 
 
+def test_s81_several_paths_in_one_text(spark, tmp_path):  # noqa: F811
+    """As Hadoop's formats take them, by which TensorFlowOnSpark has read; what is there under exactly that name is meant."""
+    names = ["a", "b", "a,b", "c[1]", "c1", "d,e,f", "{x,y}", "x", "y", "p-1", "p-2", "_SUCCESS"]
+    for number, name in enumerate(names):
+        with tf.io.TFRecordWriter(str(tmp_path / name)) as writer:
+            feature = tf.train.Feature(int64_list=tf.train.Int64List(value=[number]))
+            writer.write(tf.train.Example(features=tf.train.Features(feature={"id": feature})).SerializeToString())
+    expected = {
+        "DIR/a": [0], "DIR/a,DIR/b": [0, 1], "DIR/a,b": [2], "DIR/a,DIR/c[1]": [0, 3], "DIR/c[1]": [3], "DIR/c[12]": [4], "DIR/{x,y}": [6],
+        "DIR/x,DIR/d,e,f,DIR/y": [5, 7, 8], "DIR/{a,b}": [0, 1], "DIR/{p-1,x},file://DIR/p-*": [7, 9, 9, 10], "DIR/a,DIR/_SUCCESS,DIR/b": [0, 1],
+    }
+    for text, numbers in expected.items():
+        loaded = dfutil.loadTFRecords(spark.sparkContext, text.replace("DIR", str(tmp_path)))
+        assert sorted(row.id for row in loaded.collect()) == numbers, text
+    assert dfutil.loadedDF[loaded] == text.replace("DIR", str(tmp_path))
+    with pytest.raises(Exception, match="Path does not exist.*nothing"):
+        dfutil.loadTFRecords(spark.sparkContext, f"{tmp_path}/a,{tmp_path}/nothing")
+
+
+def test_s78_that_very_folder(spark, tmp_path):  # noqa: F811
+    for number, name in enumerate(["a[1]", "a1", "a,b", "a", "{c,d}", "a%20b", "a#b"]):
+        dfutil.saveAsTFRecords(spark.range(number, number + 1, 1, 1), f"{tmp_path}/{name}")
+        assert dfutil.loadTFRecords(spark, f"{tmp_path}/{name}").first() == (number,)
+        assert dfutil.loadTFRecords(spark, f"file://{tmp_path}/{name}").first() == (number,)
+
+
 def test_save_and_load(spark, frame, tmp_path):  # noqa: F811
     dfutil.saveAsTFRecords(frame, f"{tmp_path}/out")
     first, second = map(values_of, examples_in(f"{tmp_path}/out"))

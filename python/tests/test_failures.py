@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong, and what a person then reads: scenarios by their ids, each on real executors with real deaths."""
 
+import contextlib
 import os
 import re
 import socket
@@ -46,6 +47,8 @@ def by_value(function):
         ({"num_executors": 2, "num_ps": 0, "input_mode": 5}, ValueError, "input_mode"),
         ({"num_executors": 2, "num_ps": 0, "reservation_timeout": 0}, ValueError, "reservation_timeout"),
         ({"num_executors": 2, "num_ps": 0, "map_fun": 3}, TypeError, "map_fun"),
+        ({"num_executors": 2, "num_ps": 0, "map_fun": lambda args, ctx: (yield)}, TypeError, "map_fun .* gives a generator"),
+        ({"num_executors": 2, "num_ps": 0, "map_fun": lambda args: None}, TypeError, "map_fun .* too many positional"),
     ],
 )
 def test_bad_arguments_of_run(sc, arguments, error, words):
@@ -274,6 +277,45 @@ def test_s21_task_retried_after_half_its_partition(sc, tmp_path):
     assert os.path.exists(flag)
     seen = sum((json.loads((tmp_path / f"rows-{i}").read_text()) for i in range(2)), [])
     assert sorted(seen) == list(range(8000))
+
+
+def test_s74_a_death_ends_a_job_whose_tasks_compute(sc, tmp_path):
+    """The driver's stdout has been closed, and the tasks that feed are busy with the user's code."""
+    flag = str(tmp_path / "computing")
+
+    def die(args, ctx):
+        import os
+        import time
+
+        while not os.path.exists(flag):
+            time.sleep(0.05)
+        print("one line")
+        raise LookupError("no more")
+
+    def rows(_):
+        import time
+
+        open(flag, "w").close()
+        time.sleep(3600)
+        yield 1
+
+    with open(os.devnull, "w") as closed:
+        pass
+    with pytest.raises(_tfos.Error, match="LookupError: no more"), contextlib.redirect_stdout(closed):
+        with TFCluster.run(sc, die, None, 1, 0, input_mode=FEED) as cluster:
+            cluster.train(sc.parallelize([0], 1).flatMap(rows), num_epochs=1)
+
+
+def test_s76_a_task_s_exception_that_spark_cannot_send(sc):
+    """Of a lone surrogate in it pyspark's worker dies, and Spark waits for ever."""
+    def fail(row):
+        raise LookupError("caf\udce9")
+
+    with TFCluster.run(sc, by_value(take_all), None, 1, 0, input_mode=FEED) as cluster:
+        with pytest.raises(Exception, match=r"LookupError: caf\\udce9"):
+            cluster.train(sc.parallelize([1], 1).map(fail), num_epochs=1)
+        with pytest.raises(Exception, match=r"LookupError: caf\\udce9"):
+            cluster.inference(sc.parallelize([1], 1).map(fail)).collect()
 
 
 def test_rows_that_change_shape_are_named(sc):

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A disk that gets full: errors name the file and say so, and no file appears, not even a part of one.
 
-It is a preloaded library that makes it full: a disk of its own would need the right to mount one.
+It is a preloaded library that makes it full: a disk of its own would need the right to mount one. That does not come between the package's own
+library and the system's, whose limit for the size of a file is reached instead.
 """
 
 import json
 import os
+import resource
 import subprocess
 import sys
 
@@ -17,6 +19,7 @@ from tensorflowonspark.launch import node_executable
 pytestmark = pytest.mark.long
 HERE = os.path.dirname(os.path.abspath(__file__))
 FULL = "No space left on device"
+LARGE = "File too large"
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +96,14 @@ def test_by_spark(run, tmp_path):
 
 # ---- by the package and the command
 
+def run_limited(command, room):
+    """Runs a command none of whose files can have more bytes."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+
+    return subprocess.run(command, text=True, timeout=400, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=limit)
+
+
 PROGRAM = """
 import sys
 import pyarrow as pa
@@ -111,13 +122,11 @@ CASES = pytest.mark.parametrize("rows, compression, room", [
 
 
 @CASES
-def test_by_the_package(run, tmp_path, rows, compression, room):
-    """By a URI, as what is preloaded does not come between the package's library and the system's. That writes paths as the command does."""
+def test_by_the_package(tmp_path, rows, compression, room):
     pytest.importorskip("pyarrow")
-    path = f"file://{tmp_path}/disk/out"
-    done = run([sys.executable, "-c", PROGRAM, path, str(rows), compression], room)
-    assert path in done.stdout and FULL in done.stdout, (done.stdout, done.stderr)
-    assert left_in(tmp_path / "disk") == []
+    done = run_limited([sys.executable, "-B", "-c", PROGRAM, f"file://{tmp_path}/out", str(rows), compression], room)
+    assert f"{tmp_path}/out: {LARGE}" in done.stdout, (done.stdout, done.stderr)
+    assert left_in(tmp_path) == []
 
 
 @CASES
@@ -145,7 +154,6 @@ def source(tmp_path_factory):
 COMMANDS = {
     "merge": ["merge", "SOURCE", "DISK/out"], "gzip": ["merge", "--compress=gzip", "SOURCE", "DISK/out"], "repair": ["repair", "SOURCE", "DISK/out"],
     "split": ["split", "-n", "3", "SOURCE", "DISK/out"], "shuffle": ["shuffle", "SOURCE", "DISK/out"],
-    "parquet": ["convert", "SOURCE", "DISK/out.parquet"], "arrow": ["convert", "SOURCE", "DISK/out.arrow"],
     "json": ["convert", "SOURCE", "DISK/out.jsonl"], "csv": ["convert", "SOURCE", "DISK/out.csv"], "json.gz": ["convert", "SOURCE", "DISK/out.json.gz"],
 }
 
@@ -154,10 +162,18 @@ COMMANDS = {
 @pytest.mark.parametrize("room", [50, 10_000])
 def test_by_the_command(run, source, tmp_path, name, room):
     words = [word.replace("SOURCE", source).replace("DISK", f"{tmp_path}/disk") for word in COMMANDS[name]]
-    command = os.path.join(os.path.dirname(sys.executable), "tfos")  # which becomes the Python beside it for some
-    done = run([command, "record", *words], room)
+    done = run([node_executable(), "record", *words], room)
     assert done.returncode == 1 and f"{tmp_path}/disk/out" in done.stderr and FULL in done.stderr, done.stderr
     assert left_in(tmp_path / "disk") == []
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.arrow"])
+@pytest.mark.parametrize("room", [50, 10_000])
+def test_by_the_command_in_python(source, tmp_path, name, room):
+    command = os.path.join(os.path.dirname(sys.executable), "tfos")  # which becomes the Python beside it
+    done = run_limited([command, "record", "convert", source, f"{tmp_path}/{name}"], room)
+    assert done.returncode == 1 and f"{tmp_path}/{name}: {LARGE}" in done.stderr, done.stderr
+    assert left_in(tmp_path) == []
 
 
 def test_temporary_files_of_the_command(run, source, tmp_path, monkeypatch):

@@ -160,6 +160,42 @@ def test_other_codecs(hadoop, tmp_path, api):
     assert not names_in(tmp_path / "out")
 
 
+def test_s81_several_paths_in_one_text(hadoop, tmp_path, api):
+    for name in ("a", "b", "c-1", "c-2", "c[1]", "c1", "_hidden", ".a.crc"):
+        write_by_tensorflow(tmp_path / name, [name.encode()])
+    for paths, expected in (("DIR/a,DIR/c-*", [b"a", b"c-1", b"c-2"]), ("DIR/{a,b},DIR/c1", [b"a", b"b", b"c1"]), ("DIR/c\\[1\\]", [b"c[1]"]),
+                            ("DIR", [b"a", b"b", b"c-1", b"c-2", b"c1", b"c[1]"])):
+        assert sorted(flatten(read(hadoop, paths.replace("DIR", str(tmp_path)), api))) == expected
+    with pytest.raises(Exception, match=r"c\[1\] is there, but Hadoop takes its name for a pattern, and would read file:.*c1: put a backslash"):
+        read(hadoop, f"{tmp_path}/a,{tmp_path}/c[1]", api)
+
+
+def compress_by_hadoop(spark, codec, path, data):
+    """Writes data by one of Hadoop's codecs."""
+    jvm = spark._jvm
+    conf = jvm.org.apache.hadoop.conf.Configuration()
+    made = jvm.org.apache.hadoop.util.ReflectionUtils.newInstance(jvm.java.lang.Class.forName(f"org.apache.hadoop.io.compress.{codec}"), conf)
+    out = made.createOutputStream(jvm.java.io.FileOutputStream(str(path)))
+    out.write(data)
+    out.close()
+
+
+def test_s85_files_of_other_codecs_that_are_none(hadoop, tmp_path, api):
+    """What is inside counts more than the name; what Hadoop's codecs take for an empty file is damage."""
+    records = records_of(100)
+    write_by_tensorflow(tmp_path / "plain", records)
+    data = (tmp_path / "plain").read_bytes()
+    for name in ("a.bz2", "b.lz4", "c.snappy", "d.zst", "e.xz"):
+        (tmp_path / name).write_bytes(data)
+    assert flatten(read(hadoop, f"{tmp_path}/?.*", api)) == 5 * records
+    (tmp_path / "f.bz2").write_bytes(b"no compressed data at all")
+    with pytest.raises(Exception, match="f.bz2: its name says bzip2, and it is neither that nor a TFRecord file"):
+        read(hadoop, tmp_path / "f.bz2", api)
+    (tmp_path / "f.lz4").write_bytes(b"no compressed data at all")
+    with pytest.raises(Exception, match="f.lz4: Lz4Codec, which is for its name, cannot read it: its first block is not whole"):
+        read(hadoop, tmp_path / "f.lz4", api)
+
+
 def test_folders_within_folders(hadoop, tmp_path, api):
     (tmp_path / "x" / "y").mkdir(parents=True)
     write_by_tensorflow(tmp_path / "x" / "y" / "file", [b"deep"])

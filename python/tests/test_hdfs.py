@@ -163,6 +163,27 @@ def test_files_by_uri(spark, disk, folder, tmp_path):  # noqa: F811
         tfrecord.read(folder.replace("hdfs://", "hdfs://someone@"))
 
 
+def test_s78_that_very_file(disk, folder, tmp_path):
+    """Where names that are cut or decoded are there too. Hadoop's own client has put them there."""
+    pytest.importorskip("hdfs_native")
+    names = ["a b", "a#b", "a?b", "a%20b", "a%b", "a[1]b", "a*b", "{a,b}", "a;b", "a,b", "a&b=c@d+e", "日本", "'\"`|^<>", "a", "ab", "axb", "a1b"]
+    for number, name in enumerate(names):
+        tfrecord.write(tmp_path / "a", pa.table({"x": [number]}))
+        disk.put(tmp_path / "a", f"{folder}/{name}")
+    for number, name in enumerate(names):
+        if name == "a%20b":
+            with pytest.raises(ValueError, match="give the file object"):
+                tfrecord.read(f"{folder}/{name}")
+            continue
+        [batch] = tfrecord.read(f"{folder}/{name}")
+        assert batch.column("x").to_pylist() == [number], name
+        tfrecord.write(f"{folder}/{name}", pa.table({"x": [number + 100]}))
+        [batch] = tfrecord.read(disk.get(f"{folder}/{name}", tmp_path / "b"))
+        assert batch.column("x").to_pylist() == [number + 100], name
+    assert sorted(map(os.path.basename, disk.names(folder))) == sorted(names)
+    assert len(list(tfrecord.read(f"{folder}/[ab]"))) == 1
+
+
 def test_uris_without_a_client_say_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "hdfs_native", None)
     monkeypatch.delitem(sys.modules, "tensorflowonspark.hdfs", raising=False)

@@ -251,7 +251,7 @@ def test_wrong_arguments(tmp_path):
     ]:
         with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match=words):
             list(tfrecord.dataset(path, SCHEMA, **{"batch_size": 3, **wrong}))
-    with pytest.raises(ValueError, match="a dataset reads local files"):
-        tfrecord.dataset(f"file://{path}", SCHEMA)
+    with pytest.raises(ValueError, match="a dataset reads local files"), open(path, "rb") as file:
+        tfrecord.dataset(file, SCHEMA)
     cast = tfrecord.dataset(path, SCHEMA, 3, columns=["number"], dtypes={"number": "float32"})
     assert next(iter(cast))["number"].dtype == tf.float32

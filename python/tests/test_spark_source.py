@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The data source ``tfrecord``: what each type becomes, both ways, against TensorFlow's own reader and writer, and what is refused."""
 
+import bz2
 import datetime
 import decimal
 import glob
+import lzma
 import os
 import re
 
@@ -322,6 +324,57 @@ def test_local_files_have_no_checksums_of_hadoop_beside_them(spark, tmp_path):
     assert not sums.exists()
     sums.write_bytes(b"crc\0\0\0\2\0" + bytes(4))
     assert spark.read.format("tfrecord").load(str(tmp_path / "out")).count() == 3
+
+
+def test_s78_that_very_folder(spark, tmp_path):
+    """What is written has the name that was given, and is read by it, or by the name in which a backslash takes their meaning from characters."""
+    from functools import reduce
+
+    names = ["a b", "a#b", "a%20b", "a%b", "a;b", "a,b", "a&b=c@d+e", "日本", " a ", "'\"`|^<>", "a?b", "a[1]b", "a*b", "{a,b}", "a", "b", "axb", "a1b"]
+    for number, name in enumerate(names):
+        options = {"schemaMode": "sidecar"} if number % 2 else {}
+        spark.range(number, number + 1, 1, 1).write.format("tfrecord").options(**options).save(f"file://{tmp_path}/{name}")
+    assert sorted(os.listdir(tmp_path)) == sorted(names)
+    escaped = [re.sub(r"[]{}[*?\\]", r"\\\g<0>", name) for name in names]
+    frames = [load(spark, f"{form}{tmp_path}/{name}", inferAll=True).selectExpr("id", f"'{form}' AS form")
+              for name in escaped for form in ("", "file://")]
+    assert [row.id for row in reduce(lambda one, other: one.union(other), frames).collect()] == [number for number in range(len(names)) for _ in range(2)]
+    for name in ("a?b", "a[1]b", "a*b", "{a,b}"):
+        with pytest.raises(Exception, match="is there, but Hadoop takes its name for a pattern, and would read .*: put a backslash before such"):
+            load(spark, tmp_path / name, schemaMode="infer").collect()
+    assert load(spark, tmp_path / "[ab]", schemaMode="infer").count() == 2  # nothing has this name
+
+
+def test_s85_files_of_hadoops_codecs(spark, tmp_path):
+    """Read as Hadoop's formats read them, whole however small the parts are to be; what cannot be is named as what it is."""
+    from test_hadoop_formats import compress_by_hadoop
+
+    spark.range(0, 5000, 1, 1).selectExpr("id", "repeat(cast(id AS string), 20) AS s").write.format("tfrecord").save(str(tmp_path / "plain"))
+    data = open(files(tmp_path / "plain")[0], "rb").read()
+    (tmp_path / "a").mkdir()
+    for codec, extension in (("BZip2Codec", "bz2"), ("Lz4Codec", "lz4"), ("SnappyCodec", "snappy")):
+        compress_by_hadoop(spark, codec, tmp_path / "a" / f"part-0.tfrecord.{extension}", data)
+        compress_by_hadoop(spark, codec, tmp_path / "a" / f"part-1.tfrecord.{extension}", b"")
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "10000")
+    try:
+        for options in ({}, {"inferAll": True}, {"mode": "skipRecord"}):
+            read = load(spark, tmp_path / "a", **options)
+            assert read.selectExpr("count(*)", "sum(id)", "count(DISTINCT s)").first() == (3 * 5000, 3 * sum(range(5000)), 5000)
+    finally:
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+    for extension in ("bz2", "lz4", "snappy"):
+        whole = (tmp_path / "a" / f"part-0.tfrecord.{extension}").read_bytes()
+        for size in (3, 6, 20, len(whole) // 2):
+            (tmp_path / f"cut.{extension}").write_bytes(whole[:size])
+            with pytest.raises(Exception, match=f"cut.{extension}"):
+                load(spark, tmp_path / f"cut.{extension}").collect()
+    for name, content, words in (("a.xz", lzma.compress(data), "it is compressed by xz, and what can be read is gzip"),
+                                 ("a.tfrecord", bz2.compress(data), "it is compressed by bzip2, .*decompress it first, or read it by Spark or Hadoop"),
+                                 ("a.lz4", b"\x04\x22\x4d\x18" + data, "it is compressed by lz4, .*: decompress it first"),
+                                 ("a.zst", b"\x28\xb5\x2f\xfd" + data, "ZStandardCodec, which is for its name, cannot read it|compressed data")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(Exception, match=f"{name}: {words}"):
+            load(spark, tmp_path / name, mode="skipRecord").collect()
 
 
 @pytest.mark.parametrize("codec, extension", [

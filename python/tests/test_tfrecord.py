@@ -437,7 +437,7 @@ def test_uris(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["_SUCCESS", "a.tfrecord", "b.tfrecord"]
     with open(tmp_path / "a.tfrecord", "r+b") as file:
         file.truncate(40)
-    with pytest.raises(_tfos.CorruptError, match=f"{folder}/a.tfrecord: offset"):
+    with pytest.raises(_tfos.CorruptError, match=f"{tmp_path}/a.tfrecord: offset"):
         list(tfrecord.read(f"{folder}/a.tfrecord", NUMBERS.schema))
     with pytest.raises(ValueError, match="nosuch://x/y"):
         tfrecord.read("nosuch://x/y")

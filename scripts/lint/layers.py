@@ -8,9 +8,9 @@ from tree import report, root_argument, sources
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[>"]')
 OUTSIDE = {"cli", "python", "java", "tensorflow"}
-BASE_HEADERS = {"export", "status", "stream", "version", "memory", "wait", "arrow"}
+BASE_HEADERS = {"export", "fork", "status", "stream", "version", "memory", "wait", "arrow"}
 OWN_HEADERS = {
-    "fs": {"stream"},
+    "fs": {"stream", "file_list"},
     "cluster": {"rendezvous", "member"},
     "feed": {"feed"},
     "record": {"record", "record_index", "example", "example_file"},

@@ -193,8 +193,7 @@ enum tfos_status tfos__process_watch(pid_t pid, int *pidfd, struct tfos_error *e
     return tfos__fail_errno(err, status, "process: cannot watch process %d", (int)pid);
 }
 
-// Reads /proc/<pid>/<name>; the number of bytes, ended by NUL, 0 when it cannot be read.
-static size_t read_proc(pid_t pid, const char *name, char *text, size_t size)
+size_t tfos__process_read(pid_t pid, const char *name, char *text, size_t size)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
@@ -216,7 +215,7 @@ static pid_t read_parent(pid_t pid, char command[32])
 {
     char text[1024];
     command[0] = '\0';
-    if (read_proc(pid, "stat", text, sizeof text) == 0)
+    if (tfos__process_read(pid, "stat", text, sizeof text) == 0)
         return 0;
     // "12 (a (strange) name) S 1 ...": the name may hold anything, so its end is the last
     // parenthesis.
@@ -233,7 +232,7 @@ static pid_t read_parent(pid_t pid, char command[32])
 static bool is_pyspark(pid_t pid)
 {
     char text[4096];
-    size_t size = read_proc(pid, "cmdline", text, sizeof text);
+    size_t size = tfos__process_read(pid, "cmdline", text, sizeof text);
     const char *name = strrchr(text, '/');
     if (size == 0 ||
         strncmp(name && name < text + strlen(text) ? name + 1 : text, "python", 6) != 0)

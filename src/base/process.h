@@ -34,6 +34,10 @@ enum tfos_status tfos__process_watch(pid_t pid, int *pidfd, struct tfos_error *e
 /// the parent of `pid`.
 pid_t tfos__process_find_executor(pid_t pid);
 
+/// Reads /proc/<pid>/<name>, as much as fits, and ends it by a null; the number of bytes, 0 when it
+/// cannot be read.
+size_t tfos__process_read(pid_t pid, const char *name, char *text, size_t size);
+
 /// In words, as "exit status 3" or "signal 9 (Killed)", from waitpid's status; returns `text`.
 char *tfos__process_describe(int wait_status, char text[64]);
 

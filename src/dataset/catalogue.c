@@ -8,6 +8,22 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tfos__card *cards; // guarded by the lock, as is the next
 static int64_t last_number;
 
+static void lock_cards(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void unlock_cards(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/// A forked process must not inherit the lock locked.
+__attribute__((constructor)) static void handle_forks(void)
+{
+    (void)pthread_atfork(lock_cards, unlock_cards, unlock_cards);
+}
+
 void tfos__catalogue_add(struct tfos__card *card, struct tfos_dataset *dataset)
 {
     pthread_mutex_lock(&lock);

@@ -42,6 +42,7 @@ static void free_dataset(struct tfos_dataset *dataset)
     tfos__outlook_clear(&dataset->outlook);
     tfos__wishes_clear(&dataset->wishes);
     pthread_mutex_destroy(&dataset->mutex);
+    tfos__fork_guard_clear(&dataset->guard);
     tfos__free(dataset->specs);
     tfos__free(dataset->name);
     tfos__free(dataset);
@@ -64,7 +65,9 @@ enum tfos_status tfos_dataset_open(const struct tfos_dataset_options *options,
     dataset->pool.limit = options->shuffle_rows;
     tfos__shuffle_begin(&dataset->pool, options->seed, 1);
     dataset->cohort = (struct tfos__cohort){.options = &dataset->options, .epoch = 1};
-    enum tfos_status status = tfos__wishes_init(&dataset->wishes, options, err);
+    enum tfos_status status = tfos__fork_guard_init(&dataset->guard, err);
+    if (status == TFOS_OK)
+        status = tfos__wishes_init(&dataset->wishes, options, err);
     if (status == TFOS_OK && !(dataset->name = tfos__strdup(options->name ? options->name : "")))
         status = tfos__no_memory(err, "dataset", "a dataset");
     if (status == TFOS_OK && options->like)
@@ -83,13 +86,24 @@ enum tfos_status tfos_dataset_open(const struct tfos_dataset_options *options,
     return TFOS_OK;
 }
 
+/// INVALID in a process that was forked from the one that opened the dataset: it has neither its
+/// threads nor a claim to its rows.
+static enum tfos_status check_process(const struct tfos_dataset *dataset, struct tfos_error *err)
+{
+    if (dataset->options.reader)
+        return tfos_feed_reader_check(dataset->options.reader, err);
+    if (!tfos__fork_guard_is_inherited(&dataset->guard))
+        return TFOS_OK;
+    return tfos__fork_guard_check(&dataset->guard, "dataset", "open the files in it anew", err);
+}
+
 enum tfos_status tfos_dataset_get_specs(struct tfos_dataset *dataset, int64_t timeout_ms,
                                         const struct tfos_tensor_spec **specs, int64_t *spec_count,
                                         enum tfos_row_structure *structure, struct tfos_error *err)
 {
-    enum tfos_status status = TFOS_OK;
+    enum tfos_status status = check_process(dataset, err);
 
-    if (!atomic_load(&dataset->is_ready)) {
+    if (status == TFOS_OK && !atomic_load(&dataset->is_ready)) {
         pthread_mutex_lock(&dataset->mutex);
         status = tfos__dataset_prepare(dataset, timeout_ms, err);
         pthread_mutex_unlock(&dataset->mutex);
@@ -266,6 +280,7 @@ static enum tfos_status next_batch(struct tfos_dataset *dataset, struct tfos_ten
 enum tfos_status tfos_dataset_next(struct tfos_dataset *dataset, struct tfos_tensor *tensors,
                                    struct tfos_error *err)
 {
+    TFOS__TRY(check_process(dataset, err));
     pthread_mutex_lock(&dataset->mutex);
     enum tfos_status status = next_batch(dataset, tensors, err);
     pthread_mutex_unlock(&dataset->mutex);
@@ -293,7 +308,8 @@ enum tfos_status tfos_dataset_acquire(int64_t number, struct tfos_dataset **out,
 
 void tfos_dataset_close(struct tfos_dataset *dataset)
 {
-    if (!dataset || !tfos__catalogue_drop(&dataset->card))
+    if (!dataset || tfos__fork_guard_is_inherited(&dataset->guard) ||
+        !tfos__catalogue_drop(&dataset->card))
         return;
     void (*release)(void *) = dataset->options.release;
     void *context = dataset->options.context;

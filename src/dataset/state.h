@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <tfos/dataset.h>
 
+#include "base/fork_guard.h"
 #include "base/wait.h"
 #include "dataset/binding.h"
 #include "dataset/catalogue.h"
@@ -22,6 +23,7 @@
 
 struct tfos_dataset {
     struct tfos__card card;
+    struct tfos__fork_guard guard;
     struct tfos_dataset_options options; ///< columns and selection are in `wishes`
     struct tfos__wishes wishes;
     char *name; ///< owned; options.name

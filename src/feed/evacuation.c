@@ -49,7 +49,10 @@ void tfos__site_release(struct tfos__site *site)
 
 static void use_lent(void *holder, uint64_t sequence, uint64_t rows)
 {
-    tfos__outlet_use(&((struct tfos__site *)holder)->lane->outlet, sequence, rows);
+    struct tfos__lane *lane = ((struct tfos__site *)holder)->lane;
+
+    if (!tfos__lane_is_inherited(lane))
+        tfos__outlet_use(&lane->outlet, sequence, rows);
 }
 
 static void release_lent(void *holder, uint64_t sequence)
@@ -57,6 +60,8 @@ static void release_lent(void *holder, uint64_t sequence)
     struct tfos__site *site = holder;
     struct tfos__lane *lane = site->lane;
 
+    if (tfos__lane_is_inherited(lane))
+        return;
     tfos__outlet_release(&lane->outlet, sequence);
     tfos__site_release(site);
     tfos__lane_release(lane);

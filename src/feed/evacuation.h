@@ -31,7 +31,7 @@ struct tfos__batch_owner tfos__site_lend(struct tfos__site *site, uint64_t seque
 void tfos__site_release(struct tfos__site *site); ///< NULL is accepted
 
 /// Gives the space of all batches held from `lane` back to its writer. To be called by the thread
-/// that reads the lane, with everything read. On failure all is as it was.
+/// that reads the lane, or while it cannot. On failure all is as it was.
 enum tfos_status tfos__lane_evacuate(struct tfos__lane *lane, struct tfos_error *err);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <tfos/fork.h>
 #include <unistd.h>
 
 #include "base/fail.h"
@@ -215,6 +216,7 @@ enum tfos_status tfos__lane_map(int fd, enum tfos__lane_side side, struct tfos__
         goto unmap;
     }
     lane->references = 1;
+    lane->generation = tfos_fork_generation();
     lane->page = base;
     lane->board = board;
     // These two never change; a peer that changes them all the same meets our copies.
@@ -262,15 +264,25 @@ void tfos__lane_release(struct tfos__lane *lane)
     tfos__free(lane);
 }
 
+bool tfos__lane_is_inherited(const struct tfos__lane *lane)
+{
+    return lane->generation != tfos_fork_generation();
+}
+
 static void use_held(void *holder, uint64_t sequence, uint64_t rows)
 {
-    tfos__outlet_use(&((struct tfos__lane *)holder)->outlet, sequence, rows);
+    struct tfos__lane *lane = holder;
+
+    if (!tfos__lane_is_inherited(lane))
+        tfos__outlet_use(&lane->outlet, sequence, rows);
 }
 
 static void release_held(void *holder, uint64_t sequence)
 {
     struct tfos__lane *lane = holder;
 
+    if (tfos__lane_is_inherited(lane))
+        return;
     tfos__outlet_release(&lane->outlet, sequence);
     tfos__lane_release(lane);
 }

@@ -113,6 +113,8 @@ struct tfos__lane {
     struct tfos__inlet inlet;   ///< batches for a writer, results for a reader
     struct tfos__outlet outlet; ///< results for a writer, batches for a reader
     struct tfos__bell bell;     ///< the one this side sleeps on
+    uint32_t generation; ///< tfos_fork_generation() of the process that mapped it: one that is
+                         ///< forked from it gives nothing back
 };
 
 /// Maps a lane; `fd` stays the caller's. Everything in it may be hostile. CORRUPT when it is none.
@@ -120,7 +122,8 @@ enum tfos_status tfos__lane_map(int fd, enum tfos__lane_side side, struct tfos__
                                 struct tfos__lane **out, struct tfos_error *err);
 uint64_t tfos__lane_whole_size(const struct tfos__lane *lane); ///< with the page and both rings
 struct tfos__lane *tfos__lane_share(struct tfos__lane *lane);
-void tfos__lane_release(struct tfos__lane *lane); ///< NULL is accepted
+void tfos__lane_release(struct tfos__lane *lane);            ///< NULL is accepted
+bool tfos__lane_is_inherited(const struct tfos__lane *lane); ///< by a forked process
 
 /// Holds the outlet's record for a batch's view: what to put into the view's owner.
 struct tfos__batch_owner;

@@ -259,6 +259,14 @@ bool tfos__outlet_is_obstructed(struct tfos__outlet *outlet, struct tfos__obstac
     return is_obstructed;
 }
 
+bool tfos__outlet_is_holding(struct tfos__outlet *outlet)
+{
+    pthread_mutex_lock(&outlet->mutex);
+    bool is_holding = outlet->count > 0;
+    pthread_mutex_unlock(&outlet->mutex);
+    return is_holding;
+}
+
 void tfos__outlet_copy_held(struct tfos__outlet *outlet, uint8_t *target)
 {
     pthread_mutex_lock(&outlet->mutex);

@@ -79,6 +79,9 @@ void tfos__outlet_use(struct tfos__outlet *outlet, uint64_t sequence, uint64_t r
 /// Whether everything is read, and only held records keep the producer, or the next one, waiting.
 bool tfos__outlet_is_obstructed(struct tfos__outlet *outlet, struct tfos__obstacle *obstacle);
 
+/// Whether records are held.
+bool tfos__outlet_is_holding(struct tfos__outlet *outlet);
+
 /// Copies the records that are held to the places in `target` that they have in the ring.
 void tfos__outlet_copy_held(struct tfos__outlet *outlet, uint8_t *target);
 

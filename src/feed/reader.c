@@ -10,14 +10,18 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/fork_guard.h"
 #include "base/memory.h"
 #include "base/wait.h"
+#include "feed/evacuation.h"
 #include "feed/reader_lane.h"
 
 #define SLEEP_MS 200 ///< longest sleep without a look at everything
 
 struct tfos_feed_reader {
-    struct tfos__board *board; ///< owned
+    struct tfos__fork_guard guard;
+    struct tfos_feed_reader *next; ///< of the open ones
+    struct tfos__board *board;     ///< owned
     struct tfos__bell bell;
 
     pthread_mutex_t mutex;            ///< guards what follows
@@ -36,6 +40,67 @@ struct tfos_feed_reader {
     char message[sizeof((struct tfos_error *)0)->message];
 };
 
+// ---- fork(): batches that are held move out of the rings, so that the forked process, too, goes
+// on seeing what it inherits; and no lock is inherited locked.
+
+static pthread_mutex_t open_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct tfos_feed_reader *open_readers; // guarded by the mutex
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&open_mutex);
+    for (struct tfos_feed_reader *reader = open_readers; reader; reader = reader->next) {
+        pthread_mutex_lock(&reader->mutex);
+        for (size_t i = 0; i < reader->lane_count; i++) {
+            struct tfos__lane *lane = reader->lanes[i]->lane;
+            if (tfos__outlet_is_holding(&lane->outlet))
+                (void)tfos__lane_evacuate(lane, NULL);
+        }
+    }
+}
+
+static void after_fork(void)
+{
+    for (struct tfos_feed_reader *reader = open_readers; reader; reader = reader->next)
+        pthread_mutex_unlock(&reader->mutex);
+    pthread_mutex_unlock(&open_mutex);
+}
+
+static void after_fork_in_child(void)
+{
+    after_fork();
+    open_readers = NULL;
+}
+
+__attribute__((constructor)) static void handle_forks(void)
+{
+    (void)pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+static void list_reader(struct tfos_feed_reader *reader)
+{
+    pthread_mutex_lock(&open_mutex);
+    reader->next = open_readers;
+    open_readers = reader;
+    pthread_mutex_unlock(&open_mutex);
+}
+
+static void unlist_reader(struct tfos_feed_reader *reader)
+{
+    pthread_mutex_lock(&open_mutex);
+    struct tfos_feed_reader **place = &open_readers;
+    while (*place != reader)
+        place = &(*place)->next;
+    *place = reader->next;
+    pthread_mutex_unlock(&open_mutex);
+}
+
+enum tfos_status tfos_feed_reader_check(const struct tfos_feed_reader *reader,
+                                        struct tfos_error *err)
+{
+    return tfos__fork_guard_check(&reader->guard, "feed", TFOS__FORK_ADVICE_FEED, err);
+}
+
 enum tfos_status tfos_feed_reader_open(int bell_fd, struct tfos_feed_reader **out,
                                        struct tfos_error *err)
 {
@@ -47,13 +112,18 @@ enum tfos_status tfos_feed_reader_open(int bell_fd, struct tfos_feed_reader **ou
     else
         status = tfos__board_map(bell_fd, &reader->board, err);
     close(bell_fd);
+    if (status == TFOS_OK)
+        status = tfos__fork_guard_init(&reader->guard, err);
     if (status != TFOS_OK) {
+        if (reader)
+            tfos__board_release(reader->board);
         tfos__free(reader);
         return status;
     }
     reader->bell = tfos__board_bell(reader->board);
     reader->feed = 1;
     pthread_mutex_init(&reader->mutex, NULL);
+    list_reader(reader);
     *out = reader;
     return TFOS_OK;
 }
@@ -317,6 +387,7 @@ enum tfos_status tfos_feed_reader_next(struct tfos_feed_reader *reader, int64_t 
     bool is_armed = false;
     uint32_t value = 0;
 
+    TFOS__TRY(tfos_feed_reader_check(reader, err));
     for (int looks = 0;; looks++) {
         pthread_mutex_lock(&reader->mutex);
         enum tfos_status status = look(reader, item, err);
@@ -409,6 +480,7 @@ enum tfos_status tfos_feed_reader_put_results(struct tfos_feed_reader *reader, i
     struct tfos__reader_lane *lane = NULL;
     struct tfos__wait waiting = tfos__wait_begin(wait, -1);
 
+    TFOS__TRY(tfos_feed_reader_check(reader, err));
     TFOS__TRY(find_handle(reader, handle, &lane, err));
     if (lane->lane->result_size == 0)
         return tfos__fail(err, TFOS_INVALID,
@@ -434,7 +506,8 @@ enum tfos_status tfos_feed_reader_put_results(struct tfos_feed_reader *reader, i
 
 void tfos_feed_reader_set_batch_rows(struct tfos_feed_reader *reader, int64_t row_count)
 {
-    atomic_store(&reader->board->page->batch_rows, row_count);
+    if (!tfos__fork_guard_is_inherited(&reader->guard))
+        atomic_store(&reader->board->page->batch_rows, row_count);
 }
 
 void tfos_feed_reader_terminate(struct tfos_feed_reader *reader)
@@ -442,6 +515,8 @@ void tfos_feed_reader_terminate(struct tfos_feed_reader *reader)
     _Atomic uint32_t *state = &reader->board->page->state;
     uint32_t present = atomic_load(state);
 
+    if (tfos__fork_guard_is_inherited(&reader->guard))
+        return;
     while (present != TFOS_FEED_FAILED && present != TFOS_FEED_TERMINATED &&
            !atomic_compare_exchange_weak(state, &present, TFOS_FEED_TERMINATED))
         continue;
@@ -471,12 +546,14 @@ void tfos_feed_reader_fail(struct tfos_feed_reader *reader, enum tfos_status sta
 
 void tfos_feed_reader_close(struct tfos_feed_reader *reader)
 {
-    if (!reader)
+    if (!reader || tfos__fork_guard_is_inherited(&reader->guard))
         return;
+    unlist_reader(reader);
     for (size_t i = 0; i < reader->lane_count; i++)
         tfos__reader_lane_free(reader->lanes[i]);
     tfos__free(reader->lanes);
     tfos__board_release(reader->board);
     pthread_mutex_destroy(&reader->mutex);
+    tfos__fork_guard_clear(&reader->guard);
     tfos__free(reader);
 }

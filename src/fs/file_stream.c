@@ -4,22 +4,26 @@
 // none behind; where the file system cannot do that (O_TMPFILE), it has another name.
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <tfos/stream.h>
 #include <unistd.h>
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "fs/file_replacement.h"
+
+#define PART_NAME_SIZE 200 // of a name that has no more than 255 bytes with what is added
 
 struct file_stream {
     struct tfos_stream base;
     int fd;
     bool is_borrowed; ///< the descriptor is
-    char *path;       ///< for messages, and where the file appears; owned
+    char *path;       ///< for messages; owned
+    char *place;      ///< where the file appears, which is written; owned
     char *part_path;  ///< what it is called until then, or NULL; owned
     bool is_unnamed;  ///< not yet called `part_path`
 };
@@ -111,7 +115,7 @@ static enum tfos_status finish_file(struct tfos_stream *stream, struct tfos_erro
         return tfos__fail_errno(err, TFOS_IO, "stream: cannot write to %s", file->path);
     if (!file->part_path)
         return TFOS_OK;
-    if (rename(file->part_path, file->path) != 0)
+    if (rename(file->part_path, file->place) != 0)
         return tfos__fail_errno(err, of_errno(), "stream: cannot rename %s to %s", file->part_path,
                                 file->path);
     tfos__free(file->part_path);
@@ -127,6 +131,7 @@ static void close_file(struct tfos_stream *stream)
     if (file->part_path && !file->is_unnamed)
         unlink(file->part_path);
     tfos__free(file->part_path);
+    tfos__free(file->place);
     tfos__free(file->path);
     tfos__free(file);
 }
@@ -182,12 +187,19 @@ enum tfos_status tfos_stream_open_reader(const char *path, struct tfos_stream **
     return TFOS_OK;
 }
 
-// A file without a name in the folder of `path`, or -1. It needs /proc to get one.
-static int open_unnamed(const char *path)
+// The size of the folder's name in a path, with the slash behind it.
+static size_t folder_size(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *folder = slash ? tfos__format("%.*s", (int)(slash - path + 1), path) : tfos__strdup(".");
-    int fd = folder ? open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
+    return slash ? (size_t)(slash - path + 1) : 0;
+}
+
+// A file without a name in the folder of `path`, or -1. It needs /proc to get one.
+static int open_unnamed(const char *path, mode_t mode)
+{
+    size_t size = folder_size(path);
+    char *folder = size > 0 ? tfos__format("%.*s", (int)size, path) : tfos__strdup(".");
+    int fd = folder ? open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, mode) : -1;
     char name[32];
     tfos__free(folder);
     name_descriptor(fd, name);
@@ -198,39 +210,63 @@ static int open_unnamed(const char *path)
     return fd;
 }
 
-static void open_part(struct file_stream *file)
+// Hidden from whoever reads the folder meanwhile, and nobody else's, also of another host.
+static char *make_part_path(const char *path)
 {
-    file->fd = open_unnamed(file->path);
+    uint64_t number = 0;
+    size_t size = folder_size(path);
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        return NULL;
+    return tfos__format("%.*s.%.*s.part%016llx", (int)size, path, PART_NAME_SIZE, path + size,
+                        (unsigned long long)number);
+}
+
+// A file that takes the place of one at `path`, whose state is `state` unless there is none (NULL).
+static enum tfos_status open_part(struct file_stream *file, const struct stat *state,
+                                  struct tfos_error *err)
+{
+    mode_t mode = state ? 0600 : 0666;
+    if (state && faccessat(AT_FDCWD, file->place, W_OK, AT_EACCESS) != 0)
+        return tfos__fail_errno(err, of_errno(), "stream: cannot write to %s", file->path);
+    file->part_path = make_part_path(file->place);
+    if (!file->part_path)
+        return tfos__no_memory(err, "stream", file->path);
+    file->fd = open_unnamed(file->place, mode);
     file->is_unnamed = file->fd >= 0;
     if (!file->is_unnamed)
-        file->fd = open(file->part_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        file->fd = open(file->part_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (file->fd < 0) {
+        tfos__free(file->part_path);
+        file->part_path = NULL;
+        return tfos__fail_errno(err, of_errno(), "stream: cannot write to %s", file->path);
+    }
+    return state ? tfos__permissions_copy(file->fd, file->place, state, err) : TFOS_OK;
+}
+
+static enum tfos_status open_special(struct file_stream *file, struct tfos_error *err)
+{
+    // A file that is open already is not written from its beginning.
+    file->fd = open(file->place, O_WRONLY | O_APPEND | O_CLOEXEC);
+    return file->fd >= 0
+               ? TFOS_OK
+               : tfos__fail_errno(err, of_errno(), "stream: cannot write to %s", file->path);
 }
 
 enum tfos_status tfos_stream_open_writer(const char *path, struct tfos_stream **out,
                                          struct tfos_error *err)
 {
-    static atomic_uint writers;
     struct stat state;
-    bool is_special = stat(path, &state) == 0 && !S_ISREG(state.st_mode);
+    bool is_descriptor;
     struct file_stream *file = make_stream(-1, path, err);
     if (!file)
         return TFOS_NO_MEMORY;
-    if (!is_special)
-        file->part_path =
-            tfos__format("%s.part%d-%u", path, (int)getpid(), atomic_fetch_add(&writers, 1));
-    if (!is_special && !file->part_path) {
-        close_file(&file->base);
-        return tfos__no_memory(err, "stream", path);
-    }
-    if (is_special)
-        file->fd = open(path, O_WRONLY | O_CLOEXEC);
-    else
-        open_part(file);
-    if (file->fd < 0) {
-        enum tfos_status status =
-            tfos__fail_errno(err, of_errno(), "stream: cannot write to %s", path);
-        tfos__free(file->part_path);
-        file->part_path = NULL;
+    enum tfos_status status = tfos__links_follow(path, &file->place, &is_descriptor, err);
+    bool is_there = status == TFOS_OK && stat(file->place, &state) == 0;
+    if (status == TFOS_OK)
+        status = is_descriptor || (is_there && !S_ISREG(state.st_mode))
+                     ? open_special(file, err)
+                     : open_part(file, is_there ? &state : NULL, err);
+    if (status < 0) {
         close_file(&file->base);
         return status;
     }

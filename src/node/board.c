@@ -52,16 +52,8 @@ static void free_arguments(char **arguments)
     tfos__free(arguments);
 }
 
-/// A copy of `text` with `value` in the place of `placeholder`, or NULL when out of memory.
-static char *fill_in(const char *text, const char *placeholder, const char *value)
-{
-    const char *place = strstr(text, placeholder);
-    if (!place)
-        return tfos__strdup(text);
-    return tfos__format("%.*s%s%s", (int)(place - text), text, value, place + strlen(placeholder));
-}
-
-/// The command with host and port in the places kept for them, or NULL when out of memory.
+/// The command with host and port in place of the arguments that stand for them, or NULL when out
+/// of memory. No other argument changes, whatever is in it.
 static char **make_arguments(const json_t *argv, const char *host, int port)
 {
     char digits[16];
@@ -73,9 +65,12 @@ static char **make_arguments(const json_t *argv, const char *host, int port)
     {
         if (!arguments)
             return NULL;
-        char *with_port = fill_in(json_string_value(item), "{port}", digits);
-        arguments[i] = with_port ? fill_in(with_port, "{host}", host) : NULL;
-        tfos__free(with_port);
+        const char *text = json_string_value(item);
+        if (strcmp(text, "{port}") == 0)
+            text = digits;
+        else if (strcmp(text, "{host}") == 0)
+            text = host;
+        arguments[i] = tfos__strdup(text);
         if (!arguments[i]) {
             free_arguments(arguments);
             return NULL;

@@ -6,11 +6,9 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
-#include "base/memory.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -39,12 +37,21 @@ enum tfos_status tfos__child_start(struct tfos__child *child, struct tfos__spawn
     return TFOS_OK;
 }
 
+/// The child and its group, which it need not lead.
+static void signal_group(const struct tfos__child *child, int signal_number)
+{
+    pid_t group = getpgid(child->pid);
+    if (group > 0 && group != getpgrp())
+        kill(-group, signal_number);
+    kill(child->pid, signal_number);
+}
+
 void tfos__child_stop(struct tfos__child *child, int64_t grace_ms)
 {
     if (!child->is_running)
         return;
     if (!child->was_stopped && grace_ms > 0)
-        kill(-child->pid, SIGTERM);
+        signal_group(child, SIGTERM);
     child->was_stopped = true;
     int64_t kill_at = tfos__deadline(grace_ms);
     if (kill_at < child->kill_at)
@@ -56,11 +63,11 @@ void tfos__child_tick(struct tfos__child *child)
 {
     if (!child->is_running || tfos__remaining_ms(child->kill_at) != 0)
         return;
-    kill(-child->pid, SIGKILL);
+    signal_group(child, SIGKILL);
     child->kill_at = TFOS__NEVER;
 }
 
-bool tfos__child_reap(struct tfos__child *const *children, int count)
+struct tfos__child *tfos__child_reap(struct tfos__child *const *children, int count)
 {
     pid_t pid;
     int wait_status;
@@ -69,29 +76,46 @@ bool tfos__child_reap(struct tfos__child *const *children, int count)
             if (children[i]->is_running && children[i]->pid == pid) {
                 children[i]->is_running = false;
                 children[i]->wait_status = wait_status;
+                return children[i];
             }
         }
     }
-    return pid == 0;
+    return NULL;
 }
 
-/// The parent of `pid` by /proc/<pid>/stat, or 0. The name in it may hold any character, so the
-/// fields are counted from its last bracket.
-static pid_t parent_of(const char *pid)
+/// Reaps all that have ended. False when this process has no child left.
+static bool reap_all(struct tfos__child *const *children, int count)
 {
-    char *path = tfos__format("/proc/%s/stat", pid);
-    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    tfos__free(path);
-    if (fd < 0)
-        return 0;
+    while (tfos__child_reap(children, count))
+        continue;
+    siginfo_t info;
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+/// The parent of `pid`, or 0. The name in its stat may hold any character, so the fields are
+/// counted from its last bracket.
+static pid_t parent_of(pid_t pid)
+{
     char text[512];
-    ssize_t size = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (size <= 0)
-        return 0;
-    text[size] = '\0';
-    const char *bracket = strrchr(text, ')');
+    const char *bracket = NULL;
+    if (tfos__process_read(pid, "stat", text, sizeof text) > 0)
+        bracket = strrchr(text, ')');
     return bracket && strlen(bracket) > 4 ? (pid_t)strtol(bracket + 4, NULL, 10) : 0;
+}
+
+void tfos__child_visit(void (*visit)(void *context, pid_t pid), void *context)
+{
+    DIR *processes = opendir("/proc");
+    if (!processes)
+        return;
+    pid_t self = getpid();
+    const struct dirent *entry;
+    while ((entry = readdir(processes))) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (pid > 0 && parent_of(pid) == self)
+            visit(context, pid);
+    }
+    closedir(processes);
 }
 
 static bool is_spared(pid_t pid, struct tfos__child *const *spared, int count)
@@ -103,33 +127,35 @@ static bool is_spared(pid_t pid, struct tfos__child *const *spared, int count)
     return false;
 }
 
+struct sweep {
+    int signal_number;
+    struct tfos__child *const *spared;
+    int count;
+};
+
+static void sweep(void *context, pid_t pid)
+{
+    const struct sweep *self = context;
+    if (!is_spared(pid, self->spared, self->count))
+        kill(pid, self->signal_number);
+}
+
 void tfos__child_sweep(int signal_number, struct tfos__child *const *spared, int count)
 {
-    DIR *processes = opendir("/proc");
-    if (!processes)
-        return;
-    pid_t self = getpid();
-    const struct dirent *entry;
-    while ((entry = readdir(processes))) {
-        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || parent_of(entry->d_name) != self)
-            continue;
-        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (!is_spared(pid, spared, count))
-            kill(pid, signal_number);
-    }
-    closedir(processes);
+    struct sweep context = {signal_number, spared, count};
+    tfos__child_visit(sweep, &context);
 }
 
 void tfos__child_end_all(int64_t grace_ms, struct tfos__child *const *children, int count)
 {
-    if (!tfos__child_reap(children, count))
+    if (!reap_all(children, count))
         return;
     for (int i = 0; i < count; i++)
         tfos__child_stop(children[i], grace_ms);
     tfos__child_sweep(SIGTERM, children, count);
     int64_t kill_at = tfos__deadline(grace_ms);
     int64_t give_up_at = tfos__deadline(grace_ms + UNKILLABLE_MS);
-    while (tfos__child_reap(children, count) && tfos__remaining_ms(give_up_at) != 0) {
+    while (reap_all(children, count) && tfos__remaining_ms(give_up_at) != 0) {
         for (int i = 0; i < count; i++)
             tfos__child_tick(children[i]);
         if (tfos__remaining_ms(kill_at) == 0)

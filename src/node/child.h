@@ -35,9 +35,13 @@ void tfos__child_stop(struct tfos__child *child, int64_t grace_ms);
 /// Sends the SIGKILL that is due.
 void tfos__child_tick(struct tfos__child *child);
 
-/// Reaps all children of this process that have ended and notes the ends of those in `children`.
-/// False when this process has no child left.
-bool tfos__child_reap(struct tfos__child *const *children, int count);
+/// Reaps children of this process that have ended, in the order in which they became its children,
+/// up to one of those in `children`, whose end it notes and which it gives. NULL: no other has
+/// ended.
+struct tfos__child *tfos__child_reap(struct tfos__child *const *children, int count);
+
+/// Calls `visit` with the pid of every child of this process, whoever started it.
+void tfos__child_visit(void (*visit)(void *context, pid_t pid), void *context);
 
 /// Signals every child of this process but those in `spared` that run.
 void tfos__child_sweep(int signal_number, struct tfos__child *const *spared, int count);

@@ -265,12 +265,11 @@ void tfos__link_stop(struct tfos_trainer *trainer)
 
 enum tfos_status tfos__link_lock(struct tfos_trainer *trainer, struct tfos_error *err)
 {
-    pid_t pid = getpid();
-    if (pid != trainer->pid)
+    if (tfos__fork_guard_is_inherited(&trainer->guard))
         return tfos__fail(
             err, TFOS_INVALID,
             "trainer: process %d cannot use the link of process %d that it was forked from",
-            (int)pid, (int)trainer->pid);
+            (int)getpid(), trainer->guard.pid);
     pthread_mutex_lock(&trainer->mutex);
     return TFOS_OK;
 }

@@ -5,13 +5,13 @@
 #define TFOS_NODE_LINK_H
 
 #include "base/channel.h"
+#include "base/fork_guard.h"
 #include "base/queues.h"
 
 #include <jansson.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 #include <tfos/feed.h>
 #include <tfos/trainer.h>
 
@@ -52,7 +52,7 @@ struct tfos__link_queue {
 };
 
 struct tfos_trainer {
-    pid_t pid; ///< of the process that opened it
+    struct tfos__fork_guard guard;
     json_t *context;
     char *context_text;
     struct tfos__queues queue_names; ///< of the node

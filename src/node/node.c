@@ -68,14 +68,14 @@ static enum tfos_status open_signals(struct tfos__node *node, sigset_t *old_mask
 
 static void reap(struct tfos__node *node)
 {
-    bool had_trainer = node->trainer.is_running;
-    bool had_board = node->board.child.is_running;
     struct tfos__child *children[] = {&node->trainer, &node->board.child};
-    tfos__child_reap(children, 2);
-    if (had_board && !node->board.child.is_running)
-        tfos__board_ended(node);
-    if (had_trainer && !node->trainer.is_running)
-        tfos__trainer_ended(node);
+    const struct tfos__child *ended;
+    while ((ended = tfos__child_reap(children, 2))) {
+        if (ended == &node->board.child)
+            tfos__board_ended(node);
+        else if (!tfos__trainer_goes_on(node))
+            tfos__trainer_ended(node);
+    }
 }
 
 static void take_signals(struct tfos__node *node)

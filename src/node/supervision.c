@@ -87,6 +87,7 @@ static enum tfos_status spawn(struct tfos__node *node, char *const *envp, int li
         .inherited_count = 1,
     };
     enum tfos_status status = tfos__child_start(&node->trainer, &options, err);
+    node->trainer_session = node->trainer.pid;
     tfos__free(argv);
     return status;
 }
@@ -194,6 +195,8 @@ static void follow(struct tfos__node *node, const json_t *message)
         tfos__trainer_tell(node, json_pack("{s:s}", "type", "port_released"), NULL, 0);
     } else if (strcmp(type, "terminate") == 0) {
         tfos__feeders_set_state(node, TFOS_FEED_TERMINATED, NULL);
+    } else if (strcmp(type, "done") == 0) {
+        node->is_trainer_done = true;
     } else if (strcmp(type, "fail") == 0) {
         tfos__free(node->trainer_message);
         node->trainer_message = tfos__strdup(tfos__json_string_or(message, "message", ""));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The state of a node process and what its parts do to it. One thread, one poll loop (node.c);
 /// each other file is one of the node's partners: the launcher and executor (launcher.c), the
-/// rendezvous (driver.c), the trainer (supervision.c), the feeders (feeders.c), TensorBoard
-/// (board.c).
+/// rendezvous (driver.c), the trainer (supervision.c, daemon.c), the feeders (feeders.c),
+/// TensorBoard (board.c).
 #ifndef TFOS_NODE_SUPERVISOR_H
 #define TFOS_NODE_SUPERVISOR_H
 
@@ -75,6 +75,8 @@ struct tfos__node {
     int64_t heartbeat_at;
 
     struct tfos__child trainer;
+    pid_t trainer_session;              ///< that it began in
+    bool is_trainer_done;               ///< it has said that its work is done
     struct tfos__channel *trainer_link; ///< owned; NULL when not running
     bool is_trainer_unread;             ///< messages of it wait where poll() does not tell of them
     bool is_trainer_deaf;               ///< it could not be told something, and was ended
@@ -159,6 +161,11 @@ void tfos__trainer_tell(struct tfos__node *node, json_t *message, const int *fds
 
 /// It has ended and was reaped: reports how, and tells the feeders.
 void tfos__trainer_ended(struct tfos__node *node);
+
+// ---- daemon.c
+
+/// It has ended and was reaped: whether a process forked from it goes on in its place.
+bool tfos__trainer_goes_on(struct tfos__node *node);
 
 // ---- feeders.c
 

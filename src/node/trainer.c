@@ -66,11 +66,10 @@ enum tfos_status tfos_trainer_open(int fd, struct tfos_trainer **out, struct tfo
     struct tfos_trainer *trainer = tfos__alloc(1, sizeof *trainer);
     if (!trainer)
         return tfos__no_memory(err, "trainer", "a trainer");
-    trainer->pid = getpid();
     trainer->payload_fd = trainer->wake_fd = -1;
-    enum tfos_status status = TFOS_OK;
+    enum tfos_status status = tfos__fork_guard_init(&trainer->guard, err);
     // The link's end must mean this process's end, not that of the last program it started.
-    if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
+    if (status == TFOS_OK && fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
         status = tfos__fail_errno(
             err, TFOS_INVALID,
             "trainer: descriptor %d is not open; only a node can start a trainer", fd);
@@ -100,24 +99,6 @@ int tfos_trainer_payload_fd(const struct tfos_trainer *trainer)
     return trainer->payload_fd;
 }
 
-void tfos_trainer_close(struct tfos_trainer *trainer)
-{
-    // A forked process has no thread to join, and the rings are its parent's: it leaves everything
-    // as it is.
-    if (!trainer || trainer->pid != getpid())
-        return;
-    tfos__link_stop(trainer);
-    tfos__link_clear_queues(trainer);
-    tfos__channel_close(trainer->channel);
-    if (trainer->payload_fd >= 0)
-        close(trainer->payload_fd);
-    json_decref(trainer->context);
-    tfos__free(trainer->context_text);
-    tfos__free(trainer);
-}
-
-// ---- asking
-
 static enum tfos_status say(struct tfos_trainer *trainer, json_t *message, struct tfos_error *err)
 {
     enum tfos_status status = tfos__link_lock(trainer, err);
@@ -131,6 +112,27 @@ static enum tfos_status say(struct tfos_trainer *trainer, json_t *message, struc
     tfos__link_unlock(trainer);
     return status;
 }
+
+void tfos_trainer_close(struct tfos_trainer *trainer)
+{
+    // A forked process has no thread to join, and the rings are its parent's: it leaves everything
+    // as it is.
+    if (!trainer || tfos__fork_guard_is_inherited(&trainer->guard))
+        return;
+    if (trainer->has_thread)
+        (void)say(trainer, json_pack("{s:s}", "type", "done"), NULL);
+    tfos__link_stop(trainer);
+    tfos__link_clear_queues(trainer);
+    tfos__channel_close(trainer->channel);
+    if (trainer->payload_fd >= 0)
+        close(trainer->payload_fd);
+    json_decref(trainer->context);
+    tfos__free(trainer->context_text);
+    tfos__fork_guard_clear(&trainer->guard);
+    tfos__free(trainer);
+}
+
+// ---- asking
 
 static enum tfos_status await_feed(struct tfos_trainer *trainer,
                                    const struct tfos__link_queue *queue, struct tfos_error *err)
@@ -180,9 +182,23 @@ static enum tfos_status check_queue(const struct tfos_trainer *trainer, const ch
     return status;
 }
 
+enum tfos_status tfos_trainer_check(struct tfos_trainer *trainer, struct tfos_error *err)
+{
+    TFOS__TRY(tfos__fork_guard_check(&trainer->guard, "feed", TFOS__FORK_ADVICE_FEED, err));
+    TFOS__TRY(tfos__link_lock(trainer, err));
+    enum tfos_status status = TFOS_OK;
+    for (struct tfos__link_queue *queue = trainer->queues; queue && status == TFOS_OK;
+         queue = queue->next)
+        if (queue->reader)
+            status = tfos_feed_reader_check(queue->reader, err);
+    tfos__link_unlock(trainer);
+    return status;
+}
+
 enum tfos_status tfos_trainer_open_feed(struct tfos_trainer *trainer, const char *name,
                                         struct tfos_feed_reader **out, struct tfos_error *err)
 {
+    TFOS__TRY(tfos_trainer_check(trainer, err));
     TFOS__TRY(check_queue(trainer, name, err));
     TFOS__TRY(tfos__link_lock(trainer, err));
     struct tfos__link_queue *queue = tfos__link_get_queue(trainer, name);

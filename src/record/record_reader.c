@@ -15,6 +15,7 @@
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "record/compression.h"
 #include "record/inflate.h"
 
 #define BLOCK_SIZE (256u << 10)            // read at a time, so that it stays in a cache
@@ -394,21 +395,6 @@ struct tfos_record_counts tfos_record_reader_get_counts(const struct tfos_record
     return reader->counts;
 }
 
-// A plain file is known by its first checksum, which hardly comes about by chance; only where that
-// is wrong do the marks of gzip and zlib count.
-static enum tfos_compression detect(const struct tfos_record_reader *reader)
-{
-    const uint8_t *data = data_of(reader);
-    if (size_of(reader) < 2)
-        return TFOS_COMPRESSION_NONE;
-    if (size_of(reader) >= HEAD_SIZE && is_checksum(data + SIZE_SIZE, data, SIZE_SIZE))
-        return TFOS_COMPRESSION_NONE;
-    if (data[0] == 0x1F && data[1] == 0x8B)
-        return TFOS_COMPRESSION_GZIP;
-    bool is_zlib = (data[0] & 0x0F) == 8 && data[0] >> 4 <= 7 && (data[0] << 8 | data[1]) % 31 == 0;
-    return is_zlib ? TFOS_COMPRESSION_ZLIB : TFOS_COMPRESSION_NONE;
-}
-
 // Goes to where the range begins; what was read to find out about compression is read again.
 static enum tfos_status begin_range(struct tfos_record_reader *reader)
 {
@@ -451,8 +437,10 @@ static enum tfos_status begin(struct tfos_record_reader *reader)
                           reader->options.name, (unsigned long long)reader->options.begin,
                           (unsigned long long)reader->options.end);
     if (compression == TFOS_COMPRESSION_AUTO) {
-        TFOS__TRY(fill(reader, HEAD_SIZE));
-        compression = detect(reader);
+        TFOS__TRY(fill(reader, TFOS__COMPRESSION_FIRST_SIZE));
+        struct tfos_view first = {data_of(reader), size_of(reader)};
+        TFOS__TRY(
+            tfos__compression_detect(reader->options.name, first, &compression, &reader->failure));
     }
     if (compression != TFOS_COMPRESSION_NONE)
         return decompress(reader, compression);

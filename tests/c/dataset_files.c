@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <tfos/record_dataset.h>
 #include <unistd.h>
 
@@ -214,11 +215,45 @@ static void options_that_cannot_be(void **state)
     remove_files(&files);
 }
 
+/// Its position in the files is the other process's, and it has none of the threads.
+static void s73_files_are_not_read_on_in_a_forked_process(void **state)
+{
+    (void)state;
+    struct files files = make_files();
+    for (int64_t parallel_reads = 1; parallel_reads <= 2; parallel_reads++) {
+        int64_t values[LIMIT];
+        struct tfos_record_dataset_options options = options_for(&files, parallel_reads);
+        struct tfos_dataset *dataset = NULL;
+        struct tfos_tensor tensor;
+        struct tfos_error err;
+        assert_done(tfos_record_dataset_open(&options, &dataset, &err));
+        assert_done(tfos_dataset_next(dataset, &tensor, &err));
+        int64_t count = tensor.shape[0];
+        tfos_tensor_release(&tensor);
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            bool is_refused = tfos_dataset_next(dataset, &tensor, &err) == TFOS_INVALID;
+            tfos_dataset_close(dataset);
+            options.pass.parallel_reads = 1; // TSan lets it start no thread
+            assert_done(tfos_record_dataset_open(&options, &dataset, &err));
+            _exit(is_refused && read_rows(dataset, values) == files.row_count ? 0 : 1);
+        }
+        int status = -1;
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        assert_int_equal(count + read_rows(dataset, values), files.row_count);
+        tfos_dataset_close(dataset);
+    }
+    remove_files(&files);
+}
+
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(every_row_once_in_order),
     cmocka_unit_test(a_pass_is_given_up),
     cmocka_unit_test(what_fails_names_the_file),
     cmocka_unit_test(options_that_cannot_be),
+    cmocka_unit_test(s73_files_are_not_read_on_in_a_forked_process),
 };
 
 TEST_MAIN(cases)

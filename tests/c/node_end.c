@@ -396,6 +396,53 @@ static void launching_a_missing_command_fails(void **state)
     assert_int_equal(count_fds(), fd_count);
 }
 
+static void launch_daemon(struct cluster *cluster, const char *verb)
+{
+    const char *const argv[] = {TFOS_TRAINER, "daemon", verb, NULL};
+    cluster_open(cluster, 1, false);
+    launch(cluster, 0, make_config(cluster, 0, argv));
+}
+
+/// Its process has ended with 0, but not its work.
+static void s75_a_daemon_is_waited_for(void **state)
+{
+    (void)state;
+    struct cluster cluster;
+    struct tfos_error err;
+    launch_daemon(&cluster, "work");
+    assert_done(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_WORKED, PATIENCE_MS, &err));
+    await_event(&cluster, "line", "has worked");
+    cluster_close(&cluster);
+}
+
+static void s75_a_daemon_s_failure_is_the_trainer_s(void **state)
+{
+    (void)state;
+    struct cluster cluster;
+    struct tfos_error err;
+    launch_daemon(&cluster, "fail");
+    assert_true(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_WORKED, PATIENCE_MS, &err) < 0);
+    assert_non_null(strstr(err.message, "exit status 5"));
+    cluster_close(&cluster);
+}
+
+static void s75_stop_ends_a_daemon(void **state)
+{
+    (void)state;
+    struct cluster cluster;
+    struct tfos_error err;
+    launch_daemon(&cluster, "hold");
+    const json_t *event = await_event(&cluster, "line", "daemon ");
+    int pid = 0;
+    const char *text = json_string_value(json_object_get(event, "text"));
+    assert_int_equal(sscanf(text, "daemon %d", &pid), 1);
+    assert_true(is_alive(pid));
+    tfos_rendezvous_stop(cluster.rendezvous, PATIENCE_MS);
+    assert_done(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_ENDED, PATIENCE_MS, &err));
+    assert_gone(pid);
+    cluster_close(&cluster);
+}
+
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(stop_ends_a_stubborn_trainer),
     cmocka_unit_test(stop_lets_a_trainer_finish),
@@ -407,6 +454,9 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(a_signal_to_the_node_ends_the_trainer),
     cmocka_unit_test(a_trainer_dies_with_a_node_that_is_killed),
     cmocka_unit_test(an_orphan_goes_with_the_node),
+    cmocka_unit_test(s75_a_daemon_is_waited_for),
+    cmocka_unit_test(s75_a_daemon_s_failure_is_the_trainer_s),
+    cmocka_unit_test(s75_stop_ends_a_daemon),
     cmocka_unit_test(s52_fails_with_the_wrong_key),
     cmocka_unit_test(fails_when_refused),
     cmocka_unit_test(fails_without_a_driver),

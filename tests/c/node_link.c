@@ -366,22 +366,38 @@ static void what_is_said_arrives_checked(void **state)
     close_pair(&pair);
 }
 
-static void a_forked_process_is_told_that_it_has_no_link(void **state)
+static void check_forked_process(bool is_reading)
 {
-    (void)state;
     struct pair pair;
-    open_pair(&pair, false);
+    struct tfos_error err;
+    open_pair(&pair, true);
     pid_t child = fork();
     if (child == 0) {
-        struct tfos_error err;
-        bool is_refused = tfos_trainer_terminate(pair.trainer, &err) == TFOS_INVALID;
+        struct tfos_feed_reader *reader;
+        bool is_refused = tfos_trainer_terminate(pair.trainer, &err) == TFOS_INVALID &&
+                          (!is_reading || tfos_trainer_open_feed(pair.trainer, "input", &reader,
+                                                                 &err) == TFOS_INVALID);
         tfos_trainer_close(pair.trainer); // does not hang for want of the thread
         _exit(is_refused ? 0 : 1);
     }
     int wait_status;
     assert_int_equal(waitpid(child, &wait_status, 0), child);
     assert_int_equal(wait_status, 0);
+    assert_int_equal(tfos_trainer_check(pair.trainer, &err), is_reading ? TFOS_INVALID : TFOS_OK);
     close_pair(&pair);
+}
+
+static void a_forked_process_is_told_that_it_has_no_link(void **state)
+{
+    (void)state;
+    check_forked_process(false);
+}
+
+/// That it has failed to is known to the trainer.
+static void s73_a_forked_process_opens_no_feed(void **state)
+{
+    (void)state;
+    check_forked_process(true);
 }
 
 static void opening_checks_its_descriptor(void **state)
@@ -410,6 +426,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(each_feed_has_its_schema),
     cmocka_unit_test(what_is_said_arrives_checked),
     cmocka_unit_test(a_forked_process_is_told_that_it_has_no_link),
+    cmocka_unit_test(s73_a_forked_process_opens_no_feed),
     cmocka_unit_test(opening_checks_its_descriptor),
 };
 

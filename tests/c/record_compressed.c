@@ -130,6 +130,87 @@ static void a_plain_file_that_begins_like_gzip(void **state)
     memory_clear(&file);
 }
 
+/// The first bytes of files of other compressions, and names that say so where there is no mark.
+static void s85_other_compressions_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *first, *words;
+        size_t size;
+        bool is_for_codec;
+    } files[] = {
+        {"a", "BZh91AY&SY~~~~", "compressed by bzip2, and what can be read is gzip", 14, false},
+        {"a.bz2", "BZh91AY&SY~~~~", "with a codec for names that end in .bz2", 14, true},
+        {"a.bz2", "BZh9\x17rE8P\x90\0\0\0\0", "compressed by bzip2", 14, true},
+        {"a.bz2", "~~~~~~~~~~~~~~", "neither that nor a TFRecord file", 14, false},
+        {"a.zst", "\x28\xB5\x2F\xFD~~~~~~~~", "compressed by zstd", 12, true},
+        {"a.xz", "\xFD\x37zXZ\0~~~~~~", "compressed by xz", 12, true},
+        {"a.lzo", "\x89LZO\0\r\n\x1A\n~~~", "compressed by lzo", 12, true},
+        {"a.lz4", "\x04\x22\x4D\x18~~~~~~~~", "by lz4, and what can be read", 12, false},
+        {"a.snappy", "\xFF\x06\0\0sNaPpY~~", "by TensorFlow: decompress it first", 12, false},
+        {"a.lz4", "\0\0\1\0\0\0\0\x80~~~~", "Hadoop's lz4", 12, true},
+        {"a.snappy", "\0\0\1\0\0\0\0\x80~~~~", "names that end in .snappy", 12, true},
+        {"a.snappy", "\0\0\1", "Hadoop's snappy", 3, true},
+        {"a.lz4", "\x08\x1D\0\0\0\0\0\x80~~~~", "Hadoop's lz4", 12, true}, // no zlib
+    };
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        struct tfos_view first = {files[i].first, files[i].size};
+        assert_int_equal(tfos_record_is_for_codec(files[i].name, first), files[i].is_for_codec);
+    }
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        for (int mode = TFOS_RECORD_STRICT; mode <= TFOS_RECORD_SKIP_FILE; mode++) {
+            struct tfos_record_reader_options options = {.name = files[i].name, .mode = mode};
+            struct memory_stream file = memory_of(files[i].first, files[i].size);
+            struct reading reading = read_all(&file, &options, 16);
+            assert_int_equal(reading.status, TFOS_UNSUPPORTED);
+            if (!strstr(reading.err.message, files[i].words))
+                fail_msg("\"%s\" is not in \"%s\"", files[i].words, reading.err.message);
+            memory_clear(&file);
+        }
+}
+
+static void s85_what_is_inside_counts_more_than_the_name(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a.bz2", "a.zst", "a.lz4", "a.snappy", "a.xz"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        for (int compression = TFOS_COMPRESSION_NONE; compression <= TFOS_COMPRESSION_GZIP;
+             compression++) {
+            struct tfos_record_reader_options options = {.name = names[i]};
+            struct memory_stream file = make_compressed(compression);
+            struct reading reading = read_all(&file, &options, 16);
+            assert_int_equal(reading.status, TFOS_END);
+            assert_int_equal(reading.count, COUNT);
+            assert_false(tfos_record_is_for_codec(names[i], (struct tfos_view){file.data, 12}));
+            memory_clear(&file);
+        }
+    assert_false(tfos_record_is_for_codec("a.bz2", (struct tfos_view){"", 0}));
+    assert_true(tfos_record_is_for_codec("a.other", (struct tfos_view){"~~~~~~~~~~~~", 12}));
+    struct tfos_record_reader_options options = {.name = "a.bz2"};
+    struct memory_stream empty = memory_open();
+    assert_int_equal(read_all(&empty, &options, 16).status, TFOS_END);
+    memory_clear(&empty);
+}
+
+static void s85_names_say_how_to_write(void **state)
+{
+    (void)state;
+    struct tfos_error err = {0};
+    enum tfos_compression compression = TFOS_COMPRESSION_ZLIB;
+    assert_done(tfos_record_compression_of_name("a.gz", &compression, &err));
+    assert_int_equal(compression, TFOS_COMPRESSION_GZIP);
+    assert_done(tfos_record_compression_of_name("a.bz2/b", &compression, &err));
+    assert_int_equal(compression, TFOS_COMPRESSION_NONE);
+    assert_done(tfos_record_compression_of_name(".gz", &compression, &err));
+    assert_int_equal(compression, TFOS_COMPRESSION_NONE);
+    static const char *const names[] = {"a.tfrecord.bz2", "a.zst", "a.lz4", "a.snappy", "a.xz"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        assert_int_equal(tfos_record_compression_of_name(names[i], &compression, &err),
+                         TFOS_UNSUPPORTED);
+        assert_non_null(strstr(err.message, names[i]));
+    }
+}
+
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(gzip_members_follow_each_other),
     cmocka_unit_test(bytes_behind_zlib_are_damage),
@@ -137,6 +218,9 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s68_every_flipped_bit_of_a_compressed_file),
     cmocka_unit_test(s68_gzip_read_as_plain_says_so),
     cmocka_unit_test(a_plain_file_that_begins_like_gzip),
+    cmocka_unit_test(s85_other_compressions_are_named),
+    cmocka_unit_test(s85_what_is_inside_counts_more_than_the_name),
+    cmocka_unit_test(s85_names_say_how_to_write),
 };
 
 TEST_MAIN(cases)

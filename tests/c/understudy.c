@@ -153,6 +153,24 @@ static int leave_orphan(void)
     return 0;
 }
 
+/// Makes this process a daemon, which goes on with `verb`.
+static int become_daemon(const char *verb)
+{
+    if (fork() != 0)
+        _exit(0);
+    usleep(50000); // the node has seen the end by now
+    setsid();
+    if (fork() != 0)
+        _exit(0);
+    printf("daemon %d\n", (int)getpid());
+    fflush(stdout);
+    if (strcmp(verb, "hold") == 0)
+        pause();
+    usleep(50000);
+    printf("has worked\n");
+    return strcmp(verb, "fail") == 0 ? 5 : 0;
+}
+
 static void tell_stack(int signal_number)
 {
     static const char stack[] = "File \"train.py\", line 12 in step\n";
@@ -249,6 +267,8 @@ int main(int argc, char **argv)
         result = show();
     else if (strcmp(verb, "orphan") == 0)
         result = leave_orphan();
+    else if (strcmp(verb, "daemon") == 0)
+        result = become_daemon(argc > 2 ? argv[2] : "");
     else if (strcmp(verb, "stall") == 0)
         stall();
     else if (strcmp(verb, "terminate") == 0)

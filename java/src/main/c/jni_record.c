@@ -11,6 +11,7 @@
 #include "jni_stream.h"
 
 #define BATCH_RECORDS 1024      // as in RawRecordReader.java
+#define FIRST_SIZE 12           // bytes, as in ByteSource.java
 #define STAGE_SIZE (256u << 10) // bytes
 
 struct input {
@@ -117,6 +118,25 @@ JNIEXPORT jlong JNICALL Java_org_tfos_RecordNative_openReader(JNIEnv *env, jclas
     if (status < 0)
         tfos__jni_throw(env, status, &err);
     return 0;
+}
+
+JNIEXPORT jboolean JNICALL Java_org_tfos_RecordNative_isForCodec(JNIEnv *env, jclass class,
+                                                                 jbyteArray name, jbyteArray first)
+{
+    jbyte bytes[FIRST_SIZE] = {0};
+    jsize size = (*env)->GetArrayLength(env, first);
+    char *text = tfos__jni_text(env, name);
+    (void)class;
+
+    if (!text) {
+        throw_no_memory(env);
+        return JNI_FALSE;
+    }
+    size = size < FIRST_SIZE ? size : FIRST_SIZE;
+    (*env)->GetByteArrayRegion(env, first, 0, size, bytes);
+    bool is_for_codec = tfos_record_is_for_codec(text, (struct tfos_view){bytes, (size_t)size});
+    free(text);
+    return is_for_codec ? JNI_TRUE : JNI_FALSE;
 }
 
 /// Shows Java the views from `given` on, as far as a ByteBuffer reaches.

@@ -6,9 +6,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.function.LongConsumer;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
-import org.apache.hadoop.io.compress.CompressionCodec;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -28,7 +26,7 @@ public final class RawRecordReader implements AutoCloseable {
     private int damages;
 
     /**
-     * Opens a file of any of Hadoop's file systems, plain, by gzip or zlib (found by its first bytes), or by the codec that its name asks for.
+     * Opens a file of any of Hadoop's file systems, plain, by gzip or zlib (found by its first bytes), or by the codec that there is for its name.
      * {@link RecordSettings} has the keys of {@code configuration}.
      *
      * @param begin where the range begins, in bytes; the records are those whose frames begin in it. A compressed file belongs to the range
@@ -44,14 +42,12 @@ public final class RawRecordReader implements AutoCloseable {
         this.onDamage = onDamage;
         int mode = RecordSettings.mode(configuration);
         long maxRecordSize = RecordSettings.maxRecordSize(configuration);
-        CompressionCodec codec = RecordSettings.foreignCodec(file, configuration);
-        source = codec == null ? ByteSource.open(file, configuration) : decompress(codec, file, configuration);
+        source = ByteSource.open(file, configuration);
         boolean isOpen = false;
         try {
-            byte[] name = file.toString().getBytes(StandardCharsets.UTF_8);
-            if (codec == null || begin == 0) {
-                long[] limits = {begin, codec == null ? end : 0, maxRecordSize};
-                handle = RecordNative.openReader(source, name, mode, limits, this);
+            if (source.canSeek() || begin == 0) {
+                long[] limits = {begin, source.canSeek() ? end : 0, maxRecordSize};
+                handle = RecordNative.openReader(source, source.name(), mode, limits, this);
             }
             isOpen = true;
         } catch (TfosException error) {
@@ -61,11 +57,6 @@ public final class RawRecordReader implements AutoCloseable {
                 source.close();
             }
         }
-    }
-
-    private static ByteSource decompress(CompressionCodec codec, Path file, Configuration configuration) throws IOException {
-        FileSystem system = file.getFileSystem(configuration);
-        return new ByteSource(codec.createInputStream(system.open(file)));
     }
 
     /**

@@ -54,8 +54,8 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
             long end = file.start() + file.length();
             long[] limits = {file.start(), end >= file.fileSize() ? 0 : end, ROWS, SIZE};
             resources.handle = ExampleReaderNative.open(
-                    resources.source, path.toString().getBytes(StandardCharsets.UTF_8), resources.schema.address(), reader.options.type.ordinal(),
-                    reader.options.mode, limits);
+                    resources.source, resources.source.name(), resources.schema.address(), reader.options.type.ordinal(), reader.options.mode,
+                    limits);
         } catch (IOException | RuntimeException error) {
             resources.run();
             throw error;

@@ -8,6 +8,7 @@ import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.io.compress.CompressionCodecFactory;
 import org.apache.hadoop.mapreduce.Job;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -32,6 +33,8 @@ import scala.collection.immutable.Map;
 public class RecordFormat implements FileFormat, DataSourceRegister {
     /** Spark's word to the readers whether it takes batches. */
     private static final String RETURNING_BATCH = "returning_batch";
+
+    private transient CompressionCodecFactory codecs; // made when it is needed first
 
     @Override
     public String shortName() {
@@ -90,11 +93,29 @@ public class RecordFormat implements FileFormat, DataSourceRegister {
         }
     }
 
+    /** Only where one path was given: of others Spark does not tell. */
+    private static void checkPath(Map<String, String> options, Configuration configuration) {
+        Option<String> path = options.get("path");
+        try {
+            if (path.isDefined()) {
+                PathPatterns.check(new Path(path.get()), configuration);
+            }
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+
     // ---- reading
 
     @Override
     public boolean isSplitable(SparkSession session, Map<String, String> options, Path path) {
-        return new RecordOptions(options).isSplittable && !RecordCompression.isNameOfCompressed(path.getName());
+        if (!new RecordOptions(options).isSplittable || RecordCompression.isNameOfCompressed(path.getName())) {
+            return false;
+        }
+        if (codecs == null) {
+            codecs = new CompressionCodecFactory(session.sessionState().newHadoopConf());
+        }
+        return codecs.getCodec(path) == null;
     }
 
     @Override
@@ -119,6 +140,7 @@ public class RecordFormat implements FileFormat, DataSourceRegister {
         Option<String> returningBatch = options.get(RETURNING_BATCH);
         boolean asBatches = returningBatch.isDefined() && returningBatch.get().equals("true");
         RecordOptions parsed = new RecordOptions(options);
+        checkPath(options, configuration);
         StructType columns = parsed.isSidecar ? SchemaSidecar.exact(required) : required;
         return new RecordFileReader(session, parsed, columns, partition, asBatches, configuration);
     }

@@ -40,4 +40,7 @@ final class RecordNative {
     static native void finish(long handle);
 
     static native void closeWriter(long handle);
+
+    /** Whether a file that begins with {@code first}, 12 bytes or all, is for the codec that there is for its name. */
+    static native boolean isForCodec(byte[] name, byte[] first);
 }

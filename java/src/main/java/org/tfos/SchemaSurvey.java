@@ -4,7 +4,6 @@ package org.tfos;
 import java.io.IOException;
 import java.io.Serializable;
 import java.io.UncheckedIOException;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
@@ -82,7 +81,7 @@ final class SchemaSurvey {
 
     private static byte[] read(Path path, RecordOptions options, long limit, Configuration configuration) {
         try (ByteSource source = ByteSource.open(path, configuration)) {
-            return SurveyNative.read(source, path.toString().getBytes(StandardCharsets.UTF_8), options.type.ordinal(), options.mode, limit);
+            return SurveyNative.read(source, source.name(), options.type.ordinal(), options.mode, limit);
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }

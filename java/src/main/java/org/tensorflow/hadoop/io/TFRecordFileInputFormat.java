@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.tensorflow.hadoop.io;
 
+import java.io.IOException;
+import java.util.List;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.io.BytesWritable;
 import org.apache.hadoop.io.NullWritable;
@@ -9,6 +12,7 @@ import org.apache.hadoop.mapreduce.JobContext;
 import org.apache.hadoop.mapreduce.RecordReader;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
 import org.apache.hadoop.mapreduce.lib.input.FileInputFormat;
+import org.tfos.PathPatterns;
 import org.tfos.RecordSettings;
 
 /**
@@ -20,6 +24,14 @@ public class TFRecordFileInputFormat extends FileInputFormat<BytesWritable, Null
     @Override
     public RecordReader<BytesWritable, NullWritable> createRecordReader(InputSplit split, TaskAttemptContext context) {
         return new TFRecordSplitReader();
+    }
+
+    @Override
+    protected List<FileStatus> listStatus(JobContext job) throws IOException {
+        for (Path path : getInputPaths(job)) {
+            PathPatterns.check(path, job.getConfiguration());
+        }
+        return super.listStatus(job);
     }
 
     @Override

@@ -2,6 +2,7 @@
 package org.tensorflow.hadoop.io;
 
 import java.io.IOException;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.io.BytesWritable;
@@ -13,6 +14,7 @@ import org.apache.hadoop.mapred.JobConf;
 import org.apache.hadoop.mapred.JobConfigurable;
 import org.apache.hadoop.mapred.RecordReader;
 import org.apache.hadoop.mapred.Reporter;
+import org.tfos.PathPatterns;
 import org.tfos.RawRecordReader;
 import org.tfos.RecordSettings;
 
@@ -29,6 +31,14 @@ public class TFRecordFileInputFormatV1 extends FileInputFormat<BytesWritable, Nu
     public RecordReader<BytesWritable, NullWritable> getRecordReader(InputSplit split, JobConf job, Reporter reporter) throws IOException {
         reporter.setStatus(split.toString());
         return new Reader((FileSplit) split, job, reporter);
+    }
+
+    @Override
+    protected FileStatus[] listStatus(JobConf job) throws IOException {
+        for (Path path : getInputPaths(job)) {
+            PathPatterns.check(path, job);
+        }
+        return super.listStatus(job);
     }
 
     @Override
