@@ -10,7 +10,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[>"]')
 OUTSIDE = {"cli", "python", "java", "tensorflow"}
 BASE_HEADERS = {"export", "fork", "status", "stream", "version", "memory", "wait", "arrow"}
 OWN_HEADERS = {
-    "fs": {"stream", "file_list"},
+    "io": {"stream", "file_list"},
     "cluster": {"rendezvous", "member"},
     "feed": {"feed"},
     "record": {"record", "record_index", "example", "example_file"},

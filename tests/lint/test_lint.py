@@ -93,7 +93,7 @@ def test_layers_finds_an_include_across_layers(path, line, reason, tree):
     "files, lacking",
     [
         ({"src/spark/rows.c": SPDX}, ["src/spark"]),
-        ({"java/jni.c": SPDX, "src/fs/file.c": SPDX}, ["java", "src/fs"]),
+        ({"java/jni.c": SPDX, "src/io/file.c": SPDX}, ["java", "src/io"]),
         ({"CONTRIBUTING.md": TABLE.replace("node ", "")}, ["src/node"]),
         ({"CONTRIBUTING.md": "node cli feed cluster base\n"}, ["cli", "src/base", "src/cluster", "src/feed", "src/node"]),
     ],

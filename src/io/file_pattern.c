@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Patterns match character by character; after a `*` that took too little, matching goes on there
 // with one character more.
-#include "fs/file_pattern.h"
+#include "io/file_pattern.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static int compare(const char *left, size_t left_size, const char *right, size_t
     return order != 0 ? order : (left_size > right_size) - (left_size < right_size);
 }
 
-const char *tfos__pattern_find(const char *name)
+const char *tfos__io_pattern_find(const char *name)
 {
     return name + strcspn(name, "*?[{\\");
 }
@@ -81,7 +81,7 @@ static bool match_one(const char **at, const char *end, const char *name, size_t
     return (size_t)(end - pattern) >= size && memcmp(pattern, name, size) == 0;
 }
 
-bool tfos__pattern_matches(const char *pattern, size_t size, const char *name)
+bool tfos__io_pattern_matches(const char *pattern, size_t size, const char *name)
 {
     const char *end = pattern + size, *star = NULL, *retry = NULL;
     while (*name != '\0') {
@@ -121,7 +121,7 @@ static const char *find_close(const char *open)
     return NULL;
 }
 
-bool tfos__braces_find(const char *text, const char *end, struct tfos__braces *braces)
+bool tfos__io_braces_find(const char *text, const char *end, struct tfos__io_braces *braces)
 {
     for (const char *at = text; at < end; at++) {
         if (*at == '\\') {
@@ -129,7 +129,7 @@ bool tfos__braces_find(const char *text, const char *end, struct tfos__braces *b
         } else if (*at == '{') {
             const char *close = find_close(at);
             if (close) {
-                *braces = (struct tfos__braces){at, close};
+                *braces = (struct tfos__io_braces){at, close};
                 return true;
             }
         }
@@ -137,7 +137,7 @@ bool tfos__braces_find(const char *text, const char *end, struct tfos__braces *b
     return false;
 }
 
-const char *tfos__braces_end(const struct tfos__braces *braces, const char *at)
+const char *tfos__io_braces_end(const struct tfos__io_braces *braces, const char *at)
 {
     int depth = 0;
     for (; at < braces->close; at++) {

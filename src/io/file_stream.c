@@ -14,7 +14,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "fs/file_replacement.h"
+#include "io/file_replacement.h"
 
 #define PART_NAME_SIZE 200 // of a name that has no more than 255 bytes with what is added
 
@@ -240,7 +240,7 @@ static enum tfos_status open_part(struct file_stream *file, const struct stat *s
         file->part_path = NULL;
         return tfos__fail_errno(err, of_errno(), "stream: cannot write to %s", file->path);
     }
-    return state ? tfos__permissions_copy(file->fd, file->place, state, err) : TFOS_OK;
+    return state ? tfos__io_replacement_copy_permissions(file->fd, file->place, state, err) : TFOS_OK;
 }
 
 static enum tfos_status open_special(struct file_stream *file, struct tfos_error *err)
@@ -260,7 +260,7 @@ enum tfos_status tfos_stream_open_writer(const char *path, struct tfos_stream **
     struct file_stream *file = make_stream(-1, path, err);
     if (!file)
         return TFOS_NO_MEMORY;
-    enum tfos_status status = tfos__links_follow(path, &file->place, &is_descriptor, err);
+    enum tfos_status status = tfos__io_replacement_follow_links(path, &file->place, &is_descriptor, err);
     bool is_there = status == TFOS_OK && stat(file->place, &state) == 0;
     if (status == TFOS_OK)
         status = is_descriptor || (is_there && !S_ISREG(state.st_mode))
@@ -297,4 +297,10 @@ enum tfos_status tfos_stream_open_fd(int fd, struct tfos_stream **out, struct tf
         let_write(file);
     *out = &file->base;
     return TFOS_OK;
+}
+
+void tfos_stream_close(struct tfos_stream *stream)
+{
+    if (stream)
+        stream->close(stream);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fs/file_name.h"
+#include "io/file_name.h"
 
 #include <string.h>
 #include <strings.h>
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "fs/file_pattern.h"
+#include "io/file_pattern.h"
 
 static const char local_scheme[] = "file:";
 
@@ -49,7 +49,7 @@ static bool is_local(const char *name)
     return strncasecmp(name, local_scheme, sizeof local_scheme - 1) == 0;
 }
 
-enum tfos_status tfos__file_name_get_path(const char *name, const char **path,
+enum tfos_status tfos__io_file_name_get_path(const char *name, const char **path,
                                           struct tfos_error *err)
 {
     static const char host[] = "//localhost";
@@ -87,14 +87,14 @@ static int encoded_at(const char *text)
     return low >= 0 && value > 0 ? value : -1;
 }
 
-bool tfos__file_name_is_encoded(const char *path)
+bool tfos__io_file_name_is_encoded(const char *path)
 {
     while ((path = strchr(path, '%')) && encoded_at(path) < 0)
         path++;
     return path != NULL;
 }
 
-char *tfos__file_name_decode(const char *name, size_t offset, bool is_pattern)
+char *tfos__io_file_name_decode(const char *name, size_t offset, bool is_pattern)
 {
     size_t size = strlen(name), end = offset;
     char *decoded = tfos__alloc(2, size + 1);
@@ -104,7 +104,7 @@ char *tfos__file_name_decode(const char *name, size_t offset, bool is_pattern)
     for (size_t at = offset; at < size; at++) {
         int value = encoded_at(name + at);
         const char text[] = {(char)value, '\0'};
-        if (value >= 0 && is_pattern && *tfos__pattern_find(text) != '\0')
+        if (value >= 0 && is_pattern && *tfos__io_pattern_find(text) != '\0')
             decoded[end++] = '\\';
         decoded[end++] = value >= 0 ? (char)value : name[at];
         at += value >= 0 ? 2 : 0;
@@ -118,9 +118,9 @@ enum tfos_status tfos_file_name_get_new(const char *name, const char **path, str
     size_t offset = tfos_file_name_path_offset(name);
     bool is_elsewhere = offset > 0 && !is_local(name);
     if (!is_elsewhere)
-        TFOS__TRY(tfos__file_name_get_path(name, &found, err));
-    if (offset > 0 && tfos__file_name_is_encoded(name + offset)) {
-        char *other = tfos__file_name_decode(name, offset, false);
+        TFOS__TRY(tfos__io_file_name_get_path(name, &found, err));
+    if (offset > 0 && tfos__io_file_name_is_encoded(name + offset)) {
+        char *other = tfos__io_file_name_decode(name, offset, false);
         if (!other)
             return tfos__no_memory(err, "files", name);
         tfos__fail(err, TFOS_INVALID,

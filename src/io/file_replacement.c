@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fs/file_replacement.h"
+#include "io/file_replacement.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -19,7 +19,7 @@ static bool is_in(const char *path, const char *folder)
     return strncmp(path, folder, strlen(folder)) == 0;
 }
 
-enum tfos_status tfos__links_follow(const char *path, char **out, bool *is_descriptor,
+enum tfos_status tfos__io_replacement_follow_links(const char *path, char **out, bool *is_descriptor,
                                     struct tfos_error *err)
 {
     char target[PATH_MAX];
@@ -68,7 +68,7 @@ static bool copy_access_list(int fd, const char *path)
     return fremovexattr(fd, access_list) == 0 || errno == ENODATA || errno == EOPNOTSUPP;
 }
 
-enum tfos_status tfos__permissions_copy(int fd, const char *path, const struct stat *state,
+enum tfos_status tfos__io_replacement_copy_permissions(int fd, const char *path, const struct stat *state,
                                         struct tfos_error *err)
 {
     struct stat own;

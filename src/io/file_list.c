@@ -10,8 +10,8 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "fs/file_name.h"
-#include "fs/file_pattern.h"
+#include "io/file_name.h"
+#include "io/file_pattern.h"
 
 #define MOST_ALTERNATIVES 65536 // of braces
 
@@ -182,7 +182,7 @@ static enum tfos_status match_entry(void *context, const char *name, enum tfos_f
     struct part *part = context;
     bool is_last = part->name[part->end] == '\0';
     if (kind == TFOS_FILE_SPECIAL || (kind == TFOS_FILE_REGULAR && !is_last) ||
-        !tfos__pattern_matches(part->name + part->begin, part->end - part->begin, name))
+        !tfos__io_pattern_matches(part->name + part->begin, part->end - part->begin, name))
         return TFOS_OK;
     if (tfos_file_name_is_hidden(name)) {
         part->finder->hidden_count++;
@@ -225,13 +225,13 @@ static enum tfos_status resolve_part(struct finder *finder, const char *name, si
 
 // Puts each alternative of a group of braces in its place.
 static enum tfos_status resolve_braces(struct finder *finder, const char *name,
-                                       const struct tfos__braces *braces, size_t settled,
+                                       const struct tfos__io_braces *braces, size_t settled,
                                        struct tfos_error *err)
 {
     const char *begin = braces->open, *end;
     do {
         begin++;
-        end = tfos__braces_end(braces, begin);
+        end = tfos__io_braces_end(braces, begin);
         if (++finder->alternative_count > MOST_ALTERNATIVES)
             return tfos__fail(err, TFOS_INVALID,
                               "files: %s has more than %d alternatives in its braces", name,
@@ -252,11 +252,11 @@ static enum tfos_status resolve(struct finder *finder, const char *name, size_t 
                                 struct tfos_error *err)
 {
     enum tfos_file_kind kind = TFOS_FILE_NONE;
-    struct tfos__braces braces;
+    struct tfos__io_braces braces;
     TFOS__TRY(finder->system->look(finder->system, name, &kind, err));
     if (kind != TFOS_FILE_NONE)
         return add_name(finder, name, kind, err);
-    size_t begin = (size_t)(tfos__pattern_find(name + settled) - name);
+    size_t begin = (size_t)(tfos__io_pattern_find(name + settled) - name);
     if (name[begin] == '\0')
         return TFOS_OK;
     size_t end = begin + strcspn(name + begin, "/");
@@ -271,7 +271,7 @@ static enum tfos_status resolve(struct finder *finder, const char *name, size_t 
         if (kind != TFOS_FILE_NONE)
             return resolve(finder, name, end, err);
     }
-    if (tfos__braces_find(name + begin, name + end, &braces))
+    if (tfos__io_braces_find(name + begin, name + end, &braces))
         return resolve_braces(finder, name, &braces, begin, err);
     return resolve_part(finder, name, begin, end, err);
 }
@@ -281,8 +281,8 @@ static enum tfos_status resolve_encoded(struct finder *finder, const char *name,
                                         struct tfos_error *err)
 {
     enum tfos_file_kind kind = TFOS_FILE_NONE;
-    char *decoded = tfos__file_name_decode(name, offset, false);
-    char *pattern = tfos__file_name_decode(name, offset, true);
+    char *decoded = tfos__io_file_name_decode(name, offset, false);
+    char *pattern = tfos__io_file_name_decode(name, offset, true);
     enum tfos_status status = decoded && pattern
                                   ? finder->system->look(finder->system, decoded, &kind, err)
                                   : tfos__no_memory(err, "files", name);
@@ -319,9 +319,9 @@ static enum tfos_status find(struct finder *finder, const char *name, const char
     size_t offset = path == name ? tfos_file_name_path_offset(name) : 0;
     bool is_uri = path != name || offset > 0;
     TFOS__TRY(resolve(finder, path, offset, err));
-    if (is_uri && tfos__file_name_is_encoded(path + offset))
+    if (is_uri && tfos__io_file_name_is_encoded(path + offset))
         TFOS__TRY(resolve_encoded(finder, path, offset, err));
-    bool is_pattern = *tfos__pattern_find(path + offset) != '\0';
+    bool is_pattern = *tfos__io_pattern_find(path + offset) != '\0';
     if (finder->list->count == 0 &&
         (is_pattern || finder->has_folder || finder->system != &local_files))
         return say_missing(finder, name, err);
@@ -337,7 +337,7 @@ enum tfos_status tfos_file_list_find(const char *name, struct tfos_file_system *
     const char *path = name;
     struct finder finder = {.system = system ? system : &local_files};
     if (!system)
-        TFOS__TRY(tfos__file_name_get_path(name, &path, err));
+        TFOS__TRY(tfos__io_file_name_get_path(name, &path, err));
     finder.list = tfos__alloc(1, sizeof *finder.list);
     if (!finder.list)
         return tfos__no_memory(err, "files", name);
