@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cluster/cluster.h"
 #include "cluster/explanation.h"
 #include "cluster/peer.h"
 
@@ -31,49 +30,50 @@ static void free_round(struct tfos__round *round, int node_count)
     tfos__free(round);
 }
 
-static void remove_round(struct tfos__cluster *cluster, struct tfos__round *round)
+static void remove_round(struct tfos__agreement *agreement, struct tfos__round *round)
 {
-    struct tfos__round **link = &cluster->agreement.rounds;
+    struct tfos__round **link = &agreement->rounds;
     while (*link != round)
         link = &(*link)->next;
     *link = round->next;
-    cluster->agreement.count--;
-    free_round(round, cluster->roles.node_count);
+    agreement->count--;
+    free_round(round, agreement->nodes->count);
 }
 
-static struct tfos__round *find_round(const struct tfos__cluster *cluster, const char *name)
+static struct tfos__round *find_round(const struct tfos__agreement *agreement, const char *name)
 {
-    for (struct tfos__round *round = cluster->agreement.rounds; round; round = round->next)
+    for (struct tfos__round *round = agreement->rounds; round; round = round->next)
         if (!strcmp(round->name, name))
             return round;
     return NULL;
 }
 
-static struct tfos__round *add_round(struct tfos__cluster *cluster, const char *name)
+static struct tfos__round *add_round(struct tfos__agreement *agreement, const char *name)
 {
     struct tfos__round *round = tfos__alloc(1, sizeof(*round));
     if (!round)
         return NULL;
     round->name = tfos__strdup(name);
-    round->values = tfos__alloc((size_t)cluster->roles.node_count, sizeof(*round->values));
+    round->values = tfos__alloc((size_t)agreement->nodes->count, sizeof(*round->values));
     if (!round->name || !round->values) {
-        free_round(round, cluster->roles.node_count);
+        free_round(round, agreement->nodes->count);
         return NULL;
     }
-    round->next = cluster->agreement.rounds;
-    cluster->agreement.rounds = round;
-    cluster->agreement.count++;
+    round->next = agreement->rounds;
+    agreement->rounds = round;
+    agreement->count++;
     return round;
 }
 
 /// Sends `message`, taken over, to all that gave a value, and ends the round.
-static void finish_round(struct tfos__cluster *cluster, struct tfos__round *round, json_t *message)
+static void finish_round(struct tfos__agreement *agreement, struct tfos__round *round,
+                         json_t *message)
 {
-    for (int id = 0; id < cluster->roles.node_count; id++)
+    for (int id = 0; id < agreement->nodes->count; id++)
         if (round->values[id])
-            tfos__peer_send(cluster->entries[id].peer, json_incref(message));
+            tfos__peer_send(agreement->nodes->entries[id].peer, json_incref(message));
     json_decref(message);
-    remove_round(cluster, round);
+    remove_round(agreement, round);
 }
 
 /// `text`, taken over, is the reason; NULL for want of memory.
@@ -94,21 +94,21 @@ static json_t *make_ended(const char *name, const struct tfos__entry *entry)
 }
 
 /// The member whose end makes the round impossible, or NULL.
-static const struct tfos__entry *find_ended(const struct tfos__cluster *cluster,
+static const struct tfos__entry *find_ended(const struct tfos__agreement *agreement,
                                             const struct tfos__round *round)
 {
-    for (int id = 0; id < cluster->roles.node_count; id++) {
-        const struct tfos__entry *entry = &cluster->entries[id];
+    for (int id = 0; id < agreement->nodes->count; id++) {
+        const struct tfos__entry *entry = &agreement->nodes->entries[id];
         if (tfos__registry_is_trainer(entry) && tfos__registry_is_over(entry) && !round->values[id])
             return entry;
     }
     return NULL;
 }
 
-static json_t *make_agreed(const struct tfos__cluster *cluster, const struct tfos__round *round)
+static json_t *make_agreed(const struct tfos__agreement *agreement, const struct tfos__round *round)
 {
     json_t *values = json_array();
-    for (int id = 0; id < cluster->roles.node_count; id++)
+    for (int id = 0; id < agreement->nodes->count; id++)
         if (round->values[id] && json_array_append(values, round->values[id]) != 0) {
             json_decref(values);
             return NULL;
@@ -116,25 +116,25 @@ static json_t *make_agreed(const struct tfos__cluster *cluster, const struct tfo
     return json_pack("{s:s, s:s, s:o}", "type", "agreed", "name", round->name, "values", values);
 }
 
-static int count_members(const struct tfos__cluster *cluster)
+static int count_members(const struct tfos__agreement *agreement)
 {
     int count = 0;
-    for (int id = 0; id < cluster->roles.node_count; id++)
-        count += tfos__registry_is_trainer(&cluster->entries[id]);
+    for (int id = 0; id < agreement->nodes->count; id++)
+        count += tfos__registry_is_trainer(&agreement->nodes->entries[id]);
     return count;
 }
 
 /// Whether `entry` may not give `value`; then it is told why.
-static bool refuse(const struct tfos__cluster *cluster, const struct tfos__entry *entry,
+static bool refuse(const struct tfos__agreement *agreement, const struct tfos__entry *entry,
                    const char *name, size_t size)
 {
-    const struct tfos__round *round = find_round(cluster, name);
+    const struct tfos__round *round = find_round(agreement, name);
     char *reason;
     if (!tfos__registry_is_trainer(entry))
         reason = tfos__format("agreement: \"%s\": %s has no part in it: it is for the chief, the "
                               "master and workers",
                               name, entry->name);
-    else if (cluster->agreement.count >= TFOS__ROUND_LIMIT && !round)
+    else if (agreement->count >= TFOS__ROUND_LIMIT && !round)
         reason = tfos__format("agreement: \"%s\": %d others are under way: wait for them first",
                               name, TFOS__ROUND_LIMIT);
     else if (size + (round ? round->size : 0) > TFOS__ROUND_SIZE)
@@ -148,21 +148,21 @@ static bool refuse(const struct tfos__cluster *cluster, const struct tfos__entry
     return true;
 }
 
-void tfos__agreement_give(struct tfos__cluster *cluster, struct tfos__entry *entry,
+void tfos__agreement_give(struct tfos__agreement *agreement, struct tfos__entry *entry,
                           const char *name, json_t *value)
 {
     size_t size = json_dumpb(value, NULL, 0, JSON_ENCODE_ANY | JSON_COMPACT);
-    if (refuse(cluster, entry, name, size))
+    if (refuse(agreement, entry, name, size))
         return;
-    struct tfos__round *round = find_round(cluster, name);
+    struct tfos__round *round = find_round(agreement, name);
     if (!round)
-        round = add_round(cluster, name);
+        round = add_round(agreement, name);
     if (!round) {
         tfos__peer_send(entry->peer, NULL);
         return;
     }
     if (round->values[entry->executor_id]) {
-        finish_round(cluster, round,
+        finish_round(agreement, round,
                      make_disagreed(name, tfos__format("agreement: \"%s\": %s gave a value twice: "
                                                        "each name is for one agreement",
                                                        name, entry->name)));
@@ -171,39 +171,39 @@ void tfos__agreement_give(struct tfos__cluster *cluster, struct tfos__entry *ent
     round->values[entry->executor_id] = json_incref(value);
     round->given_count++;
     round->size += size;
-    const struct tfos__entry *ended = find_ended(cluster, round);
+    const struct tfos__entry *ended = find_ended(agreement, round);
     if (ended)
-        finish_round(cluster, round, make_ended(name, ended));
-    else if (round->given_count == count_members(cluster))
-        finish_round(cluster, round, make_agreed(cluster, round));
+        finish_round(agreement, round, make_ended(name, ended));
+    else if (round->given_count == count_members(agreement))
+        finish_round(agreement, round, make_agreed(agreement, round));
 }
 
-void tfos__agreement_tell_pending(struct tfos__cluster *cluster, struct tfos__entry *entry,
+void tfos__agreement_tell_pending(struct tfos__agreement *agreement, struct tfos__entry *entry,
                                   const char *name)
 {
-    const struct tfos__round *round = find_round(cluster, name);
+    const struct tfos__round *round = find_round(agreement, name);
     if (!round)
         return;
     char text[NODES_SIZE];
-    tfos__explanation_of_absence(cluster, round->values, text, sizeof(text));
+    tfos__explanation_of_absence(agreement->nodes, round->values, text, sizeof(text));
     tfos__peer_send(entry->peer,
                     json_pack("{s:s, s:s, s:s}", "type", "pending", "name", name, "nodes", text));
 }
 
-void tfos__agreement_leave(struct tfos__cluster *cluster, struct tfos__entry *entry)
+void tfos__agreement_leave(struct tfos__agreement *agreement, struct tfos__entry *entry)
 {
     if (!tfos__registry_is_trainer(entry))
         return;
     struct tfos__round *next;
-    for (struct tfos__round *round = cluster->agreement.rounds; round; round = next) {
+    for (struct tfos__round *round = agreement->rounds; round; round = next) {
         next = round->next;
         if (!round->values[entry->executor_id])
-            finish_round(cluster, round, make_ended(round->name, entry));
+            finish_round(agreement, round, make_ended(round->name, entry));
     }
 }
 
-void tfos__agreement_clear(struct tfos__cluster *cluster)
+void tfos__agreement_clear(struct tfos__agreement *agreement)
 {
-    while (cluster->agreement.rounds)
-        remove_round(cluster, cluster->agreement.rounds);
+    while (agreement->rounds)
+        remove_round(agreement, agreement->rounds);
 }

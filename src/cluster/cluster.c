@@ -12,7 +12,6 @@
 #include "base/memory.h"
 #include "cluster/explanation.h"
 #include "cluster/peer.h"
-#include "cluster/spec.h"
 
 #define HEARTBEAT_TIMEOUT_MS 30000
 #define HELLO_TIMEOUT_MS 10000
@@ -54,17 +53,22 @@ enum tfos_status tfos__cluster_init(struct tfos__cluster *cluster,
         return named;
     }
     memcpy(cluster->cluster_id, options->cluster_id, size + 1);
-    cluster->is_feeding = options->is_feeding;
     cluster->heartbeat_timeout_ms =
         options->heartbeat_timeout_ms ? options->heartbeat_timeout_ms : HEARTBEAT_TIMEOUT_MS;
     cluster->hello_timeout_ms =
         options->hello_timeout_ms ? options->hello_timeout_ms : HELLO_TIMEOUT_MS;
     cluster->grace_ms = options->feed_stop_grace_ms ? options->feed_stop_grace_ms : GRACE_MS;
-    cluster->opened_ms = tfos__now_ms();
-    cluster->ticked_ms = cluster->opened_ms;
-    cluster->feeding.progress_ms = cluster->opened_ms;
+    cluster->ticked_ms = tfos__now_ms();
+    cluster->agreement.nodes = &cluster->nodes;
+    cluster->feeding = (struct tfos__feeding){.nodes = &cluster->nodes,
+                                              .names = &cluster->queues,
+                                              .cluster_id = cluster->cluster_id,
+                                              .forecast = &cluster->forecast,
+                                              .is_feeding = options->is_feeding,
+                                              .has_evaluator = options->has_evaluator,
+                                              .progress_ms = cluster->ticked_ms};
     TFOS__TRY(tfos__events_init(&cluster->events, err));
-    enum tfos_status status = tfos__registry_init(&cluster->roles, &cluster->entries, err);
+    enum tfos_status status = tfos__registry_init(&cluster->nodes, &cluster->roles, err);
     if (status < 0)
         tfos__events_clear(&cluster->events);
     return status;
@@ -106,48 +110,48 @@ void tfos__cluster_fail(struct tfos__cluster *cluster, enum tfos_status status, 
     tfos__explanation_copy(cluster->failure_message, sizeof(cluster->failure_message), message);
     tfos__cluster_tell(cluster, NULL, "failed",
                        json_pack("{s:s}", "message", cluster->failure_message));
-    for (int id = 0; id < cluster->roles.node_count; id++)
-        tfos__cluster_stop_entry(cluster, &cluster->entries[id], cluster->grace_ms,
+    for (int id = 0; id < cluster->nodes.count; id++)
+        tfos__cluster_stop_entry(cluster, &cluster->nodes.entries[id], cluster->grace_ms,
                                  cluster->failure_message);
-    tfos__feeding_fail(cluster);
+    tfos__feeding_fail(&cluster->feeding, cluster->failure_message);
 }
 
 void tfos__cluster_renew_spec(struct tfos__cluster *cluster)
 {
     if (cluster->is_started || cluster->state != TFOS__CLUSTER_WAITING)
         return;
-    for (int id = 0; id < cluster->roles.node_count; id++)
-        if (cluster->entries[id].state != TFOS__ENTRY_REGISTERED)
+    for (int id = 0; id < cluster->nodes.count; id++)
+        if (cluster->nodes.entries[id].state != TFOS__ENTRY_REGISTERED)
             return;
-    cluster->generation++;
-    json_t *message = json_pack("{s:s, s:I, s:o, s:i}", "type", "spec", "generation",
-                                (json_int_t)cluster->generation, "cluster_spec",
-                                tfos__spec_json(cluster->entries, cluster->roles.node_count),
-                                "node_count", cluster->roles.node_count);
-    for (int id = 0; id < cluster->roles.node_count; id++)
-        tfos__peer_send(cluster->entries[id].peer, json_incref(message));
+    cluster->nodes.generation++;
+    json_t *message = json_pack(
+        "{s:s, s:I, s:o, s:i}", "type", "spec", "generation", (json_int_t)cluster->nodes.generation,
+        "cluster_spec", tfos__spec_json(&cluster->nodes), "node_count", cluster->nodes.count);
+    for (int id = 0; id < cluster->nodes.count; id++)
+        tfos__peer_send(cluster->nodes.entries[id].peer, json_incref(message));
     json_decref(message);
 }
 
 void tfos__cluster_try_start(struct tfos__cluster *cluster)
 {
-    if (cluster->is_started || cluster->state != TFOS__CLUSTER_WAITING || cluster->generation == 0)
+    if (cluster->is_started || cluster->state != TFOS__CLUSTER_WAITING ||
+        cluster->nodes.generation == 0)
         return;
-    for (int id = 0; id < cluster->roles.node_count; id++) {
-        const struct tfos__entry *entry = &cluster->entries[id];
-        if (entry->state != TFOS__ENTRY_REGISTERED || entry->generation != cluster->generation)
+    for (int id = 0; id < cluster->nodes.count; id++) {
+        const struct tfos__entry *entry = &cluster->nodes.entries[id];
+        if (entry->state != TFOS__ENTRY_REGISTERED ||
+            entry->generation != cluster->nodes.generation)
             return;
     }
     cluster->is_started = true;
     cluster->state = TFOS__CLUSTER_RUNNING;
-    for (int id = 0; id < cluster->roles.node_count; id++)
-        tfos__peer_send(cluster->entries[id].peer,
+    for (int id = 0; id < cluster->nodes.count; id++)
+        tfos__peer_send(cluster->nodes.entries[id].peer,
                         json_pack("{s:s, s:I}", "type", "start", "generation",
-                                  (json_int_t)cluster->generation));
+                                  (json_int_t)cluster->nodes.generation));
     tfos__cluster_tell(cluster, NULL, "running",
-                       json_pack("{s:o}", "cluster_spec",
-                                 tfos__spec_json(cluster->entries, cluster->roles.node_count)));
-    tfos__feeding_advance(cluster);
+                       json_pack("{s:o}", "cluster_spec", tfos__spec_json(&cluster->nodes)));
+    tfos__feeding_start(&cluster->feeding);
 }
 
 void tfos__cluster_end_entry(struct tfos__cluster *cluster, struct tfos__entry *entry,
@@ -156,6 +160,7 @@ void tfos__cluster_end_entry(struct tfos__cluster *cluster, struct tfos__entry *
     if (tfos__registry_is_over(entry))
         return;
     entry->state = state;
+    cluster->has_changed = true;
     tfos__explanation_copy(entry->exit, sizeof(entry->exit), exit);
     tfos__cluster_tell(
         cluster, entry, "ended",
@@ -164,12 +169,12 @@ void tfos__cluster_end_entry(struct tfos__cluster *cluster, struct tfos__entry *
     if (failure)
         tfos__cluster_fail(cluster, TFOS_CLOSED, failure);
     bool all_over = true;
-    for (int id = 0; id < cluster->roles.node_count; id++)
-        all_over = all_over && tfos__registry_is_over(&cluster->entries[id]);
+    for (int id = 0; id < cluster->nodes.count; id++)
+        all_over = all_over && tfos__registry_is_over(&cluster->nodes.entries[id]);
     if (all_over && cluster->state == TFOS__CLUSTER_RUNNING)
         cluster->state = TFOS__CLUSTER_ENDED;
-    tfos__agreement_leave(cluster, entry);
-    tfos__feeding_leave(cluster, entry);
+    tfos__agreement_leave(&cluster->agreement, entry);
+    tfos__feeding_leave(&cluster->feeding, entry);
 }
 
 void tfos__cluster_lose_entry(struct tfos__cluster *cluster, struct tfos__entry *entry,
@@ -209,9 +214,10 @@ void tfos__cluster_plan_feed(struct tfos__cluster *cluster, int queue, int64_t f
 static void end_feed_number(struct tfos__cluster *cluster, int queue, int64_t feed,
                             const char *type)
 {
-    tfos__feeding_end_epoch(cluster, queue, feed);
-    for (int id = 0; id < cluster->roles.node_count; id++)
-        tfos__peer_send(cluster->entries[id].peer,
+    tfos__feeding_end_epoch(&cluster->feeding, queue, feed);
+    cluster->has_changed = true;
+    for (int id = 0; id < cluster->nodes.count; id++)
+        tfos__peer_send(cluster->nodes.entries[id].peer,
                         json_pack("{s:s, s:s, s:I}", "type", type, "queue",
                                   cluster->queues.names[queue], "feed", (json_int_t)feed));
 }
@@ -232,9 +238,9 @@ void tfos__cluster_end_feed(struct tfos__cluster *cluster)
     if (cluster->is_feed_ended)
         return;
     cluster->is_feed_ended = true;
-    for (int id = 0; id < cluster->roles.node_count; id++)
-        tfos__peer_send(cluster->entries[id].peer, json_pack("{s:s}", "type", "end_feed"));
-    tfos__feeding_advance(cluster);
+    for (int id = 0; id < cluster->nodes.count; id++)
+        tfos__peer_send(cluster->nodes.entries[id].peer, json_pack("{s:s}", "type", "end_feed"));
+    tfos__feeding_end(&cluster->feeding);
     cluster->has_changed = true;
 }
 
@@ -242,10 +248,10 @@ void tfos__cluster_stop(struct tfos__cluster *cluster, int64_t grace_ms)
 {
     cluster->is_stopped = true;
     cluster->has_changed = true;
-    for (int id = 0; id < cluster->roles.node_count; id++)
-        tfos__cluster_stop_entry(cluster, &cluster->entries[id], grace_ms,
+    for (int id = 0; id < cluster->nodes.count; id++)
+        tfos__cluster_stop_entry(cluster, &cluster->nodes.entries[id], grace_ms,
                                  "the driver ends the cluster");
-    tfos__feeding_advance(cluster);
+    tfos__feeding_advance(&cluster->feeding);
 }
 
 bool tfos__cluster_has_reached(const struct tfos__cluster *cluster,
@@ -254,9 +260,9 @@ bool tfos__cluster_has_reached(const struct tfos__cluster *cluster,
     if (phase == TFOS_PHASE_RUNNING)
         return cluster->is_started;
     if (phase == TFOS_PHASE_DRAINED)
-        return tfos__feeding_is_drained(cluster);
-    for (int id = 0; id < cluster->roles.node_count; id++) {
-        const struct tfos__entry *entry = &cluster->entries[id];
+        return tfos__feeding_is_drained(&cluster->feeding);
+    for (int id = 0; id < cluster->nodes.count; id++) {
+        const struct tfos__entry *entry = &cluster->nodes.entries[id];
         if (phase == TFOS_PHASE_WORKED && !tfos__registry_is_trainer(entry))
             continue;
         bool never_comes = (cluster->is_stopped || cluster->state == TFOS__CLUSTER_FAILED) &&
@@ -274,8 +280,8 @@ void tfos__cluster_tick(struct tfos__cluster *cluster, int64_t now_ms)
     int64_t gap_ms = now_ms - cluster->ticked_ms;
     bool has_slept = gap_ms > cluster->heartbeat_timeout_ms / 2;
     cluster->ticked_ms = now_ms;
-    for (int id = 0; id < cluster->roles.node_count; id++) {
-        struct tfos__entry *entry = &cluster->entries[id];
+    for (int id = 0; id < cluster->nodes.count; id++) {
+        struct tfos__entry *entry = &cluster->nodes.entries[id];
         if (has_slept && entry->peer)
             entry->heard_ms += gap_ms;
         int64_t silence_ms = now_ms - entry->heard_ms;
@@ -293,9 +299,9 @@ void tfos__cluster_tick(struct tfos__cluster *cluster, int64_t now_ms)
 
 void tfos__cluster_clear(struct tfos__cluster *cluster)
 {
-    tfos__feeding_clear(cluster);
-    tfos__agreement_clear(cluster);
-    tfos__registry_clear(cluster->entries, cluster->roles.node_count);
+    tfos__feeding_clear(&cluster->feeding);
+    tfos__agreement_clear(&cluster->agreement);
+    tfos__registry_clear(&cluster->nodes);
     tfos__events_clear(&cluster->events);
     *cluster = (struct tfos__cluster){0};
 }

@@ -33,16 +33,13 @@ struct tfos__cluster {
     char address[TFOS__ADDRESS_SIZE]; ///< of the rendezvous, for others
     struct tfos__roles roles;
     struct tfos__queues queues; ///< of each node that is fed
-    bool is_feeding;
     int64_t heartbeat_timeout_ms, hello_timeout_ms, grace_ms;
-    int64_t opened_ms;
     int64_t ticked_ms; ///< when silence was last looked for
 
     enum tfos__cluster_state state;
-    struct tfos__entry *entries; ///< owned; roles.node_count of them, by executor id
-    int64_t generation;          ///< of the newest spec; 0: none was sent
-    bool is_started;             ///< "start" was sent
-    bool is_stopped;             ///< all nodes were told to stop: those that never came will not
+    struct tfos__node_table nodes;
+    bool is_started; ///< "start" was sent
+    bool is_stopped; ///< all nodes were told to stop: those that never came will not
     bool is_feed_ended;
     enum tfos_status failure;
     char failure_message[sizeof(((struct tfos_error *)NULL)->message)];

@@ -11,7 +11,6 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "cluster/cluster.h"
-#include "cluster/description.h"
 #include "cluster/explanation.h"
 #include "cluster/overview.h"
 #include "cluster/peer.h"
@@ -118,7 +117,7 @@ static void take_place(struct tfos__cluster *cluster, struct tfos__peer *peer,
     peer->entry = entry;
     tfos__peer_send(peer, json_pack("{s:s, s:s, s:i}", "type", "role", "job_name", entry->job_name,
                                     "task_index", entry->task_index));
-    tfos__description_tell(cluster, entry);
+    tfos__feeding_tell_descriptions(&cluster->feeding, entry);
     tfos__cluster_tell(cluster, entry, "registered",
                        json_pack("{s:s, s:i, s:s}", "host", entry->host, "port", entry->port,
                                  "executor", entry->executor));
@@ -137,16 +136,16 @@ static enum tfos_status greet_node(struct tfos__peer *peer, const json_t *messag
     }
     int64_t executor_id;
     TFOS__TRY(tfos__json_get_int(message, "executor_id", INT64_MIN, INT64_MAX, &executor_id, err));
-    if (executor_id < 0 || executor_id >= cluster->roles.node_count) {
+    if (executor_id < 0 || executor_id >= cluster->nodes.count) {
         refuse(peer,
                tfos__format("rendezvous: executor id %lld is out of range: the cluster has %d "
                             "nodes",
-                            (long long)executor_id, cluster->roles.node_count));
+                            (long long)executor_id, cluster->nodes.count));
         return TFOS_OK;
     }
     struct tfos__entry hello = {0};
     TFOS__TRY(read_node(message, &hello, err));
-    struct tfos__entry *entry = &cluster->entries[executor_id];
+    struct tfos__entry *entry = &cluster->nodes.entries[executor_id];
     char *reason;
     if (is_taken(cluster, entry, hello.launch, &reason))
         refuse(peer, reason);
@@ -177,7 +176,8 @@ static enum tfos_status greet(struct tfos__peer *peer, const json_t *message,
         tfos__peer_end(peer);
         return TFOS_OK;
     }
-    return tfos__feeding_open(peer->cluster, peer, message, err);
+    peer->cluster->has_changed = true;
+    return tfos__feeding_open(&peer->cluster->feeding, peer, message, err);
 }
 
 static enum tfos_status handle_port(struct tfos__cluster *cluster, struct tfos__entry *entry,
@@ -196,8 +196,8 @@ static enum tfos_status handle_port(struct tfos__cluster *cluster, struct tfos__
 static enum tfos_status handle_ack(struct tfos__cluster *cluster, struct tfos__entry *entry,
                                    const json_t *message, struct tfos_error *err)
 {
-    TFOS__TRY(
-        tfos__json_get_int(message, "generation", 1, cluster->generation, &entry->generation, err));
+    TFOS__TRY(tfos__json_get_int(message, "generation", 1, cluster->nodes.generation,
+                                 &entry->generation, err));
     cluster->has_changed = true;
     tfos__cluster_try_start(cluster);
     return TFOS_OK;
@@ -380,7 +380,7 @@ static enum tfos_status handle_agree(struct tfos__cluster *cluster, struct tfos_
         return tfos__fail(err, TFOS_INVALID, "rendezvous: \"value\" of an agreement is missing");
     if (!strncmp(name, STEP_NAMES, strlen(STEP_NAMES)))
         cluster->feeding.is_in_step = true;
-    tfos__agreement_give(cluster, entry, name, value);
+    tfos__agreement_give(&cluster->agreement, entry, name, value);
     return TFOS_OK;
 }
 
@@ -389,8 +389,15 @@ static enum tfos_status handle_pending(struct tfos__cluster *cluster, struct tfo
 {
     const char *name;
     TFOS__TRY(read_round(message, &name, err));
-    tfos__agreement_tell_pending(cluster, entry, name);
+    tfos__agreement_tell_pending(&cluster->agreement, entry, name);
     return TFOS_OK;
+}
+
+static enum tfos_status handle_partition(struct tfos__cluster *cluster, struct tfos__entry *entry,
+                                         const json_t *message, struct tfos_error *err)
+{
+    cluster->has_changed = true;
+    return tfos__feeding_settle(&cluster->feeding, entry, message, err);
 }
 
 static enum tfos_status handle_tensorboard(struct tfos__cluster *cluster, struct tfos__entry *entry,
@@ -442,7 +449,7 @@ static const struct handler handlers[] = {
     {"heartbeat", handle_heartbeat},
     {"agree", handle_agree},
     {"pending", handle_pending},
-    {"partition", tfos__feeding_settle},
+    {"partition", handle_partition},
     {"tensorboard", handle_tensorboard},
     {"warning", handle_warning},
     {"failed", handle_failed},
@@ -507,6 +514,7 @@ void tfos__dispatch_end(struct tfos__peer *peer, const char *cause)
     if (peer->entry)
         tfos__cluster_lose_entry(peer->cluster, peer->entry, cause);
     if (peer->feeder)
-        tfos__feeding_close(peer->cluster, peer->feeder);
+        tfos__feeding_close(&peer->cluster->feeding, peer->feeder);
+    peer->cluster->has_changed = true;
     peer->entry = NULL;
 }

@@ -12,7 +12,6 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/process.h"
-#include "cluster/cluster.h"
 
 #define LISTED_LIMIT 20 // nodes that a list names; the rest are counted
 #define MESSAGE_LIMIT                                                                              \
@@ -226,12 +225,12 @@ static void append_place(struct text *text, const struct tfos__entry *entry)
     append(text, "%s on host %s (executor %s)", entry->name, entry->host, entry->executor);
 }
 
-static void append_missing(struct text *text, const struct tfos__cluster *cluster, int count)
+static void append_missing(struct text *text, const struct tfos__node_table *nodes, int count)
 {
     int listed = 0;
     append(text, "; missing: %d (executor id", count);
-    for (int id = 0; id < cluster->roles.node_count; id++) {
-        const struct tfos__entry *entry = &cluster->entries[id];
+    for (int id = 0; id < nodes->count; id++) {
+        const struct tfos__entry *entry = &nodes->entries[id];
         if (entry->state != TFOS__ENTRY_MISSING || !takes_one(text, &listed))
             continue;
         append(text, "%d", id);
@@ -244,59 +243,59 @@ static void append_missing(struct text *text, const struct tfos__cluster *cluste
                  "the cluster smaller");
 }
 
-static void append_unacknowledged(struct text *text, const struct tfos__cluster *cluster)
+static void append_unacknowledged(struct text *text, const struct tfos__node_table *nodes)
 {
     int listed = 0;
     append(text, "; these have not acknowledged the cluster spec (generation %lld) yet:",
-           (long long)cluster->generation);
-    for (int id = 0; id < cluster->roles.node_count; id++) {
-        const struct tfos__entry *entry = &cluster->entries[id];
-        if (entry->generation != cluster->generation && takes_one(text, &listed))
+           (long long)nodes->generation);
+    for (int id = 0; id < nodes->count; id++) {
+        const struct tfos__entry *entry = &nodes->entries[id];
+        if (entry->generation != nodes->generation && takes_one(text, &listed))
             append_place(text, entry);
     }
     append_rest(text, listed);
 }
 
-static void append_registration(struct text *text, const struct tfos__cluster *cluster)
+static void append_registration(struct text *text, const struct tfos__node_table *nodes)
 {
-    int registered = 0, listed = 0, count = cluster->roles.node_count;
+    int registered = 0, listed = 0, count = nodes->count;
     for (int id = 0; id < count; id++)
-        registered += cluster->entries[id].state != TFOS__ENTRY_MISSING;
+        registered += nodes->entries[id].state != TFOS__ENTRY_MISSING;
     append(text, "%d of %d nodes registered within %.3g s", registered, count,
-           (double)(tfos__now_ms() - cluster->opened_ms) / 1000.0);
+           (double)(tfos__now_ms() - nodes->opened_ms) / 1000.0);
     if (registered > 0)
         append(text, "; registered:");
     for (int id = 0; id < count; id++) {
-        const struct tfos__entry *entry = &cluster->entries[id];
+        const struct tfos__entry *entry = &nodes->entries[id];
         if (entry->state != TFOS__ENTRY_MISSING && takes_one(text, &listed))
             append_place(text, entry);
     }
     append_rest(text, listed);
     if (registered < count)
-        append_missing(text, cluster, count - registered);
+        append_missing(text, nodes, count - registered);
     else
-        append_unacknowledged(text, cluster);
+        append_unacknowledged(text, nodes);
 }
 
-static void append_queues(struct text *text, const struct tfos__cluster *cluster, uint32_t queues)
+static void append_queues(struct text *text, const struct tfos__feeding *feeding, uint32_t queues)
 {
     const char *words = ", unread in queue ";
-    for (int i = 0; i < cluster->queues.count; i++) {
+    for (int i = 0; i < feeding->names->count; i++) {
         if (!(queues >> i & 1))
             continue;
-        append(text, "%s\"%s\"", words, cluster->queues.names[i]);
+        append(text, "%s\"%s\"", words, feeding->names->names[i]);
         words = " and ";
     }
 }
 
-static void append_undrained(struct text *text, const struct tfos__cluster *cluster,
+static void append_undrained(struct text *text, const struct tfos__feeding *feeding,
                              int64_t waited_ms)
 {
     int listed = 0;
     append(text, "no row was taken for %.3g s;", (double)waited_ms / 1000.0);
-    for (int id = 0; id < cluster->roles.node_count; id++) {
-        const struct tfos__entry *entry = &cluster->entries[id];
-        uint32_t unread = tfos__feeding_unread_queues(cluster, entry);
+    for (int id = 0; id < feeding->nodes->count; id++) {
+        const struct tfos__entry *entry = &feeding->nodes->entries[id];
+        uint32_t unread = tfos__feeding_unread_queues(feeding, entry);
         if (tfos__registry_is_over(entry) || (unread == 0 && entry->feeder_count == 0) ||
             !takes_one(text, &listed))
             continue;
@@ -304,25 +303,25 @@ static void append_undrained(struct text *text, const struct tfos__cluster *clus
                "%s on host %s (executor %s): %lld rows were fed, %lld taken, %d feeding tasks",
                entry->name, entry->host, entry->executor, (long long)entry->rows_written,
                (long long)entry->rows_read, entry->feeder_count);
-        append_queues(text, cluster, unread);
+        append_queues(text, feeding, unread);
     }
     append_rest(text, listed);
-    if (cluster->feeding.undecided_count > 0)
+    if (feeding->undecided_count > 0)
         append(text, "%s%d feeding tasks wait for a node", listed ? "; " : " ",
-               cluster->feeding.undecided_count);
+               feeding->undecided_count);
     append(text,
            ". The trainers take no rows: raise feed_timeout if a step takes longer than that, "
            "or call terminate() in a function that ends before its rows do. Each queue that is "
            "fed must be read");
 }
 
-static void append_living(struct text *text, const struct tfos__cluster *cluster,
+static void append_living(struct text *text, const struct tfos__node_table *nodes,
                           enum tfos_rendezvous_phase phase, int64_t waited_ms)
 {
     int listed = 0;
     append(text, "after %.3g s have not ended:", (double)waited_ms / 1000.0);
-    for (int id = 0; id < cluster->roles.node_count; id++) {
-        const struct tfos__entry *entry = &cluster->entries[id];
+    for (int id = 0; id < nodes->count; id++) {
+        const struct tfos__entry *entry = &nodes->entries[id];
         if (tfos__registry_is_over(entry) ||
             (phase == TFOS_PHASE_WORKED && !tfos__registry_is_trainer(entry)) ||
             !takes_one(text, &listed))
@@ -334,31 +333,31 @@ static void append_living(struct text *text, const struct tfos__cluster *cluster
     append_rest(text, listed);
 }
 
-void tfos__explanation_of_absence(const struct tfos__cluster *cluster, json_t *const *values,
+void tfos__explanation_of_absence(const struct tfos__node_table *nodes, json_t *const *values,
                                   char *text, size_t size)
 {
     int listed = 0;
     struct text whole = {.data = text, .capacity = size};
     text[0] = '\0';
-    for (int id = 0; id < cluster->roles.node_count; id++) {
-        const struct tfos__entry *entry = &cluster->entries[id];
+    for (int id = 0; id < nodes->count; id++) {
+        const struct tfos__entry *entry = &nodes->entries[id];
         if (tfos__registry_is_trainer(entry) && !values[id] && takes_one(&whole, &listed))
             append_place(&whole, entry);
     }
     append_rest(&whole, listed);
 }
 
-enum tfos_status tfos__explanation_of_timeout(const struct tfos__cluster *cluster,
+enum tfos_status tfos__explanation_of_timeout(const struct tfos__feeding *feeding,
                                               enum tfos_rendezvous_phase phase, int64_t waited_ms,
                                               struct tfos_error *err)
 {
     char message[sizeof(err->message)];
     struct text text = {.data = message, .capacity = sizeof(message)};
     if (phase == TFOS_PHASE_RUNNING)
-        append_registration(&text, cluster);
+        append_registration(&text, feeding->nodes);
     else if (phase == TFOS_PHASE_DRAINED)
-        append_undrained(&text, cluster, waited_ms);
+        append_undrained(&text, feeding, waited_ms);
     else
-        append_living(&text, cluster, phase, waited_ms);
+        append_living(&text, feeding->nodes, phase, waited_ms);
     return tfos__fail(err, TFOS_TIMEOUT, "rendezvous: %s", message);
 }

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <tfos/rendezvous.h>
 
-struct tfos__cluster;
-struct tfos__entry;
+#include "cluster/feeding.h"
+#include "cluster/registry.h"
 
 /// Copies `text` into `size` bytes, cut between characters of UTF-8 where it does not fit; bytes
 /// that are no UTF-8 become '?', so that the copy can travel as JSON.
@@ -32,12 +32,12 @@ void tfos__explanation_of_loss(const struct tfos__entry *entry, const char *caus
 
 /// Who has given no value to an agreement, as a list. `values` are by executor id, NULL where none
 /// was given.
-void tfos__explanation_of_absence(const struct tfos__cluster *cluster, json_t *const *values,
+void tfos__explanation_of_absence(const struct tfos__node_table *nodes, json_t *const *values,
                                   char *text, size_t size);
 
 /// The TIMEOUT of a wait for `phase`: who is being waited for. `waited_ms` counts from the last
 /// progress.
-enum tfos_status tfos__explanation_of_timeout(const struct tfos__cluster *cluster,
+enum tfos_status tfos__explanation_of_timeout(const struct tfos__feeding *feeding,
                                               enum tfos_rendezvous_phase phase, int64_t waited_ms,
                                               struct tfos_error *err);
 

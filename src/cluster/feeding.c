@@ -10,40 +10,39 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "cluster/cluster.h"
 #include "cluster/partitions.h"
 #include "cluster/peer.h"
 
+#define SCHEMA_LIMIT (1 << 20)
 #define HOME_LIMIT (1 << 20) // partitions of which it is remembered whom they were fed to
 
-static void note_progress(struct tfos__cluster *cluster)
+static void note_progress(struct tfos__feeding *feeding)
 {
-    cluster->feeding.progress_ms = tfos__now_ms();
-    cluster->has_changed = true;
+    feeding->progress_ms = tfos__now_ms();
 }
 
-static void dismiss(struct tfos__cluster *cluster, struct tfos__feeder *feeder, const char *type,
+static void dismiss(struct tfos__feeding *feeding, struct tfos__feeder *feeder, const char *type,
                     const char *key, const char *reason)
 {
     if (feeder->state == TFOS__FEEDER_UNDECIDED)
-        cluster->feeding.undecided_count--;
+        feeding->undecided_count--;
     feeder->state = TFOS__FEEDER_DISMISSED;
     tfos__peer_send(feeder->peer, json_pack("{s:s, s:s}", "type", type, key, reason));
 }
 
-static void skip(struct tfos__cluster *cluster, struct tfos__feeder *feeder, const char *reason)
+static void skip(struct tfos__feeding *feeding, struct tfos__feeder *feeder, const char *reason)
 {
-    dismiss(cluster, feeder, "skip", "reason", reason);
+    dismiss(feeding, feeder, "skip", "reason", reason);
 }
 
-static void fail(struct tfos__cluster *cluster, struct tfos__feeder *feeder, const char *message)
+static void fail(struct tfos__feeding *feeding, struct tfos__feeder *feeder, const char *message)
 {
-    dismiss(cluster, feeder, "failed", "message", message);
+    dismiss(feeding, feeder, "failed", "message", message);
 }
 
-bool tfos__feeding_is_fed(const struct tfos__cluster *cluster, const struct tfos__entry *entry)
+bool tfos__feeding_is_fed(const struct tfos__feeding *feeding, const struct tfos__entry *entry)
 {
-    return cluster->is_feeding && entry->feed_port > 0 && tfos__roles_is_fed(entry->job_name);
+    return feeding->is_feeding && entry->feed_port > 0 && tfos__roles_is_fed(entry->job_name);
 }
 
 static uint32_t bit_of(int queue)
@@ -68,13 +67,13 @@ static int nearness(const struct tfos__feeder *feeder, const struct tfos__entry 
 /// When trainers in step get the rows of an epoch once more, each should get the same as before:
 /// then the epoch takes the same number of steps, wherever Spark computes the partitions. NULL: it
 /// is another epoch, or the node that was fed the partition takes no rows any more.
-static struct tfos__entry *find_home(const struct tfos__cluster *cluster,
+static struct tfos__entry *find_home(const struct tfos__feeding *feeding,
                                      const struct tfos__feeder *feeder)
 {
-    const struct tfos__feeding_queue *queue = &cluster->feeding.queues[feeder->queue];
+    const struct tfos__feeding_queue *queue = &feeding->queues[feeder->queue];
     const struct tfos__description *description = &queue->description;
 
-    if (!cluster->feeding.is_in_step || feeder->feed <= description->first_feed ||
+    if (!feeding->is_in_step || feeder->feed <= description->first_feed ||
         feeder->feed > description->last_feed || feeder->partition >= queue->homes.count)
         return NULL;
     struct tfos__entry *home = queue->homes.entries[feeder->partition];
@@ -82,10 +81,10 @@ static struct tfos__entry *find_home(const struct tfos__cluster *cluster,
 }
 
 /// Without memory for it the partition has no home, and is fed to whom it may.
-static void set_home(struct tfos__cluster *cluster, const struct tfos__feeder *feeder,
+static void set_home(struct tfos__feeding *feeding, const struct tfos__feeder *feeder,
                      struct tfos__entry *entry)
 {
-    struct tfos__homes *homes = &cluster->feeding.queues[feeder->queue].homes;
+    struct tfos__homes *homes = &feeding->queues[feeder->queue].homes;
 
     if (feeder->has_results || feeder->partition >= HOME_LIMIT)
         return;
@@ -103,16 +102,16 @@ static void set_home(struct tfos__cluster *cluster, const struct tfos__feeder *f
 
 /// The node to feed, or NULL when the feeder should skip: no node takes rows, or its own executor's
 /// have stopped to.
-static struct tfos__entry *choose(const struct tfos__cluster *cluster,
+static struct tfos__entry *choose(const struct tfos__feeding *feeding,
                                   const struct tfos__feeder *feeder)
 {
-    struct tfos__entry *best = find_home(cluster, feeder);
+    struct tfos__entry *best = find_home(feeding, feeder);
     bool has_own = false;
     if (best)
         return best;
-    for (int id = 0; id < cluster->roles.node_count; id++) {
-        struct tfos__entry *entry = &cluster->entries[id];
-        if (!tfos__feeding_is_fed(cluster, entry) ||
+    for (int id = 0; id < feeding->nodes->count; id++) {
+        struct tfos__entry *entry = &feeding->nodes->entries[id];
+        if (!tfos__feeding_is_fed(feeding, entry) ||
             tfos__registry_is_trainer(entry) == feeder->is_for_evaluator)
             continue;
         int near = nearness(feeder, entry);
@@ -134,7 +133,7 @@ static struct tfos__partition_key key_of(const struct tfos__feeder *feeder)
 }
 
 /// Whether all earlier attempts are closed; sends fences to the nodes of those that are not.
-static bool is_settled(const struct tfos__cluster *cluster, struct tfos__partition *partition,
+static bool is_settled(const struct tfos__feeding *feeding, struct tfos__partition *partition,
                        int64_t attempt_number)
 {
     const struct tfos__partition_key *key = &partition->key;
@@ -144,96 +143,95 @@ static bool is_settled(const struct tfos__cluster *cluster, struct tfos__partiti
         attempt->fence = attempt_number;
         tfos__peer_send(attempt->entry->peer,
                         json_pack("{s:s, s:s, s:I, s:I, s:I}", "type", "fence", "queue",
-                                  cluster->queues.names[key->queue], "feed", (json_int_t)key->feed,
+                                  feeding->names->names[key->queue], "feed", (json_int_t)key->feed,
                                   "partition", (json_int_t)key->number, "attempt",
                                   (json_int_t)attempt_number));
     }
     return !partition->attempts;
 }
 
-static void grant(struct tfos__cluster *cluster, struct tfos__feeder *feeder,
+static void grant(struct tfos__feeding *feeding, struct tfos__feeder *feeder,
                   struct tfos__partition *partition, struct tfos__entry *entry)
 {
     char address[TFOS__ADDRESS_SIZE];
     tfos__address_join(entry->host, entry->feed_port, address);
-    char *socket_name = tfos__format("tfos-feed-%s-%d", cluster->cluster_id, entry->executor_id);
+    char *socket_name = tfos__format("tfos-feed-%s-%d", feeding->cluster_id, entry->executor_id);
     if (!socket_name ||
-        !tfos__partitions_begin(&cluster->feeding, partition, entry, feeder->attempt)) {
+        !tfos__partitions_begin(&feeding->partitions, partition, entry, feeder->attempt)) {
         tfos__free(socket_name);
-        fail(cluster, feeder, "rendezvous: no memory for a feeder");
+        fail(feeding, feeder, "rendezvous: no memory for a feeder");
         return;
     }
-    set_home(cluster, feeder, entry);
+    set_home(feeding, feeder, entry);
     entry->feeder_count++;
-    entry->fed_sequence = ++cluster->feeding.fed_sequence;
+    entry->fed_sequence = ++feeding->fed_sequence;
     entry->drained &= ~bit_of(feeder->queue);
     feeder->entry = entry;
     feeder->state = TFOS__FEEDER_FEEDING;
-    cluster->feeding.undecided_count--;
+    feeding->undecided_count--;
     tfos__peer_send(feeder->peer,
                     json_pack("{s:s, s:i, s:s, s:s, s:b, s:s, s:s, s:I}", "type", "target",
                               "executor_id", entry->executor_id, "node", entry->name, "queue",
-                              cluster->queues.names[feeder->queue], "local",
+                              feeding->names->names[feeder->queue], "local",
                               nearness(feeder, entry) > 0, "socket_name", socket_name, "address",
                               address, "first_row",
                               (json_int_t)(feeder->has_results ? 0 : partition->rows)));
     tfos__free(socket_name);
 }
 
-static void decide(struct tfos__cluster *cluster, struct tfos__feeder *feeder)
+static void decide(struct tfos__feeding *feeding, struct tfos__feeder *feeder)
 {
-    struct tfos__feeding *feeding = &cluster->feeding;
-    if (cluster->state == TFOS__CLUSTER_FAILED) {
-        fail(cluster, feeder, cluster->failure_message);
+    if (feeding->failure) {
+        fail(feeding, feeder, feeding->failure);
         return;
     }
-    if (!cluster->is_started)
+    if (!feeding->is_started)
         return;
-    if (!cluster->is_feeding) {
-        fail(cluster, feeder,
+    if (!feeding->is_feeding) {
+        fail(feeding, feeder,
              "rendezvous: the nodes of this cluster read their data themselves: start it "
              "with InputMode.SPARK to feed it");
         return;
     }
-    if (feeder->is_for_evaluator && !cluster->roles.has_evaluator) {
-        fail(cluster, feeder,
+    if (feeder->is_for_evaluator && !feeding->has_evaluator) {
+        fail(feeding, feeder,
              "rendezvous: this cluster has no evaluator to feed: start it with eval_node=True");
         return;
     }
-    if (cluster->is_feed_ended || feeder->feed <= feeding->queues[feeder->queue].ended_feed) {
-        skip(cluster, feeder, "the feed has ended");
+    if (feeding->is_ended || feeder->feed <= feeding->queues[feeder->queue].ended_feed) {
+        skip(feeding, feeder, "the feed has ended");
         return;
     }
-    struct tfos__partition *partition = tfos__partitions_find(feeding, key_of(feeder));
+    struct tfos__partition *partition = tfos__partitions_find(&feeding->partitions, key_of(feeder));
     if (!partition) {
-        skip(cluster, feeder, "the feed has ended");
+        skip(feeding, feeder, "the feed has ended");
         return;
     }
     if (feeder->attempt < partition->newest_attempt ||
         feeder->attempt <= partition->granted_attempt) {
-        fail(cluster, feeder,
+        fail(feeding, feeder,
              "rendezvous: this attempt is superseded: another with this number or "
              "a higher one feeds the partition");
         return;
     }
-    if (!is_settled(cluster, partition, feeder->attempt))
+    if (!is_settled(feeding, partition, feeder->attempt))
         return;
-    struct tfos__entry *entry = choose(cluster, feeder);
+    struct tfos__entry *entry = choose(feeding, feeder);
     if (entry)
-        grant(cluster, feeder, partition, entry);
+        grant(feeding, feeder, partition, entry);
     else
-        skip(cluster, feeder,
+        skip(feeding, feeder,
              feeder->is_for_evaluator ? "the evaluator wants no more rows or has returned"
                                       : "the trainers want no more rows or have returned");
 }
 
-void tfos__feeding_advance(struct tfos__cluster *cluster)
+void tfos__feeding_advance(struct tfos__feeding *feeding)
 {
-    if (cluster->feeding.undecided_count == 0)
+    if (feeding->undecided_count == 0)
         return;
-    for (struct tfos__feeder *feeder = cluster->feeding.feeders; feeder; feeder = feeder->next)
+    for (struct tfos__feeder *feeder = feeding->feeders; feeder; feeder = feeder->next)
         if (feeder->state == TFOS__FEEDER_UNDECIDED)
-            decide(cluster, feeder);
+            decide(feeding, feeder);
 }
 
 static enum tfos_status read_job(const json_t *message, struct tfos__feeder *feeder,
@@ -268,15 +266,14 @@ static enum tfos_status read_hello(const json_t *message, struct tfos__feeder *f
     return TFOS_OK;
 }
 
-enum tfos_status tfos__feeding_open(struct tfos__cluster *cluster, struct tfos__peer *peer,
+enum tfos_status tfos__feeding_open(struct tfos__feeding *feeding, struct tfos__peer *peer,
                                     const json_t *message, struct tfos_error *err)
 {
-    struct tfos__feeding *feeding = &cluster->feeding;
     struct tfos__feeder hello = {.peer = peer};
     struct tfos_error unknown;
     TFOS__TRY(read_hello(message, &hello, err));
     enum tfos_status known = tfos__queues_get(
-        &cluster->queues, tfos__json_string_or(message, "queue", NULL), &hello.queue, &unknown);
+        feeding->names, tfos__json_string_or(message, "queue", NULL), &hello.queue, &unknown);
     struct tfos__feeder *feeder = tfos__alloc(1, sizeof(*feeder));
     if (!feeder)
         return tfos__no_memory(err, "rendezvous", "a feeder");
@@ -288,20 +285,20 @@ enum tfos_status tfos__feeding_open(struct tfos__cluster *cluster, struct tfos__
     feeding->undecided_count++;
     peer->kind = TFOS__PEER_FEEDER;
     peer->feeder = feeder;
-    note_progress(cluster);
+    note_progress(feeding);
     if (known < 0) {
         tfos__fail_prefix(&unknown, "rendezvous");
-        fail(cluster, feeder, unknown.message);
+        fail(feeding, feeder, unknown.message);
         return TFOS_OK;
     }
     struct tfos__feeding_queue *queue = &feeding->queues[feeder->queue];
     if (!feeder->has_results && queue->feed < feeder->feed)
         queue->feed = feeder->feed; // feeds with results are numbered apart
     if (feeder->feed <= queue->ended_feed) {
-        skip(cluster, feeder, "the feed has ended");
+        skip(feeding, feeder, "the feed has ended");
         return TFOS_OK;
     }
-    struct tfos__partition *partition = tfos__partitions_add(feeding, key_of(feeder));
+    struct tfos__partition *partition = tfos__partitions_add(&feeding->partitions, key_of(feeder));
     if (!partition)
         return tfos__no_memory(err, "rendezvous", "a partition");
     if (partition->newest_attempt < feeder->attempt)
@@ -309,27 +306,26 @@ enum tfos_status tfos__feeding_open(struct tfos__cluster *cluster, struct tfos__
     partition->has_results = feeder->has_results;
     partition->feeder_count++;
     feeder->is_counted = true;
-    tfos__feeding_advance(cluster);
+    tfos__feeding_advance(feeding);
     return TFOS_OK;
 }
 
-void tfos__feeding_close(struct tfos__cluster *cluster, struct tfos__feeder *feeder)
+void tfos__feeding_close(struct tfos__feeding *feeding, struct tfos__feeder *feeder)
 {
-    struct tfos__feeding *feeding = &cluster->feeding;
     if (feeder->state == TFOS__FEEDER_UNDECIDED)
         feeding->undecided_count--;
     struct tfos__partition *partition =
-        feeder->is_counted ? tfos__partitions_find(feeding, key_of(feeder)) : NULL;
+        feeder->is_counted ? tfos__partitions_find(&feeding->partitions, key_of(feeder)) : NULL;
     if (feeder->state == TFOS__FEEDER_FEEDING) {
         feeder->entry->feeder_count--;
         // A task that died between its target and its lane would never be heard of by the node;
         // asking settles it.
         if (partition)
-            (void)is_settled(cluster, partition, feeder->attempt + 1);
+            (void)is_settled(feeding, partition, feeder->attempt + 1);
     }
     if (partition) {
         partition->feeder_count--;
-        tfos__partitions_release(feeding, partition);
+        tfos__partitions_release(&feeding->partitions, partition);
     }
     if (feeder->previous)
         feeder->previous->next = feeder->next;
@@ -339,15 +335,15 @@ void tfos__feeding_close(struct tfos__cluster *cluster, struct tfos__feeder *fee
         feeder->next->previous = feeder->previous;
     feeder->peer->feeder = NULL;
     tfos__free(feeder);
-    note_progress(cluster);
+    note_progress(feeding);
 }
 
-enum tfos_status tfos__feeding_settle(struct tfos__cluster *cluster, struct tfos__entry *entry,
+enum tfos_status tfos__feeding_settle(struct tfos__feeding *feeding, struct tfos__entry *entry,
                                       const json_t *message, struct tfos_error *err)
 {
     struct tfos__partition_key key;
     int64_t attempt, rows;
-    TFOS__TRY(tfos__queues_get(&cluster->queues, tfos__json_string_or(message, "queue", NULL),
+    TFOS__TRY(tfos__queues_get(feeding->names, tfos__json_string_or(message, "queue", NULL),
                                &key.queue, err));
     TFOS__TRY(tfos__json_get_int(message, "feed", 1, INT64_MAX - 1, &key.feed, err));
     TFOS__TRY(tfos__json_get_int(message, "partition", 0, INT64_MAX - 1, &key.number, err));
@@ -355,83 +351,165 @@ enum tfos_status tfos__feeding_settle(struct tfos__cluster *cluster, struct tfos
     TFOS__TRY(tfos__json_get_int(message, "rows", 0, INT64_MAX, &rows, err));
     // The node's last heartbeat may be from before this attempt's rows; the next one counts.
     entry->drained &= ~bit_of(key.queue);
-    note_progress(cluster);
-    struct tfos__partition *partition = tfos__partitions_find(&cluster->feeding, key);
+    note_progress(feeding);
+    struct tfos__partition *partition = tfos__partitions_find(&feeding->partitions, key);
     if (!partition)
         return TFOS_OK; // of a feed that has ended
     if (partition->rows < rows)
         partition->rows = rows;
     if (tfos__json_bool_or(message, "complete", false) && !partition->is_complete) {
         partition->is_complete = true;
-        tfos__forecast_complete(&cluster->forecast,
+        tfos__forecast_complete(feeding->forecast,
                                 (struct tfos__forecast_feed){key.queue, key.feed}, partition->rows);
     }
-    tfos__partitions_settle(&cluster->feeding, partition, entry, attempt);
-    tfos__partitions_release(&cluster->feeding, partition);
-    tfos__feeding_advance(cluster);
+    tfos__partitions_settle(&feeding->partitions, partition, entry, attempt);
+    tfos__partitions_release(&feeding->partitions, partition);
+    tfos__feeding_advance(feeding);
     return TFOS_OK;
 }
 
-void tfos__feeding_leave(struct tfos__cluster *cluster, struct tfos__entry *entry)
+void tfos__feeding_leave(struct tfos__feeding *feeding, struct tfos__entry *entry)
 {
-    tfos__partitions_settle_all(&cluster->feeding, entry);
-    note_progress(cluster);
-    tfos__feeding_advance(cluster);
+    tfos__partitions_settle_all(&feeding->partitions, entry);
+    note_progress(feeding);
+    tfos__feeding_advance(feeding);
 }
 
-void tfos__feeding_fail(struct tfos__cluster *cluster)
+void tfos__feeding_start(struct tfos__feeding *feeding)
 {
-    for (struct tfos__feeder *feeder = cluster->feeding.feeders; feeder; feeder = feeder->next)
+    feeding->is_started = true;
+    tfos__feeding_advance(feeding);
+}
+
+void tfos__feeding_end(struct tfos__feeding *feeding)
+{
+    feeding->is_ended = true;
+    tfos__feeding_advance(feeding);
+}
+
+void tfos__feeding_fail(struct tfos__feeding *feeding, const char *message)
+{
+    feeding->failure = message;
+    for (struct tfos__feeder *feeder = feeding->feeders; feeder; feeder = feeder->next)
         if (feeder->state == TFOS__FEEDER_FEEDING)
-            tfos__peer_send(feeder->peer, json_pack("{s:s, s:s}", "type", "failed", "message",
-                                                    cluster->failure_message));
-    tfos__feeding_advance(cluster);
+            tfos__peer_send(feeder->peer,
+                            json_pack("{s:s, s:s}", "type", "failed", "message", feeding->failure));
+    tfos__feeding_advance(feeding);
 }
 
-void tfos__feeding_end_epoch(struct tfos__cluster *cluster, int number, int64_t feed)
+void tfos__feeding_end_epoch(struct tfos__feeding *feeding, int number, int64_t feed)
 {
-    struct tfos__feeding_queue *queue = &cluster->feeding.queues[number];
+    struct tfos__feeding_queue *queue = &feeding->queues[number];
     if (queue->feed < feed)
         queue->feed = feed;
     if (queue->ended_feed < feed)
         queue->ended_feed = feed;
-    tfos__partitions_prune(&cluster->feeding, number, feed);
-    note_progress(cluster);
-    tfos__feeding_advance(cluster);
+    tfos__partitions_prune(&feeding->partitions, number, feed);
+    note_progress(feeding);
+    tfos__feeding_advance(feeding);
 }
 
-uint32_t tfos__feeding_unread_queues(const struct tfos__cluster *cluster,
+// A schema travels as text within a message, so that the nodes get it byte by byte as it was given.
+static enum tfos_status check_description(const struct tfos__description *description,
+                                          struct tfos_error *err)
+{
+    const char *schema_json = description->schema;
+
+    if (description->first_feed < 1 || description->last_feed < 0 ||
+        (description->last_feed > 0 && description->last_feed < description->first_feed))
+        return tfos__fail(err, TFOS_INVALID,
+                          "rendezvous: the schema of feeds %lld to %lld: numbers begin with 1, and "
+                          "the last is 0 or no less than the first",
+                          (long long)description->first_feed, (long long)description->last_feed);
+    size_t size = strlen(schema_json);
+    if (size > SCHEMA_LIMIT)
+        return tfos__fail(err, TFOS_INVALID,
+                          "rendezvous: the schema of a feed has %d bytes at most, not %zu",
+                          SCHEMA_LIMIT, size);
+    json_error_t cause;
+    json_t *schema =
+        json_loadb(schema_json, size, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &cause);
+    if (!schema)
+        return tfos__fail(err, TFOS_INVALID,
+                          "rendezvous: the schema of a feed is no JSON: %s at byte %d", cause.text,
+                          cause.position);
+    json_decref(schema);
+    return TFOS_OK;
+}
+
+static void tell_description(const struct tfos__feeding *feeding, const struct tfos__entry *entry,
+                             int queue)
+{
+    const struct tfos__description *description = &feeding->queues[queue].description;
+
+    if (tfos__feeding_is_fed(feeding, entry))
+        tfos__peer_send(entry->peer,
+                        json_pack("{s:s, s:s, s:s, s:I, s:I}", "type", "describe", "queue",
+                                  feeding->names->names[queue], "schema", description->schema,
+                                  "first_feed", (json_int_t)description->first_feed, "last_feed",
+                                  (json_int_t)description->last_feed));
+}
+
+enum tfos_status tfos__feeding_describe(struct tfos__feeding *feeding, const char *queue,
+                                        const struct tfos__description *description,
+                                        struct tfos_error *err)
+{
+    int number;
+    enum tfos_status status = tfos__queues_get(feeding->names, queue, &number, err);
+    if (status < 0) {
+        tfos__fail_prefix(err, "rendezvous");
+        return status;
+    }
+    TFOS__TRY(check_description(description, err));
+    struct tfos__description copy = *description;
+    copy.schema = tfos__strdup(description->schema);
+    if (!copy.schema)
+        return tfos__no_memory(err, "rendezvous", "the schema of a feed");
+    tfos__free(feeding->queues[number].description.schema);
+    feeding->queues[number].description = copy;
+    for (int id = 0; id < feeding->nodes->count; id++)
+        tell_description(feeding, &feeding->nodes->entries[id], number);
+    return TFOS_OK;
+}
+
+void tfos__feeding_tell_descriptions(const struct tfos__feeding *feeding,
                                      const struct tfos__entry *entry)
 {
-    if (!tfos__feeding_is_fed(cluster, entry) || tfos__registry_is_over(entry))
-        return 0;
-    return ~entry->drained & ~entry->terminated & tfos__queues_mask(&cluster->queues);
+    for (int queue = 0; queue < feeding->names->count; queue++)
+        if (feeding->queues[queue].description.schema)
+            tell_description(feeding, entry, queue);
 }
 
-bool tfos__feeding_is_drained(const struct tfos__cluster *cluster)
+uint32_t tfos__feeding_unread_queues(const struct tfos__feeding *feeding,
+                                     const struct tfos__entry *entry)
 {
-    const struct tfos__feeding *feeding = &cluster->feeding;
-    if (feeding->undecided_count > 0 || feeding->unsettled_count > 0)
+    if (!tfos__feeding_is_fed(feeding, entry) || tfos__registry_is_over(entry))
+        return 0;
+    return ~entry->drained & ~entry->terminated & tfos__queues_mask(feeding->names);
+}
+
+bool tfos__feeding_is_drained(const struct tfos__feeding *feeding)
+{
+    if (feeding->undecided_count > 0 || feeding->partitions.unsettled_count > 0)
         return false;
-    for (int id = 0; id < cluster->roles.node_count; id++) {
-        const struct tfos__entry *entry = &cluster->entries[id];
-        if (tfos__feeding_unread_queues(cluster, entry) != 0 ||
+    for (int id = 0; id < feeding->nodes->count; id++) {
+        const struct tfos__entry *entry = &feeding->nodes->entries[id];
+        if (tfos__feeding_unread_queues(feeding, entry) != 0 ||
             (entry->feeder_count > 0 && !tfos__registry_is_over(entry)))
             return false;
     }
     return true;
 }
 
-void tfos__feeding_clear(struct tfos__cluster *cluster)
+void tfos__feeding_clear(struct tfos__feeding *feeding)
 {
-    struct tfos__feeding *feeding = &cluster->feeding;
     while (feeding->feeders) {
         struct tfos__feeder *feeder = feeding->feeders;
         feeding->feeders = feeder->next;
         feeder->peer->feeder = NULL;
         tfos__free(feeder);
     }
-    tfos__partitions_clear(feeding);
+    tfos__partitions_clear(&feeding->partitions);
     for (int queue = 0; queue < TFOS__QUEUE_LIMIT; queue++) {
         tfos__free(feeding->queues[queue].description.schema);
         tfos__free(feeding->queues[queue].homes.entries);

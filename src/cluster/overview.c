@@ -57,7 +57,8 @@ static json_t *joined(json_t *object, json_t *more)
 static json_t *describe_queues(const struct tfos__cluster *cluster, const struct tfos__entry *entry)
 {
     json_t *queues = json_object();
-    for (int i = 0; i < cluster->queues.count && tfos__feeding_is_fed(cluster, entry); i++)
+    for (int i = 0; i < cluster->queues.count && tfos__feeding_is_fed(&cluster->feeding, entry);
+         i++)
         json_object_set_new(queues, cluster->queues.names[i],
                             json_pack("{s:b, s:b}", "drained", entry->drained >> i & 1,
                                       "terminated", entry->terminated >> i & 1));
@@ -96,16 +97,16 @@ static json_t *describe(const struct tfos__cluster *cluster, const struct tfos__
 /// What a trainer says of itself; in a synchronous cluster they all say about the same.
 static json_t *first_report(const struct tfos__cluster *cluster)
 {
-    for (int id = 0; id < cluster->roles.node_count; id++)
-        if (json_object_size(cluster->entries[id].report) > 0)
-            return cluster->entries[id].report;
+    for (int id = 0; id < cluster->nodes.count; id++)
+        if (json_object_size(cluster->nodes.entries[id].report) > 0)
+            return cluster->nodes.entries[id].report;
     return NULL;
 }
 
 static bool is_reading(const struct tfos__cluster *cluster, const struct tfos__entry *entry)
 {
     uint32_t all = tfos__queues_mask(&cluster->queues);
-    return tfos__feeding_is_fed(cluster, entry) && entry->state == TFOS__ENTRY_RUNNING &&
+    return tfos__feeding_is_fed(&cluster->feeding, entry) && entry->state == TFOS__ENTRY_RUNNING &&
            (entry->terminated & all) != all;
 }
 
@@ -114,9 +115,9 @@ static struct tfos__rates sum_rates(const struct tfos__cluster *cluster, int64_t
 {
     struct tfos__rates sum = {0};
     int count = 0;
-    for (int id = 0; id < cluster->roles.node_count; id++) {
-        struct tfos__rates rates = tfos__pace_rates(&cluster->entries[id].pace, now_ms);
-        if (!rates.is_known || !is_reading(cluster, &cluster->entries[id]))
+    for (int id = 0; id < cluster->nodes.count; id++) {
+        struct tfos__rates rates = tfos__pace_rates(&cluster->nodes.entries[id].pace, now_ms);
+        if (!rates.is_known || !is_reading(cluster, &cluster->nodes.entries[id]))
             continue;
         count++;
         sum.rows_per_second += rates.rows_per_second;
@@ -178,8 +179,9 @@ bool tfos__overview_is_moving(const struct tfos__cluster *cluster)
     bool is_moving = feeding->feeders != NULL;
     for (int queue = 0; queue < cluster->queues.count && !is_moving; queue++)
         is_moving = feeding->queues[queue].feed > feeding->queues[queue].ended_feed;
-    for (int id = 0; id < cluster->roles.node_count && !is_moving; id++)
-        is_moving = tfos__feeding_unread_queues(cluster, &cluster->entries[id]) != 0;
+    for (int id = 0; id < cluster->nodes.count && !is_moving; id++)
+        is_moving =
+            tfos__feeding_unread_queues(&cluster->feeding, &cluster->nodes.entries[id]) != 0;
     return is_moving && cluster->state == TFOS__CLUSTER_RUNNING;
 }
 
@@ -187,14 +189,14 @@ json_t *tfos__overview_figures(const struct tfos__cluster *cluster)
 {
     int64_t now_ms = tfos__now_ms();
     json_t *nodes = json_object();
-    for (int id = 0; id < cluster->roles.node_count; id++) {
-        const struct tfos__entry *entry = &cluster->entries[id];
+    for (int id = 0; id < cluster->nodes.count; id++) {
+        const struct tfos__entry *entry = &cluster->nodes.entries[id];
         struct tfos__rates rates = tfos__pace_rates(&entry->pace, now_ms);
-        if (tfos__feeding_is_fed(cluster, entry))
+        if (tfos__feeding_is_fed(&cluster->feeding, entry))
             (void)json_object_set_new(nodes, entry->name, describe_rates(&rates));
     }
     return json_pack("{s:s, s:I, s:o, s:o}", "type", "figures", "uptime_s",
-                     (json_int_t)((now_ms - cluster->opened_ms) / 1000), "progress",
+                     (json_int_t)((now_ms - cluster->nodes.opened_ms) / 1000), "progress",
                      describe_progress(cluster, now_ms), "nodes", nodes);
 }
 
@@ -203,18 +205,20 @@ json_t *tfos__overview_json(const struct tfos__cluster *cluster)
     int64_t now_ms = tfos__now_ms();
     int registered = 0;
     json_t *nodes = json_array();
-    for (int id = 0; id < cluster->roles.node_count; id++) {
-        registered += cluster->entries[id].state != TFOS__ENTRY_MISSING;
-        if (json_array_append_new(nodes, describe(cluster, &cluster->entries[id], now_ms)) != 0) {
+    for (int id = 0; id < cluster->nodes.count; id++) {
+        registered += cluster->nodes.entries[id].state != TFOS__ENTRY_MISSING;
+        if (json_array_append_new(nodes, describe(cluster, &cluster->nodes.entries[id], now_ms)) !=
+            0) {
             json_decref(nodes);
             return NULL;
         }
     }
-    return json_pack(
-        "{s:s, s:s, s:I, s:s, s:s, s:s, s:I, s:i, s:i, s:I, s:o, s:o}", "type", "status",
-        "cluster_id", cluster->cluster_id, "pid", (json_int_t)getpid(), "address", cluster->address,
-        "state", state_name(cluster->state), "message", cluster->failure_message, "uptime_s",
-        (json_int_t)((now_ms - cluster->opened_ms) / 1000), "node_count", cluster->roles.node_count,
-        "registered", registered, "feed", (json_int_t)cluster->feeding.queues[0].feed, "progress",
-        describe_progress(cluster, now_ms), "nodes", nodes);
+    return json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:I, s:i, s:i, s:I, s:o, s:o}", "type",
+                     "status", "cluster_id", cluster->cluster_id, "pid", (json_int_t)getpid(),
+                     "address", cluster->address, "state", state_name(cluster->state), "message",
+                     cluster->failure_message, "uptime_s",
+                     (json_int_t)((now_ms - cluster->nodes.opened_ms) / 1000), "node_count",
+                     cluster->nodes.count, "registered", registered, "feed",
+                     (json_int_t)cluster->feeding.queues[0].feed, "progress",
+                     describe_progress(cluster, now_ms), "nodes", nodes);
 }

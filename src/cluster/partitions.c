@@ -17,61 +17,61 @@ static size_t hash(struct tfos__partition_key key, size_t bucket_count)
     return (size_t)(mixed >> 32) & (bucket_count - 1);
 }
 
-static bool grow(struct tfos__feeding *feeding)
+static bool grow(struct tfos__partition_table *table)
 {
-    if (feeding->partition_count < feeding->bucket_count)
+    if (table->partition_count < table->bucket_count)
         return true;
-    size_t count = feeding->bucket_count ? feeding->bucket_count * 2 : FIRST_BUCKET_COUNT;
+    size_t count = table->bucket_count ? table->bucket_count * 2 : FIRST_BUCKET_COUNT;
     struct tfos__partition **buckets = tfos__alloc(count, sizeof(struct tfos__partition *));
     if (!buckets)
-        return feeding->bucket_count > 0; // a fuller table is only slower
-    for (size_t i = 0; i < feeding->bucket_count; i++) {
+        return table->bucket_count > 0; // a fuller table is only slower
+    for (size_t i = 0; i < table->bucket_count; i++) {
         struct tfos__partition *next;
-        for (struct tfos__partition *partition = feeding->buckets[i]; partition; partition = next) {
+        for (struct tfos__partition *partition = table->buckets[i]; partition; partition = next) {
             size_t place = hash(partition->key, count);
             next = partition->next;
             partition->next = buckets[place];
             buckets[place] = partition;
         }
     }
-    tfos__free(feeding->buckets);
-    feeding->buckets = buckets;
-    feeding->bucket_count = count;
+    tfos__free(table->buckets);
+    table->buckets = buckets;
+    table->bucket_count = count;
     return true;
 }
 
-struct tfos__partition *tfos__partitions_find(const struct tfos__feeding *feeding,
+struct tfos__partition *tfos__partitions_find(const struct tfos__partition_table *table,
                                               struct tfos__partition_key key)
 {
-    if (!feeding->bucket_count)
+    if (!table->bucket_count)
         return NULL;
-    struct tfos__partition *partition = feeding->buckets[hash(key, feeding->bucket_count)];
+    struct tfos__partition *partition = table->buckets[hash(key, table->bucket_count)];
     while (partition && (partition->key.queue != key.queue || partition->key.feed != key.feed ||
                          partition->key.number != key.number))
         partition = partition->next;
     return partition;
 }
 
-struct tfos__partition *tfos__partitions_add(struct tfos__feeding *feeding,
+struct tfos__partition *tfos__partitions_add(struct tfos__partition_table *table,
                                              struct tfos__partition_key key)
 {
-    struct tfos__partition *partition = tfos__partitions_find(feeding, key);
-    if (partition || !grow(feeding))
+    struct tfos__partition *partition = tfos__partitions_find(table, key);
+    if (partition || !grow(table))
         return partition;
     partition = tfos__alloc(1, sizeof(*partition));
     if (!partition)
         return NULL;
-    size_t place = hash(key, feeding->bucket_count);
+    size_t place = hash(key, table->bucket_count);
     partition->key = key;
     partition->newest_attempt = -1;
     partition->granted_attempt = -1;
-    partition->next = feeding->buckets[place];
-    feeding->buckets[place] = partition;
-    feeding->partition_count++;
+    partition->next = table->buckets[place];
+    table->buckets[place] = partition;
+    table->partition_count++;
     return partition;
 }
 
-bool tfos__partitions_begin(struct tfos__feeding *feeding, struct tfos__partition *partition,
+bool tfos__partitions_begin(struct tfos__partition_table *table, struct tfos__partition *partition,
                             struct tfos__entry *entry, int64_t number)
 {
     struct tfos__attempt *attempt = tfos__alloc(1, sizeof(*attempt));
@@ -83,11 +83,11 @@ bool tfos__partitions_begin(struct tfos__feeding *feeding, struct tfos__partitio
     partition->attempts = attempt;
     if (partition->granted_attempt < number)
         partition->granted_attempt = number;
-    feeding->unsettled_count++;
+    table->unsettled_count++;
     return true;
 }
 
-void tfos__partitions_settle(struct tfos__feeding *feeding, struct tfos__partition *partition,
+void tfos__partitions_settle(struct tfos__partition_table *table, struct tfos__partition *partition,
                              const struct tfos__entry *entry, int64_t number)
 {
     struct tfos__attempt **link = &partition->attempts;
@@ -99,43 +99,45 @@ void tfos__partitions_settle(struct tfos__feeding *feeding, struct tfos__partiti
         }
         *link = attempt->next;
         tfos__free(attempt);
-        feeding->unsettled_count--;
+        table->unsettled_count--;
     }
 }
 
-void tfos__partitions_settle_all(struct tfos__feeding *feeding, const struct tfos__entry *entry)
+void tfos__partitions_settle_all(struct tfos__partition_table *table,
+                                 const struct tfos__entry *entry)
 {
-    for (size_t i = 0; i < feeding->bucket_count; i++)
-        for (struct tfos__partition *partition = feeding->buckets[i]; partition;
+    for (size_t i = 0; i < table->bucket_count; i++)
+        for (struct tfos__partition *partition = table->buckets[i]; partition;
              partition = partition->next)
-            tfos__partitions_settle(feeding, partition, entry, INT64_MAX);
+            tfos__partitions_settle(table, partition, entry, INT64_MAX);
 }
 
-static void free_partition(struct tfos__feeding *feeding, struct tfos__partition *partition)
+static void free_partition(struct tfos__partition_table *table, struct tfos__partition *partition)
 {
     while (partition->attempts) {
         struct tfos__attempt *attempt = partition->attempts;
         partition->attempts = attempt->next;
         tfos__free(attempt);
-        feeding->unsettled_count--;
+        table->unsettled_count--;
     }
     tfos__free(partition);
-    feeding->partition_count--;
+    table->partition_count--;
 }
 
-void tfos__partitions_release(struct tfos__feeding *feeding, struct tfos__partition *partition)
+void tfos__partitions_release(struct tfos__partition_table *table,
+                              struct tfos__partition *partition)
 {
     if (!partition->has_results || partition->attempts || partition->feeder_count > 0)
         return;
-    struct tfos__partition **link = &feeding->buckets[hash(partition->key, feeding->bucket_count)];
+    struct tfos__partition **link = &table->buckets[hash(partition->key, table->bucket_count)];
     while (*link != partition)
         link = &(*link)->next;
     *link = partition->next;
-    free_partition(feeding, partition);
+    free_partition(table, partition);
 }
 
-static void prune_bucket(struct tfos__feeding *feeding, struct tfos__partition **link, int queue,
-                         int64_t feed)
+static void prune_bucket(struct tfos__partition_table *table, struct tfos__partition **link,
+                         int queue, int64_t feed)
 {
     while (*link) {
         struct tfos__partition *partition = *link;
@@ -144,26 +146,26 @@ static void prune_bucket(struct tfos__feeding *feeding, struct tfos__partition *
             continue;
         }
         *link = partition->next;
-        free_partition(feeding, partition);
+        free_partition(table, partition);
     }
 }
 
-void tfos__partitions_prune(struct tfos__feeding *feeding, int queue, int64_t feed)
+void tfos__partitions_prune(struct tfos__partition_table *table, int queue, int64_t feed)
 {
-    for (size_t i = 0; i < feeding->bucket_count; i++)
-        prune_bucket(feeding, &feeding->buckets[i], queue, feed);
+    for (size_t i = 0; i < table->bucket_count; i++)
+        prune_bucket(table, &table->buckets[i], queue, feed);
 }
 
-void tfos__partitions_clear(struct tfos__feeding *feeding)
+void tfos__partitions_clear(struct tfos__partition_table *table)
 {
-    for (size_t i = 0; i < feeding->bucket_count; i++) {
-        while (feeding->buckets[i]) {
-            struct tfos__partition *partition = feeding->buckets[i];
-            feeding->buckets[i] = partition->next;
-            free_partition(feeding, partition);
+    for (size_t i = 0; i < table->bucket_count; i++) {
+        while (table->buckets[i]) {
+            struct tfos__partition *partition = table->buckets[i];
+            table->buckets[i] = partition->next;
+            free_partition(table, partition);
         }
     }
-    tfos__free(feeding->buckets);
-    feeding->buckets = NULL;
-    feeding->bucket_count = 0;
+    tfos__free(table->buckets);
+    table->buckets = NULL;
+    table->bucket_count = 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The table of nodes: one entry an executor id, from before its node registers until the cluster
-/// is closed.
+/// is closed. Entries stay where they are, so others may point at them.
 #ifndef TFOS_CLUSTER_REGISTRY_H
 #define TFOS_CLUSTER_REGISTRY_H
 
@@ -64,9 +64,21 @@ struct tfos__entry {
     int64_t fed_sequence; ///< rises with each feeder it gets; the lowest was fed longest ago
 };
 
+/// The nodes of a cluster.
+struct tfos__node_table {
+    struct tfos__entry *entries; ///< owned; by executor id
+    int count;
+    int64_t opened_ms;  ///< since when nodes may register
+    int64_t generation; ///< of the newest spec; 0: none was sent
+};
+
 /// Makes one entry for each node, all missing. The caller ends them with tfos__registry_clear().
-enum tfos_status tfos__registry_init(const struct tfos__roles *roles, struct tfos__entry **entries,
-                                     struct tfos_error *err);
+enum tfos_status tfos__registry_init(struct tfos__node_table *table,
+                                     const struct tfos__roles *roles, struct tfos_error *err);
+
+/// The cluster spec, {job: ["host:port", ...]}, jobs sorted by name and tasks by index: the same
+/// text for everybody. All nodes have registered. NULL when out of memory.
+json_t *tfos__spec_json(const struct tfos__node_table *table);
 
 /// Forgets what the last launch said of itself: another takes its place.
 void tfos__registry_reset(struct tfos__entry *entry);
@@ -80,6 +92,6 @@ bool tfos__registry_is_trainer(const struct tfos__entry *entry);
 /// The word for a state in the status document.
 const char *tfos__registry_state_name(enum tfos__entry_state state);
 
-void tfos__registry_clear(struct tfos__entry *entries, int count);
+void tfos__registry_clear(struct tfos__node_table *table);
 
 #endif

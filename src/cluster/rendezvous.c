@@ -7,7 +7,6 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "cluster/description.h"
 #include "cluster/explanation.h"
 #include "cluster/overview.h"
 #include "cluster/rendezvous_thread.h"
@@ -70,7 +69,7 @@ static enum tfos_status wait_for_phase(struct tfos_rendezvous *rendezvous,
             begin_ms = cluster->feeding.progress_ms;
         int64_t waited_ms = tfos__now_ms() - begin_ms;
         if (timeout_ms >= 0 && waited_ms >= timeout_ms)
-            return tfos__explanation_of_timeout(cluster, phase, waited_ms, err);
+            return tfos__explanation_of_timeout(&cluster->feeding, phase, waited_ms, err);
         tfos__cluster_thread_wait(
             rendezvous, timeout_ms < 0 ? TFOS__NEVER : tfos__deadline(timeout_ms - waited_ms));
     }
@@ -113,7 +112,7 @@ enum tfos_status tfos_rendezvous_time_out(struct tfos_rendezvous *rendezvous,
 {
     tfos__cluster_thread_lock(rendezvous);
     enum tfos_status status =
-        tfos__explanation_of_timeout(&rendezvous->cluster, phase, waited_ms, err);
+        tfos__explanation_of_timeout(&rendezvous->cluster.feeding, phase, waited_ms, err);
     tfos__cluster_thread_unlock(rendezvous);
     return status;
 }
@@ -195,7 +194,8 @@ enum tfos_status tfos_rendezvous_describe_feed(struct tfos_rendezvous *rendezvou
     const struct tfos__description description = {(char *)schema_json, first_feed, last_feed};
 
     tfos__cluster_thread_lock(rendezvous);
-    enum tfos_status status = tfos__description_set(&rendezvous->cluster, queue, &description, err);
+    enum tfos_status status =
+        tfos__feeding_describe(&rendezvous->cluster.feeding, queue, &description, err);
     tfos__cluster_thread_unlock(rendezvous);
     return status;
 }

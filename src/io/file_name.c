@@ -50,7 +50,7 @@ static bool is_local(const char *name)
 }
 
 enum tfos_status tfos__io_file_name_get_path(const char *name, const char **path,
-                                          struct tfos_error *err)
+                                             struct tfos_error *err)
 {
     static const char host[] = "//localhost";
     size_t offset = tfos_file_name_path_offset(name);

@@ -15,6 +15,6 @@ char *tfos__io_file_name_decode(const char *name, size_t offset, bool is_pattern
 
 /// The path of a name of this machine's. UNSUPPORTED: another file system; INVALID: another host.
 enum tfos_status tfos__io_file_name_get_path(const char *name, const char **path,
-                                          struct tfos_error *err);
+                                             struct tfos_error *err);
 
 #endif

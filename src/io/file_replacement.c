@@ -19,8 +19,8 @@ static bool is_in(const char *path, const char *folder)
     return strncmp(path, folder, strlen(folder)) == 0;
 }
 
-enum tfos_status tfos__io_replacement_follow_links(const char *path, char **out, bool *is_descriptor,
-                                    struct tfos_error *err)
+enum tfos_status tfos__io_replacement_follow_links(const char *path, char **out,
+                                                   bool *is_descriptor, struct tfos_error *err)
 {
     char target[PATH_MAX];
     char *place = tfos__strdup(path);
@@ -68,8 +68,9 @@ static bool copy_access_list(int fd, const char *path)
     return fremovexattr(fd, access_list) == 0 || errno == ENODATA || errno == EOPNOTSUPP;
 }
 
-enum tfos_status tfos__io_replacement_copy_permissions(int fd, const char *path, const struct stat *state,
-                                        struct tfos_error *err)
+enum tfos_status tfos__io_replacement_copy_permissions(int fd, const char *path,
+                                                       const struct stat *state,
+                                                       struct tfos_error *err)
 {
     struct stat own;
     if (fstat(fd, &own) != 0)

@@ -240,7 +240,8 @@ static enum tfos_status open_part(struct file_stream *file, const struct stat *s
         file->part_path = NULL;
         return tfos__fail_errno(err, of_errno(), "stream: cannot write to %s", file->path);
     }
-    return state ? tfos__io_replacement_copy_permissions(file->fd, file->place, state, err) : TFOS_OK;
+    return state ? tfos__io_replacement_copy_permissions(file->fd, file->place, state, err)
+                 : TFOS_OK;
 }
 
 static enum tfos_status open_special(struct file_stream *file, struct tfos_error *err)
@@ -260,7 +261,8 @@ enum tfos_status tfos_stream_open_writer(const char *path, struct tfos_stream **
     struct file_stream *file = make_stream(-1, path, err);
     if (!file)
         return TFOS_NO_MEMORY;
-    enum tfos_status status = tfos__io_replacement_follow_links(path, &file->place, &is_descriptor, err);
+    enum tfos_status status =
+        tfos__io_replacement_follow_links(path, &file->place, &is_descriptor, err);
     bool is_there = status == TFOS_OK && stat(file->place, &state) == 0;
     if (status == TFOS_OK)
         status = is_descriptor || (is_there && !S_ISREG(state.st_mode))

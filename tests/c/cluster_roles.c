@@ -7,7 +7,6 @@
 #include "base/fail.h"
 #include "cluster/registry.h"
 #include "cluster/roles.h"
-#include "cluster/spec.h"
 
 #define BAD_KEY "g00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
@@ -107,23 +106,24 @@ static void the_spec_is_sorted(void **state)
     (void)state;
     struct tfos_error err;
     struct tfos__roles roles;
-    struct tfos__entry *entries;
+    struct tfos__node_table nodes;
     struct tfos_rendezvous_options options = {
         .node_count = 6, .ps_count = 2, .master_name = "chief", .has_evaluator = true};
     assert_done(tfos__roles_init(&roles, &options, &err));
-    assert_done(tfos__registry_init(&roles, &entries, &err));
+    assert_done(tfos__registry_init(&nodes, &roles, &err));
     for (int id = 0; id < 6; id++) {
-        snprintf(entries[id].host, sizeof(entries[id].host), id == 5 ? "fd00::1" : "h%d", 9 - id);
-        entries[id].port = 100 + id;
+        snprintf(nodes.entries[id].host, sizeof(nodes.entries[id].host),
+                 id == 5 ? "fd00::1" : "h%d", 9 - id);
+        nodes.entries[id].port = 100 + id;
     }
-    json_t *spec = tfos__spec_json(entries, 6);
+    json_t *spec = tfos__spec_json(&nodes);
     char *text = json_dumps(spec, JSON_COMPACT);
     assert_string_equal(text,
                         "{\"chief\":[\"h7:102\"],\"evaluator\":[\"h6:103\"],\"ps\":[\"h9:100\","
                         "\"h8:101\"],\"worker\":[\"h5:104\",\"[fd00::1]:105\"]}");
     free(text);
     json_decref(spec);
-    tfos__registry_clear(entries, 6);
+    tfos__registry_clear(&nodes);
 }
 
 static const struct CMUnitTest cases[] = {

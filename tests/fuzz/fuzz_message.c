@@ -13,7 +13,6 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "cluster/cluster.h"
-#include "cluster/description.h"
 #include "cluster/dispatch.h"
 #include "cluster/explanation.h"
 #include "cluster/overview.h"
@@ -81,7 +80,7 @@ static void act(struct stage *stage, char action)
         tfos__cluster_end_epoch(cluster, 1, 1);
         break;
     case 'd':
-        (void)tfos__description_set(cluster, "validation", &description, &stage->err);
+        (void)tfos__feeding_describe(&cluster->feeding, "validation", &description, &stage->err);
         break;
     case 'f':
         tfos__cluster_end_feed(cluster);
@@ -108,8 +107,8 @@ static void inspect(struct stage *stage)
     struct tfos__cluster *cluster = &stage->cluster;
     for (int phase = TFOS_PHASE_RUNNING; phase <= TFOS_PHASE_ENDED; phase++)
         if (!tfos__cluster_has_reached(cluster, (enum tfos_rendezvous_phase)phase))
-            (void)tfos__explanation_of_timeout(cluster, (enum tfos_rendezvous_phase)phase, 1000,
-                                               &stage->err);
+            (void)tfos__explanation_of_timeout(&cluster->feeding, (enum tfos_rendezvous_phase)phase,
+                                               1000, &stage->err);
     json_t *overview = tfos__overview_json(cluster);
     assert(overview);
     json_decref(overview);
