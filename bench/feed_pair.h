@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <tfos/feed.h>
 #include <unistd.h>
 
+#include "feed/feed.h"
 #include "figures.h"
 #include "number_column.h"
 
@@ -26,7 +26,7 @@
 #define PAIR_KEY "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
 struct node {
-    struct tfos_feed_host *host;
+    struct tfos__feed_host *host;
     struct tfos_feed_reader *reader;
     pthread_t thread;
     atomic_bool is_stopping;
@@ -42,15 +42,15 @@ static void *run_host(void *argument)
     struct node *node = argument;
 
     while (!atomic_load(&node->is_stopping)) {
-        struct pollfd descriptor = {tfos_feed_host_fd(node->host), POLLIN, 0};
-        struct tfos_feed_event event;
+        struct pollfd descriptor = {tfos__feed_host_fd(node->host), POLLIN, 0};
+        struct tfos__feed_event event;
         struct tfos_error err;
         poll(&descriptor, 1, 100);
-        check(tfos_feed_host_step(node->host, &err), &err);
-        while (tfos_feed_host_next_event(node->host, &event, &err) == TFOS_OK)
-            if (event.kind == TFOS_FEED_LANE_OPENED)
-                check(tfos_feed_reader_add_lane(node->reader, event.lane,
-                                                fcntl(event.fd, F_DUPFD_CLOEXEC, 3), &err),
+        check(tfos__feed_host_step(node->host, &err), &err);
+        while (tfos__feed_host_next_event(node->host, &event, &err) == TFOS_OK)
+            if (event.kind == TFOS__FEED_LANE_OPENED)
+                check(tfos__feed_reader_add_lane(node->reader, event.lane,
+                                                 fcntl(event.fd, F_DUPFD_CLOEXEC, 3), &err),
                       &err);
     }
     return NULL;
@@ -58,16 +58,17 @@ static void *run_host(void *argument)
 
 static void node_open(struct node *node, const char *socket_name)
 {
-    struct tfos_feed_host_options options = {.cluster_id = PAIR_CLUSTER,
-                                             .key = PAIR_KEY,
-                                             .socket_name = socket_name,
-                                             .listen_host = "127.0.0.1"};
+    struct tfos__feed_host_options options = {.cluster_id = PAIR_CLUSTER,
+                                              .key = PAIR_KEY,
+                                              .socket_name = socket_name,
+                                              .listen_host = "127.0.0.1"};
     struct tfos_error err;
 
-    check(tfos_feed_host_open(&options, &node->host, &err), &err);
-    check(tfos_feed_reader_open(fcntl(tfos_feed_host_bell_fd(node->host, NULL), F_DUPFD_CLOEXEC, 3),
-                                &node->reader, &err),
-          &err);
+    check(tfos__feed_host_open(&options, &node->host, &err), &err);
+    check(
+        tfos__feed_reader_open(fcntl(tfos__feed_host_bell_fd(node->host, NULL), F_DUPFD_CLOEXEC, 3),
+                               &node->reader, &err),
+        &err);
 }
 
 /// The host's work, in a thread: call it when all producers are forked.
@@ -81,8 +82,8 @@ static void node_close(struct node *node)
 {
     atomic_store(&node->is_stopping, true);
     pthread_join(node->thread, NULL);
-    tfos_feed_reader_close(node->reader);
-    tfos_feed_host_close(node->host);
+    tfos__feed_reader_close(node->reader);
+    tfos__feed_host_close(node->host);
 }
 
 /// The producer: one batch, appended `batch_count` times a round. Over shared memory by
@@ -91,24 +92,24 @@ static void produce(const char *socket_name, const char *address, int go_fd, int
 {
     static int64_t values[BATCH_WORDS];
     struct number_column numbers;
-    struct tfos_feed_writer_options options = {.socket_name = socket_name,
-                                               .address = address,
-                                               .cluster_id = PAIR_CLUSTER,
-                                               .key = PAIR_KEY,
-                                               .feed = 1};
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer_options options = {.socket_name = socket_name,
+                                                .address = address,
+                                                .cluster_id = PAIR_CLUSTER,
+                                                .key = PAIR_KEY,
+                                                .feed = 1};
+    struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
     char go;
 
     for (int64_t i = 0; i < BATCH_WORDS; i++)
         values[i] = i;
     number_column_init(&numbers, values, BATCH_WORDS);
-    check(tfos_feed_writer_open(&options, &writer, &err), &err);
+    check(tfos__feed_writer_open(&options, &writer, &err), &err);
     while (read(go_fd, &go, 1) == 1 && go == 'g')
         for (int i = 0; i < batch_count; i++)
-            check(tfos_feed_writer_append(writer, &numbers.schema, &numbers.array, &err), &err);
-    check(tfos_feed_writer_finish(writer, &err), &err);
-    tfos_feed_writer_close(writer);
+            check(tfos__feed_writer_append(writer, &numbers.schema, &numbers.array, &err), &err);
+    check(tfos__feed_writer_finish(writer, &err), &err);
+    tfos__feed_writer_close(writer);
 }
 
 /// The consumer: reads every byte of so many batches, and checks their sums.

@@ -197,7 +197,7 @@ int main(void)
 
     snprintf(socket_name, sizeof socket_name, "tfos-bench-remote-%d", (int)getpid());
     node_open(&node, socket_name);
-    addresses[REMOTE].sin_port = htons((uint16_t)tfos_feed_host_port(node.host));
+    addresses[REMOTE].sin_port = htons((uint16_t)tfos__feed_host_port(node.host));
     for (enum way way = TLS; way < WAYS; way++)
         listeners[way] = listen_local(&addresses[way]);
     for (enum way way = 0; way < WAYS; way++)

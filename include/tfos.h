@@ -12,7 +12,6 @@
 #include <tfos/feeder.h>
 #include <tfos/file_list.h>
 #include <tfos/fork.h>
-#include <tfos/member.h>
 #include <tfos/memory.h>
 #include <tfos/node.h>
 #include <tfos/record.h>

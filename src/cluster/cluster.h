@@ -1,111 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The cluster as the driver knows it: who has registered, how far it has come, and why it failed.
-/// Nothing here touches a socket, waits or locks: the rendezvous' lock guards all of it, and
-/// messages go out through peers.
+/// The cluster as its members see it. A member is one connection to the rendezvous, held by a node
+/// or by a feeder. Messages are JSON objects (docs/protocol.md). A handle belongs to one thread at
+/// a time.
 #ifndef TFOS_CLUSTER_CLUSTER_H
 #define TFOS_CLUSTER_CLUSTER_H
 
 #include <jansson.h>
-#include <stdbool.h>
 #include <stdint.h>
-#include <tfos/rendezvous.h>
+#include <tfos/status.h>
+#include <tfos/wait.h>
 
-#include "base/address.h"
-#include "base/queues.h"
-#include "cluster/agreement.h"
-#include "cluster/events.h"
-#include "cluster/feeding.h"
-#include "cluster/forecast.h"
-#include "cluster/registry.h"
-#include "cluster/roles.h"
+struct tfos__cluster_member;
 
-#define TFOS__CLUSTER_ID_SIZE 65 ///< room for a cluster's id
+/// Connects to the rendezvous at `address` and shakes hands; `wait` has 30,000 ms for it, which
+/// is also the most that one attempt gets. There is another attempt while the server turns
+/// connections away because it has too many new ones. `key` is
+/// 64 hexadecimal digits. DENIED when the key or id is another cluster's; TIMEOUT and CLOSED name
+/// the address.
+TFOS_MUST_CHECK enum tfos_status tfos__cluster_member_open(const char *address,
+                                                           const char *cluster_id, const char *key,
+                                                           const struct tfos_wait *wait,
+                                                           struct tfos__cluster_member **out,
+                                                           struct tfos_error *err);
 
-enum tfos__cluster_state {
-    TFOS__CLUSTER_WAITING, ///< for nodes to register and acknowledge the spec
-    TFOS__CLUSTER_RUNNING, ///< nodes were told to start
-    TFOS__CLUSTER_FAILED,  ///< the first failure is in failure_message
-    TFOS__CLUSTER_ENDED    ///< every node has ended
-};
+/// This side's address on the connection, without port: what the driver's network sees. Valid until
+/// close.
+const char *tfos__cluster_member_local_host(const struct tfos__cluster_member *member);
 
-struct tfos__cluster {
-    char cluster_id[TFOS__CLUSTER_ID_SIZE];
-    char address[TFOS__ADDRESS_SIZE]; ///< of the rendezvous, for others
-    struct tfos__roles roles;
-    struct tfos__queues queues; ///< of each node that is fed
-    int64_t heartbeat_timeout_ms, hello_timeout_ms, grace_ms;
-    int64_t ticked_ms; ///< when silence was last looked for
+/// The descriptor and the epoll events to wait for before the next step().
+int tfos__cluster_member_fd(const struct tfos__cluster_member *member);
+uint32_t tfos__cluster_member_events(const struct tfos__cluster_member *member);
 
-    enum tfos__cluster_state state;
-    struct tfos__node_table nodes;
-    bool is_started; ///< "start" was sent
-    bool is_stopped; ///< all nodes were told to stop: those that never came will not
-    bool is_feed_ended;
-    enum tfos_status failure;
-    char failure_message[sizeof(((struct tfos_error *)NULL)->message)];
+/// Queues a message, which is taken over, also on failure; step() or wait() writes it. NO_MEMORY
+/// for NULL.
+TFOS_MUST_CHECK enum tfos_status tfos__cluster_member_send(struct tfos__cluster_member *member,
+                                                           json_t *message, struct tfos_error *err);
 
-    struct tfos__agreement agreement;
-    struct tfos__feeding feeding;
-    struct tfos__forecast forecast;
-    struct tfos__events events;
-    bool has_changed; ///< set with every change that a wait may be for; cleared by who wakes the
-                      ///< waits
-};
+/// Reads and writes what can be done without waiting. CLOSED when the driver has gone.
+TFOS_MUST_CHECK enum tfos_status tfos__cluster_member_step(struct tfos__cluster_member *member,
+                                                           struct tfos_error *err);
 
-/// Checks and copies `options`. INVALID names the option. The caller ends it with
-/// tfos__cluster_clear().
-enum tfos_status tfos__cluster_init(struct tfos__cluster *cluster,
-                                    const struct tfos_rendezvous_options *options,
-                                    struct tfos_error *err);
+/// The next message read so far, which the caller owns; AGAIN when there is none.
+TFOS_MUST_CHECK enum tfos_status tfos__cluster_member_next(struct tfos__cluster_member *member,
+                                                           json_t **message,
+                                                           struct tfos_error *err);
 
-/// Puts an event about `entry` (NULL: about the cluster) into the queue. `members`, taken over, are
-/// its own.
-void tfos__cluster_tell(struct tfos__cluster *cluster, const struct tfos__entry *entry,
-                        const char *event, json_t *members);
+/// Writes what is queued and waits for the next message. TIMEOUT after `timeout_ms`.
+TFOS_MUST_CHECK enum tfos_status tfos__cluster_member_wait(struct tfos__cluster_member *member,
+                                                           int64_t timeout_ms, json_t **message,
+                                                           struct tfos_error *err);
 
-/// The first failure counts, later ones are consequences: nodes stop, feeders and waits get the
-/// message.
-void tfos__cluster_fail(struct tfos__cluster *cluster, enum tfos_status status,
-                        const char *message);
-
-/// A node's port, or its presence, has changed before the start: all get the spec of a new
-/// generation once all have registered.
-void tfos__cluster_renew_spec(struct tfos__cluster *cluster);
-
-/// A node has acknowledged: when it was the last, all start.
-void tfos__cluster_try_start(struct tfos__cluster *cluster);
-
-/// The life of `entry` is over: `state` is how, `exit` in words. What depended on it is settled.
-/// With `failure` (NULL: none) the cluster fails with this message.
-void tfos__cluster_end_entry(struct tfos__cluster *cluster, struct tfos__entry *entry,
-                             enum tfos__entry_state state, const char *exit, const char *failure);
-
-/// `entry` is gone: its connection ended or it is silent, `cause` in words. Before the start it may
-/// come again; after it the cluster fails, unless it was told to stop or had ended.
-void tfos__cluster_lose_entry(struct tfos__cluster *cluster, struct tfos__entry *entry,
-                              const char *cause);
-
-/// Tells one node to stop.
-void tfos__cluster_stop_entry(struct tfos__cluster *cluster, struct tfos__entry *entry,
-                              int64_t grace_ms, const char *reason);
-
-/// What is known of a feed of a training.
-void tfos__cluster_plan_feed(struct tfos__cluster *cluster, int queue, int64_t feed,
-                             const struct tfos_feed_plan *plan);
-
-void tfos__cluster_end_epoch(struct tfos__cluster *cluster, int queue, int64_t feed);
-void tfos__cluster_end_batch(struct tfos__cluster *cluster, int queue, int64_t feed);
-void tfos__cluster_end_feed(struct tfos__cluster *cluster);
-void tfos__cluster_stop(struct tfos__cluster *cluster, int64_t grace_ms);
-
-/// Whether the cluster has come to `phase`.
-bool tfos__cluster_has_reached(const struct tfos__cluster *cluster,
-                               enum tfos_rendezvous_phase phase);
-
-/// Finds nodes that have been silent for too long; to be called several times within the heartbeat
-/// timeout.
-void tfos__cluster_tick(struct tfos__cluster *cluster, int64_t now_ms);
-
-void tfos__cluster_clear(struct tfos__cluster *cluster);
+/// Writes what is queued for at most `timeout_ms` and closes. NULL is accepted.
+void tfos__cluster_member_close(struct tfos__cluster_member *member, int64_t timeout_ms);
 
 #endif

@@ -10,7 +10,7 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "cluster/cluster.h"
+#include "cluster/cluster_state.h"
 #include "cluster/explanation.h"
 #include "cluster/overview.h"
 #include "cluster/peer.h"

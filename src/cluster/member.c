@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other end of a rendezvous' connection: a channel whose messages are text.
-#include <tfos/member.h>
+// The other end of a rendezvous' connection.
+#include "cluster/cluster.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/cluster_key.h"
 #include "base/fail.h"
-#include "base/json.h"
 #include "base/memory.h"
 #include "base/socket.h"
 #include "base/tcp_options.h"
@@ -19,7 +18,7 @@
 #define PAUSE_MS 50 // before the second attempt; each later one doubles it
 #define PAUSE_LIMIT_MS 800
 
-struct tfos_member {
+struct tfos__cluster_member {
     struct tfos__channel *channel; // owned
     char host[TFOS__ADDRESS_SIZE];
 };
@@ -41,7 +40,7 @@ static enum tfos_status shake_hands(struct tfos__channel *channel, struct tfos__
     }
 }
 
-static enum tfos_status try_connect(struct tfos_member *member, const char *address,
+static enum tfos_status try_connect(struct tfos__cluster_member *member, const char *address,
                                     const struct tfos__identity *identity, struct tfos__wait *wait,
                                     struct tfos_error *err)
 {
@@ -64,7 +63,7 @@ static void shorten(struct tfos__wait *wait, int64_t limit_ms)
 
 /// A server that does not answer is given up after one attempt's time, one that turns us away only
 /// at the deadline. `err` is not NULL.
-static enum tfos_status connect_member(struct tfos_member *member, const char *address,
+static enum tfos_status connect_member(struct tfos__cluster_member *member, const char *address,
                                        const struct tfos__identity *identity,
                                        struct tfos__wait *wait, struct tfos_error *err)
 {
@@ -100,9 +99,10 @@ static enum tfos_status connect_member(struct tfos_member *member, const char *a
     }
 }
 
-enum tfos_status tfos_member_open(const char *address, const char *cluster_id, const char *key,
-                                  const struct tfos_wait *wait, struct tfos_member **out,
-                                  struct tfos_error *err)
+enum tfos_status tfos__cluster_member_open(const char *address, const char *cluster_id,
+                                           const char *key, const struct tfos_wait *wait,
+                                           struct tfos__cluster_member **out,
+                                           struct tfos_error *err)
 {
     struct tfos__identity identity = {.cluster_id = cluster_id};
     struct tfos_error local;
@@ -111,7 +111,7 @@ enum tfos_status tfos_member_open(const char *address, const char *cluster_id, c
         return tfos__fail(err, TFOS_INVALID, "member: %s is empty",
                           address && address[0] ? "cluster_id" : "address");
     TFOS__TRY(tfos__cluster_key_read(key, "member", identity.key, err));
-    struct tfos_member *member = tfos__alloc(1, sizeof(*member));
+    struct tfos__cluster_member *member = tfos__alloc(1, sizeof(*member));
     if (!member)
         return tfos__no_memory(err, "member", "its handle");
     struct tfos__wait joining = tfos__wait_begin(wait, ATTEMPT_TIMEOUT_MS);
@@ -119,75 +119,56 @@ enum tfos_status tfos_member_open(const char *address, const char *cluster_id, c
     explicit_bzero(identity.key, sizeof(identity.key));
     if (status != TFOS_OK) {
         tfos__fail_prefix(err, "member: cannot join the cluster %s at %s", cluster_id, address);
-        tfos_member_close(member, 0);
+        tfos__cluster_member_close(member, 0);
         return status;
     }
     *out = member;
     return TFOS_OK;
 }
 
-const char *tfos_member_local_host(const struct tfos_member *member)
+const char *tfos__cluster_member_local_host(const struct tfos__cluster_member *member)
 {
     return member->host;
 }
 
-int tfos_member_fd(const struct tfos_member *member)
+int tfos__cluster_member_fd(const struct tfos__cluster_member *member)
 {
     return tfos__channel_fd(member->channel);
 }
 
-uint32_t tfos_member_events(const struct tfos_member *member)
+uint32_t tfos__cluster_member_events(const struct tfos__cluster_member *member)
 {
     return tfos__channel_events(member->channel);
 }
 
-enum tfos_status tfos_member_send(struct tfos_member *member, const char *json,
-                                  struct tfos_error *err)
+enum tfos_status tfos__cluster_member_send(struct tfos__cluster_member *member, json_t *message,
+                                           struct tfos_error *err)
 {
-    json_t *message;
-    enum tfos_status status = tfos__json_parse(json, strlen(json), &message, err);
-    if (status < 0) {
-        tfos__fail_prefix(err, "member: cannot send what is no JSON object");
-        return TFOS_INVALID;
-    }
     return tfos__channel_queue(member->channel, message, NULL, 0, err);
 }
 
-enum tfos_status tfos_member_step(struct tfos_member *member, struct tfos_error *err)
+enum tfos_status tfos__cluster_member_step(struct tfos__cluster_member *member,
+                                           struct tfos_error *err)
 {
     return tfos__channel_pump(member->channel, err);
 }
 
-/// Gives out `message`, taken over, as text.
-static enum tfos_status give_text(json_t *message, char **json, struct tfos_error *err)
+enum tfos_status tfos__cluster_member_next(struct tfos__cluster_member *member, json_t **message,
+                                           struct tfos_error *err)
 {
-    char *text = tfos__json_text(message);
-    json_decref(message);
-    if (!text)
-        return tfos__no_memory(err, "member", "a message");
-    *json = text;
-    return TFOS_OK;
+    return tfos__channel_next(member->channel, message, NULL, NULL, err);
 }
 
-enum tfos_status tfos_member_next(struct tfos_member *member, char **json, struct tfos_error *err)
+enum tfos_status tfos__cluster_member_wait(struct tfos__cluster_member *member, int64_t timeout_ms,
+                                           json_t **message, struct tfos_error *err)
 {
-    json_t *message;
-    enum tfos_status status = tfos__channel_next(member->channel, &message, NULL, NULL, err);
-    return status == TFOS_OK ? give_text(message, json, err) : status;
-}
-
-enum tfos_status tfos_member_wait(struct tfos_member *member, int64_t timeout_ms, char **json,
-                                  struct tfos_error *err)
-{
-    json_t *message;
     int64_t deadline = tfos__deadline(timeout_ms);
     // What is queued goes out even if a message has been read already.
     (void)tfos__channel_pump(member->channel, NULL);
-    TFOS__TRY(tfos__channel_receive(member->channel, &message, NULL, NULL, deadline, err));
-    return give_text(message, json, err);
+    return tfos__channel_receive(member->channel, message, NULL, NULL, deadline, err);
 }
 
-void tfos_member_close(struct tfos_member *member, int64_t timeout_ms)
+void tfos__cluster_member_close(struct tfos__cluster_member *member, int64_t timeout_ms)
 {
     if (!member)
         return;

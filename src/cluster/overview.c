@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cluster/cluster.h"
+#include "cluster/cluster_state.h"
 
 #define ROUNDED_LIMIT 1e12 // numbers above it are as good as whole
 

@@ -10,7 +10,7 @@
 #include <tfos/rendezvous.h>
 
 #include "base/server.h"
-#include "cluster/cluster.h"
+#include "cluster/cluster_state.h"
 
 /// Everything but `lock` and `changed` is guarded by `lock`.
 struct tfos_rendezvous {

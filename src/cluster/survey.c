@@ -15,7 +15,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/socket.h"
-#include "cluster/cluster.h"
+#include "cluster/cluster_state.h"
 #include "cluster/overview.h"
 
 #define DRIVER_LIMIT 256     // most drivers asked

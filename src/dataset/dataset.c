@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "dataset/state.h"
 #include "dataset/tensor.h"
+#include "feed/feed.h"
 
 #define FIRST_ROWS_WAIT_MS 5000
 #define ROWS_WAIT_MS 200
@@ -79,8 +80,8 @@ enum tfos_status tfos_dataset_open(const struct tfos_dataset_options *options,
     dataset->options.name = dataset->name;
     // Rows that are shuffled are gathered anyway.
     if (options->reader)
-        tfos_feed_reader_set_batch_rows(options->reader,
-                                        options->shuffle_rows > 0 ? 0 : options->batch_size);
+        tfos__feed_reader_set_batch_rows(options->reader,
+                                         options->shuffle_rows > 0 ? 0 : options->batch_size);
     tfos__catalogue_add(&dataset->card, dataset);
     *out = dataset;
     return TFOS_OK;
@@ -189,7 +190,7 @@ static bool is_repeat_next(const struct tfos_dataset *dataset)
     const struct tfos_dataset_options *options = &dataset->options;
 
     return options->is_repeat &&
-           options->is_repeat(options->context, tfos_feed_reader_feed(options->reader));
+           options->is_repeat(options->context, tfos__feed_reader_feed(options->reader));
 }
 
 // Goes on to the next epoch. Rows of this one that nobody wants must not begin it.

@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "dataset/state.h"
 #include "dataset/vector.h"
+#include "feed/feed.h"
 
 #define SLICE_MS 50        ///< of a wait, after which a description is asked for
 #define DESCRIPTION_MS 200 ///< for a description, when the feed has ended without a row
@@ -93,7 +94,7 @@ enum tfos_status tfos__outlook_await(struct tfos_dataset *dataset, int64_t deadl
     int64_t patience = TFOS__NEVER;
 
     if (outlook->feed == 0 && dataset->options.reader)
-        outlook->feed = tfos_feed_reader_feed(dataset->options.reader);
+        outlook->feed = tfos__feed_reader_feed(dataset->options.reader);
     TFOS__TRY(ask(dataset, 0, err));
     while (!has_all_or_none(dataset) && !is_described(dataset)) {
         if (dataset->options.uneven != TFOS_UNEVEN_IGNORE && outlook->is_announced &&

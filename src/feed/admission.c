@@ -40,7 +40,7 @@ static enum tfos_status read_open(struct tfos__connection *connection, const jso
     connection->timeout_ms = tfos__json_int_or(message, "timeout_ms", DEFAULT_TIMEOUT_MS);
     connection->has_results = tfos__json_bool_or(message, "results", false);
     if (size == 0)
-        size = TFOS_FEED_LANE_SIZE;
+        size = TFOS__FEED_LANE_SIZE;
     connection->size = ((uint64_t)size + TFOS__PAGE_SIZE - 1) / TFOS__PAGE_SIZE * TFOS__PAGE_SIZE;
     return TFOS_OK;
 }
@@ -58,7 +58,7 @@ static void remember_place(struct tfos__connection *connection, bool *is_complet
 
 void tfos__host_close_attempt(struct tfos__connection *connection, bool is_announced)
 {
-    struct tfos_feed_host *host = connection->host;
+    struct tfos__feed_host *host = connection->host;
 
     if (!connection->has_opened || connection->is_closed)
         return;
@@ -77,15 +77,15 @@ void tfos__host_close_attempt(struct tfos__connection *connection, bool is_annou
         entry->last_lane = connection->before_lane;
         entry->last_head = connection->before_head;
     }
-    struct tfos_feed_event event = {.kind = TFOS_FEED_ATTEMPT_CLOSED,
-                                    .lane = -1,
-                                    .fd = -1,
-                                    .queue = connection->queue->name,
-                                    .feed = connection->feed,
-                                    .partition = connection->partition,
-                                    .attempt = connection->attempt,
-                                    .rows = (int64_t)connection->rows,
-                                    .complete = connection->is_complete};
+    struct tfos__feed_event event = {.kind = TFOS__FEED_ATTEMPT_CLOSED,
+                                     .lane = -1,
+                                     .fd = -1,
+                                     .queue = connection->queue->name,
+                                     .feed = connection->feed,
+                                     .partition = connection->partition,
+                                     .attempt = connection->attempt,
+                                     .rows = (int64_t)connection->rows,
+                                     .complete = connection->is_complete};
     if (is_announced)
         tfos__host_emit(host, &event);
     else
@@ -230,7 +230,7 @@ static bool hand_to_writer(struct tfos__connection *connection, struct tfos__poo
 // The rest of the conversation is the relay's.
 static bool start_relay(struct tfos__connection *connection, struct tfos__pool_lane *lane)
 {
-    struct tfos_feed_host *host = connection->host;
+    struct tfos__feed_host *host = connection->host;
     struct tfos__channel *channel = connection->base.channel;
     struct tfos__relay_options options = {.channel = channel,
                                           .board = connection->queue->board,
@@ -263,7 +263,7 @@ static bool hand_over(struct tfos__connection *connection, struct tfos__pool_lan
 // AGAIN: there is no lane for it yet.
 static enum tfos_status serve(struct tfos__connection *connection, struct tfos_error *err)
 {
-    struct tfos_feed_host *host = connection->host;
+    struct tfos__feed_host *host = connection->host;
     struct tfos__pool_lane *lane = NULL;
     bool is_new = false;
 
@@ -286,13 +286,13 @@ static enum tfos_status serve(struct tfos__connection *connection, struct tfos_e
     atomic_store(&lane->page->before_lane, connection->before_lane);
     atomic_store(&lane->page->before_head, connection->before_head);
     if (is_new) {
-        struct tfos_feed_event event = {.kind = TFOS_FEED_LANE_OPENED,
-                                        .lane = lane->number,
-                                        .fd = lane->fd,
-                                        .queue = connection->queue->name,
-                                        .feed = connection->feed,
-                                        .partition = connection->partition,
-                                        .attempt = connection->attempt};
+        struct tfos__feed_event event = {.kind = TFOS__FEED_LANE_OPENED,
+                                         .lane = lane->number,
+                                         .fd = lane->fd,
+                                         .queue = connection->queue->name,
+                                         .feed = connection->feed,
+                                         .partition = connection->partition,
+                                         .attempt = connection->attempt};
         tfos__host_emit(host, &event);
         atomic_fetch_add(&connection->queue->board->page->lane_count, 1);
     }
@@ -301,7 +301,7 @@ static enum tfos_status serve(struct tfos__connection *connection, struct tfos_e
     return TFOS_OK;
 }
 
-void tfos__host_serve(struct tfos_feed_host *host)
+void tfos__host_serve(struct tfos__feed_host *host)
 {
     for (;;) {
         struct tfos__connection *first = NULL;

@@ -18,8 +18,8 @@
 #define ENDING_TIMEOUT_MS 3000  ///< for a writer to read its last message and go
 #define PENDING_LIMIT (1 << 20) ///< bytes queued towards a writer, which reads only messages here
 
-static enum tfos_status listen_all(struct tfos_feed_host *host,
-                                   const struct tfos_feed_host_options *options,
+static enum tfos_status listen_all(struct tfos__feed_host *host,
+                                   const struct tfos__feed_host_options *options,
                                    struct tfos_error *err)
 {
     int fd = -1;
@@ -30,8 +30,8 @@ static enum tfos_status listen_all(struct tfos_feed_host *host,
     return tfos__server_listen(&host->server, fd, false, err);
 }
 
-static enum tfos_status open_server(struct tfos_feed_host *host,
-                                    const struct tfos_feed_host_options *options,
+static enum tfos_status open_server(struct tfos__feed_host *host,
+                                    const struct tfos__feed_host_options *options,
                                     struct tfos_error *err)
 {
     struct tfos__server_options server_options = {.handler = &tfos__host_handler,
@@ -47,8 +47,9 @@ static enum tfos_status open_server(struct tfos_feed_host *host,
     return listen_all(host, options, err);
 }
 
-static enum tfos_status set_up(struct tfos_feed_host *host,
-                               const struct tfos_feed_host_options *options, struct tfos_error *err)
+static enum tfos_status set_up(struct tfos__feed_host *host,
+                               const struct tfos__feed_host_options *options,
+                               struct tfos_error *err)
 {
     host->identity.cluster_id = tfos__strdup(options->cluster_id);
     if (!host->identity.cluster_id)
@@ -56,7 +57,7 @@ static enum tfos_status set_up(struct tfos_feed_host *host,
     for (int i = 0; i < host->names.count; i++)
         TFOS__TRY(tfos__queue_open(&host->queues[i], host->names.names[i], i, err));
     host->pool.memory_limit =
-        options->memory_limit ? (uint64_t)options->memory_limit : TFOS_FEED_MEMORY_LIMIT;
+        options->memory_limit ? (uint64_t)options->memory_limit : TFOS__FEED_MEMORY_LIMIT;
     TFOS__TRY(tfos__cluster_key_read(options->key, "feed", host->identity.key, err));
     TFOS__TRY(tfos__cluster_key_prove(host->identity.key, "feed", host->token, err));
     host->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -65,14 +66,14 @@ static enum tfos_status set_up(struct tfos_feed_host *host,
     return open_server(host, options, err);
 }
 
-enum tfos_status tfos_feed_host_open(const struct tfos_feed_host_options *options,
-                                     struct tfos_feed_host **out, struct tfos_error *err)
+enum tfos_status tfos__feed_host_open(const struct tfos__feed_host_options *options,
+                                      struct tfos__feed_host **out, struct tfos_error *err)
 {
     if (!options->cluster_id || !options->socket_name || options->memory_limit < 0)
         return tfos__fail(
             err, TFOS_INVALID,
             "feed: a host needs cluster_id, socket_name and a memory_limit of 0 or more");
-    struct tfos_feed_host *host = tfos__alloc(1, sizeof *host);
+    struct tfos__feed_host *host = tfos__alloc(1, sizeof *host);
     if (!host)
         return tfos__no_memory(err, "feed", "a host");
     host->server = (struct tfos__server){.epoll_fd = -1, .wake_fd = -1};
@@ -83,31 +84,31 @@ enum tfos_status tfos_feed_host_open(const struct tfos_feed_host_options *option
     if (status == TFOS_OK)
         status = set_up(host, options, err);
     if (status != TFOS_OK) {
-        tfos_feed_host_close(host);
+        tfos__feed_host_close(host);
         return status;
     }
     *out = host;
     return TFOS_OK;
 }
 
-int tfos_feed_host_fd(const struct tfos_feed_host *host)
+int tfos__feed_host_fd(const struct tfos__feed_host *host)
 {
     return host->server.epoll_fd;
 }
 
-int tfos_feed_host_port(const struct tfos_feed_host *host)
+int tfos__feed_host_port(const struct tfos__feed_host *host)
 {
     return host->port;
 }
 
-int tfos_feed_host_bell_fd(const struct tfos_feed_host *host, const char *queue)
+int tfos__feed_host_bell_fd(const struct tfos__feed_host *host, const char *queue)
 {
     int number = tfos__queues_find(&host->names, queue);
 
     return number < 0 ? -1 : host->queues[number].bell_fd;
 }
 
-static void set_timer(struct tfos_feed_host *host)
+static void set_timer(struct tfos__feed_host *host)
 {
     bool is_wanted = false;
 
@@ -122,7 +123,7 @@ static void set_timer(struct tfos_feed_host *host)
 }
 
 // A trainer reads its queues by turns: while it gets on with one, writers of the others wait on.
-static void note_progress(struct tfos_feed_host *host)
+static void note_progress(struct tfos__feed_host *host)
 {
     for (int i = 0; i < host->names.count; i++) {
         if (!tfos__queue_note_progress(&host->queues[i], tfos__pool_progress(&host->pool, i)))
@@ -135,7 +136,7 @@ static void note_progress(struct tfos_feed_host *host)
 }
 
 // Whoever waits for a lane has patience as long as the readers of others go on.
-static void tell_progress(struct tfos_feed_host *host, int64_t now)
+static void tell_progress(struct tfos__feed_host *host, int64_t now)
 {
     if (now - host->told_ms < TELL_MS || !host->has_progress)
         return;
@@ -147,7 +148,7 @@ static void tell_progress(struct tfos_feed_host *host, int64_t now)
 }
 
 // The reader may have terminated the feed by itself: those who wait would wait in vain.
-static void dismiss_waiting(struct tfos_feed_host *host)
+static void dismiss_waiting(struct tfos__feed_host *host)
 {
     for (struct tfos__connection *each = tfos__host_first(host); each;
          each = tfos__host_next(each)) {
@@ -157,7 +158,7 @@ static void dismiss_waiting(struct tfos_feed_host *host)
     }
 }
 
-enum tfos_status tfos_feed_host_step(struct tfos_feed_host *host, struct tfos_error *err)
+enum tfos_status tfos__feed_host_step(struct tfos__feed_host *host, struct tfos_error *err)
 {
     uint64_t ticks = 0;
     int64_t now = tfos__now_ms();
@@ -179,11 +180,11 @@ enum tfos_status tfos_feed_host_step(struct tfos_feed_host *host, struct tfos_er
     return TFOS_OK;
 }
 
-bool tfos__host_reserve_event(struct tfos_feed_host *host)
+bool tfos__host_reserve_event(struct tfos__feed_host *host)
 {
     if (host->event_count + host->event_reserved == host->event_capacity) {
         size_t capacity = host->event_capacity * 2 + 16;
-        struct tfos_feed_event *events = tfos__alloc(capacity, sizeof *events);
+        struct tfos__feed_event *events = tfos__alloc(capacity, sizeof *events);
         if (!events)
             return false;
         for (size_t i = 0; i < host->event_count; i++)
@@ -197,19 +198,19 @@ bool tfos__host_reserve_event(struct tfos_feed_host *host)
     return true;
 }
 
-void tfos__host_release_event(struct tfos_feed_host *host)
+void tfos__host_release_event(struct tfos__feed_host *host)
 {
     host->event_reserved--;
 }
 
-void tfos__host_emit(struct tfos_feed_host *host, const struct tfos_feed_event *event)
+void tfos__host_emit(struct tfos__feed_host *host, const struct tfos__feed_event *event)
 {
     host->event_reserved--;
     host->events[(host->event_first + host->event_count++) % host->event_capacity] = *event;
 }
 
-enum tfos_status tfos_feed_host_next_event(struct tfos_feed_host *host,
-                                           struct tfos_feed_event *event, struct tfos_error *err)
+enum tfos_status tfos__feed_host_next_event(struct tfos__feed_host *host,
+                                            struct tfos__feed_event *event, struct tfos_error *err)
 {
     (void)err;
     if (host->event_count == 0)
@@ -217,7 +218,7 @@ enum tfos_status tfos_feed_host_next_event(struct tfos_feed_host *host,
     *event = host->events[host->event_first];
     host->event_first = (host->event_first + 1) % host->event_capacity;
     host->event_count--;
-    if (event->kind == TFOS_FEED_LANE_OPENED)
+    if (event->kind == TFOS__FEED_LANE_OPENED)
         for (size_t i = 0; i < host->pool.count; i++)
             if (host->pool.lanes[i]->number == event->lane)
                 host->pool.lanes[i]->is_announced = true;
@@ -226,21 +227,21 @@ enum tfos_status tfos_feed_host_next_event(struct tfos_feed_host *host,
 
 json_t *tfos__host_farewell(const struct tfos__connection *connection)
 {
-    const struct tfos_feed_host *host = connection->host;
+    const struct tfos__feed_host *host = connection->host;
     uint32_t state = tfos__queue_state(connection->queue);
 
-    if (state == TFOS_FEED_RUNNING || (state == TFOS_FEED_ENDED && connection->has_written))
+    if (state == TFOS__FEED_RUNNING || (state == TFOS__FEED_ENDED && connection->has_written))
         return NULL;
-    if (state == TFOS_FEED_FAILED)
+    if (state == TFOS__FEED_FAILED)
         return json_pack("{ss ss}", "type", "failed", "message",
                          host->message ? host->message : "the cluster has failed");
     return json_pack("{ss}", "type", "end");
 }
 
-void tfos_feed_host_set_state(struct tfos_feed_host *host, enum tfos_feed_host_state state,
-                              const char *message)
+void tfos__feed_host_set_state(struct tfos__feed_host *host, enum tfos__feed_state state,
+                               const char *message)
 {
-    if (state == TFOS_FEED_FAILED && !host->message)
+    if (state == TFOS__FEED_FAILED && !host->message)
         host->message = tfos__strdup(message ? message : "the cluster has failed");
     for (int i = 0; i < host->names.count; i++)
         tfos__queue_set_state(&host->queues[i], state);
@@ -258,7 +259,7 @@ void tfos_feed_host_set_state(struct tfos_feed_host *host, enum tfos_feed_host_s
     tfos__server_settle(&host->server);
 }
 
-void tfos_feed_host_end_epoch(struct tfos_feed_host *host, const char *queue, int64_t feed)
+void tfos__feed_host_end_epoch(struct tfos__feed_host *host, const char *queue, int64_t feed)
 {
     int number = tfos__queues_find(&host->names, queue);
 
@@ -266,7 +267,7 @@ void tfos_feed_host_end_epoch(struct tfos_feed_host *host, const char *queue, in
         tfos__queue_end_epoch(&host->queues[number], feed);
 }
 
-void tfos_feed_host_end_batch(struct tfos_feed_host *host, const char *queue, int64_t feed)
+void tfos__feed_host_end_batch(struct tfos__feed_host *host, const char *queue, int64_t feed)
 {
     int number = tfos__queues_find(&host->names, queue);
 
@@ -274,7 +275,7 @@ void tfos_feed_host_end_batch(struct tfos_feed_host *host, const char *queue, in
         tfos__queue_end_batch(&host->queues[number], feed);
 }
 
-void tfos_feed_host_fence(struct tfos_feed_host *host, struct tfos_feed_event *attempt)
+void tfos__feed_host_fence(struct tfos__feed_host *host, struct tfos__feed_event *attempt)
 {
     int number = tfos__queues_find(&host->names, attempt->queue);
     struct tfos__attempt *entry = NULL;
@@ -299,7 +300,7 @@ void tfos_feed_host_fence(struct tfos_feed_host *host, struct tfos_feed_event *a
     attempt->complete = entry->is_complete;
 }
 
-void tfos_feed_host_explain(struct tfos_feed_host *host, const char *text)
+void tfos__feed_host_explain(struct tfos__feed_host *host, const char *text)
 {
     for (struct tfos__connection *each = tfos__host_first(host); each;
          each = tfos__host_next(each)) {
@@ -315,15 +316,15 @@ void tfos_feed_host_explain(struct tfos_feed_host *host, const char *text)
     tfos__server_settle(&host->server);
 }
 
-void tfos_feed_host_get_stats(struct tfos_feed_host *host, struct tfos_feed_stats *stats)
+void tfos__feed_host_get_stats(struct tfos__feed_host *host, struct tfos__feed_stats *stats)
 {
     const struct tfos__pool *pool = &host->pool;
     uint64_t writers_us = pool->gone_waited_us, readers_us = 0;
 
-    *stats = (struct tfos_feed_stats){.rows_written = (int64_t)pool->gone_rows_written,
-                                      .bytes_written = (int64_t)pool->gone_bytes,
-                                      .is_drained = true,
-                                      .is_terminated = true};
+    *stats = (struct tfos__feed_stats){.rows_written = (int64_t)pool->gone_rows_written,
+                                       .bytes_written = (int64_t)pool->gone_bytes,
+                                       .is_drained = true,
+                                       .is_terminated = true};
     for (size_t i = 0; i < pool->count; i++) {
         const struct tfos__pool_lane *lane = pool->lanes[i];
         uint64_t tail = atomic_load(&lane->page->tail) & ~TFOS__TAIL_ABANDONED;
@@ -336,8 +337,8 @@ void tfos_feed_host_get_stats(struct tfos_feed_host *host, struct tfos_feed_stat
         stats->total_size += (int64_t)lane->size;
         stats->writer_count += lane->is_written;
     }
-    struct tfos_feed_queue queue;
-    for (int i = 0; tfos_feed_host_get_queue(host, i, &queue); i++) {
+    struct tfos__feed_queue_stats queue;
+    for (int i = 0; tfos__feed_host_get_queue(host, i, &queue); i++) {
         stats->rows_read += queue.rows_read;
         stats->is_drained &= queue.is_drained;
         stats->is_terminated &= queue.is_terminated;
@@ -348,17 +349,17 @@ void tfos_feed_host_get_stats(struct tfos_feed_host *host, struct tfos_feed_stat
     stats->reader_wait_ms = (int64_t)(readers_us / 1000 & INT64_MAX);
 }
 
-bool tfos_feed_host_get_queue(const struct tfos_feed_host *host, int number,
-                              struct tfos_feed_queue *out)
+bool tfos__feed_host_get_queue(const struct tfos__feed_host *host, int number,
+                               struct tfos__feed_queue_stats *out)
 {
     if (number < 0 || number >= host->names.count)
         return false;
     const struct tfos__queue *queue = &host->queues[number];
-    *out =
-        (struct tfos_feed_queue){.name = queue->name,
-                                 .rows_read = (int64_t)host->pool.gone_rows_read[number],
-                                 .is_drained = true,
-                                 .is_terminated = tfos__queue_state(queue) == TFOS_FEED_TERMINATED};
+    *out = (struct tfos__feed_queue_stats){.name = queue->name,
+                                           .rows_read = (int64_t)host->pool.gone_rows_read[number],
+                                           .is_drained = true,
+                                           .is_terminated =
+                                               tfos__queue_state(queue) == TFOS__FEED_TERMINATED};
     for (size_t i = 0; i < host->pool.count; i++) {
         const struct tfos__pool_lane *lane = host->pool.lanes[i];
         if (lane->queue != number)
@@ -369,7 +370,7 @@ bool tfos_feed_host_get_queue(const struct tfos_feed_host *host, int number,
     return true;
 }
 
-void tfos_feed_host_close(struct tfos_feed_host *host)
+void tfos__feed_host_close(struct tfos__feed_host *host)
 {
     if (!host)
         return;

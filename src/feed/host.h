@@ -6,12 +6,12 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <tfos/feed.h>
 
 #include "base/channel.h"
 #include "base/cluster_key.h"
 #include "base/queues.h"
 #include "base/server.h"
+#include "feed/feed.h"
 #include "feed/lane.h"
 #include "feed/pool.h"
 #include "feed/queue.h"
@@ -19,7 +19,7 @@
 
 struct tfos__connection {
     struct tfos__server_connection base; ///< first; a relay has its channel, once there is one
-    struct tfos_feed_host *host;
+    struct tfos__feed_host *host;
     struct tfos__relay *relay; ///< owned; NULL for a writer on this machine
     bool has_opened;           ///< its first `open` was accepted
     bool is_waiting;           ///< for a lane
@@ -38,7 +38,7 @@ struct tfos__connection {
     uint64_t before_lane, before_head; ///< where the lane before ended (struct tfos__lane_page)
 };
 
-struct tfos_feed_host {
+struct tfos__feed_host {
     struct tfos__identity identity; ///< the id is owned
     struct tfos__queues names;
     struct tfos__queue queues[TFOS__QUEUE_LIMIT]; ///< the first names.count
@@ -49,8 +49,8 @@ struct tfos_feed_host {
     struct tfos__pool pool;
     uint64_t next_ticket;
     bool is_timer_on;
-    char *message;                  ///< of the failure
-    struct tfos_feed_event *events; ///< owned, circular
+    char *message;                   ///< of the failure
+    struct tfos__feed_event *events; ///< owned, circular
     size_t event_first, event_count, event_capacity;
     size_t event_reserved; ///< places kept for events to come
     int64_t told_ms;       ///< when those who wait were last told of progress
@@ -62,7 +62,7 @@ struct tfos_feed_host {
 extern const struct tfos__server_handler tfos__host_handler;
 
 /// The first connection, or the next one; NULL: there is none.
-struct tfos__connection *tfos__host_first(const struct tfos_feed_host *host);
+struct tfos__connection *tfos__host_first(const struct tfos__feed_host *host);
 struct tfos__connection *tfos__host_next(const struct tfos__connection *connection);
 
 /// Looks at the connection's relay.
@@ -82,7 +82,7 @@ void tfos__host_admit(struct tfos__connection *connection, const json_t *message
 void tfos__host_change_lane(struct tfos__connection *connection, uint64_t size);
 
 /// Hands lanes to those who wait, in the order in which they came.
-void tfos__host_serve(struct tfos_feed_host *host);
+void tfos__host_serve(struct tfos__feed_host *host);
 
 /// Ends the connection's attempt: fences it and keeps its count. Emits an event if `is_announced`.
 void tfos__host_close_attempt(struct tfos__connection *connection, bool is_announced);
@@ -94,12 +94,12 @@ json_t *tfos__host_farewell(const struct tfos__connection *connection);
 /// Keeps a place for an event, before what it will tell of is begun: a lane that the node does not
 /// hear of is never freed, and a partition whose attempt is not said to be closed gets no other.
 /// False when out of memory.
-bool tfos__host_reserve_event(struct tfos_feed_host *host);
+bool tfos__host_reserve_event(struct tfos__feed_host *host);
 
 /// Gives a place back that is not needed.
-void tfos__host_release_event(struct tfos_feed_host *host);
+void tfos__host_release_event(struct tfos__feed_host *host);
 
 /// Appends an event at a place that was reserved.
-void tfos__host_emit(struct tfos_feed_host *host, const struct tfos_feed_event *event);
+void tfos__host_emit(struct tfos__feed_host *host, const struct tfos__feed_event *event);
 
 #endif

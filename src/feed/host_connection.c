@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "feed/host.h"
 
-struct tfos__connection *tfos__host_first(const struct tfos_feed_host *host)
+struct tfos__connection *tfos__host_first(const struct tfos__feed_host *host)
 {
     return (struct tfos__connection *)host->server.connections;
 }
@@ -38,13 +38,13 @@ void tfos__connection_dismiss(struct tfos__connection *connection, json_t *messa
 // The writer asks what the trainer is doing.
 static void report_stall(struct tfos__connection *connection)
 {
-    struct tfos_feed_event event = {.kind = TFOS_FEED_STALLED,
-                                    .lane = connection->lane ? connection->lane->number : -1,
-                                    .fd = -1,
-                                    .queue = connection->queue ? connection->queue->name : NULL,
-                                    .feed = connection->feed,
-                                    .partition = connection->partition,
-                                    .attempt = connection->attempt};
+    struct tfos__feed_event event = {.kind = TFOS__FEED_STALLED,
+                                     .lane = connection->lane ? connection->lane->number : -1,
+                                     .fd = -1,
+                                     .queue = connection->queue ? connection->queue->name : NULL,
+                                     .feed = connection->feed,
+                                     .partition = connection->partition,
+                                     .attempt = connection->attempt};
 
     // Without memory nobody is asked, and the writer times out without an explanation.
     if (!connection->has_opened || connection->is_stalled ||
@@ -94,7 +94,7 @@ void tfos__connection_check_relay(struct tfos__connection *connection)
 static void dropped(struct tfos__server_connection *base, bool is_breach, const char *cause)
 {
     struct tfos__connection *connection = (struct tfos__connection *)base;
-    struct tfos_feed_host *host = connection->host;
+    struct tfos__feed_host *host = connection->host;
 
     (void)is_breach;
     (void)cause;

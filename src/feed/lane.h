@@ -23,7 +23,7 @@ struct tfos__bell_page {
     char reserved[56];
     _Atomic uint32_t word;
     _Atomic uint32_t sleepers;
-    _Atomic uint32_t state; ///< enum tfos_feed_host_state
+    _Atomic uint32_t state; ///< enum tfos__feed_state
     uint32_t reserved_word;
     _Atomic int64_t complete_feed;
     _Atomic uint64_t lane_count;

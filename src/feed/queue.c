@@ -18,7 +18,7 @@ uint32_t tfos__queue_state(const struct tfos__queue *queue)
     return atomic_load(&queue->board->page->state);
 }
 
-void tfos__queue_set_state(struct tfos__queue *queue, enum tfos_feed_host_state state)
+void tfos__queue_set_state(struct tfos__queue *queue, enum tfos__feed_state state)
 {
     _Atomic uint32_t *word = &queue->board->page->state;
     uint32_t present = atomic_load(word);

@@ -7,9 +7,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <tfos/feed.h>
 
 #include "feed/attempt.h"
+#include "feed/feed.h"
 #include "feed/lane.h"
 
 struct tfos__queue {
@@ -24,10 +24,10 @@ struct tfos__queue {
 enum tfos_status tfos__queue_open(struct tfos__queue *queue, const char *name, int number,
                                   struct tfos_error *err);
 
-uint32_t tfos__queue_state(const struct tfos__queue *queue); ///< enum tfos_feed_host_state
+uint32_t tfos__queue_state(const struct tfos__queue *queue); ///< enum tfos__feed_state
 
 /// Raises the state; a feed that has ended does not run again.
-void tfos__queue_set_state(struct tfos__queue *queue, enum tfos_feed_host_state state);
+void tfos__queue_set_state(struct tfos__queue *queue, enum tfos__feed_state state);
 
 /// All partitions of feeds up to this one have been fed.
 void tfos__queue_end_epoch(struct tfos__queue *queue, int64_t feed);

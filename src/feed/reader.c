@@ -5,7 +5,6 @@
 // Lanes with results wait for nobody: each of their partitions is answered on its own, and a task
 // that waits for results must not depend on a feed that somebody starts later.
 #include <string.h>
-#include <tfos/feed.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -14,6 +13,7 @@
 #include "base/memory.h"
 #include "base/wait.h"
 #include "feed/evacuation.h"
+#include "feed/feed.h"
 #include "feed/reader_lane.h"
 
 #define SLEEP_MS 200 ///< longest sleep without a look at everything
@@ -101,8 +101,8 @@ enum tfos_status tfos_feed_reader_check(const struct tfos_feed_reader *reader,
     return tfos__fork_guard_check(&reader->guard, "feed", TFOS__FORK_ADVICE_FEED, err);
 }
 
-enum tfos_status tfos_feed_reader_open(int bell_fd, struct tfos_feed_reader **out,
-                                       struct tfos_error *err)
+enum tfos_status tfos__feed_reader_open(int bell_fd, struct tfos_feed_reader **out,
+                                        struct tfos_error *err)
 {
     struct tfos_feed_reader *reader = tfos__alloc(1, sizeof *reader);
     enum tfos_status status = TFOS_OK;
@@ -128,7 +128,7 @@ enum tfos_status tfos_feed_reader_open(int bell_fd, struct tfos_feed_reader **ou
     return TFOS_OK;
 }
 
-void tfos_feed_reader_refuse_pickles(struct tfos_feed_reader *reader)
+void tfos__feed_reader_refuse_pickles(struct tfos_feed_reader *reader)
 {
     reader->refuses_pickles = true;
 }
@@ -161,8 +161,8 @@ static enum tfos_status insert_lane(struct tfos_feed_reader *reader, int number,
     return TFOS_OK;
 }
 
-enum tfos_status tfos_feed_reader_add_lane(struct tfos_feed_reader *reader, int lane, int fd,
-                                           struct tfos_error *err)
+enum tfos_status tfos__feed_reader_add_lane(struct tfos_feed_reader *reader, int lane, int fd,
+                                            struct tfos_error *err)
 {
     pthread_mutex_lock(&reader->mutex);
     enum tfos_status status = insert_lane(reader, lane, fd, err);
@@ -308,9 +308,9 @@ static enum tfos_status check_state(const struct tfos_feed_reader *reader, uint3
 {
     if (reader->failure != TFOS_OK)
         return tfos__fail(err, reader->failure, "%s", reader->message);
-    if (reader->is_terminated || state == TFOS_FEED_TERMINATED)
+    if (reader->is_terminated || state == TFOS__FEED_TERMINATED)
         return TFOS_END;
-    if (state == TFOS_FEED_FAILED)
+    if (state == TFOS__FEED_FAILED)
         return tfos__fail(err, TFOS_CLOSED, "feed: the node reports that the cluster has failed");
     return TFOS_OK;
 }
@@ -342,7 +342,7 @@ static enum tfos_status look(struct tfos_feed_reader *reader, struct tfos_feed_i
                 return TFOS_OK;
             continue;
         }
-        if (state != TFOS_FEED_ENDED || lowest <= reader->feed)
+        if (state != TFOS__FEED_ENDED || lowest <= reader->feed)
             return TFOS_AGAIN;
         if (reader->has_items && (lowest == INT64_MAX || !is_in_stream(reader)))
             return give_epoch_end(reader, item);
@@ -411,7 +411,7 @@ enum tfos_status tfos_feed_reader_next(struct tfos_feed_reader *reader, int64_t 
     }
 }
 
-int64_t tfos_feed_reader_feed(struct tfos_feed_reader *reader)
+int64_t tfos__feed_reader_feed(struct tfos_feed_reader *reader)
 {
     pthread_mutex_lock(&reader->mutex);
     int64_t feed = reader->feed;
@@ -504,7 +504,7 @@ enum tfos_status tfos_feed_reader_put_results(struct tfos_feed_reader *reader, i
     return TFOS_OK;
 }
 
-void tfos_feed_reader_set_batch_rows(struct tfos_feed_reader *reader, int64_t row_count)
+void tfos__feed_reader_set_batch_rows(struct tfos_feed_reader *reader, int64_t row_count)
 {
     if (!tfos__fork_guard_is_inherited(&reader->guard))
         atomic_store(&reader->board->page->batch_rows, row_count);
@@ -517,8 +517,8 @@ void tfos_feed_reader_terminate(struct tfos_feed_reader *reader)
 
     if (tfos__fork_guard_is_inherited(&reader->guard))
         return;
-    while (present != TFOS_FEED_FAILED && present != TFOS_FEED_TERMINATED &&
-           !atomic_compare_exchange_weak(state, &present, TFOS_FEED_TERMINATED))
+    while (present != TFOS__FEED_FAILED && present != TFOS__FEED_TERMINATED &&
+           !atomic_compare_exchange_weak(state, &present, TFOS__FEED_TERMINATED))
         continue;
     pthread_mutex_lock(&reader->mutex);
     reader->is_terminated = true;
@@ -544,7 +544,7 @@ void tfos_feed_reader_fail(struct tfos_feed_reader *reader, enum tfos_status sta
     tfos__bell_ring(reader->bell);
 }
 
-void tfos_feed_reader_close(struct tfos_feed_reader *reader)
+void tfos__feed_reader_close(struct tfos_feed_reader *reader)
 {
     if (!reader || tfos__fork_guard_is_inherited(&reader->guard))
         return;

@@ -3,12 +3,12 @@
 // the writer has gone, when the last word is read, or when the host wants it to.
 #include <poll.h>
 #include <string.h>
-#include <tfos/feed.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "feed/feed.h"
 #include "feed/message.h"
 #include "feed/relay_state.h"
 
@@ -108,7 +108,7 @@ static void check_state(struct tfos__relay *relay)
 {
     uint32_t state = atomic_load(&relay->board->page->state);
 
-    if (state == TFOS_FEED_TERMINATED)
+    if (state == TFOS__FEED_TERMINATED)
         tfos__relay_say_last(relay, json_pack("{ss}", "type", "end"));
     else if (atomic_load(&tfos__relay_last_lane(relay)->lane->page->head) & TFOS__HEAD_FENCED &&
              relay->intake != TFOS__INTAKE_LANE)

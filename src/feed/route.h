@@ -7,11 +7,11 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <tfos/feed.h>
 
 #include "base/channel.h"
 #include "base/wait.h"
 #include "feed/batch.h"
+#include "feed/feed.h"
 #include "feed/lane.h"
 #include "feed/sender.h"
 
@@ -19,41 +19,41 @@
 
 struct tfos__route {
     /// Takes up the node's answer "lane", with its descriptors (taken over).
-    enum tfos_status (*attach)(struct tfos_feed_writer *writer, const json_t *message,
+    enum tfos_status (*attach)(struct tfos__feed_writer *writer, const json_t *message,
                                const int *fds, int fd_count, struct tfos_error *err);
     /// Bytes that batches are cut to.
-    uint64_t (*ring_size)(const struct tfos_feed_writer *writer);
+    uint64_t (*ring_size)(const struct tfos__feed_writer *writer);
     /// Space for a record. AGAIN: none yet. BUSY: fenced.
-    enum tfos_status (*reserve)(struct tfos_feed_writer *writer, uint64_t size, uint8_t **space,
+    enum tfos_status (*reserve)(struct tfos__feed_writer *writer, uint64_t size, uint8_t **space,
                                 struct tfos_error *err);
     /// Publishes it; `rows` as for tfos__inlet_commit().
-    enum tfos_status (*commit)(struct tfos_feed_writer *writer, uint64_t size, uint64_t rows,
+    enum tfos_status (*commit)(struct tfos__feed_writer *writer, uint64_t size, uint64_t rows,
                                struct tfos_error *err);
     /// Looks for what the node has to say, without waiting; END, CLOSED and BUSY as it says them.
-    enum tfos_status (*check)(struct tfos_feed_writer *writer, struct tfos_error *err);
+    enum tfos_status (*check)(struct tfos__feed_writer *writer, struct tfos_error *err);
     /// The next record of results. AGAIN: none.
-    enum tfos_status (*peek)(struct tfos_feed_writer *writer, const struct tfos__record **record,
+    enum tfos_status (*peek)(struct tfos__feed_writer *writer, const struct tfos__record **record,
                              const uint8_t **body, struct tfos_error *err);
-    void (*skip)(struct tfos_feed_writer *writer);
+    void (*skip)(struct tfos__feed_writer *writer);
     /// Takes that record, which counts as `rows` results, and moves its body to memory of its own.
-    enum tfos_status (*take)(struct tfos_feed_writer *writer, const uint8_t **body,
+    enum tfos_status (*take)(struct tfos__feed_writer *writer, const uint8_t **body,
                              struct tfos__batch_owner *owner, struct tfos_error *err);
     /// Sleeps at most TFOS__WRITER_SLICE_MS until there may be space for `size` bytes (0: not
     /// wanted) or a result.
-    void (*wait)(struct tfos_feed_writer *writer, uint64_t size);
+    void (*wait)(struct tfos__feed_writer *writer, uint64_t size);
     /// A number that changes whenever the reader takes something.
-    uint64_t (*progress)(const struct tfos_feed_writer *writer);
+    uint64_t (*progress)(const struct tfos__feed_writer *writer);
     /// Rows of this attempt that the reader has taken.
-    int64_t (*taken)(const struct tfos_feed_writer *writer);
+    int64_t (*taken)(const struct tfos__feed_writer *writer);
     /// Rows of the reader's batches as the reader says, whatever the number; 0: unknown.
-    int64_t (*batch_rows)(const struct tfos_feed_writer *writer);
+    int64_t (*batch_rows)(const struct tfos__feed_writer *writer);
     /// Whether the node has all that was committed.
-    bool (*is_delivered)(const struct tfos_feed_writer *writer);
+    bool (*is_delivered)(const struct tfos__feed_writer *writer);
     /// Queues a message to the node and writes what can be written at once.
-    enum tfos_status (*say)(struct tfos_feed_writer *writer, json_t *message,
+    enum tfos_status (*say)(struct tfos__feed_writer *writer, json_t *message,
                             struct tfos_error *err);
     /// The last word, with a bounded wait, and the end of the route.
-    void (*close)(struct tfos_feed_writer *writer);
+    void (*close)(struct tfos__feed_writer *writer);
 };
 
 extern const struct tfos__route tfos__route_shared;
@@ -92,7 +92,7 @@ struct tfos__route_stream_state {
     bool is_complete; ///< the node has the partition's end
 };
 
-struct tfos_feed_writer {
+struct tfos__feed_writer {
     const struct tfos__route *route;
     char *place; ///< where the node is, for messages
     char *queue;
@@ -121,30 +121,30 @@ struct tfos_feed_writer {
 };
 
 /// Takes up a message of the node, with its descriptors (taken over). Keeps a verdict.
-enum tfos_status tfos__writer_hear(struct tfos_feed_writer *writer, const json_t *message,
+enum tfos_status tfos__writer_hear(struct tfos__feed_writer *writer, const json_t *message,
                                    const int *fds, int fd_count, struct tfos_error *err);
 
 /// Asks for a lane of `size` bytes that continues at the row after those committed.
-enum tfos_status tfos__writer_ask_lane(struct tfos_feed_writer *writer, int64_t size,
+enum tfos_status tfos__writer_ask_lane(struct tfos__feed_writer *writer, int64_t size,
                                        struct tfos_error *err);
 
 /// Sends a frame (taken over). OK also when the node has gone, which read_frames() tells.
-enum tfos_status tfos__writer_send_frame(struct tfos_feed_writer *writer, json_t *message,
+enum tfos_status tfos__writer_send_frame(struct tfos__feed_writer *writer, json_t *message,
                                          struct tfos_error *err);
 
 /// Reads the frames that have come and takes them up. CLOSED when the node has gone.
-enum tfos_status tfos__writer_read_frames(struct tfos_feed_writer *writer, struct tfos_error *err);
+enum tfos_status tfos__writer_read_frames(struct tfos__feed_writer *writer, struct tfos_error *err);
 
 /// Keeps a verdict, unless there is one already, and gives the one that is kept.
-enum tfos_status tfos__writer_judge(struct tfos_feed_writer *writer, enum tfos_status status,
+enum tfos_status tfos__writer_judge(struct tfos__feed_writer *writer, enum tfos_status status,
                                     const char *words, struct tfos_error *err);
 
 /// CLOSED when the caller wants the wait to end.
-enum tfos_status tfos__writer_check_interrupt(struct tfos_feed_writer *writer,
+enum tfos_status tfos__writer_check_interrupt(struct tfos__feed_writer *writer,
                                               struct tfos_error *err);
 
 /// The verdict as a status, its message copied.
-enum tfos_status tfos__writer_verdict(const struct tfos_feed_writer *writer,
+enum tfos_status tfos__writer_verdict(const struct tfos__feed_writer *writer,
                                       struct tfos_error *err);
 
 #endif

@@ -15,12 +15,12 @@
 
 #define FAILURE_WAIT_MS 1000 ///< how long the words of a failure may come after its state
 
-static struct tfos__writer_lane *last_lane(const struct tfos_feed_writer *writer)
+static struct tfos__writer_lane *last_lane(const struct tfos__feed_writer *writer)
 {
     return &writer->shared.lanes[writer->shared.lane_count - 1];
 }
 
-static void leave_first_lane(struct tfos_feed_writer *writer)
+static void leave_first_lane(struct tfos__feed_writer *writer)
 {
     struct tfos__route_shared_state *shared = &writer->shared;
 
@@ -30,7 +30,7 @@ static void leave_first_lane(struct tfos_feed_writer *writer)
     memmove(shared->lanes, shared->lanes + 1, shared->lane_count * sizeof shared->lanes[0]);
 }
 
-static enum tfos_status map_lane(struct tfos_feed_writer *writer, int lane_fd, int bell_fd,
+static enum tfos_status map_lane(struct tfos__feed_writer *writer, int lane_fd, int bell_fd,
                                  struct tfos_error *err)
 {
     struct tfos__route_shared_state *shared = &writer->shared;
@@ -58,7 +58,7 @@ static enum tfos_status map_lane(struct tfos_feed_writer *writer, int lane_fd, i
     return TFOS_OK;
 }
 
-static enum tfos_status attach(struct tfos_feed_writer *writer, const json_t *message,
+static enum tfos_status attach(struct tfos__feed_writer *writer, const json_t *message,
                                const int *fds, int fd_count, struct tfos_error *err)
 {
     enum tfos_status status = TFOS_OK;
@@ -74,12 +74,12 @@ static enum tfos_status attach(struct tfos_feed_writer *writer, const json_t *me
     return status;
 }
 
-static uint64_t ring_size(const struct tfos_feed_writer *writer)
+static uint64_t ring_size(const struct tfos__feed_writer *writer)
 {
     return last_lane(writer)->lane->size;
 }
 
-static enum tfos_status reserve(struct tfos_feed_writer *writer, uint64_t size, uint8_t **space,
+static enum tfos_status reserve(struct tfos__feed_writer *writer, uint64_t size, uint8_t **space,
                                 struct tfos_error *err)
 {
     struct tfos__lane *lane = last_lane(writer)->lane;
@@ -94,7 +94,7 @@ static enum tfos_status reserve(struct tfos_feed_writer *writer, uint64_t size, 
     return TFOS_AGAIN;
 }
 
-static enum tfos_status commit(struct tfos_feed_writer *writer, uint64_t size, uint64_t rows,
+static enum tfos_status commit(struct tfos__feed_writer *writer, uint64_t size, uint64_t rows,
                                struct tfos_error *err)
 {
     struct tfos__writer_lane *lane = last_lane(writer);
@@ -106,7 +106,7 @@ static enum tfos_status commit(struct tfos_feed_writer *writer, uint64_t size, u
 }
 
 // The state says that all has failed; the words come over the socket.
-static enum tfos_status wait_for_failure(struct tfos_feed_writer *writer, struct tfos_error *err)
+static enum tfos_status wait_for_failure(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     int64_t deadline = tfos__deadline(FAILURE_WAIT_MS);
 
@@ -121,15 +121,15 @@ static enum tfos_status wait_for_failure(struct tfos_feed_writer *writer, struct
     return tfos__fail(err, TFOS_CLOSED, "feed: %s: the cluster has failed", writer->place);
 }
 
-static enum tfos_status check(struct tfos_feed_writer *writer, struct tfos_error *err)
+static enum tfos_status check(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     int64_t now = tfos__now_ms();
 
     if (writer->verdict == TFOS_OK && writer->shared.board) {
         uint32_t state = atomic_load(&writer->shared.board->page->state);
-        if (state == TFOS_FEED_TERMINATED)
+        if (state == TFOS__FEED_TERMINATED)
             return TFOS_END;
-        if (state == TFOS_FEED_FAILED)
+        if (state == TFOS__FEED_FAILED)
             return wait_for_failure(writer, err);
     }
     if (now - writer->shared.checked_ms >= TFOS__WRITER_SLICE_MS / 2 || writer->shared.is_growing) {
@@ -139,7 +139,7 @@ static enum tfos_status check(struct tfos_feed_writer *writer, struct tfos_error
     return tfos__writer_verdict(writer, err);
 }
 
-static enum tfos_status peek(struct tfos_feed_writer *writer, const struct tfos__record **record,
+static enum tfos_status peek(struct tfos__feed_writer *writer, const struct tfos__record **record,
                              const uint8_t **body, struct tfos_error *err)
 {
     struct tfos__route_shared_state *shared = &writer->shared;
@@ -160,7 +160,7 @@ static enum tfos_status peek(struct tfos_feed_writer *writer, const struct tfos_
     return status;
 }
 
-static void skip(struct tfos_feed_writer *writer)
+static void skip(struct tfos__feed_writer *writer)
 {
     tfos__outlet_skip(&writer->shared.lanes[0].lane->outlet);
 }
@@ -173,7 +173,7 @@ static void free_body(void *body, uint64_t sequence)
 
 // Results leave the ring at once: whoever holds them must not keep the reader from writing more,
 // and the lane may go to another writer while they are still in use.
-static enum tfos_status take(struct tfos_feed_writer *writer, const uint8_t **body,
+static enum tfos_status take(struct tfos__feed_writer *writer, const uint8_t **body,
                              struct tfos__batch_owner *owner, struct tfos_error *err)
 {
     struct tfos__writer_lane *lane = &writer->shared.lanes[0];
@@ -190,7 +190,7 @@ static enum tfos_status take(struct tfos_feed_writer *writer, const uint8_t **bo
     return TFOS_OK;
 }
 
-static bool has_news(struct tfos_feed_writer *writer, uint64_t size)
+static bool has_news(struct tfos__feed_writer *writer, uint64_t size)
 {
     struct tfos__lane *last = last_lane(writer)->lane;
 
@@ -199,7 +199,7 @@ static bool has_news(struct tfos_feed_writer *writer, uint64_t size)
     return writer->has_results && !tfos__outlet_is_empty(&writer->shared.lanes[0].lane->outlet);
 }
 
-static void wait_for_news(struct tfos_feed_writer *writer, uint64_t size)
+static void wait_for_news(struct tfos__feed_writer *writer, uint64_t size)
 {
     if (writer->shared.lane_count == 0 || writer->shared.is_growing) {
         (void)tfos__socket_wait(tfos__channel_fd(writer->channel), POLLIN,
@@ -219,7 +219,7 @@ static void wait_for_news(struct tfos_feed_writer *writer, uint64_t size)
     tfos__bell_disarm(lane->bell);
 }
 
-static int64_t taken(const struct tfos_feed_writer *writer)
+static int64_t taken(const struct tfos__feed_writer *writer)
 {
     int64_t rows = writer->shared.left_count;
 
@@ -230,12 +230,12 @@ static int64_t taken(const struct tfos_feed_writer *writer)
     return rows;
 }
 
-static int64_t batch_rows(const struct tfos_feed_writer *writer)
+static int64_t batch_rows(const struct tfos__feed_writer *writer)
 {
     return writer->shared.board ? atomic_load(&writer->shared.board->page->batch_rows) : 0;
 }
 
-static uint64_t progress(const struct tfos_feed_writer *writer)
+static uint64_t progress(const struct tfos__feed_writer *writer)
 {
     uint64_t sum = writer->shared.answer_count;
 
@@ -249,19 +249,19 @@ static uint64_t progress(const struct tfos_feed_writer *writer)
     return sum;
 }
 
-static bool is_delivered(const struct tfos_feed_writer *writer)
+static bool is_delivered(const struct tfos__feed_writer *writer)
 {
     (void)writer; // what is committed lies in memory that the reader has too
     return true;
 }
 
-static enum tfos_status say(struct tfos_feed_writer *writer, json_t *message,
+static enum tfos_status say(struct tfos__feed_writer *writer, json_t *message,
                             struct tfos_error *err)
 {
     return tfos__writer_send_frame(writer, message, err);
 }
 
-static void close_route(struct tfos_feed_writer *writer)
+static void close_route(struct tfos__feed_writer *writer)
 {
     struct tfos__route_shared_state *shared = &writer->shared;
 

@@ -21,7 +21,7 @@ static uint64_t whole_pages(uint64_t size)
     return (size + TFOS__PAGE_SIZE - 1) / TFOS__PAGE_SIZE * TFOS__PAGE_SIZE;
 }
 
-static enum tfos_status attach(struct tfos_feed_writer *writer, const json_t *message,
+static enum tfos_status attach(struct tfos__feed_writer *writer, const json_t *message,
                                const int *fds, int fd_count, struct tfos_error *err)
 {
     int64_t size = 0;
@@ -42,19 +42,19 @@ static enum tfos_status attach(struct tfos_feed_writer *writer, const json_t *me
     return TFOS_OK;
 }
 
-static uint64_t ring_size(const struct tfos_feed_writer *writer)
+static uint64_t ring_size(const struct tfos__feed_writer *writer)
 {
     return writer->stream.ring_size;
 }
 
 // The connection is lost: with what the node said before, if it did.
-static enum tfos_status lose(struct tfos_feed_writer *writer, enum tfos_status status,
+static enum tfos_status lose(struct tfos__feed_writer *writer, enum tfos_status status,
                              const struct tfos_error *cause, struct tfos_error *err)
 {
     return tfos__writer_judge(writer, status, cause->message, err);
 }
 
-static enum tfos_status flush(struct tfos_feed_writer *writer, struct tfos_error *err)
+static enum tfos_status flush(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     struct tfos__buffer *out = &writer->stream.out;
     struct tfos_error cause;
@@ -75,7 +75,7 @@ static enum tfos_status flush(struct tfos_feed_writer *writer, struct tfos_error
     return TFOS_OK;
 }
 
-static enum tfos_status reserve(struct tfos_feed_writer *writer, uint64_t size, uint8_t **space,
+static enum tfos_status reserve(struct tfos__feed_writer *writer, uint64_t size, uint8_t **space,
                                 struct tfos_error *err)
 {
     struct tfos__buffer *out = &writer->stream.out;
@@ -88,7 +88,7 @@ static enum tfos_status reserve(struct tfos_feed_writer *writer, uint64_t size, 
     return TFOS_OK;
 }
 
-static enum tfos_status commit(struct tfos_feed_writer *writer, uint64_t size, uint64_t rows,
+static enum tfos_status commit(struct tfos__feed_writer *writer, uint64_t size, uint64_t rows,
                                struct tfos_error *err)
 {
     struct tfos__route_stream_state *stream = &writer->stream;
@@ -103,7 +103,7 @@ static enum tfos_status commit(struct tfos_feed_writer *writer, uint64_t size, u
     return status == TFOS_AGAIN ? TFOS_OK : status;
 }
 
-static enum tfos_status check_head(const struct tfos_feed_writer *writer, struct tfos_error *err)
+static enum tfos_status check_head(const struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     const struct tfos__record *record = &writer->stream.record;
     uint64_t limit =
@@ -131,7 +131,7 @@ static void drop_record(struct tfos__route_stream_state *stream)
 }
 
 // Reads the record that comes in. OK once it is whole.
-static enum tfos_status read_record(struct tfos_feed_writer *writer, struct tfos_error *err)
+static enum tfos_status read_record(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     struct tfos__route_stream_state *stream = &writer->stream;
     const size_t head_size = sizeof stream->record;
@@ -159,7 +159,7 @@ static enum tfos_status read_record(struct tfos_feed_writer *writer, struct tfos
     }
 }
 
-static enum tfos_status hear(struct tfos_feed_writer *writer, struct tfos_error *err)
+static enum tfos_status hear(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     struct tfos__route_stream_state *stream = &writer->stream;
     json_t *message = NULL;
@@ -185,7 +185,7 @@ static enum tfos_status hear(struct tfos_feed_writer *writer, struct tfos_error 
 }
 
 // Reads messages up to the next result. OK: a result is there.
-static enum tfos_status read_in(struct tfos_feed_writer *writer, struct tfos_error *err)
+static enum tfos_status read_in(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     for (;;) {
         enum tfos_status status = read_record(writer, err);
@@ -197,7 +197,7 @@ static enum tfos_status read_in(struct tfos_feed_writer *writer, struct tfos_err
     }
 }
 
-static enum tfos_status check(struct tfos_feed_writer *writer, struct tfos_error *err)
+static enum tfos_status check(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     if (writer->verdict == TFOS_OK) {
         // A result that waits keeps what is behind it from being read: next_result() goes on.
@@ -208,7 +208,7 @@ static enum tfos_status check(struct tfos_feed_writer *writer, struct tfos_error
     return tfos__writer_verdict(writer, err);
 }
 
-static enum tfos_status peek(struct tfos_feed_writer *writer, const struct tfos__record **record,
+static enum tfos_status peek(struct tfos__feed_writer *writer, const struct tfos__record **record,
                              const uint8_t **body, struct tfos_error *err)
 {
     struct tfos__route_stream_state *stream = &writer->stream;
@@ -224,7 +224,7 @@ static enum tfos_status peek(struct tfos_feed_writer *writer, const struct tfos_
     return TFOS_OK;
 }
 
-static void skip(struct tfos_feed_writer *writer)
+static void skip(struct tfos__feed_writer *writer)
 {
     drop_record(&writer->stream);
 }
@@ -235,7 +235,7 @@ static void free_body(void *body, uint64_t sequence)
     tfos__free(body);
 }
 
-static enum tfos_status take(struct tfos_feed_writer *writer, const uint8_t **body,
+static enum tfos_status take(struct tfos__feed_writer *writer, const uint8_t **body,
                              struct tfos__batch_owner *owner, struct tfos_error *err)
 {
     (void)err;
@@ -246,7 +246,7 @@ static enum tfos_status take(struct tfos_feed_writer *writer, const uint8_t **bo
     return TFOS_OK;
 }
 
-static void wait_for_news(struct tfos_feed_writer *writer, uint64_t size)
+static void wait_for_news(struct tfos__feed_writer *writer, uint64_t size)
 {
     short events = tfos__buffer_size(&writer->stream.out) > 0 ? POLLIN | POLLOUT : POLLIN;
 
@@ -256,27 +256,27 @@ static void wait_for_news(struct tfos_feed_writer *writer, uint64_t size)
     (void)flush(writer, NULL);
 }
 
-static uint64_t progress(const struct tfos_feed_writer *writer)
+static uint64_t progress(const struct tfos__feed_writer *writer)
 {
     return writer->stream.progress;
 }
 
-static int64_t taken(const struct tfos_feed_writer *writer)
+static int64_t taken(const struct tfos__feed_writer *writer)
 {
     return writer->stream.taken_count;
 }
 
-static int64_t batch_rows(const struct tfos_feed_writer *writer)
+static int64_t batch_rows(const struct tfos__feed_writer *writer)
 {
     return writer->stream.batch_rows;
 }
 
-static bool is_delivered(const struct tfos_feed_writer *writer)
+static bool is_delivered(const struct tfos__feed_writer *writer)
 {
     return writer->stream.is_complete;
 }
 
-static enum tfos_status say(struct tfos_feed_writer *writer, json_t *message,
+static enum tfos_status say(struct tfos__feed_writer *writer, json_t *message,
                             struct tfos_error *err)
 {
     TFOS__TRY(tfos__message_append(&writer->stream.out, message, err));
@@ -284,7 +284,7 @@ static enum tfos_status say(struct tfos_feed_writer *writer, json_t *message,
     return status == TFOS_AGAIN ? TFOS_OK : status;
 }
 
-static void close_route(struct tfos_feed_writer *writer)
+static void close_route(struct tfos__feed_writer *writer)
 {
     int64_t deadline = tfos__deadline(CLOSE_MS);
 

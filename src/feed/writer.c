@@ -19,19 +19,19 @@ struct patience {
     int64_t deadline;
 };
 
-static void begin_patience(const struct tfos_feed_writer *writer, struct patience *patience)
+static void begin_patience(const struct tfos__feed_writer *writer, struct patience *patience)
 {
     patience->progress = writer->route->progress(writer);
     patience->deadline = tfos__deadline(writer->timeout_ms);
 }
 
-static int64_t rows_taken(const struct tfos_feed_writer *writer)
+static int64_t rows_taken(const struct tfos__feed_writer *writer)
 {
     return writer->route->taken(writer);
 }
 
 // Asks the node what the trainer is doing, and gives up with the answer.
-static enum tfos_status give_up(struct tfos_feed_writer *writer, const char *wanted,
+static enum tfos_status give_up(struct tfos__feed_writer *writer, const char *wanted,
                                 struct tfos_error *err)
 {
     int64_t deadline = tfos__deadline(EXPLANATION_WAIT_MS);
@@ -59,7 +59,7 @@ static enum tfos_status give_up(struct tfos_feed_writer *writer, const char *wan
 }
 
 // One step of a wait: OK to look again.
-static enum tfos_status wait_step(struct tfos_feed_writer *writer, struct patience *patience,
+static enum tfos_status wait_step(struct tfos__feed_writer *writer, struct patience *patience,
                                   uint64_t size, const char *wanted, struct tfos_error *err)
 {
     enum tfos_status status = writer->route->check(writer, err);
@@ -78,7 +78,7 @@ static enum tfos_status wait_step(struct tfos_feed_writer *writer, struct patien
     return TFOS_OK;
 }
 
-static enum tfos_status take_result_schema(struct tfos_feed_writer *writer, const uint8_t *body,
+static enum tfos_status take_result_schema(struct tfos__feed_writer *writer, const uint8_t *body,
                                            uint64_t size, struct tfos_error *err)
 {
     struct tfos__schema *schema = NULL;
@@ -97,7 +97,7 @@ static enum tfos_status take_result_schema(struct tfos_feed_writer *writer, cons
     return TFOS_OK;
 }
 
-static enum tfos_status lose_place(const struct tfos_feed_writer *writer, int64_t place,
+static enum tfos_status lose_place(const struct tfos__feed_writer *writer, int64_t place,
                                    struct tfos_error *err)
 {
     return tfos__fail(err, TFOS_CORRUPT,
@@ -108,7 +108,7 @@ static enum tfos_status lose_place(const struct tfos_feed_writer *writer, int64_
 }
 
 // Puts a piece of a batch's body behind those before; the first begins anew.
-static enum tfos_status take_piece(struct tfos_feed_writer *writer,
+static enum tfos_status take_piece(struct tfos__feed_writer *writer,
                                    const struct tfos__record *record, const uint8_t *body,
                                    struct tfos_error *err)
 {
@@ -122,7 +122,7 @@ static enum tfos_status take_piece(struct tfos_feed_writer *writer,
 }
 
 // Goes on to the next batch of results that has come. AGAIN: none.
-static enum tfos_status find_result(struct tfos_feed_writer *writer,
+static enum tfos_status find_result(struct tfos__feed_writer *writer,
                                     const struct tfos__record **record, const uint8_t **body,
                                     struct tfos_error *err)
 {
@@ -145,7 +145,7 @@ static enum tfos_status find_result(struct tfos_feed_writer *writer,
     }
 }
 
-static bool has_result(struct tfos_feed_writer *writer)
+static bool has_result(struct tfos__feed_writer *writer)
 {
     const struct tfos__record *record = NULL;
     const uint8_t *body = NULL;
@@ -154,7 +154,7 @@ static bool has_result(struct tfos_feed_writer *writer)
     return writer->has_results && find_result(writer, &record, &body, NULL) != TFOS_AGAIN;
 }
 
-static enum tfos_status reserve(struct tfos_feed_writer *writer, uint64_t size, uint8_t **space,
+static enum tfos_status reserve(struct tfos__feed_writer *writer, uint64_t size, uint8_t **space,
                                 struct tfos_error *err)
 {
     struct patience patience = {0};
@@ -173,7 +173,7 @@ static enum tfos_status reserve(struct tfos_feed_writer *writer, uint64_t size, 
     }
 }
 
-static struct tfos__record make_head(const struct tfos_feed_writer *writer)
+static struct tfos__record make_head(const struct tfos__feed_writer *writer)
 {
     return (struct tfos__record){.feed = writer->feed,
                                  .partition = writer->partition,
@@ -181,12 +181,12 @@ static struct tfos__record make_head(const struct tfos_feed_writer *writer)
                                  .row = writer->first_row + writer->row_count};
 }
 
-static uint64_t published_rows(const struct tfos_feed_writer *writer, int64_t more)
+static uint64_t published_rows(const struct tfos__feed_writer *writer, int64_t more)
 {
     return (uint64_t)(writer->first_row + writer->row_count + more);
 }
 
-static enum tfos_status put_schema(struct tfos_feed_writer *writer, struct tfos_error *err)
+static enum tfos_status put_schema(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     struct tfos__record head = make_head(writer);
     uint64_t size = tfos__sender_schema_size(&writer->sender);
@@ -202,7 +202,7 @@ static enum tfos_status put_schema(struct tfos_feed_writer *writer, struct tfos_
 }
 
 // Publishes the next rows of the batch, as many as go into one record.
-static enum tfos_status put_rows(struct tfos_feed_writer *writer, const struct ArrowArray *array,
+static enum tfos_status put_rows(struct tfos__feed_writer *writer, const struct ArrowArray *array,
                                  struct tfos_error *err)
 {
     struct tfos__record head = make_head(writer);
@@ -226,7 +226,7 @@ static enum tfos_status put_rows(struct tfos_feed_writer *writer, const struct A
 
 // Whether the reader has more rows before it than it is to have. What has a result was used, even
 // where the node tells so later.
-static bool is_far_ahead(const struct tfos_feed_writer *writer)
+static bool is_far_ahead(const struct tfos__feed_writer *writer)
 {
     int64_t used = rows_taken(writer);
 
@@ -235,7 +235,7 @@ static bool is_far_ahead(const struct tfos_feed_writer *writer)
     return writer->ahead_rows > 0 && writer->row_count - used > writer->ahead_rows;
 }
 
-static enum tfos_status wait_for_reader(struct tfos_feed_writer *writer, struct tfos_error *err)
+static enum tfos_status wait_for_reader(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     struct patience patience;
 
@@ -251,7 +251,7 @@ static enum tfos_status wait_for_reader(struct tfos_feed_writer *writer, struct 
     return TFOS_OK;
 }
 
-static enum tfos_status append(struct tfos_feed_writer *writer, const struct ArrowSchema *schema,
+static enum tfos_status append(struct tfos__feed_writer *writer, const struct ArrowSchema *schema,
                                const struct ArrowArray *array, struct tfos_error *err)
 {
     if (writer->is_finished)
@@ -278,9 +278,9 @@ static enum tfos_status append(struct tfos_feed_writer *writer, const struct Arr
     return TFOS_OK;
 }
 
-enum tfos_status tfos_feed_writer_append(struct tfos_feed_writer *writer,
-                                         const struct ArrowSchema *schema,
-                                         const struct ArrowArray *array, struct tfos_error *err)
+enum tfos_status tfos__feed_writer_append(struct tfos__feed_writer *writer,
+                                          const struct ArrowSchema *schema,
+                                          const struct ArrowArray *array, struct tfos_error *err)
 {
     enum tfos_status status = append(writer, schema, array, err);
 
@@ -288,7 +288,7 @@ enum tfos_status tfos_feed_writer_append(struct tfos_feed_writer *writer,
     return status;
 }
 
-static enum tfos_status finish(struct tfos_feed_writer *writer, struct tfos_error *err)
+static enum tfos_status finish(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     struct tfos__record record = make_head(writer);
     struct patience patience;
@@ -319,7 +319,7 @@ static enum tfos_status finish(struct tfos_feed_writer *writer, struct tfos_erro
     return TFOS_OK;
 }
 
-enum tfos_status tfos_feed_writer_finish(struct tfos_feed_writer *writer, struct tfos_error *err)
+enum tfos_status tfos__feed_writer_finish(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     enum tfos_status status = finish(writer, err);
 
@@ -334,7 +334,7 @@ static void free_pieces(void *data, uint64_t sequence)
 }
 
 // Takes the body of the batch at hand; an empty one stands for the pieces that came before.
-static enum tfos_status take_body(struct tfos_feed_writer *writer, const uint8_t **body,
+static enum tfos_status take_body(struct tfos__feed_writer *writer, const uint8_t **body,
                                   uint64_t *size, struct tfos__batch_owner *owner,
                                   struct tfos_error *err)
 {
@@ -352,8 +352,9 @@ static enum tfos_status take_body(struct tfos_feed_writer *writer, const uint8_t
 }
 
 // Gives out the next batch of results that has come. AGAIN: none.
-static enum tfos_status take_result(struct tfos_feed_writer *writer, struct ArrowSchema *schema_out,
-                                    struct ArrowArray *array_out, struct tfos_error *err)
+static enum tfos_status take_result(struct tfos__feed_writer *writer,
+                                    struct ArrowSchema *schema_out, struct ArrowArray *array_out,
+                                    struct tfos_error *err)
 {
     const struct tfos__record *record = NULL;
     const uint8_t *body = NULL;
@@ -391,7 +392,7 @@ release_schema:
     return status;
 }
 
-static enum tfos_status lack_results(const struct tfos_feed_writer *writer, struct tfos_error *err)
+static enum tfos_status lack_results(const struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     if (writer->result_count == writer->row_count)
         return tfos__fail(err, TFOS_CLOSED,
@@ -406,9 +407,9 @@ static enum tfos_status lack_results(const struct tfos_feed_writer *writer, stru
                       (long long)writer->row_count);
 }
 
-enum tfos_status tfos_feed_writer_next_result(struct tfos_feed_writer *writer, int64_t timeout_ms,
-                                              struct ArrowSchema *schema, struct ArrowArray *array,
-                                              struct tfos_error *err)
+enum tfos_status tfos__feed_writer_next_result(struct tfos__feed_writer *writer, int64_t timeout_ms,
+                                               struct ArrowSchema *schema, struct ArrowArray *array,
+                                               struct tfos_error *err)
 {
     int64_t deadline = tfos__deadline(timeout_ms);
     struct patience patience;
@@ -440,12 +441,12 @@ enum tfos_status tfos_feed_writer_next_result(struct tfos_feed_writer *writer, i
     }
 }
 
-int64_t tfos_feed_writer_row_count(const struct tfos_feed_writer *writer)
+int64_t tfos__feed_writer_row_count(const struct tfos__feed_writer *writer)
 {
     return writer->row_count;
 }
 
-int64_t tfos_feed_writer_batch_rows(const struct tfos_feed_writer *writer)
+int64_t tfos__feed_writer_batch_rows(const struct tfos__feed_writer *writer)
 {
     int64_t rows = writer->route->batch_rows(writer);
 

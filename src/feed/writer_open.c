@@ -15,7 +15,7 @@
 #define DEFAULT_TIMEOUT_MS 600000
 #define CONNECT_TIMEOUT_MS 20000
 
-static void keep_verdict(struct tfos_feed_writer *writer, enum tfos_status status,
+static void keep_verdict(struct tfos__feed_writer *writer, enum tfos_status status,
                          const char *words)
 {
     if (writer->verdict != TFOS_OK)
@@ -25,21 +25,22 @@ static void keep_verdict(struct tfos_feed_writer *writer, enum tfos_status statu
                (long long)writer->partition, writer->place, words);
 }
 
-enum tfos_status tfos__writer_verdict(const struct tfos_feed_writer *writer, struct tfos_error *err)
+enum tfos_status tfos__writer_verdict(const struct tfos__feed_writer *writer,
+                                      struct tfos_error *err)
 {
     if (writer->verdict < 0 && err)
         *err = writer->verdict_error;
     return writer->verdict;
 }
 
-enum tfos_status tfos__writer_judge(struct tfos_feed_writer *writer, enum tfos_status status,
+enum tfos_status tfos__writer_judge(struct tfos__feed_writer *writer, enum tfos_status status,
                                     const char *words, struct tfos_error *err)
 {
     keep_verdict(writer, status, words);
     return tfos__writer_verdict(writer, err);
 }
 
-enum tfos_status tfos__writer_check_interrupt(struct tfos_feed_writer *writer,
+enum tfos_status tfos__writer_check_interrupt(struct tfos__feed_writer *writer,
                                               struct tfos_error *err)
 {
     enum tfos_status status = tfos__wait_check(&writer->wait, err);
@@ -61,7 +62,7 @@ static enum tfos_status read_status(const char *name)
     return TFOS_CORRUPT;
 }
 
-enum tfos_status tfos__writer_hear(struct tfos_feed_writer *writer, const json_t *message,
+enum tfos_status tfos__writer_hear(struct tfos__feed_writer *writer, const json_t *message,
                                    const int *fds, int fd_count, struct tfos_error *err)
 {
     const char *type = tfos__json_string_or(message, "type", "");
@@ -95,7 +96,7 @@ enum tfos_status tfos__writer_hear(struct tfos_feed_writer *writer, const json_t
     return TFOS_OK;
 }
 
-enum tfos_status tfos__writer_read_frames(struct tfos_feed_writer *writer, struct tfos_error *err)
+enum tfos_status tfos__writer_read_frames(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     struct tfos_error cause;
     // What the node said before it went away is read first.
@@ -122,7 +123,7 @@ enum tfos_status tfos__writer_read_frames(struct tfos_feed_writer *writer, struc
     }
 }
 
-enum tfos_status tfos__writer_send_frame(struct tfos_feed_writer *writer, json_t *message,
+enum tfos_status tfos__writer_send_frame(struct tfos__feed_writer *writer, json_t *message,
                                          struct tfos_error *err)
 {
     TFOS__TRY(tfos__channel_queue(writer->channel, message, NULL, 0, err));
@@ -131,7 +132,7 @@ enum tfos_status tfos__writer_send_frame(struct tfos_feed_writer *writer, json_t
     return status == TFOS_CLOSED ? TFOS_OK : status;
 }
 
-enum tfos_status tfos__writer_ask_lane(struct tfos_feed_writer *writer, int64_t size,
+enum tfos_status tfos__writer_ask_lane(struct tfos__feed_writer *writer, int64_t size,
                                        struct tfos_error *err)
 {
     json_t *message = json_pack(
@@ -144,7 +145,7 @@ enum tfos_status tfos__writer_ask_lane(struct tfos_feed_writer *writer, int64_t 
     return tfos__writer_send_frame(writer, message, err);
 }
 
-static enum tfos_status check_options(const struct tfos_feed_writer_options *options,
+static enum tfos_status check_options(const struct tfos__feed_writer_options *options,
                                       struct tfos_error *err)
 {
     if (!options->socket_name && !options->address)
@@ -166,8 +167,8 @@ static enum tfos_status check_options(const struct tfos_feed_writer_options *opt
     return TFOS_OK;
 }
 
-static enum tfos_status copy_options(const struct tfos_feed_writer_options *options,
-                                     struct tfos_feed_writer *writer, struct tfos_error *err)
+static enum tfos_status copy_options(const struct tfos__feed_writer_options *options,
+                                     struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     writer->route = options->socket_name ? &tfos__route_shared : &tfos__route_stream;
     writer->place = tfos__strdup(options->socket_name ? options->socket_name : options->address);
@@ -176,7 +177,7 @@ static enum tfos_status copy_options(const struct tfos_feed_writer_options *opti
     writer->partition = options->partition;
     writer->attempt = options->attempt;
     writer->first_row = options->first_row;
-    writer->lane_size = options->lane_size ? options->lane_size : TFOS_FEED_LANE_SIZE;
+    writer->lane_size = options->lane_size ? options->lane_size : TFOS__FEED_LANE_SIZE;
     writer->timeout_ms =
         options->wait.timeout_ms > 0 ? options->wait.timeout_ms : DEFAULT_TIMEOUT_MS;
     writer->has_results = options->has_results;
@@ -190,7 +191,7 @@ static enum tfos_status copy_options(const struct tfos_feed_writer_options *opti
     return TFOS_OK;
 }
 
-static enum tfos_status open_channel(struct tfos_feed_writer *writer, bool is_local,
+static enum tfos_status open_channel(struct tfos__feed_writer *writer, bool is_local,
                                      const struct tfos__identity *identity, struct tfos_error *err)
 {
     int64_t limit_ms =
@@ -207,8 +208,8 @@ static enum tfos_status open_channel(struct tfos_feed_writer *writer, bool is_lo
     return tfos__channel_expect_bulk(writer->channel, err);
 }
 
-static enum tfos_status connect_node(const struct tfos_feed_writer_options *options,
-                                     struct tfos_feed_writer *writer, struct tfos_error *err)
+static enum tfos_status connect_node(const struct tfos__feed_writer_options *options,
+                                     struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     struct tfos__identity identity = {.cluster_id = options->cluster_id};
     enum tfos_status status = tfos__cluster_key_read(options->key, "feed", identity.key, err);
@@ -222,7 +223,7 @@ static enum tfos_status connect_node(const struct tfos_feed_writer_options *opti
 }
 
 // Waits until a lane is free: as long as the node says, now and then, that its reader goes on.
-static enum tfos_status wait_for_lane(struct tfos_feed_writer *writer, struct tfos_error *err)
+static enum tfos_status wait_for_lane(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     int64_t deadline = tfos__deadline(writer->timeout_ms);
     uint64_t answers = writer->shared.answer_count;
@@ -252,11 +253,11 @@ static enum tfos_status wait_for_lane(struct tfos_feed_writer *writer, struct tf
     return TFOS_OK;
 }
 
-enum tfos_status tfos_feed_writer_open(const struct tfos_feed_writer_options *options,
-                                       struct tfos_feed_writer **out, struct tfos_error *err)
+enum tfos_status tfos__feed_writer_open(const struct tfos__feed_writer_options *options,
+                                        struct tfos__feed_writer **out, struct tfos_error *err)
 {
     TFOS__TRY(check_options(options, err));
-    struct tfos_feed_writer *writer = tfos__alloc(1, sizeof *writer);
+    struct tfos__feed_writer *writer = tfos__alloc(1, sizeof *writer);
     if (!writer)
         return tfos__no_memory(err, "feed", "a writer");
     enum tfos_status status = copy_options(options, writer, err);
@@ -267,14 +268,14 @@ enum tfos_status tfos_feed_writer_open(const struct tfos_feed_writer_options *op
     if (status == TFOS_OK)
         status = wait_for_lane(writer, err);
     if (status != TFOS_OK) {
-        tfos_feed_writer_close(writer);
+        tfos__feed_writer_close(writer);
         return status;
     }
     *out = writer;
     return TFOS_OK;
 }
 
-void tfos_feed_writer_close(struct tfos_feed_writer *writer)
+void tfos__feed_writer_close(struct tfos__feed_writer *writer)
 {
     if (!writer)
         return;

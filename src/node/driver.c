@@ -22,9 +22,9 @@ enum tfos_status tfos__driver_join(struct tfos__node *node, const struct tfos_wa
                                    struct tfos_error *err)
 {
     const struct tfos__node_config *config = &node->config;
-    TFOS__TRY(tfos_member_open(config->address, config->cluster_id, config->key, wait,
-                               &node->member, err));
-    const char *host = config->host ? config->host : tfos_member_local_host(node->member);
+    TFOS__TRY(tfos__cluster_member_open(config->address, config->cluster_id, config->key, wait,
+                                        &node->member, err));
+    const char *host = config->host ? config->host : tfos__cluster_member_local_host(node->member);
     size_t host_size = strlen(host);
     if (host_size >= sizeof node->host)
         return tfos__fail(err, TFOS_INVALID, "node: config: \"host\" is longer than %zu bytes",
@@ -42,7 +42,7 @@ enum tfos_status tfos__driver_join(struct tfos__node *node, const struct tfos_wa
                                 (json_int_t)config->executor_id, "host", node->host, "port",
                                 node->port, "pid", (int)getpid(), "executor_pid",
                                 (json_int_t)config->executor_pid, "executor", config->executor,
-                                "feed_port", node->feed ? tfos_feed_host_port(node->feed) : 0,
+                                "feed_port", node->feed ? tfos__feed_host_port(node->feed) : 0,
                                 "launch", (json_int_t)config->launch));
     return TFOS_OK;
 }
@@ -59,23 +59,19 @@ static void driver_ended(struct tfos__node *node, const struct tfos_error *err)
 
 void tfos__driver_tell(struct tfos__node *node, json_t *message)
 {
-    bool is_heard = node->is_member && !node->is_driver_lost;
-    char *text = message && is_heard ? tfos__json_text(message) : NULL;
-    json_decref(message);
-    if (!is_heard)
-        return;
-    // A driver that is not told of something waits for it: it should rather hear of our end.
     struct tfos_error err;
-    enum tfos_status status = text ? tfos_member_send(node->member, text, &err)
-                                   : tfos__no_memory(&err, "node", "a message to it");
-    if (status < 0)
+    if (!node->is_member || node->is_driver_lost) {
+        json_decref(message);
+        return;
+    }
+    // A driver that is not told of something waits for it: it should rather hear of our end.
+    if (tfos__cluster_member_send(node->member, message, &err) < 0)
         driver_ended(node, &err);
-    tfos__free(text);
 }
 
 bool tfos__driver_is_behind(const struct tfos__node *node)
 {
-    return (tfos_member_events(node->member) & EPOLLOUT) != 0;
+    return (tfos__cluster_member_events(node->member) & EPOLLOUT) != 0;
 }
 
 static enum tfos_status take_role(struct tfos__node *node, const json_t *message,
@@ -209,7 +205,7 @@ static enum tfos_status follow(struct tfos__node *node, json_t *message, struct 
     else if (strcmp(type, "describe") == 0)
         tfos__feeders_describe(node, message);
     else if (strcmp(type, "end_feed") == 0)
-        tfos__feeders_set_state(node, TFOS_FEED_ENDED, NULL);
+        tfos__feeders_set_state(node, TFOS__FEED_ENDED, NULL);
     else
         return tfos__fail(err, TFOS_CORRUPT,
                           "node: the driver at %s sent a message of unknown type \"%s\"",
@@ -220,21 +216,17 @@ static enum tfos_status follow(struct tfos__node *node, json_t *message, struct 
 enum tfos_status tfos__driver_step(struct tfos__node *node, struct tfos_error *err)
 {
     struct tfos_error lost;
-    enum tfos_status state = tfos_member_step(node->member, &lost);
+    enum tfos_status state = tfos__cluster_member_step(node->member, &lost);
     for (;;) {
-        char *text;
-        enum tfos_status status = tfos_member_next(node->member, &text, &lost);
+        json_t *message;
+        enum tfos_status status = tfos__cluster_member_next(node->member, &message, &lost);
         if (status == TFOS_AGAIN)
             break;
         if (status != TFOS_OK) {
             state = status;
             break;
         }
-        json_t *message = NULL;
-        status = tfos__json_parse(text, strlen(text), &message, err);
-        tfos_free(text);
-        if (status == TFOS_OK)
-            status = follow(node, message, err);
+        status = follow(node, message, err);
         json_decref(message);
         TFOS__TRY(status);
     }
@@ -247,10 +239,10 @@ enum tfos_status tfos__driver_step(struct tfos__node *node, struct tfos_error *e
 /// knows it.
 static json_t *describe_queues(struct tfos__node *node)
 {
-    struct tfos_feed_queue queue;
+    struct tfos__feed_queue_stats queue;
     json_t *queues = json_object();
     node->was_drained = node->was_terminated = 0;
-    for (int i = 0; node->feed && tfos_feed_host_get_queue(node->feed, i, &queue); i++) {
+    for (int i = 0; node->feed && tfos__feed_host_get_queue(node->feed, i, &queue); i++) {
         node->was_drained |= (uint32_t)queue.is_drained << i;
         node->was_terminated |= (uint32_t)queue.is_terminated << i;
         json_object_set_new(queues, queue.name,
@@ -263,9 +255,9 @@ static json_t *describe_queues(struct tfos__node *node)
 
 static void send_heartbeat(struct tfos__node *node)
 {
-    struct tfos_feed_stats stats = {0};
+    struct tfos__feed_stats stats = {0};
     if (node->feed)
-        tfos_feed_host_get_stats(node->feed, &stats);
+        tfos__feed_host_get_stats(node->feed, &stats);
     json_t *message = json_pack(
         "{s:s, s:I, s:I, s:I, s:I, s:I, s:i, s:I, s:I, s:b, s:o}", "type", "heartbeat",
         "rows_written", (json_int_t)stats.rows_written, "rows_read", (json_int_t)stats.rows_read,

@@ -8,11 +8,10 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/wait.h"
+#include "cluster/cluster.h"
+#include "feed/feed.h"
 
 #include <string.h>
-#include <tfos/feed.h>
-#include <tfos/member.h>
-#include <tfos/memory.h>
 #include <tfos/node.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,10 +25,10 @@
 #define MOMENT_BITS 35 ///< of the number of an attempt at one: milliseconds, a year of them
 
 struct tfos_feeder {
-    struct tfos_member *member;      ///< owned
-    struct tfos_feed_writer *writer; ///< owned; NULL: the partition is skipped
-    char *node;                      ///< owned; NULL: the partition is skipped
-    char *reason;                    ///< owned; why it is
+    struct tfos__cluster_member *member; ///< owned
+    struct tfos__feed_writer *writer;    ///< owned; NULL: the partition is skipped
+    char *node;                          ///< owned; NULL: the partition is skipped
+    char *reason;                        ///< owned; why it is
     int64_t partition, first_row;
     struct tfos_wait wait;    ///< the caller's
     enum tfos_status verdict; ///< not OK: the driver said that the cluster failed, or has gone
@@ -50,18 +49,6 @@ void tfos_feeder_number_lazily(struct tfos_feeder_options *options, int64_t stag
 
 // ---- the driver
 
-/// Waits for the driver's next message, a JSON object of the caller's. TIMEOUT without one.
-static enum tfos_status await_message(struct tfos_feeder *feeder, int64_t timeout_ms,
-                                      json_t **message, struct tfos_error *err)
-{
-    char *json = NULL;
-
-    TFOS__TRY(tfos_member_wait(feeder->member, timeout_ms, &json, err));
-    enum tfos_status status = tfos__json_parse(json, strlen(json), message, err);
-    tfos_free(json);
-    return status;
-}
-
 static bool is_type(const json_t *message, const char *type)
 {
     return strcmp(tfos__json_string_or(message, "type", ""), type) == 0;
@@ -80,7 +67,8 @@ static bool hear_driver(struct tfos_feeder *feeder, int64_t timeout_ms)
 {
     while (feeder->verdict == TFOS_OK) {
         json_t *message = NULL;
-        enum tfos_status status = await_message(feeder, timeout_ms, &message, &feeder->failure);
+        enum tfos_status status =
+            tfos__cluster_member_wait(feeder->member, timeout_ms, &message, &feeder->failure);
         if (status == TFOS_TIMEOUT)
             return false;
         if (status == TFOS_OK && is_type(message, "failed"))
@@ -116,19 +104,6 @@ static enum tfos_status give_verdict(const struct tfos_feeder *feeder, struct tf
     return feeder->verdict;
 }
 
-/// Queues a message, which is taken over.
-static enum tfos_status say(struct tfos_feeder *feeder, json_t *message, struct tfos_error *err)
-{
-    char *text = message ? tfos__json_text(message) : NULL;
-
-    json_decref(message);
-    if (!text)
-        return tfos__no_memory(err, "feed", "a message to the driver");
-    enum tfos_status status = tfos_member_send(feeder->member, text, err);
-    tfos__free(text);
-    return status;
-}
-
 /// The outcome of a call of the writer. When a node has gone, the driver mostly knows why a moment
 /// later. A reader that stands still is the cluster's failure: to run the task again would be to
 /// wait again.
@@ -139,8 +114,9 @@ static enum tfos_status conclude(struct tfos_feeder *feeder, enum tfos_status st
 
     // If the driver is gone too, the timeout is the error to give.
     if (status == TFOS_TIMEOUT)
-        (void)say(feeder, json_pack("{s:s, s:s}", "type", "timed_out", "message", err->message),
-                  NULL);
+        (void)!tfos__cluster_member_send(
+            feeder->member, json_pack("{s:s, s:s}", "type", "timed_out", "message", err->message),
+            NULL);
     if (status != TFOS_CLOSED || feeder->is_interrupted)
         return status;
     while (!hear_driver(feeder, SLICE_MS)) {
@@ -155,15 +131,16 @@ static enum tfos_status conclude(struct tfos_feeder *feeder, enum tfos_status st
 static enum tfos_status say_hello(struct tfos_feeder *feeder,
                                   const struct tfos_feeder_options *options, struct tfos_error *err)
 {
-    return say(feeder,
-               json_pack("{s:s, s:s, s:i, s:s?, s:s?, s:I, s:I, s:I, s:s, s:I, s:b}", "type",
-                         "hello", "kind", "feeder", "version", 1, "queue", options->queue, "job",
-                         options->job, "feed", (json_int_t)options->feed, "partition",
-                         (json_int_t)options->partition, "attempt", (json_int_t)options->attempt,
-                         "host", tfos_member_local_host(feeder->member), "executor_pid",
-                         (json_int_t)tfos_process_find_executor(getpid()), "results",
-                         (int)options->has_results),
-               err);
+    return tfos__cluster_member_send(
+        feeder->member,
+        json_pack("{s:s, s:s, s:i, s:s?, s:s?, s:I, s:I, s:I, s:s, s:I, s:b}", "type", "hello",
+                  "kind", "feeder", "version", 1, "queue", options->queue, "job", options->job,
+                  "feed", (json_int_t)options->feed, "partition", (json_int_t)options->partition,
+                  "attempt", (json_int_t)options->attempt, "host",
+                  tfos__cluster_member_local_host(feeder->member), "executor_pid",
+                  (json_int_t)tfos_process_find_executor(getpid()), "results",
+                  (int)options->has_results),
+        err);
 }
 
 /// The driver's answer. It comes once the cluster runs.
@@ -173,7 +150,7 @@ static enum tfos_status await_answer(struct tfos_feeder *feeder, json_t **answer
     struct tfos__wait wait = tfos__wait_begin(&feeder->wait, TIMEOUT_MS);
 
     for (;;) {
-        enum tfos_status status = await_message(feeder, SLICE_MS, answer, err);
+        enum tfos_status status = tfos__cluster_member_wait(feeder->member, SLICE_MS, answer, err);
         if (status != TFOS_TIMEOUT)
             return status;
         TFOS__TRY(tfos__wait_check(&wait, err));
@@ -192,7 +169,7 @@ static enum tfos_status open_writer(struct tfos_feeder *feeder,
                                     struct tfos_error *err)
 {
     bool is_local = tfos__json_bool_or(target, "local", false) && !options->is_remote;
-    struct tfos_feed_writer_options writer_options = {
+    struct tfos__feed_writer_options writer_options = {
         .cluster_id = options->cluster_id,
         .key = options->key,
         .queue = options->queue,
@@ -209,11 +186,11 @@ static enum tfos_status open_writer(struct tfos_feeder *feeder,
     TFOS__TRY(tfos__json_get_string(target, "address", &writer_options.address, err));
     if (is_local)
         TFOS__TRY(tfos__json_get_string(target, "socket_name", &writer_options.socket_name, err));
-    enum tfos_status status = tfos_feed_writer_open(&writer_options, &feeder->writer, err);
+    enum tfos_status status = tfos__feed_writer_open(&writer_options, &feeder->writer, err);
     // A node in another container of this host has its own abstract sockets.
     if (status == TFOS_NOT_FOUND && is_local) {
         writer_options.socket_name = NULL;
-        status = tfos_feed_writer_open(&writer_options, &feeder->writer, err);
+        status = tfos__feed_writer_open(&writer_options, &feeder->writer, err);
     }
     return status;
 }
@@ -260,8 +237,8 @@ static enum tfos_status join(struct tfos_feeder *feeder, const struct tfos_feede
 
     // A driver that cannot be reached is known to be so sooner than a slow reader.
     joining.timeout_ms = feeder->wait.timeout_ms < JOIN_TIMEOUT_MS ? feeder->wait.timeout_ms : 0;
-    TFOS__TRY(tfos_member_open(options->address, options->cluster_id, options->key, &joining,
-                               &feeder->member, err));
+    TFOS__TRY(tfos__cluster_member_open(options->address, options->cluster_id, options->key,
+                                        &joining, &feeder->member, err));
     TFOS__TRY(say_hello(feeder, options, err));
     TFOS__TRY(await_answer(feeder, &answer, err));
     enum tfos_status status = follow_answer(feeder, options, answer, err);
@@ -293,11 +270,6 @@ const char *tfos_feeder_node(const struct tfos_feeder *feeder)
     return feeder->node;
 }
 
-const char *tfos_feeder_skip_reason(const struct tfos_feeder *feeder)
-{
-    return feeder->reason;
-}
-
 int64_t tfos_feeder_first_row(const struct tfos_feeder *feeder)
 {
     return feeder->first_row;
@@ -325,7 +297,7 @@ enum tfos_status tfos_feeder_append(struct tfos_feeder *feeder, const struct Arr
     TFOS__TRY(tfos_feeder_check(feeder, err));
     if (!feeder->writer)
         return TFOS_END;
-    return conclude(feeder, tfos_feed_writer_append(feeder->writer, schema, array, err), err);
+    return conclude(feeder, tfos__feed_writer_append(feeder->writer, schema, array, err), err);
 }
 
 enum tfos_status tfos_feeder_finish(struct tfos_feeder *feeder, struct tfos_error *err)
@@ -334,7 +306,7 @@ enum tfos_status tfos_feeder_finish(struct tfos_feeder *feeder, struct tfos_erro
 
     if (!err)
         err = &own;
-    return feeder->writer ? conclude(feeder, tfos_feed_writer_finish(feeder->writer, err), err)
+    return feeder->writer ? conclude(feeder, tfos__feed_writer_finish(feeder->writer, err), err)
                           : TFOS_END;
 }
 
@@ -352,12 +324,12 @@ enum tfos_status tfos_feeder_next_result(struct tfos_feeder *feeder, int64_t tim
                           "takes no rows any more: %s",
                           (long long)feeder->partition, feeder->reason);
     return conclude(
-        feeder, tfos_feed_writer_next_result(feeder->writer, timeout_ms, schema, array, err), err);
+        feeder, tfos__feed_writer_next_result(feeder->writer, timeout_ms, schema, array, err), err);
 }
 
 int64_t tfos_feeder_row_count(const struct tfos_feeder *feeder)
 {
-    return feeder->writer ? tfos_feed_writer_row_count(feeder->writer) : 0;
+    return feeder->writer ? tfos__feed_writer_row_count(feeder->writer) : 0;
 }
 
 void tfos_feeder_close(struct tfos_feeder *feeder)
@@ -365,8 +337,8 @@ void tfos_feeder_close(struct tfos_feeder *feeder)
     if (!feeder)
         return;
     feeder->is_closing = true;
-    tfos_feed_writer_close(feeder->writer);
-    tfos_member_close(feeder->member, GOODBYE_MS);
+    tfos__feed_writer_close(feeder->writer);
+    tfos__cluster_member_close(feeder->member, GOODBYE_MS);
     tfos__free(feeder->node);
     tfos__free(feeder->reason);
     tfos__free(feeder);

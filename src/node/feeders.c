@@ -31,15 +31,15 @@ enum tfos_status tfos__feeders_open(struct tfos__node *node, struct tfos_error *
         tfos__format("tfos-feed-%s-%lld", config->cluster_id, (long long)config->executor_id);
     if (!name)
         return tfos__no_memory(err, "node", "the name of the feed's socket");
-    struct tfos_feed_host_options options = {.cluster_id = config->cluster_id,
-                                             .key = config->key,
-                                             .socket_name = name,
-                                             .queues = config->queues};
+    struct tfos__feed_host_options options = {.cluster_id = config->cluster_id,
+                                              .key = config->key,
+                                              .socket_name = name,
+                                              .queues = config->queues};
     int64_t deadline = tfos__deadline(NAME_TIMEOUT_MS);
-    enum tfos_status status = tfos_feed_host_open(&options, &node->feed, err);
+    enum tfos_status status = tfos__feed_host_open(&options, &node->feed, err);
     while (status == TFOS_BUSY && tfos__remaining_ms(deadline) != 0) {
         poll(NULL, 0, NAME_INTERVAL_MS);
-        status = tfos_feed_host_open(&options, &node->feed, err);
+        status = tfos__feed_host_open(&options, &node->feed, err);
     }
     tfos__free(name);
     return status;
@@ -65,7 +65,7 @@ static enum tfos_status keep_lane(struct tfos__node_queue *queue, int lane, int 
     return TFOS_OK;
 }
 
-static enum tfos_status hand_lane(struct tfos__node *node, const struct tfos_feed_event *event,
+static enum tfos_status hand_lane(struct tfos__node *node, const struct tfos__feed_event *event,
                                   struct tfos_error *err)
 {
     struct tfos__node_queue *queue =
@@ -76,7 +76,7 @@ static enum tfos_status hand_lane(struct tfos__node *node, const struct tfos_fee
     return TFOS_OK;
 }
 
-static void tell_attempt(struct tfos__node *node, const struct tfos_feed_event *event)
+static void tell_attempt(struct tfos__node *node, const struct tfos__feed_event *event)
 {
     tfos__driver_tell(node,
                       json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:b}", "type", "partition", "queue",
@@ -85,20 +85,20 @@ static void tell_attempt(struct tfos__node *node, const struct tfos_feed_event *
                                 "rows", (json_int_t)event->rows, "complete", (int)event->complete));
 }
 
-static enum tfos_status follow(struct tfos__node *node, const struct tfos_feed_event *event,
+static enum tfos_status follow(struct tfos__node *node, const struct tfos__feed_event *event,
                                struct tfos_error *err)
 {
     switch (event->kind) {
-    case TFOS_FEED_LANE_OPENED:
+    case TFOS__FEED_LANE_OPENED:
         return hand_lane(node, event, err);
-    case TFOS_FEED_ATTEMPT_CLOSED:
+    case TFOS__FEED_ATTEMPT_CLOSED:
         tell_attempt(node, event);
         break;
-    case TFOS_FEED_STALLED:
+    case TFOS__FEED_STALLED:
         if (node->trainer.is_running)
             tfos__stall_ask(&node->stall, node->trainer.pid, node->output);
         else
-            tfos_feed_host_explain(node->feed, "the trainer does not run");
+            tfos__feed_host_explain(node->feed, "the trainer does not run");
         break;
     }
     return TFOS_OK;
@@ -107,9 +107,9 @@ static enum tfos_status follow(struct tfos__node *node, const struct tfos_feed_e
 /// The queues whose lanes are empty, and those whose reader wants no more: a bit for each.
 static void get_states(const struct tfos__node *node, uint32_t *drained, uint32_t *terminated)
 {
-    struct tfos_feed_queue queue;
+    struct tfos__feed_queue_stats queue;
     *drained = *terminated = 0;
-    for (int i = 0; node->feed && tfos_feed_host_get_queue(node->feed, i, &queue); i++) {
+    for (int i = 0; node->feed && tfos__feed_host_get_queue(node->feed, i, &queue); i++) {
         *drained |= (uint32_t)queue.is_drained << i;
         *terminated |= (uint32_t)queue.is_terminated << i;
     }
@@ -119,10 +119,10 @@ enum tfos_status tfos__feeders_step(struct tfos__node *node, struct tfos_error *
 {
     if (!node->feed)
         return TFOS_OK;
-    TFOS__TRY(tfos_feed_host_step(node->feed, err));
+    TFOS__TRY(tfos__feed_host_step(node->feed, err));
     for (;;) {
-        struct tfos_feed_event event;
-        enum tfos_status status = tfos_feed_host_next_event(node->feed, &event, err);
+        struct tfos__feed_event event;
+        enum tfos_status status = tfos__feed_host_next_event(node->feed, &event, err);
         if (status == TFOS_AGAIN)
             break;
         TFOS__TRY(status);
@@ -130,13 +130,13 @@ enum tfos_status tfos__feeders_step(struct tfos__node *node, struct tfos_error *
     }
     if (tfos__remaining_ms(tfos__stall_due(&node->stall)) == 0) {
         char *answer = tfos__stall_answer(&node->stall, node->trainer.pid, node->output);
-        tfos_feed_host_explain(node->feed, answer ? answer : "");
+        tfos__feed_host_explain(node->feed, answer ? answer : "");
         tfos__free(answer);
     }
     uint32_t drained, terminated, all = tfos__queues_mask(&node->queue_names);
     get_states(node, &drained, &terminated);
-    if (terminated == all && node->feed_state < TFOS_FEED_TERMINATED)
-        node->feed_state = TFOS_FEED_TERMINATED; // by the readers, in shared memory
+    if (terminated == all && node->feed_state < TFOS__FEED_TERMINATED)
+        node->feed_state = TFOS__FEED_TERMINATED; // by the readers, in shared memory
     if (drained != node->was_drained || terminated != node->was_terminated)
         node->heartbeat_at = tfos__now_ms();
     node->feed_step_at =
@@ -144,14 +144,14 @@ enum tfos_status tfos__feeders_step(struct tfos__node *node, struct tfos_error *
     return TFOS_OK;
 }
 
-void tfos__feeders_set_state(struct tfos__node *node, enum tfos_feed_host_state state,
+void tfos__feeders_set_state(struct tfos__node *node, enum tfos__feed_state state,
                              const char *message)
 {
     // The states are in the order in which one may follow another.
     if (!node->feed || state <= node->feed_state)
         return;
     node->feed_state = state;
-    tfos_feed_host_set_state(node->feed, state, message);
+    tfos__feed_host_set_state(node->feed, state, message);
     node->heartbeat_at = tfos__now_ms();
     node->feed_step_at = node->heartbeat_at;
 }
@@ -189,7 +189,7 @@ void tfos__feeders_attach(struct tfos__node *node, const char *name)
         refuse(node, name, "another process of this trainer reads it");
         return;
     }
-    int bell_fd = tfos_feed_host_bell_fd(node->feed, name);
+    int bell_fd = tfos__feed_host_bell_fd(node->feed, name);
     tfos__trainer_tell(node, json_pack("{s:s, s:s}", "type", "feed", "queue", name), &bell_fd, 1);
     for (int i = 0; i < queue->lane_count; i++)
         tfos__trainer_tell(node, lane_message(name, queue->lanes[i].number), &queue->lanes[i].fd,
@@ -211,11 +211,11 @@ void tfos__feeders_fence(struct tfos__node *node, const json_t *message)
     int queue = find_queue(node, message);
     if (queue < 0)
         return;
-    struct tfos_feed_event event = {.queue = node->queue_names.names[queue],
-                                    .feed = tfos__json_int_or(message, "feed", 0),
-                                    .partition = tfos__json_int_or(message, "partition", 0),
-                                    .attempt = tfos__json_int_or(message, "attempt", 0)};
-    tfos_feed_host_fence(node->feed, &event);
+    struct tfos__feed_event event = {.queue = node->queue_names.names[queue],
+                                     .feed = tfos__json_int_or(message, "feed", 0),
+                                     .partition = tfos__json_int_or(message, "partition", 0),
+                                     .attempt = tfos__json_int_or(message, "attempt", 0)};
+    tfos__feed_host_fence(node->feed, &event);
     // The answer is about those below: an attempt of this number may have begun since.
     event.attempt--;
     tell_attempt(node, &event);
@@ -225,16 +225,16 @@ void tfos__feeders_end_epoch(struct tfos__node *node, const json_t *message)
 {
     int queue = find_queue(node, message);
     if (queue >= 0)
-        tfos_feed_host_end_epoch(node->feed, node->queue_names.names[queue],
-                                 tfos__json_int_or(message, "feed", 0));
+        tfos__feed_host_end_epoch(node->feed, node->queue_names.names[queue],
+                                  tfos__json_int_or(message, "feed", 0));
 }
 
 void tfos__feeders_end_batch(struct tfos__node *node, const json_t *message)
 {
     int queue = find_queue(node, message);
     if (queue >= 0)
-        tfos_feed_host_end_batch(node->feed, node->queue_names.names[queue],
-                                 tfos__json_int_or(message, "feed", 0));
+        tfos__feed_host_end_batch(node->feed, node->queue_names.names[queue],
+                                  tfos__json_int_or(message, "feed", 0));
 }
 
 static void tell_description(struct tfos__node *node, int queue)
@@ -266,6 +266,6 @@ void tfos__feeders_close(struct tfos__node *node)
         json_decref(node->queues[i].description);
         node->queues[i].description = NULL;
     }
-    tfos_feed_host_close(node->feed);
+    tfos__feed_host_close(node->feed);
     node->feed = NULL;
 }

@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "feed/feed.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -47,7 +48,7 @@ void tfos__link_clear_queues(struct tfos_trainer *trainer)
     while (trainer->queues) {
         struct tfos__link_queue *queue = trainer->queues;
         trainer->queues = queue->next;
-        tfos_feed_reader_close(queue->reader);
+        tfos__feed_reader_close(queue->reader);
         tfos__free(queue->name);
         tfos__free(queue->refusal);
         for (int i = 0; i < queue->description_count; i++)
@@ -64,9 +65,9 @@ static void take_feed(const struct tfos_trainer *trainer, struct tfos__link_queu
         return;
     }
     struct tfos_error err;
-    if (tfos_feed_reader_open(fd, &queue->reader, &err) == TFOS_OK) {
+    if (tfos__feed_reader_open(fd, &queue->reader, &err) == TFOS_OK) {
         if (!tfos__json_bool_or(trainer->context, "allow_pickle", true))
-            tfos_feed_reader_refuse_pickles(queue->reader);
+            tfos__feed_reader_refuse_pickles(queue->reader);
         queue->feed = TFOS__LINK_FEED_OPEN;
     } else {
         queue->refusal = tfos__strdup(err.message);
@@ -83,7 +84,7 @@ static void take_lane(const struct tfos__link_queue *queue, const json_t *messag
     }
     struct tfos_error err;
     int lane = (int)tfos__json_int_or(message, "lane", -1);
-    enum tfos_status status = tfos_feed_reader_add_lane(queue->reader, lane, fd, &err);
+    enum tfos_status status = tfos__feed_reader_add_lane(queue->reader, lane, fd, &err);
     if (status < 0)
         tfos_feed_reader_fail(queue->reader, status, err.message);
 }

@@ -12,7 +12,6 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <tfos/feed.h>
 #include <tfos/trainer.h>
 
 /// One name to agree on; lives on the stack of the thread that waits for it.

@@ -109,11 +109,11 @@ static void fill(const struct tfos__node *node, struct pollfd slots[SLOT_COUNT])
         slots[SLOT_LAUNCHER].events = poll_events(tfos__channel_events(node->launcher));
     }
     if (node->member && !node->is_driver_lost) {
-        slots[SLOT_DRIVER].fd = tfos_member_fd(node->member);
-        slots[SLOT_DRIVER].events = poll_events(tfos_member_events(node->member));
+        slots[SLOT_DRIVER].fd = tfos__cluster_member_fd(node->member);
+        slots[SLOT_DRIVER].events = poll_events(tfos__cluster_member_events(node->member));
     }
     if (node->feed)
-        slots[SLOT_FEED].fd = tfos_feed_host_fd(node->feed);
+        slots[SLOT_FEED].fd = tfos__feed_host_fd(node->feed);
     if (node->trainer_link) {
         slots[SLOT_TRAINER].fd = tfos__channel_fd(node->trainer_link);
         slots[SLOT_TRAINER].events = poll_events(tfos__trainer_events(node));
@@ -248,7 +248,7 @@ static void tell_failure(struct tfos__node *node, enum tfos_status status, const
 static void close_all(struct tfos__node *node)
 {
     tfos__launcher_close(node);
-    tfos_member_close(node->member, node->is_driver_lost ? 0 : FAREWELL_MS);
+    tfos__cluster_member_close(node->member, node->is_driver_lost ? 0 : FAREWELL_MS);
     tfos__feeders_close(node);
     tfos__channel_close(node->trainer_link);
     tfos__output_close(node->output);

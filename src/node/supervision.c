@@ -194,7 +194,7 @@ static void follow(struct tfos__node *node, const json_t *message)
         node->port_fd = -1;
         tfos__trainer_tell(node, json_pack("{s:s}", "type", "port_released"), NULL, 0);
     } else if (strcmp(type, "terminate") == 0) {
-        tfos__feeders_set_state(node, TFOS_FEED_TERMINATED, NULL);
+        tfos__feeders_set_state(node, TFOS__FEED_TERMINATED, NULL);
     } else if (strcmp(type, "done") == 0) {
         node->is_trainer_done = true;
     } else if (strcmp(type, "fail") == 0) {
@@ -258,7 +258,7 @@ static void tell_feeders(struct tfos__node *node, bool is_ok, const char *words,
                          const json_t *last_lines)
 {
     if (is_ok) {
-        tfos__feeders_set_state(node, TFOS_FEED_TERMINATED, NULL);
+        tfos__feeders_set_state(node, TFOS__FEED_TERMINATED, NULL);
         return;
     }
     const char *last =
@@ -269,7 +269,7 @@ static void tell_feeders(struct tfos__node *node, bool is_ok, const char *words,
                                  has_reason ? reason
                                  : last     ? last
                                             : "");
-    tfos__feeders_set_state(node, TFOS_FEED_FAILED, message ? message : "the trainer has failed");
+    tfos__feeders_set_state(node, TFOS__FEED_FAILED, message ? message : "the trainer has failed");
     tfos__free(message);
 }
 

@@ -9,14 +9,13 @@
 #include "base/channel.h"
 #include "base/queues.h"
 #include "base/socket.h"
+#include "cluster/cluster.h"
+#include "feed/feed.h"
 #include "node/board.h"
 #include "node/child.h"
 #include "node/config.h"
 #include "node/output.h"
 #include "node/stall.h"
-
-#include <tfos/feed.h>
-#include <tfos/member.h>
 
 #define TFOS__NODE_NAME_SIZE 128
 
@@ -59,8 +58,8 @@ struct tfos__node {
     bool is_detached;
     int executor_fd; ///< owned pidfd; -1: not watched
 
-    struct tfos_member *member; ///< owned; NULL while it joins
-    bool is_member;             ///< hello was answered and the driver is there
+    struct tfos__cluster_member *member; ///< owned; NULL while it joins
+    bool is_member;                      ///< hello was answered and the driver is there
     bool is_driver_lost;
     char host[TFOS__ADDRESS_SIZE];
     char name[TFOS__NODE_NAME_SIZE]; ///< "worker:0"; before the role is known "executor 3"
@@ -84,8 +83,8 @@ struct tfos__node {
     char *trainer_message;              ///< owned; its own reason for failing
     int64_t leftovers_end_at;           ///< when processes that the trainer left are killed
 
-    struct tfos_feed_host *feed; ///< owned; NULL: not fed
-    enum tfos_feed_host_state feed_state;
+    struct tfos__feed_host *feed; ///< owned; NULL: not fed
+    enum tfos__feed_state feed_state;
     struct tfos__queues queue_names;
     struct tfos__node_queue queues[TFOS__QUEUE_LIMIT];
     uint32_t was_drained, was_terminated; ///< as of the last heartbeat, a bit for each queue
@@ -173,7 +172,7 @@ enum tfos_status tfos__feeders_open(struct tfos__node *node, struct tfos_error *
 enum tfos_status tfos__feeders_step(struct tfos__node *node, struct tfos_error *err);
 
 /// Changes the state towards an end, never back from one.
-void tfos__feeders_set_state(struct tfos__node *node, enum tfos_feed_host_state state,
+void tfos__feeders_set_state(struct tfos__node *node, enum tfos__feed_state state,
                              const char *message);
 
 /// The trainer asks for a queue: hands it the bell and all lanes.

@@ -19,7 +19,7 @@ struct recruit {
 static void *enlist(void *argument)
 {
     struct recruit *recruit = argument;
-    struct tfos_member *member = join_as(recruit->place, recruit->id, "10.0.0.1");
+    struct tfos__cluster_member *member = join_as(recruit->place, recruit->id, "10.0.0.1");
     json_t *spec = expect(member, "spec");
     recruit->spec = json_dumps(json_object_get(spec, "cluster_spec"), JSON_COMPACT);
     say(member, json_pack("{s:s, s:i}", "type", "ack", "generation", 1));
@@ -47,7 +47,7 @@ static void sixty_four_register_at_once(void **state)
     for (int id = CROWD - 1; id >= 0; id--) {
         assert_string_equal(recruits[id].spec, recruits[0].spec);
         free(recruits[id].spec);
-        tfos_member_close(members[id], 0);
+        tfos__cluster_member_close(members[id], 0);
     }
     tfos_rendezvous_close(place.rendezvous);
 }
@@ -62,8 +62,8 @@ static void roles_are_given_out(void **state)
     assert_done(tfos_rendezvous_get_roles(place.rendezvous, &json, &err));
     assert_string_equal(json, "{\"chief\":[0],\"worker\":[1]}");
     tfos_free(json);
-    struct tfos_member *member = connect_to(&place);
-    assert_string_equal(tfos_member_local_host(member), "127.0.0.1");
+    struct tfos__cluster_member *member = connect_to(&place);
+    assert_string_equal(tfos__cluster_member_local_host(member), "127.0.0.1");
     say(member, node_hello(1, "h1", 1));
     json_t *role = expect(member, "role");
     assert_string_equal(text_of(role, "job_name"), "worker");
@@ -74,7 +74,7 @@ static void roles_are_given_out(void **state)
     assert_int_equal(number_of(event, "executor_id"), 1);
     assert_string_equal(text_of(event, "host"), "h1");
     json_decref(event);
-    tfos_member_close(member, 0);
+    tfos__cluster_member_close(member, 0);
     tfos_rendezvous_close(place.rendezvous);
 }
 
@@ -83,7 +83,8 @@ static void s04_a_taken_port_renews_the_spec(void **state)
     (void)state;
     struct tfos_error err;
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 2});
-    struct tfos_member *first = join_as(&place, 0, "h0"), *second = join_as(&place, 1, "h1");
+    struct tfos__cluster_member *first = join_as(&place, 0, "h0"),
+                                *second = join_as(&place, 1, "h1");
     acknowledge(first);
     expect_only(second, "spec");
     say(second, json_pack("{s:s, s:i, s:i}", "type", "port", "port", 4444, "generation", 1));
@@ -105,8 +106,8 @@ static void s04_a_taken_port_renews_the_spec(void **state)
     json_decref(start);
     expect_only(second, "start");
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_RUNNING, PATIENCE_MS, &err));
-    tfos_member_close(first, 0);
-    tfos_member_close(second, 0);
+    tfos__cluster_member_close(first, 0);
+    tfos__cluster_member_close(second, 0);
     tfos_rendezvous_close(place.rendezvous);
 }
 
@@ -116,8 +117,8 @@ static void s01_a_timeout_names_who_is_missing(void **state)
     struct tfos_error err;
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 3, .ps_count = 1});
-    struct tfos_member *first = join_as(&place, 0, "127.0.0.1");
-    struct tfos_member *second = join_as(&place, 1, "127.0.0.1");
+    struct tfos__cluster_member *first = join_as(&place, 0, "127.0.0.1");
+    struct tfos__cluster_member *second = join_as(&place, 1, "127.0.0.1");
     assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_RUNNING, 100, &err),
                      TFOS_TIMEOUT);
     assert_says(err.message, "2 of 3 nodes registered within 0.");
@@ -125,8 +126,8 @@ static void s01_a_timeout_names_who_is_missing(void **state)
     assert_says(err.message, "worker:0 on host 127.0.0.1");
     assert_says(err.message, "missing: 1 (executor id 2)");
     assert_says(err.message, "spark.executor.instances");
-    tfos_member_close(first, 0);
-    tfos_member_close(second, 0);
+    tfos__cluster_member_close(first, 0);
+    tfos__cluster_member_close(second, 0);
     tfos_rendezvous_close(place.rendezvous);
 }
 
@@ -135,10 +136,11 @@ static void a_node_gone_before_the_start_may_come_again(void **state)
     (void)state;
     struct tfos_error err;
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 2});
-    struct tfos_member *first = join_as(&place, 0, "h0"), *second = join_as(&place, 1, "h1");
+    struct tfos__cluster_member *first = join_as(&place, 0, "h0"),
+                                *second = join_as(&place, 1, "h1");
     acknowledge(first);
     expect_only(second, "spec");
-    tfos_member_close(second, 0);
+    tfos__cluster_member_close(second, 0);
     json_decref(expect_event(&place, "warning"));
     assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_RUNNING, 50, &err),
                      TFOS_TIMEOUT);
@@ -148,8 +150,8 @@ static void a_node_gone_before_the_start_may_come_again(void **state)
     acknowledge(first);
     expect_only(first, "start");
     expect_only(second, "start");
-    tfos_member_close(first, 0);
-    tfos_member_close(second, 0);
+    tfos__cluster_member_close(first, 0);
+    tfos__cluster_member_close(second, 0);
     tfos_rendezvous_close(place.rendezvous);
 }
 
@@ -157,7 +159,7 @@ static void a_hello_is_refused(void **state)
 {
     (void)state;
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 1});
-    struct tfos_member *first = join_as(&place, 0, "h0");
+    struct tfos__cluster_member *first = join_as(&place, 0, "h0");
     acknowledge(first);
     expect_only(first, "start");
     json_t *other_version = node_hello(0, "h", 2);
@@ -167,14 +169,14 @@ static void a_hello_is_refused(void **state)
     const char *says[] = {"executor id 5 is out of range", "executor id -1 is out of range",
                           "cannot be replaced", "version 7"};
     for (int i = 0; i < 4; i++) {
-        struct tfos_member *member = connect_to(&place);
+        struct tfos__cluster_member *member = connect_to(&place);
         say(member, hellos[i]);
         json_t *refused = expect(member, "refused");
         assert_says(text_of(refused, "message"), says[i]);
         json_decref(refused);
-        tfos_member_close(member, 0);
+        tfos__cluster_member_close(member, 0);
     }
-    tfos_member_close(first, 0);
+    tfos__cluster_member_close(first, 0);
     tfos_rendezvous_close(place.rendezvous);
 }
 
@@ -182,25 +184,25 @@ static void a_higher_launch_replaces_a_living_node(void **state)
 {
     (void)state;
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 2});
-    struct tfos_member *old = join_as(&place, 0, "h0");
-    struct tfos_member *same = connect_to(&place);
+    struct tfos__cluster_member *old = join_as(&place, 0, "h0");
+    struct tfos__cluster_member *same = connect_to(&place);
     say(same, node_hello(0, "h0", 1));
     json_t *refused = expect(same, "refused");
     assert_says(text_of(refused, "message"), "running already");
     json_decref(refused);
-    struct tfos_member *new = connect_to(&place);
+    struct tfos__cluster_member *new = connect_to(&place);
     say(new, node_hello(0, "h9", 2));
     expect_only(new, "role");
     expect_only(old, "stop");
-    tfos_member_close(old, 0);
-    struct tfos_member *other = join_as(&place, 1, "h1");
+    tfos__cluster_member_close(old, 0);
+    struct tfos__cluster_member *other = join_as(&place, 1, "h1");
     json_t *spec = expect(new, "spec");
     json_t *workers = json_object_get(json_object_get(spec, "cluster_spec"), "worker");
     assert_string_equal(json_string_value(json_array_get(workers, 0)), "h9:20000");
     json_decref(spec);
-    tfos_member_close(same, 0);
-    tfos_member_close(new, 0);
-    tfos_member_close(other, 0);
+    tfos__cluster_member_close(same, 0);
+    tfos__cluster_member_close(new, 0);
+    tfos__cluster_member_close(other, 0);
     tfos_rendezvous_close(place.rendezvous);
 }
 
@@ -293,17 +295,17 @@ static void a_member_sees_the_driver_go(void **state)
 {
     (void)state;
     struct tfos_error err;
-    char *json;
+    json_t *message;
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 2});
-    struct tfos_member *member = join_as(&place, 0, "h0");
-    assert_int_equal(tfos_member_next(member, &json, &err), TFOS_AGAIN);
-    assert_int_equal(tfos_member_wait(member, 20, &json, &err), TFOS_TIMEOUT);
+    struct tfos__cluster_member *member = join_as(&place, 0, "h0");
+    assert_int_equal(tfos__cluster_member_next(member, &message, &err), TFOS_AGAIN);
+    assert_int_equal(tfos__cluster_member_wait(member, 20, &message, &err), TFOS_TIMEOUT);
     // What was said before the end still arrives.
     tfos_rendezvous_stop(place.rendezvous, 1000);
     tfos_rendezvous_close(place.rendezvous);
     expect_only(member, "stop");
     assert_null(hear(member));
-    tfos_member_close(member, 100);
+    tfos__cluster_member_close(member, 100);
 }
 
 static const struct CMUnitTest cases[] = {

@@ -18,7 +18,7 @@ static void read_through(int64_t batch_size, int64_t ring_rows, int64_t rows, bo
     for (int64_t part = 0; part < 3; part++)
         feed_numbers(&node, 1, part, part * rows, rows, ring_rows, 7);
     node_end_epoch(&node, 1);
-    node_set_state(&node, TFOS_FEED_ENDED, NULL);
+    node_set_state(&node, TFOS__FEED_ENDED, NULL);
     struct tfos_dataset *dataset = dataset_of(&node, &options);
     struct specs specs = specs_of(dataset);
     assert_int_equal(specs.count, 2);
@@ -87,7 +87,7 @@ static void epochs_end_each_once(void **state)
         }
         assert_int_equal(rows, 20);
     }
-    node_set_state(&node, TFOS_FEED_ENDED, NULL);
+    node_set_state(&node, TFOS__FEED_ENDED, NULL);
     assert_false(next_batch(dataset, tensors));
     tfos_dataset_close(dataset);
     node_close(&node);
@@ -110,7 +110,7 @@ static void memory_is_lent(void **state)
     // Neighbours in the ring, so nothing was copied.
     assert_ptr_equal((const char *)first[0].data + 16 * 8, second[0].data);
     assert_ptr_equal(first[1].bytes, second[1].bytes);
-    struct tfos_feed_stats stats = node_stats(&node);
+    struct tfos__feed_stats stats = node_stats(&node);
     assert_true(stats.used_size > 0);
     node_end_epoch(&node, 1);
     assert_true(next_batch(dataset, third));
@@ -249,7 +249,7 @@ static void a_feed_without_rows_ends(void **state)
     node_open(&node, 0);
     node_start(&node);
     node_end_epoch(&node, 1);
-    node_set_state(&node, TFOS_FEED_ENDED, NULL);
+    node_set_state(&node, TFOS__FEED_ENDED, NULL);
     struct tfos_dataset *dataset = dataset_of(&node, &options);
     assert_int_equal(tfos_dataset_get_specs(dataset, -1, &specs, &count, &structure, &err),
                      TFOS_END);
@@ -286,20 +286,20 @@ static void rows_for_inference_are_refused(void **state)
     struct node node;
     struct tfos_dataset_options options = {.batch_size = 4};
     struct tfos_tensor tensors[TENSOR_LIMIT];
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos_feed_writer_options asked = writer_options(&node, 5);
+    struct tfos__feed_writer_options asked = writer_options(&node, 5);
     asked.has_results = true;
-    assert_done(tfos_feed_writer_open(&asked, &writer, &err));
+    assert_done(tfos__feed_writer_open(&asked, &writer, &err));
     assert_done(append_rows(writer, 0, 4, 0, &err));
     struct tfos_dataset *dataset = dataset_of(&node, &options);
     assert_int_equal(tfos_dataset_next(dataset, tensors, &err), TFOS_INVALID);
     assert_non_null(strstr(err.message, "partition 5"));
-    tfos_feed_writer_close(writer);
+    tfos__feed_writer_close(writer);
     tfos_dataset_close(dataset);
     node_close(&node);
 }

@@ -74,7 +74,7 @@ static void make_rows(struct rows *rows, const int32_t offsets[3])
 
 static void feed_rows(struct node *node, int64_t feed, const struct rows *rows)
 {
-    struct tfos_feed_writer *writer = feed_open(node, feed, 0);
+    struct tfos__feed_writer *writer = feed_open(node, feed, 0);
 
     feed_append(writer, &rows->batch.schema, &rows->batch.array);
     feed_finish(writer);
@@ -232,7 +232,7 @@ static void nothing_but_a_description(void **state)
     (void)state;
     open_node(&node);
     make_rows(&rows, even);
-    node_set_state(&node, TFOS_FEED_ENDED, NULL);
+    node_set_state(&node, TFOS__FEED_ENDED, NULL);
     struct tfos_dataset *dataset = dataset_of(&node, &options);
     assert_int_equal(specs_of(dataset).count, 3);
     for (int i = 0; i < 3; i++)

@@ -85,7 +85,7 @@ static void first_rows_are_given_time(void **state)
     node_end_epoch(&members[1].node, EPOCHS);
     pthread_join(thread, NULL);
     for (int i = 0; i < 2; i++)
-        node_set_state(&members[i].node, TFOS_FEED_ENDED, NULL);
+        node_set_state(&members[i].node, TFOS__FEED_ENDED, NULL);
     members_join(members, 2);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(members[i].used_first[0], 10);

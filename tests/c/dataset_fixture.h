@@ -11,39 +11,40 @@
 #define TENSOR_LIMIT 64
 
 /// A writer of batches in the test's own thread: they must fit into the lane.
-static inline struct tfos_feed_writer *feed_open(struct node *node, int64_t feed, int64_t partition)
+static inline struct tfos__feed_writer *feed_open(struct node *node, int64_t feed,
+                                                  int64_t partition)
 {
-    struct tfos_feed_writer_options options = writer_options(node, partition);
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer_options options = writer_options(node, partition);
+    struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
     options.feed = feed;
     options.lane_size = 4 << 20;
-    assert_done(tfos_feed_writer_open(&options, &writer, &err));
+    assert_done(tfos__feed_writer_open(&options, &writer, &err));
     return writer;
 }
 
-static inline void feed_append(struct tfos_feed_writer *writer, const struct ArrowSchema *schema,
+static inline void feed_append(struct tfos__feed_writer *writer, const struct ArrowSchema *schema,
                                const struct ArrowArray *array)
 {
     struct tfos_error err;
 
-    assert_done(tfos_feed_writer_append(writer, schema, array, &err));
+    assert_done(tfos__feed_writer_append(writer, schema, array, &err));
 }
 
-static inline void feed_finish(struct tfos_feed_writer *writer)
+static inline void feed_finish(struct tfos__feed_writer *writer)
 {
     struct tfos_error err;
 
-    assert_done(tfos_feed_writer_finish(writer, &err));
-    tfos_feed_writer_close(writer);
+    assert_done(tfos__feed_writer_finish(writer, &err));
+    tfos__feed_writer_close(writer);
 }
 
 /// Feeds rows [first, first + rows) of number_batch as one partition, in batches of `batch_rows`.
 static inline void feed_numbers(struct node *node, int64_t feed, int64_t partition, int64_t first,
                                 int64_t rows, int64_t batch_rows, int payload)
 {
-    struct tfos_feed_writer *writer = feed_open(node, feed, partition);
+    struct tfos__feed_writer *writer = feed_open(node, feed, partition);
     struct tfos_error err;
 
     for (int64_t row = 0; row < rows; row += batch_rows)
@@ -56,12 +57,12 @@ static inline void feed_numbers(struct node *node, int64_t feed, int64_t partiti
 static inline void feed_only(struct node *node, const struct ArrowSchema *schema,
                              const struct ArrowArray *array)
 {
-    struct tfos_feed_writer *writer = feed_open(node, 1, 0);
+    struct tfos__feed_writer *writer = feed_open(node, 1, 0);
 
     feed_append(writer, schema, array);
     feed_finish(writer);
     node_end_epoch(node, 1);
-    node_set_state(node, TFOS_FEED_ENDED, NULL);
+    node_set_state(node, TFOS__FEED_ENDED, NULL);
 }
 
 static inline struct tfos_dataset *dataset_of(struct node *node,

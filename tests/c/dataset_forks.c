@@ -68,7 +68,7 @@ static void s73_a_forked_process_gets_no_batch(void **state)
     assert_int_equal(status, 0);
     assert_int_equal(int_at(tensors, ROWS - 1), ROWS - 1);
     release_tensors(tensors, 1);
-    node_set_state(&node, TFOS_FEED_ENDED, NULL);
+    node_set_state(&node, TFOS__FEED_ENDED, NULL);
     void *ended = NULL;
     pthread_join(thread, &ended);
     assert_ptr_equal(ended, dataset);

@@ -210,7 +210,7 @@ static inline void feed_members(struct member *members, int count, int64_t ring_
             node_end_epoch(&members[i].node, epoch + 1);
         }
     for (int i = 0; i < count; i++)
-        node_set_state(&members[i].node, TFOS_FEED_ENDED, NULL);
+        node_set_state(&members[i].node, TFOS__FEED_ENDED, NULL);
 }
 
 // The driver has said that rows will come, but not what they are.

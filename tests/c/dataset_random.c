@@ -281,7 +281,7 @@ static void random_columns_are_as_the_reference(void **state)
         make(&made);
         node_open(&node, 0);
         node_start(&node);
-        struct tfos_feed_writer *writer = feed_open(&node, 1, 0);
+        struct tfos__feed_writer *writer = feed_open(&node, 1, 0);
         int64_t total = 0, row = 0;
         for (int i = 0; i < BATCHES; i++) {
             feed_append(writer, &made.schema, &made.arrays[i]);
@@ -289,7 +289,7 @@ static void random_columns_are_as_the_reference(void **state)
         }
         feed_finish(writer);
         node_end_epoch(&node, 1);
-        node_set_state(&node, TFOS_FEED_ENDED, NULL);
+        node_set_state(&node, TFOS__FEED_ENDED, NULL);
         struct tfos_dataset_options options = {.batch_size = 1 + (int64_t)random_below(40),
                                                .columns = made.columns,
                                                .column_count = made.leaf_count};
@@ -384,12 +384,12 @@ static void memory_may_run_out_anywhere(void **state)
         struct node node;
         node_open(&node, 0);
         node_start(&node);
-        struct tfos_feed_writer *writer = feed_open(&node, 1, 0);
+        struct tfos__feed_writer *writer = feed_open(&node, 1, 0);
         for (int i = 0; i < BATCHES; i++)
             feed_append(writer, &made.schema, &made.arrays[i]);
         feed_finish(writer);
         node_end_epoch(&node, 1);
-        node_set_state(&node, TFOS_FEED_ENDED, NULL);
+        node_set_state(&node, TFOS__FEED_ENDED, NULL);
         node_pause(&node); // only the reader's requests are counted
         tfos__memory_fail_at(n);
         is_enough = read_in_short_memory(&node, &made, n % 2 * 10);

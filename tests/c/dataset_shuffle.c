@@ -40,7 +40,7 @@ static void shuffle(int64_t shuffle_rows, uint64_t seed, int64_t rows, int64_t *
         feed_numbers(&node, epoch, 0, 0, rows, 150, 1000);
         node_end_epoch(&node, epoch);
     }
-    node_set_state(&node, TFOS_FEED_ENDED, NULL);
+    node_set_state(&node, TFOS__FEED_ENDED, NULL);
     struct tfos_dataset *dataset = dataset_of(&node, &options);
     read_shuffled(dataset, rows, first);
     read_shuffled(dataset, rows, second);
@@ -77,16 +77,16 @@ static void rows_are_shuffled_within_a_pool(void **state)
 static void *feed_large(void *argument)
 {
     struct node *node = argument;
-    struct tfos_feed_writer_options options = writer_options(node, 0);
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer_options options = writer_options(node, 0);
+    struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
-    assert_done(tfos_feed_writer_open(&options, &writer, &err)); // 64 KiB
+    assert_done(tfos__feed_writer_open(&options, &writer, &err)); // 64 KiB
     for (int64_t row = 0; row < 200; row += 4)
         assert_done(append_rows(writer, row, 4, 4000, &err));
     feed_finish(writer);
     node_end_epoch(node, 1);
-    node_set_state(node, TFOS_FEED_ENDED, NULL);
+    node_set_state(node, TFOS__FEED_ENDED, NULL);
     return NULL;
 }
 

@@ -131,7 +131,7 @@ static void run_starved(enum tfos_uneven uneven, int64_t shuffle_rows)
     feed_numbers(&members[0].node, 1, 0, row_name(&members[0], 0, 0), ROWS, 7, LARGE);
     for (int i = 0; i < 2; i++) {
         node_end_epoch(&members[i].node, EPOCHS);
-        node_set_state(&members[i].node, TFOS_FEED_ENDED, NULL);
+        node_set_state(&members[i].node, TFOS__FEED_ENDED, NULL);
     }
     members_join(members, 2);
     assert_int_equal(members[0].steps[0], members[1].steps[0]);
@@ -158,7 +158,7 @@ static void feed_long_lists(struct member *member)
     enum { LENGTH = 1000, BATCH_ROWS = 50, BATCHES = 60 };
     static int32_t offsets[BATCH_ROWS + 1];
     static double values[LENGTH * BATCH_ROWS];
-    struct tfos_feed_writer *writer = feed_open(&member->node, 1, 0);
+    struct tfos__feed_writer *writer = feed_open(&member->node, 1, 0);
     struct made_column batch, list, items;
 
     for (int i = 0; i <= BATCH_ROWS; i++)
@@ -209,7 +209,7 @@ static void s14_who_gets_no_row_holds_up_nobody(void **state)
     feed_long_lists(&members[0]);
     for (int i = 0; i < 2; i++) {
         node_end_epoch(&members[i].node, 1);
-        node_set_state(&members[i].node, TFOS_FEED_ENDED, NULL);
+        node_set_state(&members[i].node, TFOS__FEED_ENDED, NULL);
     }
     members_join(members, 2);
     assert_int_equal(members[0].steps[0], members[1].steps[0]);
@@ -238,8 +238,8 @@ static void a_terminated_member_goes_along(void **state)
                              0);
                 node_end_epoch(&members[i].node, epoch + 1);
             }
-    node_set_state(&members[0].node, TFOS_FEED_ENDED, NULL);
-    node_set_state(&members[2].node, TFOS_FEED_ENDED, NULL);
+    node_set_state(&members[0].node, TFOS__FEED_ENDED, NULL);
+    node_set_state(&members[2].node, TFOS__FEED_ENDED, NULL);
     members_join(members, 3);
     check_members(members, 3);
     members_close(members, 3);

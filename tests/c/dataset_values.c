@@ -362,12 +362,12 @@ static enum tfos_status read_both(const struct made_column *first, const struct 
     node_open(&node, 0);
     node_start(&node);
     for (int i = 0; i < 2; i++) {
-        struct tfos_feed_writer *writer = feed_open(&node, 1, i);
+        struct tfos__feed_writer *writer = feed_open(&node, 1, i);
         feed_append(writer, &batches[i]->schema, &batches[i]->array);
         feed_finish(writer);
     }
     node_end_epoch(&node, 1);
-    node_set_state(&node, TFOS_FEED_ENDED, NULL);
+    node_set_state(&node, TFOS__FEED_ENDED, NULL);
     options->batch_size = 100;
     struct tfos_dataset *dataset = dataset_of(&node, options);
     enum tfos_status status = tfos_dataset_next(dataset, tensors, err);

@@ -2,14 +2,14 @@
 // What a reader tells its writers of the batches that it makes.
 #include "feed_task.h"
 
-static void wait_batch_rows(struct node *node, struct tfos_feed_writer *writer, int64_t row,
+static void wait_batch_rows(struct node *node, struct tfos__feed_writer *writer, int64_t row,
                             int64_t expected)
 {
     int64_t deadline = tfos__deadline(WAIT_MS);
     struct tfos_error err;
 
     // A remote writer hears it when it looks, which it does with each batch.
-    for (; tfos_feed_writer_batch_rows(writer) != expected; row++) {
+    for (; tfos__feed_writer_batch_rows(writer) != expected; row++) {
         struct tfos_feed_item item;
         assert_true(tfos__now_ms() < deadline);
         assert_done(append_rows(writer, row, 1, 0, &err));
@@ -25,27 +25,27 @@ static void writers_learn_the_rows_of_batches(void **state)
     (void)state;
     for (int is_remote = 0; is_remote < 2; is_remote++) {
         struct node node;
-        struct tfos_feed_writer *writers[2] = {NULL};
+        struct tfos__feed_writer *writers[2] = {NULL};
         node_open(&node, 0);
         node_start(&node);
         for (int i = 0; i < 2; i++) {
-            struct tfos_feed_writer_options options = writer_options(&node, i);
+            struct tfos__feed_writer_options options = writer_options(&node, i);
             if (is_remote) {
                 options.socket_name = NULL;
                 options.address = node.address;
             }
-            assert_done(tfos_feed_writer_open(&options, &writers[i], &err));
+            assert_done(tfos__feed_writer_open(&options, &writers[i], &err));
             // Whoever comes later knows it at once.
-            assert_int_equal(tfos_feed_writer_batch_rows(writers[i]), i == 0 ? 0 : 128);
-            tfos_feed_reader_set_batch_rows(node.reader, 128);
+            assert_int_equal(tfos__feed_writer_batch_rows(writers[i]), i == 0 ? 0 : 128);
+            tfos__feed_reader_set_batch_rows(node.reader, 128);
         }
         wait_batch_rows(&node, writers[0], 0, 128);
-        tfos_feed_reader_set_batch_rows(node.reader, INT64_MAX);
+        tfos__feed_reader_set_batch_rows(node.reader, INT64_MAX);
         wait_batch_rows(&node, writers[1], 0, INT32_MAX);
-        tfos_feed_reader_set_batch_rows(node.reader, INT64_MIN);
-        wait_batch_rows(&node, writers[1], tfos_feed_writer_row_count(writers[1]), 0);
+        tfos__feed_reader_set_batch_rows(node.reader, INT64_MIN);
+        wait_batch_rows(&node, writers[1], tfos__feed_writer_row_count(writers[1]), 0);
         for (int i = 0; i < 2; i++)
-            tfos_feed_writer_close(writers[i]);
+            tfos__feed_writer_close(writers[i]);
         node_close(&node);
     }
 }

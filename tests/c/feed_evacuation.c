@@ -14,14 +14,14 @@ static void only_what_is_in_the_way_is_moved(void **state)
 {
     struct node node;
     struct tfos_feed_item first, item;
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos_feed_writer_options options = lending_options(&node, 0);
-    assert_done(tfos_feed_writer_open(&options, &writer, &err));
+    struct tfos__feed_writer_options options = lending_options(&node, 0);
+    assert_done(tfos__feed_writer_open(&options, &writer, &err));
     assert_done(append_rows(writer, 0, 400, PAYLOAD, &err));
     assert_done(append_rows(writer, 400, 400, PAYLOAD, &err));
     assert_int_equal(next_item(&node, &first), TFOS_OK);
@@ -46,7 +46,7 @@ static void only_what_is_in_the_way_is_moved(void **state)
     release_item(&item);
     release_item(&first);
     release_hoard(&hoard);
-    tfos_feed_writer_close(writer);
+    tfos__feed_writer_close(writer);
     node_close(&node);
 }
 
@@ -88,16 +88,16 @@ static void lanes_come_free_from_under_batches(void **state)
 static void lanes_grow_under_batches(void **state)
 {
     struct node node;
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
     struct tfos_feed_item *large = &hoard.items[0];
 
     (void)state;
     node_open(&node, 4 * RING_SIZE);
     node_start(&node);
-    struct tfos_feed_writer_options options = lending_options(&node, 0);
+    struct tfos__feed_writer_options options = lending_options(&node, 0);
     options.lane_size = 64 << 10;
-    assert_done(tfos_feed_writer_open(&options, &writer, &err));
+    assert_done(tfos__feed_writer_open(&options, &writer, &err));
     assert_done(append_rows(writer, 0, 20, PAYLOAD, &err));
     struct tfos_feed_item first;
     assert_int_equal(next_item(&node, &first), TFOS_OK);
@@ -112,7 +112,7 @@ static void lanes_grow_under_batches(void **state)
     assert_false(is_in_lane(&first));
     check_whole(&first);
     release_item(large);
-    tfos_feed_writer_close(writer);
+    tfos__feed_writer_close(writer);
     node_close(&node);
     check_whole(&first);
     release_item(&first);
@@ -177,16 +177,16 @@ static void bare_open(struct bare *bare)
     memset(bare, 0, sizeof *bare);
     assert_done(tfos__board_create(&bell_fd, &err));
     assert_done(tfos__board_map(bell_fd, &bare->board, &err));
-    assert_done(tfos_feed_reader_open(bell_fd, &bare->reader, &err));
+    assert_done(tfos__feed_reader_open(bell_fd, &bare->reader, &err));
     assert_done(tfos__lane_create(SMALL_RING, 0, &lane_fd, &err));
     assert_done(tfos__lane_map(lane_fd, TFOS__LANE_WRITER, bare->board, &bare->lane, &err));
-    assert_done(tfos_feed_reader_add_lane(bare->reader, 0, lane_fd, &err));
+    assert_done(tfos__feed_reader_add_lane(bare->reader, 0, lane_fd, &err));
 }
 
 static void bare_close(struct bare *bare)
 {
     tfos__sender_clear(&bare->sender);
-    tfos_feed_reader_close(bare->reader);
+    tfos__feed_reader_close(bare->reader);
     tfos__lane_release(bare->lane);
     tfos__board_release(bare->board);
 }

@@ -8,20 +8,20 @@
 
 // Forks a process that appends batches of `batch_rows` until something ends it; it exits with the
 // status, negated.
-static pid_t fork_writer(const struct tfos_feed_writer_options *options, int64_t batch_rows,
+static pid_t fork_writer(const struct tfos__feed_writer_options *options, int64_t batch_rows,
                          int payload)
 {
     pid_t pid = fork();
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
     assert_true(pid >= 0);
     if (pid > 0)
         return pid;
-    enum tfos_status status = tfos_feed_writer_open(options, &writer, &err);
+    enum tfos_status status = tfos__feed_writer_open(options, &writer, &err);
     for (int64_t row = options->first_row; status == TFOS_OK; row += batch_rows)
         status = append_rows(writer, row, batch_rows, payload, &err);
-    tfos_feed_writer_close(writer);
+    tfos__feed_writer_close(writer);
     _exit(-status);
 }
 
@@ -57,14 +57,14 @@ static void a_killed_writer_leaves_whole_batches(void **state)
         struct task task;
         struct tfos_feed_item item;
         node_open(&node, 0);
-        struct tfos_feed_writer_options options = writer_options(&node, 5);
+        struct tfos__feed_writer_options options = writer_options(&node, 5);
         options.lane_size = 1 << 20;
         pid_t pid = fork_writer(&options, 40, 5000);
         node_start(&node);
         int64_t rows = read_rows(&node, 0, 1 + round * 37, 5000);
         kill(pid, SIGKILL);
         assert_int_equal(wait_exit(pid), -SIGKILL);
-        struct tfos_feed_event closed = node_wait_closed(&node, 1);
+        struct tfos__feed_event closed = node_wait_closed(&node, 1);
         assert_false(closed.complete);
         assert_int_equal(closed.partition, 5);
         rows = read_rows(&node, rows, closed.rows, 5000);
@@ -95,11 +95,11 @@ static void a_zombie_publishes_nothing(void **state)
 {
     struct node node;
     struct task task;
-    struct tfos_feed_event fence = {.feed = 1, .attempt = 3}, again = fence;
+    struct tfos__feed_event fence = {.feed = 1, .attempt = 3}, again = fence;
 
     (void)state;
     node_open(&node, 0);
-    struct tfos_feed_writer_options options = writer_options(&node, 0);
+    struct tfos__feed_writer_options options = writer_options(&node, 0);
     pid_t pid = fork_writer(&options, 10, 1000);
     node_start(&node);
     read_rows(&node, 0, 100, 1000);
@@ -107,8 +107,8 @@ static void a_zombie_publishes_nothing(void **state)
     int status = 0;
     assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
     pthread_mutex_lock(&node.mutex);
-    tfos_feed_host_fence(node.host, &fence);
-    tfos_feed_host_fence(node.host, &again);
+    tfos__feed_host_fence(node.host, &fence);
+    tfos__feed_host_fence(node.host, &again);
     pthread_mutex_unlock(&node.mutex);
     int64_t rows = fence.rows;
     assert_false(again.complete);
@@ -127,32 +127,32 @@ static void a_zombie_publishes_nothing(void **state)
     node_close(&node);
 }
 
-static enum tfos_status try_open(const struct tfos_feed_writer_options *options,
+static enum tfos_status try_open(const struct tfos__feed_writer_options *options,
                                  struct tfos_error *err)
 {
-    struct tfos_feed_writer *writer = NULL;
-    enum tfos_status status = tfos_feed_writer_open(options, &writer, err);
+    struct tfos__feed_writer *writer = NULL;
+    enum tfos_status status = tfos__feed_writer_open(options, &writer, err);
 
     if (status == TFOS_OK)
-        tfos_feed_writer_close(writer);
+        tfos__feed_writer_close(writer);
     return status;
 }
 
 static void rows_are_not_accepted_twice(void **state)
 {
     struct node node;
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
-    struct tfos_feed_event fence = {.feed = 1, .attempt = 9};
+    struct tfos__feed_event fence = {.feed = 1, .attempt = 9};
 
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos_feed_writer_options options = writer_options(&node, 0);
+    struct tfos__feed_writer_options options = writer_options(&node, 0);
     options.attempt = 2;
-    assert_done(tfos_feed_writer_open(&options, &writer, &err));
+    assert_done(tfos__feed_writer_open(&options, &writer, &err));
     assert_done(append_rows(writer, 0, 10, 0, &err));
-    struct tfos_feed_writer_options other = options;
+    struct tfos__feed_writer_options other = options;
     assert_int_equal(try_open(&other, &err), TFOS_BUSY);
     other.attempt = 1;
     assert_int_equal(try_open(&other, &err), TFOS_BUSY);
@@ -162,17 +162,17 @@ static void rows_are_not_accepted_twice(void **state)
     assert_int_equal(try_open(&other, &err), TFOS_INVALID);
     assert_non_null(strstr(err.message, "10 rows"));
     assert_int_equal(append_rows(writer, 10, 10, 0, &err), TFOS_BUSY);
-    assert_int_equal(tfos_feed_writer_finish(writer, &err), TFOS_BUSY);
-    assert_int_equal(tfos_feed_writer_row_count(writer), 10);
-    tfos_feed_writer_close(writer);
+    assert_int_equal(tfos__feed_writer_finish(writer, &err), TFOS_BUSY);
+    assert_int_equal(tfos__feed_writer_row_count(writer), 10);
+    tfos__feed_writer_close(writer);
     assert_int_equal(node_wait_closed(&node, 1).rows, 10);
     other.first_row = 10;
     assert_int_equal(try_open(&other, &err), TFOS_OK);
     pthread_mutex_lock(&node.mutex);
-    tfos_feed_host_fence(node.host, &fence);
+    tfos__feed_host_fence(node.host, &fence);
     assert_int_equal(fence.rows, 10);
     fence.partition = 77;
-    tfos_feed_host_fence(node.host, &fence);
+    tfos__feed_host_fence(node.host, &fence);
     assert_int_equal(fence.rows, 0);
     pthread_mutex_unlock(&node.mutex);
     other.attempt = 8;
@@ -188,7 +188,7 @@ static void strangers_are_refused(void **state)
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos_feed_writer_options options = writer_options(&node, 0);
+    struct tfos__feed_writer_options options = writer_options(&node, 0);
     options.key = "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
     assert_int_equal(try_open(&options, &err), TFOS_DENIED);
     options.key = "short";
@@ -236,9 +236,9 @@ static void waiting_open(struct waiting *waiting)
 
     node_open(&waiting->node, 64 << 10);
     node_start(&waiting->node);
-    struct tfos_feed_writer_options options = writer_options(&waiting->node, 0);
+    struct tfos__feed_writer_options options = writer_options(&waiting->node, 0);
     waiting->call = (struct append_call){.rows = 10, .payload = 500};
-    assert_done(tfos_feed_writer_open(&options, &waiting->call.writer, &err));
+    assert_done(tfos__feed_writer_open(&options, &waiting->call.writer, &err));
     assert_int_equal(pthread_create(&waiting->thread, NULL, fill_main, &waiting->call), 0);
     task_init(&waiting->task, &waiting->node, 1, 10);
     task_run(&waiting->task);
@@ -250,7 +250,7 @@ static void waiting_close(struct waiting *waiting)
 {
     pthread_join(waiting->thread, NULL);
     pthread_join(waiting->task.thread, NULL);
-    tfos_feed_writer_close(waiting->call.writer);
+    tfos__feed_writer_close(waiting->call.writer);
     node_close(&waiting->node);
 }
 
@@ -261,7 +261,7 @@ static void a_failure_reaches_all_who_wait(void **state)
     (void)state;
     waiting_open(&waiting);
     int64_t begin = tfos__now_ms();
-    node_set_state(&waiting.node, TFOS_FEED_FAILED, "worker:1 has ended with signal 9");
+    node_set_state(&waiting.node, TFOS__FEED_FAILED, "worker:1 has ended with signal 9");
     waiting_close(&waiting);
     assert_true(tfos__now_ms() - begin < 2000);
     assert_int_equal(waiting.call.status, TFOS_CLOSED);
@@ -282,7 +282,7 @@ static void the_end_of_reading_reaches_all_who_wait(void **state)
     assert_int_equal(tfos_feed_reader_next(waiting.node.reader, -1, &item, &err), TFOS_END);
     assert_true(node_stats(&waiting.node).is_terminated);
     assert_true(node_stats(&waiting.node).is_drained);
-    struct tfos_feed_writer_options options = writer_options(&waiting.node, 2);
+    struct tfos__feed_writer_options options = writer_options(&waiting.node, 2);
     assert_int_equal(try_open(&options, &err), TFOS_END);
     waiting_close(&waiting);
     assert_int_equal(waiting.call.status, TFOS_END);
@@ -305,17 +305,17 @@ static void a_wait_can_be_interrupted(void **state)
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos_feed_writer_options options = writer_options(&node, 0);
+    struct tfos__feed_writer_options options = writer_options(&node, 0);
     options.wait.is_interrupted = interrupt;
     options.wait.context = &is_interrupted;
-    assert_done(tfos_feed_writer_open(&options, &call.writer, &err));
+    assert_done(tfos__feed_writer_open(&options, &call.writer, &err));
     assert_int_equal(pthread_create(&thread, NULL, fill_main, &call), 0);
     while (node_stats(&node).used_size < 50000)
         poll(NULL, 0, 2);
     atomic_store(&is_interrupted, true);
     pthread_join(thread, NULL);
     assert_int_equal(call.status, TFOS_CLOSED);
-    tfos_feed_writer_close(call.writer);
+    tfos__feed_writer_close(call.writer);
     node_close(&node);
 }
 
@@ -347,7 +347,7 @@ static void the_reader_wakes_when_its_node_goes(void **state)
 static void a_killed_node_is_noticed(void **state)
 {
     struct node node;
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
     (void)state;
@@ -358,17 +358,17 @@ static void a_killed_node_is_noticed(void **state)
         pthread_join(node.thread, NULL);
         _exit(0);
     }
-    struct tfos_feed_writer_options options = writer_options(&node, 0);
+    struct tfos__feed_writer_options options = writer_options(&node, 0);
     // This process holds the listening sockets too; the child accepts.
-    assert_done(tfos_feed_writer_open(&options, &writer, &err));
+    assert_done(tfos__feed_writer_open(&options, &writer, &err));
     kill(pid, SIGKILL);
     assert_int_equal(wait_exit(pid), -SIGKILL);
     struct append_call call = {writer, 0, 10, 500, TFOS_OK, {0}};
     fill_main(&call);
     assert_int_equal(call.status, TFOS_CLOSED);
-    tfos_feed_writer_close(writer);
-    tfos_feed_reader_close(node.reader);
-    tfos_feed_host_close(node.host);
+    tfos__feed_writer_close(writer);
+    tfos__feed_reader_close(node.reader);
+    tfos__feed_host_close(node.host);
 }
 
 static void a_stalled_reader_is_explained(void **state)
@@ -382,9 +382,9 @@ static void a_stalled_reader_is_explained(void **state)
     node_open(&node, 0);
     node.explanation = "train.py:12 in step: time.sleep(9999)";
     node_start(&node);
-    struct tfos_feed_writer_options options = writer_options(&node, 4);
+    struct tfos__feed_writer_options options = writer_options(&node, 4);
     options.wait.timeout_ms = 300;
-    assert_done(tfos_feed_writer_open(&options, &call.writer, &err));
+    assert_done(tfos__feed_writer_open(&options, &call.writer, &err));
     assert_done(append_rows(call.writer, 0, 10, 500, &err));
     assert_int_equal(next_item(&node, &item), TFOS_OK);
     release_item(&item);
@@ -395,7 +395,7 @@ static void a_stalled_reader_is_explained(void **state)
     assert_non_null(strstr(call.err.message, "10 taken"));
     assert_non_null(strstr(call.err.message, "time.sleep(9999)"));
     assert_int_equal(node.stalled_count, 1);
-    tfos_feed_writer_close(call.writer);
+    tfos__feed_writer_close(call.writer);
     node_close(&node);
 }
 
@@ -440,7 +440,7 @@ static void a_reader_slow_over_one_batch_is_no_stalled_one(void **state)
     struct node node;
     struct task task;
     struct tfos_feed_item item;
-    struct tfos_feed_stats stats;
+    struct tfos__feed_stats stats;
 
     (void)state;
     node_open(&node, 64 << 10);
@@ -455,7 +455,7 @@ static void a_reader_slow_over_one_batch_is_no_stalled_one(void **state)
         tfos_feed_batch_use(&item.array, 1);
     }
     pthread_mutex_lock(&node.mutex);
-    tfos_feed_host_get_stats(node.host, &stats);
+    tfos__feed_host_get_stats(node.host, &stats);
     pthread_mutex_unlock(&node.mutex);
     assert_int_equal(stats.rows_read, item.array.length);
     do
@@ -468,19 +468,19 @@ static void a_reader_slow_over_one_batch_is_no_stalled_one(void **state)
 static void waiting_for_a_lane_ends(void **state)
 {
     struct node node;
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
     (void)state;
     node_open(&node, 64 << 10);
     node_start(&node);
-    struct tfos_feed_writer_options options = writer_options(&node, 0);
-    assert_done(tfos_feed_writer_open(&options, &writer, &err));
-    struct tfos_feed_writer_options other = writer_options(&node, 1);
+    struct tfos__feed_writer_options options = writer_options(&node, 0);
+    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    struct tfos__feed_writer_options other = writer_options(&node, 1);
     other.wait.timeout_ms = 200;
     assert_int_equal(try_open(&other, &err), TFOS_TIMEOUT);
     assert_non_null(strstr(err.message, "partition 1"));
-    tfos_feed_writer_close(writer);
+    tfos__feed_writer_close(writer);
     other.wait.timeout_ms = WAIT_MS;
     assert_int_equal(try_open(&other, &err), TFOS_OK);
     node_close(&node);

@@ -6,6 +6,7 @@
 
 #include "harness.h"
 
+#include "feed/feed.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -13,7 +14,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tfos/feed.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -22,7 +22,7 @@
 #define WAIT_MS 20000
 
 struct node {
-    struct tfos_feed_host *host;
+    struct tfos__feed_host *host;
     struct tfos_feed_reader *reader;
     struct tfos_feed_reader *validation; ///< of the second queue, if there is one
     char socket_name[64];
@@ -34,29 +34,29 @@ struct node {
     int kept_lane, kept_fd;
     atomic_int lane_count;
     _Atomic int64_t total_size_seen;
-    struct tfos_feed_event closed[4096]; ///< attempts that ended
+    struct tfos__feed_event closed[4096]; ///< attempts that ended
     atomic_int closed_count, stalled_count;
     const char *explanation;
 };
 
-static inline void node_handle_event(struct node *node, const struct tfos_feed_event *event)
+static inline void node_handle_event(struct node *node, const struct tfos__feed_event *event)
 {
     struct tfos_error err;
 
-    if (event->kind == TFOS_FEED_ATTEMPT_CLOSED && node->closed_count < 4096)
+    if (event->kind == TFOS__FEED_ATTEMPT_CLOSED && node->closed_count < 4096)
         node->closed[node->closed_count++] = *event;
-    if (event->kind == TFOS_FEED_STALLED) {
+    if (event->kind == TFOS__FEED_STALLED) {
         node->stalled_count++;
         if (node->explanation)
-            tfos_feed_host_explain(node->host, node->explanation);
+            tfos__feed_host_explain(node->host, node->explanation);
     }
-    if (event->kind == TFOS_FEED_LANE_OPENED) {
+    if (event->kind == TFOS__FEED_LANE_OPENED) {
         node->lane_count++;
         int fd = fcntl(event->fd, F_DUPFD_CLOEXEC, 3);
         node->kept_lane = event->lane;
         node->kept_fd = fd;
         if (!node->keeps_lanes)
-            assert_done(tfos_feed_reader_add_lane(
+            assert_done(tfos__feed_reader_add_lane(
                 strcmp(event->queue, "validation") == 0 ? node->validation : node->reader,
                 event->lane, fd, &err));
     }
@@ -68,16 +68,16 @@ static inline void *node_run(void *argument)
     bool is_stopping = false;
 
     while (!is_stopping) {
-        struct pollfd descriptor = {tfos_feed_host_fd(node->host), POLLIN, 0};
-        struct tfos_feed_event event;
+        struct pollfd descriptor = {tfos__feed_host_fd(node->host), POLLIN, 0};
+        struct tfos__feed_event event;
         struct tfos_error err;
         poll(&descriptor, 1, 5);
         pthread_mutex_lock(&node->mutex);
-        assert_done(tfos_feed_host_step(node->host, &err));
-        while (tfos_feed_host_next_event(node->host, &event, &err) == TFOS_OK)
+        assert_done(tfos__feed_host_step(node->host, &err));
+        while (tfos__feed_host_next_event(node->host, &event, &err) == TFOS_OK)
             node_handle_event(node, &event);
-        struct tfos_feed_stats stats;
-        tfos_feed_host_get_stats(node->host, &stats);
+        struct tfos__feed_stats stats;
+        tfos__feed_host_get_stats(node->host, &stats);
         if (stats.total_size > node->total_size_seen)
             node->total_size_seen = stats.total_size;
         is_stopping = node->is_stopping;
@@ -90,9 +90,9 @@ static inline struct tfos_feed_reader *node_open_reader(struct node *node, const
 {
     struct tfos_feed_reader *reader;
     struct tfos_error err;
-    int bell_fd = tfos_feed_host_bell_fd(node->host, queue);
+    int bell_fd = tfos__feed_host_bell_fd(node->host, queue);
 
-    assert_done(tfos_feed_reader_open(fcntl(bell_fd, F_DUPFD_CLOEXEC, 3), &reader, &err));
+    assert_done(tfos__feed_reader_open(fcntl(bell_fd, F_DUPFD_CLOEXEC, 3), &reader, &err));
     return reader;
 }
 
@@ -105,16 +105,16 @@ static inline void node_open_queues(struct node *node, int64_t memory_limit, con
     memset(node, 0, sizeof *node);
     snprintf(node->socket_name, sizeof node->socket_name, "tfos-feed-test-%d-%d", (int)getpid(),
              number++);
-    struct tfos_feed_host_options options = {.cluster_id = "test",
-                                             .key = TEST_KEY,
-                                             .socket_name = node->socket_name,
-                                             .listen_host = "127.0.0.1",
-                                             .queues = queues,
-                                             .memory_limit = memory_limit};
-    assert_done(tfos_feed_host_open(&options, &node->host, &err));
-    snprintf(node->address, sizeof node->address, "127.0.0.1:%d", tfos_feed_host_port(node->host));
+    struct tfos__feed_host_options options = {.cluster_id = "test",
+                                              .key = TEST_KEY,
+                                              .socket_name = node->socket_name,
+                                              .listen_host = "127.0.0.1",
+                                              .queues = queues,
+                                              .memory_limit = memory_limit};
+    assert_done(tfos__feed_host_open(&options, &node->host, &err));
+    snprintf(node->address, sizeof node->address, "127.0.0.1:%d", tfos__feed_host_port(node->host));
     node->reader = node_open_reader(node, NULL);
-    if (tfos_feed_host_bell_fd(node->host, "validation") >= 0)
+    if (tfos__feed_host_bell_fd(node->host, "validation") >= 0)
         node->validation = node_open_reader(node, "validation");
     pthread_mutex_init(&node->mutex, NULL);
 }
@@ -135,49 +135,49 @@ static inline void node_close(struct node *node)
     node->is_stopping = true;
     pthread_mutex_unlock(&node->mutex);
     pthread_join(node->thread, NULL);
-    tfos_feed_reader_close(node->reader);
-    tfos_feed_reader_close(node->validation);
-    tfos_feed_host_close(node->host);
+    tfos__feed_reader_close(node->reader);
+    tfos__feed_reader_close(node->validation);
+    tfos__feed_host_close(node->host);
     pthread_mutex_destroy(&node->mutex);
 }
 
-static inline void node_set_state(struct node *node, enum tfos_feed_host_state state,
+static inline void node_set_state(struct node *node, enum tfos__feed_state state,
                                   const char *message)
 {
     pthread_mutex_lock(&node->mutex);
-    tfos_feed_host_set_state(node->host, state, message);
+    tfos__feed_host_set_state(node->host, state, message);
     pthread_mutex_unlock(&node->mutex);
 }
 
 static inline void node_end_epoch(struct node *node, int64_t feed)
 {
     pthread_mutex_lock(&node->mutex);
-    tfos_feed_host_end_epoch(node->host, NULL, feed);
+    tfos__feed_host_end_epoch(node->host, NULL, feed);
     pthread_mutex_unlock(&node->mutex);
 }
 
 static inline void node_end_batch(struct node *node, int64_t feed)
 {
     pthread_mutex_lock(&node->mutex);
-    tfos_feed_host_end_batch(node->host, NULL, feed);
+    tfos__feed_host_end_batch(node->host, NULL, feed);
     pthread_mutex_unlock(&node->mutex);
 }
 
-static inline struct tfos_feed_stats node_stats(struct node *node)
+static inline struct tfos__feed_stats node_stats(struct node *node)
 {
-    struct tfos_feed_stats stats;
+    struct tfos__feed_stats stats;
 
     pthread_mutex_lock(&node->mutex);
-    tfos_feed_host_get_stats(node->host, &stats);
+    tfos__feed_host_get_stats(node->host, &stats);
     pthread_mutex_unlock(&node->mutex);
     return stats;
 }
 
 /// Waits until `count` attempts have ended and gives the last of them.
-static inline struct tfos_feed_event node_wait_closed(struct node *node, int count)
+static inline struct tfos__feed_event node_wait_closed(struct node *node, int count)
 {
     int64_t deadline = tfos__deadline(WAIT_MS);
-    struct tfos_feed_event event = {0};
+    struct tfos__feed_event event = {0};
 
     for (;;) {
         pthread_mutex_lock(&node->mutex);
@@ -193,16 +193,16 @@ static inline struct tfos_feed_event node_wait_closed(struct node *node, int cou
     }
 }
 
-static inline struct tfos_feed_writer_options writer_options(const struct node *node,
-                                                             int64_t partition)
+static inline struct tfos__feed_writer_options writer_options(const struct node *node,
+                                                              int64_t partition)
 {
-    return (struct tfos_feed_writer_options){.socket_name = node->socket_name,
-                                             .cluster_id = "test",
-                                             .key = TEST_KEY,
-                                             .feed = 1,
-                                             .partition = partition,
-                                             .lane_size = 64 << 10,
-                                             .wait.timeout_ms = WAIT_MS};
+    return (struct tfos__feed_writer_options){.socket_name = node->socket_name,
+                                              .cluster_id = "test",
+                                              .key = TEST_KEY,
+                                              .feed = 1,
+                                              .partition = partition,
+                                              .lane_size = 64 << 10,
+                                              .wait.timeout_ms = WAIT_MS};
 }
 
 // ---- batches of one int64 column "n" and, with `payload`, a binary column "bytes" of so many
@@ -263,13 +263,13 @@ static inline void batch_clear(struct test_batch *batch)
 }
 
 /// Appends rows [first, first + rows) and gives the status.
-static inline enum tfos_status append_rows(struct tfos_feed_writer *writer, int64_t first,
+static inline enum tfos_status append_rows(struct tfos__feed_writer *writer, int64_t first,
                                            int64_t rows, int payload, struct tfos_error *err)
 {
     struct test_batch batch;
 
     batch_init(&batch, first, rows, payload);
-    enum tfos_status status = tfos_feed_writer_append(writer, &batch.schema, &batch.array, err);
+    enum tfos_status status = tfos__feed_writer_append(writer, &batch.schema, &batch.array, err);
     batch_clear(&batch);
     return status;
 }

@@ -65,10 +65,10 @@ static bool reads_nothing(struct node *node, struct tfos_feed_item *item)
                                                             &item->array, NULL, &err),
                                &err);
 
-    tfos_feed_reader_set_batch_rows(node->reader, 7);
+    tfos__feed_reader_set_batch_rows(node->reader, 7);
     tfos_feed_reader_terminate(node->reader);
     tfos_feed_reader_fail(node->reader, TFOS_CLOSED, "never");
-    tfos_feed_reader_close(node->reader);
+    tfos__feed_reader_close(node->reader);
     return is_right;
 }
 
@@ -101,7 +101,7 @@ static bool exits(struct node *node, struct tfos_feed_item *item)
 {
     tfos_feed_batch_use(&item->array, 1);
     release_item(item);
-    tfos_feed_reader_close(node->reader);
+    tfos__feed_reader_close(node->reader);
     return true;
 }
 

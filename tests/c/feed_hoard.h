@@ -61,10 +61,10 @@ static inline bool is_in_lane(const struct tfos_feed_item *item)
 
 // ---- writers, and consumers that keep what they get
 
-static inline struct tfos_feed_writer_options lending_options(const struct node *node,
-                                                              int64_t partition)
+static inline struct tfos__feed_writer_options lending_options(const struct node *node,
+                                                               int64_t partition)
 {
-    struct tfos_feed_writer_options options = writer_options(node, partition);
+    struct tfos__feed_writer_options options = writer_options(node, partition);
 
     options.lane_size = RING_SIZE;
     return options;

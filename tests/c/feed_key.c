@@ -71,7 +71,7 @@ struct lingering {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool is_fed, may_close, is_closed, may_end;
-    struct tfos_feed_writer *writer;
+    struct tfos__feed_writer *writer;
 };
 
 static void await(struct lingering *lingering, const bool *flag)
@@ -86,12 +86,12 @@ static void *linger(void *argument)
     struct tfos_error err;
 
     pthread_mutex_lock(&lingering->mutex);
-    assert_done(tfos_feed_writer_open(&lingering->task.options, &lingering->writer, &err));
+    assert_done(tfos__feed_writer_open(&lingering->task.options, &lingering->writer, &err));
     assert_done(append_rows(lingering->writer, 0, 10, 0, &err));
     lingering->is_fed = true;
     pthread_cond_broadcast(&lingering->changed);
     await(lingering, &lingering->may_close);
-    tfos_feed_writer_close(lingering->writer);
+    tfos__feed_writer_close(lingering->writer);
     lingering->is_closed = true;
     pthread_cond_broadcast(&lingering->changed);
     await(lingering, &lingering->may_end);

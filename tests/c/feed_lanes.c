@@ -26,15 +26,15 @@ static void bare_open(struct bare *bare)
 
     assert_done(tfos__board_create(&bell_fd, &err));
     assert_done(tfos__board_map(bell_fd, &bare->board, &err));
-    assert_done(tfos_feed_reader_open(bell_fd, &bare->reader, &err));
+    assert_done(tfos__feed_reader_open(bell_fd, &bare->reader, &err));
     assert_done(tfos__lane_create(RING_SIZE, 0, &lane_fd, &err));
     assert_done(tfos__lane_map(lane_fd, TFOS__LANE_WRITER, bare->board, &bare->lane, &err));
-    assert_done(tfos_feed_reader_add_lane(bare->reader, 0, lane_fd, &err));
+    assert_done(tfos__feed_reader_add_lane(bare->reader, 0, lane_fd, &err));
 }
 
 static void bare_close(struct bare *bare)
 {
-    tfos_feed_reader_close(bare->reader);
+    tfos__feed_reader_close(bare->reader);
     tfos__lane_release(bare->lane);
     tfos__board_release(bare->board);
 }
@@ -143,12 +143,13 @@ static void foreign_descriptors_are_no_lanes(void **state)
     page.result_size = RING_SIZE + 4096;
     assert_int_equal(pwrite(fds[5], &page, sizeof page, 0), sizeof page);
     for (int i = 0; i < 6; i++) {
-        assert_int_equal(tfos_feed_reader_add_lane(bare.reader, i + 1, fds[i], &err), TFOS_CORRUPT);
+        assert_int_equal(tfos__feed_reader_add_lane(bare.reader, i + 1, fds[i], &err),
+                         TFOS_CORRUPT);
         assert_int_equal(fcntl(fds[i], F_GETFD), -1);
     }
     struct tfos_feed_reader *reader = NULL;
     assert_done(tfos__lane_create(RING_SIZE, 0, &fds[0], &err));
-    assert_int_equal(tfos_feed_reader_open(fds[0], &reader, &err), TFOS_CORRUPT);
+    assert_int_equal(tfos__feed_reader_open(fds[0], &reader, &err), TFOS_CORRUPT);
     assert_int_equal(fcntl(fds[0], F_GETFD), -1);
     bare_close(&bare);
 }
@@ -226,17 +227,17 @@ static void a_thousand_writers_leave_nothing(void **state)
     node_open(&node, 1 << 20);
     node_start(&node);
     for (int i = 0; i < 1000; i++) {
-        struct tfos_feed_writer *writer = NULL;
-        struct tfos_feed_writer_options options = writer_options(&node, i);
+        struct tfos__feed_writer *writer = NULL;
+        struct tfos__feed_writer_options options = writer_options(&node, i);
         options.lane_size = 4096 << i % 8;
         if (i % 25 == 0) {
             options.socket_name = NULL;
             options.address = node.address;
         }
-        assert_done(tfos_feed_writer_open(&options, &writer, &err));
+        assert_done(tfos__feed_writer_open(&options, &writer, &err));
         assert_done(append_rows(writer, 0, 3, 10, &err));
-        assert_done(tfos_feed_writer_finish(writer, &err));
-        tfos_feed_writer_close(writer);
+        assert_done(tfos__feed_writer_finish(writer, &err));
+        tfos__feed_writer_close(writer);
         for (int items = 0; items < 2; items++) {
             assert_int_equal(next_item(&node, &item), TFOS_OK);
             release_item(&item);
@@ -259,7 +260,7 @@ static void s18_memory_is_bounded(void **state)
 {
     const int64_t rows = 2000000, batch_rows = 500;
     struct node node;
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer *writer = NULL;
     struct tfos_feed_item item;
     struct tfos_error err;
     struct test_batch batch;
@@ -268,14 +269,14 @@ static void s18_memory_is_bounded(void **state)
     node_open(&node, 32 << 20);
     pid_t pid = fork();
     if (pid == 0) {
-        struct tfos_feed_writer_options options = writer_options(&node, 0);
+        struct tfos__feed_writer_options options = writer_options(&node, 0);
         options.lane_size = 0;
         batch_init(&batch, 0, batch_rows, 1000);
-        enum tfos_status status = tfos_feed_writer_open(&options, &writer, &err);
+        enum tfos_status status = tfos__feed_writer_open(&options, &writer, &err);
         for (int64_t row = 0; status == TFOS_OK && row < rows; row += batch_rows)
-            status = tfos_feed_writer_append(writer, &batch.schema, &batch.array, &err);
+            status = tfos__feed_writer_append(writer, &batch.schema, &batch.array, &err);
         if (status == TFOS_OK)
-            status = tfos_feed_writer_finish(writer, &err);
+            status = tfos__feed_writer_finish(writer, &err);
         _exit(-status);
     }
     node_start(&node);
@@ -289,7 +290,7 @@ static void s18_memory_is_bounded(void **state)
         release_item(&item);
     }
     assert_int_equal(item.first_row, rows);
-    assert_int_equal(node.total_size_seen, TFOS_FEED_LANE_SIZE);
+    assert_int_equal(node.total_size_seen, TFOS__FEED_LANE_SIZE);
     assert_int_equal(node.lane_count, 1);
     node_close(&node);
 }

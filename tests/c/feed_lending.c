@@ -234,11 +234,11 @@ static void remote_rows_may_be_held(void **state)
 static void answered_rows_may_be_held(void **state)
 {
     struct node node;
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
     struct ArrowSchema schema;
     struct ArrowArray array;
-    struct tfos_feed_writer_options options;
+    struct tfos__feed_writer_options options;
 
     (void)state;
     node_open(&node, 0);
@@ -246,7 +246,7 @@ static void answered_rows_may_be_held(void **state)
     options = lending_options(&node, 0);
     options.lane_size = 128 << 10;
     options.has_results = true;
-    assert_done(tfos_feed_writer_open(&options, &writer, &err));
+    assert_done(tfos__feed_writer_open(&options, &writer, &err));
     for (int64_t row = 0; row < 2000; row += BATCH_ROWS) {
         struct append_call call = {
             .writer = writer, .first = row, .rows = BATCH_ROWS, .payload = PAYLOAD};
@@ -262,7 +262,7 @@ static void answered_rows_may_be_held(void **state)
         assert_done(tfos_feed_reader_put_results(node.reader, item->lane, &batch.schema,
                                                  &batch.array, NULL, &err));
         batch_clear(&batch);
-        assert_done(tfos_feed_writer_next_result(writer, -1, &schema, &array, &err));
+        assert_done(tfos__feed_writer_next_result(writer, -1, &schema, &array, &err));
         assert_int_equal(number_at(&array, 0), row);
         schema.release(&schema);
         array.release(&array);
@@ -270,7 +270,7 @@ static void answered_rows_may_be_held(void **state)
     check_hoard(&hoard);
     assert_false(is_in_lane(&hoard.items[0]));
     release_hoard(&hoard);
-    tfos_feed_writer_close(writer);
+    tfos__feed_writer_close(writer);
     node_close(&node);
 }
 

@@ -25,11 +25,11 @@ static void rows_arrive_in_order(void **state)
         assert_int_equal(read_partition(&node, task.payload), sizes[i].rows);
         task_join(&task);
         assert_int_equal(task.row_count, sizes[i].rows);
-        struct tfos_feed_event closed = node_wait_closed(&node, 1);
+        struct tfos__feed_event closed = node_wait_closed(&node, 1);
         assert_int_equal(closed.partition, 3);
         assert_int_equal(closed.rows, sizes[i].rows);
         assert_true(closed.complete);
-        struct tfos_feed_stats stats = node_stats(&node);
+        struct tfos__feed_stats stats = node_stats(&node);
         assert_int_equal(stats.rows_written, sizes[i].rows);
         assert_int_equal(stats.rows_read, sizes[i].rows);
         assert_true(stats.is_drained);
@@ -61,7 +61,7 @@ static void batches_larger_than_the_ring_are_cut(void **state)
 static void rows_larger_than_the_ring_grow_the_lane(void **state)
 {
     struct node node;
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer *writer = NULL;
     struct tfos_feed_item item;
     struct tfos_error err;
     static const int payloads[] = {100, 100, 200000, 300, 5000000, 64};
@@ -70,8 +70,8 @@ static void rows_larger_than_the_ring_grow_the_lane(void **state)
     (void)state;
     node_open(&node, 1 << 20);
     node_start(&node);
-    struct tfos_feed_writer_options options = writer_options(&node, 0);
-    assert_done(tfos_feed_writer_open(&options, &writer, &err));
+    struct tfos__feed_writer_options options = writer_options(&node, 0);
+    assert_done(tfos__feed_writer_open(&options, &writer, &err));
     for (size_t i = 0; i < sizeof payloads / sizeof payloads[0]; i++) {
         // Appending waits for the lane only, never for a reader that has space to fill.
         pthread_t thread;
@@ -86,9 +86,9 @@ static void rows_larger_than_the_ring_grow_the_lane(void **state)
         pthread_join(thread, NULL);
         assert_int_equal(call.status, TFOS_OK);
     }
-    assert_done(tfos_feed_writer_finish(writer, &err));
-    assert_int_equal(tfos_feed_writer_row_count(writer), 6);
-    tfos_feed_writer_close(writer);
+    assert_done(tfos__feed_writer_finish(writer, &err));
+    assert_int_equal(tfos__feed_writer_row_count(writer), 6);
+    tfos__feed_writer_close(writer);
     assert_int_equal(node_wait_closed(&node, 1).rows, 6);
     assert_true(node.closed[0].complete);
     assert_int_equal(node_stats(&node).rows_written, 6);
@@ -101,20 +101,20 @@ static void rows_larger_than_the_ring_grow_the_lane(void **state)
 static void a_larger_lane_waits_for_the_one_before(void **state)
 {
     struct node node;
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer *writer = NULL;
     struct tfos_feed_item item;
     struct tfos_error err;
 
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos_feed_writer_options options = writer_options(&node, 0);
-    assert_done(tfos_feed_writer_open(&options, &writer, &err));
+    struct tfos__feed_writer_options options = writer_options(&node, 0);
+    assert_done(tfos__feed_writer_open(&options, &writer, &err));
     for (int64_t row = 0; row < 20; row++)
         assert_done(append_rows(writer, row, 1, 1000, &err));
     assert_done(append_rows(writer, 20, 1, 100000, &err));
-    assert_done(tfos_feed_writer_finish(writer, &err));
-    tfos_feed_writer_close(writer);
+    assert_done(tfos__feed_writer_finish(writer, &err));
+    tfos__feed_writer_close(writer);
     for (int64_t row = 0; row <= 20; row++) {
         assert_int_equal(next_item(&node, &item), TFOS_OK);
         assert_int_equal(item.first_row, row);
@@ -253,15 +253,15 @@ static void batches_are_released_in_any_order(void **state)
 
 static void feed_partition(struct node *node, int64_t feed, int64_t partition, int64_t rows)
 {
-    struct tfos_feed_writer_options options = writer_options(node, partition);
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer_options options = writer_options(node, partition);
+    struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
     options.feed = feed;
-    assert_done(tfos_feed_writer_open(&options, &writer, &err));
+    assert_done(tfos__feed_writer_open(&options, &writer, &err));
     assert_done(append_rows(writer, 0, rows, 0, &err));
-    assert_done(tfos_feed_writer_finish(writer, &err));
-    tfos_feed_writer_close(writer);
+    assert_done(tfos__feed_writer_finish(writer, &err));
+    tfos__feed_writer_close(writer);
 }
 
 static void expect(struct node *node, enum tfos_feed_item_kind kind, int64_t feed)
@@ -301,7 +301,7 @@ static void epochs_come_one_after_the_other(void **state)
     node_end_epoch(&node, 3);
     expect(&node, TFOS_FEED_EPOCH_END, 2);
     expect(&node, TFOS_FEED_EPOCH_END, 3);
-    node_set_state(&node, TFOS_FEED_ENDED, NULL);
+    node_set_state(&node, TFOS__FEED_ENDED, NULL);
     assert_int_equal(next_item(&node, &item), TFOS_END);
     assert_int_equal(next_item(&node, &item), TFOS_END);
     node_close(&node);
@@ -318,7 +318,7 @@ static void the_end_of_the_feed_ends_all_epochs(void **state)
     feed_partition(&node, 1, 0, 5);
     feed_partition(&node, 4, 0, 5);
     feed_partition(&node, 3, 0, 5);
-    node_set_state(&node, TFOS_FEED_ENDED, NULL);
+    node_set_state(&node, TFOS__FEED_ENDED, NULL);
     for (int i = 0; i < 3; i++) {
         static const int64_t feeds[] = {1, 3, 4};
         expect(&node, TFOS_FEED_BATCH, feeds[i]);
@@ -356,7 +356,7 @@ static void batches_of_a_stream_are_one_epoch(void **state)
     assert_int_equal(tfos_feed_reader_next(node.reader, 20, &item, &err), TFOS_AGAIN);
     feed_partition(&node, 8, 0, 5);
     feed_partition(&node, 9, 0, 5);
-    node_set_state(&node, TFOS_FEED_ENDED, NULL);
+    node_set_state(&node, TFOS__FEED_ENDED, NULL);
     for (int64_t feed = 8; feed < 10; feed++) {
         expect(&node, TFOS_FEED_BATCH, feed);
         expect(&node, TFOS_FEED_PARTITION_END, feed);
@@ -379,10 +379,10 @@ static void no_end_before_the_last_lane_is_known(void **state)
     node_start(&node);
     feed_partition(&node, 1, 0, 5);
     node_end_epoch(&node, 1);
-    node_set_state(&node, TFOS_FEED_ENDED, NULL);
+    node_set_state(&node, TFOS__FEED_ENDED, NULL);
     node_wait_closed(&node, 1);
     assert_int_equal(tfos_feed_reader_next(node.reader, 20, &item, &err), TFOS_AGAIN);
-    assert_done(tfos_feed_reader_add_lane(node.reader, node.kept_lane, node.kept_fd, &err));
+    assert_done(tfos__feed_reader_add_lane(node.reader, node.kept_lane, node.kept_fd, &err));
     expect(&node, TFOS_FEED_BATCH, 1);
     expect(&node, TFOS_FEED_PARTITION_END, 1);
     expect(&node, TFOS_FEED_EPOCH_END, 1);
@@ -394,15 +394,15 @@ static void no_end_before_the_last_lane_is_known(void **state)
 static void schemas_change_between_batches(void **state)
 {
     struct node node;
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer *writer = NULL;
     struct tfos_feed_item item;
     struct tfos_error err;
 
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos_feed_writer_options options = writer_options(&node, 0);
-    assert_done(tfos_feed_writer_open(&options, &writer, &err));
+    struct tfos__feed_writer_options options = writer_options(&node, 0);
+    assert_done(tfos__feed_writer_open(&options, &writer, &err));
     for (int64_t i = 0; i < 10; i++)
         assert_done(append_rows(writer, i, 1, i % 3 == 0 ? 0 : 10, &err));
     for (int64_t i = 0; i < 10; i++) {
@@ -411,7 +411,7 @@ static void schemas_change_between_batches(void **state)
         check_batch(&item, i % 3 == 0 ? 0 : 10);
         release_item(&item);
     }
-    tfos_feed_writer_close(writer);
+    tfos__feed_writer_close(writer);
     assert_false(node_wait_closed(&node, 1).complete);
     node_close(&node);
 }

@@ -100,10 +100,10 @@ struct pickled_case {
     bool is_remote, writer_refuses, reader_refuses;
 };
 
-static struct tfos_feed_writer *open_writer(struct node *node, const struct pickled_case *way)
+static struct tfos__feed_writer *open_writer(struct node *node, const struct pickled_case *way)
 {
-    struct tfos_feed_writer_options options = writer_options(node, 0);
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer_options options = writer_options(node, 0);
+    struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
     if (way->is_remote) {
@@ -112,7 +112,7 @@ static struct tfos_feed_writer *open_writer(struct node *node, const struct pick
     }
     options.has_results = true;
     options.refuses_pickles = way->writer_refuses;
-    assert_done(tfos_feed_writer_open(&options, &writer, &err));
+    assert_done(tfos__feed_writer_open(&options, &writer, &err));
     return writer;
 }
 
@@ -120,7 +120,7 @@ static void start_node(struct node *node, const struct pickled_case *way)
 {
     node_open(node, 0);
     if (way->reader_refuses)
-        tfos_feed_reader_refuse_pickles(node->reader);
+        tfos__feed_reader_refuse_pickles(node->reader);
     node_start(node);
 }
 
@@ -133,13 +133,13 @@ static void expect_refusal(enum tfos_status status, const struct tfos_error *err
     assert_non_null(strstr(err->message, "allow_pickle"));
 }
 
-static enum tfos_status append(struct tfos_feed_writer *writer, const struct notes *notes,
+static enum tfos_status append(struct tfos__feed_writer *writer, const struct notes *notes,
                                struct tfos_error *err)
 {
     struct noted noted;
 
     make_noted(&noted, notes);
-    enum tfos_status status = tfos_feed_writer_append(writer, &noted.schema, &noted.array, err);
+    enum tfos_status status = tfos__feed_writer_append(writer, &noted.schema, &noted.array, err);
     batch_clear(&noted.numbers);
     return status;
 }
@@ -169,7 +169,7 @@ static void pickles_are_not_fed(void **state)
             struct tfos_feed_item item;
             struct tfos_error err;
             start_node(&node, &ways[way]);
-            struct tfos_feed_writer *writer = open_writer(&node, &ways[way]);
+            struct tfos__feed_writer *writer = open_writer(&node, &ways[way]);
             enum tfos_status status = append(writer, &refused[i].notes, &err);
             if (ways[way].writer_refuses) {
                 expect_refusal(status, &err, i);
@@ -177,7 +177,7 @@ static void pickles_are_not_fed(void **state)
                 assert_int_equal(status, TFOS_OK);
                 expect_refusal(tfos_feed_reader_next(node.reader, WAIT_MS, &item, &err), &err, i);
             }
-            tfos_feed_writer_close(writer);
+            tfos__feed_writer_close(writer);
             node_close(&node);
         }
 }
@@ -193,7 +193,7 @@ static void pickles_are_no_results(void **state)
             struct ArrowArray array;
             struct tfos_error err;
             start_node(&node, &ways[way]);
-            struct tfos_feed_writer *writer = open_writer(&node, &ways[way]);
+            struct tfos__feed_writer *writer = open_writer(&node, &ways[way]);
             assert_done(append_rows(writer, 0, 1, 0, &err));
             assert_int_equal(next_item(&node, &item), TFOS_OK);
             enum tfos_status status = answer(&node, item.lane, &refused[i].notes, &err);
@@ -201,11 +201,11 @@ static void pickles_are_no_results(void **state)
                 expect_refusal(status, &err, i);
             } else {
                 assert_int_equal(status, TFOS_OK);
-                expect_refusal(tfos_feed_writer_next_result(writer, -1, &schema, &array, &err),
+                expect_refusal(tfos__feed_writer_next_result(writer, -1, &schema, &array, &err),
                                &err, i);
             }
             release_item(&item);
-            tfos_feed_writer_close(writer);
+            tfos__feed_writer_close(writer);
             node_close(&node);
         }
 }
@@ -223,15 +223,15 @@ static void columns_that_need_no_pickle_pass(void **state)
             struct ArrowArray array;
             struct tfos_error err;
             start_node(&node, &both[way]);
-            struct tfos_feed_writer *writer = open_writer(&node, &both[way]);
+            struct tfos__feed_writer *writer = open_writer(&node, &both[way]);
             assert_int_equal(append(writer, &allowed[i], &err), TFOS_OK);
             assert_int_equal(next_item(&node, &item), TFOS_OK);
             assert_done(answer(&node, item.lane, &allowed[i], &err));
             release_item(&item);
-            assert_done(tfos_feed_writer_next_result(writer, -1, &schema, &array, &err));
+            assert_done(tfos__feed_writer_next_result(writer, -1, &schema, &array, &err));
             schema.release(&schema);
             array.release(&array);
-            tfos_feed_writer_close(writer);
+            tfos__feed_writer_close(writer);
             node_close(&node);
         }
 }

@@ -31,39 +31,39 @@ static void expect_nothing(struct tfos_feed_reader *reader)
     assert_int_equal(tfos_feed_reader_next(reader, 0, &item, &err), TFOS_AGAIN);
 }
 
-static struct tfos_feed_writer *open_writer(struct node *node, const char *queue, int64_t feed)
+static struct tfos__feed_writer *open_writer(struct node *node, const char *queue, int64_t feed)
 {
-    struct tfos_feed_writer_options options = writer_options(node, 0);
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer_options options = writer_options(node, 0);
+    struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
     options.queue = queue;
     options.feed = feed;
-    assert_done(tfos_feed_writer_open(&options, &writer, &err));
+    assert_done(tfos__feed_writer_open(&options, &writer, &err));
     return writer;
 }
 
-static void finish(struct tfos_feed_writer *writer)
+static void finish(struct tfos__feed_writer *writer)
 {
     struct tfos_error err;
 
-    assert_done(tfos_feed_writer_finish(writer, &err));
-    tfos_feed_writer_close(writer);
+    assert_done(tfos__feed_writer_finish(writer, &err));
+    tfos__feed_writer_close(writer);
 }
 
 static void end_epoch(struct node *node, const char *queue, int64_t feed)
 {
     pthread_mutex_lock(&node->mutex);
-    tfos_feed_host_end_epoch(node->host, queue, feed);
+    tfos__feed_host_end_epoch(node->host, queue, feed);
     pthread_mutex_unlock(&node->mutex);
 }
 
-static struct tfos_feed_queue queue_at(struct node *node, int number)
+static struct tfos__feed_queue_stats queue_at(struct node *node, int number)
 {
-    struct tfos_feed_queue queue = {0};
+    struct tfos__feed_queue_stats queue = {0};
 
     pthread_mutex_lock(&node->mutex);
-    assert_true(tfos_feed_host_get_queue(node->host, number, &queue));
+    assert_true(tfos__feed_host_get_queue(node->host, number, &queue));
     pthread_mutex_unlock(&node->mutex);
     return queue;
 }
@@ -77,8 +77,8 @@ static void two_queues_are_read_alternately(void **state)
     node_open_queues(&node, 0, "input,validation");
     node_start(&node);
     // The same feed, partition and attempt in both: they have nothing to do with one another.
-    struct tfos_feed_writer *input = open_writer(&node, "input", 1);
-    struct tfos_feed_writer *validation = open_writer(&node, "validation", 1);
+    struct tfos__feed_writer *input = open_writer(&node, "input", 1);
+    struct tfos__feed_writer *validation = open_writer(&node, "validation", 1);
     for (int64_t row = 0; row < 20; row++) {
         assert_done(append_rows(input, row, 1, 0, &err));
         assert_done(append_rows(validation, 1000 + row, 1, 0, &err));
@@ -97,7 +97,7 @@ static void two_queues_are_read_alternately(void **state)
     end_epoch(&node, NULL, 1);
     take(node.reader, TFOS_FEED_EPOCH_END);
     // The end of the feed is that of all.
-    node_set_state(&node, TFOS_FEED_ENDED, NULL);
+    node_set_state(&node, TFOS__FEED_ENDED, NULL);
     struct tfos_feed_item item;
     assert_int_equal(tfos_feed_reader_next(node.reader, WAIT_MS, &item, &err), TFOS_END);
     assert_int_equal(tfos_feed_reader_next(node.validation, WAIT_MS, &item, &err), TFOS_END);
@@ -116,7 +116,7 @@ static void a_queue_is_drained_without_its_last_partitions_end(void **state)
     (void)state;
     node_open_queues(&node, 0, "input,validation");
     node_start(&node);
-    struct tfos_feed_writer *input = open_writer(&node, "input", 1);
+    struct tfos__feed_writer *input = open_writer(&node, "input", 1);
     assert_done(append_rows(input, 0, 1, 0, &err));
     assert_done(append_rows(input, 1, 1, 0, &err));
     take_row(node.reader, 0);
@@ -137,8 +137,8 @@ static void a_reader_terminates_its_own_queue(void **state)
     (void)state;
     node_open_queues(&node, 0, "input,validation");
     node_start(&node);
-    struct tfos_feed_writer *input = open_writer(&node, "input", 1);
-    struct tfos_feed_writer *validation = open_writer(&node, "validation", 1);
+    struct tfos__feed_writer *input = open_writer(&node, "input", 1);
+    struct tfos__feed_writer *validation = open_writer(&node, "validation", 1);
     assert_done(append_rows(input, 0, 1, 0, &err));
     assert_done(append_rows(validation, 0, 1, 0, &err));
     tfos_feed_reader_terminate(node.validation);
@@ -154,10 +154,10 @@ static void a_reader_terminates_its_own_queue(void **state)
     take_row(node.reader, 0);
     take_row(node.reader, 1);
     assert_true(node_stats(&node).is_drained);
-    node_set_state(&node, TFOS_FEED_TERMINATED, NULL);
+    node_set_state(&node, TFOS__FEED_TERMINATED, NULL);
     assert_true(node_stats(&node).is_terminated);
-    tfos_feed_writer_close(validation);
-    tfos_feed_writer_close(input);
+    tfos__feed_writer_close(validation);
+    tfos__feed_writer_close(input);
     node_close(&node);
 }
 
@@ -165,26 +165,26 @@ static void attempts_are_fenced_by_queue(void **state)
 {
     struct node node;
     struct tfos_error err;
-    struct tfos_feed_event fence = {.queue = "validation", .feed = 1, .attempt = 5};
+    struct tfos__feed_event fence = {.queue = "validation", .feed = 1, .attempt = 5};
 
     (void)state;
     node_open_queues(&node, 0, "input,validation");
     node_start(&node);
-    struct tfos_feed_writer *input = open_writer(&node, "input", 1);
-    struct tfos_feed_writer *validation = open_writer(&node, "validation", 1);
+    struct tfos__feed_writer *input = open_writer(&node, "input", 1);
+    struct tfos__feed_writer *validation = open_writer(&node, "validation", 1);
     assert_done(append_rows(input, 0, 7, 0, &err));
     assert_done(append_rows(validation, 0, 3, 0, &err));
     pthread_mutex_lock(&node.mutex);
-    tfos_feed_host_fence(node.host, &fence);
+    tfos__feed_host_fence(node.host, &fence);
     assert_int_equal(fence.rows, 3);
     fence.queue = "nothing";
-    tfos_feed_host_fence(node.host, &fence);
+    tfos__feed_host_fence(node.host, &fence);
     assert_int_equal(fence.rows, 0);
     pthread_mutex_unlock(&node.mutex);
     assert_int_equal(append_rows(validation, 3, 1, 0, &err), TFOS_BUSY);
     assert_done(append_rows(input, 7, 1, 0, &err));
-    tfos_feed_writer_close(validation);
-    tfos_feed_writer_close(input);
+    tfos__feed_writer_close(validation);
+    tfos__feed_writer_close(input);
     node_close(&node);
 }
 
@@ -197,19 +197,19 @@ static void a_queue_gets_a_lane_whatever_the_others_hold(void **state)
     (void)state;
     node_open_queues(&node, LANE_SIZE, "input,validation"); // less than one lane
     node_start(&node);
-    struct tfos_feed_writer *input = open_writer(&node, "input", 1);
+    struct tfos__feed_writer *input = open_writer(&node, "input", 1);
     assert_done(append_rows(input, 0, 1, 0, &err));
-    struct tfos_feed_writer *validation = open_writer(&node, "validation", 1);
+    struct tfos__feed_writer *validation = open_writer(&node, "validation", 1);
     assert_done(append_rows(validation, 5, 1, 0, &err));
     take_row(node.validation, 5);
     // A second lane is another matter.
-    struct tfos_feed_writer_options options = writer_options(&node, 1);
-    struct tfos_feed_writer *second = NULL;
+    struct tfos__feed_writer_options options = writer_options(&node, 1);
+    struct tfos__feed_writer *second = NULL;
     options.queue = "validation";
     options.wait.timeout_ms = 200;
-    assert_int_equal(tfos_feed_writer_open(&options, &second, &err), TFOS_TIMEOUT);
-    tfos_feed_writer_close(validation);
-    tfos_feed_writer_close(input);
+    assert_int_equal(tfos__feed_writer_open(&options, &second, &err), TFOS_TIMEOUT);
+    tfos__feed_writer_close(validation);
+    tfos__feed_writer_close(input);
     node_close(&node);
 }
 
@@ -217,7 +217,7 @@ static void a_queue_gets_a_lane_whatever_the_others_hold(void **state)
 static void fill_until_timeout(struct node *node, bool is_remote)
 {
     enum { TIMEOUT_MS = 1500, STEPS = 30, STEP_MS = 100 };
-    struct tfos_feed_writer_options options = writer_options(node, 0);
+    struct tfos__feed_writer_options options = writer_options(node, 0);
     // More than its ring and the sockets hold together.
     struct append_call call = {.rows = 20000, .payload = 1000, .status = TFOS_OK};
     struct tfos_error err;
@@ -229,8 +229,8 @@ static void fill_until_timeout(struct node *node, bool is_remote)
         options.socket_name = NULL;
         options.address = node->address;
     }
-    assert_done(tfos_feed_writer_open(&options, &call.writer, &err));
-    struct tfos_feed_writer *input = open_writer(node, "input", 1);
+    assert_done(tfos__feed_writer_open(&options, &call.writer, &err));
+    struct tfos__feed_writer *input = open_writer(node, "input", 1);
     assert_int_equal(pthread_create(&thread, NULL, append_main, &call), 0);
     // For twice its timeout the other queue is read, and that counts as progress.
     for (int64_t row = 0; row < STEPS; row++) {
@@ -246,8 +246,8 @@ static void fill_until_timeout(struct node *node, bool is_remote)
     pthread_join(thread, NULL);
     assert_int_equal(call.status, TFOS_TIMEOUT);
     assert_non_null(strstr(call.err.message, "queue \"validation\""));
-    tfos_feed_writer_close(call.writer);
-    tfos_feed_writer_close(input);
+    tfos__feed_writer_close(call.writer);
+    tfos__feed_writer_close(input);
 }
 
 static void reading_another_queue_is_progress(void **state)
@@ -276,15 +276,15 @@ static void reading_another_queue_is_progress_to_remote_writers(void **state)
 
 static void a_wrong_list_of_queues_is_refused(void **state)
 {
-    struct tfos_feed_host *host = NULL;
+    struct tfos__feed_host *host = NULL;
     struct tfos_error err;
-    struct tfos_feed_host_options options = {.cluster_id = "test",
-                                             .key = TEST_KEY,
-                                             .socket_name = "tfos-feed-test-wrong-queues",
-                                             .queues = "input,in put"};
+    struct tfos__feed_host_options options = {.cluster_id = "test",
+                                              .key = TEST_KEY,
+                                              .socket_name = "tfos-feed-test-wrong-queues",
+                                              .queues = "input,in put"};
 
     (void)state;
-    assert_int_equal(tfos_feed_host_open(&options, &host, &err), TFOS_INVALID);
+    assert_int_equal(tfos__feed_host_open(&options, &host, &err), TFOS_INVALID);
     assert_non_null(strstr(err.message, "in put"));
 }
 

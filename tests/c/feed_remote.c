@@ -11,9 +11,9 @@
 #include "base/socket.h"
 #include "feed/record.h"
 
-static struct tfos_feed_writer_options remote_options(const struct node *node, int64_t partition)
+static struct tfos__feed_writer_options remote_options(const struct node *node, int64_t partition)
 {
-    struct tfos_feed_writer_options options = writer_options(node, partition);
+    struct tfos__feed_writer_options options = writer_options(node, partition);
 
     options.socket_name = NULL;
     options.address = node->address;
@@ -41,7 +41,7 @@ static void rows_arrive_in_order(void **state)
         task_run(&task);
         assert_int_equal(read_partition(&node, task.payload), sizes[i].rows);
         task_join(&task);
-        struct tfos_feed_event closed = node_wait_closed(&node, 1);
+        struct tfos__feed_event closed = node_wait_closed(&node, 1);
         assert_int_equal(closed.rows, sizes[i].rows);
         assert_true(closed.complete);
         node_close(&node);
@@ -92,18 +92,18 @@ static void a_killed_writer_leaves_whole_batches(void **state)
 
     (void)state;
     node_open(&node, 0);
-    struct tfos_feed_writer_options options = remote_options(&node, 5);
+    struct tfos__feed_writer_options options = remote_options(&node, 5);
     options.lane_size = 1 << 20;
     pid_t pid = fork();
     if (pid == 0) {
-        struct tfos_feed_writer *writer = NULL;
-        enum tfos_status status = tfos_feed_writer_open(&options, &writer, &err);
+        struct tfos__feed_writer *writer = NULL;
+        enum tfos_status status = tfos__feed_writer_open(&options, &writer, &err);
         for (int64_t row = 0; status == TFOS_OK; row += 40)
             status = append_rows(writer, row, 40, 5000, &err);
         _exit(-status);
     }
     node_start(&node);
-    struct tfos_feed_event closed = {0};
+    struct tfos__feed_event closed = {0};
     for (bool is_killed = false; !is_killed || rows < closed.rows;) {
         assert_int_equal(next_item(&node, &item), TFOS_OK);
         assert_int_equal(item.first_row, rows);
@@ -120,7 +120,7 @@ static void a_killed_writer_leaves_whole_batches(void **state)
     assert_false(closed.complete);
     assert_int_equal(rows, closed.rows);
     // What comes next is the end, not a row that was counted by nobody.
-    node_set_state(&node, TFOS_FEED_ENDED, NULL);
+    node_set_state(&node, TFOS__FEED_ENDED, NULL);
     assert_int_equal(next_item(&node, &item), TFOS_OK);
     assert_int_equal(item.kind, TFOS_FEED_EPOCH_END);
     assert_int_equal(next_item(&node, &item), TFOS_END);
@@ -130,21 +130,21 @@ static void a_killed_writer_leaves_whole_batches(void **state)
 static void strangers_are_refused(void **state)
 {
     struct node node;
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos_feed_writer_options options = remote_options(&node, 0);
+    struct tfos__feed_writer_options options = remote_options(&node, 0);
     options.key = "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
-    assert_int_equal(tfos_feed_writer_open(&options, &writer, &err), TFOS_DENIED);
+    assert_int_equal(tfos__feed_writer_open(&options, &writer, &err), TFOS_DENIED);
     options = remote_options(&node, 0);
     options.cluster_id = "another";
-    assert_int_equal(tfos_feed_writer_open(&options, &writer, &err), TFOS_DENIED);
+    assert_int_equal(tfos__feed_writer_open(&options, &writer, &err), TFOS_DENIED);
     options = remote_options(&node, 0);
     options.address = "127.0.0.1:1";
-    assert_int_equal(tfos_feed_writer_open(&options, &writer, &err), TFOS_CLOSED);
+    assert_int_equal(tfos__feed_writer_open(&options, &writer, &err), TFOS_CLOSED);
     assert_int_equal(node.closed_count, 0);
     node_close(&node);
 }
@@ -161,7 +161,7 @@ static void noise_is_ignored(void **state)
     node_start(&node);
     for (int i = 0; i < 20; i++) {
         struct sockaddr_in address = {.sin_family = AF_INET,
-                                      .sin_port = htons((uint16_t)tfos_feed_host_port(node.host)),
+                                      .sin_port = htons((uint16_t)tfos__feed_host_port(node.host)),
                                       .sin_addr = {htonl(INADDR_LOOPBACK)}};
         char noise[300];
         memset(noise, 17 * i, sizeof noise);
@@ -201,10 +201,10 @@ static void start_filling(struct node *node, struct append_call *call, pthread_t
     node_open(node, 0);
     node->explanation = "train.py:12 in step: time.sleep(9999)";
     node_start(node);
-    struct tfos_feed_writer_options options = remote_options(node, 4);
+    struct tfos__feed_writer_options options = remote_options(node, 4);
     options.wait.timeout_ms = timeout_ms;
     *call = (struct append_call){.rows = 10, .payload = 5000};
-    assert_done(tfos_feed_writer_open(&options, &call->writer, &err));
+    assert_done(tfos__feed_writer_open(&options, &call->writer, &err));
     assert_int_equal(pthread_create(thread, NULL, fill_main, call), 0);
     while (used < 40000) {
         used = node_stats(node).used_size;
@@ -215,7 +215,7 @@ static void start_filling(struct node *node, struct append_call *call, pthread_t
 static void stop_filling(struct node *node, struct append_call *call, pthread_t thread)
 {
     pthread_join(thread, NULL);
-    tfos_feed_writer_close(call->writer);
+    tfos__feed_writer_close(call->writer);
     node_close(node);
 }
 
@@ -240,7 +240,7 @@ static void a_failure_is_told(void **state)
 
     (void)state;
     start_filling(&node, &call, &thread, WAIT_MS);
-    node_set_state(&node, TFOS_FEED_FAILED, "worker:1 has ended with signal 9");
+    node_set_state(&node, TFOS__FEED_FAILED, "worker:1 has ended with signal 9");
     stop_filling(&node, &call, thread);
     assert_int_equal(call.status, TFOS_CLOSED);
     assert_non_null(strstr(call.err.message, "worker:1 has ended with signal 9"));
@@ -252,25 +252,25 @@ static void a_fenced_writer_is_told(void **state)
     struct append_call call;
     struct tfos_feed_item item;
     pthread_t thread;
-    struct tfos_feed_event fence = {.feed = 1, .partition = 4, .attempt = 1};
+    struct tfos__feed_event fence = {.feed = 1, .partition = 4, .attempt = 1};
     int64_t read = 0;
 
     (void)state;
     start_filling(&node, &call, &thread, WAIT_MS);
     pthread_mutex_lock(&node.mutex);
-    tfos_feed_host_fence(node.host, &fence);
+    tfos__feed_host_fence(node.host, &fence);
     pthread_mutex_unlock(&node.mutex);
     assert_true(fence.rows >= 1);
     assert_false(fence.complete);
     pthread_join(thread, NULL);
     assert_int_equal(call.status, TFOS_BUSY);
-    node_set_state(&node, TFOS_FEED_ENDED, NULL);
+    node_set_state(&node, TFOS__FEED_ENDED, NULL);
     while (next_item(&node, &item) == TFOS_OK) {
         read += item.kind == TFOS_FEED_BATCH ? item.array.length : 0;
         release_item(&item);
     }
     assert_int_equal(read, fence.rows);
-    tfos_feed_writer_close(call.writer);
+    tfos__feed_writer_close(call.writer);
     node_close(&node);
 }
 
@@ -301,7 +301,7 @@ static void the_node_closes_under_way(void **state)
     assert_true(tfos__now_ms() - begin < 2000);
     pthread_join(thread, NULL);
     assert_int_equal(call.status, TFOS_CLOSED);
-    tfos_feed_writer_close(call.writer);
+    tfos__feed_writer_close(call.writer);
 }
 
 // A node that holds the key and is up to no good: it gives a lane, and answers the row with one
@@ -361,7 +361,7 @@ static enum tfos_status meet_hostile_node(struct hostile_node *hostile, int64_t 
 {
     struct node address;
     struct tfos_error err;
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer *writer = NULL;
     struct ArrowSchema schema;
     struct ArrowArray array;
     int port = 0;
@@ -369,14 +369,14 @@ static enum tfos_status meet_hostile_node(struct hostile_node *hostile, int64_t 
     assert_done(tfos__socket_listen("127.0.0.1", NULL, &hostile->listener, &port, &err));
     snprintf(address.address, sizeof address.address, "127.0.0.1:%d", port);
     assert_int_equal(pthread_create(&hostile->thread, NULL, hostile_main, hostile), 0);
-    struct tfos_feed_writer_options options = remote_options(&address, 0);
+    struct tfos__feed_writer_options options = remote_options(&address, 0);
     options.has_results = true;
-    enum tfos_status status = tfos_feed_writer_open(&options, &writer, &err);
+    enum tfos_status status = tfos__feed_writer_open(&options, &writer, &err);
     if (status == TFOS_OK)
         status = append_rows(writer, 0, 1, (int)hostile->row_size, &err);
     if (status == TFOS_OK || status == TFOS_AGAIN)
-        status = tfos_feed_writer_next_result(writer, timeout_ms, &schema, &array, &err);
-    tfos_feed_writer_close(writer);
+        status = tfos__feed_writer_next_result(writer, timeout_ms, &schema, &array, &err);
+    tfos__feed_writer_close(writer);
     pthread_join(hostile->thread, NULL);
     close(hostile->listener);
     *out = err;

@@ -72,7 +72,7 @@ static void *trainer_main(void *argument)
 }
 
 struct inference {
-    struct tfos_feed_writer_options options;
+    struct tfos__feed_writer_options options;
     int64_t rows, batch_rows;
     int payload;
     int64_t result_count;
@@ -82,13 +82,13 @@ struct inference {
 };
 
 // Takes results; `timeout_ms` as for next_result().
-static enum tfos_status take(struct inference *inference, struct tfos_feed_writer *writer,
+static enum tfos_status take(struct inference *inference, struct tfos__feed_writer *writer,
                              int64_t timeout_ms)
 {
     struct ArrowSchema schema;
     struct ArrowArray array;
     enum tfos_status status =
-        tfos_feed_writer_next_result(writer, timeout_ms, &schema, &array, &inference->err);
+        tfos__feed_writer_next_result(writer, timeout_ms, &schema, &array, &inference->err);
 
     if (status != TFOS_OK)
         return status;
@@ -103,8 +103,8 @@ static enum tfos_status take(struct inference *inference, struct tfos_feed_write
 static void *inference_main(void *argument)
 {
     struct inference *inference = argument;
-    struct tfos_feed_writer *writer = NULL;
-    enum tfos_status status = tfos_feed_writer_open(&inference->options, &writer, &inference->err);
+    struct tfos__feed_writer *writer = NULL;
+    enum tfos_status status = tfos__feed_writer_open(&inference->options, &writer, &inference->err);
 
     for (int64_t row = 0; status == TFOS_OK && row < inference->rows;
          row += inference->batch_rows) {
@@ -119,12 +119,12 @@ static void *inference_main(void *argument)
         status = status == TFOS_AGAIN ? TFOS_OK : status;
     }
     while (status == TFOS_OK &&
-           (status = tfos_feed_writer_finish(writer, &inference->err)) == TFOS_AGAIN)
+           (status = tfos__feed_writer_finish(writer, &inference->err)) == TFOS_AGAIN)
         status = take(inference, writer, 0);
     while (status == TFOS_OK)
         status = take(inference, writer, -1);
     inference->status = status;
-    tfos_feed_writer_close(writer);
+    tfos__feed_writer_close(writer);
     return NULL;
 }
 
@@ -159,7 +159,7 @@ static void run_inference(bool is_remote, int partition_count, int64_t rows, int
                      tasks[i].err.message);
         assert_int_equal(tasks[i].result_count, rows);
     }
-    node_set_state(&node, TFOS_FEED_ENDED, NULL);
+    node_set_state(&node, TFOS__FEED_ENDED, NULL);
     pthread_join(trainer.thread, NULL);
     assert_int_equal(trainer.row_count, rows * partition_count);
     node_close(&node);
@@ -207,7 +207,7 @@ static void results_beyond_their_ring(void **state)
 
 struct fed {
     struct node node;
-    struct tfos_feed_writer *writer;
+    struct tfos__feed_writer *writer;
     struct tfos_feed_item item;
 };
 
@@ -217,10 +217,10 @@ static void fed_begin(struct fed *fed, int64_t rows)
 
     node_open(&fed->node, 0);
     node_start(&fed->node);
-    struct tfos_feed_writer_options options = writer_options(&fed->node, 6);
+    struct tfos__feed_writer_options options = writer_options(&fed->node, 6);
     options.has_results = true;
     options.wait.timeout_ms = 500;
-    assert_done(tfos_feed_writer_open(&options, &fed->writer, &err));
+    assert_done(tfos__feed_writer_open(&options, &fed->writer, &err));
     assert_done(append_rows(fed->writer, 0, rows, 0, &err));
     assert_int_equal(next_item(&fed->node, &fed->item), TFOS_OK);
     release_item(&fed->item);
@@ -231,12 +231,12 @@ static void fed_open(struct fed *fed, int64_t rows)
     struct tfos_error err;
 
     fed_begin(fed, rows);
-    assert_done(tfos_feed_writer_finish(fed->writer, &err));
+    assert_done(tfos__feed_writer_finish(fed->writer, &err));
 }
 
 static void fed_close(struct fed *fed)
 {
-    tfos_feed_writer_close(fed->writer);
+    tfos__feed_writer_close(fed->writer);
     node_close(&fed->node);
 }
 
@@ -274,7 +274,7 @@ static void s17_a_missing_result_is_told(void **state)
     assert_non_null(strstr(inference.err.message, "partition 6"));
     assert_non_null(strstr(inference.err.message, "10 rows"));
     assert_non_null(strstr(inference.err.message, "9 results"));
-    node_set_state(&fed.node, TFOS_FEED_TERMINATED, NULL);
+    node_set_state(&fed.node, TFOS__FEED_TERMINATED, NULL);
     assert_int_equal(take(&inference, fed.writer, -1), TFOS_CLOSED);
     assert_non_null(strstr(inference.err.message, "9 results for 10 rows"));
     fed_close(&fed);
@@ -291,7 +291,7 @@ static void a_trainer_may_go_when_it_has_answered(void **state)
         struct fed fed;
         fed_begin(&fed, 10);
         assert_done(answer(&fed.node, fed.item.lane, 0, 10, 0, &err));
-        node_set_state(&fed.node, TFOS_FEED_TERMINATED, NULL);
+        node_set_state(&fed.node, TFOS__FEED_TERMINATED, NULL);
         assert_int_equal(take(&inference, fed.writer, -1), TFOS_OK);
         assert_int_equal(take(&inference, fed.writer, -1), TFOS_AGAIN);
         if (has_more) {
@@ -300,7 +300,7 @@ static void a_trainer_may_go_when_it_has_answered(void **state)
             assert_non_null(strstr(inference.err.message, "10 rows"));
             assert_non_null(strstr(inference.err.message, "has more rows"));
         } else {
-            assert_int_equal(tfos_feed_writer_finish(fed.writer, &err), TFOS_END);
+            assert_int_equal(tfos__feed_writer_finish(fed.writer, &err), TFOS_END);
             assert_int_equal(take(&inference, fed.writer, -1), TFOS_END);
         }
         assert_int_equal(inference.result_count, 10);
@@ -366,7 +366,7 @@ static void results_outlive_their_writer(void **state)
     (void)state;
     fed_open(&fed, 100);
     assert_done(answer(&fed.node, fed.item.lane, 0, 100, 100, &err));
-    assert_done(tfos_feed_writer_next_result(fed.writer, -1, &schema, &array, &err));
+    assert_done(tfos__feed_writer_next_result(fed.writer, -1, &schema, &array, &err));
     fed_close(&fed);
     assert_int_equal(array.length, 100);
     for (int64_t i = 0; i < 100; i++)
@@ -388,17 +388,17 @@ static void late_results_reach_nobody(void **state)
     assert_done(answer(&fed.node, fed.item.lane, 0, 4, 0, &err));
     assert_int_equal(next_item(&fed.node, &item), TFOS_OK);
     assert_int_equal(item.kind, TFOS_FEED_PARTITION_END);
-    tfos_feed_writer_close(fed.writer);
+    tfos__feed_writer_close(fed.writer);
     node_wait_closed(&fed.node, 1);
     assert_int_equal(answer(&fed.node, fed.item.lane, 4, 3, 0, &err), TFOS_CLOSED);
-    struct tfos_feed_writer_options options = writer_options(&fed.node, 7);
+    struct tfos__feed_writer_options options = writer_options(&fed.node, 7);
     options.has_results = true;
-    assert_done(tfos_feed_writer_open(&options, &fed.writer, &err));
+    assert_done(tfos__feed_writer_open(&options, &fed.writer, &err));
     assert_int_equal(fed.node.lane_count, 1);
     // The reader has not met the new task yet: this goes into its ring, and is thrown away there.
     (void)answer(&fed.node, fed.item.lane, 4, 3, 0, &err);
     assert_done(append_rows(fed.writer, 0, 10, 0, &err));
-    assert_done(tfos_feed_writer_finish(fed.writer, &err));
+    assert_done(tfos__feed_writer_finish(fed.writer, &err));
     assert_int_equal(next_item(&fed.node, &item), TFOS_OK);
     release_item(&item);
     assert_int_equal(answer(&fed.node, fed.item.lane, 4, 1, 0, &err), TFOS_CLOSED);
@@ -412,7 +412,7 @@ static void late_results_reach_nobody(void **state)
 static void lanes_for_training_take_no_results(void **state)
 {
     struct node node;
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer *writer = NULL;
     struct tfos_feed_item item;
     struct ArrowSchema schema;
     struct ArrowArray array;
@@ -421,14 +421,14 @@ static void lanes_for_training_take_no_results(void **state)
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos_feed_writer_options options = writer_options(&node, 0);
-    assert_done(tfos_feed_writer_open(&options, &writer, &err));
+    struct tfos__feed_writer_options options = writer_options(&node, 0);
+    assert_done(tfos__feed_writer_open(&options, &writer, &err));
     assert_done(append_rows(writer, 0, 1, 0, &err));
     assert_int_equal(next_item(&node, &item), TFOS_OK);
     release_item(&item);
     assert_int_equal(answer(&node, item.lane, 0, 1, 0, &err), TFOS_INVALID);
-    assert_int_equal(tfos_feed_writer_next_result(writer, 0, &schema, &array, &err), TFOS_INVALID);
-    tfos_feed_writer_close(writer);
+    assert_int_equal(tfos__feed_writer_next_result(writer, 0, &schema, &array, &err), TFOS_INVALID);
+    tfos__feed_writer_close(writer);
     node_close(&node);
 }
 

@@ -6,7 +6,7 @@
 #include "feed_fixture.h"
 
 struct append_call {
-    struct tfos_feed_writer *writer;
+    struct tfos__feed_writer *writer;
     int64_t first, rows;
     int payload;
     enum tfos_status status;
@@ -23,7 +23,7 @@ static inline void *append_main(void *argument)
 
 struct task {
     struct node *node;
-    struct tfos_feed_writer_options options;
+    struct tfos__feed_writer_options options;
     int64_t rows, batch_rows;
     int payload;
     enum tfos_status status;
@@ -35,9 +35,9 @@ struct task {
 static inline void *task_main(void *argument)
 {
     struct task *task = argument;
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer *writer = NULL;
 
-    task->status = tfos_feed_writer_open(&task->options, &writer, &task->err);
+    task->status = tfos__feed_writer_open(&task->options, &writer, &task->err);
     if (task->status != TFOS_OK)
         return NULL;
     int64_t row = task->options.first_row;
@@ -47,9 +47,9 @@ static inline void *task_main(void *argument)
         row += rows;
     }
     if (task->status == TFOS_OK)
-        task->status = tfos_feed_writer_finish(writer, &task->err);
-    task->row_count = tfos_feed_writer_row_count(writer);
-    tfos_feed_writer_close(writer);
+        task->status = tfos__feed_writer_finish(writer, &task->err);
+    task->row_count = tfos__feed_writer_row_count(writer);
+    tfos__feed_writer_close(writer);
     return NULL;
 }
 

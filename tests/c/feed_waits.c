@@ -4,24 +4,24 @@
 
 #define PAYLOAD 1000 // 64 KiB of ring hold some sixty rows
 
-static int64_t writer_wait(const struct tfos_feed_stats *stats)
+static int64_t writer_wait(const struct tfos__feed_stats *stats)
 {
     return stats->writer_wait_ms;
 }
 
-static int64_t reader_wait(const struct tfos_feed_stats *stats)
+static int64_t reader_wait(const struct tfos__feed_stats *stats)
 {
     return stats->reader_wait_ms;
 }
 
 /// Waits until the sum has grown beyond `before`, and gives it.
-static int64_t await_growth(struct node *node, int64_t (*get)(const struct tfos_feed_stats *),
+static int64_t await_growth(struct node *node, int64_t (*get)(const struct tfos__feed_stats *),
                             int64_t before)
 {
     int64_t deadline = tfos__deadline(WAIT_MS);
 
     for (;;) {
-        struct tfos_feed_stats stats = node_stats(node);
+        struct tfos__feed_stats stats = node_stats(node);
         if (get(&stats) > before)
             return get(&stats);
         if (tfos__now_ms() >= deadline)
@@ -61,17 +61,17 @@ static void an_empty_ring_counts_for_the_reader(void **state)
     struct tfos_error err;
     struct node node;
     struct tfos_feed_item item;
-    struct tfos_feed_writer *writer = NULL;
+    struct tfos__feed_writer *writer = NULL;
 
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos_feed_writer_options options = writer_options(&node, 0);
-    assert_done(tfos_feed_writer_open(&options, &writer, &err));
+    struct tfos__feed_writer_options options = writer_options(&node, 0);
+    assert_done(tfos__feed_writer_open(&options, &writer, &err));
     assert_int_equal(tfos_feed_reader_next(node.reader, 20, &item, &err), TFOS_AGAIN);
     await_growth(&node, reader_wait, 0);
     assert_int_equal(node_stats(&node).writer_wait_ms, 0);
-    tfos_feed_writer_close(writer);
+    tfos__feed_writer_close(writer);
     node_close(&node);
 }
 
@@ -93,7 +93,7 @@ static void lanes_that_have_gone_still_count(void **state)
         waited = await_growth(&node, writer_wait, waited);
         assert_int_equal(read_partition(&node, PAYLOAD), 300);
         task_join(&task);
-        struct tfos_feed_stats stats = node_stats(&node);
+        struct tfos__feed_stats stats = node_stats(&node);
         assert_true(stats.writer_wait_ms >= waited);
         assert_true(stats.total_size <= 160 << 10);
     }

@@ -1,34 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A fed node: what writers, trainer and driver hear of each other through it.
 #include "nodes.h"
+
+#include "feed/feed.h"
 #include "number_batch.h"
 
 #include <sys/stat.h>
 
-static struct tfos_feed_writer *open_writer(struct cluster *cluster, int64_t partition,
-                                            int64_t attempt, int64_t timeout_ms)
+static struct tfos__feed_writer *open_writer(struct cluster *cluster, int64_t partition,
+                                             int64_t attempt, int64_t timeout_ms)
 {
     struct tfos_error err;
-    struct tfos_feed_writer *writer;
+    struct tfos__feed_writer *writer;
     char name[128];
     snprintf(name, sizeof name, "tfos-feed-%s-0", cluster->id);
-    struct tfos_feed_writer_options options = {.socket_name = name,
-                                               .cluster_id = cluster->id,
-                                               .key = KEY,
-                                               .feed = 1,
-                                               .partition = partition,
-                                               .attempt = attempt,
-                                               .wait.timeout_ms = timeout_ms};
-    assert_done(tfos_feed_writer_open(&options, &writer, &err));
+    struct tfos__feed_writer_options options = {.socket_name = name,
+                                                .cluster_id = cluster->id,
+                                                .key = KEY,
+                                                .feed = 1,
+                                                .partition = partition,
+                                                .attempt = attempt,
+                                                .wait.timeout_ms = timeout_ms};
+    assert_done(tfos__feed_writer_open(&options, &writer, &err));
     return writer;
 }
 
-static enum tfos_status append(struct tfos_feed_writer *writer, int64_t first, int64_t count,
+static enum tfos_status append(struct tfos__feed_writer *writer, int64_t first, int64_t count,
                                struct tfos_error *err)
 {
     struct rows rows;
     make_rows(&rows, first, count);
-    return tfos_feed_writer_append(writer, &rows.schema, &rows.array, err);
+    return tfos__feed_writer_append(writer, &rows.schema, &rows.array, err);
 }
 
 static void open_fed(struct cluster *cluster, const char *verb)
@@ -45,11 +47,11 @@ static void feeds_rows_to_the_trainer(void **state)
     struct tfos_error err;
     open_fed(&cluster, "rows");
     for (int partition = 0; partition < 3; partition++) {
-        struct tfos_feed_writer *writer = open_writer(&cluster, partition, 0, PATIENCE_MS);
+        struct tfos__feed_writer *writer = open_writer(&cluster, partition, 0, PATIENCE_MS);
         for (int i = 0; i < 10; i++)
             assert_done(append(writer, i * 100, 100, &err));
-        assert_done(tfos_feed_writer_finish(writer, &err));
-        tfos_feed_writer_close(writer);
+        assert_done(tfos__feed_writer_finish(writer, &err));
+        tfos__feed_writer_close(writer);
     }
     assert_done(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_DRAINED, PATIENCE_MS, &err));
     assert_done(tfos_rendezvous_end_epoch(cluster.rendezvous, NULL, 1, &err));
@@ -80,10 +82,10 @@ static void feeds_what_came_before_the_trainer_asked(void **state)
     json_object_set_new(config, "environment", json_pack("{s:s}", "GATE", gate));
     launch(&cluster, 0, config);
     await_running(&cluster, 1);
-    struct tfos_feed_writer *writer = open_writer(&cluster, 0, 0, PATIENCE_MS);
+    struct tfos__feed_writer *writer = open_writer(&cluster, 0, 0, PATIENCE_MS);
     assert_done(append(writer, 0, 100, &err));
-    assert_done(tfos_feed_writer_finish(writer, &err));
-    tfos_feed_writer_close(writer);
+    assert_done(tfos__feed_writer_finish(writer, &err));
+    tfos__feed_writer_close(writer);
     FILE *file = fopen(gate, "w");
     assert_non_null(file);
     fputs("go\n", file);
@@ -95,7 +97,7 @@ static void feeds_what_came_before_the_trainer_asked(void **state)
 }
 
 /// Appends until the writer is told otherwise; gives that status.
-static enum tfos_status append_to_the_end(struct tfos_feed_writer *writer, struct tfos_error *err)
+static enum tfos_status append_to_the_end(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     enum tfos_status status = TFOS_OK;
     for (int64_t i = 0; status == TFOS_OK; i++)
@@ -109,9 +111,9 @@ static void s13_a_trainer_that_returns_ends_its_writers(void **state)
     struct cluster cluster;
     struct tfos_error err;
     open_fed(&cluster, "some_rows");
-    struct tfos_feed_writer *writer = open_writer(&cluster, 0, 0, PATIENCE_MS);
+    struct tfos__feed_writer *writer = open_writer(&cluster, 0, 0, PATIENCE_MS);
     assert_int_equal(append_to_the_end(writer, &err), TFOS_END);
-    tfos_feed_writer_close(writer);
+    tfos__feed_writer_close(writer);
     assert_done(tfos_rendezvous_check(cluster.rendezvous, &err));
     cluster_close(&cluster);
 }
@@ -122,9 +124,9 @@ static void s13_a_trainer_that_terminates_ends_its_writers(void **state)
     struct cluster cluster;
     struct tfos_error err;
     open_fed(&cluster, "terminate");
-    struct tfos_feed_writer *writer = open_writer(&cluster, 0, 0, PATIENCE_MS);
+    struct tfos__feed_writer *writer = open_writer(&cluster, 0, 0, PATIENCE_MS);
     assert_int_equal(append_to_the_end(writer, &err), TFOS_END);
-    tfos_feed_writer_close(writer);
+    tfos__feed_writer_close(writer);
     await_event(&cluster, "terminated", NULL);
     cluster_close(&cluster);
 }
@@ -135,11 +137,11 @@ static void s11_a_trainer_that_fails_fails_its_writers(void **state)
     struct cluster cluster;
     struct tfos_error err;
     open_fed(&cluster, "rows_then_fail");
-    struct tfos_feed_writer *writer = open_writer(&cluster, 0, 0, PATIENCE_MS);
+    struct tfos__feed_writer *writer = open_writer(&cluster, 0, 0, PATIENCE_MS);
     assert_int_equal(append_to_the_end(writer, &err), TFOS_CLOSED);
     if (!strstr(err.message, "worker:0") || !strstr(err.message, "exit status 4"))
         fail_msg("the writer was told: %s", err.message);
-    tfos_feed_writer_close(writer);
+    tfos__feed_writer_close(writer);
     assert_true(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_WORKED, PATIENCE_MS, &err) < 0);
     cluster_close(&cluster);
 }
@@ -151,11 +153,11 @@ static void s12_a_writer_that_times_out_shows_where_the_trainer_is(void **state)
     struct tfos_error err;
     open_fed(&cluster, "stall");
     await_event(&cluster, "line", "stalling");
-    struct tfos_feed_writer *writer = open_writer(&cluster, 0, 0, 1500);
+    struct tfos__feed_writer *writer = open_writer(&cluster, 0, 0, 1500);
     assert_int_equal(append_to_the_end(writer, &err), TFOS_TIMEOUT);
     if (!strstr(err.message, "line 12 in step"))
         fail_msg("the writer was told: %s", err.message);
-    tfos_feed_writer_close(writer);
+    tfos__feed_writer_close(writer);
     cluster_close(&cluster);
 }
 
@@ -171,11 +173,11 @@ static void s12_a_trainer_without_a_handler_is_not_killed(void **state)
     launch(&cluster, 0, config);
     int trainer = (int)await_number(&cluster, 0, "running", "trainer_pid");
     await_running(&cluster, 1);
-    struct tfos_feed_writer *writer = open_writer(&cluster, 0, 0, 1500);
+    struct tfos__feed_writer *writer = open_writer(&cluster, 0, 0, 1500);
     assert_int_equal(append_to_the_end(writer, &err), TFOS_TIMEOUT);
     if (!strstr(err.message, "sleeping"))
         fail_msg("the writer was told: %s", err.message);
-    tfos_feed_writer_close(writer);
+    tfos__feed_writer_close(writer);
     assert_true(is_alive(trainer));
     cluster_close(&cluster);
 }

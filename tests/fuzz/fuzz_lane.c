@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <tfos/feed.h>
 #include <unistd.h>
 
 #include "feed/column.h"
+#include "feed/feed.h"
 #include "feed/lane.h"
 
 #define RING_SIZE 16384
@@ -140,8 +140,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int bell_fd = -1;
 
     require(tfos__board_create(&bell_fd, NULL) == TFOS_OK);
-    require(tfos_feed_reader_open(bell_fd, &reader, NULL) == TFOS_OK);
-    status = tfos_feed_reader_add_lane(reader, 0, make_lane(data, size), NULL);
+    require(tfos__feed_reader_open(bell_fd, &reader, NULL) == TFOS_OK);
+    status = tfos__feed_reader_add_lane(reader, 0, make_lane(data, size), NULL);
     require(status == TFOS_OK || status == TFOS_CORRUPT);
     // Each item takes 64 bytes of the ring, so that there cannot be more.
     for (int items = 0; status == TFOS_OK; items++) {
@@ -160,6 +160,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; i < held_count; i++)
         release(&held[i]);
     require(status == TFOS_AGAIN || status == TFOS_CORRUPT || status == TFOS_UNSUPPORTED);
-    tfos_feed_reader_close(reader);
+    tfos__feed_reader_close(reader);
     return 0;
 }

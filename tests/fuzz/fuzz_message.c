@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "cluster/cluster.h"
+#include "cluster/cluster_state.h"
 #include "cluster/dispatch.h"
 #include "cluster/explanation.h"
 #include "cluster/overview.h"

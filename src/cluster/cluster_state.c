@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cluster's own transitions. A node's state only moves forward, except that one that goes away
 // before the start is missing again; the cluster's failure, once set, stays.
-#include "cluster/cluster.h"
+#include "cluster/cluster_state.h"
 
 #include <ctype.h>
 #include <stdio.h>
