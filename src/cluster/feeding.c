@@ -10,7 +10,6 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "cluster/partitions.h"
 #include "cluster/peer.h"
 
 #define SCHEMA_LIMIT (1 << 20)
@@ -127,23 +126,32 @@ static struct tfos__entry *choose(const struct tfos__feeding *feeding,
     return best && has_own && nearness(feeder, best) < 2 ? NULL : best;
 }
 
-static struct tfos__partition_key key_of(const struct tfos__feeder *feeder)
+static struct tfos__cluster_partitions *partitions_of(struct tfos__feeding *feeding,
+                                                      const struct tfos__feeder *feeder)
 {
-    return (struct tfos__partition_key){feeder->queue, feeder->feed, feeder->partition};
+    return &feeding->queues[feeder->queue].partitions;
+}
+
+static struct tfos__cluster_partition *find_partition(struct tfos__feeding *feeding,
+                                                      const struct tfos__feeder *feeder)
+{
+    return tfos__cluster_partition_find(partitions_of(feeding, feeder), feeder->feed,
+                                        feeder->partition);
 }
 
 /// Whether all earlier attempts are closed; sends fences to the nodes of those that are not.
-static bool is_settled(const struct tfos__feeding *feeding, struct tfos__partition *partition,
-                       int64_t attempt_number)
+static bool is_settled(const struct tfos__feeding *feeding, int queue,
+                       struct tfos__cluster_partition *partition, int64_t attempt_number)
 {
-    const struct tfos__partition_key *key = &partition->key;
-    for (struct tfos__attempt *attempt = partition->attempts; attempt; attempt = attempt->next) {
+    const struct tfos__partition *key = &partition->base;
+    for (struct tfos__cluster_attempt *attempt = partition->attempts; attempt;
+         attempt = attempt->next) {
         if (attempt->fence >= attempt_number)
             continue;
         attempt->fence = attempt_number;
         tfos__peer_send(attempt->entry->peer,
                         json_pack("{s:s, s:s, s:I, s:I, s:I}", "type", "fence", "queue",
-                                  feeding->names->names[key->queue], "feed", (json_int_t)key->feed,
+                                  feeding->names->names[queue], "feed", (json_int_t)key->feed,
                                   "partition", (json_int_t)key->number, "attempt",
                                   (json_int_t)attempt_number));
     }
@@ -151,13 +159,13 @@ static bool is_settled(const struct tfos__feeding *feeding, struct tfos__partiti
 }
 
 static void grant(struct tfos__feeding *feeding, struct tfos__feeder *feeder,
-                  struct tfos__partition *partition, struct tfos__entry *entry)
+                  struct tfos__cluster_partition *partition, struct tfos__entry *entry)
 {
     char address[TFOS__ADDRESS_SIZE];
     tfos__address_join(entry->host, entry->feed_port, address);
     char *socket_name = tfos__format("tfos-feed-%s-%d", feeding->cluster_id, entry->executor_id);
-    if (!socket_name ||
-        !tfos__partitions_begin(&feeding->partitions, partition, entry, feeder->attempt)) {
+    if (!socket_name || !tfos__cluster_partition_begin(partitions_of(feeding, feeder), partition,
+                                                       entry, feeder->attempt)) {
         tfos__free(socket_name);
         fail(feeding, feeder, "rendezvous: no memory for a feeder");
         return;
@@ -202,7 +210,7 @@ static void decide(struct tfos__feeding *feeding, struct tfos__feeder *feeder)
         skip(feeding, feeder, "the feed has ended");
         return;
     }
-    struct tfos__partition *partition = tfos__partitions_find(&feeding->partitions, key_of(feeder));
+    struct tfos__cluster_partition *partition = find_partition(feeding, feeder);
     if (!partition) {
         skip(feeding, feeder, "the feed has ended");
         return;
@@ -214,7 +222,7 @@ static void decide(struct tfos__feeding *feeding, struct tfos__feeder *feeder)
              "a higher one feeds the partition");
         return;
     }
-    if (!is_settled(feeding, partition, feeder->attempt))
+    if (!is_settled(feeding, feeder->queue, partition, feeder->attempt))
         return;
     struct tfos__entry *entry = choose(feeding, feeder);
     if (entry)
@@ -298,7 +306,8 @@ enum tfos_status tfos__feeding_open(struct tfos__feeding *feeding, struct tfos__
         skip(feeding, feeder, "the feed has ended");
         return TFOS_OK;
     }
-    struct tfos__partition *partition = tfos__partitions_add(&feeding->partitions, key_of(feeder));
+    struct tfos__cluster_partition *partition =
+        tfos__cluster_partition_add(&queue->partitions, feeder->feed, feeder->partition);
     if (!partition)
         return tfos__no_memory(err, "rendezvous", "a partition");
     if (partition->newest_attempt < feeder->attempt)
@@ -314,18 +323,18 @@ void tfos__feeding_close(struct tfos__feeding *feeding, struct tfos__feeder *fee
 {
     if (feeder->state == TFOS__FEEDER_UNDECIDED)
         feeding->undecided_count--;
-    struct tfos__partition *partition =
-        feeder->is_counted ? tfos__partitions_find(&feeding->partitions, key_of(feeder)) : NULL;
+    struct tfos__cluster_partition *partition =
+        feeder->is_counted ? find_partition(feeding, feeder) : NULL;
     if (feeder->state == TFOS__FEEDER_FEEDING) {
         feeder->entry->feeder_count--;
         // A task that died between its target and its lane would never be heard of by the node;
         // asking settles it.
         if (partition)
-            (void)is_settled(feeding, partition, feeder->attempt + 1);
+            (void)is_settled(feeding, feeder->queue, partition, feeder->attempt + 1);
     }
     if (partition) {
         partition->feeder_count--;
-        tfos__partitions_release(&feeding->partitions, partition);
+        tfos__cluster_partition_release(partitions_of(feeding, feeder), partition);
     }
     if (feeder->previous)
         feeder->previous->next = feeder->next;
@@ -341,36 +350,39 @@ void tfos__feeding_close(struct tfos__feeding *feeding, struct tfos__feeder *fee
 enum tfos_status tfos__feeding_settle(struct tfos__feeding *feeding, struct tfos__entry *entry,
                                       const json_t *message, struct tfos_error *err)
 {
-    struct tfos__partition_key key;
-    int64_t attempt, rows;
+    int number;
+    int64_t feed, partition_number, attempt, rows;
     TFOS__TRY(tfos__queues_get(feeding->names, tfos__json_string_or(message, "queue", NULL),
-                               &key.queue, err));
-    TFOS__TRY(tfos__json_get_int(message, "feed", 1, INT64_MAX - 1, &key.feed, err));
-    TFOS__TRY(tfos__json_get_int(message, "partition", 0, INT64_MAX - 1, &key.number, err));
+                               &number, err));
+    TFOS__TRY(tfos__json_get_int(message, "feed", 1, INT64_MAX - 1, &feed, err));
+    TFOS__TRY(tfos__json_get_int(message, "partition", 0, INT64_MAX - 1, &partition_number, err));
     TFOS__TRY(tfos__json_get_int(message, "attempt", 0, INT64_MAX, &attempt, err));
     TFOS__TRY(tfos__json_get_int(message, "rows", 0, INT64_MAX, &rows, err));
     // The node's last heartbeat may be from before this attempt's rows; the next one counts.
-    entry->drained &= ~bit_of(key.queue);
+    entry->drained &= ~bit_of(number);
     note_progress(feeding);
-    struct tfos__partition *partition = tfos__partitions_find(&feeding->partitions, key);
+    struct tfos__cluster_partitions *partitions = &feeding->queues[number].partitions;
+    struct tfos__cluster_partition *partition =
+        tfos__cluster_partition_find(partitions, feed, partition_number);
     if (!partition)
         return TFOS_OK; // of a feed that has ended
     if (partition->rows < rows)
         partition->rows = rows;
     if (tfos__json_bool_or(message, "complete", false) && !partition->is_complete) {
         partition->is_complete = true;
-        tfos__forecast_complete(feeding->forecast,
-                                (struct tfos__forecast_feed){key.queue, key.feed}, partition->rows);
+        tfos__forecast_complete(feeding->forecast, (struct tfos__forecast_feed){number, feed},
+                                partition->rows);
     }
-    tfos__partitions_settle(&feeding->partitions, partition, entry, attempt);
-    tfos__partitions_release(&feeding->partitions, partition);
+    tfos__cluster_partition_settle(partitions, partition, entry, attempt);
+    tfos__cluster_partition_release(partitions, partition);
     tfos__feeding_advance(feeding);
     return TFOS_OK;
 }
 
 void tfos__feeding_leave(struct tfos__feeding *feeding, struct tfos__entry *entry)
 {
-    tfos__partitions_settle_all(&feeding->partitions, entry);
+    for (int queue = 0; queue < feeding->names->count; queue++)
+        tfos__cluster_partition_settle_all(&feeding->queues[queue].partitions, entry);
     note_progress(feeding);
     tfos__feeding_advance(feeding);
 }
@@ -404,7 +416,7 @@ void tfos__feeding_end_epoch(struct tfos__feeding *feeding, int number, int64_t 
         queue->feed = feed;
     if (queue->ended_feed < feed)
         queue->ended_feed = feed;
-    tfos__partitions_prune(&feeding->partitions, number, feed);
+    tfos__cluster_partition_prune(&queue->partitions, feed);
     note_progress(feeding);
     tfos__feeding_advance(feeding);
 }
@@ -490,8 +502,11 @@ uint32_t tfos__feeding_unread_queues(const struct tfos__feeding *feeding,
 
 bool tfos__feeding_is_drained(const struct tfos__feeding *feeding)
 {
-    if (feeding->undecided_count > 0 || feeding->partitions.unsettled_count > 0)
+    if (feeding->undecided_count > 0)
         return false;
+    for (int queue = 0; queue < feeding->names->count; queue++)
+        if (feeding->queues[queue].partitions.unsettled_count > 0)
+            return false;
     for (int id = 0; id < feeding->nodes->count; id++) {
         const struct tfos__entry *entry = &feeding->nodes->entries[id];
         if (tfos__feeding_unread_queues(feeding, entry) != 0 ||
@@ -509,8 +524,8 @@ void tfos__feeding_clear(struct tfos__feeding *feeding)
         feeder->peer->feeder = NULL;
         tfos__free(feeder);
     }
-    tfos__partitions_clear(&feeding->partitions);
     for (int queue = 0; queue < TFOS__QUEUE_LIMIT; queue++) {
+        tfos__cluster_partition_clear(&feeding->queues[queue].partitions);
         tfos__free(feeding->queues[queue].description.schema);
         tfos__free(feeding->queues[queue].homes.entries);
     }

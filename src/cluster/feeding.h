@@ -13,7 +13,7 @@
 
 #include "base/queues.h"
 #include "cluster/forecast.h"
-#include "cluster/partitions.h"
+#include "cluster/partition.h"
 #include "cluster/registry.h"
 
 struct tfos__peer;
@@ -58,6 +58,7 @@ struct tfos__feeding_queue {
     int64_t ended_feed;                   ///< feeds up to this number are complete
     int64_t row_count;                    ///< taken from it by all nodes, ever
     struct tfos__description description; ///< the newest
+    struct tfos__cluster_partitions partitions;
     struct tfos__homes homes;
 };
 
@@ -76,7 +77,6 @@ struct tfos__feeding {
     struct tfos__feeding_queue queues[TFOS__QUEUE_LIMIT];
     struct tfos__feeder *feeders; ///< list; each is owned by its peer
     int undecided_count;
-    struct tfos__partition_table partitions;
     int64_t fed_sequence; ///< of the newest target
     bool is_in_step;      ///< there are trainers that agree on their steps
     int64_t progress_ms;  ///< when a row was last taken, or a feeder came or went

@@ -68,8 +68,8 @@ void tfos__host_close_attempt(struct tfos__connection *connection, bool is_annou
             tfos__pool_fence(&host->pool, host->pool.lanes[i]);
     if (connection->lane)
         remember_place(connection, &connection->is_complete);
-    struct tfos__attempt *entry =
-        tfos__attempt_find(&connection->queue->attempts, connection->feed, connection->partition);
+    struct tfos__feed_attempt *entry = tfos__feed_attempt_find(
+        &connection->queue->attempts, connection->feed, connection->partition);
     if (entry && entry->connection == connection) {
         entry->connection = NULL;
         entry->rows = (int64_t)connection->rows;
@@ -93,7 +93,7 @@ void tfos__host_close_attempt(struct tfos__connection *connection, bool is_annou
 }
 
 // Ends the living attempt of the partition, which `connection` supersedes.
-static void supersede(struct tfos__attempt *entry, const struct tfos__connection *connection)
+static void supersede(struct tfos__feed_attempt *entry, const struct tfos__connection *connection)
 {
     struct tfos__connection *old = entry->connection;
 
@@ -105,10 +105,10 @@ static void supersede(struct tfos__attempt *entry, const struct tfos__connection
 // Enters the attempt into the table, or says why not.
 static enum tfos_status enter_attempt(struct tfos__connection *connection, struct tfos_error *err)
 {
-    struct tfos__attempt *entry = NULL;
+    struct tfos__feed_attempt *entry = NULL;
 
-    TFOS__TRY(tfos__attempt_get(&connection->queue->attempts, connection->feed,
-                                connection->partition, &entry, err));
+    TFOS__TRY(tfos__feed_attempt_get(&connection->queue->attempts, connection->feed,
+                                     connection->partition, &entry, err));
     if (connection->attempt < entry->superseded ||
         (entry->connection && connection->attempt <= entry->attempt))
         return tfos__fail(err, TFOS_BUSY, "attempt %lld was superseded by attempt %lld",

@@ -1,88 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hash table with linear probing, never more than half full. Entries go only when their feed has
-// ended or the table is full, all at once, and the table is then made anew: there are no
-// gravestones.
+// Entries go when their feed has ended, or when room is needed, all at once.
 #include "feed/attempt.h"
 
+#include "base/fail.h"
 #include "base/memory.h"
 
-#define FIRST_CAPACITY 64
-
-static size_t place_of(const struct tfos__attempt_table *table, int64_t feed, int64_t partition)
+struct tfos__feed_attempt *tfos__feed_attempt_find(const struct tfos__partition_table *table,
+                                                   int64_t feed, int64_t partition)
 {
-    uint64_t hash = (uint64_t)feed * UINT64_C(0x9E3779B97F4A7C15) ^ (uint64_t)partition;
-
-    hash = (hash ^ hash >> 32) * UINT64_C(0xD6E8FEB86659FD93);
-    size_t place = (size_t)(hash ^ hash >> 32) & (table->capacity - 1);
-    while (table->places[place].feed != 0 &&
-           (table->places[place].feed != feed || table->places[place].partition != partition))
-        place = (place + 1) & (table->capacity - 1);
-    return place;
+    return (struct tfos__feed_attempt *)tfos__partition_table_find(table, feed, partition);
 }
 
-struct tfos__attempt *tfos__attempt_find(const struct tfos__attempt_table *table, int64_t feed,
-                                         int64_t partition)
+// `context`: the number of a feed.
+static bool is_needed(struct tfos__partition *base, void *context)
 {
-    if (table->capacity == 0)
-        return NULL;
-    struct tfos__attempt *entry = &table->places[place_of(table, feed, partition)];
-    return entry->feed != 0 ? entry : NULL;
+    const struct tfos__feed_attempt *entry = (struct tfos__feed_attempt *)base;
+
+    return entry->connection ||
+           (base->feed > *(const int64_t *)context && (!entry->has_results || entry->is_fenced));
 }
 
-static bool is_dead(const struct tfos__attempt *entry, int64_t forgotten_feed)
+// Room for one more, and for as many as half of the table before this is called again.
+static bool make_room(struct tfos__partition_table *table)
 {
-    return !entry->connection &&
-           (entry->feed <= forgotten_feed || (entry->has_results && !entry->is_fenced));
-}
-
-// Makes a table of `capacity` places without the dead entries of feeds up to `forgotten_feed`.
-static bool rebuild(struct tfos__attempt_table *table, size_t capacity, int64_t forgotten_feed)
-{
-    struct tfos__attempt_table next = {.capacity = capacity};
-
-    next.places = tfos__alloc(capacity, sizeof *next.places);
-    if (!next.places)
-        return false;
-    for (size_t i = 0; i < table->capacity; i++) {
-        const struct tfos__attempt *entry = &table->places[i];
-        if (entry->feed == 0 || is_dead(entry, forgotten_feed))
-            continue;
-        next.places[place_of(&next, entry->feed, entry->partition)] = *entry;
-        next.count++;
-    }
-    tfos__attempt_table_clear(table);
-    *table = next;
-    return true;
-}
-
-// Room for one more, and for as many as a quarter of the table before this is called again.
-static bool make_room(struct tfos__attempt_table *table)
-{
-    size_t count = 0, capacity = table->capacity ? table->capacity : FIRST_CAPACITY;
-
-    if (table->count * 2 < table->capacity)
+    if (!tfos__partition_table_is_full(table))
         return true;
-    for (size_t i = 0; i < table->capacity; i++)
-        count += table->places[i].feed != 0 && !is_dead(&table->places[i], 0);
-    return rebuild(table, count * 4 > capacity ? capacity * 2 : capacity, 0);
+    tfos__feed_attempt_forget(table, 0);
+    return table->count * 2 < table->bucket_count || tfos__partition_table_grow(table);
 }
 
-enum tfos_status tfos__attempt_get(struct tfos__attempt_table *table, int64_t feed,
-                                   int64_t partition, struct tfos__attempt **out,
-                                   struct tfos_error *err)
+enum tfos_status tfos__feed_attempt_get(struct tfos__partition_table *table, int64_t feed,
+                                        int64_t partition, struct tfos__feed_attempt **out,
+                                        struct tfos_error *err)
 {
-    *out = tfos__attempt_find(table, feed, partition);
+    *out = tfos__feed_attempt_find(table, feed, partition);
     if (*out)
         return TFOS_OK;
-    if (!make_room(table))
+    struct tfos__feed_attempt *entry = tfos__alloc(1, sizeof *entry);
+    if (!entry)
+        return tfos__no_memory(err, "feed", "an attempt");
+    entry->base.feed = feed;
+    entry->base.number = partition;
+    entry->attempt = -1;
+    if (!make_room(table) || !tfos__partition_table_add(table, &entry->base)) {
+        tfos__free(entry);
         return tfos__no_memory(err, "feed", "a list of attempts");
-    *out = &table->places[place_of(table, feed, partition)];
-    **out = (struct tfos__attempt){.feed = feed, .partition = partition, .attempt = -1};
-    table->count++;
+    }
+    *out = entry;
     return TFOS_OK;
 }
 
-void tfos__attempt_fence(struct tfos__attempt *entry, int64_t attempt)
+void tfos__feed_attempt_fence(struct tfos__feed_attempt *entry, int64_t attempt)
 {
     if (attempt <= entry->superseded)
         return;
@@ -92,15 +60,7 @@ void tfos__attempt_fence(struct tfos__attempt *entry, int64_t attempt)
     entry->is_fenced |= attempt > entry->attempt + 1;
 }
 
-void tfos__attempt_forget(struct tfos__attempt_table *table, int64_t feed)
+void tfos__feed_attempt_forget(struct tfos__partition_table *table, int64_t feed)
 {
-    // Without memory the entries stay, which does no harm.
-    if (table->count > 0)
-        (void)rebuild(table, table->capacity, feed);
-}
-
-void tfos__attempt_table_clear(struct tfos__attempt_table *table)
-{
-    tfos__free(table->places);
-    *table = (struct tfos__attempt_table){0};
+    tfos__partition_table_filter(table, is_needed, &feed);
 }

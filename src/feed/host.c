@@ -278,17 +278,17 @@ void tfos__feed_host_end_batch(struct tfos__feed_host *host, const char *queue, 
 void tfos__feed_host_fence(struct tfos__feed_host *host, struct tfos__feed_event *attempt)
 {
     int number = tfos__queues_find(&host->names, attempt->queue);
-    struct tfos__attempt *entry = NULL;
+    struct tfos__feed_attempt *entry = NULL;
 
     attempt->rows = 0;
     attempt->complete = false;
     // Without memory for the entry, a zombie that never came here yet could come later; its first
     // row would then be refused by the rows that are there.
     if (attempt->feed < 1 || number < 0 ||
-        tfos__attempt_get(&host->queues[number].attempts, attempt->feed, attempt->partition, &entry,
-                          NULL) != TFOS_OK)
+        tfos__feed_attempt_get(&host->queues[number].attempts, attempt->feed, attempt->partition,
+                               &entry, NULL) != TFOS_OK)
         return;
-    tfos__attempt_fence(entry, attempt->attempt);
+    tfos__feed_attempt_fence(entry, attempt->attempt);
     struct tfos__connection *connection = entry->connection;
     if (connection && connection->attempt < attempt->attempt) {
         tfos__host_close_attempt(connection, false);

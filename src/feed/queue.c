@@ -35,7 +35,7 @@ void tfos__queue_end_epoch(struct tfos__queue *queue, int64_t feed)
     if (feed <= atomic_load(complete))
         return;
     atomic_store(complete, feed);
-    tfos__attempt_forget(&queue->attempts, feed);
+    tfos__feed_attempt_forget(&queue->attempts, feed);
     tfos__bell_ring(tfos__board_bell(queue->board));
 }
 
@@ -61,6 +61,6 @@ void tfos__queue_close(struct tfos__queue *queue)
 {
     if (queue->bell_fd >= 0)
         close(queue->bell_fd);
-    tfos__attempt_table_clear(&queue->attempts);
+    tfos__partition_table_clear(&queue->attempts);
     tfos__board_release(queue->board);
 }

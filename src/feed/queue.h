@@ -17,7 +17,7 @@ struct tfos__queue {
     int number;       ///< its place among the host's
     int bell_fd;      ///< owned; -1 before open()
     struct tfos__board *board;
-    struct tfos__attempt_table attempts;
+    struct tfos__partition_table attempts;
     uint64_t progress; ///< of its readers, as last seen
 };
 

@@ -4,19 +4,20 @@
 
 #include "feed/attempt.h"
 
-static struct tfos__attempt *get(struct tfos__attempt_table *table, int64_t feed, int64_t partition)
+static struct tfos__feed_attempt *get(struct tfos__partition_table *table, int64_t feed,
+                                      int64_t partition)
 {
-    struct tfos__attempt *entry = NULL;
+    struct tfos__feed_attempt *entry = NULL;
     struct tfos_error err;
 
-    assert_done(tfos__attempt_get(table, feed, partition, &entry, &err));
+    assert_done(tfos__feed_attempt_get(table, feed, partition, &entry, &err));
     return entry;
 }
 
 // An inference has no end, so its partitions go when there is no room; others stay.
 static void closed_attempts_with_results_make_room(void **state)
 {
-    struct tfos__attempt_table table = {0};
+    struct tfos__partition_table table = {0};
     struct tfos__connection *const connection = (struct tfos__connection *)&table; // any but NULL
 
     (void)state;
@@ -25,53 +26,54 @@ static void closed_attempts_with_results_make_room(void **state)
     get(&table, 5, 1)->connection = connection; // alive
     for (int64_t partition = 2; partition < 10000; partition++)
         get(&table, 5, partition)->has_results = true;
-    assert_true(table.capacity <= 128);
-    assert_int_equal(tfos__attempt_find(&table, 1, 0)->rows, 77);
-    assert_ptr_equal(tfos__attempt_find(&table, 5, 1)->connection, connection);
-    assert_null(tfos__attempt_find(&table, 5, 2));
-    tfos__attempt_table_clear(&table);
+    assert_true(table.bucket_count <= 128);
+    assert_int_equal(tfos__feed_attempt_find(&table, 1, 0)->rows, 77);
+    assert_ptr_equal(tfos__feed_attempt_find(&table, 5, 1)->connection, connection);
+    assert_null(tfos__feed_attempt_find(&table, 5, 2));
+    tfos__partition_table_clear(&table);
 }
 
 // Attempt 2 was granted this node and is still on its way when the rendezvous settles it by a fence
 // for attempt 3, which comes and ends. Nothing but the entry says that attempt 2 is too late.
 static void fenced_attempts_with_results_stay_superseded(void **state)
 {
-    struct tfos__attempt_table table = {0};
+    struct tfos__partition_table table = {0};
 
     (void)state;
-    struct tfos__attempt *entry = get(&table, 5, 0);
+    struct tfos__feed_attempt *entry = get(&table, 5, 0);
     entry->has_results = true;
     entry->attempt = entry->superseded = 1;
-    tfos__attempt_fence(entry, 3);
+    tfos__feed_attempt_fence(entry, 3);
     entry->attempt = entry->superseded = 3;
-    tfos__attempt_fence(get(&table, 5, 1), 7); // none of this partition has come yet
+    tfos__feed_attempt_fence(get(&table, 5, 1), 7); // none of this partition has come yet
     get(&table, 5, 1)->has_results = true;
     for (int64_t partition = 2; partition < 10000; partition++) {
         get(&table, 5, partition)->has_results = true;
         get(&table, 5, partition)->attempt = 4;
         // The attempt that ended last is asked for: nothing is on its way.
-        tfos__attempt_fence(get(&table, 5, partition), 5);
+        tfos__feed_attempt_fence(get(&table, 5, partition), 5);
     }
-    assert_true(table.capacity <= 128);
-    assert_int_equal(tfos__attempt_find(&table, 5, 0)->superseded, 3);
-    assert_int_equal(tfos__attempt_find(&table, 5, 1)->superseded, 7);
-    tfos__attempt_forget(&table, 5);
+    assert_true(table.bucket_count <= 128);
+    assert_int_equal(tfos__feed_attempt_find(&table, 5, 0)->superseded, 3);
+    assert_int_equal(tfos__feed_attempt_find(&table, 5, 1)->superseded, 7);
+    tfos__feed_attempt_forget(&table, 5);
     assert_int_equal(table.count, 0);
-    tfos__attempt_table_clear(&table);
+    tfos__partition_table_clear(&table);
 }
 
 static void those_of_an_epoch_stay_to_its_end(void **state)
 {
-    struct tfos__attempt_table table = {0};
+    struct tfos__partition_table table = {0};
 
     (void)state;
     for (int64_t partition = 0; partition < 1000; partition++)
         get(&table, 1 + partition % 2, partition)->rows = partition;
     for (int64_t partition = 0; partition < 1000; partition++)
-        assert_int_equal(tfos__attempt_find(&table, 1 + partition % 2, partition)->rows, partition);
-    tfos__attempt_forget(&table, 1);
+        assert_int_equal(tfos__feed_attempt_find(&table, 1 + partition % 2, partition)->rows,
+                         partition);
+    tfos__feed_attempt_forget(&table, 1);
     assert_int_equal(table.count, 500);
-    tfos__attempt_table_clear(&table);
+    tfos__partition_table_clear(&table);
 }
 
 static const struct CMUnitTest cases[] = {
