@@ -14,6 +14,11 @@
 /// A field's metadata `tfos.encoding` = `exact` means that its values are in a bytes_list instead:
 /// of a double its 8 bytes, little-endian; of a decimal its digits as text.
 ///
+/// Names of columns and features are the same byte by byte. A record that has no feature of a
+/// column's name, but one whose name differs from it in letter case only and is no column, is
+/// refused: it would be read as null. A field's metadata `tfos.name` = `exact` says that the other
+/// name is another column, which was not asked for.
+///
 /// A handle belongs to one thread at a time.
 #ifndef TFOS_EXAMPLE_H
 #define TFOS_EXAMPLE_H
@@ -33,13 +38,20 @@ enum tfos_record_type {
     TFOS_RECORD_BYTES ///< whatever it likes: one column of binary type
 };
 
+struct tfos_example_decoder_options {
+    enum tfos_record_type type;
+    bool ignore_case; ///< names of columns and features may differ in letter case; a record with
+                      ///< two features of a column's name is refused
+};
+
 struct tfos_example_decoder;
 
 /// Makes a decoder into columns of this schema; features that it does not name are passed over.
-/// `schema` stays the caller's. UNSUPPORTED names a column and its type. INVALID: two columns of
-/// one name, a schema that is no struct.
+/// `schema` stays the caller's, `options` may be NULL. UNSUPPORTED names a column and its type.
+/// INVALID: two columns of one name, a schema that is no struct.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
-tfos_example_decoder_open(const struct ArrowSchema *schema, enum tfos_record_type type,
+tfos_example_decoder_open(const struct ArrowSchema *schema,
+                          const struct tfos_example_decoder_options *options,
                           struct tfos_example_decoder **out, struct tfos_error *err);
 
 /// Adds `count` records, a row each, and says in `*appended`, always, how many: fewer with OK when

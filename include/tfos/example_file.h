@@ -15,6 +15,7 @@ struct tfos_example_reader_options {
     int64_t batch_rows; ///< rows of a batch at most; 0: 4,096
     int64_t batch_size; ///< bytes of records in a batch, or of the values made of them, whichever
                         ///< are more, about; 0: 4 MiB
+    bool ignore_case;   ///< as in struct tfos_example_decoder_options
 };
 
 struct tfos_example_reader;

@@ -11,6 +11,7 @@ read and written in several threads, each with its own call. Files are named by 
 """
 
 import os
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Union
 
@@ -276,7 +277,13 @@ def _select(schema: Any, columns: Optional[Sequence[str]]) -> Any:
     unknown = [name for name in columns if name not in schema.names]
     if unknown:
         raise ValueError(f"columns: there is no column {unknown[0]!r}; the records have {', '.join(map(repr, schema.names))}")
-    return pyarrow.schema([schema.field(name) for name in columns])
+    counts = Counter(name.casefold() for name in schema.names)
+
+    def chosen(field: Any) -> Any:
+        # A feature whose name differs in letter case only is another column, and not this one misspelt.
+        return field if counts[field.name.casefold()] == 1 else field.with_metadata({**(field.metadata or {}), "tfos.name": "exact"})
+
+    return pyarrow.schema([chosen(schema.field(name)) for name in columns])
 
 
 def _batches(data: Any, record_type: str) -> Iterator[Any]:

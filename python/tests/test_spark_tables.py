@@ -102,6 +102,38 @@ def test_each_executor_to_its_own_disk(spark, tmp_path):  # noqa: F811
     assert not [name for name in files(tmp_path / "c") if "part-00003" in name]
 
 
+# ---- names that differ in letter case
+
+def test_s80_letter_case_of_names_is_no_matter_unless_spark_says_so(spark, tmp_path):  # noqa: F811
+    """Values, whatever the case: of a schema given, of a table, of records that differ among themselves."""
+    write_examples(tmp_path / "a" / "part-0", [{"Label": [1], "Größe": [5], "s.Inner": [9]}, {"LABEL": [2], "GRÖßE": [6], "S.inner": [8]}])
+    frame = load(spark, tmp_path / "a", "label int, `gRÖßE` bigint, s struct<inner: int>")
+    assert sorted(frame.selectExpr("label", "`gRÖßE`", "s.inner").collect()) == [(1, 5, 9), (2, 6, 8)]
+    assert frame.where("LABEL = 2").selectExpr("s.INNER").collect() == [(8,)]
+    spark.sql(f"CREATE TABLE cased (lABEL bigint) USING tfrecord LOCATION '{tmp_path}/a'")
+    try:
+        assert spark.sql("SELECT sum(label) FROM cased").first() == (3,)
+    finally:
+        spark.sql("DROP TABLE cased")
+
+
+def test_s80_two_names_that_differ_in_letter_case(spark, tmp_path, settings):  # noqa: F811
+    write_examples(tmp_path / "a" / "part-0", [{"x": [1], "X": [2]}, {"X": [3]}])
+    write_examples(tmp_path / "b" / "part-0", [{"y": [1]}, {"Y": [3]}])
+    with pytest.raises(Exception, match="the features [xX] and [xX] differ in letter case only: set spark.sql.caseSensitive=true"):
+        load(spark, tmp_path / "a")
+    with pytest.raises(Exception, match="offset 0: column X: the record has the features .* differ in letter case only: set spark.sql.caseSensitive=true"):
+        load(spark, tmp_path / "a", "X bigint").collect()
+    assert sorted(load(spark, tmp_path / "b", "Y bigint").collect()) == [(1,), (3,)]
+    settings(spark_sql_caseSensitive=True)
+    frame = load(spark, tmp_path / "a")
+    assert frame.select("x", "X").collect() == [(1, 2), (None, 3)]
+    assert frame.select("x").collect() == [(1,), (None,)]  # X is a column too, and not x misspelt
+    for name, schema in (("a", "x bigint"), ("b", "Y bigint")):
+        with pytest.raises(Exception, match="column [xY]: the record has no such feature, but [Xy], .*or set spark.sql.caseSensitive=false"):
+            load(spark, tmp_path / name, schema).collect()
+
+
 # ---- failures
 
 def test_a_failed_job_leaves_no_file(spark, tmp_path):  # noqa: F811

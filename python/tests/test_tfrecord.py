@@ -247,6 +247,16 @@ def test_s68_damage_is_told(tmp_path):
         list(tfrecord.read(tmp_path, schema=pa.schema({"x": pa.string()})))
 
 
+def test_s80_a_name_in_another_letter_case_gives_no_nulls(tmp_path):
+    write_with_tensorflow(tmp_path / "a", [example(x=[1], X=[2]), example(X=[3])])
+    with pytest.raises(_tfos.CorruptError, match=r"a: offset \d+: column x: the record has no such feature, but X, .*: name the column as the feature"):
+        list(tfrecord.read(tmp_path / "a", schema=pa.schema({"x": pa.int64()})))
+    assert rows(tfrecord.read(tmp_path / "a", columns=["x"])) == [{"x": 1}, {"x": None}]  # X is a column too
+    assert rows(tfrecord.read(tmp_path / "a")) == [{"x": 1, "X": 2}, {"x": None, "X": 3}]
+    both = pa.schema({"X": pa.int64(), "x": pa.int64()})
+    assert rows(tfrecord.read(tmp_path / "a", schema=both, columns=["x"])) == [{"x": 1}, {"x": None}]
+
+
 def test_wrong_arguments(tmp_path):
     write_with_tensorflow(tmp_path / "a", [example(x=[1])])
     with pytest.raises(FileNotFoundError, match="there is no file in or for"):

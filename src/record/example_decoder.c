@@ -1,27 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 // A record's features are found first and appended then, column by column.
+#include <string.h>
 #include <tfos/example.h>
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "record/column_names.h"
 #include "record/example_column.h"
-#include "record/name_index.h"
 
 struct tfos_example_decoder {
     struct tfos__example_plan plan;
     struct tfos__example_column *columns; ///< one a field of the plan; owned
     struct tfos__example_extent *marks;   ///< where the columns stood before a record; owned
     int64_t row_count;
-    struct tfos__name_index names; ///< of columns; their bytes are the plan's
+    struct tfos__column_names names;
+    bool ignores_case;
+    enum tfos_status status; ///< of finding the columns of a record's features
+    struct tfos_error failure;
 };
+
+static bool is_same_name(struct tfos_view a, struct tfos_view b)
+{
+    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+}
 
 static struct tfos__feature *find_feature(void *context, struct tfos_view name, bool is_list)
 {
     struct tfos_example_decoder *decoder = context;
-    uint32_t number = tfos__name_index_next(&decoder->names, name);
-    if (number == TFOS__NAME_UNKNOWN)
+    uint32_t number;
+    bool is_same;
+    enum tfos_status status =
+        tfos__column_names_next(&decoder->names, name, &number, &is_same, &decoder->failure);
+    if (status < 0)
+        decoder->status = status;
+    if (status < 0 || number == TFOS__NAME_UNKNOWN)
         return NULL;
-    return is_list ? &decoder->columns[number].list : &decoder->columns[number].plain;
+    struct tfos__example_column *column = &decoder->columns[number];
+    if (!is_same && !decoder->ignores_case) {
+        column->other_name = name;
+        return NULL;
+    }
+    if (decoder->ignores_case) {
+        if (column->name.data && !is_same_name(column->name, name))
+            column->other_name = name;
+        else
+            column->name = name;
+    }
+    return is_list ? &column->list : &column->plain;
 }
 
 static enum tfos_status prepare(struct tfos_example_decoder *decoder, struct tfos_error *err)
@@ -31,24 +56,24 @@ static enum tfos_status prepare(struct tfos_example_decoder *decoder, struct tfo
     decoder->marks = tfos__alloc(count, sizeof *decoder->marks);
     if (!decoder->columns || !decoder->marks)
         return tfos__no_memory(err, "record", "a decoder");
-    for (size_t i = 0; i < count; i++) {
-        const struct tfos__example_field *field = &decoder->plan.fields[i];
-        struct tfos_view name = {field->name, field->name_size};
-        decoder->columns[i].field = field;
-        TFOS__TRY(tfos__name_index_add(&decoder->names, name, err));
-    }
-    return TFOS_OK;
+    for (size_t i = 0; i < count; i++)
+        decoder->columns[i].field = &decoder->plan.fields[i];
+    return tfos__column_names_init(&decoder->names, &decoder->plan, decoder->ignores_case, err);
 }
 
 enum tfos_status tfos_example_decoder_open(const struct ArrowSchema *schema,
-                                           enum tfos_record_type type,
+                                           const struct tfos_example_decoder_options *options,
                                            struct tfos_example_decoder **out,
                                            struct tfos_error *err)
 {
+    static const struct tfos_example_decoder_options defaults;
     struct tfos_example_decoder *decoder = tfos__alloc(1, sizeof *decoder);
     if (!decoder)
         return tfos__no_memory(err, "record", "a decoder");
-    enum tfos_status status = tfos__example_plan_init(&decoder->plan, schema, type, err);
+    if (!options)
+        options = &defaults;
+    decoder->ignores_case = options->ignore_case;
+    enum tfos_status status = tfos__example_plan_init(&decoder->plan, schema, options->type, err);
     if (status == TFOS_OK)
         status = prepare(decoder, err);
     if (status < 0)
@@ -70,6 +95,26 @@ static enum tfos_status append_plain(struct tfos_example_decoder *decoder, struc
     return TFOS_OK;
 }
 
+static enum tfos_status check_name(const struct tfos_example_decoder *decoder,
+                                   const struct tfos__example_column *column,
+                                   struct tfos_error *err)
+{
+    struct tfos_view name = column->name, other = column->other_name;
+    if (decoder->ignores_case)
+        return tfos__fail(err, TFOS_CORRUPT,
+                          "column %s: the record has the features %.*s and %.*s, which differ in "
+                          "letter case only",
+                          column->field->name, tfos__name_width(name), (const char *)name.data,
+                          tfos__name_width(other), (const char *)other.data);
+    if (column->plain.is_present || column->list.is_present)
+        return TFOS_OK;
+    return tfos__fail(err, TFOS_CORRUPT,
+                      "column %s: the record has no such feature, but %.*s, whose name differs in "
+                      "letter case only: name the column as the feature, or where both exist put "
+                      "both into the schema",
+                      column->field->name, tfos__name_width(other), (const char *)other.data);
+}
+
 static enum tfos_status append_features(struct tfos_example_decoder *decoder,
                                         struct tfos_view record, struct tfos_error *err)
 {
@@ -77,11 +122,21 @@ static enum tfos_status append_features(struct tfos_example_decoder *decoder,
     for (size_t i = 0; i < count; i++) {
         tfos__feature_reset(&decoder->columns[i].plain);
         tfos__feature_reset(&decoder->columns[i].list);
+        decoder->columns[i].name.data = decoder->columns[i].other_name.data = NULL;
     }
-    tfos__name_index_restart(&decoder->names);
+    tfos__column_names_restart(&decoder->names);
+    decoder->status = TFOS_OK;
     TFOS__TRY(tfos__features_read(record, decoder->plan.type, find_feature, decoder, err));
+    if (decoder->status < 0) {
+        if (err)
+            *err = decoder->failure;
+        return decoder->status;
+    }
     for (size_t i = 0; i < count; i++) {
-        enum tfos_status status = tfos__example_column_append(&decoder->columns[i], err);
+        struct tfos__example_column *column = &decoder->columns[i];
+        if (column->other_name.data)
+            TFOS__TRY(check_name(decoder, column, err));
+        enum tfos_status status = tfos__example_column_append(column, err);
         if (status != TFOS_OK)
             return status;
     }
@@ -229,7 +284,7 @@ void tfos_example_decoder_close(struct tfos_example_decoder *decoder)
         tfos__example_column_clear(&decoder->columns[i]);
     tfos__free(decoder->columns);
     tfos__free(decoder->marks);
-    tfos__name_index_clear(&decoder->names);
+    tfos__column_names_clear(&decoder->names);
     tfos__example_plan_clear(&decoder->plan);
     tfos__free(decoder);
 }

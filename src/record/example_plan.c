@@ -10,7 +10,7 @@
 
 #define DEPTH_LIMIT 64
 #define DECIMAL_DIGITS 38 // of 128 bits
-#define ENCODING_SIZE 16  // most bytes of the metadata's value
+#define WORD_SIZE 16      // most bytes of a metadata's value
 
 /// Types by format, or the beginning of one that ends with ':'.
 static const struct type {
@@ -91,7 +91,7 @@ static enum tfos_status read_decimal(const char *format, struct tfos__example_fi
 static enum tfos_status read_encoding(const struct ArrowSchema *schema,
                                       struct tfos__example_field *field, struct tfos_error *err)
 {
-    char encoding[ENCODING_SIZE];
+    char encoding[WORD_SIZE];
     if (!tfos_arrow_metadata_find(schema->metadata, "tfos.encoding", encoding, sizeof encoding))
         return TFOS_OK;
     bool can_be = field->value == TFOS__VALUE_DOUBLE || field->value == TFOS__VALUE_DECIMAL;
@@ -178,9 +178,16 @@ static enum tfos_status add_shape(struct tfos__example_plan *plan, int64_t shape
     return status;
 }
 
+static bool is_name_exact(const struct ArrowSchema *schema)
+{
+    char word[WORD_SIZE];
+    return tfos_arrow_metadata_find(schema->metadata, "tfos.name", word, sizeof word) &&
+           strcmp(word, "exact") == 0;
+}
+
 // Takes over `name`.
 static enum tfos_status add_leaf(struct tfos__example_plan *plan, const struct ArrowSchema *schema,
-                                 char *name, struct tfos_error *err)
+                                 char *name, bool is_exact, struct tfos_error *err)
 {
     void *items = plan->fields;
     enum tfos_status status =
@@ -191,15 +198,16 @@ static enum tfos_status add_leaf(struct tfos__example_plan *plan, const struct A
         return status;
     }
     struct tfos__example_field *field = &plan->fields[plan->field_count++];
-    *field = (struct tfos__example_field){.name = name, .name_size = strlen(name)};
+    *field = (struct tfos__example_field){
+        .name = name, .name_size = strlen(name), .is_name_exact = is_exact};
     TFOS__TRY(add_shape(plan, -1, err));
     return read_leaf(schema, plan->type, field, err);
 }
 
-// `parent` is the path with a dot behind it, or empty.
+// `parent` is the path with a dot behind it, or empty; `is_exact`: names below it are.
 static enum tfos_status add_fields(struct tfos__example_plan *plan,
                                    const struct ArrowSchema *schema, const char *parent, int depth,
-                                   struct tfos_error *err)
+                                   bool is_exact, struct tfos_error *err)
 {
     if (depth == DEPTH_LIMIT)
         return tfos__fail(err, TFOS_UNSUPPORTED, "record: column %s: structs %d deep", parent,
@@ -208,15 +216,16 @@ static enum tfos_status add_fields(struct tfos__example_plan *plan,
     for (int64_t i = 0; i < schema->n_children; i++) {
         const struct ArrowSchema *child = schema->children[i];
         bool is_struct = strcmp(child->format, "+s") == 0;
+        bool is_child_exact = is_exact || is_name_exact(child);
         char *name =
             tfos__format("%s%s%s", parent, child->name ? child->name : "", is_struct ? "." : "");
         if (!name)
             return tfos__no_memory(err, "record", "a column's name");
         if (!is_struct) {
-            TFOS__TRY(add_leaf(plan, child, name, err));
+            TFOS__TRY(add_leaf(plan, child, name, is_child_exact, err));
             continue;
         }
-        enum tfos_status status = add_fields(plan, child, name, depth + 1, err);
+        enum tfos_status status = add_fields(plan, child, name, depth + 1, is_child_exact, err);
         tfos__free(name);
         TFOS__TRY(status);
     }
@@ -265,7 +274,7 @@ enum tfos_status tfos__example_plan_init(struct tfos__example_plan *plan,
         return tfos__fail(err, TFOS_INVALID,
                           "record: a schema is a struct of columns (format +s), not \"%s\"",
                           schema->format);
-    TFOS__TRY(add_fields(plan, schema, "", 0, err));
+    TFOS__TRY(add_fields(plan, schema, "", 0, false, err));
     if (type == TFOS_RECORD_BYTES)
         return check_plain(plan, err);
     return check_names(plan, err);

@@ -30,6 +30,7 @@ struct tfos__example_field {
     bool is_unsigned; ///< integers
     bool is_exact;    ///< doubles and decimals as bytes
     bool is_nullable;
+    bool is_name_exact;  ///< another column's name differs from it in letter case only
     bool has_wide_bytes; ///< text and binary: offsets of 64 bits
     uint8_t width;       ///< bytes of a value in Arrow; of a boolean 1, as it is decoded; or 0
     int precision, scale;

@@ -19,6 +19,14 @@ enum tfos__feature_kind {
 /// "int64_list" and so on; static storage.
 const char *tfos__feature_kind_name(enum tfos__feature_kind kind);
 
+#define TFOS__NAME_WIDTH 256 ///< bytes of a feature's name in a message
+
+/// For "%.*s".
+static inline int tfos__name_width(struct tfos_view name)
+{
+    return name.size < TFOS__NAME_WIDTH ? (int)name.size : TFOS__NAME_WIDTH;
+}
+
 /// A BytesList, FloatList or Int64List. The lists of one step are one list, in their order.
 struct tfos__feature_piece {
     enum tfos__feature_kind kind;

@@ -11,7 +11,8 @@ static enum tfos_status decode(const char *column, enum tfos_record_type type,
     struct tfos_example_decoder *decoder = NULL;
     struct tfos_view views[8];
     size_t appended;
-    enum tfos_status status = tfos_example_decoder_open(&schema, type, &decoder, err);
+    const struct tfos_example_decoder_options options = {.type = type};
+    enum tfos_status status = tfos_example_decoder_open(&schema, &options, &decoder, err);
     for (size_t i = 0; i < count; i++)
         views[i] = (struct tfos_view){records[i].data, records[i].size};
     if (status == TFOS_OK)
@@ -274,7 +275,7 @@ static void rows_before_a_fault_are_kept(void **state)
     const struct tfos_view records[] = {
         {good.data, good.size}, {bad.data, bad.size}, {"\x0F", 1}, {good.data, good.size}};
     size_t appended;
-    assert_done(tfos_example_decoder_open(&schema, TFOS_RECORD_EXAMPLE, &decoder, &err));
+    assert_done(tfos_example_decoder_open(&schema, NULL, &decoder, &err));
     assert_int_equal(tfos_example_decoder_append(decoder, records, 4, &appended, &err),
                      TFOS_CORRUPT);
     assert_int_equal(appended, 1);
@@ -375,7 +376,7 @@ static void every_cut_of_a_record(void **state)
         uint8_t *exact = realloc(copy, size > 0 ? size : 1); // for the sanitizer to guard
         struct tfos_view record = {exact, size};
         size_t appended;
-        assert_done(tfos_example_decoder_open(&schema, TFOS_RECORD_EXAMPLE, &decoder, &err));
+        assert_done(tfos_example_decoder_open(&schema, NULL, &decoder, &err));
         enum tfos_status status = tfos_example_decoder_append(decoder, &record, 1, &appended, &err);
         assert_true(status == TFOS_OK || status == TFOS_CORRUPT);
         tfos_example_decoder_close(decoder);

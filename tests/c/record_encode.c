@@ -25,7 +25,8 @@ static void decode_frames(const struct ArrowSchema *schema, enum tfos_record_typ
         at += sizeof frame.tail;
     }
     assert_ptr_equal(at, (const uint8_t *)frames.data + frames.size);
-    assert_done(tfos_example_decoder_open(schema, type, &decoder, &err));
+    assert_done(tfos_example_decoder_open(
+        schema, &(struct tfos_example_decoder_options){.type = type}, &decoder, &err));
     assert_done(tfos_example_decoder_append(decoder, records, (size_t)count, &appended, &err));
     assert_int_equal(appended, count);
     assert_done(tfos_example_decoder_take(decoder, out, &err));

@@ -55,7 +55,7 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
             long[] limits = {file.start(), end >= file.fileSize() ? 0 : end, ROWS, SIZE};
             resources.handle = ExampleReaderNative.open(
                     resources.source, path.toString().getBytes(StandardCharsets.UTF_8), resources.schema.address(), reader.options.type.ordinal(),
-                    reader.options.mode, limits);
+                    reader.options.mode, reader.ignoresCase, limits);
         } catch (IOException | RuntimeException error) {
             resources.run();
             throw error;
@@ -89,10 +89,7 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
         try {
             return ExampleReaderNative.next(resources.handle, resources.batch.address());
         } catch (TfosException error) {
-            // A range was asked for because of an option that only this class's callers know.
-            throw error.getMessage().endsWith("read it whole")
-                    ? new TfosException(error.getMessage() + ", with the option splitFiles=false")
-                    : error;
+            throw RecordColumns.advised(error);
         }
     }
 

@@ -23,6 +23,7 @@ final class RecordFileReader extends AbstractFunction1<PartitionedFile, Iterator
     final RecordOptions options;
     final StructType required;
     final StructType partition;
+    final boolean ignoresCase;
     final LongAccumulator damages; // null where reading is strict, as is the next
     final DamageTotals totals;
     private final boolean asBatches;
@@ -38,6 +39,7 @@ final class RecordFileReader extends AbstractFunction1<PartitionedFile, Iterator
         this.required = required;
         this.partition = partition;
         this.asBatches = asBatches;
+        ignoresCase = !RecordColumns.isCaseSensitive(configuration);
         this.configuration = JavaSparkContext.fromSparkContext(session.sparkContext()).broadcast(new SerializableConfiguration(configuration));
         boolean isStrict = options.mode == ExampleReaderNative.STRICT;
         damages = isStrict ? null : session.sparkContext().longAccumulator("tfrecord: places passed over");

@@ -50,7 +50,9 @@ final class SchemaSurvey {
         }
         try (NativeSchema schema = new NativeSchema()) {
             SurveyNative.schema(survey, schema.address());
-            return schema.childCount() == 0 ? null : RecordColumns.spark(schema);
+            StructType found = schema.childCount() == 0 ? null : RecordColumns.spark(schema);
+            boolean isCaseSensitive = RecordColumns.isCaseSensitive(session.sessionState().newHadoopConf());
+            return found == null || isCaseSensitive ? found : RecordColumns.distinct(found);
         }
     }
 
