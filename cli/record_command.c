@@ -115,6 +115,9 @@ static const struct choice compressions[] = {{"none", TFOS_COMPRESSION_NONE},
 static const struct choice types[] = {{"example", TFOS_RECORD_EXAMPLE},
                                       {"sequence", TFOS_RECORD_SEQUENCE_EXAMPLE},
                                       {"bytes", TFOS_RECORD_BYTES},
+                                      {"Example", TFOS_RECORD_EXAMPLE}, // as messages have it
+                                      {"SequenceExample", TFOS_RECORD_SEQUENCE_EXAMPLE},
+                                      {"ByteArray", TFOS_RECORD_BYTES},
                                       {NULL, 0}};
 
 static bool choose(const struct choice *choices, const char *text, int *value)

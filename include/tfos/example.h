@@ -58,9 +58,9 @@ tfos_example_decoder_open(const struct ArrowSchema *schema,
 /// the batch can hold no more (its 32-bit offsets), or with a failure, which is then about record
 /// `*appended`; the rows before it are kept and the next call can begin behind it. A feature that
 /// is missing, has no kind, or for a column that is no list has no value, is null. CORRUPT: no
-/// message of its type, a feature of another kind, more than one value where the column is no list,
-/// a null where the schema says there is none, a value that the column's type cannot hold; names
-/// the column.
+/// message of its type, an Example that has feature lists, a feature of another kind, more than one
+/// value where the column is no list, a null where the schema says there is none, a value that the
+/// column's type cannot hold; names the column.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_decoder_append(struct tfos_example_decoder *decoder, const struct tfos_view *records,
                             size_t count, size_t *appended, struct tfos_error *err);
@@ -141,7 +141,8 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_example_survey_load(const char *j
 /// The schema that all records seen can be read with, columns in the order in which features were
 /// first seen: a list where a record had more than one value, or each had none; int64 (l), float
 /// (f), string (u) where all bytes were UTF-8, else binary (z). Features that never had a kind are
-/// left out. All columns are nullable. The caller owns `*out`.
+/// left out. All columns are nullable. The caller owns `*out`. CORRUPT: nothing but damage was
+/// found, and passed over.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_survey_schema(const struct tfos_example_survey *survey, struct ArrowSchema *out,
                            struct tfos_error *err);

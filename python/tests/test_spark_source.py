@@ -392,6 +392,24 @@ def test_s66_files_that_disagree_are_named_by_their_feature(spark, tmp_path):
             load(spark, tmp_path / "a", **options)
 
 
+def test_s84_records_that_are_other_messages_are_told(spark, tmp_path):
+    """With what reads them; no columns are left out, and none are null."""
+    steps = tf.train.FeatureLists(feature_list={"steps": tf.train.FeatureList(feature=[feature(1.0)])})
+    sequence = tf.train.SequenceExample(context=tf.train.Features(feature={"x": feature(1)}), feature_lists=steps)
+    for name, record in (("s", sequence.SerializeToString()), ("t", tf.io.serialize_tensor(tf.range(10)).numpy()), ("w", b"hello world")):
+        (tmp_path / name).mkdir()
+        with tf.io.TFRecordWriter(str(tmp_path / name / "part-0")) as writer:
+            writer.write(record)
+        words = r"a SequenceExample, with feature lists \(steps\).*: read it with recordType=SequenceExample" if name == "s" else \
+            "no Example but another message, or none: recordType=ByteArray gives its bytes"
+        for look in (lambda path: load(spark, path), lambda path: load(spark, path, inferAll=True),
+                     lambda path: load(spark, path, "steps array<float>").collect(), lambda path: load(spark, path, "x int", mode="skipRecord").collect() or
+                     load(spark, path, mode="skipRecord")):
+            with pytest.raises(Exception, match=f"the record is {words}|no good record to find columns in"):
+                look(tmp_path / name)
+    assert load(spark, tmp_path / "s", recordType="SequenceExample").select("x", "steps").first() == (1, [[1.0]])
+
+
 # ---- damage
 
 def damaged(path, how):

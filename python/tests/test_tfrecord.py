@@ -247,6 +247,26 @@ def test_s68_damage_is_told(tmp_path):
         list(tfrecord.read(tmp_path, schema=pa.schema({"x": pa.string()})))
 
 
+def test_s84_records_that_are_other_messages_are_told(tmp_path):
+    steps = tf.train.FeatureLists(feature_list={"steps": tf.train.FeatureList(feature=[feature([1.0])])})
+    sequence = tf.train.SequenceExample(context=example(x=[1]).features, feature_lists=steps)
+    write_with_tensorflow(tmp_path / "sequences", [sequence])
+    tf.summary.create_file_writer(str(tmp_path / "events")).close()
+    with tf.io.TFRecordWriter(str(tmp_path / "tensors")) as writer:
+        writer.write(tf.io.serialize_tensor(tf.range(10)).numpy())
+    schema = pa.schema({"x": pa.int64()})
+    for name, words in (("sequences", r"SequenceExample, with feature lists \(steps\) .* the record type SequenceExample"),
+                        ("events", "no Example but another message, or none: the record type ByteArray"), ("tensors", "no Example")):
+        for look in (tfrecord.infer_schema, lambda path: list(tfrecord.read(path, schema))):
+            with pytest.raises(_tfos.CorruptError, match=f"{name}.*: offset 0: the record is .*{words}"):
+                look(tmp_path / name)
+        damages = []
+        assert not rows(tfrecord.read(tmp_path / name, schema, on_damage="skip_record", damages=damages)) and "the record is" in damages[0].message
+    with pytest.raises(_tfos.CorruptError, match="no good record to find columns in: 2 places were passed over"):
+        tfrecord.infer_schema(tmp_path, on_damage="skip_record")
+    assert rows(tfrecord.read(tmp_path / "sequences", record_type="SequenceExample")) == [{"x": 1, "steps": [[1.0]]}]
+
+
 def test_s80_a_name_in_another_letter_case_gives_no_nulls(tmp_path):
     write_with_tensorflow(tmp_path / "a", [example(x=[1], X=[2]), example(X=[3])])
     with pytest.raises(_tfos.CorruptError, match=r"a: offset \d+: column x: the record has no such feature, but X, .*: name the column as the feature"):

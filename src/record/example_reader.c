@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "record/example_trait.h"
 
 #define DEFAULT_BATCH_ROWS 4096
 // Bytes. Columns of this size stay in a cache, and malloc() keeps their blocks, which grow to less
@@ -162,7 +163,9 @@ enum tfos_status tfos_example_survey_read(struct tfos_example_survey *survey,
             status = look_at(survey, frames, records, count, err);
         left -= count;
     }
-    *seen = tfos_record_reader_get_counts(frames).records;
+    struct tfos_record_counts counts = tfos_record_reader_get_counts(frames);
+    *seen = counts.records;
+    survey->passed_over += counts.records == 0 ? counts.damages : 0;
     tfos_record_reader_close(frames);
     return status == TFOS_END ? TFOS_OK : status;
 }

@@ -263,6 +263,7 @@ enum tfos_status tfos_example_survey_merge(struct tfos_example_survey *survey,
 {
     if (survey->type != other->type)
         return tfos__fail(err, TFOS_INVALID, "record: surveys of two kinds of records");
+    survey->passed_over += other->passed_over;
     tfos__name_index_restart(&survey->names);
     for (uint32_t i = 0; i < other->count; i++)
         if (tfos__example_survey_learn(survey, &other->traits[i], err) < 0)

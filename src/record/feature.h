@@ -48,7 +48,8 @@ typedef struct tfos__feature *tfos__feature_finder(void *context, struct tfos_vi
 
 /// Finds the features of a record. A later one of the same name takes an earlier one's place, lists
 /// of one kind within a feature are joined, and one of another kind takes their place, as protobuf
-/// reads them. CORRUPT: no message of this type.
+/// reads them. CORRUPT: no message of this type, or an Example with the feature lists of a
+/// SequenceExample.
 enum tfos_status tfos__features_read(struct tfos_view record, enum tfos_record_type type,
                                      tfos__feature_finder *find, void *context,
                                      struct tfos_error *err);

@@ -34,6 +34,11 @@ check 0 '"bytes":\{"base64":"/wA="\}' "$tfos" record cat "$whole"
 [ "$("$tfos" record cat -n 2 - <"$whole" | wc -l)" = 2 ]
 check 0 '^\{"bytes":' "$tfos" record cat --type=bytes "$whole"
 check 0 '^words array<array<string>>$' "$tfos" record schema --type=sequence "$golden/sequences.tfrecord"
+# Records that are something else say so, and what reads them (S84).
+for command in cat schema head; do
+    check 1 'the record is a SequenceExample, .*: read it with the record type SequenceExample' "$tfos" record $command "$golden/sequences.tfrecord"
+done
+check 0 '^words array<array<string>>$' "$tfos" record schema --type=SequenceExample "$golden/sequences.tfrecord"
 
 # A file shared out and put together again has the same records, in turn.
 "$tfos" record split -n 3 "$whole" "$folder/part" 2>/dev/null

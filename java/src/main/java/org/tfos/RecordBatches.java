@@ -89,7 +89,10 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
         try {
             return ExampleReaderNative.next(resources.handle, resources.batch.address());
         } catch (TfosException error) {
-            throw RecordColumns.advised(error);
+            // A range was asked for because of an option that only this class's callers know.
+            throw error.getMessage().endsWith("read it whole")
+                    ? new TfosException(error.getMessage() + ", with the option splitFiles=false")
+                    : error;
         }
     }
 

@@ -23,7 +23,7 @@ final class RecordColumns {
     static final StructType BYTES = new StructType().add("byteArray", DataTypes.BinaryType);
 
     private static final String NAME = "tfos.name"; // as <tfos/example.h> has it
-    private static final String CASE_SENSITIVE = "spark.sql.caseSensitive";
+    static final String CASE_SENSITIVE = "spark.sql.caseSensitive";
 
     private RecordColumns() {}
 
@@ -62,16 +62,6 @@ final class RecordColumns {
             }
         }
         return found;
-    }
-
-    /** An error about a record, with the setting that its reader may have to change. */
-    static TfosException advised(TfosException error) {
-        String message = error.getMessage();
-        String advice = message.endsWith("read it whole") ? ", with the option splitFiles=false"
-                : message.endsWith("differ in letter case only") ? ": set " + CASE_SENSITIVE + "=true, and give both in the schema"
-                : message.endsWith("put both into the schema") ? ", or set " + CASE_SENSITIVE + "=false"
-                : "";
-        return advice.isEmpty() ? error : new TfosException(message + advice);
     }
 
     static boolean isVector(DataType type) {
