@@ -141,7 +141,7 @@ final class RecordColumns {
             case "z":
                 return DataTypes.BinaryType;
             default:
-                throw new TfosException("UnsupportedError: java: feature " + field.name() + " has the Arrow format " + field.format());
+                throw new TfosException("UnsupportedError: java: feature " + field.name() + ": records have no " + field.typeName());
         }
     }
 }
