@@ -42,6 +42,7 @@ struct tfos_example_decoder_options {
     enum tfos_record_type type;
     bool ignore_case; ///< names of columns and features may differ in letter case; a record with
                       ///< two features of a column's name is refused
+    enum tfos_type_names type_names; ///< in messages
 };
 
 struct tfos_example_decoder;
@@ -78,11 +79,11 @@ tfos_example_decoder_take(struct tfos_example_decoder *decoder, struct ArrowArra
 /// NULL is accepted.
 TFOS_API void tfos_example_decoder_close(struct tfos_example_decoder *decoder);
 
-/// What may be lost on the way into records; all zero: nothing, it is refused. Each allowed loss is
-/// counted.
 struct tfos_example_encoder_options {
     enum tfos_record_type type;
-    bool allow_rounding; ///< doubles and decimals become the nearest float
+    bool exact; ///< doubles and decimals that are no floats are refused; else they become the
+                ///< nearest float, and are counted
+    enum tfos_type_names type_names; ///< in messages
 };
 
 struct tfos_example_encoder;
@@ -98,14 +99,23 @@ tfos_example_encoder_open(const struct ArrowSchema *schema,
 /// NULL, the record of each row. Both live until the next call on the encoder. Null columns leave
 /// their feature out. INVALID names the row, counted
 /// from the first of all batches, and the column: a null within a list, a null struct, a
-/// number that would be rounded and may not, a message of more than 2 GiB.
+/// number that would be rounded and may not be, a message of more than 2 GiB.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_encoder_encode(struct tfos_example_encoder *encoder, const struct ArrowArray *batch,
                             struct tfos_view *frames, const struct tfos_view **records,
                             struct tfos_error *err);
 
-/// Values that were rounded so far.
-TFOS_API uint64_t tfos_example_encoder_rounded(const struct tfos_example_encoder *encoder);
+/// What encoding has changed in a column.
+struct tfos_example_loss {
+    const char *column; ///< the feature's name; the encoder's
+    uint64_t rounded;   ///< numbers that became the nearest float, which is another number
+    uint64_t infinite;  ///< of these, those beyond a float's range
+};
+
+/// What has been changed so far, in each of `*count` columns: fields of structs are columns, in the
+/// order of the schema. Lives until the next call on the encoder.
+TFOS_API const struct tfos_example_loss *
+tfos_example_encoder_losses(const struct tfos_example_encoder *encoder, size_t *count);
 
 /// NULL is accepted.
 TFOS_API void tfos_example_encoder_close(struct tfos_example_encoder *encoder);

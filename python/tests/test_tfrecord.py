@@ -5,6 +5,7 @@ import decimal
 import io
 import os
 import threading
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -216,11 +217,23 @@ def test_s65_codecs_that_tensorflow_cannot_read(tmp_path):
         tfrecord.write(tmp_path / "a", pa.table({"x": [1]}), compression="snappy")
 
 
-def test_s67_losses_are_refused_or_counted(tmp_path):
-    with pytest.raises(_tfos.InvalidError, match=r"row 1: column x: 0\.1\d* is no float"):
-        tfrecord.write(tmp_path / "a", pa.table({"x": [0.5, 0.1]}))
+def test_s67_s94_losses_are_counted_and_told_or_refused(tmp_path):
+    table = pa.table({"x": [0.5, 1.1], "y": [[0.25, 0.1], [1e300]], "i": [2**53 + 1, 0], "d": [decimal.Decimal("16777217"), decimal.Decimal("2")]})
+    for refusing in ({"exact": True}, {"allow_rounding": False}):
+        with pytest.raises(_tfos.InvalidError, match=r"row 0: column y: 0\.1 is no float"):
+            tfrecord.write(tmp_path / "a", table, **refusing)
     assert not list(tmp_path.iterdir())
-    assert tfrecord.write(tmp_path / "a", pa.table({"x": [0.5, 0.1]}), allow_rounding=True) == 1
+    words = r"^4 numbers were rounded to float, .*, and 1 of them, beyond its range, became infinite: column x \(1\), y \(2\), d \(1\)\. exact=True refuses"
+    with pytest.warns(UserWarning, match=words) as told:
+        assert tfrecord.write(tmp_path / "a", table) == 4
+    assert len(told) == 1 and told[0].filename == __file__
+    assert rows(tfrecord.read(tmp_path / "a"))[0] == {"x": 0.5, "y": [0.25, np.float32(0.1)], "i": 2**53 + 1, "d": 16777216.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tfrecord.write(tmp_path / "a", table, allow_rounding=True) == 4
+        assert tfrecord.write(tmp_path / "b", {"x": np.float32([1.1])}) == 0
+    with pytest.raises(ValueError, match="do not go together"):
+        tfrecord.write(tmp_path / "a", table, allow_rounding=True, exact=True)
     exact = pa.schema(
         [pa.field("x", pa.float64(), metadata={"tfos.encoding": "exact"}), pa.field("d", pa.decimal128(20, 3), metadata={"tfos.encoding": "exact"})]
     )
@@ -243,7 +256,7 @@ def test_s68_damage_is_told(tmp_path):
     assert len(rows(tfrecord.read(tmp_path, schema=schema, on_damage="skip_record", damages=damages))) == 19
     assert [(damage.path, damage.offset, damage.size) for damage in damages] == [(str(tmp_path / "a"), 3 * frame, frame)]
     assert len(rows(tfrecord.read(tmp_path, schema=schema, on_damage="skip_file", damages=damages))) == 13
-    with pytest.raises(_tfos.CorruptError, match="a: offset 0: column x: the feature is a int64_list"):
+    with pytest.raises(_tfos.CorruptError, match="a: offset 0: column x: the feature is an int64_list, which string cannot hold: read it as int64"):
         list(tfrecord.read(tmp_path, schema=pa.schema({"x": pa.string()})))
 
 

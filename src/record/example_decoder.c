@@ -73,7 +73,9 @@ enum tfos_status tfos_example_decoder_open(const struct ArrowSchema *schema,
     if (!options)
         options = &defaults;
     decoder->ignores_case = options->ignore_case;
-    enum tfos_status status = tfos__example_plan_init(&decoder->plan, schema, options->type, err);
+    decoder->plan.type = options->type;
+    decoder->plan.type_names = options->type_names;
+    enum tfos_status status = tfos__example_plan_init(&decoder->plan, schema, err);
     if (status == TFOS_OK)
         status = prepare(decoder, err);
     if (status < 0)
@@ -172,7 +174,7 @@ enum tfos_status tfos_example_decoder_append(struct tfos_example_decoder *decode
         if (status == TFOS_AGAIN)
             return tfos__fail(err, TFOS_INVALID,
                               "record: one of %zu bytes is more than offsets of 32 bits "
-                              "reach: ask for wide types (U, Z, +L)",
+                              "reach: ask for large_string, large_binary, large_list",
                               records[*appended].size);
         if (status < 0) {
             tfos__fail_prefix(err, "record");

@@ -35,7 +35,8 @@ enum tfos_status tfos_example_reader_open(struct tfos_stream *stream,
     reader->batch_rows = options->batch_rows > 0 ? options->batch_rows : DEFAULT_BATCH_ROWS;
     reader->batch_size = options->batch_size > 0 ? options->batch_size : DEFAULT_BATCH_SIZE;
     const struct tfos_example_decoder_options decoding = {.type = options->type,
-                                                          .ignore_case = options->ignore_case};
+                                                          .ignore_case = options->ignore_case,
+                                                          .type_names = options->type_names};
     enum tfos_status status = tfos_example_decoder_open(schema, &decoding, &reader->decoder, err);
     if (status == TFOS_OK)
         status = tfos_record_reader_open(stream, &options->record, &reader->frames, err);

@@ -17,7 +17,8 @@
 
 const char *tfos__feature_kind_name(enum tfos__feature_kind kind)
 {
-    static const char *const names[] = {"no list", "bytes_list", "float_list", "int64_list"};
+    static const char *const names[] = {"of no kind", "a bytes_list", "a float_list",
+                                        "an int64_list"};
     return names[kind];
 }
 

@@ -16,7 +16,7 @@ enum tfos__feature_kind {
     TFOS__FEATURE_INT64 = 3
 };
 
-/// "int64_list" and so on; static storage.
+/// "an int64_list" and so on; static storage.
 const char *tfos__feature_kind_name(enum tfos__feature_kind kind);
 
 #define TFOS__NAME_WIDTH 256 ///< bytes of a feature's name in a message

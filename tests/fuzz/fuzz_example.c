@@ -18,7 +18,7 @@ static void check(int holds)
 static void go_round(const struct ArrowSchema *schema, enum tfos_record_type type,
                      const struct ArrowArray *batch)
 {
-    struct tfos_example_encoder_options options = {.type = type, .allow_rounding = true};
+    struct tfos_example_encoder_options options = {.type = type};
     struct tfos_example_decoder_options decoding = {.type = type};
     struct tfos_example_encoder *encoder = NULL;
     struct tfos_example_decoder *decoder = NULL;

@@ -64,7 +64,8 @@ static enum tfos_status open_reader(struct reading *reading, const struct ArrowS
 JNIEXPORT void JNICALL Java_org_tfos_ExampleReaderNative_check(JNIEnv *env, jclass class,
                                                                jlong schema, jint type)
 {
-    const struct tfos_example_decoder_options options = {.type = (enum tfos_record_type)type};
+    const struct tfos_example_decoder_options options = {.type = (enum tfos_record_type)type,
+                                                         .type_names = TFOS_TYPE_NAMES_SPARK};
     struct tfos_error err = {0};
     struct tfos_example_decoder *decoder = NULL;
     enum tfos_status status =
@@ -103,7 +104,8 @@ JNIEXPORT jlong JNICALL Java_org_tfos_ExampleReaderNative_open(JNIEnv *env, jcla
             .type = (enum tfos_record_type)type,
             .batch_rows = numbers[2],
             .batch_size = numbers[3],
-            .ignore_case = ignore_case};
+            .ignore_case = ignore_case,
+            .type_names = TFOS_TYPE_NAMES_SPARK};
         status = open_reader(reading, tfos__jni_pointer(schema), &options, &err);
     }
     free(name_text);

@@ -149,14 +149,14 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
     /** What is to be given back, once. */
     private static final class Resources implements Runnable {
         private final LongAccumulator damages; // null where reading is strict, as is the next
-        private final DamageTotals totals;
+        private final NamedTotals totals;
         private final String file;
         private ByteSource source;
         private NativeSchema schema;
         private long handle; // 0: nothing is left to read
         private NativeBatch batch; // the last one that was given out, or the next
 
-        Resources(LongAccumulator damages, DamageTotals totals, String file) {
+        Resources(LongAccumulator damages, NamedTotals totals, String file) {
             this.damages = damages;
             this.totals = totals;
             this.file = file;
@@ -173,7 +173,7 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
             long places = damages != null ? ExampleReaderNative.damageCount(handle) : 0;
             if (places > 0) {
                 damages.add(places);
-                totals.add(new DamageTotals.Damage(file, places, ExampleReaderNative.skippedBytes(handle)));
+                totals.add(new NamedTotals.Item(file, places, ExampleReaderNative.skippedBytes(handle)));
             }
         }
 

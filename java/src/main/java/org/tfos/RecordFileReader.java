@@ -25,7 +25,7 @@ final class RecordFileReader extends AbstractFunction1<PartitionedFile, Iterator
     final StructType partition;
     final boolean ignoresCase;
     final LongAccumulator damages; // null where reading is strict, as is the next
-    final DamageTotals totals;
+    final NamedTotals totals;
     private final boolean asBatches;
     private final Broadcast<SerializableConfiguration> configuration;
 

@@ -16,7 +16,8 @@ final class RecordOptions implements Serializable {
     final RecordType type;
     final RecordCompression compression; // for writing
     final int mode; // a number of ExampleReaderNative
-    final boolean allowRounding;
+    final boolean isExact; // what would be rounded is refused
+    final boolean isRoundingTold; // on the driver
     final boolean isSplittable;
     final boolean isLocal; // each executor writes to its own disk
     final boolean isSidecar; // the schema is beside the data, and goes with exact encodings
@@ -38,7 +39,12 @@ final class RecordOptions implements Serializable {
         type = RecordType.of(values.getOrDefault("recordType", "Example"));
         compression = compression(values);
         mode = mode(oneOf(values, "mode", "strict", "skipRecord", "skipFile"));
-        allowRounding = oneOf(values, "allowRounding", "false", "true").equals("true");
+        String allowRounding = values.containsKey("allowRounding") ? oneOf(values, "allowRounding", "true", "false") : "";
+        isExact = oneOf(values, "exact", "false", "true").equals("true") || allowRounding.equals("false");
+        isRoundingTold = allowRounding.isEmpty();
+        if (isExact && allowRounding.equals("true")) {
+            throw new IllegalArgumentException("tfrecord: exact is true, but allowRounding is true: give one of them");
+        }
         isSplittable = oneOf(values, "splitFiles", "true", "false").equals("true");
         isLocal = oneOf(values, "writeLocality", "distributed", "local").equals("local");
         String schemaMode = oneOf(values, "schemaMode", "auto", "sidecar", "infer");

@@ -22,6 +22,7 @@ public final class TfosException extends RuntimeException {
         String advice = message.endsWith("differ in letter case only") ? ": set " + caseSensitive + "=true, and give both in the schema"
                 : message.endsWith("put both into the schema") ? ", or set " + caseSensitive + "=false"
                 : "";
-        return message.replaceAll("the record type (\\w+)", "recordType=$1") + advice;
+        return message.replaceAll("the record type (\\w+)", "recordType=$1")
+                .replace("the metadata tfos.encoding=exact", "the option schemaMode=sidecar") + advice;
     }
 }
