@@ -3,7 +3,6 @@ package org.tfos;
 
 import java.io.Closeable;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.lang.ref.Cleaner;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -193,7 +192,7 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
                 try {
                     source.close();
                 } catch (IOException error) {
-                    throw new UncheckedIOException(error);
+                    throw Raised.as(error);
                 } finally {
                     source = null;
                 }

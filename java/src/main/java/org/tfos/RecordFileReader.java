@@ -3,7 +3,6 @@ package org.tfos;
 
 import java.io.IOException;
 import java.io.Serializable;
-import java.io.UncheckedIOException;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.broadcast.Broadcast;
@@ -53,7 +52,7 @@ final class RecordFileReader extends AbstractFunction1<PartitionedFile, Iterator
             RecordBatches batches = new RecordBatches(this, file, configuration.value().value());
             return asBatches ? (Iterator<InternalRow>) (Iterator<?>) batches : new RecordRows(batches, required, partition);
         } catch (IOException error) {
-            throw new UncheckedIOException(error);
+            throw Raised.as(error); // Spark passes over files that are missing, or damaged, by their exceptions
         }
     }
 }

@@ -74,7 +74,7 @@ public class RecordFormat implements FileFormat, DataSourceRegister {
         while (files.hasNext()) {
             list.add(files.next());
         }
-        return Option.apply(schemaOf(session, new RecordOptions(options), list));
+        return Option.apply(schemaOf(session, new RecordOptions(options, session.sessionState().newHadoopConf()), list));
     }
 
     /** Null when nothing says what it is. */
@@ -119,7 +119,7 @@ public class RecordFormat implements FileFormat, DataSourceRegister {
             Configuration configuration) {
         Option<String> returningBatch = options.get(RETURNING_BATCH);
         boolean asBatches = returningBatch.isDefined() && returningBatch.get().equals("true");
-        RecordOptions parsed = new RecordOptions(options);
+        RecordOptions parsed = new RecordOptions(options, configuration);
         StructType named = RecordColumns.named(required, data);
         StructType columns = parsed.isSidecar ? SchemaSidecar.exact(named) : named;
         return new RecordFileReader(session, parsed, columns, partition, asBatches, configuration);
