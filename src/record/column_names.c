@@ -93,14 +93,10 @@ static enum tfos_status find_lookalike(struct tfos__column_names *names, struct 
     return add_copy(&names->names, name, err);
 }
 
-enum tfos_status tfos__column_names_next(struct tfos__column_names *names, struct tfos_view name,
-                                         uint32_t *column, bool *is_same, struct tfos_error *err)
+enum tfos_status tfos__column_names_find_other(struct tfos__column_names *names,
+                                               struct tfos_view name, uint32_t number,
+                                               uint32_t *column, struct tfos_error *err)
 {
-    uint32_t number = tfos__name_index_next(&names->names, name);
-    *column = number;
-    *is_same = number < names->plan->field_count;
-    if (*is_same)
-        return TFOS_OK;
     if (number == TFOS__NAME_UNKNOWN)
         return find_lookalike(names, name, column, err);
     *column = names->lookalikes[number - names->plan->field_count];

@@ -26,10 +26,11 @@ enum tfos_status tfos__column_names_init(struct tfos__column_names *names,
 /// Starts a record.
 void tfos__column_names_restart(struct tfos__column_names *names);
 
-/// The column of a record's next feature, or TFOS__NAME_UNKNOWN. `*is_same`: it has that very
-/// name; else its name differs from the feature's in letter case only.
-enum tfos_status tfos__column_names_next(struct tfos__column_names *names, struct tfos_view name,
-                                         uint32_t *column, bool *is_same, struct tfos_error *err);
+/// The column of a record's feature that is none by its very name, or TFOS__NAME_UNKNOWN: one whose
+/// name differs in letter case only. `number` is what tfos__name_index_next() on `names` gave.
+enum tfos_status tfos__column_names_find_other(struct tfos__column_names *names,
+                                               struct tfos_view name, uint32_t number,
+                                               uint32_t *column, struct tfos_error *err);
 
 void tfos__column_names_clear(struct tfos__column_names *names);
 

@@ -18,9 +18,6 @@ struct tfos__example_extent {
 struct tfos__example_column {
     const struct tfos__example_field *field; ///< borrowed
     struct tfos__feature plain, list;        ///< of the record at hand
-    struct tfos_view name;                   ///< of that feature, in the record
-    struct tfos_view other_name; ///< of one that differs from it, or from the column's name where
-                                 ///< there is no such feature, in letter case only; or none
     struct tfos__example_extent extent;
     struct tfos__aligned validity; ///< from the first null on
     struct tfos__aligned offsets[TFOS__EXAMPLE_LEVELS];

@@ -8,6 +8,12 @@
 #include "record/column_names.h"
 #include "record/example_column.h"
 
+/// Names of features of the record at hand that are a column's but for letter case; or none.
+struct spellings {
+    struct tfos_view other; ///< of one
+    struct tfos_view clash; ///< of a second one; only where letter case is ignored
+};
+
 struct tfos_example_decoder {
     struct tfos__example_plan plan;
     struct tfos__example_column *columns; ///< one a field of the plan; owned
@@ -15,38 +21,64 @@ struct tfos_example_decoder {
     int64_t row_count;
     struct tfos__column_names names;
     bool ignores_case;
-    enum tfos_status status; ///< of finding the columns of a record's features
+    struct spellings *spellings; ///< one a column; owned
+    bool has_other;              ///< one of them is set
+    enum tfos_status status;     ///< of finding the columns of a record's features
     struct tfos_error failure;
 };
 
 static bool is_same_name(struct tfos_view a, struct tfos_view b)
 {
-    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+    return a.data && a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
 }
 
-static struct tfos__feature *find_feature(void *context, struct tfos_view name, bool is_list)
+// Letter case is ignored, and another feature of the column's name may have been there.
+static void note_spelling(const struct tfos__example_column *column, bool is_same,
+                          struct tfos_view name, struct spellings *spellings)
 {
-    struct tfos_example_decoder *decoder = context;
-    uint32_t number;
-    bool is_same;
-    enum tfos_status status =
-        tfos__column_names_next(&decoder->names, name, &number, &is_same, &decoder->failure);
+    bool is_present = column->plain.is_present || column->list.is_present;
+    if (is_same && spellings->other.data) {
+        spellings->clash = name;
+    } else if (!is_same && is_present && !is_same_name(spellings->other, name)) {
+        if (!spellings->other.data)
+            spellings->other = (struct tfos_view){column->field->name, column->field->name_size};
+        spellings->clash = name;
+    } else if (!is_same) {
+        spellings->other = name;
+    }
+}
+
+// A feature that has no column's very name, or comes behind such a one.
+static struct tfos__feature *find_spelled(struct tfos_example_decoder *decoder,
+                                          struct tfos_view name, uint32_t number, bool is_list)
+{
+    bool is_same = number < decoder->plan.field_count;
+    enum tfos_status status = is_same ? TFOS_OK
+                                      : tfos__column_names_find_other(&decoder->names, name, number,
+                                                                      &number, &decoder->failure);
     if (status < 0)
         decoder->status = status;
     if (status < 0 || number == TFOS__NAME_UNKNOWN)
         return NULL;
     struct tfos__example_column *column = &decoder->columns[number];
-    if (!is_same && !decoder->ignores_case) {
-        column->other_name = name;
+    struct spellings *spellings = &decoder->spellings[number];
+    if (decoder->ignores_case)
+        note_spelling(column, is_same, name, spellings);
+    else if (!is_same)
+        spellings->other = name;
+    decoder->has_other |= !is_same;
+    if (!is_same && !decoder->ignores_case)
         return NULL;
-    }
-    if (decoder->ignores_case) {
-        if (column->name.data && !is_same_name(column->name, name))
-            column->other_name = name;
-        else
-            column->name = name;
-    }
     return is_list ? &column->list : &column->plain;
+}
+
+static struct tfos__feature *find_feature(void *context, struct tfos_view name, bool is_list)
+{
+    struct tfos_example_decoder *decoder = context;
+    uint32_t number = tfos__name_index_next(&decoder->names.names, name);
+    if (number >= decoder->plan.field_count || decoder->has_other)
+        return find_spelled(decoder, name, number, is_list);
+    return is_list ? &decoder->columns[number].list : &decoder->columns[number].plain;
 }
 
 static enum tfos_status prepare(struct tfos_example_decoder *decoder, struct tfos_error *err)
@@ -54,7 +86,8 @@ static enum tfos_status prepare(struct tfos_example_decoder *decoder, struct tfo
     size_t count = decoder->plan.field_count;
     decoder->columns = tfos__alloc(count, sizeof *decoder->columns);
     decoder->marks = tfos__alloc(count, sizeof *decoder->marks);
-    if (!decoder->columns || !decoder->marks)
+    decoder->spellings = tfos__alloc(count, sizeof *decoder->spellings);
+    if (!decoder->columns || !decoder->marks || !decoder->spellings)
         return tfos__no_memory(err, "record", "a decoder");
     for (size_t i = 0; i < count; i++)
         decoder->columns[i].field = &decoder->plan.fields[i];
@@ -97,24 +130,38 @@ static enum tfos_status append_plain(struct tfos_example_decoder *decoder, struc
     return TFOS_OK;
 }
 
-static enum tfos_status check_name(const struct tfos_example_decoder *decoder,
-                                   const struct tfos__example_column *column,
+static enum tfos_status check_name(const struct tfos_example_decoder *decoder, size_t number,
                                    struct tfos_error *err)
 {
-    struct tfos_view name = column->name, other = column->other_name;
-    if (decoder->ignores_case)
+    const struct tfos__example_column *column = &decoder->columns[number];
+    struct tfos_view other = decoder->spellings[number].other;
+    struct tfos_view clash = decoder->spellings[number].clash;
+    if (clash.data)
         return tfos__fail(err, TFOS_CORRUPT,
                           "column %s: the record has the features %.*s and %.*s, which differ in "
                           "letter case only",
-                          column->field->name, tfos__name_width(name), (const char *)name.data,
-                          tfos__name_width(other), (const char *)other.data);
-    if (column->plain.is_present || column->list.is_present)
+                          column->field->name, tfos__name_width(other), (const char *)other.data,
+                          tfos__name_width(clash), (const char *)clash.data);
+    if (!other.data || column->plain.is_present || column->list.is_present)
         return TFOS_OK;
     return tfos__fail(err, TFOS_CORRUPT,
                       "column %s: the record has no such feature, but %.*s, whose name differs in "
                       "letter case only: name the column as the feature, or where both exist put "
                       "both into the schema",
                       column->field->name, tfos__name_width(other), (const char *)other.data);
+}
+
+// Refuses the record for a name of one of its features, and forgets the names.
+static enum tfos_status check_names(struct tfos_example_decoder *decoder, struct tfos_error *err)
+{
+    enum tfos_status status = TFOS_OK;
+    for (size_t i = 0; i < decoder->plan.field_count; i++) {
+        if (status == TFOS_OK)
+            status = check_name(decoder, i, err);
+        decoder->spellings[i] = (struct spellings){0};
+    }
+    decoder->has_other = false;
+    return status;
 }
 
 static enum tfos_status append_features(struct tfos_example_decoder *decoder,
@@ -124,25 +171,23 @@ static enum tfos_status append_features(struct tfos_example_decoder *decoder,
     for (size_t i = 0; i < count; i++) {
         tfos__feature_reset(&decoder->columns[i].plain);
         tfos__feature_reset(&decoder->columns[i].list);
-        decoder->columns[i].name.data = decoder->columns[i].other_name.data = NULL;
     }
     tfos__column_names_restart(&decoder->names);
     decoder->status = TFOS_OK;
-    TFOS__TRY(tfos__features_read(record, decoder->plan.type, find_feature, decoder, err));
-    if (decoder->status < 0) {
+    enum tfos_status status =
+        tfos__features_read(record, decoder->plan.type, find_feature, decoder, err);
+    if (status == TFOS_OK && decoder->status < 0) {
+        status = decoder->status;
         if (err)
             *err = decoder->failure;
-        return decoder->status;
     }
-    for (size_t i = 0; i < count; i++) {
-        struct tfos__example_column *column = &decoder->columns[i];
-        if (column->other_name.data)
-            TFOS__TRY(check_name(decoder, column, err));
-        enum tfos_status status = tfos__example_column_append(column, err);
-        if (status != TFOS_OK)
-            return status;
+    if (decoder->has_other) {
+        enum tfos_status checked = check_names(decoder, status == TFOS_OK ? err : NULL);
+        status = status == TFOS_OK ? checked : status;
     }
-    return TFOS_OK;
+    for (size_t i = 0; i < count && status == TFOS_OK; i++)
+        status = tfos__example_column_append(&decoder->columns[i], err);
+    return status;
 }
 
 // Adds a row, or leaves the columns as they were.
@@ -286,6 +331,7 @@ void tfos_example_decoder_close(struct tfos_example_decoder *decoder)
         tfos__example_column_clear(&decoder->columns[i]);
     tfos__free(decoder->columns);
     tfos__free(decoder->marks);
+    tfos__free(decoder->spellings);
     tfos__column_names_clear(&decoder->names);
     tfos__example_plan_clear(&decoder->plan);
     tfos__free(decoder);
