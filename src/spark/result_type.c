@@ -24,6 +24,8 @@ static const struct {
 enum tfos_status tfos__result_type_init(struct tfos__result_type *type,
                                         const struct ArrowSchema *schema, struct tfos_error *err)
 {
+    char text[TFOS_TYPE_TEXT_SIZE];
+
     *type = (struct tfos__result_type){.name = schema->name};
     for (;; schema = schema->children[0]) {
         if (!(schema->flags & ARROW_FLAG_NULLABLE))
@@ -39,9 +41,10 @@ enum tfos_status tfos__result_type_init(struct tfos__result_type *type,
         }
     if (type->element_size == 0)
         return tfos__fail(err, TFOS_UNSUPPORTED,
-                          "inference: column '%s': results of its type (format \"%s\") are made by "
-                          "Python: inference(via=\"arrow\")",
-                          type->name, schema->format);
+                          "inference: column '%s': results of its type, %s, are made by Python: "
+                          "inference(via=\"arrow\")",
+                          type->name,
+                          tfos_arrow_type_text(schema, TFOS_TYPE_NAMES_SPARK, text, sizeof text));
     return TFOS_OK;
 }
 

@@ -432,6 +432,7 @@ static void refuses_declared_types(void **state)
 {
     struct tfos_result_rows *rows = NULL;
     static const char *const formats[] = {"tdD", "tsu:UTC", "d:5,2", "tin", "ttn"};
+    static const char *const names[] = {"date", "timestamp", "decimal(5,2)", "interval", "time"};
     struct tfos_error err = {0};
     (void)state;
 
@@ -439,7 +440,7 @@ static void refuses_declared_types(void **state)
         assert_int_equal(tfos_result_rows_open(BATCH(LEAF("x", formats[i])), &rows, &err),
                          TFOS_UNSUPPORTED);
         assert_non_null(strstr(err.message, "column 'x'"));
-        assert_non_null(strstr(err.message, formats[i]));
+        assert_non_null(strstr(err.message, names[i]));
     }
     assert_int_equal(tfos_result_rows_open(BATCH(NEST("x", "+s", LEAF("y", "l"))), &rows, &err),
                      TFOS_UNSUPPORTED);
