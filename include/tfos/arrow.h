@@ -51,6 +51,9 @@ struct ArrowArray {
 TFOS_API bool tfos_arrow_metadata_find(const char *metadata, const char *key, char *value,
                                        size_t size);
 
+/// The same without a copy: its bytes, in `metadata`, and their number. NULL when it is missing.
+TFOS_API const char *tfos_arrow_metadata_get(const char *metadata, const char *key, size_t *size);
+
 /// Makes a copy that depends on nothing of `schema`; the caller owns it.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_arrow_schema_copy(const struct ArrowSchema *schema,
                                                                  struct ArrowSchema *out,
