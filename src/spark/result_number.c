@@ -6,9 +6,12 @@
 #include "base/fail.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CHUNK 64
+#define DIGITS_SIZE 32 ///< room for any double in words
 
 /// The largest integers up to which a type of floating-point numbers has all.
 #define FLOAT_INTEGERS (INT64_C(1) << 24)
@@ -120,6 +123,17 @@ static enum tfos_status check_range(const int64_t *integers, int64_t count, int6
     return TFOS_OK;
 }
 
+/// The fewest digits that are this number.
+static const char *say_real(double real, char text[DIGITS_SIZE])
+{
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, DIGITS_SIZE, "%.*g", digits, real);
+        if (strtod(text, NULL) == real)
+            break;
+    }
+    return text;
+}
+
 /// Cuts nothing off: what is no integer of 64 bits is refused.
 static enum tfos_status to_integers(union numbers *numbers, int64_t count, char code,
                                     struct tfos_error *err)
@@ -129,9 +143,9 @@ static enum tfos_status to_integers(union numbers *numbers, int64_t count, char 
         // The bounds are powers of 2, which a double has. NaN is in no range.
         bool is_integer = real >= -0x1p63 && real < 0x1p63 && (double)(int64_t)real == real;
         if (!is_integer) {
-            char name[TFOS__RESULT_NAME];
-            return tfos__fail(err, TFOS_INVALID, "Float value %g was truncated converting to %s",
-                              real, tfos__result_type_say(name, code, 0));
+            char name[TFOS__RESULT_NAME], text[DIGITS_SIZE];
+            return tfos__fail(err, TFOS_INVALID, "Float value %s was truncated converting to %s",
+                              say_real(real, text), tfos__result_type_say(name, code, 0));
         }
         numbers->integers[i] = (int64_t)real;
     }
