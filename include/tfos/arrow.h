@@ -51,6 +51,9 @@ struct ArrowArray {
 TFOS_API bool tfos_arrow_metadata_find(const char *metadata, const char *key, char *value,
                                        size_t size);
 
+/// The same without a copy: its bytes, in `metadata`, and their number. NULL when it is missing.
+TFOS_API const char *tfos_arrow_metadata_get(const char *metadata, const char *key, size_t *size);
+
 /// In whose words a message names types.
 enum tfos_type_names {
     TFOS_TYPE_NAMES_ARROW, ///< as pyarrow does: "list<item: int32>"
