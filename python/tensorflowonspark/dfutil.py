@@ -191,7 +191,8 @@ def _arrow_type(name: str, dtype: str) -> Any:
         return scalars[dtype]
     if dtype.startswith("array<") and dtype[6:-1] in scalars:
         return pa.list_(scalars[dtype[6:-1]])
-    raise ValueError(f"column {name!r}: the type {dtype} is not for Examples; cast it, or leave it out with df.select() or df.drop()")
+    advice = "the data source tfrecord writes it with recordType=SequenceExample; cast it" if dtype.startswith("array<array<") else "cast it"
+    raise ValueError(f"column {name!r}: the type {dtype} is not for Examples; {advice}, or leave it out with df.select() or df.drop()")
 
 
 def _encoded(rows: List[Any], types: Dict[str, str]) -> Iterator[bytes]:

@@ -97,6 +97,8 @@ def test_a_type_that_no_example_holds_is_refused_by_name(spark, tmp_path):  # no
         dfutil.saveAsTFRecords(frame, f"{tmp_path}/out")
     with pytest.raises(ValueError, match="'pairs': the type map<string,int>"):
         dfutil.toTFExample(frame.dtypes)
+    with pytest.raises(ValueError, match="'m': the type array<array<int>> is not for Examples; .*recordType=SequenceExample"):  # S95
+        dfutil.toTFExample([("m", "array<array<int>>")])
 
 
 def test_rows_to_examples_and_back(frame):
