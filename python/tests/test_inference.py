@@ -446,7 +446,7 @@ def test_what_is_refused(spark, models, via):
         (dict(output_schema="x interval"), ValueError, "output_schema: column 'x': the type interval cannot go through Arrow"),
         (dict(via="wire"), ValueError, "via must be None, 'jvm' or 'arrow', not 'wire'"),
     ] if via == "arrow" else [
-        (dict(output_schema="x interval"), _tfos.UnsupportedError, "column 'x': results of its type .*via=.arrow."),
+        (dict(output_schema="x interval"), _tfos.UnsupportedError, "column 'x': results of its type, interval, are made by Python: inference.via=.arrow"),
     ]
     for options, error, words in wrong:
         with pytest.raises(error, match=words):
