@@ -59,6 +59,7 @@ static int refuse_options(const struct record_options *options, bool is_reading_
         {"--max-record-size", reading, options->max_record_size > 0 && is_writing_records},
         {"--compress", writing, options->write_compression != 0 && is_reading_records},
         {"--allow-rounding", writing, options->allow_rounding && is_reading_records},
+        {"--exact", writing, options->is_exact && is_reading_records},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (all[i].is_refused) {
@@ -102,11 +103,12 @@ static char *describe(const struct record_options *options, const char *from, co
         json_decref(columns);
         return NULL;
     }
-    json_t *asked = json_pack(
-        "{s:s, s:s, s:o, s:s, s:s, s:s, s:b, s:I}", "from", from, "to", to, "columns", columns,
-        "record_type", types[options->type], "compression", compressions[compression], "on_damage",
-        options->mode == TFOS_RECORD_SKIP_RECORD ? "skip_record" : "error", "allow_rounding",
-        options->allow_rounding, "max_record_size", (json_int_t)options->max_record_size);
+    json_t *asked = json_pack("{s:s, s:s, s:o, s:s, s:s, s:s, s:b, s:b, s:I}", "from", from, "to",
+                              to, "columns", columns, "record_type", types[options->type],
+                              "compression", compressions[compression], "on_damage",
+                              options->mode == TFOS_RECORD_SKIP_RECORD ? "skip_record" : "error",
+                              "allow_rounding", options->allow_rounding, "exact", options->is_exact,
+                              "max_record_size", (json_int_t)options->max_record_size);
     char *text = asked ? json_dumps(asked, JSON_COMPACT) : NULL;
     json_decref(asked);
     if (!text)

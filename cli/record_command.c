@@ -50,7 +50,9 @@ static const char usage[] =
     "      --schema=COLUMNS       convert: \"NAME TYPE, ...\", types as schema prints them; unless "
     "said, found\n"
     "      --no-header            convert: CSV without a line of names\n"
-    "      --allow-rounding       convert: numbers become the nearest float\n"
+    "      --exact                convert: refuse numbers that no float is, instead of rounding "
+    "them\n"
+    "      --allow-rounding       convert: say only how many were rounded\n"
     "\n"
     "Exit status: 0 done, 1 damaged or failed, 2 used wrongly.\n";
 
@@ -117,6 +119,9 @@ static const struct choice compressions[] = {{"none", TFOS_COMPRESSION_NONE},
 static const struct choice types[] = {{"example", TFOS_RECORD_EXAMPLE},
                                       {"sequence", TFOS_RECORD_SEQUENCE_EXAMPLE},
                                       {"bytes", TFOS_RECORD_BYTES},
+                                      {"Example", TFOS_RECORD_EXAMPLE}, // as messages have it
+                                      {"SequenceExample", TFOS_RECORD_SEQUENCE_EXAMPLE},
+                                      {"ByteArray", TFOS_RECORD_BYTES},
                                       {NULL, 0}};
 
 static bool choose(const struct choice *choices, const char *text, int *value)
@@ -193,6 +198,9 @@ static int read_option(int option, const char *word, const char *text,
     case 'R':
         options->allow_rounding = true;
         return 0;
+    case 'E':
+        options->is_exact = true;
+        return 0;
     case 's':
         options->mode = TFOS_RECORD_SKIP_RECORD;
         return 0;
@@ -207,21 +215,14 @@ static int read_option(int option, const char *word, const char *text,
 }
 
 static const struct option long_options[] = {
-    {"number", required_argument, NULL, 'n'},
-    {"type", required_argument, NULL, 't'},
-    {"compress", required_argument, NULL, 'c'},
-    {"max-record-size", required_argument, NULL, 'm'},
-    {"skip-damaged", no_argument, NULL, 's'},
-    {"json", no_argument, NULL, 'j'},
-    {"seed", required_argument, NULL, 'S'},
-    {"memory", required_argument, NULL, 'M'},
-    {"from", required_argument, NULL, 'F'},
-    {"to", required_argument, NULL, 'T'},
-    {"schema", required_argument, NULL, 'C'},
-    {"no-header", no_argument, NULL, 'H'},
-    {"allow-rounding", no_argument, NULL, 'R'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+    {"number", required_argument, NULL, 'n'},   {"type", required_argument, NULL, 't'},
+    {"compress", required_argument, NULL, 'c'}, {"max-record-size", required_argument, NULL, 'm'},
+    {"skip-damaged", no_argument, NULL, 's'},   {"json", no_argument, NULL, 'j'},
+    {"seed", required_argument, NULL, 'S'},     {"memory", required_argument, NULL, 'M'},
+    {"from", required_argument, NULL, 'F'},     {"to", required_argument, NULL, 'T'},
+    {"schema", required_argument, NULL, 'C'},   {"no-header", no_argument, NULL, 'H'},
+    {"allow-rounding", no_argument, NULL, 'R'}, {"exact", no_argument, NULL, 'E'},
+    {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
 };
 
 static int record_head(const struct record_options *options)

@@ -20,7 +20,8 @@ struct record_options {
     uint64_t memory;       ///< bytes of records that shuffle holds; 0: not said
     const char *from, *to; ///< formats of convert; NULL: as the files are named
     const char *schema;    ///< for convert; NULL: not said
-    bool allow_rounding;
+    bool allow_rounding;   ///< it is not told by column
+    bool is_exact;         ///< it is refused
     bool has_no_header;
     const char *const *files; ///< the arguments that are no options
     int file_count;

@@ -156,7 +156,8 @@ static int open_writer(struct encoding *encoding, const struct record_options *o
 {
     struct tfos_error err;
     const char *path = options->files[1];
-    struct tfos_example_writer_options writing = {.example = {.type = options->type}};
+    struct tfos_example_writer_options writing = {
+        .example = {.type = options->type, .type_names = TFOS_TYPE_NAMES_SPARK}};
     if (choose_compression(options, path, &writing.record.compression) != 0)
         return 1;
     encoding->stream = open_output(path);
@@ -168,6 +169,30 @@ static int open_writer(struct encoding *encoding, const struct record_options *o
     return 0;
 }
 
+// Says how much was written and, by column, rounded: as columnar_file.py does.
+static void say_written(uint64_t row_count, const struct columns *columns, bool is_brief)
+{
+    uint64_t rounded = 0, infinite = 0;
+    const char *before = " (column ";
+    bool is_told = false;
+    for (size_t i = 0; i < columns->count; i++) {
+        rounded += columns->items[i].rounded;
+        infinite += columns->items[i].infinite;
+    }
+    fprintf(stderr, "%llu records written; %llu numbers rounded", (unsigned long long)row_count,
+            (unsigned long long)rounded);
+    for (size_t i = 0; i < columns->count && !is_brief; i++)
+        if (columns->items[i].rounded > 0) {
+            fprintf(stderr, "%s%s: %llu", before, columns->items[i].name,
+                    (unsigned long long)columns->items[i].rounded);
+            before = ", ";
+            is_told = true;
+        }
+    if (is_told && infinite > 0)
+        fprintf(stderr, "; %llu became infinite", (unsigned long long)infinite);
+    fputs(is_told ? "); --exact refuses them\n" : "\n", stderr);
+}
+
 static int text_to_records(const struct record_options *options, const struct table_format *format)
 {
     struct columns columns = {0};
@@ -176,7 +201,7 @@ static int text_to_records(const struct record_options *options, const struct ta
     *input = (struct table_input){.columns = &columns,
                                   .has_schema = options->schema != NULL,
                                   .has_header = !options->has_no_header,
-                                  .allow_rounding = options->allow_rounding};
+                                  .is_exact = options->is_exact};
     int status = text_input_open(&input->text, options->files[0], !input->has_schema);
     if (status == 0)
         status = begin_encoding(&encoding, options);
@@ -185,8 +210,7 @@ static int text_to_records(const struct record_options *options, const struct ta
     if (status == 0)
         status = encode_rows(&encoding);
     if (status == 0)
-        fprintf(stderr, "%llu records written; %llu numbers rounded\n",
-                (unsigned long long)encoding.row_count, (unsigned long long)input->rounded);
+        say_written(encoding.row_count, &columns, options->allow_rounding);
     tfos_example_writer_close(encoding.writer);
     tfos_stream_close(encoding.stream);
     text_input_close(&input->text);
@@ -253,7 +277,8 @@ static int decode_records(struct decoding *decoding)
     struct ArrowArray batch;
     struct tfos_example_reader *reader = NULL;
     struct tfos_example_reader_options reading = {.record = decoding->reading,
-                                                  .type = decoding->options->type};
+                                                  .type = decoding->options->type,
+                                                  .type_names = TFOS_TYPE_NAMES_SPARK};
     enum tfos_status status =
         tfos_example_reader_open(decoding->stream, &decoding->schema, &reading, &reader, &err);
     int result = 0;
@@ -339,6 +364,10 @@ int record_convert(const struct record_options *options)
                 options->files[0], options->files[1],
                 from == FORMAT_TFRECORD ? ", and the other none: --from and --to say what they are"
                                         : "");
+        return 2;
+    }
+    if (options->is_exact && options->allow_rounding) {
+        fputs("tfos record: convert: --exact and --allow-rounding do not go together\n", stderr);
         return 2;
     }
     if (options->has_no_header && (from != FORMAT_CSV || !options->schema)) {

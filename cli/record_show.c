@@ -18,9 +18,10 @@ static enum tfos_status decode(const struct ArrowSchema *schema, enum tfos_recor
                                struct tfos_view record, struct ArrowArray *out,
                                struct tfos_error *err)
 {
+    const struct tfos_example_decoder_options options = {.type = type};
     struct tfos_example_decoder *decoder = NULL;
     size_t appended;
-    enum tfos_status status = tfos_example_decoder_open(schema, type, &decoder, err);
+    enum tfos_status status = tfos_example_decoder_open(schema, &options, &decoder, err);
     if (status == TFOS_OK)
         status = tfos_example_decoder_append(decoder, &record, 1, &appended, err);
     if (status == TFOS_OK)

@@ -294,9 +294,8 @@ static bool add_cell(struct table_input *input, struct column *column, const str
         *why = "it is no number";
         if (!is_whole || !real_parse(text, &real))
             return false;
-        *why = "a float, which is what records hold, has not so many digits: --allow-rounding "
-               "takes the nearest";
-        return column_add_number(input, column, real);
+        *why = NOT_EXACT;
+        return column_add_number(input, column, real, false);
     case COLUMN_BYTES:
         return add_base64(column, text, cell->size, why);
     default:

@@ -23,14 +23,15 @@ bool column_widen(struct column *column, enum column_kind kind)
     return true;
 }
 
-bool column_add_number(struct table_input *input, struct column *column, double value)
+bool column_add_number(const struct table_input *input, struct column *column, double value,
+                       bool is_rounded)
 {
     float nearest;
-    if (!real_to_float(value, &nearest)) {
-        bool is_beyond = isinf(nearest);
-        if (!input->allow_rounding || is_beyond)
+    if (!real_to_float(value, &nearest) || is_rounded) {
+        if (input->is_exact)
             return false;
-        input->rounded++;
+        column->rounded++;
+        column->infinite += isinf(nearest) != 0;
     }
     column_add_real(column, nearest);
     return true;
@@ -63,7 +64,8 @@ static bool add_text(struct table_input *input, struct column *column, const jso
     *why = "it is text, where the column has numbers";
     if (column->kind != COLUMN_REAL || !real_parse(json_string_value(value), &number))
         return false;
-    return column_add_number(input, column, number);
+    *why = NOT_EXACT;
+    return column_add_number(input, column, number, false);
 }
 
 static bool add_number(struct table_input *input, struct column *column, const json_t *value,
@@ -80,13 +82,10 @@ static bool add_number(struct table_input *input, struct column *column, const j
                                               : "it is a number, where the column has text";
         return false;
     }
-    *why = "a float, which is what records hold, has not so many digits: --allow-rounding takes "
-           "the nearest";
+    *why = NOT_EXACT;
     double number = is_integer ? (double)integer : json_real_value(value);
-    // Where the double is not the integer any more, it has more digits than a float.
-    if (is_integer && !input->allow_rounding && (integer > 1LL << 53 || integer < -(1LL << 53)))
-        return false;
-    return column_add_number(input, column, number);
+    bool is_rounded = is_integer && (number >= 0x1p63 || (int64_t)number != integer);
+    return column_add_number(input, column, number, is_rounded);
 }
 
 static bool add_value(struct table_input *input, struct column *column, int level,

@@ -18,10 +18,9 @@ enum text_outcome {
 struct table_input {
     struct text_input text;
     struct columns *columns;
-    bool has_schema; ///< the columns were said, not found
-    bool has_header; ///< of CSV
-    bool allow_rounding;
-    uint64_t rounded;   ///< numbers that were
+    bool has_schema;    ///< the columns were said, not found
+    bool has_header;    ///< of CSV
+    bool is_exact;      ///< numbers that would be rounded are refused
     struct bytes line;  ///< of JSON
     struct bytes cells; ///< of CSV: struct csv_cell each
     struct bytes values;
@@ -51,7 +50,13 @@ bool column_widen(struct column *column, enum column_kind kind);
 bool column_add_json(struct table_input *input, struct column *column, const json_t *value,
                      const char **why);
 
-/// Adds a number to a column of floats, which may be rounded. False: it may not.
-bool column_add_number(struct table_input *input, struct column *column, double value);
+/// Adds a number to a column of floats, which is rounded and counted. False: the input is exact.
+/// `is_rounded`: the number has more digits than `value` already.
+bool column_add_number(const struct table_input *input, struct column *column, double value,
+                       bool is_rounded);
+
+#define NOT_EXACT                                                                                  \
+    "a float, which is what records hold, cannot hold it with all its digits, and --exact refuses" \
+    " that"
 
 #endif

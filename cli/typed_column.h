@@ -37,6 +37,7 @@ struct column {
     int depth;                                    ///< of lists; 0: one value a row
     struct column_level levels[COLUMN_DEPTH + 1]; ///< the last is that of the values
     struct bytes values;                          ///< numbers, or bytes of text
+    uint64_t rounded, infinite;                   ///< numbers that were rounded; beyond a float
 };
 
 /// The rows, a struct in Arrow.

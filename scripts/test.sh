@@ -61,12 +61,12 @@ run_ctest() { # PRESET [CTEST-ARGUMENT...]
 run_pytest() { # FOLDER [PYTEST-ARGUMENT...]
     local folder=$1 outcome
     shift
-    "$folder/bin/python" -m pytest -q -o cache_dir="$PWD/$logs/cache" --cache-clear --timeout=180 -n 2 --dist worksteal "$@"
+    "$folder/bin/python" -m pytest -q -o cache_dir="$PWD/$logs/cache" --cache-clear --timeout=600 -n 2 --dist worksteal "$@"
     outcome=$?
     [ $outcome -eq 1 ] || return $outcome
     "$folder/bin/python" -c 'import json, sys; print(*json.load(sys.stdin), sep="\n")' \
         <"$logs/cache/v/cache/lastfailed" >"$logs/failed-once"
-    "$folder/bin/python" -m pytest -q -o cache_dir="$PWD/$logs/cache" --last-failed --last-failed-no-failures none --timeout=180 "$@"
+    "$folder/bin/python" -m pytest -q -o cache_dir="$PWD/$logs/cache" --last-failed --last-failed-no-failures none --timeout=600 "$@"
 }
 
 run_python_new() { # PYTEST-ARGUMENT...

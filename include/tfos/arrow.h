@@ -51,6 +51,23 @@ struct ArrowArray {
 TFOS_API bool tfos_arrow_metadata_find(const char *metadata, const char *key, char *value,
                                        size_t size);
 
+/// The same without a copy: its bytes, in `metadata`, and their number. NULL when it is missing.
+TFOS_API const char *tfos_arrow_metadata_get(const char *metadata, const char *key, size_t *size);
+
+/// In whose words a message names types.
+enum tfos_type_names {
+    TFOS_TYPE_NAMES_ARROW, ///< as pyarrow does: "list<item: int32>"
+    TFOS_TYPE_NAMES_SPARK  ///< as Spark's SQL does: "array<int>"; what it has no word for, as
+                           ///< pyarrow
+};
+
+#define TFOS_TYPE_TEXT_SIZE 256 ///< room for the names of most types
+
+/// Writes the name of a schema's type into `text`, which has room for `size` bytes, cut if need be.
+/// Returns `text`.
+TFOS_API const char *tfos_arrow_type_text(const struct ArrowSchema *schema,
+                                          enum tfos_type_names names, char *text, size_t size);
+
 /// Makes a copy that depends on nothing of `schema`; the caller owns it.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_arrow_schema_copy(const struct ArrowSchema *schema,
                                                                  struct ArrowSchema *out,

@@ -138,7 +138,7 @@ struct tfos_tensor_spec {
 
 enum tfos_row_structure {
     TFOS_ROW_TUPLE = 0, ///< tuples and lists of Python
-    TFOS_ROW_DICT = 1,  ///< DataFrame rows, dicts, Rows
+    TFOS_ROW_DICT = 1,  ///< DataFrame rows, dicts, Rows, namedtuples, dataclasses
     TFOS_ROW_VALUE = 2  ///< one value a row
 };
 

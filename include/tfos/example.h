@@ -14,6 +14,11 @@
 /// A field's metadata `tfos.encoding` = `exact` means that its values are in a bytes_list instead:
 /// of a double its 8 bytes, little-endian; of a decimal its digits as text.
 ///
+/// Names of columns and features are the same byte by byte. A record that has no feature of a
+/// column's name, but one whose name differs from it in letter case only and is no column, is
+/// refused: it would be read as null. A field's metadata `tfos.name` = `exact` says that the other
+/// name is another column, which was not asked for.
+///
 /// A handle belongs to one thread at a time.
 #ifndef TFOS_EXAMPLE_H
 #define TFOS_EXAMPLE_H
@@ -33,22 +38,30 @@ enum tfos_record_type {
     TFOS_RECORD_BYTES ///< whatever it likes: one column of binary type
 };
 
+struct tfos_example_decoder_options {
+    enum tfos_record_type type;
+    bool ignore_case; ///< names of columns and features may differ in letter case; a record with
+                      ///< two features of a column's name is refused
+    enum tfos_type_names type_names; ///< in messages
+};
+
 struct tfos_example_decoder;
 
 /// Makes a decoder into columns of this schema; features that it does not name are passed over.
-/// `schema` stays the caller's. UNSUPPORTED names a column and its type. INVALID: two columns of
-/// one name, a schema that is no struct.
+/// `schema` stays the caller's, `options` may be NULL. UNSUPPORTED names a column and its type.
+/// INVALID: two columns of one name, a schema that is no struct.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
-tfos_example_decoder_open(const struct ArrowSchema *schema, enum tfos_record_type type,
+tfos_example_decoder_open(const struct ArrowSchema *schema,
+                          const struct tfos_example_decoder_options *options,
                           struct tfos_example_decoder **out, struct tfos_error *err);
 
 /// Adds `count` records, a row each, and says in `*appended`, always, how many: fewer with OK when
 /// the batch can hold no more (its 32-bit offsets), or with a failure, which is then about record
 /// `*appended`; the rows before it are kept and the next call can begin behind it. A feature that
 /// is missing, has no kind, or for a column that is no list has no value, is null. CORRUPT: no
-/// message of its type, a feature of another kind, more than one value where the column is no list,
-/// a null where the schema says there is none, a value that the column's type cannot hold; names
-/// the column.
+/// message of its type, an Example that has feature lists, a feature of another kind, more than one
+/// value where the column is no list, a null where the schema says there is none, a value that the
+/// column's type cannot hold; names the column.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_decoder_append(struct tfos_example_decoder *decoder, const struct tfos_view *records,
                             size_t count, size_t *appended, struct tfos_error *err);
@@ -66,11 +79,11 @@ tfos_example_decoder_take(struct tfos_example_decoder *decoder, struct ArrowArra
 /// NULL is accepted.
 TFOS_API void tfos_example_decoder_close(struct tfos_example_decoder *decoder);
 
-/// What may be lost on the way into records; all zero: nothing, it is refused. Each allowed loss is
-/// counted.
 struct tfos_example_encoder_options {
     enum tfos_record_type type;
-    bool allow_rounding; ///< doubles and decimals become the nearest float
+    bool exact; ///< doubles and decimals that are no floats are refused; else they become the
+                ///< nearest float, and are counted
+    enum tfos_type_names type_names; ///< in messages
 };
 
 struct tfos_example_encoder;
@@ -86,14 +99,23 @@ tfos_example_encoder_open(const struct ArrowSchema *schema,
 /// NULL, the record of each row. Both live until the next call on the encoder. Null columns leave
 /// their feature out. INVALID names the row, counted
 /// from the first of all batches, and the column: a null within a list, a null struct, a
-/// number that would be rounded and may not, a message of more than 2 GiB.
+/// number that would be rounded and may not be, a message of more than 2 GiB.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_encoder_encode(struct tfos_example_encoder *encoder, const struct ArrowArray *batch,
                             struct tfos_view *frames, const struct tfos_view **records,
                             struct tfos_error *err);
 
-/// Values that were rounded so far.
-TFOS_API uint64_t tfos_example_encoder_rounded(const struct tfos_example_encoder *encoder);
+/// What encoding has changed in a column.
+struct tfos_example_loss {
+    const char *column; ///< the feature's name; the encoder's
+    uint64_t rounded;   ///< numbers that became the nearest float, which is another number
+    uint64_t infinite;  ///< of these, those beyond a float's range
+};
+
+/// What has been changed so far, in each of `*count` columns: fields of structs are columns, in the
+/// order of the schema. Lives until the next call on the encoder.
+TFOS_API const struct tfos_example_loss *
+tfos_example_encoder_losses(const struct tfos_example_encoder *encoder, size_t *count);
 
 /// NULL is accepted.
 TFOS_API void tfos_example_encoder_close(struct tfos_example_encoder *encoder);
@@ -129,7 +151,8 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_example_survey_load(const char *j
 /// The schema that all records seen can be read with, columns in the order in which features were
 /// first seen: a list where a record had more than one value, or each had none; int64 (l), float
 /// (f), string (u) where all bytes were UTF-8, else binary (z). Features that never had a kind are
-/// left out. All columns are nullable. The caller owns `*out`.
+/// left out. All columns are nullable. The caller owns `*out`. CORRUPT: nothing but damage was
+/// found, and passed over.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_survey_schema(const struct tfos_example_survey *survey, struct ArrowSchema *out,
                            struct tfos_error *err);

@@ -15,6 +15,8 @@ struct tfos_example_reader_options {
     int64_t batch_rows; ///< rows of a batch at most; 0: 4,096
     int64_t batch_size; ///< bytes of records in a batch, or of the values made of them, whichever
                         ///< are more, about; 0: 4 MiB
+    bool ignore_case;   ///< as in struct tfos_example_decoder_options, and the next
+    enum tfos_type_names type_names;
 };
 
 struct tfos_example_reader;
@@ -70,8 +72,9 @@ tfos_example_writer_append(struct tfos_example_writer *writer, const struct Arro
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_writer_finish(struct tfos_example_writer *writer, struct tfos_error *err);
 
-/// Values that were rounded so far.
-TFOS_API uint64_t tfos_example_writer_rounded(const struct tfos_example_writer *writer);
+/// As tfos_example_encoder_losses(), until the next call on the writer.
+TFOS_API const struct tfos_example_loss *
+tfos_example_writer_losses(const struct tfos_example_writer *writer, size_t *count);
 
 /// NULL is accepted. Without a finish() before, what was written is not whole.
 TFOS_API void tfos_example_writer_close(struct tfos_example_writer *writer);

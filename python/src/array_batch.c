@@ -5,6 +5,7 @@
 #include "error.h"
 #include "field.h"
 #include "numpy.h"
+#include "row_type.h"
 
 #include <string.h>
 
@@ -20,7 +21,7 @@ struct column {
 
 struct tfos__array_batch {
     enum tfos__row_kind kind;
-    bool takes_trees;
+    bool wants_columns;
     int64_t column_count, row_count;
     struct column *columns; ///< owned
     struct ArrowSchema schema;
@@ -64,7 +65,7 @@ static int no_memory(void)
 /// Shows numbers where they lie: `type` is that of the array with its rows.
 static int borrow_numbers(struct column *column, const struct tfos__value_type *type)
 {
-    struct tfos__series *series = &column->field.series;
+    struct tfos__series *series = &column->field.typed.series;
     struct tfos__value_type row = *type;
     int64_t count = type->shape[0];
 
@@ -98,10 +99,10 @@ static int append(struct tfos__field *field, PyObject *value, bool *is_done)
 
 /// Takes each value as an object of its own. `values`, which may be NULL with an exception, is a
 /// list of them and taken over.
-static int copy_objects(struct column *column, PyObject *values)
+static int copy_objects(struct column *column, PyObject *values, bool wants_columns)
 {
     Py_ssize_t count = values != NULL ? PyList_Size(values) : -1;
-    int result = count < 0 || tfos__field_init(&column->field) < 0 ? -1 : 0;
+    int result = count < 0 || tfos__field_init(&column->field, wants_columns) < 0 ? -1 : 0;
 
     for (Py_ssize_t i = 0; result == 0 && i < count;) {
         bool is_done = false;
@@ -139,7 +140,7 @@ static int copy_moments(struct column *column)
     bool is_days = column->format[1] == 'd';
     struct tfos__value_type type = {
         .kind = TFOS__VALUE_SCALAR, .letter = 'i', .itemsize = is_days ? 4 : 8};
-    struct tfos__series *series = &column->field.series;
+    struct tfos__series *series = &column->field.typed.series;
     const int64_t *from = column->interface->data;
 
     if (!tfos__series_init(series, &type))
@@ -184,19 +185,37 @@ static int read_values(struct tfos__array_batch *batch, int64_t index,
     struct column *column = &batch->columns[index];
     struct tfos__value_type type;
 
-    if (tfos__numpy_classify(numpy, column->array, &type))
+    if (tfos__numpy_classify(numpy, column->array, &type) && !tfos__value_is_moment(&type))
         return borrow_numbers(column, &type);
     if (PyErr_Occurred())
         return -1;
     if (strchr("OSU", column->interface->typekind) != NULL)
-        return copy_objects(column, PyObject_CallMethod(column->array, "tolist", NULL));
+        return copy_objects(column, PyObject_CallMethod(column->array, "tolist", NULL),
+                            batch->wants_columns);
     if (column->interface->typekind == 'M' && column->interface->nd > 1)
-        return copy_objects(column, PySequence_List(column->array)); // a row is an array of moments
+        return copy_objects(column, PySequence_List(column->array), // a row is an array of moments
+                            batch->wants_columns);
     if (column->interface->typekind == 'M')
         column->format = find_format(column->array);
     if (column->format != NULL)
         return copy_moments(column);
     return PyErr_Occurred() ? -1 : refuse_type(batch, index);
+}
+
+/// The array's elements one behind the other, numbers in the machine's byte order. NULL with an
+/// exception.
+static PyObject *straighten(const struct tfos__numpy *numpy, PyObject *array)
+{
+    struct tfos__value_type type = {.kind = TFOS__VALUE_ARRAY};
+    bool is_native = true;
+    PyObject *dtype = NULL, *straight = NULL;
+
+    if (tfos__numpy_read_elements(numpy, array, &type, &is_native) && !is_native)
+        dtype = tfos__numpy_dtype(numpy, &type);
+    if (!PyErr_Occurred())
+        straight = PyObject_CallFunctionObjArgs(numpy->ascontiguousarray, array, dtype, NULL);
+    Py_XDECREF(dtype);
+    return straight;
 }
 
 static int read_column(struct tfos__array_batch *batch, int64_t index, PyObject *value)
@@ -206,7 +225,6 @@ static int read_column(struct tfos__array_batch *batch, int64_t index, PyObject 
 
     if (numpy == NULL)
         return -1;
-    column->field.takes_trees = batch->takes_trees;
     if (Py_TYPE(value) != numpy->ndarray)
         return refuse(batch, index,
                       PyUnicode_FromFormat("expected a numpy array, not %R", Py_TYPE(value)));
@@ -216,7 +234,7 @@ static int read_column(struct tfos__array_batch *batch, int64_t index, PyObject 
     if (column->interface->nd == 0)
         return refuse(batch, index, PyUnicode_FromString("has no dimension for its rows"));
     Py_CLEAR(column->capsule);
-    column->array = PyObject_CallFunctionObjArgs(numpy->ascontiguousarray, value, NULL);
+    column->array = straighten(numpy, value);
     if (column->array == NULL)
         return -1;
     column->interface = tfos__numpy_interface(column->array, &column->capsule);
@@ -299,7 +317,7 @@ static int read_arrays(struct tfos__array_batch *batch, PyObject *arrays)
     return read_column(batch, 0, arrays);
 }
 
-struct tfos__array_batch *tfos__array_batch_open(PyObject *arrays, bool takes_trees)
+struct tfos__array_batch *tfos__array_batch_open(PyObject *arrays, bool wants_columns)
 {
     struct tfos__array_batch *batch = PyMem_Calloc(1, sizeof(*batch));
 
@@ -307,7 +325,7 @@ struct tfos__array_batch *tfos__array_batch_open(PyObject *arrays, bool takes_tr
         PyErr_NoMemory();
         return NULL;
     }
-    batch->takes_trees = takes_trees;
+    batch->wants_columns = wants_columns;
     if (read_arrays(batch, arrays) == 0)
         return batch;
     tfos__array_batch_close(batch);
@@ -370,7 +388,7 @@ void tfos__array_batch_close(struct tfos__array_batch *batch)
     for (int64_t i = 0; i < batch->column_count; i++) {
         struct column *column = &batch->columns[i];
         if (column->is_borrowed)
-            column->field.series.elements = (struct tfos__block){0};
+            column->field.typed.series.elements = (struct tfos__block){0};
         tfos__field_clear(&column->field);
         Py_XDECREF(column->capsule);
         Py_XDECREF(column->array);

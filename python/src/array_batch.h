@@ -13,8 +13,8 @@ struct tfos__array_batch;
 
 /// Takes one numpy array, a tuple of them, or a dict of them by name: a row is then one value, a
 /// tuple or a dict. All have one length, that of their first dimension. NULL with an exception that
-/// names the column. `takes_trees`: as of a packer, for arrays of objects.
-struct tfos__array_batch *tfos__array_batch_open(PyObject *arrays, bool takes_trees);
+/// names the column. `wants_columns`: as of a packer, for arrays of objects.
+struct tfos__array_batch *tfos__array_batch_open(PyObject *arrays, bool wants_columns);
 
 int64_t tfos__array_batch_row_count(const struct tfos__array_batch *batch);
 

@@ -4,6 +4,7 @@
 #include "arrays.h"
 #include "error.h"
 #include "gathered.h"
+#include "type_words.h"
 
 #include <assert.h>
 
@@ -17,17 +18,22 @@ struct tfos__arrays {
     enum tfos__row_kind kind;
     int64_t column_count;
     struct tfos__gathered *columns; ///< owned
-    PyObject *names;                ///< tuple of str; owned
+    int64_t *places;                ///< of the columns among those of the last rows; owned
+    PyObject *names;                ///< of all columns of the first rows: tuple of str; owned
+    PyObject *selected;             ///< names of the columns; NULL: all; owned
 };
 
-struct tfos__arrays *tfos__arrays_open(int64_t count)
+struct tfos__arrays *tfos__arrays_open(int64_t count, PyObject *names)
 {
     struct tfos__arrays *arrays = PyMem_Calloc(1, sizeof(*arrays));
 
-    if (arrays == NULL)
+    if (arrays == NULL) {
         PyErr_NoMemory();
-    else
-        arrays->limit = count;
+        return NULL;
+    }
+    arrays->limit = count;
+    Py_XINCREF(names);
+    arrays->selected = names;
     return arrays;
 }
 
@@ -57,52 +63,93 @@ static int resize_all(struct tfos__arrays *arrays, int64_t capacity)
     return 0;
 }
 
+/// The layout of a column's values, without their originals.
+static const struct tfos__layout_column *values_layout(const struct tfos__layout *layout,
+                                                       int64_t column)
+{
+    const struct tfos__layout_column *values = &layout->columns[column];
+
+    return values->has_originals ? &values->children[0] : values;
+}
+
+/// Rows of a column: `first` counts from the start of the columns.
+static struct tfos__gathered_values values_of(const struct tfos__layout *layout,
+                                              const struct ArrowArray *array, int64_t column,
+                                              int64_t first, int64_t count)
+{
+    struct tfos__gathered_values values = {&layout->columns[column], array->children[column], first,
+                                           count, !layout->is_frame};
+
+    tfos__layout_find_values(&values.layout, &values.array, &values.index);
+    return values;
+}
+
+/// Finds the columns among those of a layout.
+static int find_places(struct tfos__arrays *arrays, const struct tfos__layout *layout,
+                       const struct tfos__row_origin *origin, int64_t row)
+{
+    if (arrays->selected != NULL)
+        return tfos__selection_find(arrays->selected, layout, origin, row, arrays->places);
+    for (int64_t i = 0; i < arrays->column_count; i++)
+        arrays->places[i] = i;
+    return 0;
+}
+
 /// Begins columns for such rows: `first` counts from the start of the columns.
 static int begin(struct tfos__arrays *arrays, const struct tfos__layout *layout,
                  const struct ArrowArray *array, int64_t first, int64_t count)
 {
-    arrays->columns = PyMem_Calloc((size_t)layout->column_count + 1, sizeof(*arrays->columns));
-    if (arrays->columns == NULL) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    arrays->kind = layout->kind;
-    arrays->column_count = layout->column_count;
-    Py_INCREF(layout->names);
-    arrays->names = layout->names;
-    arrays->has_columns = true;
-    for (int64_t i = 0; i < layout->column_count; i++) {
-        struct tfos__gathered_values values = {&layout->columns[i], array->children[i], first,
-                                               count};
+    for (int64_t i = 0; i < arrays->column_count; i++) {
+        struct tfos__gathered_values values =
+            values_of(layout, array, arrays->places[i], first, count);
         if (tfos__gathered_init(&arrays->columns[i], &values) < 0)
             return -1;
     }
     return resize_all(arrays, choose_capacity(arrays, count));
 }
 
+/// Makes room for as many columns as such rows have, or are selected.
+static int make_columns(struct tfos__arrays *arrays, const struct tfos__layout *layout)
+{
+    int64_t count =
+        arrays->selected != NULL ? (int64_t)PyTuple_Size(arrays->selected) : layout->column_count;
+
+    arrays->columns = PyMem_Calloc((size_t)count + 1, sizeof(*arrays->columns));
+    arrays->places = PyMem_Calloc((size_t)count + 1, sizeof(*arrays->places));
+    if (arrays->columns == NULL || arrays->places == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    arrays->kind = layout->kind;
+    arrays->column_count = count;
+    Py_INCREF(layout->names);
+    arrays->names = layout->names;
+    return 0;
+}
+
 static int refuse_rows(const struct tfos__arrays *arrays, const struct tfos__layout *layout,
-                       const struct tfos__arrays_source *source, int64_t row)
+                       const struct tfos__row_origin *origin, int64_t row)
 {
     tfos__raise_format(
         TFOS_INVALID,
         "feed: partition %lld, row %lld: rows are of kind '%s' with %lld columns here, "
         "and of kind '%s' with %lld before, so they do not go into the same arrays: "
         "feed rows of one kind, or use next_rows()",
-        (long long)source->partition, (long long)(source->first_row + row),
+        (long long)origin->partition, (long long)(origin->first_row + row),
         tfos__row_names[layout->kind], (long long)layout->column_count,
         tfos__row_names[arrays->kind], (long long)arrays->column_count);
     return -1;
 }
 
 /// Says where a value is that does not go into its array, and what it is.
-static int refuse_value(const struct tfos__layout *layout, const struct tfos__arrays_source *source,
+static int refuse_value(const struct tfos__layout *layout, const struct tfos__row_origin *origin,
                         int64_t row, int64_t column, PyObject *path, PyObject *what)
 {
     PyObject *name = tfos__layout_column_name(layout, column);
 
     if (name != NULL && path != NULL && what != NULL)
         tfos__raise_format(TFOS_INVALID, "feed: partition %lld, row %lld, column %U%U: %U",
-                           (long long)source->partition, (long long)(source->first_row + row), name,
+                           (long long)origin->partition, (long long)(origin->first_row + row), name,
                            path, what);
     Py_XDECREF(name);
     Py_XDECREF(path);
@@ -111,62 +158,77 @@ static int refuse_value(const struct tfos__layout *layout, const struct tfos__ar
 }
 
 static int refuse_type(const struct tfos__arrays *arrays, const struct tfos__layout *layout,
-                       const struct tfos__arrays_source *source, int64_t row, int64_t column)
+                       const struct tfos__row_origin *origin, int64_t row, int64_t column)
 {
     char was[TFOS__VALUE_TEXT_SIZE], is[TFOS__VALUE_TEXT_SIZE];
 
-    tfos__gathered_describe(&arrays->columns[column], was);
-    tfos__layout_describe(&layout->columns[column], is);
+    tfos__gathered_describe(&arrays->columns[column], layout->is_frame, was);
+    tfos__type_words(values_layout(layout, arrays->places[column]), layout->is_frame, is);
     return refuse_value(
-        layout, source, row, column, PyUnicode_FromString(""),
+        layout, origin, row, arrays->places[column], PyUnicode_FromString(""),
         PyUnicode_FromFormat("was %s, is now %s, so they do not go into one array: feed values of "
                              "one type and shape, or use next_rows()",
                              was, is));
 }
 
 /// `null->path` is taken over.
-static int refuse_null(const struct tfos__layout *layout, const struct tfos__arrays_source *source,
+static int refuse_null(const struct tfos__layout *layout, const struct tfos__row_origin *origin,
                        int64_t row, int64_t column, struct tfos__gathered_null *null)
 {
     char is[TFOS__VALUE_TEXT_SIZE];
 
-    tfos__layout_describe(null->column, is);
+    tfos__type_words(null->column, layout->is_frame, is);
     return refuse_value(
-        layout, source, row, column, null->path,
+        layout, origin, row, column, null->path,
         PyUnicode_FromFormat("%s None among values that are %s, and an array of numbers has no "
                              "None: feed a number instead, or use next_rows()",
                              null->is_inside ? "has a" : "is", is));
 }
 
-/// Whether the rows go into the arrays begun.
-static int check(const struct tfos__arrays *arrays, const struct tfos__layout *layout,
-                 const struct tfos__arrays_source *source, int64_t row)
+/// Whether rows are of the kind of those before, where all their columns are asked for.
+static int check_kind(const struct tfos__arrays *arrays, const struct tfos__layout *layout,
+                      const struct tfos__row_origin *origin, int64_t row)
 {
     int has_same_names = 1;
 
+    if (arrays->selected != NULL)
+        return 0;
     if (layout->kind != arrays->kind || layout->column_count != arrays->column_count)
-        return refuse_rows(arrays, layout, source, row);
-    if (layout->kind == TFOS__ROW_DICT || layout->kind == TFOS__ROW_SPARK)
+        return refuse_rows(arrays, layout, origin, row);
+    if (tfos__row_has_names(layout->kind))
         has_same_names = PyObject_RichCompareBool(layout->names, arrays->names, Py_EQ);
     if (has_same_names <= 0)
-        return has_same_names < 0 ? -1 : refuse_rows(arrays, layout, source, row);
-    for (int64_t i = 0; i < layout->column_count; i++) {
-        if (!tfos__gathered_fits(&arrays->columns[i], &layout->columns[i]))
-            return refuse_type(arrays, layout, source, row, i);
+        return has_same_names < 0 ? -1 : refuse_rows(arrays, layout, origin, row);
+    return 0;
+}
+
+/// Whether the rows' values go into the arrays begun.
+static int check_types(const struct tfos__arrays *arrays, const struct tfos__layout *layout,
+                       const struct tfos__row_origin *origin, int64_t row)
+{
+    for (int64_t i = 0; i < arrays->column_count; i++) {
+        if (!tfos__gathered_fits(&arrays->columns[i], values_layout(layout, arrays->places[i])))
+            return refuse_type(arrays, layout, origin, row, i);
     }
     return 0;
 }
 
 int tfos__arrays_append(struct tfos__arrays *arrays, const struct tfos__layout *layout,
                         const struct ArrowArray *array, int64_t start, int64_t count,
-                        const struct tfos__arrays_source *source)
+                        const struct tfos__row_origin *origin)
 {
     int64_t needed = arrays->length + count, first = array->offset + start;
 
     assert(needed <= arrays->limit);
+    if (arrays->columns == NULL && make_columns(arrays, layout) < 0)
+        return -1;
+    if (check_kind(arrays, layout, origin, start) < 0 ||
+        find_places(arrays, layout, origin, start) < 0)
+        return -1;
     if (!arrays->has_columns && begin(arrays, layout, array, first, count) < 0)
         return -1;
-    if (check(arrays, layout, source, start) < 0)
+    arrays->has_columns = true;
+    if (check_types(arrays, layout, origin, start) < 0)
         return -1;
     if (needed > arrays->capacity) {
         int64_t capacity =
@@ -174,12 +236,14 @@ int tfos__arrays_append(struct tfos__arrays *arrays, const struct tfos__layout *
         if (resize_all(arrays, capacity > needed ? capacity : needed) < 0)
             return -1;
     }
-    for (int64_t i = 0; i < layout->column_count; i++) {
-        struct tfos__gathered_values values = {&layout->columns[i], array->children[i], first,
-                                               count};
+    for (int64_t i = 0; i < arrays->column_count; i++) {
+        struct tfos__gathered_values values =
+            values_of(layout, array, arrays->places[i], first, count);
         struct tfos__gathered_null null = {0};
         if (tfos__gathered_append(&arrays->columns[i], arrays->length, &values, &null) < 0)
-            return null.is_met ? refuse_null(layout, source, start + null.row, i, &null) : -1;
+            return null.is_met
+                       ? refuse_null(layout, origin, start + null.row, arrays->places[i], &null)
+                       : -1;
     }
     arrays->length = needed;
     return 0;
@@ -187,13 +251,14 @@ int tfos__arrays_append(struct tfos__arrays *arrays, const struct tfos__layout *
 
 PyObject *tfos__arrays_finish(struct tfos__arrays *arrays)
 {
-    bool has_names = arrays->kind == TFOS__ROW_DICT || arrays->kind == TFOS__ROW_SPARK;
+    bool is_selected = arrays->selected != NULL;
+    bool has_names = tfos__row_has_names(arrays->kind) && !is_selected;
     PyObject *result = NULL;
 
     assert(arrays->has_columns);
     if (arrays->length < arrays->capacity && resize_all(arrays, arrays->length) < 0)
         return NULL;
-    if (arrays->kind == TFOS__ROW_VALUE)
+    if (arrays->kind == TFOS__ROW_VALUE && !is_selected)
         return tfos__gathered_finish(&arrays->columns[0]);
     result = has_names ? PyDict_New() : PyTuple_New((Py_ssize_t)arrays->column_count);
     for (int64_t i = 0; result != NULL && i < arrays->column_count; i++) {
@@ -218,6 +283,8 @@ void tfos__arrays_close(struct tfos__arrays *arrays)
     for (int64_t i = 0; arrays->columns != NULL && i < arrays->column_count; i++)
         tfos__gathered_clear(&arrays->columns[i]);
     PyMem_Free(arrays->columns);
+    PyMem_Free(arrays->places);
+    Py_XDECREF(arrays->selected);
     Py_XDECREF(arrays->names);
     PyMem_Free(arrays);
 }

@@ -4,28 +4,23 @@
 #ifndef TFOS_PYTHON_ARRAYS_H
 #define TFOS_PYTHON_ARRAYS_H
 
-#include "layout.h"
+#include "selection.h"
 
 struct tfos__arrays;
 
-/// Where rows come from, for messages.
-struct tfos__arrays_source {
-    int64_t partition;
-    int64_t first_row; ///< number in its partition of the array's row 0
-};
-
-/// Will take `count` rows at most. NULL with an exception.
-struct tfos__arrays *tfos__arrays_open(int64_t count);
+/// Will take `count` rows at most, and of them the columns that `names` selects; NULL: all. NULL
+/// with an exception.
+struct tfos__arrays *tfos__arrays_open(int64_t count, PyObject *names);
 
 /// Copies the rows from `start` to `start + count` of a checked array. -1 with an exception:
 /// InvalidError, naming partition, row and column, when they do not go into one array with those
 /// before.
 int tfos__arrays_append(struct tfos__arrays *arrays, const struct tfos__layout *layout,
                         const struct ArrowArray *array, int64_t start, int64_t count,
-                        const struct tfos__arrays_source *source);
+                        const struct tfos__row_origin *origin);
 
-/// The arrays: a tuple, a dict or one array, as the rows are. At least one row must have been
-/// appended. A new reference; NULL with an exception.
+/// The arrays: a tuple, a dict or one array, as the rows are, or a tuple of the selected ones. At
+/// least one row must have been appended. A new reference; NULL with an exception.
 PyObject *tfos__arrays_finish(struct tfos__arrays *arrays);
 
 /// NULL is accepted.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classes are compared exactly: a subclass of int or str is an object like any other.
+// Classes are compared exactly: a value of a subclass of int or str has a form only by its base.
 #include "atom.h"
 
 PyObject *tfos__atom_encode(PyObject *text)
@@ -33,4 +33,28 @@ int tfos__atom_classify(PyObject *value, enum tfos__value_kind *kind)
         *kind = TFOS__VALUE_BYTES;
     }
     return 0;
+}
+
+static bool is_of_subclass(PyObject *value, PyTypeObject *class)
+{
+    return Py_TYPE(value) != class && PyType_IsSubtype(Py_TYPE(value), class);
+}
+
+PyObject *tfos__atom_base(PyObject *value)
+{
+    int overflow = 0;
+
+    if (is_of_subclass(value, &PyUnicode_Type))
+        return PyUnicode_FromObject(value);
+    if (is_of_subclass(value, &PyBytes_Type))
+        return PyBytes_FromStringAndSize(PyBytes_AsString(value), PyBytes_Size(value));
+    if (is_of_subclass(value, &PyFloat_Type))
+        return PyFloat_FromDouble(PyFloat_AsDouble(value));
+    if (is_of_subclass(value, &PyLong_Type) && Py_TYPE(value) != &PyBool_Type) {
+        int64_t number = PyLong_AsLongLongAndOverflow(value, &overflow);
+        if (overflow == 0)
+            return PyLong_FromLongLong(number);
+    }
+    Py_INCREF(value);
+    return value;
 }

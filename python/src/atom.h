@@ -11,6 +11,10 @@
 /// exception.
 int tfos__atom_classify(PyObject *value, enum tfos__value_kind *kind);
 
+/// The int, float, str or bytes that a value of a subclass of these is, anything else as it is: a
+/// new reference. NULL with an exception.
+PyObject *tfos__atom_base(PyObject *value);
+
 /// UTF-8 of a str, a new reference; NULL without an exception for one that has none (lone
 /// surrogates), else with.
 PyObject *tfos__atom_encode(PyObject *text);

@@ -42,9 +42,10 @@ struct tfos__cursor {
     size_t waiting_count, waiting_capacity;
 };
 
-/// What rows go into: a list, or arrays.
+/// What rows go into: a list, lists of columns, or arrays.
 struct taker {
     PyObject *rows;
+    PyObject *columns, *lists; ///< names, and a list for each
     struct tfos__arrays *arrays;
 };
 
@@ -207,7 +208,7 @@ static int note_unanswered(struct tfos__cursor *cursor, int64_t count)
 static int64_t give(struct tfos__cursor *cursor, int64_t limit, struct taker *taker)
 {
     const struct ArrowArray *array = &cursor->batch.array;
-    struct tfos__arrays_source source = {
+    struct tfos__row_origin origin = {
         .partition = cursor->batch.partition,
         .first_row = cursor->batch.first_row,
     };
@@ -217,9 +218,12 @@ static int64_t give(struct tfos__cursor *cursor, int64_t limit, struct taker *ta
 
     if (taker->rows != NULL)
         result = tfos__unpack_rows(&cursor->layout, array, cursor->row, count, taker->rows);
+    else if (taker->lists != NULL)
+        result = tfos__selection_unpack(taker->columns, &cursor->layout, array, cursor->row, count,
+                                        &origin, taker->lists);
     else if (count > 0)
         result =
-            tfos__arrays_append(taker->arrays, &cursor->layout, array, cursor->row, count, &source);
+            tfos__arrays_append(taker->arrays, &cursor->layout, array, cursor->row, count, &origin);
     if (result < 0 || (count > 0 && note_unanswered(cursor, count) < 0))
         return -1;
     cursor->row += count;
@@ -300,28 +304,46 @@ static PyObject *none(void)
     return Py_None;
 }
 
+/// A tuple of empty lists.
+static PyObject *new_lists(Py_ssize_t count)
+{
+    PyObject *lists = PyTuple_New(count);
+
+    for (Py_ssize_t i = 0; lists != NULL && i < count; i++) {
+        PyObject *list = PyList_New(0);
+        if (list == NULL || PyTuple_SetItem(lists, i, list) < 0)
+            Py_CLEAR(lists);
+    }
+    return lists;
+}
+
 PyObject *tfos__cursor_next_rows(struct tfos__cursor *cursor,
                                  const struct tfos__cursor_request *request)
 {
-    struct taker taker = {.rows = PyList_New(0)};
+    struct taker taker = {.columns = request->columns};
     enum outcome outcome = FAILED;
+    PyObject *result = NULL;
 
-    if (taker.rows == NULL)
+    if (taker.columns != NULL)
+        result = taker.lists = new_lists(PyTuple_Size(taker.columns));
+    else
+        result = taker.rows = PyList_New(0);
+    if (result == NULL)
         return NULL;
     if (take(cursor) == 0) {
         outcome = gather(cursor, request, &taker);
         leave(cursor);
     }
     if (outcome == ROWS || outcome == EPOCH_END)
-        return taker.rows;
-    Py_DECREF(taker.rows);
+        return result;
+    Py_DECREF(result);
     return outcome == FEED_END ? none() : NULL;
 }
 
 PyObject *tfos__cursor_next_arrays(struct tfos__cursor *cursor,
                                    const struct tfos__cursor_request *request)
 {
-    struct taker taker = {.arrays = tfos__arrays_open(request->count)};
+    struct taker taker = {.arrays = tfos__arrays_open(request->count, request->columns)};
     enum outcome outcome = FAILED;
     PyObject *result = NULL;
 

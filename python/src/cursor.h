@@ -19,6 +19,7 @@ struct tfos__cursor_request {
     int64_t count;
     bool stop_at_partition, stop_at_epoch;
     int64_t timeout_ms; ///< negative: no limit
+    PyObject *columns;  ///< names of those to give, a tuple; NULL: the rows as they are; borrowed
 };
 
 /// `reader` is borrowed and must outlive the cursor. `gate` is that of its owner; waits end when it
@@ -28,7 +29,8 @@ struct tfos__cursor *tfos__cursor_open(struct tfos_feed_reader *reader, struct t
 
 struct tfos_feed_reader *tfos__cursor_reader(const struct tfos__cursor *cursor);
 
-/// A list of rows, [] at an epoch's end, or None. NULL with an exception.
+/// A list of rows, or a tuple of the columns' lists, without rows at an epoch's end, or None. NULL
+/// with an exception.
 PyObject *tfos__cursor_next_rows(struct tfos__cursor *cursor,
                                  const struct tfos__cursor_request *request);
 

@@ -59,7 +59,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     struct writer *self = (struct writer *)object;
     const char *path = NULL;
     int64_t type = 0, compression = 0, level = 0;
-    bool allow_rounding = false;
+    bool is_exact = false;
     PyObject *kept = NULL, *schema = NULL, *capsule = NULL, *file = Py_None;
     int result = -1;
     const struct tfos__parameter parameters[] = {
@@ -68,7 +68,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         {"type", TFOS__INT, false, 0, TFOS_RECORD_BYTES, &type},
         {"compression", TFOS__INT, false, 0, TFOS_COMPRESSION_ZLIB, &compression},
         {"level", TFOS__INT, false, 0, 9, &level},
-        {"allow_rounding", TFOS__BOOL, false, 0, 0, &allow_rounding},
+        {"exact", TFOS__BOOL, false, 0, 0, &is_exact},
         {"file", TFOS__ANY, false, 0, 0, &file},
     };
 
@@ -80,7 +80,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     if (capsule != NULL) {
         struct tfos_example_writer_options options = {
             .record = {.compression = (enum tfos_compression)compression, .level = (int)level},
-            .example = {.type = (enum tfos_record_type)type, .allow_rounding = allow_rounding},
+            .example = {.type = (enum tfos_record_type)type, .exact = is_exact},
         };
         result =
             open_writer(self, file, path, PyCapsule_GetPointer(capsule, "arrow_schema"), &options);
@@ -113,29 +113,52 @@ static PyObject *append(PyObject *object, PyObject *batch)
     Py_RETURN_NONE;
 }
 
+/// [(column, rounded, infinite), ...] of the columns that were changed.
+static PyObject *list_losses(const struct tfos_example_writer *writer)
+{
+    size_t count = 0;
+    const struct tfos_example_loss *losses = tfos_example_writer_losses(writer, &count);
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        PyObject *item = NULL;
+        if (losses[i].rounded == 0)
+            continue;
+        item = Py_BuildValue("(sKK)", losses[i].column, (unsigned long long)losses[i].rounded,
+                             (unsigned long long)losses[i].infinite);
+        if (item == NULL || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
 static PyObject *finish(PyObject *object, PyObject *unused)
 {
     struct writer *self = (struct writer *)object;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
-    uint64_t rounded = 0;
+    PyObject *losses = NULL;
 
     (void)unused;
     if (tfos__handle_enter(&self->handle) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
     status = tfos_example_writer_finish(self->handle.object, &err);
-    rounded = tfos_example_writer_rounded(self->handle.object);
     Py_END_ALLOW_THREADS
+    if (status == TFOS_OK)
+        losses = list_losses(self->handle.object);
     tfos__handle_leave(&self->handle);
     if (status < 0)
         return tfos__file_object_raise(status, &err, &self->failure);
-    return PyLong_FromUnsignedLongLong(rounded);
+    return losses;
 }
 
 static PyMethodDef methods[] = {
     {"append", append, METH_O, "Writes a record for each row of an Arrow batch."},
-    {"finish", finish, METH_NOARGS, "Makes the file appear; gives how many values were rounded."},
+    {"finish", finish, METH_NOARGS,
+     "Makes the file appear; gives (column, rounded, infinite) of the columns with rounded "
+     "values."},
     {"close", tfos__handle_close, METH_NOARGS, "Gives up what was not finished."},
     {"__enter__", tfos__handle_enter_context, METH_NOARGS, "The writer."},
     {"__exit__", tfos__handle_close, METH_VARARGS, "Gives up what was not finished."},

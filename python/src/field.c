@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python values into a column. Invariant: a value is taken only if the reader can make an equal one
-// of the same type; so classes are compared exactly, and a subclass of int, str or list is pickled
-// like any other object.
+// Invariant: either the typed column has the values, or the tree; the originals, if there are any,
+// are as many as the tree's values.
 #include "field.h"
-#include "atom.h"
-#include "numpy.h"
+#include "layout.h"
 #include "pickle.h"
+#include "unpacker.h"
 
 #include <string.h>
 
-#define ARRAY_CONTIGUOUS 0x1
-#define CHANCE_COUNT 8 ///< values that may have one length by chance
-
-typedef PyObject *item_getter(PyObject *sequence, Py_ssize_t index); // borrowed reference
+/// The column of a tree with originals: a struct of both.
+struct tfos__field_view {
+    struct ArrowSchema schema, *schema_children[2];
+    struct ArrowArray array, *array_children[2];
+    const void *buffers[1];
+    char metadata[64];
+};
 
 static enum tfos__pack_result no_memory(void)
 {
@@ -20,419 +22,183 @@ static enum tfos__pack_result no_memory(void)
     return TFOS__PACK_ERROR;
 }
 
-static item_getter *getter_of(PyObject *sequence)
+static int64_t length_of(const struct tfos__field *field)
 {
-    return Py_TYPE(sequence) == &PyList_Type ? PyList_GetItem : PyTuple_GetItem;
+    return field->tree != NULL ? tfos__tree_length(field->tree) : field->typed.series.length;
 }
 
-static int classify_sequence(PyObject *value, struct tfos__value_type *type)
+int tfos__field_init(struct tfos__field *field, bool wants_columns)
 {
-    item_getter *get = getter_of(value);
-    Py_ssize_t count = PySequence_Size(value);
-    enum tfos__value_kind item = TFOS__VALUE_NULL;
-
-    for (Py_ssize_t i = 0; i < count; i++) {
-        enum tfos__value_kind kind = TFOS__VALUE_NULL;
-        if (tfos__atom_classify(get(value, i), &kind) < 0)
-            return -1;
-        if (kind == TFOS__VALUE_OPAQUE || (i > 0 && kind != item)) {
-            type->kind = TFOS__VALUE_OPAQUE;
-            return 0;
-        }
-        item = kind;
-    }
-    type->kind = Py_TYPE(value) == &PyList_Type ? TFOS__VALUE_LIST : TFOS__VALUE_TUPLE;
-    type->item = item;
-    type->is_fixed = item >= TFOS__VALUE_BOOL && item <= TFOS__VALUE_FLOAT;
-    type->dimension_count = type->is_fixed ? 1 : 0;
-    type->shape[0] = count;
-    return 0;
+    field->wants_columns = wants_columns;
+    // Columns for Spark have dates of Spark's, which are made of objects.
+    field->typed.refuses_moments = wants_columns;
+    return tfos__typed_init(&field->typed);
 }
 
-static int classify(PyObject *value, struct tfos__value_type *type)
+// ---- originals
+
+/// Begins originals for a tree whose values so far are all made again.
+static bool begin_originals(struct tfos__field *field, int64_t length)
 {
-    const struct tfos__numpy *numpy = NULL;
+    struct tfos__value_type opaque = {.kind = TFOS__VALUE_OPAQUE};
 
-    *type = (struct tfos__value_type){.kind = TFOS__VALUE_NULL};
-    if (value == Py_None)
-        return 0;
-    if (Py_TYPE(value) == &PyList_Type || Py_TYPE(value) == &PyTuple_Type)
-        return classify_sequence(value, type);
-    if (tfos__atom_classify(value, &type->kind) < 0)
-        return -1;
-    if (type->kind != TFOS__VALUE_OPAQUE)
-        return 0;
-    numpy = tfos__numpy_find();
-    if (numpy != NULL && tfos__numpy_classify(numpy, value, type))
-        return 0;
-    return PyErr_Occurred() ? -1 : 0;
-}
-
-/// The classes that numpy values are compared with.
-static int note_classes(struct tfos__field *field, PyObject *value)
-{
-    const struct tfos__value_type *type = &field->series.type;
-
-    if (type->kind == TFOS__VALUE_SCALAR) {
-        field->scalar = Py_TYPE(value);
-    } else if (type->kind == TFOS__VALUE_ARRAY) {
-        PyObject *dtype = PyObject_GetAttrString(value, "dtype");
-        if (dtype == NULL)
-            return -1;
-        Py_XDECREF(field->dtype);
-        field->dtype = dtype;
-    }
-    return 0;
-}
-
-static int adopt(struct tfos__field *field, PyObject *value, const struct tfos__value_type *type)
-{
-    if (!tfos__series_adopt(&field->series, type)) {
-        no_memory();
-        return -1;
-    }
-    return note_classes(field, value);
-}
-
-static enum tfos__pack_result commit(struct tfos__field *field, int64_t count)
-{
-    return tfos__series_commit(&field->series, count) ? TFOS__PACK_DONE : no_memory();
-}
-
-static enum tfos__pack_result write_bytes(struct tfos__field *field, int64_t index, PyObject *bytes)
-{
-    char *data = NULL;
-    Py_ssize_t size = 0;
-
-    if (PyBytes_AsStringAndSize(bytes, &data, &size) < 0)
-        return TFOS__PACK_ERROR;
-    if (!tfos__series_write(&field->series, index, data, (size_t)size))
-        return no_memory();
-    return TFOS__PACK_DONE;
-}
-
-/// Writes and drops a new reference to bytes; NULL is what a failed or refusing maker gave.
-static enum tfos__pack_result write_made(struct tfos__field *field, int64_t index, PyObject *bytes)
-{
-    enum tfos__pack_result result = TFOS__PACK_REFUSED;
-
-    if (bytes == NULL)
-        return PyErr_Occurred() ? TFOS__PACK_ERROR : TFOS__PACK_REFUSED;
-    result = write_bytes(field, index, bytes);
-    Py_DECREF(bytes);
-    return result;
-}
-
-static enum tfos__pack_result write_bools(void *room, PyObject *value, Py_ssize_t count,
-                                          item_getter *get)
-{
-    unsigned char *to = room;
-
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *item = get(value, i);
-        if (item != Py_True && item != Py_False)
-            return TFOS__PACK_REFUSED;
-        to[i] = item == Py_True;
-    }
-    return TFOS__PACK_DONE;
-}
-
-static enum tfos__pack_result write_ints(void *room, PyObject *value, Py_ssize_t count,
-                                         item_getter *get)
-{
-    PyTypeObject *class = &PyLong_Type;
-    int64_t *to = room;
-
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *item = get(value, i);
-        int overflow = 0;
-        if (Py_TYPE(item) != class)
-            return TFOS__PACK_REFUSED;
-        to[i] = PyLong_AsLongLongAndOverflow(item, &overflow);
-        if (overflow != 0)
-            return TFOS__PACK_REFUSED;
-    }
-    return TFOS__PACK_DONE;
-}
-
-/// The loop that feeding lists of floats lives by.
-static enum tfos__pack_result write_floats(void *room, PyObject *value, Py_ssize_t count,
-                                           item_getter *get)
-{
-    PyTypeObject *class = &PyFloat_Type;
-    double *to = room;
-
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *item = get(value, i);
-        if (Py_TYPE(item) != class)
-            return TFOS__PACK_REFUSED;
-        to[i] = PyFloat_AsDouble(item);
-    }
-    return TFOS__PACK_DONE;
-}
-
-static enum tfos__pack_result write_numbers(struct tfos__field *field, PyObject *value,
-                                            Py_ssize_t count, item_getter *get)
-{
-    void *room = tfos__series_reserve(&field->series, count);
-
-    if (room == NULL)
-        return no_memory();
-    switch (field->series.type.item) {
-    case TFOS__VALUE_BOOL:
-        return write_bools(room, value, count, get);
-    case TFOS__VALUE_INT:
-        return write_ints(room, value, count, get);
-    default:
-        return write_floats(room, value, count, get);
-    }
-}
-
-static enum tfos__pack_result write_texts(struct tfos__field *field, PyObject *value,
-                                          Py_ssize_t count, item_getter *get)
-{
-    bool is_text = field->series.type.item == TFOS__VALUE_TEXT;
-    PyTypeObject *class = is_text ? &PyUnicode_Type : &PyBytes_Type;
-    enum tfos__pack_result result = TFOS__PACK_DONE;
-
-    for (Py_ssize_t i = 0; i < count && result == TFOS__PACK_DONE; i++) {
-        PyObject *item = get(value, i);
-        if (Py_TYPE(item) != class)
-            return TFOS__PACK_REFUSED;
-        if (is_text)
-            result = write_made(field, i, tfos__atom_encode(item));
-        else
-            result = write_bytes(field, i, item);
-    }
-    return result;
-}
-
-/// Whether the column may take a value of another length. One whose lengths differ from the start
-/// never had one length; once more values, or a batch, had it, a change is worth a new schema, by
-/// which the reader knows the row.
-static bool may_vary(const struct tfos__field *field)
-{
-    return !field->is_established && field->series.length < CHANCE_COUNT &&
-           field->series.type.dimension_count == 1;
-}
-
-static enum tfos__pack_result append_sequence(struct tfos__field *field, PyObject *value)
-{
-    const struct tfos__value_type *type = &field->series.type;
-    bool is_list = type->kind == TFOS__VALUE_LIST;
-    enum tfos__pack_result result = TFOS__PACK_DONE;
-    Py_ssize_t count = 0;
-
-    if (Py_TYPE(value) != (is_list ? &PyList_Type : &PyTuple_Type))
-        return TFOS__PACK_REFUSED;
-    count = PySequence_Size(value);
-    if (type->is_fixed && count != type->shape[0]) {
-        if (!may_vary(field))
-            return TFOS__PACK_REFUSED;
-        if (!tfos__series_vary(&field->series))
-            return no_memory();
-    }
-    if (type->item == TFOS__VALUE_NULL && count > 0) {
-        struct tfos__value_type found;
-        if (classify(value, &found) < 0)
-            return TFOS__PACK_ERROR;
-        if (found.kind != type->kind)
-            return TFOS__PACK_REFUSED;
-        found = tfos__value_widen(type, &found);
-        if (adopt(field, value, &found) < 0)
-            return TFOS__PACK_ERROR;
-    }
-    if (count > 0 && field->series.width > 0)
-        result = write_numbers(field, value, count, getter_of(value));
-    else if (count > 0)
-        result = write_texts(field, value, count, getter_of(value));
-    return result == TFOS__PACK_DONE ? commit(field, count) : result;
-}
-
-static bool has_shape(const struct tfos__array_interface *interface,
-                      const struct tfos__value_type *type)
-{
-    if (interface->nd != type->dimension_count)
+    field->originals = PyMem_Calloc(1, sizeof(*field->originals));
+    field->view = PyMem_Calloc(1, sizeof(*field->view));
+    if (field->originals == NULL || field->view == NULL ||
+        !tfos__series_init(field->originals, &opaque))
         return false;
-    for (int i = 0; type->is_fixed && i < interface->nd; i++) {
-        if (interface->shape[i] != type->shape[i])
+    while (field->originals->length < length) {
+        if (!tfos__series_commit_null(field->originals))
             return false;
     }
     return true;
 }
 
-static enum tfos__pack_result copy_array(struct tfos__field *field,
-                                         const struct tfos__array_interface *interface)
+static void drop_originals(struct tfos__field *field)
 {
-    int64_t count = 1;
-    void *room = NULL;
-
-    for (int i = 0; i < interface->nd; i++)
-        count *= interface->shape[i];
-    room = tfos__series_reserve(&field->series, count);
-    if (room == NULL)
-        return no_memory();
-    memcpy(room, interface->data, (size_t)count * (size_t)field->series.width);
-    return commit(field, count);
+    if (field->originals != NULL)
+        tfos__series_clear(field->originals);
+    PyMem_Free(field->originals);
+    PyMem_Free(field->view);
+    field->originals = NULL;
+    field->view = NULL;
 }
 
-static enum tfos__pack_result copy_any_array(struct tfos__field *field, PyObject *array,
-                                             const struct tfos__array_interface *interface)
-{
-    PyObject *copy = NULL, *capsule = NULL;
-    enum tfos__pack_result result = TFOS__PACK_ERROR;
-
-    if ((interface->flags & ARRAY_CONTIGUOUS) != 0)
-        return copy_array(field, interface);
-    copy = PyObject_CallFunctionObjArgs(tfos__numpy_load()->ascontiguousarray, array, NULL);
-    interface = copy != NULL ? tfos__numpy_interface(copy, &capsule) : NULL;
-    if (interface != NULL)
-        result = copy_array(field, interface);
-    Py_XDECREF(capsule);
-    Py_XDECREF(copy);
-    return result;
-}
-
-static enum tfos__pack_result append_elements(struct tfos__field *field, PyObject *array)
-{
-    PyObject *capsule = NULL;
-    const struct tfos__array_interface *interface = tfos__numpy_interface(array, &capsule);
-    enum tfos__pack_result result = TFOS__PACK_REFUSED;
-
-    if (interface == NULL)
-        return TFOS__PACK_ERROR;
-    if (has_shape(interface, &field->series.type))
-        result = copy_any_array(field, array, interface);
-    else if (interface->nd == 1 && may_vary(field))
-        result = tfos__series_vary(&field->series) ? copy_any_array(field, array, interface)
-                                                   : no_memory();
-    Py_DECREF(capsule);
-    return result;
-}
-
-static enum tfos__pack_result append_array(struct tfos__field *field, PyObject *value)
-{
-    const struct tfos__numpy *numpy = tfos__numpy_find();
-    PyObject *dtype = NULL;
-    int is_same = 1;
-
-    if (numpy == NULL || Py_TYPE(value) != numpy->ndarray)
-        return PyErr_Occurred() ? TFOS__PACK_ERROR : TFOS__PACK_REFUSED;
-    dtype = PyObject_GetAttrString(value, "dtype");
-    if (dtype == NULL)
-        return TFOS__PACK_ERROR;
-    if (dtype != field->dtype)
-        is_same = PyObject_RichCompareBool(dtype, field->dtype, Py_EQ);
-    Py_DECREF(dtype);
-    if (is_same <= 0)
-        return is_same == 0 ? TFOS__PACK_REFUSED : TFOS__PACK_ERROR;
-    return append_elements(field, value);
-}
-
-static enum tfos__pack_result append_scalar(struct tfos__field *field, PyObject *value)
+/// Notes the original of the value that the tree took last, or that it makes the same again.
+static enum tfos__pack_result append_original(struct tfos__field *field, PyObject *value,
+                                              bool is_same)
 {
     PyObject *bytes = NULL;
-    char *data = NULL;
-    Py_ssize_t size = 0;
-    void *room = NULL;
+    bool is_done = false;
 
-    if (Py_TYPE(value) != field->scalar)
-        return TFOS__PACK_REFUSED;
-    bytes = PyObject_CallMethod(value, "tobytes", NULL);
-    room = tfos__series_reserve(&field->series, 1);
-    if (bytes == NULL || PyBytes_AsStringAndSize(bytes, &data, &size) < 0 ||
-        size != field->series.width || room == NULL) {
-        Py_XDECREF(bytes);
-        return PyErr_Occurred() ? TFOS__PACK_ERROR : no_memory();
-    }
-    memcpy(room, data, (size_t)size);
-    Py_DECREF(bytes);
-    return commit(field, 1);
-}
-
-/// A value of BOOL, INT or FLOAT is written like a sequence of one.
-static PyObject *get_itself(PyObject *value, Py_ssize_t index)
-{
-    (void)index;
-    return value;
-}
-
-static enum tfos__pack_result append_number(struct tfos__field *field, PyObject *value)
-{
-    enum tfos__pack_result result = TFOS__PACK_DONE;
-    void *room = tfos__series_reserve(&field->series, 1);
-
-    if (room == NULL)
+    if (field->originals == NULL && (is_same || field->wants_columns))
+        return TFOS__PACK_DONE;
+    if (field->originals == NULL && !begin_originals(field, length_of(field) - 1))
         return no_memory();
-    if (field->series.type.kind == TFOS__VALUE_BOOL)
-        result = write_bools(room, value, 1, get_itself);
-    else if (field->series.type.kind == TFOS__VALUE_INT)
-        result = write_ints(room, value, 1, get_itself);
-    else
-        result = write_floats(room, value, 1, get_itself);
-    return result == TFOS__PACK_DONE ? commit(field, 1) : result;
+    if (is_same)
+        return tfos__series_commit_null(field->originals) ? TFOS__PACK_DONE : no_memory();
+    bytes = tfos__pickle_dump(value);
+    if (bytes == NULL)
+        return TFOS__PACK_ERROR;
+    is_done = tfos__series_write(field->originals, 0, PyBytes_AsString(bytes),
+                                 (size_t)PyBytes_Size(bytes)) &&
+              tfos__series_commit(field->originals, 1);
+    Py_DECREF(bytes);
+    return is_done ? TFOS__PACK_DONE : no_memory();
 }
 
-static enum tfos__pack_result append_bytes(struct tfos__field *field, PyObject *value)
+static enum tfos__pack_result append_to_tree(struct tfos__field *field, PyObject *value)
 {
-    enum tfos__pack_result result = TFOS__PACK_REFUSED;
+    int64_t length = length_of(field);
+    bool is_same = false;
+    enum tfos__pack_result result = tfos__tree_append(field->tree, value, &is_same);
 
-    if (field->series.type.kind == TFOS__VALUE_OPAQUE)
-        result = write_made(field, 0, tfos__pickle_dump(value));
-    else if (field->series.type.kind == TFOS__VALUE_TEXT && Py_TYPE(value) == &PyUnicode_Type)
-        result = write_made(field, 0, tfos__atom_encode(value));
-    else if (field->series.type.kind == TFOS__VALUE_BYTES && Py_TYPE(value) == &PyBytes_Type)
-        result = write_bytes(field, 0, value);
-    return result == TFOS__PACK_DONE ? commit(field, 1) : result;
-}
-
-int tfos__field_init(struct tfos__field *field)
-{
-    struct tfos__value_type unknown = {.kind = TFOS__VALUE_NULL};
-
-    if (tfos__series_init(&field->series, &unknown))
-        return 0;
-    no_memory();
-    return -1;
+    if (result == TFOS__PACK_DONE)
+        result = append_original(field, value, is_same);
+    if (result == TFOS__PACK_ERROR)
+        tfos__field_truncate(field, length);
+    return result;
 }
 
 enum tfos__pack_result tfos__field_append(struct tfos__field *field, PyObject *value)
 {
-    if (field->tree != NULL)
-        return tfos__tree_append(field->tree, value);
-    if (value == Py_None)
-        return tfos__series_commit_null(&field->series) ? TFOS__PACK_DONE : no_memory();
-    if (field->series.type.kind == TFOS__VALUE_NULL) {
-        struct tfos__value_type type;
-        if (classify(value, &type) < 0)
-            return TFOS__PACK_ERROR;
-        if (type.kind == TFOS__VALUE_OPAQUE && field->takes_trees)
-            return TFOS__PACK_REFUSED;
-        if (adopt(field, value, &type) < 0)
-            return TFOS__PACK_ERROR;
-    }
-    switch (field->series.type.kind) {
-    case TFOS__VALUE_BOOL:
-    case TFOS__VALUE_INT:
-    case TFOS__VALUE_FLOAT:
-        return append_number(field, value);
-    case TFOS__VALUE_LIST:
-    case TFOS__VALUE_TUPLE:
-        return append_sequence(field, value);
-    case TFOS__VALUE_ARRAY:
-        return append_array(field, value);
-    case TFOS__VALUE_SCALAR:
-        return append_scalar(field, value);
-    default:
-        return append_bytes(field, value);
-    }
+    return field->tree != NULL ? append_to_tree(field, value)
+                               : tfos__typed_append(&field->typed, value);
 }
 
-/// The last but one resort is a tree, if there may be one.
-static int widen_most(struct tfos__field *field)
+// ---- wider types
+
+/// Whether a value may make the field a tree. Arrays of several dimensions whose shapes differ are
+/// pickled for a reader of objects: their tree would have an offset for each of their rows.
+static bool may_be_tree(const struct tfos__field *field, const struct tfos__value_type *type)
 {
-    return field->takes_trees && field->tree == NULL ? tfos__field_make_tree(field)
-                                                     : tfos__field_make_opaque(field);
+    return field->wants_columns || type->kind != TFOS__VALUE_ARRAY || type->dimension_count < 2;
+}
+
+/// Whether the typed column can be made wide enough for values of a type. One that was refused
+/// though its type is the same has no form there.
+static bool can_widen(const struct tfos__field *field, const struct tfos__value_type *type,
+                      struct tfos__value_type *wide)
+{
+    *wide = tfos__value_widen(&field->typed.series.type, type);
+    return field->tree == NULL && wide->kind != TFOS__VALUE_OPAQUE &&
+           !tfos__value_equals(wide, &field->typed.series.type);
+}
+
+/// Appends the field's values to another. Results as of append().
+static enum tfos__pack_result copy_values(struct tfos__field *from, struct tfos__field *to)
+{
+    struct ArrowSchema *schema = NULL;
+    struct ArrowArray *array = NULL;
+    struct tfos__layout_column column = {0};
+    enum tfos__pack_result result = TFOS__PACK_DONE;
+
+    tfos__field_show(from, "", &schema, &array);
+    if (tfos__layout_column_init(&column, schema) < 0)
+        result = TFOS__PACK_ERROR;
+    for (int64_t i = 0; i < array->length && result == TFOS__PACK_DONE; i++) {
+        PyObject *value = tfos__unpack_value(&column, array, i);
+        result = value != NULL ? tfos__field_append(to, value) : TFOS__PACK_ERROR;
+        Py_XDECREF(value);
+    }
+    tfos__layout_column_clear(&column);
+    return result;
+}
+
+/// Takes a value of no type in a column that has had none but None.
+static enum tfos__pack_result take_any(struct tfos__field *field, PyObject *value)
+{
+    if (field->tree != NULL || field->typed.series.type.kind != TFOS__VALUE_NULL)
+        return TFOS__PACK_REFUSED;
+    field->typed.takes_any = true;
+    return tfos__typed_append(&field->typed, value);
+}
+
+enum tfos__pack_result tfos__field_convert(struct tfos__field *field, PyObject *value)
+{
+    struct tfos__field wider = {.wants_columns = field->wants_columns};
+    struct tfos__value_type type, wide;
+    enum tfos__pack_result result = TFOS__PACK_REFUSED;
+
+    if (field->typed.is_established || field->typed.takes_any)
+        return TFOS__PACK_REFUSED;
+    if (tfos__typed_classify(&field->typed, value, &type) < 0)
+        return TFOS__PACK_ERROR;
+    if (can_widen(field, &type, &wide))
+        return TFOS__PACK_REFUSED;
+    if (may_be_tree(field, &type) && may_be_tree(field, &field->typed.series.type)) {
+        wider.tree = tfos__tree_open(field->tree, !field->wants_columns);
+        result = wider.tree != NULL ? tfos__tree_widen(wider.tree, value) : TFOS__PACK_ERROR;
+        if (result == TFOS__PACK_DONE)
+            result = copy_values(field, &wider);
+        if (result == TFOS__PACK_DONE)
+            result = append_to_tree(&wider, value);
+    }
+    if (result != TFOS__PACK_DONE) {
+        tfos__field_clear(&wider);
+        return result == TFOS__PACK_REFUSED ? take_any(field, value) : result;
+    }
+    tfos__field_clear(field);
+    *field = wider;
+    return TFOS__PACK_DONE;
+}
+
+/// Makes the empty field a tree that takes a value too, or if that cannot be, one of any values.
+static int widen_tree(struct tfos__field *field, PyObject *value)
+{
+    enum tfos__pack_result result = TFOS__PACK_DONE;
+    bool is_new = field->tree == NULL;
+
+    if (is_new && tfos__field_make_tree(field) < 0)
+        return -1;
+    tfos__field_truncate(field, 0);
+    if (is_new)
+        result = tfos__tree_widen_by(field->tree, &field->typed.series.type);
+    if (result == TFOS__PACK_DONE)
+        result = tfos__tree_widen(field->tree, value);
+    if (result == TFOS__PACK_REFUSED)
+        return tfos__field_make_opaque(field);
+    return result == TFOS__PACK_DONE ? 0 : -1;
 }
 
 int tfos__field_widen(struct tfos__field *field, PyObject *value)
@@ -440,24 +206,18 @@ int tfos__field_widen(struct tfos__field *field, PyObject *value)
     struct tfos__value_type type, wide;
 
     if (field->tree != NULL)
-        return widen_most(field);
-    if (classify(value, &type) < 0)
+        return widen_tree(field, value);
+    if (tfos__typed_classify(&field->typed, value, &type) < 0)
         return -1;
-    wide = tfos__value_widen(&field->series.type, &type);
-    // A value that was refused though its type is the same (another class, another dtype) has no
-    // form here.
-    if (wide.kind == TFOS__VALUE_OPAQUE || tfos__value_equals(&wide, &field->series.type))
-        return widen_most(field);
-    if (tfos__series_init(&field->series, &wide))
-        return 0;
-    no_memory();
-    return -1;
+    if (can_widen(field, &type, &wide))
+        return tfos__typed_reset(&field->typed, &wide);
+    return may_be_tree(field, &type) ? widen_tree(field, value) : tfos__field_make_opaque(field);
 }
 
 int tfos__field_make_tree(struct tfos__field *field)
 {
     tfos__field_truncate(field, 0);
-    field->tree = tfos__tree_open();
+    field->tree = tfos__tree_open(NULL, !field->wants_columns);
     return field->tree != NULL ? 0 : -1;
 }
 
@@ -465,26 +225,69 @@ int tfos__field_make_opaque(struct tfos__field *field)
 {
     struct tfos__value_type opaque = {.kind = TFOS__VALUE_OPAQUE};
 
+    drop_originals(field);
     tfos__tree_close(field->tree);
     field->tree = NULL;
-    field->takes_trees = false;
-    if (tfos__series_init(&field->series, &opaque))
-        return 0;
-    no_memory();
-    return -1;
+    field->typed.takes_any = true;
+    return tfos__typed_reset(&field->typed, &opaque);
 }
+
+// ---- the column
 
 void tfos__field_truncate(struct tfos__field *field, int64_t length)
 {
-    if (field->tree != NULL)
+    if (field->tree != NULL && tfos__tree_length(field->tree) > length)
         tfos__tree_truncate(field->tree, length);
-    else
-        tfos__series_truncate(&field->series, length);
+    else if (field->tree == NULL)
+        tfos__series_truncate(&field->typed.series, length);
+    if (field->originals != NULL && field->originals->length > length)
+        tfos__series_truncate(field->originals, length);
 }
 
 size_t tfos__field_size(const struct tfos__field *field)
 {
-    return field->tree != NULL ? tfos__tree_size(field->tree) : tfos__series_size(&field->series);
+    size_t size = field->tree != NULL ? tfos__tree_size(field->tree)
+                                      : tfos__series_size(&field->typed.series);
+
+    return field->originals != NULL ? size + tfos__series_size(field->originals) : size;
+}
+
+static void release_schema(struct ArrowSchema *schema)
+{
+    schema->release = NULL;
+}
+
+static void release_array(struct ArrowArray *array)
+{
+    array->release = NULL;
+}
+
+/// Shows a tree and its originals as one column.
+static void show_both(struct tfos__field *field, const char *name)
+{
+    struct tfos__field_view *view = field->view;
+    struct tfos__series_view *originals = tfos__series_show(field->originals, "original");
+
+    tfos__tree_show(field->tree, "value", &view->schema_children[0], &view->array_children[0]);
+    view->schema_children[1] = &originals->schema;
+    view->array_children[1] = &originals->array;
+    tfos__metadata_write("tfos.value", "original", view->metadata);
+    view->schema = (struct ArrowSchema){
+        .format = "+s",
+        .name = name,
+        .metadata = view->metadata,
+        .n_children = 2,
+        .children = view->schema_children,
+        .release = release_schema,
+    };
+    view->array = (struct ArrowArray){
+        .length = tfos__tree_length(field->tree),
+        .n_buffers = 1,
+        .n_children = 2,
+        .buffers = view->buffers,
+        .children = view->array_children,
+        .release = release_array,
+    };
 }
 
 void tfos__field_show(struct tfos__field *field, const char *name, struct ArrowSchema **schema,
@@ -492,25 +295,31 @@ void tfos__field_show(struct tfos__field *field, const char *name, struct ArrowS
 {
     struct tfos__series_view *view = NULL;
 
-    if (field->tree != NULL) {
+    if (field->originals != NULL) {
+        show_both(field, name);
+        *schema = &field->view->schema;
+        *array = &field->view->array;
+    } else if (field->tree != NULL) {
         tfos__tree_show(field->tree, name, schema, array);
-        return;
+    } else {
+        view = tfos__series_show(&field->typed.series, name);
+        *schema = &view->schema;
+        *array = &view->array;
     }
-    view = tfos__series_show(&field->series, name);
-    *schema = &view->schema;
-    *array = &view->array;
 }
 
 void tfos__field_reset(struct tfos__field *field)
 {
-    field->is_established = field->is_established || field->series.length > 0;
+    field->typed.is_established = field->typed.is_established || length_of(field) > 0;
     tfos__field_truncate(field, 0);
+    if (field->tree != NULL && field->wants_columns)
+        tfos__tree_reset(field->tree);
 }
 
 void tfos__field_clear(struct tfos__field *field)
 {
-    Py_XDECREF(field->dtype);
-    tfos__series_clear(&field->series);
+    drop_originals(field);
     tfos__tree_close(field->tree);
+    tfos__typed_clear(&field->typed);
     memset(field, 0, sizeof(*field));
 }

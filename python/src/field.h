@@ -1,26 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A column that takes Python values. The caller holds the GIL.
+/// A column that takes Python values: a typed one as long as all values are of one type, else a
+/// tree if they are numbers, texts or lists of such, else one of pickled values. Beside a tree
+/// those values are pickled that it does not make again, unless the reader wants columns. The
+/// caller holds the GIL.
 #ifndef TFOS_PYTHON_FIELD_H
 #define TFOS_PYTHON_FIELD_H
 
 #include "packer.h"
-#include "series.h"
 #include "tree.h"
+#include "typed.h"
 
 struct tfos__field {
-    struct tfos__series series;
-    PyObject *dtype;         ///< ARRAY: that of the arrays; owned
-    PyTypeObject *scalar;    ///< SCALAR: the values' class; borrowed from numpy
-    bool is_established;     ///< a batch of this type was taken
-    bool takes_trees;        ///< whoever reads it wants columns, not the same Python objects
-    struct tfos__tree *tree; ///< has the values, and the series none; owned; mostly NULL
+    struct tfos__typed typed;
+    bool wants_columns;             ///< as of a packer
+    struct tfos__tree *tree;        ///< has the values, and `typed` none; owned; mostly NULL
+    struct tfos__series *originals; ///< of a tree's values those that it does not make again,
+                                    ///< pickled; NULL: there are none; owned
+    struct tfos__field_view *view;  ///< of both; owned
 };
 
 /// An empty field of unknown type in zeroed memory; -1 with an exception.
-int tfos__field_init(struct tfos__field *field);
+int tfos__field_init(struct tfos__field *field, bool wants_columns);
 
 /// Puts a value at the end. REFUSED when the field's type is too narrow; then it is as it was.
 enum tfos__pack_result tfos__field_append(struct tfos__field *field, PyObject *value);
+
+/// Makes a tree of the values and puts the one behind them that was refused, unless a batch was
+/// taken before. REFUSED when that cannot be; then the field is as it was.
+enum tfos__pack_result tfos__field_convert(struct tfos__field *field, PyObject *value);
 
 /// Empties the field and gives it a type that takes `value` as well as what it took before. -1 with
 /// an exception.

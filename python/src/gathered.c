@@ -5,6 +5,7 @@
 #include "lists.h"
 #include "numpy.h"
 #include "plain.h"
+#include "type_words.h"
 #include "unpacker.h"
 
 #include <string.h>
@@ -76,6 +77,42 @@ static bool has_fields(const struct tfos__gathered *column,
     return is_same == 1;
 }
 
+/// How rows of one array go into that of others.
+enum match {
+    MATCH_NONE,
+    MATCH_SAME,
+    MATCH_NARROW, ///< they are integers, the others floats
+    MATCH_WIDE    ///< they are floats, the others integers
+};
+
+/// Python's integers and floats are one column, as np.array() has it.
+static enum match match_types(const struct tfos__value_type *column,
+                              const struct tfos__value_type *values)
+{
+    struct tfos__value_type types[2] = {*column, *values}, elements[2];
+    bool are_floats[2];
+
+    for (int i = 0; i < 2; i++) {
+        if (!tfos__value_is_numeric(&types[i]))
+            return MATCH_NONE;
+        elements[i] = tfos__value_elements(&types[i]);
+        are_floats[i] = elements[i].letter == 'f';
+        types[i].kind = tfos__value_is_sequence(&types[i]) ? TFOS__VALUE_ARRAY : TFOS__VALUE_SCALAR;
+        types[i].letter = 'b'; // the shapes are what is compared of them
+        types[i].itemsize = 1;
+        types[i].unit = 0;
+    }
+    if (!tfos__value_equals(&types[0], &types[1]))
+        return MATCH_NONE;
+    if (tfos__value_equals(&elements[0], &elements[1]))
+        return MATCH_SAME;
+    for (int i = 0; i < 2; i++) {
+        if (elements[i].itemsize != 8 || (elements[i].letter != 'f' && elements[i].letter != 'i'))
+            return MATCH_NONE;
+    }
+    return are_floats[0] ? MATCH_NARROW : are_floats[1] ? MATCH_WIDE : MATCH_NONE;
+}
+
 bool tfos__gathered_fits(const struct tfos__gathered *column,
                          const struct tfos__layout_column *layout)
 {
@@ -85,7 +122,7 @@ bool tfos__gathered_fits(const struct tfos__gathered *column,
         return column->names != NULL && is_struct && has_fields(column, layout);
     if ((column->objects != NULL || column->is_shaped) && !tfos__value_is_numeric(&layout->type))
         return true;
-    return tfos__value_equals(&column->type, &layout->type);
+    return match_types(&column->type, &layout->type) != MATCH_NONE;
 }
 
 static int make_array(struct tfos__gathered *column, int64_t capacity)
@@ -93,12 +130,10 @@ static int make_array(struct tfos__gathered *column, int64_t capacity)
     const struct tfos__numpy *numpy = tfos__numpy_load();
     PyObject *dtype = NULL;
     void *data = NULL;
-    char text[8];
 
     if (numpy == NULL)
         return -1;
-    tfos__value_dtype(&column->type, text);
-    dtype = PyUnicode_FromString(text);
+    dtype = tfos__numpy_dtype(numpy, &column->type);
     if (dtype == NULL)
         return -1;
     column->array = tfos__numpy_new_array(numpy, &column->type, dtype, capacity, &data);
@@ -181,19 +216,19 @@ static PyObject *make_object(const struct tfos__layout_column *layout,
                              const struct ArrowArray *column, int64_t index)
 {
     struct tfos__layout_column as_array = *layout;
-    bool is_numeric = tfos__value_is_sequence(&layout->type) &&
-                      layout->type.item >= TFOS__VALUE_BOOL &&
-                      layout->type.item <= TFOS__VALUE_FLOAT;
+    bool is_numeric =
+        tfos__value_is_sequence(&layout->type) && tfos__value_elements(&layout->type).letter != 0;
+    const struct tfos__numpy *numpy = tfos__numpy_load();
     PyObject *object = NULL;
-    char text[8];
 
     if (layout->plain != TFOS__PLAIN_NONE)
         return tfos__plain_object(layout, column, index);
     if (!is_numeric || layout->type.kind == TFOS__VALUE_ARRAY)
         return tfos__unpack_value(layout, column, index);
-    tfos__value_dtype(&layout->type, text);
     as_array.type = tfos__lists_array_type(&layout->type);
-    as_array.dtype = PyUnicode_FromString(text);
+    as_array.type.is_fixed = layout->type.is_fixed;
+    as_array.type.shape[0] = layout->type.shape[0];
+    as_array.dtype = numpy != NULL ? tfos__numpy_dtype(numpy, &layout->type) : NULL;
     if (as_array.dtype == NULL)
         return NULL;
     object = tfos__unpack_value(&as_array, column, index);
@@ -232,14 +267,53 @@ static int take_apart(struct tfos__gathered *column, int64_t length)
     return column->objects != NULL ? 0 : -1;
 }
 
-static bool has_shape(const struct tfos__gathered *column,
-                      const struct tfos__gathered_values *values)
+/// How the values go into the array: lists, whose length their type leaves open, by that which they
+/// have.
+static enum match match_values(const struct tfos__gathered *column,
+                               const struct tfos__gathered_values *values)
 {
     struct tfos__value_type type;
 
+    if (tfos__value_is_numeric(&values->layout->type))
+        return match_types(&column->type, &values->layout->type);
     return tfos__lists_find_shape(values->layout, values->array, values->index, values->count,
-                                  &type) &&
-           tfos__value_equals(&type, &column->type);
+                                  &type)
+               ? match_types(&column->type, &type)
+               : MATCH_NONE;
+}
+
+/// Makes the array's integers floats.
+static int make_floats(struct tfos__gathered *column)
+{
+    PyObject *floats = PyObject_CallMethod(column->array, "astype", "s", "f8"), *capsule = NULL;
+    const struct tfos__array_interface *interface =
+        floats != NULL ? tfos__numpy_interface(floats, &capsule) : NULL;
+
+    if (interface == NULL) {
+        Py_XDECREF(floats);
+        return -1;
+    }
+    column->data = interface->data;
+    Py_DECREF(capsule);
+    Py_DECREF(column->array);
+    column->array = floats;
+    column->type.kind =
+        tfos__value_is_sequence(&column->type) ? TFOS__VALUE_ARRAY : TFOS__VALUE_SCALAR;
+    column->type.letter = 'f';
+    column->type.itemsize = 8;
+    return 0;
+}
+
+/// Makes integers floats that were copied into an array of such.
+static void convert_copied(unsigned char *data, size_t size)
+{
+    for (size_t at = 0; at < size; at += sizeof(double)) {
+        int64_t number = 0;
+        double real = 0;
+        memcpy(&number, data + at, sizeof(number));
+        real = (double)number;
+        memcpy(data + at, &real, sizeof(real));
+    }
 }
 
 static int append_objects(struct tfos__gathered *column, const struct tfos__gathered_values *values,
@@ -248,6 +322,8 @@ static int append_objects(struct tfos__gathered *column, const struct tfos__gath
     for (int64_t i = 0; i < values->count; i++) {
         PyObject *object = make_object(values->layout, values->array, values->index + i);
         int result = 0;
+        if (object == NULL && values->is_python && !PyErr_Occurred())
+            object = tfos__unpack_value(values->layout, values->array, values->index + i);
         if (object == NULL)
             return PyErr_Occurred() ? -1 : meet(null, values, i);
         result = PyList_Append(column->objects, object);
@@ -287,27 +363,46 @@ static int append_fields(struct tfos__gathered *column, int64_t length,
     return 0;
 }
 
+/// Copies numbers behind the first `length` rows; the first that is None, or -1.
+static int64_t copy_numbers(struct tfos__gathered *column, int64_t length,
+                            const struct tfos__gathered_values *values)
+{
+    unsigned char *to = column->data + (size_t)length * column->row_size;
+
+    if (!tfos__value_is_numeric(&values->layout->type))
+        return tfos__lists_copy(values->layout, values->array, values->index, values->count, to);
+    if (values->layout->plain != TFOS__PLAIN_NONE)
+        return tfos__plain_copy(values->layout, values->array, values->index, values->count, to);
+    return copy_packed(column, length, values);
+}
+
 int tfos__gathered_append(struct tfos__gathered *column, int64_t length,
                           const struct tfos__gathered_values *values,
                           struct tfos__gathered_null *null)
 {
+    enum match match = MATCH_NONE;
     int64_t row = 0;
 
     if (column->names != NULL)
         return append_fields(column, length, values, null);
-    if (column->is_shaped && !has_shape(column, values) && take_apart(column, length) < 0)
+    if (column->array != NULL)
+        match = match_values(column, values);
+    if (match == MATCH_NONE && column->array != NULL && take_apart(column, length) < 0)
         return -1;
     if (column->objects != NULL)
         return append_objects(column, values, null);
-    if (column->is_shaped)
-        row = tfos__lists_copy(values->layout, values->array, values->index, values->count,
-                               column->data + (size_t)length * column->row_size);
-    else if (values->layout->plain != TFOS__PLAIN_NONE)
-        row = tfos__plain_copy(values->layout, values->array, values->index, values->count,
-                               column->data + (size_t)length * column->row_size);
-    else
-        row = copy_packed(column, length, values);
-    return row < 0 ? 0 : meet(null, values, row);
+    if (match == MATCH_WIDE && make_floats(column) < 0)
+        return -1;
+    row = copy_numbers(column, length, values);
+    if (row >= 0 && values->is_python && column->is_shaped &&
+        !tfos__layout_is_null(values->array, values->index + row))
+        return take_apart(column, length) < 0 ? -1 : append_objects(column, values, null);
+    if (row >= 0)
+        return meet(null, values, row);
+    if (match == MATCH_NARROW)
+        convert_copied(column->data + (size_t)length * column->row_size,
+                       (size_t)values->count * column->row_size);
+    return 0;
 }
 
 PyObject *tfos__gathered_finish(struct tfos__gathered *column)
@@ -331,16 +426,17 @@ PyObject *tfos__gathered_finish(struct tfos__gathered *column)
     return fields;
 }
 
-void tfos__gathered_describe(const struct tfos__gathered *column, char text[TFOS__VALUE_TEXT_SIZE])
+void tfos__gathered_describe(const struct tfos__gathered *column, bool is_frame,
+                             char text[TFOS__VALUE_TEXT_SIZE])
 {
     struct tfos__layout_column layout = {
         .type = column->type,
-        .plain = column->names != NULL ? TFOS__PLAIN_STRUCT
-                 : column->is_shaped   ? TFOS__PLAIN_LIST
-                                       : TFOS__PLAIN_NONE,
+        .plain = column->names != NULL            ? TFOS__PLAIN_STRUCT
+                 : column->is_shaped && !is_frame ? TFOS__PLAIN_LIST
+                                                  : TFOS__PLAIN_NONE,
     };
 
-    tfos__layout_describe(&layout, text);
+    tfos__type_words(&layout, is_frame, text);
 }
 
 void tfos__gathered_clear(struct tfos__gathered *column)

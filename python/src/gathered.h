@@ -24,6 +24,7 @@ struct tfos__gathered_values {
     const struct tfos__layout_column *layout;
     const struct ArrowArray *array;
     int64_t index, count;
+    bool is_python; ///< of rows of Python, whose lists with None are objects
 };
 
 /// A None that was met where there can be none.
@@ -58,8 +59,9 @@ int tfos__gathered_append(struct tfos__gathered *column, int64_t length,
 /// An array, or a dict of those of the fields; a new reference. NULL with an exception.
 PyObject *tfos__gathered_finish(struct tfos__gathered *column);
 
-/// The column's type in words.
-void tfos__gathered_describe(const struct tfos__gathered *column, char text[TFOS__VALUE_TEXT_SIZE]);
+/// The column's type in words. `is_frame`: it is a DataFrame's.
+void tfos__gathered_describe(const struct tfos__gathered *column, bool is_frame,
+                             char text[TFOS__VALUE_TEXT_SIZE]);
 
 void tfos__gathered_clear(struct tfos__gathered *column);
 

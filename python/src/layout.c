@@ -18,17 +18,19 @@ static int corrupt(const char *what, int64_t column)
 }
 
 /// Rows of a batch that does not say what they are have named columns, as Spark's have.
-static int read_kind(const struct ArrowSchema *schema, enum tfos__row_kind *kind)
+static int read_kind(const struct ArrowSchema *schema, struct tfos__layout *layout)
 {
     char text[16];
 
-    *kind = TFOS__ROW_SPARK;
+    layout->kind = TFOS__ROW_SPARK;
     if (strcmp(schema->format, "+s") == 0) {
-        if (!tfos_arrow_metadata_find(schema->metadata, "tfos.row", text, sizeof(text)))
+        layout->is_frame =
+            !tfos_arrow_metadata_find(schema->metadata, "tfos.row", text, sizeof(text));
+        if (layout->is_frame)
             return 0;
-        for (int i = 0; i < 5; i++) {
+        for (int i = 0; i < TFOS__ROW_KINDS; i++) {
             if (strcmp(text, tfos__row_names[i]) == 0) {
-                *kind = (enum tfos__row_kind)i;
+                layout->kind = (enum tfos__row_kind)i;
                 return 0;
             }
         }
@@ -42,20 +44,16 @@ static int read_kind(const struct ArrowSchema *schema, enum tfos__row_kind *kind
 static int find_dtype(struct tfos__layout_column *column)
 {
     const struct tfos__numpy *numpy = tfos__numpy_load();
-    char text[8];
 
     if (numpy == NULL)
         return -1;
-    tfos__value_dtype(&column->type, text);
-    column->dtype = PyObject_CallFunction(numpy->dtype, "s", text);
-    if (column->dtype == NULL)
-        return -1;
+    column->dtype = tfos__numpy_dtype(numpy, &column->type);
     if (column->type.kind == TFOS__VALUE_SCALAR)
-        column->scalar = tfos__numpy_scalar_type(numpy, column->type.letter, column->type.itemsize);
-    return 0;
+        column->scalar = tfos__numpy_scalar_type(numpy, &column->type);
+    return column->dtype != NULL ? 0 : -1;
 }
 
-/// A column that the packer has packed.
+/// A column of one type that the packer has packed.
 static int read_packed(struct tfos__layout_column *column, int64_t index, const char *text,
                        const struct ArrowSchema *schema)
 {
@@ -68,7 +66,7 @@ static int read_packed(struct tfos__layout_column *column, int64_t index, const 
         if (schema->n_children != 1 || strcmp(schema->children[0]->format, item_format) != 0)
             return corrupt("has elements of another type than it says", index);
     }
-    if (column->type.kind == TFOS__VALUE_SCALAR || column->type.kind == TFOS__VALUE_ARRAY) {
+    if (column->type.letter != 0) {
         if (find_dtype(column) < 0)
             return -1;
         if (column->type.kind == TFOS__VALUE_SCALAR && column->scalar == NULL)
@@ -77,18 +75,70 @@ static int read_packed(struct tfos__layout_column *column, int64_t index, const 
     return 0;
 }
 
+static int read_values(struct tfos__layout_column *column, int64_t index,
+                       const struct ArrowSchema *schema);
+
+static int read_originals(struct tfos__layout_column *column, int64_t index,
+                          const struct ArrowSchema *schema)
+{
+    const struct tfos__layout_column *originals = NULL;
+
+    if (strcmp(schema->format, "+s") != 0 || schema->n_children != 2)
+        return corrupt("has no originals beside its values", index);
+    column->type.kind = TFOS__VALUE_OPAQUE;
+    column->has_originals = true;
+    column->children = PyMem_Calloc(2, sizeof(*column->children));
+    if (column->children == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (; column->child_count < 2; column->child_count++) {
+        if (read_values(&column->children[column->child_count], index,
+                        schema->children[column->child_count]) < 0) {
+            tfos__layout_column_clear(&column->children[column->child_count]);
+            return -1;
+        }
+    }
+    originals = &column->children[1];
+    if (column->children[0].has_originals || originals->has_originals ||
+        originals->plain != TFOS__PLAIN_NONE || originals->type.kind != TFOS__VALUE_OPAQUE)
+        return corrupt("has originals that are not pickled", index);
+    return 0;
+}
+
+static int read_values(struct tfos__layout_column *column, int64_t index,
+                       const struct ArrowSchema *schema)
+{
+    char text[TFOS__VALUE_TEXT_SIZE];
+
+    if (!tfos_arrow_metadata_find(schema->metadata, "tfos.value", text, sizeof(text)))
+        return tfos__plain_init(column, schema);
+    if (strcmp(text, "original") == 0)
+        return read_originals(column, index, schema);
+    return read_packed(column, index, text, schema);
+}
+
+int tfos__layout_column_init(struct tfos__layout_column *column, const struct ArrowSchema *schema)
+{
+    return read_values(column, 0, schema);
+}
+
+void tfos__layout_column_clear(struct tfos__layout_column *column)
+{
+    for (int64_t i = 0; column->has_originals && i < column->child_count; i++)
+        tfos__layout_column_clear(&column->children[i]);
+    if (column->has_originals)
+        column->child_count = 0;
+    Py_XDECREF(column->dtype);
+    tfos__plain_clear(column);
+    memset(column, 0, sizeof(*column));
+}
+
 static int read_column(struct tfos__layout *layout, int64_t index, const struct ArrowSchema *schema)
 {
-    struct tfos__layout_column *column = &layout->columns[index];
-    char text[TFOS__VALUE_TEXT_SIZE];
     PyObject *name = NULL;
-    int result = 0;
 
-    if (tfos_arrow_metadata_find(schema->metadata, "tfos.value", text, sizeof(text)))
-        result = read_packed(column, index, text, schema);
-    else
-        result = tfos__plain_init(column, schema);
-    if (result < 0)
+    if (read_values(&layout->columns[index], index, schema) < 0)
         return -1;
     name = PyUnicode_FromString(schema->name != NULL ? schema->name : "");
     return name != NULL ? PyTuple_SetItem(layout->names, (Py_ssize_t)index, name) : -1;
@@ -96,8 +146,14 @@ static int read_column(struct tfos__layout *layout, int64_t index, const struct 
 
 static int read_schema(struct tfos__layout *layout, const struct ArrowSchema *schema)
 {
-    if (read_kind(schema, &layout->kind) < 0)
+    if (read_kind(schema, layout) < 0)
         return -1;
+    if (layout->kind == TFOS__ROW_NAMED) {
+        layout->pickled_class =
+            tfos_arrow_metadata_get(schema->metadata, "tfos.class", &layout->pickled_class_size);
+        if (layout->pickled_class == NULL)
+            return corrupt("has no class beside its names", 0);
+    }
     if (layout->kind == TFOS__ROW_VALUE && schema->n_children != 1)
         return corrupt("is missing or not alone, though each row is one value", 0);
     layout->columns = PyMem_Calloc((size_t)schema->n_children + 1, sizeof(*layout->columns));
@@ -118,6 +174,35 @@ static int read_schema(struct tfos__layout *layout, const struct ArrowSchema *sc
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/// Whether a column's array has `length` values, and as many elements as they need.
+static int check_column(const struct tfos__layout_column *column, const struct ArrowArray *array,
+                        int64_t length, int64_t index)
+{
+    const struct tfos__value_type *type = &column->type;
+    int64_t count = tfos__value_item_count(type);
+
+    if (array->length < length)
+        return corrupt("has fewer values than the batch has rows", index);
+    if (column->has_originals) {
+        if (array->n_children != 2)
+            return corrupt("has no originals beside its values", index);
+        return check_column(&column->children[0], array->children[0], array->offset + length,
+                            index) < 0
+                   ? -1
+                   : check_column(&column->children[1], array->children[1], array->offset + length,
+                                  index);
+    }
+    if (column->plain != TFOS__PLAIN_NONE)
+        return tfos__plain_check(column, array)
+                   ? 0
+                   : corrupt("has fewer elements than its values need", index);
+    if (tfos__value_is_sequence(type) &&
+        (array->n_children != 1 ||
+         (count > 0 && array->children[0]->length / count < array->offset + array->length)))
+        return corrupt("has fewer elements than its values need", index);
+    return 0;
+}
+
 static int check(const struct tfos__layout *layout, const struct ArrowArray *array)
 {
     if (array->n_children != layout->column_count) {
@@ -126,19 +211,9 @@ static int check(const struct tfos__layout *layout, const struct ArrowArray *arr
         return -1;
     }
     for (int64_t i = 0; i < layout->column_count; i++) {
-        const struct ArrowArray *column = array->children[i];
-        const struct tfos__value_type *type = &layout->columns[i].type;
-        int64_t count = tfos__value_item_count(type);
-        bool is_plain = layout->columns[i].plain != TFOS__PLAIN_NONE;
-        if (column->length < array->offset + array->length)
-            return corrupt("has fewer values than the batch has rows", i);
-        if (is_plain && !tfos__plain_check(&layout->columns[i], column))
-            return corrupt("has fewer elements than its values need", i);
-        if (is_plain || !tfos__value_is_sequence(type))
-            continue;
-        if (column->n_children != 1 ||
-            (count > 0 && column->children[0]->length / count < column->offset + column->length))
-            return corrupt("has fewer elements than its values need", i);
+        if (check_column(&layout->columns[i], array->children[i], array->offset + array->length,
+                         i) < 0)
+            return -1;
     }
     return 0;
 }
@@ -155,28 +230,15 @@ int tfos__layout_init(struct tfos__layout *layout, const struct ArrowSchema *sch
 
 PyObject *tfos__layout_column_name(const struct tfos__layout *layout, int64_t column)
 {
-    if (layout->kind == TFOS__ROW_DICT || layout->kind == TFOS__ROW_SPARK)
+    if (tfos__row_has_names(layout->kind))
         return PyUnicode_FromFormat("%R", PyTuple_GetItem(layout->names, (Py_ssize_t)column));
     return PyUnicode_FromFormat("%lld", (long long)column);
 }
 
-void tfos__layout_describe(const struct tfos__layout_column *column,
-                           char text[TFOS__VALUE_TEXT_SIZE])
-{
-    if (column->plain == TFOS__PLAIN_STRUCT)
-        snprintf(text, TFOS__VALUE_TEXT_SIZE, "struct");
-    else if (column->plain == TFOS__PLAIN_LIST)
-        snprintf(text, TFOS__VALUE_TEXT_SIZE, "list of numbers");
-    else
-        tfos__value_describe(&column->type, text);
-}
-
 void tfos__layout_clear(struct tfos__layout *layout)
 {
-    for (int64_t i = 0; i < layout->column_count; i++) {
-        Py_XDECREF(layout->columns[i].dtype);
-        tfos__plain_clear(&layout->columns[i]);
-    }
+    for (int64_t i = 0; i < layout->column_count; i++)
+        tfos__layout_column_clear(&layout->columns[i]);
     PyMem_Free(layout->columns);
     Py_XDECREF(layout->names);
     Py_XDECREF(layout->fields);

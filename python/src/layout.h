@@ -5,7 +5,7 @@
 #ifndef TFOS_PYTHON_LAYOUT_H
 #define TFOS_PYTHON_LAYOUT_H
 
-#include "packer.h"
+#include "row_type.h"
 #include "value.h"
 
 #include <Python.h>
@@ -35,9 +35,10 @@ struct tfos__layout_column {
     /// Of plain columns: SCALAR where each value is one number or date, ARRAY where it is a fixed
     /// number of them, OPAQUE elsewhere.
     struct tfos__value_type type;
-    PyObject *dtype;      ///< numpy's dtype, for SCALAR and ARRAY of ours; owned
+    PyObject *dtype;      ///< numpy's dtype, of numpy's elements of ours; owned
     PyTypeObject *scalar; ///< SCALAR of ours: the class; borrowed from numpy
 
+    bool has_originals; ///< of ours: two children, the values and, pickled, the originals of some
     enum tfos__plain_kind plain;
     int width;          ///< bytes of a value, or of an offset to values of varying size
     int64_t list_size;  ///< FIXED_LIST
@@ -52,10 +53,13 @@ struct tfos__layout_column {
 
 struct tfos__layout {
     enum tfos__row_kind kind;
+    bool is_frame; ///< rows of a DataFrame, or of another who does not say what they are
     int64_t column_count;
     struct tfos__layout_column *columns; ///< owned
     PyObject *names;                     ///< tuple of str; owned
     PyObject *fields;                    ///< SPARK: the names as a list, for __fields__; owned
+    const char *pickled_class;           ///< NAMED: borrowed from the schema
+    size_t pickled_class_size;
 };
 
 /// Reads a batch's schema into `layout`, to be ended by clear(), and checks that the array has the
@@ -64,12 +68,14 @@ struct tfos__layout {
 int tfos__layout_init(struct tfos__layout *layout, const struct ArrowSchema *schema,
                       const struct ArrowArray *array);
 
+/// Reads the schema of one column into `column`, zeroed before, also when it fails to be ended by
+/// clear(). -1 with an exception as from init(), which does not say which column.
+int tfos__layout_column_init(struct tfos__layout_column *column, const struct ArrowSchema *schema);
+
+void tfos__layout_column_clear(struct tfos__layout_column *column);
+
 /// How messages call a column: its name in quotes, or its number. A new reference.
 PyObject *tfos__layout_column_name(const struct tfos__layout *layout, int64_t column);
-
-/// The column's type in words, for messages.
-void tfos__layout_describe(const struct tfos__layout_column *column,
-                           char text[TFOS__VALUE_TEXT_SIZE]);
 
 void tfos__layout_clear(struct tfos__layout *layout);
 
@@ -81,6 +87,17 @@ static inline bool tfos__layout_is_null(const struct ArrowArray *array, int64_t 
 
     return validity != NULL && array->null_count != 0 &&
            (validity[place / 8] >> (place % 8) & 1) == 0;
+}
+
+/// Steps from a column with originals down to its values: `index` counts from the array's offset.
+static inline void tfos__layout_find_values(const struct tfos__layout_column **column,
+                                            const struct ArrowArray **array, int64_t *index)
+{
+    if (!(*column)->has_originals)
+        return;
+    *column = &(*column)->children[0];
+    *index += (*array)->offset;
+    *array = (*array)->children[0];
 }
 
 #endif

@@ -8,15 +8,11 @@
 
 struct tfos__value_type tfos__lists_array_type(const struct tfos__value_type *type)
 {
-    char text[8];
+    struct tfos__value_type array = tfos__value_elements(type);
 
-    tfos__value_dtype(type, text);
-    return (struct tfos__value_type){
-        .kind = TFOS__VALUE_ARRAY,
-        .letter = text[0],
-        .itemsize = tfos__value_width(type),
-        .dimension_count = 1,
-    };
+    array.kind = TFOS__VALUE_ARRAY;
+    array.dimension_count = 1;
+    return array;
 }
 
 /// Whether these are the packer's numbers: of varying length, as its others have their shape.
@@ -24,10 +20,8 @@ static bool is_packed(const struct tfos__layout_column *layout)
 {
     const struct tfos__value_type *type = &layout->type;
 
-    if (layout->plain != TFOS__PLAIN_NONE || !tfos__value_is_sequence(type) || type->is_fixed)
-        return false;
-    return type->kind == TFOS__VALUE_ARRAY ||
-           (type->item >= TFOS__VALUE_BOOL && type->item <= TFOS__VALUE_FLOAT);
+    return layout->plain == TFOS__PLAIN_NONE && tfos__value_is_sequence(type) && !type->is_fixed &&
+           tfos__value_elements(type).letter != 0;
 }
 
 /// Offsets in the elements, from that of value `index` on.

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is needed of numpy. Invariant: only arrays and scalars of exactly numpy's own types and
-// native byte order are given a type, so that the other side can make equal ones.
+// native byte order are given a type, so that the other side can make equal ones. A dtype that came
+// through pickle is another object than the one of its name, so dtypes are compared by value.
 #include "numpy.h"
 
 #include <string.h>
-
-#define ARRAY_CONTIGUOUS 0x1
-#define ARRAY_NATIVE 0x200
 
 static const struct {
     const char *name;
     char letter;
     int itemsize;
 } scalars[TFOS__NUMPY_SCALAR_COUNT] = {
-    {"bool_", 'b', 1},     {"int8", 'i', 1},        {"int16", 'i', 2},   {"int32", 'i', 4},
-    {"int64", 'i', 8},     {"uint8", 'u', 1},       {"uint16", 'u', 2},  {"uint32", 'u', 4},
-    {"uint64", 'u', 8},    {"float16", 'f', 2},     {"float32", 'f', 4}, {"float64", 'f', 8},
-    {"complex64", 'c', 8}, {"complex128", 'c', 16},
+    {"bool_", 'b', 1},     {"int8", 'i', 1},        {"int16", 'i', 2},      {"int32", 'i', 4},
+    {"int64", 'i', 8},     {"uint8", 'u', 1},       {"uint16", 'u', 2},     {"uint32", 'u', 4},
+    {"uint64", 'u', 8},    {"float16", 'f', 2},     {"float32", 'f', 4},    {"float64", 'f', 8},
+    {"complex64", 'c', 8}, {"complex128", 'c', 16}, {"datetime64", 'M', 8}, {"timedelta64", 'm', 8},
 };
 
 static struct tfos__numpy loaded; // guarded by the GIL; complete once ndarray is set
@@ -37,6 +35,7 @@ const struct tfos__numpy *tfos__numpy_load(void)
     numpy.ascontiguousarray = PyObject_GetAttrString(module, "ascontiguousarray");
     for (int i = 0; i < TFOS__NUMPY_SCALAR_COUNT; i++)
         numpy.scalars[i] = (PyTypeObject *)PyObject_GetAttrString(module, scalars[i].name);
+    numpy.memmap = (PyTypeObject *)PyObject_GetAttrString(module, "memmap");
     numpy.ndarray = (PyTypeObject *)PyObject_GetAttrString(module, "ndarray");
     Py_DECREF(module);
     if (PyErr_Occurred())
@@ -80,52 +79,63 @@ const struct tfos__array_interface *tfos__numpy_interface(PyObject *array, PyObj
     return interface;
 }
 
-/// Whether the array's dtype is one that numpy itself defines (bfloat16, say, also has the kind of
-/// a number).
-static bool is_builtin(PyObject *array)
+PyObject *tfos__numpy_dtype(const struct tfos__numpy *numpy, const struct tfos__value_type *type)
 {
-    PyObject *dtype = PyObject_GetAttrString(array, "dtype");
-    PyObject *builtin = dtype != NULL ? PyObject_GetAttrString(dtype, "isbuiltin") : NULL;
-    bool is = builtin != NULL && PyLong_AsLong(builtin) == 1;
+    char text[8];
 
-    Py_XDECREF(builtin);
-    Py_XDECREF(dtype);
-    return is && !PyErr_Occurred();
+    tfos__value_dtype(type, text);
+    return PyObject_CallFunction(numpy->dtype, "s", text);
 }
 
-static bool classify_array(PyObject *value, struct tfos__value_type *type)
+// A dtype's code is not enough: types that other packages define (bfloat16, say) may have that of a
+// number. It begins with the byte order.
+bool tfos__numpy_read_elements(const struct tfos__numpy *numpy, PyObject *value,
+                               struct tfos__value_type *type, bool *is_native)
+{
+    PyObject *dtype = PyObject_GetAttrString(value, "dtype"), *own = NULL;
+    PyObject *code = dtype != NULL ? PyObject_GetAttrString(dtype, "str") : NULL;
+    PyObject *bytes = code != NULL ? PyUnicode_AsUTF8String(code) : NULL;
+    int is_own = 0;
+
+    if (bytes != NULL && tfos__value_read_dtype(PyBytes_AsString(bytes) + 1, type)) {
+        *is_native = *PyBytes_AsString(bytes) != '>';
+        own = PyObject_CallFunctionObjArgs(numpy->dtype, code, NULL);
+        is_own = own != NULL ? PyObject_RichCompareBool(dtype, own, Py_EQ) : -1;
+    }
+    Py_XDECREF(own);
+    Py_XDECREF(bytes);
+    Py_XDECREF(code);
+    Py_XDECREF(dtype);
+    return is_own > 0;
+}
+
+static bool classify_array(const struct tfos__numpy *numpy, PyObject *value,
+                           struct tfos__value_type *type)
 {
     PyObject *capsule = NULL;
     const struct tfos__array_interface *interface = NULL;
-    bool has_form = false;
+    bool is_native = false;
 
-    if (!is_builtin(value))
+    *type = (struct tfos__value_type){.kind = TFOS__VALUE_ARRAY, .is_fixed = true};
+    if (!tfos__numpy_read_elements(numpy, value, type, &is_native) || !is_native)
         return false;
     interface = tfos__numpy_interface(value, &capsule);
     if (interface == NULL)
         return false;
-    if (strchr("biufc", interface->typekind) != NULL && (interface->flags & ARRAY_NATIVE) != 0 &&
-        interface->nd <= TFOS__MAX_DIMENSIONS) {
-        *type = (struct tfos__value_type){
-            .kind = TFOS__VALUE_ARRAY,
-            .letter = interface->typekind,
-            .itemsize = interface->itemsize,
-            .is_fixed = true,
-            .dimension_count = interface->nd,
-        };
-        for (int i = 0; i < interface->nd; i++)
-            type->shape[i] = interface->shape[i];
-        has_form = true;
-    }
+    type->dimension_count = interface->nd;
+    for (int i = 0; i < interface->nd && i < TFOS__MAX_DIMENSIONS; i++)
+        type->shape[i] = interface->shape[i];
     Py_DECREF(capsule);
-    return has_form;
+    return type->dimension_count <= TFOS__MAX_DIMENSIONS;
 }
 
 bool tfos__numpy_classify(const struct tfos__numpy *numpy, PyObject *value,
                           struct tfos__value_type *type)
 {
-    if (Py_TYPE(value) == numpy->ndarray)
-        return classify_array(value, type);
+    bool is_native = true; // as scalars always are
+
+    if (tfos__numpy_is_array(numpy, value))
+        return classify_array(numpy, value, type);
     for (int i = 0; i < TFOS__NUMPY_SCALAR_COUNT; i++) {
         if (Py_TYPE(value) == numpy->scalars[i]) {
             *type = (struct tfos__value_type){
@@ -133,16 +143,18 @@ bool tfos__numpy_classify(const struct tfos__numpy *numpy, PyObject *value,
                 .letter = scalars[i].letter,
                 .itemsize = scalars[i].itemsize,
             };
-            return true;
+            return !tfos__value_is_moment(type) ||
+                   tfos__numpy_read_elements(numpy, value, type, &is_native);
         }
     }
     return false;
 }
 
-PyTypeObject *tfos__numpy_scalar_type(const struct tfos__numpy *numpy, char letter, int itemsize)
+PyTypeObject *tfos__numpy_scalar_type(const struct tfos__numpy *numpy,
+                                      const struct tfos__value_type *type)
 {
     for (int i = 0; i < TFOS__NUMPY_SCALAR_COUNT; i++) {
-        if (scalars[i].letter == letter && scalars[i].itemsize == itemsize)
+        if (scalars[i].letter == type->letter && scalars[i].itemsize == type->itemsize)
             return numpy->scalars[i];
     }
     return NULL;

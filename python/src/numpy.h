@@ -11,11 +11,12 @@
 
 #include "value.h"
 
-#define TFOS__NUMPY_SCALAR_COUNT 14
+#define TFOS__NUMPY_SCALAR_COUNT 16
 
 /// All references are kept until the process ends.
 struct tfos__numpy {
     PyTypeObject *ndarray;
+    PyTypeObject *memmap; ///< an array like any other, once its elements are copied
     PyObject *dtype, *empty, *ascontiguousarray;
     PyObject *no_check; ///< {"refcheck": False}
     PyTypeObject *scalars[TFOS__NUMPY_SCALAR_COUNT];
@@ -45,13 +46,29 @@ const struct tfos__numpy *tfos__numpy_find(void);
 /// exception.
 const struct tfos__array_interface *tfos__numpy_interface(PyObject *array, PyObject **capsule);
 
-/// The type of a scalar or array that has a column form. false: it has none, or, with an exception,
-/// failed.
+/// Whether it is an array of numpy's own class. Subclasses may have a state of their own.
+static inline bool tfos__numpy_is_array(const struct tfos__numpy *numpy, PyObject *value)
+{
+    return Py_TYPE(value) == numpy->ndarray || Py_TYPE(value) == numpy->memmap;
+}
+
+/// The type of a scalar or array that has a column form, in the machine's byte order. false: it has
+/// none, or, with an exception, failed.
 bool tfos__numpy_classify(const struct tfos__numpy *numpy, PyObject *value,
                           struct tfos__value_type *type);
 
-/// The type of scalars of this kind and size; borrowed. NULL when there is none.
-PyTypeObject *tfos__numpy_scalar_type(const struct tfos__numpy *numpy, char letter, int itemsize);
+/// Reads letter, itemsize and unit of the elements of a scalar, or an array of any class.
+/// `*is_native`: they are in the machine's byte order. false: they have no code of ours, or, with
+/// an exception, failed.
+bool tfos__numpy_read_elements(const struct tfos__numpy *numpy, PyObject *value,
+                               struct tfos__value_type *type, bool *is_native);
+
+/// numpy's dtype of the type's elements, a new reference. NULL with an exception.
+PyObject *tfos__numpy_dtype(const struct tfos__numpy *numpy, const struct tfos__value_type *type);
+
+/// The class of scalars of this kind and size; borrowed. NULL when there is none.
+PyTypeObject *tfos__numpy_scalar_type(const struct tfos__numpy *numpy,
+                                      const struct tfos__value_type *type);
 
 /// A new array of `count` objects, None so far. NULL with an exception.
 PyObject *tfos__numpy_new_objects(const struct tfos__numpy *numpy, Py_ssize_t count);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Packs Python rows into columns: batches in Arrow's layout whose schema says how the same rows
 /// are made again. Rows that do not fit the columns make them wider, and they stay so: a sequence
-/// of another length makes the column one of varying length, a value of another type an opaque one
-/// (pickled), another kind of row the whole row opaque. For a reader who wants columns, not the
-/// objects, a tree (tree.h) comes before a pickle, also for lists of different lengths as rows.
+/// of another length makes the column one of varying length, a value of another type a tree
+/// (tree.h) or an opaque one (pickled), lists of other lengths as rows one column of such lists,
+/// another kind of row the whole row opaque. What the first batch meets holds for all of its rows.
 /// The caller holds the GIL.
 #ifndef TFOS_PYTHON_PACKER_H
 #define TFOS_PYTHON_PACKER_H
@@ -15,17 +15,6 @@
 #define TFOS__BATCH_SIZE (1 << 20) ///< bytes at which a batch is full
 #define TFOS__BATCH_ROWS 4096      ///< rows at which it is
 
-enum tfos__row_kind {
-    TFOS__ROW_VALUE, ///< the row is one value
-    TFOS__ROW_TUPLE,
-    TFOS__ROW_LIST,
-    TFOS__ROW_DICT,
-    TFOS__ROW_SPARK ///< pyspark.sql.Row
-};
-
-/// As metadata says it ("tfos.row").
-extern const char *const tfos__row_names[5];
-
 enum tfos__pack_result {
     TFOS__PACK_ERROR = -1, ///< with an exception
     TFOS__PACK_DONE = 0,   ///< the row is in the batch
@@ -35,9 +24,9 @@ enum tfos__pack_result {
 
 struct tfos__packer;
 
-/// `first_row` is the number of the first row, for messages. `takes_trees`: the reader wants
-/// columns. NULL with an exception.
-struct tfos__packer *tfos__packer_open(int64_t first_row, bool takes_trees);
+/// `first_row` is the number of the first row, for messages. `wants_columns`: the reader wants
+/// columns of the same values, not the same objects. NULL with an exception.
+struct tfos__packer *tfos__packer_open(int64_t first_row, bool wants_columns);
 
 enum tfos__pack_result tfos__packer_append(struct tfos__packer *packer, PyObject *row);
 

@@ -138,9 +138,10 @@ static int refuse(const struct ArrowSchema *schema, const char *why)
     const char *name = schema->name != NULL ? schema->name : "";
 
     tfos__raise_format(TFOS_UNSUPPORTED,
-                       "feed: column '%s': rows have no values of Arrow's format \"%s\"%s: cast "
-                       "the column before it is fed",
-                       name, schema->format, why);
+                       "feed: column '%s': rows have no values of its type%s: cast the column "
+                       "before it is fed, to numbers, text, bytes, dates, or lists or structs of "
+                       "these",
+                       name, why);
     return -1;
 }
 
@@ -200,11 +201,11 @@ int tfos__plain_init(struct tfos__layout_column *column, const struct ArrowSchem
         !read_fixed(column, schema->format))
         return refuse(schema, "");
     if (schema->dictionary != NULL)
-        return refuse(schema, " with a dictionary");
+        return refuse(schema, ", a dictionary");
     if (column->plain < TFOS__PLAIN_LIST)
-        return schema->n_children == 0 ? 0 : refuse(schema, " with children");
+        return schema->n_children == 0 ? 0 : refuse(schema, ", which has others within it");
     if (column->plain != TFOS__PLAIN_STRUCT && schema->n_children != 1)
-        return refuse(schema, " without one child");
+        return refuse(schema, ", which has not one type of elements");
     if (read_children(column, schema) < 0)
         return -1;
     if (column->plain == TFOS__PLAIN_STRUCT)
@@ -213,7 +214,7 @@ int tfos__plain_init(struct tfos__layout_column *column, const struct ArrowSchem
         set_shape(column);
     if (column->plain == TFOS__PLAIN_MAP &&
         (column->children[0].plain != TFOS__PLAIN_STRUCT || column->children[0].child_count != 2))
-        return refuse(schema, " without keys and values");
+        return refuse(schema, ", a map without keys and values");
     return 0;
 }
 

@@ -123,12 +123,9 @@ static PyObject *make_numbers(const struct tfos__layout_column *column,
                               int64_t index, int64_t count)
 {
     const struct tfos__numpy *numpy = tfos__numpy_load();
-    PyObject *dtype = NULL, *numbers = NULL;
+    PyObject *dtype = numpy != NULL ? tfos__numpy_dtype(numpy, type) : NULL, *numbers = NULL;
     void *data = NULL;
-    char text[8];
 
-    tfos__value_dtype(type, text);
-    dtype = numpy != NULL ? PyUnicode_FromString(text) : NULL;
     if (dtype != NULL)
         numbers = tfos__numpy_new_array(numpy, type, dtype, count, &data);
     Py_XDECREF(dtype);

@@ -46,26 +46,50 @@ static void leave(struct reader *self)
 typedef PyObject *next_function(struct tfos__cursor *cursor,
                                 const struct tfos__cursor_request *request);
 
+/// Makes a tuple of names of what a user gave. NULL with an exception.
+static PyObject *read_names(const char *function, PyObject *columns)
+{
+    PyObject *names = PySequence_Tuple(columns);
+
+    for (Py_ssize_t i = 0; names != NULL && i < PyTuple_Size(names); i++) {
+        PyObject *name = PyTuple_GetItem(names, i);
+        if (PyUnicode_Check(name))
+            continue;
+        PyErr_Format(PyExc_TypeError, "%s(): columns: expected names, not %R", function, name);
+        Py_DECREF(names);
+        return NULL;
+    }
+    return names;
+}
+
 static PyObject *next(PyObject *object, const char *function, bool needs_partition, PyObject *args,
                       PyObject *kwargs, next_function *call)
 {
     struct reader *self = (struct reader *)object;
     struct tfos__cursor_request request = {.timeout_ms = -1};
-    PyObject *kept = NULL, *result = NULL;
+    PyObject *kept = NULL, *result = NULL, *columns = NULL;
     const struct tfos__parameter parameters[] = {
         {"count", TFOS__INT, true, 1, INT64_MAX / 4, &request.count},
         {"stop_at_partition", TFOS__BOOL, needs_partition, 0, 0, &request.stop_at_partition},
         {"stop_at_epoch", TFOS__BOOL, false, 0, 0, &request.stop_at_epoch},
         {"timeout_ms", TFOS__INT, false, INT64_MIN, INT64_MAX, &request.timeout_ms},
+        {"columns", TFOS__ANY, false, 0, 0, &columns},
     };
 
-    if (tfos__parameters_read(function, parameters, 4, args, kwargs, &kept) < 0)
+    if (tfos__parameters_read(function, parameters, TFOS__PARAMETER_COUNT(parameters), args, kwargs,
+                              &kept) < 0)
         return NULL;
     Py_DECREF(kept);
-    if (enter(self) < 0)
-        return NULL;
-    result = call(self->queue->cursor, &request);
-    leave(self);
+    if (columns != NULL && columns != Py_None) {
+        request.columns = read_names(function, columns);
+        if (request.columns == NULL)
+            return NULL;
+    }
+    if (enter(self) == 0) {
+        result = call(self->queue->cursor, &request);
+        leave(self);
+    }
+    Py_XDECREF(request.columns);
     return result;
 }
 
@@ -154,7 +178,8 @@ static void dealloc(PyObject *object)
 }
 
 static PyMethodDef methods[] = {
-    {"next_rows", TFOS__KEYWORDS(next_rows), "Up to count rows as the objects that were fed."},
+    {"next_rows", TFOS__KEYWORDS(next_rows),
+     "Up to count rows as the objects that were fed, or lists of their columns."},
     {"next_arrays", TFOS__KEYWORDS(next_arrays), "The same rows as numpy arrays."},
     {"put_results", TFOS__KEYWORDS(put_results), "Results for the oldest rows that have none yet."},
     {"put_arrays", put_arrays, METH_O, "The same as numpy arrays."},

@@ -17,7 +17,7 @@ struct taker {
 static int take(struct taker *taker, const struct ArrowSchema *schema,
                 const struct ArrowArray *array)
 {
-    struct tfos__arrays_source source = {.first_row = taker->row_count};
+    struct tfos__row_origin origin = {.first_row = taker->row_count};
     struct tfos__layout layout;
     int result = 0;
 
@@ -26,7 +26,7 @@ static int take(struct taker *taker, const struct ArrowSchema *schema,
     if (taker->rows != NULL)
         result = tfos__unpack_rows(&layout, array, 0, array->length, taker->rows);
     else
-        result = tfos__arrays_append(taker->arrays, &layout, array, 0, array->length, &source);
+        result = tfos__arrays_append(taker->arrays, &layout, array, 0, array->length, &origin);
     tfos__layout_clear(&layout);
     taker->row_count += array->length;
     return result;
@@ -93,7 +93,7 @@ PyObject *tfos__sample_pack_arrays(PyObject *module, PyObject *rows)
     packer = tfos__packer_open(0, false);
     if (packer == NULL)
         return NULL;
-    taker.arrays = tfos__arrays_open(PyList_Size(rows));
+    taker.arrays = tfos__arrays_open(PyList_Size(rows), NULL);
     if (taker.arrays != NULL && tfos__packer_append_all(packer, rows, take_batch, &taker) == 0)
         result = tfos__arrays_finish(taker.arrays);
     tfos__arrays_close(taker.arrays);
@@ -125,7 +125,7 @@ PyObject *tfos__sample_unpack_arrays(PyObject *module, PyObject *batch)
     (void)module;
     if (tfos__capsule_init(&capsule, batch) < 0)
         return NULL;
-    taker.arrays = tfos__arrays_open(capsule.array->length);
+    taker.arrays = tfos__arrays_open(capsule.array->length, NULL);
     if (taker.arrays != NULL && take(&taker, capsule.schema, capsule.array) == 0)
         result = tfos__arrays_finish(taker.arrays);
     tfos__arrays_close(taker.arrays);

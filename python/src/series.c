@@ -282,19 +282,27 @@ void tfos__series_clear(struct tfos__series *series)
     memset(series, 0, sizeof(*series));
 }
 
-static char *write_counted(char *to, const char *text)
+static char *write_counted(char *to, const void *data, size_t size)
 {
-    int32_t size = (int32_t)strlen(text);
+    int32_t count = (int32_t)size;
 
-    memcpy(to, &size, sizeof(size));
-    memcpy(to + sizeof(size), text, (size_t)size);
-    return to + sizeof(size) + size;
+    memcpy(to, &count, sizeof(count));
+    memcpy(to + sizeof(count), data, size);
+    return to + sizeof(count) + size;
+}
+
+char *tfos__metadata_begin(int32_t pair_count, char *metadata)
+{
+    memcpy(metadata, &pair_count, sizeof(pair_count));
+    return metadata + sizeof(pair_count);
+}
+
+char *tfos__metadata_add(const char *key, const void *value, size_t size, char *place)
+{
+    return write_counted(write_counted(place, key, strlen(key)), value, size);
 }
 
 void tfos__metadata_write(const char *key, const char *value, char *metadata)
 {
-    int32_t pair_count = 1;
-
-    memcpy(metadata, &pair_count, sizeof(pair_count));
-    write_counted(write_counted(metadata + sizeof(pair_count), key), value);
+    tfos__metadata_add(key, value, strlen(value), tfos__metadata_begin(1, metadata));
 }

@@ -80,4 +80,9 @@ void tfos__series_clear(struct tfos__series *series);
 /// Writes one key and value in the encoding of ArrowSchema.metadata.
 void tfos__metadata_write(const char *key, const char *value, char *metadata);
 
+/// The same in steps: how many pairs there will be, then one after the other. Each gives the place
+/// behind what it wrote.
+char *tfos__metadata_begin(int32_t pair_count, char *metadata);
+char *tfos__metadata_add(const char *key, const void *value, size_t size, char *place);
+
 #endif

@@ -4,14 +4,12 @@
 // all behind is scratch.
 #include "tree.h"
 #include "atom.h"
-#include "numpy.h"
 #include "series.h"
+#include "tree_form.h"
 
 #include <string.h>
 
-#define DEPTH_LIMIT 32                 ///< levels of lists; as many as Spark's side reads
-#define EXACT_LIMIT ((int64_t)1 << 53) ///< integers up to this size are floats without loss
-#define NOTE_SIZE 64                   ///< room for a column's metadata
+#define NOTE_SIZE 64 ///< room for a column's metadata
 
 /// Values of one depth.
 struct level {
@@ -27,120 +25,20 @@ struct view {
 };
 
 struct tfos__tree {
-    int depth;                  ///< of the leaves
-    enum tfos__value_kind leaf; ///< BOOL to BYTES; NULL while there is none
-    bool has_large;             ///< an integer that no float equals
-    struct level levels[DEPTH_LIMIT + 1];
+    bool mixes_bools;
+    int depth;                    ///< of the leaves
+    struct tfos__value_type leaf; ///< kind BOOL to BYTES; NULL while there is none
+    struct level levels[TFOS__TREE_DEPTH + 1];
     struct tfos__block leaves;
-    struct view views[DEPTH_LIMIT + 1];
+    struct view views[TFOS__TREE_DEPTH + 1];
+    char format[TFOS__FORMAT_SIZE]; ///< of the leaves
     char metadata[NOTE_SIZE];
-};
-
-/// What a value is made of.
-struct form {
-    int depth;      ///< levels of lists, at least
-    int leaf_depth; ///< -1: there is no leaf
-    enum tfos__value_kind leaf;
-    bool has_large;
 };
 
 static enum tfos__pack_result no_memory(void)
 {
     PyErr_NoMemory();
     return TFOS__PACK_ERROR;
-}
-
-// ---- what a value is
-
-static bool is_list(PyObject *value)
-{
-    return Py_TYPE(value) == &PyList_Type || Py_TYPE(value) == &PyTuple_Type;
-}
-
-static PyObject *item_of(PyObject *list, Py_ssize_t index)
-{
-    return Py_TYPE(list) == &PyList_Type ? PyList_GetItem(list, index)
-                                         : PyTuple_GetItem(list, index);
-}
-
-/// numpy's arrays and scalars as lists and numbers, anything else as it is: a new reference. NULL
-/// with an exception.
-static PyObject *plain(PyObject *value)
-{
-    const struct tfos__numpy *numpy = NULL;
-    struct tfos__value_type type;
-    bool is_numpy = false;
-
-    if (value != Py_None && !is_list(value)) {
-        numpy = tfos__numpy_find();
-        is_numpy = numpy != NULL &&
-                   (Py_TYPE(value) == numpy->ndarray || tfos__numpy_classify(numpy, value, &type));
-        if (PyErr_Occurred())
-            return NULL;
-    }
-    if (is_numpy)
-        return PyObject_CallMethod(value, "tolist", NULL);
-    Py_INCREF(value);
-    return value;
-}
-
-/// The kind that holds leaves of both; OPAQUE: there is none.
-static enum tfos__value_kind widen(enum tfos__value_kind a, enum tfos__value_kind b, bool has_large)
-{
-    bool are_numbers = (a == TFOS__VALUE_INT && b == TFOS__VALUE_FLOAT) ||
-                       (a == TFOS__VALUE_FLOAT && b == TFOS__VALUE_INT);
-
-    if (a == b || b == TFOS__VALUE_NULL)
-        return a;
-    if (a == TFOS__VALUE_NULL)
-        return b;
-    return are_numbers && !has_large ? TFOS__VALUE_FLOAT : TFOS__VALUE_OPAQUE;
-}
-
-/// 1: the value fits, 0: it does not, -1 with an exception.
-static int survey(PyObject *value, int depth, struct form *form);
-
-static int survey_list(PyObject *list, int depth, struct form *form)
-{
-    int result = depth < DEPTH_LIMIT;
-
-    if (form->depth < depth + 1)
-        form->depth = depth + 1;
-    for (Py_ssize_t i = 0; result > 0 && i < PyObject_Size(list); i++)
-        result = survey(item_of(list, i), depth + 1, form);
-    return result;
-}
-
-static int survey_leaf(PyObject *value, int depth, struct form *form)
-{
-    enum tfos__value_kind kind = TFOS__VALUE_NULL;
-
-    if (tfos__atom_classify(value, &kind) < 0)
-        return -1;
-    if (kind == TFOS__VALUE_OPAQUE || (form->leaf_depth >= 0 && form->leaf_depth != depth))
-        return 0;
-    if (kind == TFOS__VALUE_INT) {
-        int64_t number = PyLong_AsLongLong(value);
-        form->has_large |= number > EXACT_LIMIT || number < -EXACT_LIMIT;
-    }
-    form->leaf_depth = depth;
-    form->leaf = widen(form->leaf, kind, form->has_large);
-    return form->leaf != TFOS__VALUE_OPAQUE;
-}
-
-static int survey(PyObject *value, int depth, struct form *form)
-{
-    PyObject *own = plain(value);
-    int result = -1;
-
-    if (own != NULL) {
-        if (own == Py_None)
-            result = 1;
-        else
-            result = is_list(own) ? survey_list(own, depth, form) : survey_leaf(own, depth, form);
-        Py_DECREF(own);
-    }
-    return result;
 }
 
 // ---- room
@@ -174,15 +72,17 @@ static int64_t end_of(const struct level *level, int64_t index)
     return end;
 }
 
-static bool is_bytes(enum tfos__value_kind kind)
+static bool is_bytes(const struct tfos__value_type *leaf)
 {
-    return kind == TFOS__VALUE_TEXT || kind == TFOS__VALUE_BYTES;
+    return leaf->kind == TFOS__VALUE_TEXT || leaf->kind == TFOS__VALUE_BYTES;
 }
 
 /// Bytes of a leaf of fixed width, of a boolean too: a bit of it is used.
-static size_t width_of(enum tfos__value_kind kind)
+static size_t width_of(const struct tfos__value_type *leaf)
 {
-    return kind == TFOS__VALUE_INT || kind == TFOS__VALUE_FLOAT ? sizeof(double) : 1;
+    bool is_number = leaf->kind == TFOS__VALUE_INT || leaf->kind == TFOS__VALUE_FLOAT;
+
+    return is_number ? (size_t)leaf->itemsize : 1;
 }
 
 /// Gives a level whose values are all null ends, so that they can be lists or bytes.
@@ -195,7 +95,7 @@ static bool add_ends(struct level *level)
     return true;
 }
 
-static bool add_leaf(struct tfos__tree *tree, enum tfos__value_kind leaf)
+static bool add_leaf(struct tfos__tree *tree, const struct tfos__value_type *leaf)
 {
     struct level *level = &tree->levels[tree->depth];
     size_t size = (size_t)level->length * width_of(leaf);
@@ -208,38 +108,31 @@ static bool add_leaf(struct tfos__tree *tree, enum tfos__value_kind leaf)
     return true;
 }
 
-static void make_floats(struct tfos__tree *tree)
+static bool is_same_leaf(const struct tfos__value_type *a, const struct tfos__value_type *b)
 {
-    for (int64_t i = 0; i < tree->levels[tree->depth].length; i++) {
-        unsigned char *place = tree->leaves.data + (size_t)i * sizeof(double);
-        int64_t number = 0;
-        memcpy(&number, place, sizeof number);
-        double wide = (double)number;
-        memcpy(place, &wide, sizeof wide);
-    }
+    return a->kind == b->kind && a->letter == b->letter && a->itemsize == b->itemsize;
 }
 
 /// Makes the tree as deep and wide as a form needs. DONE, REFUSED or ERROR.
-static enum tfos__pack_result adapt(struct tfos__tree *tree, const struct form *form)
+static enum tfos__pack_result adapt(struct tfos__tree *tree, const struct tfos__tree_form *form)
 {
-    bool has_large = tree->has_large || form->has_large;
-    enum tfos__value_kind leaf = widen(tree->leaf, form->leaf, has_large);
+    struct tfos__value_type leaf =
+        tfos__tree_form_widen(&tree->leaf, &form->leaf, tree->mixes_bools);
     int depth = tree->depth > form->depth ? tree->depth : form->depth;
+    bool has_leaf = tree->leaf.kind != TFOS__VALUE_NULL;
 
-    if (leaf == TFOS__VALUE_OPAQUE || (form->leaf_depth >= 0 && form->leaf_depth < depth) ||
-        (tree->leaf != TFOS__VALUE_NULL && depth > tree->depth))
+    if (leaf.kind == TFOS__VALUE_OPAQUE || (form->leaf_depth >= 0 && form->leaf_depth < depth) ||
+        (has_leaf && depth > tree->depth) || (form->has_large && leaf.kind == TFOS__VALUE_FLOAT) ||
+        (has_leaf && tree->levels[0].length > 0 && !is_same_leaf(&leaf, &tree->leaf)))
         return TFOS__PACK_REFUSED;
     for (; tree->depth < depth; tree->depth++) {
         if (!add_ends(&tree->levels[tree->depth]))
             return no_memory();
         tree->levels[tree->depth + 1].length = 0;
     }
-    if (tree->leaf == TFOS__VALUE_NULL && leaf != TFOS__VALUE_NULL && !add_leaf(tree, leaf))
+    if (!is_same_leaf(&leaf, &tree->leaf) && !add_leaf(tree, &leaf))
         return no_memory();
-    if (tree->leaf == TFOS__VALUE_INT && leaf == TFOS__VALUE_FLOAT)
-        make_floats(tree);
     tree->leaf = leaf;
-    tree->has_large = has_large;
     return TFOS__PACK_DONE;
 }
 
@@ -247,19 +140,22 @@ static enum tfos__pack_result adapt(struct tfos__tree *tree, const struct form *
 
 static bool write_number(struct tfos__tree *tree, int64_t index, PyObject *value)
 {
-    size_t at = (size_t)index * sizeof(double);
+    size_t width = width_of(&tree->leaf), at = (size_t)index * width;
     double real = 0;
+    float narrow = 0;
     int64_t whole = 0;
+    const void *from = &whole; // whose first bytes are those of a smaller integer
 
     if (!tfos__block_grow(&tree->leaves, at + sizeof real))
         return false;
-    if (tree->leaf == TFOS__VALUE_FLOAT)
-        real = value != NULL ? PyFloat_AsDouble(value) : 0;
-    else
-        whole = value != NULL ? PyLong_AsLongLong(value) : 0;
-    memcpy(tree->leaves.data + at,
-           tree->leaf == TFOS__VALUE_FLOAT ? (const void *)&real : (const void *)&whole,
-           sizeof real);
+    if (value != NULL && tree->leaf.kind == TFOS__VALUE_INT)
+        whole = PyLong_AsLongLong(value);
+    else if (value != NULL)
+        real = PyFloat_AsDouble(value);
+    narrow = (float)real;
+    if (tree->leaf.kind == TFOS__VALUE_FLOAT)
+        from = width == sizeof narrow ? (const void *)&narrow : (const void *)&real;
+    memcpy(tree->leaves.data + at, from, width);
     return true;
 }
 
@@ -271,7 +167,7 @@ static bool write_bytes(struct tfos__tree *tree, int64_t index, PyObject *value)
     char *data = NULL;
     Py_ssize_t size = 0;
 
-    if (value != NULL && tree->leaf == TFOS__VALUE_TEXT)
+    if (value != NULL && tree->leaf.kind == TFOS__VALUE_TEXT)
         value = text = tfos__atom_encode(value); // it was encoded before, in the survey
     if (value != NULL)
         PyBytes_AsStringAndSize(value, &data, &size);
@@ -288,7 +184,7 @@ static bool write_leaf(struct tfos__tree *tree, PyObject *value)
 {
     int64_t index = tree->levels[tree->depth].length;
 
-    switch (tree->leaf) {
+    switch (tree->leaf.kind) {
     case TFOS__VALUE_INT:
     case TFOS__VALUE_FLOAT:
         return write_number(tree, index, value);
@@ -298,7 +194,7 @@ static bool write_leaf(struct tfos__tree *tree, PyObject *value)
     default: // a null has a byte, as has a boolean: more than its bit
         if (!tfos__block_grow(&tree->leaves, (size_t)index + 1))
             return false;
-        if (tree->leaf == TFOS__VALUE_NULL) {
+        if (tree->leaf.kind == TFOS__VALUE_NULL) {
             tree->leaves.data[index] = 0;
             return true;
         }
@@ -315,7 +211,7 @@ static int put_list(struct tfos__tree *tree, PyObject *list, int depth)
     Py_ssize_t count = list != NULL ? PyObject_Size(list) : 0;
 
     for (Py_ssize_t i = 0; i < count; i++) {
-        if (put(tree, item_of(list, i), depth + 1) < 0)
+        if (put(tree, tfos__tree_form_item(list, i), depth + 1) < 0)
             return -1;
     }
     if (set_end(level, level->length + 1, tree->levels[depth + 1].length))
@@ -325,7 +221,7 @@ static int put_list(struct tfos__tree *tree, PyObject *list, int depth)
 
 static int put(struct tfos__tree *tree, PyObject *value, int depth)
 {
-    PyObject *own = plain(value);
+    PyObject *own = tfos__tree_form_plain(value);
     PyObject *there = own != Py_None ? own : NULL;
     struct level *level = &tree->levels[depth];
     int result = 0;
@@ -344,22 +240,46 @@ static int put(struct tfos__tree *tree, PyObject *value, int depth)
     return result;
 }
 
-enum tfos__pack_result tfos__tree_append(struct tfos__tree *tree, PyObject *value)
+/// Surveys a value and adapts the tree to it.
+static enum tfos__pack_result prepare(struct tfos__tree *tree, PyObject *value, bool *is_same)
 {
-    struct form form = {.leaf_depth = -1, .leaf = TFOS__VALUE_NULL};
-    int64_t length = tree->levels[0].length;
-    PyObject *own = plain(value); // an array becomes lists once, for both passes
-    int fits = own != NULL ? survey(own, 0, &form) : -1;
+    struct tfos__tree_form form;
+    int fits = tfos__tree_form_init(&form, value, tree->mixes_bools);
     enum tfos__pack_result result = fits == 0 ? TFOS__PACK_REFUSED : TFOS__PACK_ERROR;
 
     if (fits > 0)
         result = adapt(tree, &form);
-    if (result == TFOS__PACK_DONE && put(tree, own, 0) < 0) {
+    if (result == TFOS__PACK_DONE)
+        *is_same = !form.is_other && !form.is_mixed &&
+                   (form.leaf.kind == TFOS__VALUE_NULL || form.leaf.kind == tree->leaf.kind);
+    return result;
+}
+
+enum tfos__pack_result tfos__tree_append(struct tfos__tree *tree, PyObject *value, bool *is_same)
+{
+    int64_t length = tree->levels[0].length;
+    enum tfos__pack_result result = prepare(tree, value, is_same);
+
+    if (result == TFOS__PACK_DONE && put(tree, value, 0) < 0) {
         tfos__tree_truncate(tree, length);
         result = TFOS__PACK_ERROR;
     }
-    Py_XDECREF(own);
     return result;
+}
+
+enum tfos__pack_result tfos__tree_widen(struct tfos__tree *tree, PyObject *value)
+{
+    bool is_same = false;
+
+    return prepare(tree, value, &is_same);
+}
+
+enum tfos__pack_result tfos__tree_widen_by(struct tfos__tree *tree,
+                                           const struct tfos__value_type *type)
+{
+    struct tfos__tree_form form;
+
+    return tfos__tree_form_of_type(&form, type) ? adapt(tree, &form) : TFOS__PACK_REFUSED;
 }
 
 void tfos__tree_truncate(struct tfos__tree *tree, int64_t length)
@@ -367,19 +287,26 @@ void tfos__tree_truncate(struct tfos__tree *tree, int64_t length)
     tree->levels[0].length = length;
     for (int depth = 0; depth < tree->depth; depth++)
         tree->levels[depth + 1].length = end_of(&tree->levels[depth], tree->levels[depth].length);
-    if (length == 0) {
-        tree->depth = 0;
-        tree->leaf = TFOS__VALUE_NULL;
-        tree->has_large = false;
-    }
+}
+
+void tfos__tree_reset(struct tfos__tree *tree)
+{
+    tree->levels[0].length = 0;
+    tree->depth = 0;
+    tree->leaf = (struct tfos__value_type){.kind = TFOS__VALUE_NULL};
+}
+
+int64_t tfos__tree_length(const struct tfos__tree *tree)
+{
+    return tree->levels[0].length;
 }
 
 size_t tfos__tree_size(const struct tfos__tree *tree)
 {
     const struct level *leaves = &tree->levels[tree->depth];
-    size_t size = (size_t)leaves->length * width_of(tree->leaf);
+    size_t size = (size_t)leaves->length * width_of(&tree->leaf);
 
-    if (is_bytes(tree->leaf))
+    if (is_bytes(&tree->leaf))
         size = (size_t)(leaves->length * (int64_t)sizeof(int64_t) + end_of(leaves, leaves->length));
     for (int depth = 0; depth < tree->depth; depth++)
         size += (size_t)tree->levels[depth].length * sizeof(int64_t);
@@ -407,22 +334,17 @@ static int64_t count_nulls(const struct level *level)
     return count;
 }
 
-static const char *leaf_format(enum tfos__value_kind kind)
+/// Arrow's format of the leaves, of which booleans are bits.
+static const char *leaf_format(struct tfos__tree *tree)
 {
-    switch (kind) {
-    case TFOS__VALUE_BOOL:
+    struct tfos__value_type leaf = tree->leaf;
+
+    if (leaf.kind == TFOS__VALUE_BOOL)
         return "b";
-    case TFOS__VALUE_INT:
-        return "l";
-    case TFOS__VALUE_FLOAT:
-        return "g";
-    case TFOS__VALUE_TEXT:
-        return "U";
-    case TFOS__VALUE_BYTES:
-        return "Z";
-    default:
-        return "C";
-    }
+    if (leaf.kind == TFOS__VALUE_INT || leaf.kind == TFOS__VALUE_FLOAT)
+        leaf.kind = TFOS__VALUE_SCALAR;
+    tfos__value_format(&leaf, tree->format);
+    return tree->format;
 }
 
 static void show_level(struct tfos__tree *tree, int depth)
@@ -432,7 +354,7 @@ static void show_level(struct tfos__tree *tree, int depth)
     struct level *level = &tree->levels[depth];
     struct view *view = &tree->views[depth];
     bool is_leaf = depth == tree->depth;
-    bool has_bytes = is_leaf && is_bytes(tree->leaf);
+    bool has_bytes = is_leaf && is_bytes(&tree->leaf);
     int64_t null_count = count_nulls(level);
 
     view->schema_child = is_leaf ? NULL : &tree->views[depth + 1].schema;
@@ -441,7 +363,7 @@ static void show_level(struct tfos__tree *tree, int depth)
     view->buffers[1] = is_leaf && !has_bytes ? leaves : level->ends.data;
     view->buffers[2] = leaves;
     view->schema = (struct ArrowSchema){
-        .format = is_leaf ? leaf_format(tree->leaf) : "+L",
+        .format = is_leaf ? leaf_format(tree) : "+L",
         .name = "item",
         .flags = ARROW_FLAG_NULLABLE,
         .n_children = !is_leaf,
@@ -465,7 +387,8 @@ void tfos__tree_show(struct tfos__tree *tree, const char *name, struct ArrowSche
     for (int depth = tree->depth; depth >= 0; depth--)
         show_level(tree, depth);
     tree->views[0].schema.name = name;
-    if (tree->leaf == TFOS__VALUE_NULL) { // only nulls and empty lists so far: no type is known
+    if (tree->leaf.kind ==
+        TFOS__VALUE_NULL) { // only nulls and empty lists so far: no type is known
         tfos__metadata_write("tfos.value", "null", tree->metadata);
         tree->views[tree->depth].schema.metadata = tree->metadata;
     }
@@ -473,20 +396,31 @@ void tfos__tree_show(struct tfos__tree *tree, const char *name, struct ArrowSche
     *array = &tree->views[0].array;
 }
 
-struct tfos__tree *tfos__tree_open(void)
+struct tfos__tree *tfos__tree_open(const struct tfos__tree *like, bool mixes_bools)
 {
     struct tfos__tree *tree = PyMem_Calloc(1, sizeof(*tree));
+    struct tfos__tree_form form = {.leaf_depth = -1};
 
-    if (tree == NULL)
+    if (tree == NULL) {
         PyErr_NoMemory();
-    return tree;
+        return NULL;
+    }
+    tree->mixes_bools = mixes_bools;
+    if (like != NULL) {
+        form.depth = like->depth;
+        form.leaf = like->leaf;
+    }
+    if (adapt(tree, &form) == TFOS__PACK_DONE)
+        return tree;
+    tfos__tree_close(tree);
+    return NULL;
 }
 
 void tfos__tree_close(struct tfos__tree *tree)
 {
     if (tree == NULL)
         return;
-    for (int depth = 0; depth <= DEPTH_LIMIT; depth++) {
+    for (int depth = 0; depth <= TFOS__TREE_DEPTH; depth++) {
         PyMem_Free(tree->levels[depth].validity.data);
         PyMem_Free(tree->levels[depth].ends.data);
     }

@@ -1,29 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A column of values in lists of lists, to any depth: what a DataFrame can have and the forms of a
-/// series cannot. Lists, tuples and numpy's arrays are the same here, None may stand anywhere, and
-/// integers beside floats are floats; so the Python objects cannot be made again, only columns of
-/// the same values. It is shown as plain Arrow. The caller holds the GIL.
+/// series cannot. Lists, tuples and numpy's arrays are the same here, None may stand anywhere,
+/// integers beside floats are floats, and a value of a subclass of int, float, str or bytes is one
+/// of these. It is shown as plain Arrow, of which those values that are lists of Python's own
+/// numbers, texts and bytes can be made again; append() tells of the others. The caller holds the
+/// GIL.
 #ifndef TFOS_PYTHON_TREE_H
 #define TFOS_PYTHON_TREE_H
 
 #include <Python.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <tfos/arrow.h>
 
 #include "packer.h"
+#include "value.h"
 
 struct tfos__tree;
 
-/// NULL with an exception.
-struct tfos__tree *tfos__tree_open(void);
+/// An empty tree, of the type of `like` if that is not NULL. `mixes_bools`: booleans beside numbers
+/// are numbers too. NULL with an exception.
+struct tfos__tree *tfos__tree_open(const struct tfos__tree *like, bool mixes_bools);
 
-/// Puts a value at the end. REFUSED, with the tree as it was: it is of no such kind, or its values
-/// are at another depth or of another type than those before, where no float can stand for both.
-enum tfos__pack_result tfos__tree_append(struct tfos__tree *tree, PyObject *value);
+/// Puts a value at the end. `*is_same`: it can be made again from the column. REFUSED, with the
+/// tree as it was: it is of no such kind, its values are at another depth than those before, or the
+/// type that holds both is not that of those before.
+enum tfos__pack_result tfos__tree_append(struct tfos__tree *tree, PyObject *value, bool *is_same);
 
-/// Drops values from the end until `length` are left; of an empty tree also the type.
+/// Gives an empty tree a type that also takes `value`. Results as of append().
+enum tfos__pack_result tfos__tree_widen(struct tfos__tree *tree, PyObject *value);
+
+/// Gives an empty tree a type that also takes values of a typed column. Results as of append().
+enum tfos__pack_result tfos__tree_widen_by(struct tfos__tree *tree,
+                                           const struct tfos__value_type *type);
+
+/// Drops values from the end until `length` are left.
 void tfos__tree_truncate(struct tfos__tree *tree, int64_t length);
+
+/// Drops all values, and the type.
+void tfos__tree_reset(struct tfos__tree *tree);
+
+int64_t tfos__tree_length(const struct tfos__tree *tree);
 
 /// Bytes of the values, about.
 size_t tfos__tree_size(const struct tfos__tree *tree);

@@ -4,6 +4,7 @@
 #include "unpacker.h"
 #include "collector.h"
 #include "error.h"
+#include "named_row.h"
 #include "numpy.h"
 #include "pickle.h"
 #include "plain.h"
@@ -128,29 +129,6 @@ static int fill(PyObject *sequence, int (*set)(PyObject *, Py_ssize_t, PyObject 
     return 0;
 }
 
-static PyObject *make_sequence(const struct tfos__value_type *type, const struct ArrowArray *column,
-                               int64_t place)
-{
-    const struct ArrowArray *elements = column->children[0];
-    bool is_list = type->kind == TFOS__VALUE_LIST;
-    int (*set)(PyObject *, Py_ssize_t, PyObject *) = is_list ? PyList_SetItem : PyTuple_SetItem;
-    PyObject *sequence = NULL;
-    int64_t first = 0, count = 0;
-
-    if (find_elements(type, column, place, &first, &count) < 0)
-        return NULL;
-    if (type->item == TFOS__VALUE_NULL && count > 0)
-        return tfos__raise_format(
-            TFOS_CORRUPT,
-            "feed: a batch cannot be unpacked: a list that says it is empty has "
-            "%lld elements",
-            (long long)count);
-    sequence = is_list ? PyList_New((Py_ssize_t)count) : PyTuple_New((Py_ssize_t)count);
-    if (sequence != NULL && fill(sequence, set, type->item, elements, first, count) < 0)
-        Py_CLEAR(sequence);
-    return sequence;
-}
-
 static PyObject *make_array(const struct tfos__layout_column *layout,
                             const struct ArrowArray *column, int64_t place)
 {
@@ -170,6 +148,49 @@ static PyObject *make_array(const struct tfos__layout_column *layout,
         memcpy(data, (const char *)column->children[0]->buffers[1] + (size_t)first * width,
                (size_t)count * width);
     return array;
+}
+
+/// A list or tuple of numpy's scalars.
+static PyObject *make_scalars(const struct tfos__layout_column *layout,
+                              const struct ArrowArray *column, int64_t place)
+{
+    struct tfos__layout_column as_array = *layout;
+    PyObject *array = NULL, *scalars = NULL;
+
+    as_array.type.kind = TFOS__VALUE_ARRAY;
+    as_array.type.dimension_count = 1;
+    array = make_array(&as_array, column, place);
+    if (array != NULL)
+        scalars = layout->type.kind == TFOS__VALUE_LIST ? PySequence_List(array)
+                                                        : PySequence_Tuple(array);
+    Py_XDECREF(array);
+    return scalars;
+}
+
+static PyObject *make_sequence(const struct tfos__layout_column *layout,
+                               const struct ArrowArray *column, int64_t place)
+{
+    const struct tfos__value_type *type = &layout->type;
+    const struct ArrowArray *elements = column->children[0];
+    bool is_list = type->kind == TFOS__VALUE_LIST;
+    int (*set)(PyObject *, Py_ssize_t, PyObject *) = is_list ? PyList_SetItem : PyTuple_SetItem;
+    PyObject *sequence = NULL;
+    int64_t first = 0, count = 0;
+
+    if (type->item == TFOS__VALUE_SCALAR)
+        return make_scalars(layout, column, place);
+    if (find_elements(type, column, place, &first, &count) < 0)
+        return NULL;
+    if (type->item == TFOS__VALUE_NULL && count > 0)
+        return tfos__raise_format(
+            TFOS_CORRUPT,
+            "feed: a batch cannot be unpacked: a list that says it is empty has "
+            "%lld elements",
+            (long long)count);
+    sequence = is_list ? PyList_New((Py_ssize_t)count) : PyTuple_New((Py_ssize_t)count);
+    if (sequence != NULL && fill(sequence, set, type->item, elements, first, count) < 0)
+        Py_CLEAR(sequence);
+    return sequence;
 }
 
 static PyObject *make_scalar(const struct tfos__layout_column *layout,
@@ -194,11 +215,22 @@ static PyObject *make_scalar(const struct tfos__layout_column *layout,
     return scalar;
 }
 
+/// The original of a value where there is one, else what the value itself makes.
+static PyObject *make_original(const struct tfos__layout_column *layout,
+                               const struct ArrowArray *column, int64_t place)
+{
+    int child = tfos__layout_is_null(column->children[1], place) ? 0 : 1;
+
+    return tfos__unpack_value(&layout->children[child], column->children[child], place);
+}
+
 PyObject *tfos__unpack_value(const struct tfos__layout_column *layout,
                              const struct ArrowArray *column, int64_t index)
 {
     int64_t place = column->offset + index;
 
+    if (layout->has_originals)
+        return make_original(layout, column, place);
     if (layout->plain != TFOS__PLAIN_NONE)
         return tfos__plain_value(layout, column, index);
     if (layout->type.kind == TFOS__VALUE_NULL || tfos__layout_is_null(column, index)) {
@@ -208,7 +240,7 @@ PyObject *tfos__unpack_value(const struct tfos__layout_column *layout,
     switch (layout->type.kind) {
     case TFOS__VALUE_LIST:
     case TFOS__VALUE_TUPLE:
-        return make_sequence(&layout->type, column, place);
+        return make_sequence(layout, column, place);
     case TFOS__VALUE_ARRAY:
         return make_array(layout, column, place);
     case TFOS__VALUE_SCALAR:
@@ -250,8 +282,9 @@ static PyObject *make_dict_row(const struct tfos__layout *layout, const struct A
     return row;
 }
 
+/// `class` is that of NAMED.
 static PyObject *make_row(const struct tfos__layout *layout, const struct ArrowArray *array,
-                          int64_t index)
+                          int64_t index, PyObject *class)
 {
     switch (layout->kind) {
     case TFOS__ROW_VALUE:
@@ -260,6 +293,8 @@ static PyObject *make_row(const struct tfos__layout *layout, const struct ArrowA
         return make_dict_row(layout, array, index);
     case TFOS__ROW_SPARK:
         return tfos__spark_row(make_sequence_row(layout, array, index), layout->fields);
+    case TFOS__ROW_NAMED:
+        return tfos__named_row_make(class, layout->names, make_sequence_row(layout, array, index));
     default:
         return make_sequence_row(layout, array, index);
     }
@@ -268,14 +303,22 @@ static PyObject *make_row(const struct tfos__layout *layout, const struct ArrowA
 static int append_rows(const struct tfos__layout *layout, const struct ArrowArray *array,
                        int64_t start, int64_t count, PyObject *rows)
 {
-    for (int64_t i = start; i < start + count; i++) {
-        PyObject *row = make_row(layout, array, array->offset + i);
-        int result = row != NULL ? PyList_Append(rows, row) : -1;
-        Py_XDECREF(row);
-        if (result < 0)
+    PyObject *class = NULL;
+    int result = 0;
+
+    if (layout->kind == TFOS__ROW_NAMED) {
+        class =
+            tfos__pickle_load_shared(layout->pickled_class, (Py_ssize_t)layout->pickled_class_size);
+        if (class == NULL)
             return -1;
     }
-    return 0;
+    for (int64_t i = start; i < start + count && result == 0; i++) {
+        PyObject *row = make_row(layout, array, array->offset + i, class);
+        result = row != NULL ? PyList_Append(rows, row) : -1;
+        Py_XDECREF(row);
+    }
+    Py_XDECREF(class);
+    return result;
 }
 
 int tfos__unpack_rows(const struct tfos__layout *layout, const struct ArrowArray *array,

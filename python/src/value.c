@@ -15,6 +15,8 @@ static const char *const kind_names[] = {
     [TFOS__VALUE_TUPLE] = "tuple",   [TFOS__VALUE_ARRAY] = "array",
 };
 
+#define DTYPE_NAME_SIZE 32
+
 #define KIND_COUNT (sizeof(kind_names) / sizeof(kind_names[0]))
 
 /// What Python users call them.
@@ -32,17 +34,28 @@ bool tfos__value_is_sequence(const struct tfos__value_type *type)
     return type->kind >= TFOS__VALUE_LIST;
 }
 
-static bool has_dtype(const struct tfos__value_type *type)
+static bool is_list(const struct tfos__value_type *type)
 {
-    return type->kind == TFOS__VALUE_SCALAR || type->kind == TFOS__VALUE_ARRAY;
+    return type->kind == TFOS__VALUE_LIST || type->kind == TFOS__VALUE_TUPLE;
 }
 
 /// What one element is.
 static enum tfos__value_kind element_kind(const struct tfos__value_type *type)
 {
-    if (type->kind == TFOS__VALUE_LIST || type->kind == TFOS__VALUE_TUPLE)
-        return type->item;
-    return type->kind;
+    return is_list(type) ? type->item : type->kind;
+}
+
+/// Whether elements are numpy's.
+static bool has_dtype(const struct tfos__value_type *type)
+{
+    enum tfos__value_kind element = element_kind(type);
+
+    return element == TFOS__VALUE_SCALAR || element == TFOS__VALUE_ARRAY;
+}
+
+bool tfos__value_is_moment(const struct tfos__value_type *type)
+{
+    return type->letter == 'M' || type->letter == 'm';
 }
 
 int64_t tfos__value_item_count(const struct tfos__value_type *type)
@@ -98,7 +111,7 @@ void tfos__value_dtype(const struct tfos__value_type *type, char text[8])
         return;
     default:
         assert(has_dtype(type));
-        if (type->letter == 'M' || type->letter == 'm')
+        if (tfos__value_is_moment(type))
             snprintf(text, 8, strchr("mun", type->unit) != NULL ? "%c8[%cs]" : "%c8[%c]",
                      type->letter, type->unit);
         else
@@ -106,18 +119,51 @@ void tfos__value_dtype(const struct tfos__value_type *type, char text[8])
     }
 }
 
+bool tfos__value_read_dtype(const char *text, struct tfos__value_type *type)
+{
+    static const char *const units[] = {"[D]", "[s]", "[ms]", "[us]", "[ns]"};
+    char *end = NULL;
+    long size = 0;
+
+    if (*text == '\0' || strchr("biufcMm", *text) == NULL || text[1] < '0' || text[1] > '9')
+        return false;
+    size = strtol(text + 1, &end, 10);
+    type->letter = *text;
+    type->itemsize = (int)size;
+    type->unit = 0;
+    if (!tfos__value_is_moment(type))
+        return *end == '\0' && size >= 1 && size <= 32;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (size == 8 && strcmp(end, units[i]) == 0)
+            type->unit = end[1];
+    }
+    return type->unit != 0;
+}
+
+struct tfos__value_type tfos__value_elements(const struct tfos__value_type *type)
+{
+    struct tfos__value_type elements = {.kind = TFOS__VALUE_SCALAR};
+    enum tfos__value_kind element = element_kind(type);
+    char text[8];
+
+    if (has_dtype(type) || (element >= TFOS__VALUE_BOOL && element <= TFOS__VALUE_FLOAT)) {
+        tfos__value_dtype(type, text);
+        tfos__value_read_dtype(text, &elements);
+    }
+    return elements;
+}
+
+/// Whether elements are of one kind, and numpy's of one dtype.
+static bool has_elements(const struct tfos__value_type *a, const struct tfos__value_type *b)
+{
+    return element_kind(a) == element_kind(b) &&
+           (!has_dtype(a) ||
+            (a->letter == b->letter && a->itemsize == b->itemsize && a->unit == b->unit));
+}
+
 bool tfos__value_equals(const struct tfos__value_type *a, const struct tfos__value_type *b)
 {
-    if (a->kind != b->kind)
-        return false;
-    if (has_dtype(a) &&
-        (a->letter != b->letter || a->itemsize != b->itemsize || a->unit != b->unit))
-        return false;
-    if (!tfos__value_is_sequence(a))
-        return true;
-    if (a->kind != TFOS__VALUE_ARRAY && a->item != b->item)
-        return false;
-    if (a->is_fixed != b->is_fixed)
+    if (a->kind != b->kind || !has_elements(a, b) || a->is_fixed != b->is_fixed)
         return false;
     return !a->is_fixed ||
            (a->dimension_count == b->dimension_count &&
@@ -128,21 +174,21 @@ struct tfos__value_type tfos__value_widen(const struct tfos__value_type *a,
                                           const struct tfos__value_type *b)
 {
     struct tfos__value_type wide = *a;
+    bool are_lists = a->kind == b->kind && is_list(a);
 
     if (tfos__value_equals(a, b) || b->kind == TFOS__VALUE_NULL)
         return wide;
     if (a->kind == TFOS__VALUE_NULL)
         return *b;
+    if (are_lists && a->item == TFOS__VALUE_NULL)
+        wide = *b;
     wide.is_fixed = false;
-    if (a->kind == b->kind && a->kind == TFOS__VALUE_ARRAY && a->letter == b->letter &&
-        a->itemsize == b->itemsize && a->dimension_count == 1 && b->dimension_count == 1)
+    if (are_lists &&
+        (a->item == TFOS__VALUE_NULL || b->item == TFOS__VALUE_NULL || has_elements(a, b)))
         return wide;
-    if (a->kind == b->kind && (a->kind == TFOS__VALUE_LIST || a->kind == TFOS__VALUE_TUPLE)) {
-        if (a->item == TFOS__VALUE_NULL)
-            wide.item = b->item;
-        if (wide.item == b->item || b->item == TFOS__VALUE_NULL)
-            return wide;
-    }
+    if (a->kind == TFOS__VALUE_ARRAY && b->kind == TFOS__VALUE_ARRAY && has_elements(a, b) &&
+        a->dimension_count == 1 && b->dimension_count == 1)
+        return wide;
     return (struct tfos__value_type){.kind = TFOS__VALUE_OPAQUE};
 }
 
@@ -176,6 +222,8 @@ static void element_format(enum tfos__value_kind kind, char letter, int itemsize
     default:
         if (letter == 'b')
             known = "C";
+        else if (letter == 'M' || letter == 'm')
+            known = "l";
         else if (itemsize <= 8 && (letter == 'i' || letter == 'u'))
             known = integers[letter == 'u'][itemsize];
         else if (itemsize <= 8 && letter == 'f')
@@ -214,13 +262,13 @@ static void write_shape(const struct tfos__value_type *type, char *text, size_t 
 void tfos__value_write(const struct tfos__value_type *type, char text[TFOS__VALUE_TEXT_SIZE])
 {
     const char *name = kind_names[type->kind];
+    char dtype[8] = "";
 
-    if (has_dtype(type)) {
-        snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s %c%d", name, type->letter, type->itemsize);
-        if (type->is_fixed)
-            write_shape(type, text, TFOS__VALUE_TEXT_SIZE);
-    } else if (tfos__value_is_sequence(type)) {
-        snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s %s", name, kind_names[type->item]);
+    if (has_dtype(type))
+        tfos__value_dtype(type, dtype);
+    if (*dtype != '\0' || tfos__value_is_sequence(type)) {
+        snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s %s", name,
+                 *dtype != '\0' ? dtype : kind_names[type->item]);
         if (type->is_fixed)
             write_shape(type, text, TFOS__VALUE_TEXT_SIZE);
     } else {
@@ -284,13 +332,23 @@ static bool read_shape(const char *text, struct tfos__value_type *type)
 static bool is_written_so(const struct tfos__value_type *type, const char *text, const char *format)
 {
     char own_text[TFOS__VALUE_TEXT_SIZE], own_format[TFOS__FORMAT_SIZE];
-    bool is_plain = type->kind == TFOS__VALUE_LIST || type->kind == TFOS__VALUE_TUPLE;
 
-    if (is_plain && type->is_fixed && (type->dimension_count != 1 || !tfos__value_is_numeric(type)))
+    if (is_list(type) && type->is_fixed &&
+        (type->dimension_count != 1 || !tfos__value_is_numeric(type)))
         return false;
     tfos__value_write(type, own_text);
     tfos__value_format(type, own_format);
     return strcmp(own_text, text) == 0 && strcmp(own_format, format) == 0;
+}
+
+/// The word behind the kind: what elements are.
+static bool read_elements(const char *word, struct tfos__value_type *type)
+{
+    if (tfos__value_read_dtype(word, type)) {
+        type->item = TFOS__VALUE_SCALAR;
+        return true;
+    }
+    return is_list(type) && read_kind(word, &type->item) && type->item <= TFOS__VALUE_BYTES;
 }
 
 bool tfos__value_read(const char *text, const char *format, struct tfos__value_type *type)
@@ -298,23 +356,15 @@ bool tfos__value_read(const char *text, const char *format, struct tfos__value_t
     struct tfos__value_type read = {0};
     const char *whole = text;
     char word[32];
-    int64_t itemsize = 0;
 
     if (next_word(&text, word) == NULL || !read_kind(word, &read.kind))
         return false;
-    if (has_dtype(&read)) {
-        if (next_word(&text, word) == NULL || strchr("biufc", word[0]) == NULL ||
-            !read_number(word + 1, &itemsize) || itemsize < 1 || itemsize > 32)
-            return false;
-        read.letter = word[0];
-        read.itemsize = (int)itemsize;
-    } else if (tfos__value_is_sequence(&read)) {
-        if (next_word(&text, word) == NULL || !read_kind(word, &read.item) ||
-            read.item > TFOS__VALUE_BYTES)
-            return false;
-    }
-    if (!read_shape(text, &read))
+    if ((read.kind >= TFOS__VALUE_SCALAR &&
+         (next_word(&text, word) == NULL || !read_elements(word, &read))) ||
+        !read_shape(text, &read))
         return false;
+    if (!is_list(&read))
+        read.item = TFOS__VALUE_NULL;
     read.is_fixed = format[0] == '+' && format[1] == 'w';
     if (read.kind == TFOS__VALUE_ARRAY && !read.is_fixed)
         read.dimension_count = 1;
@@ -324,30 +374,64 @@ bool tfos__value_read(const char *text, const char *format, struct tfos__value_t
     return true;
 }
 
+/// numpy's full name of the elements' dtype: "float32", "datetime64[us]".
+static void write_dtype_name(const struct tfos__value_type *type, char text[DTYPE_NAME_SIZE])
+{
+    char code[8];
+    const char *name = type->letter == 'b'   ? "bool"
+                       : type->letter == 'i' ? "int"
+                       : type->letter == 'u' ? "uint"
+                       : type->letter == 'f' ? "float"
+                       : type->letter == 'c' ? "complex"
+                       : type->letter == 'M' ? "datetime64"
+                                             : "timedelta64";
+
+    tfos__value_dtype(type, code);
+    if (tfos__value_is_moment(type))
+        snprintf(text, DTYPE_NAME_SIZE, "%s%s", name, code + 2);
+    else if (type->letter == 'b')
+        snprintf(text, DTYPE_NAME_SIZE, "%s", name);
+    else
+        snprintf(text, DTYPE_NAME_SIZE, "%s%d", name, 8 * type->itemsize);
+}
+
+static void describe_array(const struct tfos__value_type *type, const char dtype[DTYPE_NAME_SIZE],
+                           char text[TFOS__VALUE_TEXT_SIZE])
+{
+    size_t used = 0;
+
+    if (!type->is_fixed) {
+        snprintf(text, TFOS__VALUE_TEXT_SIZE, "array of %s of varying length", dtype);
+        return;
+    }
+    snprintf(text, TFOS__VALUE_TEXT_SIZE, "array of %s, shape (", dtype);
+    for (int i = 0; i < type->dimension_count; i++) {
+        used = strlen(text);
+        snprintf(text + used, TFOS__VALUE_TEXT_SIZE - used, "%s%" PRId64, i > 0 ? ", " : "",
+                 type->shape[i]);
+    }
+    used = strlen(text);
+    snprintf(text + used, TFOS__VALUE_TEXT_SIZE - used, type->dimension_count == 1 ? ",)" : ")");
+}
+
 void tfos__value_describe(const struct tfos__value_type *type, char text[TFOS__VALUE_TEXT_SIZE])
 {
-    const char *name = spoken_names[type->kind];
-    char dtype[8] = "";
+    const char *name = spoken_names[type->kind], *element = spoken_names[element_kind(type)];
+    const char *prefix = has_dtype(type) ? "numpy." : "";
+    char dtype[DTYPE_NAME_SIZE] = "";
 
-    if (has_dtype(type))
-        tfos__value_dtype(type, dtype);
-    if (type->kind == TFOS__VALUE_ARRAY) {
-        snprintf(text, TFOS__VALUE_TEXT_SIZE, "array of %s, ", dtype);
-        if (!type->is_fixed) {
-            strncat(text, "of varying length", TFOS__VALUE_TEXT_SIZE - strlen(text) - 1);
-        } else {
-            strncat(text, "shape", TFOS__VALUE_TEXT_SIZE - strlen(text) - 1);
-            write_shape(type, text, TFOS__VALUE_TEXT_SIZE);
-        }
-    } else if (type->kind == TFOS__VALUE_SCALAR) {
-        snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s of %s", name, dtype);
-    } else if (!tfos__value_is_sequence(type)) {
-        snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s", name);
-    } else if (type->is_fixed) {
-        snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s of %" PRId64 " %s", name, type->shape[0],
-                 spoken_names[type->item]);
-    } else {
-        snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s of %s of varying length", name,
-                 spoken_names[type->item]);
+    if (has_dtype(type)) {
+        write_dtype_name(type, dtype);
+        element = dtype;
     }
+    if (type->kind == TFOS__VALUE_ARRAY)
+        describe_array(type, dtype, text);
+    else if (!is_list(type))
+        snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s%s", prefix, element);
+    else if (type->is_fixed)
+        snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s of %" PRId64 " %s%s", name, type->shape[0],
+                 prefix, element);
+    else
+        snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s of %s%s of varying length", name, prefix,
+                 element);
 }

@@ -29,12 +29,12 @@ enum tfos__value_kind {
 
 struct tfos__value_type {
     enum tfos__value_kind kind;
-    enum tfos__value_kind item; ///< LIST, TUPLE: BOOL to BYTES; NULL while all of them were empty
-    char letter;   ///< SCALAR, ARRAY: numpy's kind of the elements, one of "biufc"; "M": dates, of
-                   ///< plain columns only
-    char unit;     ///< "M": "D", "s", "m", "u" or "n"
-    int itemsize;  ///< SCALAR, ARRAY: bytes of an element
-    bool is_fixed; ///< LIST, TUPLE, ARRAY: all have `shape`
+    /// LIST, TUPLE: BOOL to BYTES, or SCALAR; NULL while all of them were empty
+    enum tfos__value_kind item;
+    char letter;         ///< numpy's elements: their kind, one of "biufcMm"
+    char unit;           ///< "M", "m": "D", "s", "m" (milliseconds), "u" or "n"
+    int itemsize;        ///< numpy's elements: bytes of one
+    bool is_fixed;       ///< LIST, TUPLE, ARRAY: all have `shape`
     int dimension_count; ///< fixed: dimensions; ARRAY of varying length: 1
     int64_t shape[TFOS__MAX_DIMENSIONS];
 };
@@ -51,8 +51,18 @@ int tfos__value_width(const struct tfos__value_type *type);
 /// Whether values have a numpy dtype, so that many of them make one array.
 bool tfos__value_is_numeric(const struct tfos__value_type *type);
 
-/// numpy's name of the elements' dtype ("f8"); only for those that have one.
+/// Whether elements are dates, times or durations of numpy.
+bool tfos__value_is_moment(const struct tfos__value_type *type);
+
+/// numpy's code of the elements' dtype ("f8", "M8[us]"); only for those that have one.
 void tfos__value_dtype(const struct tfos__value_type *type, char text[8]);
+
+/// Reads such a code into letter, itemsize and unit. False for a text that is none.
+bool tfos__value_read_dtype(const char *text, struct tfos__value_type *type);
+
+/// The letter, itemsize and unit of the elements' dtype, also of Python's numbers; letter 0: they
+/// have none.
+struct tfos__value_type tfos__value_elements(const struct tfos__value_type *type);
 
 /// Whether values of type `b` can be elements of a column of type `a` as it is.
 bool tfos__value_equals(const struct tfos__value_type *a, const struct tfos__value_type *b);

@@ -108,7 +108,12 @@ class DataFeed:
         qname_in: queue to read: "input", "validation" for ``cluster.train(validation=...)``, or one of those that
             ``TFCluster.run(queues=...)`` names.
         qname_out: kept for compatibility.
-        input_mapping: ``{column: tensor}``: batches come as ``{tensor: values}``, the row's values taken in the order of sorted columns.
+        input_mapping: ``{column: tensor}``: batches come as ``{tensor: values}``. Rows that have names (of DataFrames, Rows, dictionaries,
+            namedtuples, dataclasses) are read by name, and may have other columns; tuples and lists by place, in the order of the sorted
+            column names.
+
+    Raises:
+        ValueError: two columns of ``input_mapping`` go to one tensor.
     """
 
     def __init__(self, mgr: Any, train_mode: bool = True, qname_in: str = "input", qname_out: str = "output",
@@ -118,7 +123,11 @@ class DataFeed:
         self.qname_in = qname_in
         self.qname_out = qname_out
         self.done_feeding = False
-        self.input_tensors = None if input_mapping is None else [t for _, t in sorted(input_mapping.items())]
+        columns = None if input_mapping is None else sorted(input_mapping)
+        self.input_tensors = None if columns is None else [input_mapping[column] for column in columns]
+        if columns is not None and len(set(self.input_tensors)) < len(columns):
+            raise ValueError(f"input_mapping gives two columns to one tensor: {input_mapping!r}")
+        self._columns = columns
         self._reader: Any = None
         if mgr.is_fed:  # else programs that make one on every node, whatever its role, fail only where they read it
             self._open()
@@ -132,19 +141,22 @@ class DataFeed:
         """Up to ``batch_size`` rows as the objects that were fed, or ``{tensor: list of values}`` with an ``input_mapping``.
 
         Waits until so many have come. There are fewer only at the end of the feed and, with ``train_mode=False``, of a partition.
+
+        Raises:
+            ValueError: a row has not the columns that ``input_mapping`` names; names the partition, row and column.
         """
         reader = self._open()
-        rows = reader.next_rows(batch_size, not self.train_mode) or []
+        rows = reader.next_rows(batch_size, not self.train_mode, columns=self._columns)
         self.done_feeding = reader.at_end
         if self.input_tensors is None:
-            return rows
-        return {tensor: [row[i] for row in rows] for i, tensor in enumerate(self.input_tensors)}
+            return rows or []
+        return dict(zip(self.input_tensors, rows or [[] for _ in self.input_tensors]))
 
     def next_arrays(self, batch_size: int) -> Any:
         """The same rows as numpy arrays, first dimension the rows, without making objects of them.
 
         Returns:
-            A tuple of arrays for rows that are tuples or lists, a dictionary for dictionaries and Rows, one array for single
+            A tuple of arrays for rows that are tuples or lists, a dictionary for rows that have names, one array for single
             values; ``{tensor: array}`` with an ``input_mapping``; None once the feed has ended. Lists of n numbers become one array
             ``(rows, n)``, lists of lists one of more dimensions, where all rows of this batch have one length at each level, as
             ``np.array(rows)`` has it; else, or where one is null, an object array with an array a row. Numbers keep their type (float64
@@ -155,12 +167,9 @@ class DataFeed:
                 and column.
         """
         reader = self._open()
-        arrays = reader.next_arrays(batch_size, not self.train_mode)
+        arrays = reader.next_arrays(batch_size, not self.train_mode, columns=self._columns)
         self.done_feeding = reader.at_end
-        if arrays is None or self.input_tensors is None:
-            return arrays
-        columns = list(arrays.values()) if isinstance(arrays, dict) else arrays
-        return {tensor: columns[i] for i, tensor in enumerate(self.input_tensors)}
+        return arrays if arrays is None or self.input_tensors is None else dict(zip(self.input_tensors, arrays))
 
     def should_stop(self) -> bool:
         """Whether the feed has ended."""
@@ -209,6 +218,10 @@ def _array_of(value: Any) -> Any:
     """One column of results. A dictionary of arrays, as ``next_arrays()`` gives of structs, becomes one dictionary a row."""
     import numpy as np
 
+    if isinstance(value, np.ma.MaskedArray) and value.mask.any():  # what is masked is no value
+        objects = value.data.astype(object)
+        objects[np.ma.getmaskarray(value)] = None
+        return objects
     if not isinstance(value, dict):
         return np.asarray(value)
     fields = [_array_of(field) for field in value.values()]

@@ -224,14 +224,14 @@ class ExampleWriter:
     """``tfos_example_writer_*``: Arrow batches to a file of Examples. One thread at a time. A context manager."""
 
     def __init__(
-        self, path: str, schema: Any, type: int = 0, compression: int = 0, level: int = 0, allow_rounding: bool = False,
+        self, path: str, schema: Any, type: int = 0, compression: int = 0, level: int = 0, exact: bool = False,
         file: Any = None,
     ) -> None:
         """``file`` as for ``ExampleReader``; ``finish()`` flushes it."""
     def append(self, batch: Any) -> None:
         """Anything with ``__arrow_c_array__``, of the schema."""
-    def finish(self) -> int:
-        """Makes the file appear; returns how many values were rounded."""
+    def finish(self) -> "list[tuple[str, int, int]]":
+        """Makes the file appear; returns the columns with numbers that were rounded: name, how many, how many of them became infinite."""
     def close(self) -> None: ...
 
 class FileWriter:

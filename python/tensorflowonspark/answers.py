@@ -7,9 +7,10 @@ Spark's by Arrow alone; what was pickled goes through Python objects.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import math
-from typing import Any, Iterable, List, NamedTuple, Optional
+from typing import Any, Iterable, List, Mapping, NamedTuple, Optional
 
 import numpy as np
 import pyarrow as pa
@@ -79,11 +80,25 @@ def _fit(batch: pa.RecordBatch, index: int, field: pa.Field) -> pa.Array:
     try:
         return _checked(_cast(array, field.type), field)
     except pa.ArrowException as error:
-        raise _refusal(field, str(array.type), error) from error
+        raise _refusal(field, f"{_spark_name(array.type)} cannot", error) from error
 
 
-def _refusal(field: pa.Field, was: str, error: Any) -> _tfos.InvalidError:
-    return _tfos.InvalidError(f"inference: result column {field.name!r}: {was} cannot be cast to {field.type} without loss: {error}")
+def _refusal(field: pa.Field, what: str, error: Any) -> _tfos.InvalidError:
+    return _tfos.InvalidError(f"inference: result column {field.name!r}: {what} be cast to {_spark_name(field.type)} without loss: {error}")
+
+
+def _spark_name(type_: pa.DataType) -> str:
+    """What Spark calls the type; numpy's name for what it has not."""
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    if _is_list(type_):
+        return f"array<{_spark_name(type_.value_type)}>"
+    if pa.types.is_large_string(type_) or pa.types.is_large_binary(type_):
+        return "string" if pa.types.is_large_string(type_) else "binary"
+    try:
+        return from_arrow_type(type_).simpleString()
+    except Exception:  # Spark's own, of a class that depends on its version
+        return "float16" if pa.types.is_float16(type_) else str(type_)
 
 
 def _checked(array: pa.Array, field: pa.Field) -> pa.Array:
@@ -128,7 +143,8 @@ def _unpacked(array: pa.Array, note: Optional[str], field: pa.Field) -> pa.Array
     if note == "null":
         return pa.nulls(len(array))
     if any(word in ("c8", "c16") for word in words[1:2]):
-        raise _refusal(field, f"a complex number ({words[1]})", "Spark has none")
+        raise _tfos.InvalidError(f"inference: result column {field.name!r}: complex numbers cannot be cast: Spark has none: give their real and "
+                                 "imaginary parts as two columns")
     is_bool = words[:2] in (["bool"], ["scalar", "b1"]) or words[1:2] in (["bool"], ["b1"])
     if not words or words[0] not in ("list", "tuple", "array"):
         return array.cast(pa.bool_()) if is_bool else array
@@ -174,13 +190,25 @@ def _columns_of_rows(rows: List[Any], fields: List[pa.Field]) -> List[pa.Array]:
     """Rows that were pickled one by one, since no two of them need have the same columns."""
     columns: List[List[Any]] = [[] for _ in fields]
     for row in rows:
-        names = list(row) if isinstance(row, dict) else list(row.__fields__) if hasattr(row, "__fields__") else None
-        if names is None and not isinstance(row, (tuple, list)):
+        named = _by_name(row)
+        if named is None and not isinstance(row, (tuple, list)):
             _check_columns(None, 1, fields)
-        _check_columns(names, len(row), fields)
+        _check_columns(named, len(row if named is None else named), fields)
         for index, (column, field) in enumerate(zip(columns, fields)):
-            column.append(row[field.name if names else index])
+            column.append(row[index] if named is None else named[field.name])
     return [_from_objects(values, field) for values, field in zip(columns, fields)]
+
+
+def _by_name(value: Any) -> Optional[Mapping[str, Any]]:
+    """The fields of a dictionary, a Row, a namedtuple or a dataclass; None for all else."""
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, tuple):
+        names = getattr(value, "__fields__", getattr(value, "_fields", None))
+        return None if names is None else dict(zip(names, value))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return None
 
 
 def _from_objects(values: List[Any], field: pa.Field) -> pa.Array:
@@ -190,7 +218,7 @@ def _from_objects(values: List[Any], field: pa.Field) -> pa.Array:
         if isinstance(error, _tfos.Error):
             raise
         kinds = ", ".join(sorted({type(value).__name__ for value in values if value is not None}))
-        raise _refusal(field, f"Python objects of type {kinds}", error) from error
+        raise _refusal(field, f"Python objects of type {kinds} cannot", error) from error
 
 
 def _prepared(value: Any, type_: pa.DataType) -> Any:
@@ -205,13 +233,12 @@ def _prepared(value: Any, type_: pa.DataType) -> Any:
         fields = [type_.field(i) for i in range(type_.num_fields)]
         if hasattr(value, "__UDT__"):  # a vector, for one, is what it stores
             value = value.__UDT__.serialize(value)
-        if isinstance(value, tuple) and not hasattr(value, "__fields__"):
-            value = dict(zip((field.name for field in fields), value))
-        elif hasattr(value, "asDict"):
-            value = value.asDict()
-        elif not isinstance(value, dict):
-            raise TypeError("a struct is a dictionary, a Row or a tuple")
-        return {field.name: _prepared(value.get(field.name), field.type) for field in fields}
+        named = _by_name(value)
+        if named is None and isinstance(value, tuple):
+            named = dict(zip((field.name for field in fields), value))
+        if named is None:
+            raise TypeError("a struct is a dictionary, a Row, a namedtuple, a dataclass or a tuple")
+        return {field.name: _prepared(named.get(field.name), field.type) for field in fields}
     if pa.types.is_map(type_):
         return [(_prepared(key, type_.key_type), _prepared(item, type_.item_type)) for key, item in dict(value).items()]
     if _is_list(type_):

@@ -38,8 +38,8 @@ def main(source: str, target: str, text: str) -> int:
             _write_table(target, asked["to"], schema, progress.follow(batches))
             progress.say(f"{progress.rows} records written")
         else:
-            rounded = _write_records(target, asked, progress.follow(_read_table(source, asked)))
-            progress.say(f"{progress.rows} records written; {rounded} numbers rounded")
+            losses = _write_records(target, asked, progress.follow(_read_table(source, asked)))
+            progress.say(f"{progress.rows} records written; {_rounding(losses, asked['allow_rounding'])}")
     except (_Failure, _tfos.Error) as error:
         progress.say(f"tfos: {error}")
         return 1
@@ -268,10 +268,20 @@ def _is_list(type: Any) -> bool:
     return pa.types.is_list(type) or pa.types.is_large_list(type) or pa.types.is_fixed_size_list(type)
 
 
-def _write_records(path: str, asked: dict, batches: Iterator[Any]) -> int:
-    options = {name: asked[name] for name in ("record_type", "compression", "allow_rounding")}
+def _write_records(path: str, asked: dict, batches: Iterator[Any]) -> List[Tuple[str, int, int]]:
+    options = (asked["record_type"], asked["compression"], 6, asked["exact"])
     with _said(_shown(path, "output")):
         if path != "-":
-            return tfrecord.write(path, batches, **options)
+            return tfrecord._write(path, batches, *options)
         with _open_output(path) as file:
-            return tfrecord.write(file, batches, **options)
+            return tfrecord._write(file, batches, *options)
+
+
+def _rounding(losses: List[Tuple[str, int, int]], is_brief: bool) -> str:
+    """What was rounded: as cli/record_convert.c has it."""
+    text = f"{sum(count for _, count, _ in losses)} numbers rounded"
+    if is_brief or not losses:
+        return text
+    infinite = sum(count for _, _, count in losses)
+    columns = ", ".join(f"{name}: {count}" for name, count, _ in losses)
+    return f"{text} (column {columns}{f'; {infinite} became infinite' if infinite else ''}); --exact refuses them"

@@ -340,6 +340,9 @@ class Source:
         if isinstance(dtypes, Mapping):
             return _spread_by_name(dtypes, [column.path for column in columns]) + rest
         if isinstance(dtypes, (list, tuple)):
+            if self._structure == "dict":
+                raise ValueError(f"dtypes is a {type(dtypes).__name__}, but the rows have names: give a dictionary, such as "
+                                 f"{{{columns[0].name!r}: 'float32'}}")
             tops = list(dict.fromkeys(column.path[:1] for column in columns))
             if len(dtypes) != len(tops):
                 raise ValueError(f"dtypes names {len(dtypes)} columns, the rows have {len(tops)}")

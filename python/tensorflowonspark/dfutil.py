@@ -2,7 +2,7 @@
 """DataFrames to TFRecord files of ``tf.train.Example`` and back, by the names that TensorFlowOnSpark has for it.
 
 ``saveAsTFRecords`` and ``loadTFRecords`` are the data source ``tfrecord`` (docs/spark_source.md), which has more to offer, with the choices that
-these names imply: doubles are rounded to floats, and floats come back as doubles. Nothing here needs TensorFlow.
+these names imply: floats come back as doubles. Nothing here needs TensorFlow.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
+import warnings
 import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, List, MutableMapping, Sequence, Tuple
 
@@ -34,14 +35,15 @@ def isLoadedDF(df: Any) -> bool:
 def saveAsTFRecords(df: Any, output_dir: str) -> None:
     """Writes the DataFrame's rows as Examples into a new folder, a file for each partition.
 
-    Null columns leave their feature out; doubles and decimals are rounded to the nearest float.
+    Null columns leave their feature out; doubles and decimals are rounded to the nearest float, and the driver's log has a warning with the
+    columns where that is another number, and how many, and the source's options that keep or refuse them.
 
     Raises:
         pyspark.errors.AnalysisException: the folder exists.
         Exception: Spark's; a column has a type that an Example cannot hold, or a value does not fit; it names column and row.
     """
     tfrecord.add_to(df.sparkSession)
-    df.write.format("tfrecord").option("allowRounding", "true").save(output_dir)
+    df.write.format("tfrecord").save(output_dir)
 
 
 def loadTFRecords(sc: Any, input_dir: str, binary_features: Sequence[str] = ()) -> Any:
@@ -69,7 +71,8 @@ def loadTFRecords(sc: Any, input_dir: str, binary_features: Sequence[str] = ()) 
 
 
 def toTFExample(dtypes: Sequence[Tuple[str, str]]) -> Callable[[Iterable[Any]], Iterator[Tuple[bytearray, None]]]:
-    """A function for ``df.rdd.mapPartitions`` that makes of each row a pair of a serialized Example and None.
+    """A function for ``df.rdd.mapPartitions`` that makes of each row a pair of a serialized Example and None. Doubles are rounded to the nearest
+    float, and each Python worker warns of it in its executor's log, once.
 
     Args:
         dtypes: the DataFrame's ``dtypes``.
@@ -188,7 +191,8 @@ def _arrow_type(name: str, dtype: str) -> Any:
         return scalars[dtype]
     if dtype.startswith("array<") and dtype[6:-1] in scalars:
         return pa.list_(scalars[dtype[6:-1]])
-    raise ValueError(f"column {name!r}: the type {dtype} is not for Examples; cast it, or leave it out with df.select() or df.drop()")
+    advice = "the data source tfrecord writes it with recordType=SequenceExample; cast it" if dtype.startswith("array<array<") else "cast it"
+    raise ValueError(f"column {name!r}: the type {dtype} is not for Examples; {advice}, or leave it out with df.select() or df.drop()")
 
 
 def _encoded(rows: List[Any], types: Dict[str, str]) -> Iterator[bytes]:
@@ -196,7 +200,13 @@ def _encoded(rows: List[Any], types: Dict[str, str]) -> Iterator[bytes]:
 
     columns = {name: pa.array([row[name] for row in rows], _arrow_type(name, dtype)) for name, dtype in types.items()}
     file = io.BytesIO()
-    tfrecord.write(file, pa.table(columns), allow_rounding=True)
+    losses = tfrecord._write(file, pa.table(columns), "Example", None, 6, False)
+    if losses:  # without counts, so that Python shows it once
+        warnings.warn(
+            f"doubles were rounded to float, which is what Examples hold: column {', '.join(name for name, *_ in losses)}. The data source tfrecord "
+            "keeps them as they are with the option schemaMode=sidecar, and refuses them with exact=true",
+            stacklevel=2,
+        )
     file.seek(0)
     return tfrecord.read(file, form="bytes")
 

@@ -11,8 +11,10 @@ read and written in several threads, each with its own call. Files are named by 
 """
 
 import os
+import warnings
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _tfos, files
 from .arguments import flag
@@ -27,6 +29,7 @@ _COMPRESSIONS = {None: 0, "none": 1, "gzip": 2, "zlib": 3}
 _MODES = {"error": 0, "skip_record": 1, "skip_file": 2}
 _SURVEY_FILES = 16  # that a thread looks at before it asks for others
 _PACK_ROWS, _PACK_SIZE = 1024, 16 << 20  # records and bytes of a batch of bytes
+_COLUMNS_TOLD = 10  # in a warning
 _FORMS = ("arrow", "numpy", "bytes")
 
 
@@ -175,18 +178,42 @@ def write(
     record_type: str = "Example",
     compression: Optional[str] = None,
     level: int = 6,
-    allow_rounding: bool = False,
+    allow_rounding: Optional[bool] = None,
+    exact: bool = False,
 ) -> int:
-    """Writes a record for each row and returns how many values were rounded.
+    """Writes a record for each row and returns how many numbers were rounded.
 
     ``data``: a ``pyarrow.Table``, a ``RecordBatch``, a dict of numpy arrays whose first dimension is the rows, or an iterable of such batches or
     dicts, all of one schema; of ``bytes``, with ``record_type="ByteArray"``: what ``read()`` gives in each of its forms. The file
     appears under its name when it is whole; a file object is flushed, and stays open.
     ``compression``: ``"none"``, ``"gzip"`` or ``"zlib"``, at ``level`` 1 to 9; None: gzip for a name that ends in ``.gz``, else none, as for a file
     object that compresses (``gzip.open()``). ``UnsupportedError``: the name says another compression (``.bz2``), which TensorFlow cannot read.
-    ``allow_rounding``: doubles and decimals that are no floats are rounded, and counted; else ``InvalidError`` names row and column, as it does
-    for nulls within lists.
+    Doubles and decimals become the nearest float, which is what records hold, and a warning has the columns where that is another number, and how
+    many. ``exact=True`` refuses them: ``InvalidError`` names row and column, as it does for nulls within lists. A field with the metadata
+    ``{"tfos.encoding": "exact"}`` keeps them as they are. ``allow_rounding=True`` gives no warning, ``False`` is ``exact``.
     """
+    exact = flag("exact", exact)
+    allow_rounding = None if allow_rounding is None else flag("allow_rounding", allow_rounding)
+    if exact and allow_rounding:
+        raise ValueError("exact and allow_rounding do not go together")
+    losses = _write(path, data, record_type, compression, level, exact or allow_rounding is False)
+    if losses and allow_rounding is None:
+        warnings.warn(_rounding(losses), stacklevel=2)
+    return sum(count for _, count, _ in losses)
+
+
+def _rounding(losses: List[Tuple[str, int, int]]) -> str:
+    columns = ", ".join(f"{name} ({count})" for name, count, _ in losses[:_COLUMNS_TOLD]) + (", ..." if len(losses) > _COLUMNS_TOLD else "")
+    infinite = sum(count for _, _, count in losses)
+    beyond = f", and {infinite} of them, beyond its range, became infinite" if infinite else ""
+    return (
+        f"{sum(count for _, count, _ in losses)} numbers were rounded to float, which is what records hold{beyond}: column {columns}. exact=True refuses "
+        "them; the metadata {'tfos.encoding': 'exact'} of a column's field keeps them as they are; allow_rounding=True rounds them without this warning"
+    )
+
+
+def _write(path: Path, data: Any, record_type: str, compression: Optional[str], level: int, exact: bool) -> List[Tuple[str, int, int]]:
+    """What ``write()`` does. Name, numbers rounded and numbers that became infinite, of each column that has some."""
     batches = _batches(data, record_type)
     first = next(batches, None)
     if first is None:
@@ -196,8 +223,8 @@ def write(
         if compression is None and not files.is_compressing(file):
             chosen = _tfos.compression_of_name(name)
         writer = _tfos.ExampleWriter(
-            name, first.schema, type=_choice("record_type", record_type, _TYPES), file=file, compression=chosen, level=level,
-            allow_rounding=flag("allow_rounding", allow_rounding),
+            name, first.schema, type=_choice("record_type", record_type, _TYPES), file=file,
+            compression=chosen, level=level, exact=exact,
         )  # fmt: skip
         with writer:
             batch = first
@@ -281,7 +308,13 @@ def _select(schema: Any, columns: Optional[Sequence[str]]) -> Any:
     unknown = [name for name in columns if name not in schema.names]
     if unknown:
         raise ValueError(f"columns: there is no column {unknown[0]!r}; the records have {', '.join(map(repr, schema.names))}")
-    return pyarrow.schema([schema.field(name) for name in columns])
+    counts = Counter(name.casefold() for name in schema.names)
+
+    def chosen(field: Any) -> Any:
+        # A feature whose name differs in letter case only is another column, and not this one misspelt.
+        return field if counts[field.name.casefold()] == 1 else field.with_metadata({**(field.metadata or {}), "tfos.name": "exact"})
+
+    return pyarrow.schema([chosen(schema.field(name)) for name in columns])
 
 
 def _batches(data: Any, record_type: str) -> Iterator[Any]:

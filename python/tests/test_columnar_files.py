@@ -54,7 +54,7 @@ def refuse(status, pattern, *words, **options):
 def here(form, target_form, source, target):
     """Converts in this process, without options."""
     asked = {"from": form, "to": target_form, "columns": None, "record_type": "Example", "compression": "none", "on_damage": "error",
-             "allow_rounding": False, "max_record_size": 0}
+             "allow_rounding": False, "exact": True, "max_record_size": 0}
     return columnar_file.main(str(source), str(target), json.dumps(asked))
 
 
@@ -181,10 +181,10 @@ TAKEN = {  # a column of two rows, and what its records have
     "unsigned": (pa.array([2**63 - 1, None], pa.uint64()), [2**63 - 1, None]),
 }
 REFUSED = {
-    "map": (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())), 'column map: a record cannot hold its type (Arrow format "+m")'),
-    "empty lists": (pa.array([[]], pa.list_(pa.null())), "column empty lists: a record cannot hold its type"),
-    "long decimal": (pa.array([decimal.Decimal("1.5")], pa.decimal256(50, 2)), "column long decimal: a record cannot hold its type"),
-    "double": (pa.array([1, 0.1]), "row 1: column double: 0.10000000000000001 is no float"),
+    "map": (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())), "column map: records cannot hold map<string, int64>: cast"),
+    "empty lists": (pa.array([[]], pa.list_(pa.null())), "column empty lists: records cannot hold list<item: null>"),
+    "long decimal": (pa.array([decimal.Decimal("1.5")], pa.decimal256(50, 2)), "column long decimal: records cannot hold decimal256(50, 2)"),
+    "double": (pa.array([1, 0.1]), "row 1: column double: 0.1 is no float"),
     "decimal": (pa.array([decimal.Decimal("1.23456789012")]), "row 0: column decimal: "),
     "unsigned": (pa.array([2**63], pa.uint64()), "row 0: column unsigned: 9223372036854775808 is more than"),
     "null in list": (pa.array([[1, None]]), "row 0: column null in list: a null within a list"),
@@ -214,9 +214,13 @@ def test_structs_and_columns_of_one_name(tmp_path):
     refuse(1, "b.arrow: two columns have the name x", "--schema=x bigint", tmp_path / "b.arrow", tmp_path / "out")
 
 
-def test_rounding(tmp_path):
+def test_s94_rounding(tmp_path):
     write(tmp_path / "a.parquet", pa.table({"x": [0.1, 0.5]}))
     assert convert("--allow-rounding", tmp_path / "a.parquet", tmp_path / "out")[0] == "2 records written; 1 numbers rounded\n"
+    assert convert(tmp_path / "a.parquet", tmp_path / "out")[0] == "2 records written; 1 numbers rounded (column x: 1); --exact refuses them\n"
+    write(tmp_path / "b.arrow", pa.table({"x": [0.1, 1e300], "y": [0.5, 1.1]}))
+    assert convert(tmp_path / "b.arrow", tmp_path / "out")[0].endswith("3 numbers rounded (column x: 2, y: 1; 1 became infinite); --exact refuses them\n")
+    refuse(1, "row 0: column x: 0.1 is no float", "--exact", tmp_path / "a.parquet", tmp_path / "out")
 
 
 def test_columns_of_a_schema(tmp_path):
@@ -375,7 +379,7 @@ def test_names_and_folders(source):
 
 @pytest.mark.parametrize("words", [["--json", "a.parquet", "b"], ["--number=3", "a", "b.arrow"], ["--seed=3", "a", "b.arrow"], ["--memory=3", "a", "b.arrow"],
                                    ["--skip-damaged", "a.parquet", "b"], ["--max-record-size=9", "a.arrow", "b"], ["--compress=gzip", "a", "b.parquet"],
-                                   ["--allow-rounding", "a", "b.arrow"], ["--no-header", "a.parquet", "b"]])
+                                   ["--allow-rounding", "a", "b.arrow"], ["--exact", "a", "b.arrow"], ["--no-header", "a.parquet", "b"]])
 def test_options_without_meaning(words):
     refuse(2, words[0].split("=")[0] + " is for ", *words)
 

@@ -265,6 +265,7 @@ def test_dtypes(served):
     _, found = served.batches([{"a": 1, "b": 2}], batch_size=2, dtypes={"a": np.float16})
     assert found[0]["a"].dtype == np.float16 and found[0]["b"].dtype == np.int64
     assert "2 columns, the rows have 3" in str(served.failure(rows, batch_size=2, dtypes=("uint8", "float32")))
+    assert "the rows have names: give a dictionary" in str(served.failure([{"b": 1, "a": 2}], batch_size=2, dtypes=("uint8", "float32")))  # S82
     assert "text is not cast" in str(served.failure(rows, batch_size=2, dtypes="float32"))
     assert "'z'" in str(served.failure([{"a": 1}], batch_size=2, dtypes={"z": "int8"}))
 
@@ -280,7 +281,55 @@ def test_shuffle_buffer(served):
     assert order() == list(range(100))
 
 
+def test_s72_arrays_through_pickle_are_dense(served):
+    """As Spark hands arrays on after cache() and repartition()."""
+    rows = [{"x": np.arange(6, dtype="f4").reshape(2, 3) + i, "y": np.int8(i), "t": np.datetime64(i, "us"), "z": np.array([i, 2], ">i4")} for i in range(4)]
+    specs, found = served.batches([pickle.loads(pickle.dumps(row, protocol)) for protocol, row in enumerate(rows, 2)], batch_size=4)
+    assert "'x': TensorSpec(shape=(None, 2, 3), dtype=tf.float32" in specs and "'y': TensorSpec(shape=(None,), dtype=tf.int8" in specs
+    assert (found[0]["x"] == np.stack([row["x"] for row in rows])).all()
+    assert found[0]["t"].tolist() == [0, 1, 2, 3] and found[0]["z"].tolist() == [[i, 2] for i in range(4)]
+
+
+def test_s83_rows_with_names_are_dictionaries(served):
+    from test_row_kinds import Example, Pair
+    from test_rows import Color
+
+    for rows in ([Example([i, 0.5], Color.RED) for i in range(2)], [Pair([i, 0.5], True) for i in range(2)]):
+        specs, found = served.batches(rows, batch_size=2)
+        assert "'image': TensorSpec(shape=(None, 2), dtype=tf.float64" in specs
+        assert found[0]["image"].tolist() == [[0, 0.5], [1, 0.5]] and found[0]["label"].tolist() == [1, 1]
+
+
+def test_s87_lists_of_numbers(served):
+    rows = [([np.float32(i)] * 2, [i, 0.5], [[i, 1], [2, 3]], [True, i], ["a", "b"]) for i in range(3)]
+    specs, found = served.batches(rows, batch_size=3)
+    assert specs.startswith("(TensorSpec(shape=(None, 2), dtype=tf.float32, name=None), TensorSpec(shape=(None, 2), dtype=tf.float64, name=None), "
+                            "TensorSpec(shape=(None, 2, 2), dtype=tf.int64")
+    assert found[0][1].tolist() == [[i, 0.5] for i in range(3)] and found[0][2].tolist() == [[[i, 1], [2, 3]] for i in range(3)]
+    assert found[0][3].tolist() == [[1, i] for i in range(3)]
+
+
+def test_s87_lists_of_several_lengths_are_ragged(served):
+    for rows in ([[1, 2.5], [3], []], [([1, 2.5],), ([3],), ([],)], [([np.int8(1)] * 2,), ([],), ([np.int8(3)],)]):
+        _, found = served.batches(rows, batch_size=3)
+        column = found[0] if isinstance(rows[0], list) else found[0][0]
+        assert column == {"ragged": [list(row if isinstance(row, list) else row[0]) for row in rows]}
+    _, found = served.batches([([[1], [2, 3]],), ([],)], batch_size=2)
+    assert found[0][0] == {"ragged": [[[1], [2, 3]], []]}
+    _, found = served.batches([([1, None],), ([2.5, 3],)], batch_size=2, null_value=-1)
+    assert found[0][0].tolist() == [[1, -1], [2.5, 3]]
+
+
+def test_s87_integers_of_another_partition_are_floats(served):
+    _, found = served.batches([(1, [0.5, 1])], [(2, [3, 4])], batch_size=1)
+    assert [batch[1].tolist() for batch in found] == [[[0.5, 1]], [[3, 4]]] and found[1][1].dtype == np.float64
+
+
 @pytest.mark.parametrize("first, second, where, words", [
+    ([1] * 5_000 + [0.5], [], "partition 0, row 5000: column value",
+     "is float64 where the first rows have int64: feed values of one type in all rows"),
+    ([[1, 2]] * 5_000 + [[1, 2, 3]], [], "partition 0, row 5000", "lists of several lengths go into a tuple"),
+    ([(1,)], [({"a": 1},)], "partition 1, row 0: column 0", "feed numbers, text, bytes, lists of these, or arrays of one shape"),
     ([1, 2], [3, "x"], "partition 1, row 1: column value", "has no tensor form"),
     ([(1, 2.0)], [(1, "x")], "partition 1, row 0: column 1", "is string where the first rows have float64"),
     ([(1, 2.0)], [(1,)], "partition 1, row 0: column 1", "of the first rows is missing"),

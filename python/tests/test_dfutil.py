@@ -97,6 +97,8 @@ def test_a_type_that_no_example_holds_is_refused_by_name(spark, tmp_path):  # no
         dfutil.saveAsTFRecords(frame, f"{tmp_path}/out")
     with pytest.raises(ValueError, match="'pairs': the type map<string,int>"):
         dfutil.toTFExample(frame.dtypes)
+    with pytest.raises(ValueError, match="'m': the type array<array<int>> is not for Examples; .*recordType=SequenceExample"):  # S95
+        dfutil.toTFExample([("m", "array<array<int>>")])
 
 
 def test_rows_to_examples_and_back(frame):
@@ -108,6 +110,16 @@ def test_rows_to_examples_and_back(frame):
     assert list(first.asDict()) == sorted(frame.columns)
     assert first.raw == bytearray(b"\x00\xff") and first.nothing is None and second.nothing == 7 and second.text == "zwei ä"
     assert second.ints == [3, 4] and second.single == -1.5 and first.yes == 1
+
+
+def test_s94_rows_with_doubles_to_examples_warn_once():
+    from pyspark.sql import Row
+
+    encode = dfutil.toTFExample([("x", "double"), ("f", "float"), ("many", "array<double>")])
+    with pytest.warns(UserWarning, match="doubles were rounded to float, .*: column x, many\\. .*schemaMode=sidecar") as told:
+        pairs = list(encode(Row(x=1.1 * i, f=1.1, many=[2.2]) for i in range(3000)))
+    assert len(pairs) == 3000 and len({str(one.message) for one in told}) == 1
+    assert values_of(tf.train.Example.FromString(bytes(pairs[1][0])))["x"] == [pytest.approx(1.1)]
 
 
 def test_a_feature_is_a_list_in_all_rows_or_in_none():

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows through the extension: from a FeedWriter in this process to a trainer, and results back."""
 
+import collections
+import dataclasses
 import gc
 import json
+import re
 import resource
 import socket
 import threading
@@ -14,6 +17,7 @@ import pytest
 from conftest import wait_until
 from local_cluster import ANSWER_ALL, READ_ALL, interrupted, open_files, starting
 from tensorflowonspark import _tfos
+from test_row_kinds import of_main
 
 KEY = "0" * 64
 
@@ -330,6 +334,76 @@ def test_a_writer_waits_for_the_cluster_with_signals_and_a_limit():
 
 
 # -- results
+
+
+READ_MAPPED = """
+import json
+import numpy as np
+from tensorflowonspark.TFSparkNode import TFNodeContext
+
+ctx = TFNodeContext.of(link, json.loads(link.context))
+feed, got = ctx.get_data_feed(input_mapping={"b": "second", "a": "first", "c": "third"}), []
+while not feed.should_stop():
+    try:
+        batch = feed.next_batch(2) if len(got) % 2 == 0 else feed.next_arrays(2)
+    except ValueError as error:
+        got.append(str(error))
+        break
+    got.append(batch and {name: np.asarray(values).tolist() for name, values in batch.items()})
+save(got)
+"""
+
+
+def by_name():
+    """Rows whose columns are not in the order of their names."""
+    from pyspark.sql import Row
+
+    odd = of_main({"Odd": collections.namedtuple("Odd", "c a x b")})["Odd"]
+    data = dataclasses.make_dataclass("Data", ["c", "x", "b", "a"])
+    made = of_main({"Data": data})["Data"]
+    yield [{"c": 3, "x": "-", "a": i, "b": [2.5, i]} for i in range(4)]
+    yield [collections.OrderedDict(c=3, x="-", a=i, b=[2.5, i]) for i in range(2)]
+    yield [Row(x="-", c=3, b=[2.5, i], a=i) for i in range(4)]
+    yield [odd(3, i, "-", [2.5, i]) for i in range(4)]
+    yield [made(3, "-", [2.5, i], i) for i in range(4)]
+    yield [({"a": i, "c": 3, "b": [2.5, i]} if i % 2 else Row(x=1, c=3, b=[2.5, i], a=i)) for i in range(2)]
+    yield [(i, [2.5, i], 3) for i in range(4)]
+    yield [[i, [2.5, i], 3] for i in range(4)]
+
+
+@pytest.mark.parametrize("rows", list(by_name()), ids=["dict", "OrderedDict", "Row", "namedtuple", "dataclass", "mixed", "tuple", "list"])
+def test_s82_input_mapping_goes_by_name_where_rows_have_names(start, rows):
+    cluster = start(READ_MAPPED)
+    cluster.feed(rows)
+    got = [batch for batch in cluster.saved() if batch and batch["first"]]
+    assert [list(batch) for batch in got] == [["first", "second", "third"]] * (len(rows) // 2)
+    for number, batch in enumerate(got):
+        ids = [2 * number, 2 * number + 1]
+        assert batch == {"first": ids, "second": [[2.5, i] for i in ids], "third": [3, 3]}
+
+
+def test_s82_columns_of_a_dataframe_go_by_name(start):
+    pa = pytest.importorskip("pyarrow")
+    cluster = start(READ_MAPPED)
+    with cluster.writer() as writer:
+        writer.append(pa.RecordBatch.from_pydict({"x": ["-"] * 4, "c": [3] * 4, "a": [0, 1, 2, 3], "b": [[2.5, 0.5]] * 4}))
+        writer.finish()
+    assert cluster.saved()[:2] == [{"first": [i, i + 1], "second": [[2.5, 0.5]] * 2, "third": [3, 3]} for i in (0, 2)]
+
+
+@pytest.mark.parametrize("rows, words", [
+    ([{"a": 1, "b": 2, "d": 3}], r"partition 0, row 0: there is no column 'c', which input_mapping names: the row has \('a', 'b', 'd'\)"),
+    ([{"a": 1, "b": 2, "c": 3}] * 2 + [{"a": 1, "b": 2}], "row 2: the row is one value, or has other columns than those before it"),
+    ([{"a": 1, "b": 2, "c": 3}] + [{"a": 1, "b": 2}], "row 1: there is no column 'c'"),
+    ([(1, 2)], "the row has 2 columns and no names, and input_mapping names 3: feed tuples of all of them"),
+    ([5], "there is no column 'a', which input_mapping names, in the row, which is of class <class 'int'>"),
+    ([{"a": 1}, (1,)], "there is no column 'b'"),
+])
+def test_s82_a_column_that_is_not_there_is_named(start, rows, words):
+    cluster = start(READ_MAPPED)
+    cluster.feed(rows)
+    errors = [got for got in cluster.saved() if isinstance(got, str)]
+    assert len(errors) == 1 and re.search(words, errors[0]), errors
 
 
 @pytest.mark.parametrize("remote", [False, True])

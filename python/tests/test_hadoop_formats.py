@@ -139,6 +139,32 @@ def test_splits_of_the_older_interface(hadoop, tmp_path):
     assert read(hadoop, tmp_path / "large", "V1", {"tfos.tfrecord.splittable": "false"}) == [records]
 
 
+@pytest.mark.parametrize("flaw", ["missing", "damaged"])
+def test_s77_missing_files_are_passed_over_by_one_setting_and_damaged_ones_by_the_other(hadoop, tmp_path, api, flaw):
+    conf = hadoop._jsc.sc().conf()
+    form = IO + ("InputFormat" if api == "new" else "InputFormatV1")
+    for i, (missing, corrupt) in enumerate([(False, False), (False, True), (True, False), (True, True)]):
+        for j in range(3):
+            write_by_tensorflow(tmp_path / f"{i}-{j}", [b"%d" % j])
+        conf.set("spark.files.ignoreMissingFiles", str(missing).lower())
+        conf.set("spark.files.ignoreCorruptFiles", str(corrupt).lower())
+        try:
+            make = hadoop.newAPIHadoopFile if api == "new" else hadoop.hadoopFile
+            rdd = make(f"{tmp_path}/{i}-*", form, **CLASSES)
+            assert rdd.getNumPartitions() >= 3  # which are planned now
+        finally:
+            conf.remove("spark.files.ignoreMissingFiles").remove("spark.files.ignoreCorruptFiles")
+        if flaw == "missing":
+            os.remove(tmp_path / f"{i}-1")
+        else:
+            (tmp_path / f"{i}-1").write_bytes(b"garbage! and more of it")
+        if missing if flaw == "missing" else corrupt:
+            assert sorted(bytes(key) for key, _ in rdd.collect()) == [b"0", b"2"]
+        else:
+            with pytest.raises(Exception, match="does not exist" if flaw == "missing" else "the checksum of a record's size is wrong"):
+                rdd.collect()
+
+
 def test_compressed_files_are_not_split(hadoop, tmp_path):
     """By their names, where these tell; the others' records all belong to the first split."""
     records = [os.urandom(1000) for _ in range(500)]

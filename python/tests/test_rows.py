@@ -83,6 +83,9 @@ elements = st.one_of(
 sequences = st.one_of(
     st.lists(st.floats(), max_size=5), st.lists(st.integers(), max_size=5), st.lists(st.booleans(), max_size=5),
     st.lists(texts, max_size=5), st.lists(st.binary(max_size=4), max_size=5), st.lists(elements, max_size=5),
+    st.lists(st.one_of(st.booleans(), st.integers(-5, 5), st.floats()), max_size=5), st.lists(numpy_scalars, max_size=4),
+    numeric_dtypes.flatmap(lambda dtype: st.lists(hnp.from_dtype(dtype), max_size=4)),
+    st.lists(st.lists(st.one_of(st.integers(), st.floats(), st.none()), max_size=3), max_size=3),
 )
 others = st.sampled_from(
     [Color.RED, Text("t"), Real(1.5), Point(1, 2.0), decimal.Decimal("1.10"), datetime.date(2020, 1, 2), bytearray(b"x"),
@@ -233,8 +236,12 @@ def test_arrays_of_scalars_and_arrays():
     ("rows", "message"),
     [
         ([([1.0] * 4, 0)] * 9 + [([1.0] * 3, 0)], "partition 0, row 9, column 0: was list of 4 float, is now list of float of varying length"),
-        ([(1, 1.0)] * 3 + [(1, 2)], "partition 0, row 3, column 1: was float, is now objects"),
-        ([{"x": np.ones((2, 2))}, {"x": np.ones((2, 3))}], r"row 1, column 'x': was array of f8, shape 2 2, is now objects"),
+        ([(1, 1.0)] * 3 + [(1, "a")], "partition 0, row 3, column 1: was float, is now objects"),
+        ([{"x": np.ones((2, 2))}, {"x": np.ones((2, 3))}], r"row 1, column 'x': was array of float64, shape \(2, 2\), is now objects"),
+        ([np.float32(1), "a"], "row 1, column 0: was numpy.float32, is now objects"),
+        ([[np.int8(1)] * 2, {"a"}], "row 1: rows are of kind 'value' with 1 columns here, and of kind 'list' with 2 before"),
+        ([([np.int8(1)] * 2,), (b"a",)], "row 1, column 0: was list of 2 numpy.int8, is now objects"),
+        ([(np.array(["2024-01-01"], "M8[D]"),), (b"a",)], r"row 1, column 0: was array of datetime64\[D\], shape \(1,\), is now objects"),
         ([(1, 2), (1, 2, 3)], "row 1: rows are of kind 'value' with 1 columns here, and of kind 'tuple' with 2 before"),
         ([(1.0,), (None,)], "row 1, column 0: is None among values that are float"),
     ],
@@ -258,13 +265,20 @@ def test_the_collector_is_left_as_it_was():
 
 
 def test_packing_leaks_nothing():
-    rows = [({"a": [1.0, 2.0], "b": "x", "c": np.float32(i), "d": np.ones(3), "e": {i}, "f": [1] * (i % 3), "g": None}) for i in range(50)]
+    rows = [({"a": [1.0, 2.0], "b": "x", "c": np.float32(i), "d": np.ones(3), "e": {i}, "f": [1] * (i % 3), "g": None,
+              "h": [i, 0.5, [1]] if i == 40 else [i, 0.5], "i": [np.float32(i)], "j": np.array([i], ">i4"), "k": Color.RED, "l": [[i] * (i % 3)]})
+            for i in range(50)]
+    named = [Point(i, [1, i / 2]) for i in range(50)] + [(1, 2)]
     broken = rows + [{"a": threading.Lock()}]
 
     def work():
         for _ in range(50):
             _tfos.pack(rows)
+            _tfos.pack(named)
+            _tfos.pack([[i] * (i % 4) for i in range(20)])
             _tfos.pack_arrays(rows[:1])
+            _tfos.pack_arrays(named[:50])
+            _tfos.pack_columns(rows)
             with pytest.raises(TypeError):
                 _tfos.pack(broken)
             with pytest.raises(_tfos.InvalidError):

@@ -2,6 +2,7 @@
 """The data source ``tfrecord``: what each type becomes, both ways, against TensorFlow's own reader and writer, and what is refused."""
 
 import bz2
+import contextlib
 import datetime
 import decimal
 import glob
@@ -79,6 +80,23 @@ def write_examples(path, rows, compression=""):
 def words_of(error):
     """What an exception from Spark says, causes and all."""
     return str(error.value)
+
+
+@contextlib.contextmanager
+def warnings_of(spark, name):
+    """What the logger of this class writes on the driver meanwhile, in a StringWriter of Java's."""
+    jvm = spark._jvm
+    log = jvm.java.io.StringWriter()
+    logger = jvm.org.apache.logging.log4j.LogManager.getLogger(name)
+    appender = jvm.org.apache.logging.log4j.core.appender.WriterAppender.createAppender(None, None, log, "test", False, True)
+    appender.start()
+    logger.addAppender(appender)
+    logger.setLevel(jvm.org.apache.logging.log4j.Level.WARN)
+    try:
+        yield log
+    finally:
+        logger.removeAppender(appender)
+        logger.setLevel(jvm.org.apache.logging.log4j.Level.OFF)
 
 
 def load(spark, path, schema=None, **options):
@@ -180,8 +198,9 @@ def test_arrays_of_arrays_in_a_sequence_example(spark, tmp_path):
     ("map('a', 1)", "Example", r"column `m`"), ("array(map('a', 1))", "Example", r"column `m`"),
     ("named_struct('x', map('a', 1))", "Example", r"column `m`"), ("array(named_struct('x', 1))", "Example", r"column `m`"),
     ("make_interval(1)", "Example", r"column `m`|interval data type"), ("NULL", "Example", r"column `m`"),
-    ("array(array(array(1)))", "SequenceExample", r"column `m`"), ("array(array(1))", "Example", r"column m: a record other than a SequenceExample"),
-    ("array(1)", "ByteArray", r"."),
+    ("array(array(array(1)))", "SequenceExample", r"column `m`"),
+    ("array(array(1))", "Example", r"column m: an Example cannot hold array<array<int>>, lists of lists: they need recordType=SequenceExample"),
+    ("array(1)", "ByteArray", r"column m: recordType=ByteArray is one column of binary or string, not array<int>"),
 ])
 def test_s71_what_records_cannot_hold_is_refused_before_a_task_starts(spark, tmp_path, column, record_type, words):
     frame = spark.sql(f"SELECT 1 AS a, {column} AS m")
@@ -215,15 +234,39 @@ def test_s62_a_feature_of_no_kind_is_null(spark, tmp_path):
     assert frame.where("x IS NULL").select("x", "y").collect() == [(None, "t")] and frame.selectExpr("count(x)", "count(*)").first() == (999, 1000)
 
 
+INEXACT = ("SELECT 1.1D AS x, array(0.5D, 2.2D, 1e300D) AS many, cast(16777217 as decimal(10,0)) AS d, 9007199254740993 AS i, "
+           "named_struct('x', 0.1D) AS s, 1.1f AS f")
+
+
+@pytest.mark.parametrize("name", ["tfrecord", "tfrecords", "org.tensorflow.spark.datasources.tfrecords", "com.linkedin.spark.datasources.tfrecord", "dfutil"])
+def test_s94_doubles_are_floats_and_one_warning_has_their_number_and_columns(spark, tmp_path, name):
+    from tensorflowonspark import dfutil
+
+    frame = spark.sql(INEXACT).crossJoin(spark.range(0, 10, 1, 2)).coalesce(2)
+
+    with warnings_of(spark, "org.tfos.RoundingTotals") as log:
+        if name == "dfutil":
+            dfutil.saveAsTFRecords(frame, str(tmp_path / "a"))
+        else:
+            frame.write.format(name).save(str(tmp_path / "a"))
+        text = wait_until(log.toString, 60, "the warning")
+    assert re.search(r"^tfrecord: 50 numbers were rounded to float, which is what records hold, and 10 of them, beyond its range, became infinite: "
+                     r"column d \(10\), many \(20\), s\.x \(10\), x \(10\)\. The option schemaMode=sidecar keeps .*; exact=true refuses", text)
+    assert len(text.splitlines()) == 1
+    back = load(spark, tmp_path / "a").selectExpr("x", "many", "d", "i", "`s.x`", "f").distinct().collect()
+    assert back == [(pytest.approx(1.1), [0.5, pytest.approx(2.2), float("inf")], 16777216.0, 9007199254740993, pytest.approx(0.1), pytest.approx(1.1))]
+
+
 @pytest.mark.parametrize("value", ["0.1D", "cast('0.123456789' as decimal(9,9))", "1e300D", "cast(16777217 as decimal(10,0))"])
-def test_s67_what_would_be_rounded_is_refused_unless_it_is_allowed(spark, tmp_path, value):
+def test_s67_s94_what_would_be_rounded_is_refused_if_asked_for_or_taken_as_it_is(spark, tmp_path, value):
     frame = spark.sql(f"SELECT {value} AS x")
-    with pytest.raises(Exception, match=r"row 0: column x: "):
-        frame.write.format("tfrecord").save(str(tmp_path / "a"))
-    if value == "1e300D":
-        return  # no float is near it
-    frame.write.format("tfrecord").option("allowRounding", True).mode("append").save(str(tmp_path / "a"))
-    assert load(spark, tmp_path / "a").first().x == pytest.approx(float(frame.first().x), rel=1e-6)
+    for refusing in ({"exact": True}, {"allowRounding": False}):
+        with pytest.raises(Exception, match=r"row 0: column x: [0-9.e+]* is no float.*schemaMode=sidecar"):
+            frame.write.format("tfrecord").options(**refusing).mode("append").save(str(tmp_path / "a"))
+    with warnings_of(spark, "org.tfos.RoundingTotals") as log:
+        frame.write.format("tfrecord").option("allowRounding", True).mode("append").save(str(tmp_path / "a"))
+        assert load(spark, tmp_path / "a").first().x == pytest.approx(float("inf") if value == "1e300D" else float(frame.first().x), rel=1e-6)
+    assert not log.toString()
 
 
 def test_s67_without_a_schema_doubles_are_floats_and_ints_are_longs(spark, tmp_path):
@@ -232,14 +275,20 @@ def test_s67_without_a_schema_doubles_are_floats_and_ints_are_longs(spark, tmp_p
 
 
 @pytest.mark.parametrize("schema, words", [
-    ("x tinyint", r"column x.*300"), ("x boolean", r"column x.*300"), ("x string", r"column x"), ("x float", r"column x"),
-    ("many bigint", r"column many"), ("b string", r"column b"),
+    ("x tinyint", r"column x: 300 does not fit tinyint: read it as bigint"), ("x boolean", r"column x: 300 does not fit boolean"),
+    ("x string", r"column x: the feature is an int64_list, which string cannot hold: read it as bigint"), ("x float", r"column x: .*float cannot hold"),
+    ("many bigint", r"column many: 2 values, where bigint is one: read it as array<bigint>"), ("b string", r"column b: bytes .* no UTF-8: read it as binary"),
+    ("f decimal(2,1)", r"column f: 11\.1 does not fit decimal\(2,1\): read it as float"),
+    ("b array<double>", r"column b: the feature is a bytes_list, which array<double> cannot hold: read it as array<binary>, or as text"),
+    ("x array<array<bigint>>", r"column x: an Example cannot hold array<array<bigint>>, lists of lists: they need recordType=SequenceExample"),
+    ("x map<string,int>", "x"),
 ])
-def test_s71_what_the_schema_given_cannot_hold_is_an_error_by_column_and_file(spark, tmp_path, schema, words):
-    write_examples(tmp_path / "a" / "part-0", [{"x": [300], "many": [1, 2], "b": [b"\xff"]}])
+def test_s71_s95_what_the_schema_given_cannot_hold_is_an_error_by_column_and_file(spark, tmp_path, schema, words):
+    write_examples(tmp_path / "a" / "part-0", [{"x": [300], "many": [1, 2], "b": [b"\xff"], "f": [11.1]}])
     with pytest.raises(Exception, match=words) as error:
         load(spark, tmp_path / "a", schema).collect()
-    assert re.search(r"CorruptError: record: file:.*/a/part-0: offset 0: ", words_of(error))
+    assert ("array<array" in schema or "map" in schema) or re.search(r"CorruptError: record: file:.*/a/part-0: offset 0: ", words_of(error))
+    assert "Arrow" not in words_of(error).split("\n")[0] and "list<" not in words_of(error)
 
 
 # ---- a schema beside the data
@@ -404,7 +453,8 @@ def test_s64_compression_is_found_out_whatever_the_name(spark, tmp_path, compres
     ({"codec": "snappy"}, r"\"snappy\".*none, gzip .*deflate or zlib"), ({"codec": "org.apache.hadoop.io.compress.BZip2Codec"}, r"BZip2Codec.*gzip"),
     ({"codec": "gzip", "compression": "none"}, r"give one of them"), ({"recordType": "Row"}, r"Example, SequenceExample, ByteArray"),
     ({"writeLocality": "near"}, r"one of distributed, local"), ({"mode": "permissive"}, r"one of strict, skipRecord, skipFile"),
-    ({"allowRounding": "maybe"}, r"one of false, true"), ({"inferFiles": "0"}, r"from 1 to"),
+    ({"allowRounding": "maybe"}, r"one of true, false"), ({"exact": "true", "allowRounding": "true"}, r"give one of them"),
+    ({"inferFiles": "0"}, r"from 1 to"),
 ])
 def test_s65_values_of_options_that_are_none_are_refused_with_those_that_are(spark, tmp_path, options, words):
     with pytest.raises(Exception, match=words):
@@ -443,6 +493,24 @@ def test_s66_files_that_disagree_are_named_by_their_feature(spark, tmp_path):
     for options in ({}, {"inferAll": True}):
         with pytest.raises(Exception, match=r"feature x: an? .*bytes.*int64"):
             load(spark, tmp_path / "a", **options)
+
+
+def test_s84_records_that_are_other_messages_are_told(spark, tmp_path):
+    """With what reads them; no columns are left out, and none are null."""
+    steps = tf.train.FeatureLists(feature_list={"steps": tf.train.FeatureList(feature=[feature(1.0)])})
+    sequence = tf.train.SequenceExample(context=tf.train.Features(feature={"x": feature(1)}), feature_lists=steps)
+    for name, record in (("s", sequence.SerializeToString()), ("t", tf.io.serialize_tensor(tf.range(10)).numpy()), ("w", b"hello world")):
+        (tmp_path / name).mkdir()
+        with tf.io.TFRecordWriter(str(tmp_path / name / "part-0")) as writer:
+            writer.write(record)
+        words = r"a SequenceExample, with feature lists \(steps\).*: read it with recordType=SequenceExample" if name == "s" else \
+            "no Example but another message, or none: recordType=ByteArray gives its bytes"
+        for look in (lambda path: load(spark, path), lambda path: load(spark, path, inferAll=True),
+                     lambda path: load(spark, path, "steps array<float>").collect(), lambda path: load(spark, path, "x int", mode="skipRecord").collect() or
+                     load(spark, path, mode="skipRecord")):
+            with pytest.raises(Exception, match=f"the record is {words}|no good record to find columns in"):
+                look(tmp_path / name)
+    assert load(spark, tmp_path / "s", recordType="SequenceExample").select("x", "steps").first() == (1, [[1.0]])
 
 
 # ---- damage
@@ -496,24 +564,14 @@ def test_s68_the_driver_knows_what_was_passed_over(spark, tmp_path):
     name = damaged(tmp_path / "a", "data")
     size = os.path.getsize(name) // 10
     damaged(tmp_path / "b", "cut")
-    jvm = spark._jvm
-    log = jvm.java.io.StringWriter()
-    logger = jvm.org.apache.logging.log4j.LogManager.getLogger("org.tfos.DamageTotals")
-    appender = jvm.org.apache.logging.log4j.core.appender.WriterAppender.createAppender(None, None, log, "test", False, True)
-    appender.start()
-    logger.addAppender(appender)
-    logger.setLevel(jvm.org.apache.logging.log4j.Level.WARN)
     before = tfrecord.passed_over(spark)
-    try:
+    with warnings_of(spark, "org.tfos.DamageTotals") as log:
         assert load(spark, [f"{tmp_path}/a", f"{tmp_path}/b"], "x bigint", mode="skipRecord").count() == 98
         load(spark, tmp_path / "a", "x bigint", mode="skipFile").collect()
         after = {file: passed for file, passed in tfrecord.passed_over(spark.sparkContext).items() if file not in before}
         assert after == {f"file:{name}": (2, size), f"file:{tmp_path}/b/part-2": (1, size - 3)}
         first = re.escape(f"tfrecord: passed over damage: 2 places, {2 * size - 3} bytes, in 2 files: file:{name}, file:{tmp_path}/b/part-2")
         wait_until(lambda: re.search(f"{first}.*1 places, 0 bytes, in 1 files: file:{name}", log.toString(), re.DOTALL), 60, "the warnings")
-    finally:
-        logger.removeAppender(appender)
-        logger.setLevel(jvm.org.apache.logging.log4j.Level.OFF)
 
 
 def test_s68_a_gzip_file_that_is_cut(spark, tmp_path):

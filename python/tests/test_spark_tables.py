@@ -102,6 +102,92 @@ def test_each_executor_to_its_own_disk(spark, tmp_path):  # noqa: F811
     assert not [name for name in files(tmp_path / "c") if "part-00003" in name]
 
 
+# ---- files that are missing or corrupt
+
+FLAWS = {
+    "missing": (os.remove, "FileNotFoundException: File file:.*part-2 does not exist"),
+    "corrupt": (lambda path: open(path, "r+b").write(b"garbage!"), "part-2: offset 0: the checksum of a record's size is wrong"),
+    "cut": (lambda path: os.truncate(path, os.path.getsize(path) - 3), "part-2: offset .*: the file ends within a record"),
+    "no Example": (lambda path: write_record(path, b"hello"), "part-2: offset 0: the record is no Example"),
+}
+
+
+def write_record(path, record):
+    import tensorflow as tf
+
+    with tf.io.TFRecordWriter(path) as writer:
+        writer.write(record)
+
+
+@pytest.mark.parametrize("by_setting", [False, True])
+@pytest.mark.parametrize("flaw", list(FLAWS))
+def test_s77_missing_files_are_passed_over_by_one_option_and_corrupt_ones_by_the_other(spark, tmp_path, settings, flaw, by_setting):  # noqa: F811
+    from tensorflowonspark import tfrecord
+
+    spoil, words = FLAWS[flaw]
+    whole = [10 * i + j for i in range(4) for j in range(3)]
+    left = [20, 21] if flaw == "cut" else []
+    for i, (missing, corrupt) in enumerate([(False, False), (False, True), (True, False), (True, True)]):
+        for j in range(4):
+            write_examples(tmp_path / str(i) / f"part-{j}", [{"id": [10 * j + k]} for k in range(3)])
+        options = {"ignoreMissingFiles": missing, "ignoreCorruptFiles": corrupt}
+        if by_setting:
+            settings(**{f"spark_sql_files_{name}": value for name, value in options.items()})
+            options = {}
+        frame = load(spark, tmp_path / str(i), "id bigint", **options)
+        spoil(f"{tmp_path}/{i}/part-2")
+        if missing if flaw == "missing" else corrupt:
+            assert ids(frame) == [number for number in whole if number < 20 or number > 22 or number in left]
+            told = tfrecord.passed_over(spark).get(f"file:{tmp_path}/{i}/part-2")
+            assert (told is None) if flaw == "missing" else told.places == 1
+        else:
+            with pytest.raises(Exception, match=words):
+                frame.collect()
+
+
+def test_s77_in_looking_for_a_schema(spark, tmp_path):  # noqa: F811
+    for flaw in ("corrupt", "no Example"):
+        for j in range(4):
+            write_examples(tmp_path / flaw / f"part-{j}", [{"id": [10 * j + k]} for k in range(3)])
+        FLAWS[flaw][0](f"{tmp_path}/{flaw}/part-2")
+        for look in ({}, {"inferAll": True}):
+            assert ids(load(spark, tmp_path / flaw, ignoreCorruptFiles=True, **look)) == [0, 1, 2, 10, 11, 12, 30, 31, 32]
+            with pytest.raises(Exception, match=FLAWS[flaw][1]):
+                load(spark, tmp_path / flaw, ignoreMissingFiles=True, **look)
+
+
+# ---- names that differ in letter case
+
+def test_s80_letter_case_of_names_is_no_matter_unless_spark_says_so(spark, tmp_path):  # noqa: F811
+    """Values, whatever the case: of a schema given, of a table, of records that differ among themselves."""
+    write_examples(tmp_path / "a" / "part-0", [{"Label": [1], "Größe": [5], "s.Inner": [9]}, {"LABEL": [2], "GRÖßE": [6], "S.inner": [8]}])
+    frame = load(spark, tmp_path / "a", "label int, `gRÖßE` bigint, s struct<inner: int>")
+    assert sorted(frame.selectExpr("label", "`gRÖßE`", "s.inner").collect()) == [(1, 5, 9), (2, 6, 8)]
+    assert frame.where("LABEL = 2").selectExpr("s.INNER").collect() == [(8,)]
+    spark.sql(f"CREATE TABLE cased (lABEL bigint) USING tfrecord LOCATION '{tmp_path}/a'")
+    try:
+        assert spark.sql("SELECT sum(label) FROM cased").first() == (3,)
+    finally:
+        spark.sql("DROP TABLE cased")
+
+
+def test_s80_two_names_that_differ_in_letter_case(spark, tmp_path, settings):  # noqa: F811
+    write_examples(tmp_path / "a" / "part-0", [{"x": [1], "X": [2]}, {"X": [3]}])
+    write_examples(tmp_path / "b" / "part-0", [{"y": [1]}, {"Y": [3]}])
+    with pytest.raises(Exception, match="the features [xX] and [xX] differ in letter case only: set spark.sql.caseSensitive=true"):
+        load(spark, tmp_path / "a")
+    with pytest.raises(Exception, match="offset 0: column X: the record has the features .* differ in letter case only: set spark.sql.caseSensitive=true"):
+        load(spark, tmp_path / "a", "X bigint").collect()
+    assert sorted(load(spark, tmp_path / "b", "Y bigint").collect()) == [(1,), (3,)]
+    settings(spark_sql_caseSensitive=True)
+    frame = load(spark, tmp_path / "a")
+    assert frame.select("x", "X").collect() == [(1, 2), (None, 3)]
+    assert frame.select("x").collect() == [(1,), (None,)]  # X is a column too, and not x misspelt
+    for name, schema in (("a", "x bigint"), ("b", "Y bigint")):
+        with pytest.raises(Exception, match="column [xY]: the record has no such feature, but [Xy], .*or set spark.sql.caseSensitive=false"):
+            load(spark, tmp_path / name, schema).collect()
+
+
 # ---- failures
 
 def test_a_failed_job_leaves_no_file(spark, tmp_path):  # noqa: F811

@@ -5,6 +5,7 @@ import decimal
 import io
 import os
 import threading
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -216,11 +217,23 @@ def test_s65_codecs_that_tensorflow_cannot_read(tmp_path):
         tfrecord.write(tmp_path / "a", pa.table({"x": [1]}), compression="snappy")
 
 
-def test_s67_losses_are_refused_or_counted(tmp_path):
-    with pytest.raises(_tfos.InvalidError, match=r"row 1: column x: 0\.1\d* is no float"):
-        tfrecord.write(tmp_path / "a", pa.table({"x": [0.5, 0.1]}))
+def test_s67_s94_losses_are_counted_and_told_or_refused(tmp_path):
+    table = pa.table({"x": [0.5, 1.1], "y": [[0.25, 0.1], [1e300]], "i": [2**53 + 1, 0], "d": [decimal.Decimal("16777217"), decimal.Decimal("2")]})
+    for refusing in ({"exact": True}, {"allow_rounding": False}):
+        with pytest.raises(_tfos.InvalidError, match=r"row 0: column y: 0\.1 is no float"):
+            tfrecord.write(tmp_path / "a", table, **refusing)
     assert not list(tmp_path.iterdir())
-    assert tfrecord.write(tmp_path / "a", pa.table({"x": [0.5, 0.1]}), allow_rounding=True) == 1
+    words = r"^4 numbers were rounded to float, .*, and 1 of them, beyond its range, became infinite: column x \(1\), y \(2\), d \(1\)\. exact=True refuses"
+    with pytest.warns(UserWarning, match=words) as told:
+        assert tfrecord.write(tmp_path / "a", table) == 4
+    assert len(told) == 1 and told[0].filename == __file__
+    assert rows(tfrecord.read(tmp_path / "a"))[0] == {"x": 0.5, "y": [0.25, np.float32(0.1)], "i": 2**53 + 1, "d": 16777216.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tfrecord.write(tmp_path / "a", table, allow_rounding=True) == 4
+        assert tfrecord.write(tmp_path / "b", {"x": np.float32([1.1])}) == 0
+    with pytest.raises(ValueError, match="do not go together"):
+        tfrecord.write(tmp_path / "a", table, allow_rounding=True, exact=True)
     exact = pa.schema(
         [pa.field("x", pa.float64(), metadata={"tfos.encoding": "exact"}), pa.field("d", pa.decimal128(20, 3), metadata={"tfos.encoding": "exact"})]
     )
@@ -243,8 +256,38 @@ def test_s68_damage_is_told(tmp_path):
     assert len(rows(tfrecord.read(tmp_path, schema=schema, on_damage="skip_record", damages=damages))) == 19
     assert [(damage.path, damage.offset, damage.size) for damage in damages] == [(str(tmp_path / "a"), 3 * frame, frame)]
     assert len(rows(tfrecord.read(tmp_path, schema=schema, on_damage="skip_file", damages=damages))) == 13
-    with pytest.raises(_tfos.CorruptError, match="a: offset 0: column x: the feature is a int64_list"):
+    with pytest.raises(_tfos.CorruptError, match="a: offset 0: column x: the feature is an int64_list, which string cannot hold: read it as int64"):
         list(tfrecord.read(tmp_path, schema=pa.schema({"x": pa.string()})))
+
+
+def test_s84_records_that_are_other_messages_are_told(tmp_path):
+    steps = tf.train.FeatureLists(feature_list={"steps": tf.train.FeatureList(feature=[feature([1.0])])})
+    sequence = tf.train.SequenceExample(context=example(x=[1]).features, feature_lists=steps)
+    write_with_tensorflow(tmp_path / "sequences", [sequence])
+    tf.summary.create_file_writer(str(tmp_path / "events")).close()
+    with tf.io.TFRecordWriter(str(tmp_path / "tensors")) as writer:
+        writer.write(tf.io.serialize_tensor(tf.range(10)).numpy())
+    schema = pa.schema({"x": pa.int64()})
+    for name, words in (("sequences", r"SequenceExample, with feature lists \(steps\) .* the record type SequenceExample"),
+                        ("events", "no Example but another message, or none: the record type ByteArray"), ("tensors", "no Example")):
+        for look in (tfrecord.infer_schema, lambda path: list(tfrecord.read(path, schema))):
+            with pytest.raises(_tfos.CorruptError, match=f"{name}.*: offset 0: the record is .*{words}"):
+                look(tmp_path / name)
+        damages = []
+        assert not rows(tfrecord.read(tmp_path / name, schema, on_damage="skip_record", damages=damages)) and "the record is" in damages[0].message
+    with pytest.raises(_tfos.CorruptError, match="no good record to find columns in: 2 places were passed over"):
+        tfrecord.infer_schema(tmp_path, on_damage="skip_record")
+    assert rows(tfrecord.read(tmp_path / "sequences", record_type="SequenceExample")) == [{"x": 1, "steps": [[1.0]]}]
+
+
+def test_s80_a_name_in_another_letter_case_gives_no_nulls(tmp_path):
+    write_with_tensorflow(tmp_path / "a", [example(x=[1], X=[2]), example(X=[3])])
+    with pytest.raises(_tfos.CorruptError, match=r"a: offset \d+: column x: the record has no such feature, but X, .*: name the column as the feature"):
+        list(tfrecord.read(tmp_path / "a", schema=pa.schema({"x": pa.int64()})))
+    assert rows(tfrecord.read(tmp_path / "a", columns=["x"])) == [{"x": 1}, {"x": None}]  # X is a column too
+    assert rows(tfrecord.read(tmp_path / "a")) == [{"x": 1, "X": 2}, {"x": None, "X": 3}]
+    both = pa.schema({"X": pa.int64(), "x": pa.int64()})
+    assert rows(tfrecord.read(tmp_path / "a", schema=both, columns=["x"])) == [{"x": 1}, {"x": None}]
 
 
 def test_wrong_arguments(tmp_path):

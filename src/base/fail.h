@@ -8,7 +8,7 @@
 /// Writes the message (printf form, `module: what failed: the cause`) into `err`, which may be
 /// NULL, and returns `status`. os_errno becomes 0.
 enum tfos_status tfos__fail(struct tfos_error *err, enum tfos_status status, const char *format,
-                            ...) __attribute__((format(printf, 3, 4)));
+                            ...) __attribute__((cold, format(printf, 3, 4)));
 
 /// The same for a failed system call: saves errno and appends ": " and its text to the message.
 enum tfos_status tfos__fail_errno(struct tfos_error *err, enum tfos_status status,

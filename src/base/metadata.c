@@ -33,13 +33,13 @@ size_t tfos__metadata_size(const char *metadata)
     return (size_t)(end - metadata);
 }
 
-bool tfos_arrow_metadata_find(const char *metadata, const char *key, char *value, size_t size)
+const char *tfos_arrow_metadata_get(const char *metadata, const char *key, size_t *size)
 {
     size_t wanted_size = strlen(key), key_size = 0, value_size = 0;
     int32_t pair_count = 0;
 
     if (!metadata)
-        return false;
+        return NULL;
     memcpy(&pair_count, metadata, sizeof pair_count);
     metadata += sizeof pair_count;
     for (int32_t i = 0; i < pair_count; i++) {
@@ -47,11 +47,20 @@ bool tfos_arrow_metadata_find(const char *metadata, const char *key, char *value
         const char *found = take_text(&metadata, &value_size);
         if (key_size != wanted_size || memcmp(found_key, key, key_size) != 0)
             continue;
-        if (value_size >= size)
-            return false;
-        memcpy(value, found, value_size);
-        value[value_size] = '\0';
-        return true;
+        *size = value_size;
+        return found;
     }
-    return false;
+    return NULL;
+}
+
+bool tfos_arrow_metadata_find(const char *metadata, const char *key, char *value, size_t size)
+{
+    size_t value_size = 0;
+    const char *found = tfos_arrow_metadata_get(metadata, key, &value_size);
+
+    if (!found || value_size >= size)
+        return false;
+    memcpy(value, found, value_size);
+    value[value_size] = '\0';
+    return true;
 }

@@ -182,9 +182,11 @@ static bool has_equal_numbers(const int64_t *a, int a_count, const int64_t *b, i
     return a_count == b_count && memcmp(a, b, (size_t)a_count * sizeof *a) == 0;
 }
 
+// Python's integers are floats where another node has such.
 static bool has_equal_type(const struct tfos__feature *a, const struct tfos__feature *b)
 {
-    return a->dtype == b->dtype && a->is_vector == b->is_vector && a->level_count == b->level_count;
+    return (a->dtype == b->dtype || (a->is_number && b->is_number)) &&
+           a->is_vector == b->is_vector && a->level_count == b->level_count;
 }
 
 static bool has_equal_form(const struct tfos__feature *a, const struct tfos__feature *b)
@@ -238,8 +240,8 @@ static const struct tfos__feature *find_absent(const struct tfos__plan *plan,
     return NULL;
 }
 
-// Notes that column `index` is to become ragged: [first, last, first, last, ...].
-static int note_ragged(json_t *ranges, int64_t index)
+// Notes that column `index` is to become another: [first, last, first, last, ...].
+static int note_column(json_t *ranges, int64_t index)
 {
     size_t size = json_array_size(ranges);
 
@@ -250,48 +252,75 @@ static int note_ragged(json_t *ranges, int64_t index)
                : json_array_append_new(ranges, json_integer(index));
 }
 
+/// What must change in a plan for that of another node.
+struct changes {
+    json_t *ragged, *floats; ///< columns that become such; owned
+    char *reason;            ///< why the plans do not go together; NULL: they do; owned
+    bool is_noted;           ///< else there was no memory
+};
+
+// Compares the two nodes' columns of one path, number `index` of the plan.
+static void compare_columns(struct changes *changes, int64_t index,
+                            const struct tfos__feature *told, const struct tfos__feature *own)
+{
+    bool has_form = has_equal_form(told, own);
+
+    if (!has_equal_type(told, own) || (!has_form && !(told->is_flexible && own->is_flexible))) {
+        changes->reason = tell_difference(told, own);
+        changes->is_noted = changes->reason != NULL;
+        return;
+    }
+    if (!has_form)
+        changes->is_noted = note_column(changes->ragged, index) == 0;
+    if (told->dtype != own->dtype)
+        changes->is_noted = note_column(changes->floats, index) == 0 && changes->is_noted;
+}
+
 // What must change in `plan` for `own` to fit. NULL: no memory.
 static json_t *compare(const struct tfos__plan *plan, const struct tfos__plan *own)
 {
-    json_t *ranges = json_array();
-    char *reason = NULL;
-    bool is_refused = false, is_noted = ranges != NULL;
+    struct changes changes = {.ragged = json_array(), .floats = json_array()};
     const struct tfos__feature *absent = find_absent(plan, own);
+    json_t *value = NULL;
 
+    changes.is_noted = changes.ragged && changes.floats;
     absent = absent ? absent : find_absent(own, plan);
     if (plan->structure != own->structure || absent) {
-        is_refused = true;
-        reason = absent ? tell_absence(absent)
-                        : tfos__format("rows are of different kinds: tuples, dictionaries, values");
+        changes.reason =
+            absent ? tell_absence(absent)
+                   : tfos__format("rows are of different kinds: tuples, dictionaries, values");
+        changes.is_noted = changes.reason != NULL;
     }
-    for (int64_t i = 0; i < plan->feature_count && !is_refused && is_noted; i++) {
+    for (int64_t i = 0; i < plan->feature_count && !changes.reason && changes.is_noted; i++) {
         const struct tfos__feature *told = &plan->features[i];
-        const struct tfos__feature *mine =
-            &own->features[tfos__plan_find(own, told->path, told->depth)];
-        if (!has_equal_type(told, mine) ||
-            (!has_equal_form(told, mine) && !(told->is_flexible && mine->is_flexible))) {
-            is_refused = true;
-            reason = tell_difference(told, mine);
-        } else if (!has_equal_form(told, mine)) {
-            is_noted = note_ragged(ranges, i) == 0;
-        }
+        compare_columns(&changes, i, told,
+                        &own->features[tfos__plan_find(own, told->path, told->depth)]);
     }
-    json_t *value = is_noted && (reason || !is_refused)
-                        ? json_pack("{s:O, s:s?}", "ragged", ranges, "refused", reason)
-                        : NULL;
-    json_decref(ranges);
-    tfos__free(reason);
+    if (changes.is_noted)
+        value = json_pack("{s:O, s:O, s:s?}", "ragged", changes.ragged, "floats", changes.floats,
+                          "refused", changes.reason);
+    json_decref(changes.ragged);
+    json_decref(changes.floats);
+    tfos__free(changes.reason);
     return value;
 }
 
-static void make_ragged(struct tfos__plan *plan, const json_t *ranges)
+static void make_float(struct tfos__feature *feature)
+{
+    if (feature->is_number)
+        feature->dtype = TFOS_DTYPE_FLOAT64;
+}
+
+// Changes the columns that the ranges have.
+static void change(struct tfos__plan *plan, const json_t *ranges,
+                   void (*make)(struct tfos__feature *feature))
 {
     for (size_t i = 0; i + 1 < json_array_size(ranges); i += 2) {
         int64_t first = json_integer_value(json_array_get(ranges, i));
         int64_t last = json_integer_value(json_array_get(ranges, i + 1));
         for (int64_t number = first < 0 ? 0 : first; number <= last && number < plan->feature_count;
              number++)
-            tfos__feature_make_ragged(&plan->features[number]);
+            make(&plan->features[number]);
     }
 }
 
@@ -312,7 +341,8 @@ static enum tfos_status settle_differences(const struct tfos__accord *accord,
             status = tfos__fail(err, TFOS_INVALID,
                                 "dataset: nodes were fed rows of different structure: %.*s",
                                 REASON_SIZE, reason);
-        make_ragged(plan, json_object_get(told, "ragged"));
+        change(plan, json_object_get(told, "ragged"), tfos__feature_make_ragged);
+        change(plan, json_object_get(told, "floats"), make_float);
     }
     json_decref(values);
     return status;

@@ -12,6 +12,7 @@
 struct binder {
     struct tfos__binding *binding;
     const struct tfos__plan *plan;
+    enum tfos_row_structure structure; ///< known before the first leaf
     int64_t bound_count;
 };
 
@@ -31,8 +32,16 @@ static enum tfos_status refuse_type(const struct tfos__feature *feature,
 
     describe(feature->dtype, feature->is_vector, feature->level_count, expected);
     describe(leaf->element.dtype, leaf->is_vector, leaf->level_count, found);
-    return tfos__fail(err, TFOS_INVALID, "column %s is %s where the first rows have %s",
-                      feature->name, found, expected);
+    return tfos__fail(
+        err, TFOS_INVALID, "column %s is %s where the first rows have %s%s", feature->name, found,
+        expected, leaf->is_python ? ": feed values of one type in all rows, as by float(x)" : "");
+}
+
+// Python's integers are floats where the first rows have such: a number is what its user wrote.
+static bool is_whole_float(const struct tfos__feature *feature, const struct tfos__leaf *leaf)
+{
+    return feature->is_number && feature->dtype == TFOS_DTYPE_FLOAT64 && leaf->is_number &&
+           leaf->element.dtype == TFOS_DTYPE_INT64;
 }
 
 // A numpy array of several dimensions must have those of the first, unless the user named others.
@@ -57,7 +66,7 @@ static enum tfos_status check_type(const struct tfos__feature *feature,
         return TFOS_OK;
     int level_count = leaf->is_vector ? 1 : leaf->level_count;
     if (leaf->is_vector != feature->is_vector || level_count != feature->level_count ||
-        leaf->element.dtype != feature->dtype)
+        (leaf->element.dtype != feature->dtype && !is_whole_float(feature, leaf)))
         return refuse_type(feature, leaf, err);
     if (!has_shape(feature, leaf))
         return tfos__fail(err, TFOS_INVALID,
@@ -77,10 +86,29 @@ static enum tfos_status refuse_path(const struct tfos__leaf *leaf, struct tfos_e
     return tfos__fail(err, TFOS_INVALID, "column %s is not among those of the first rows", name);
 }
 
+static const char *structure_name(enum tfos_row_structure structure)
+{
+    return structure == TFOS_ROW_TUPLE  ? "tuples"
+           : structure == TFOS_ROW_DICT ? "named fields"
+                                        : "single values";
+}
+
+static enum tfos_status check_structure(const struct binder *binder, struct tfos_error *err)
+{
+    if (binder->structure == binder->plan->structure)
+        return TFOS_OK;
+    return tfos__fail(err, TFOS_INVALID,
+                      "rows are %s where the first rows are %s: feed rows of one kind; lists of "
+                      "several lengths go into a tuple, (list,)",
+                      structure_name(binder->structure), structure_name(binder->plan->structure));
+}
+
 static enum tfos_status bind_leaf(void *context, const struct tfos__leaf *leaf,
                                   struct tfos_error *err)
 {
     struct binder *binder = context;
+
+    TFOS__TRY(check_structure(binder, err));
     int64_t number = tfos__plan_find(binder->plan, leaf->names, leaf->depth);
 
     if (number < 0 && binder->plan->is_selective)
@@ -98,28 +126,20 @@ static enum tfos_status bind_leaf(void *context, const struct tfos__leaf *leaf,
     memcpy(route->steps, leaf->steps, (size_t)leaf->step_count * sizeof *route->steps);
     route->step_count = leaf->step_count;
     route->element = leaf->element;
+    if (is_whole_float(&binder->plan->features[number], leaf))
+        route->element.kind = TFOS__ELEMENT_INTEGER;
     route->has_wide_lists = leaf->has_wide_lists;
     binder->bound_count++;
     return TFOS_OK;
-}
-
-static const char *structure_name(enum tfos_row_structure structure)
-{
-    return structure == TFOS_ROW_TUPLE  ? "tuples"
-           : structure == TFOS_ROW_DICT ? "named fields"
-                                        : "single values";
 }
 
 static enum tfos_status bind(struct tfos__binding *binding, const struct tfos__plan *plan,
                              struct tfos_error *err)
 {
     struct binder binder = {.binding = binding, .plan = plan};
-    enum tfos_row_structure structure = TFOS_ROW_DICT;
 
-    TFOS__TRY(tfos__leaf_scan(&binding->schema, &structure, bind_leaf, &binder, err));
-    if (structure != plan->structure)
-        return tfos__fail(err, TFOS_INVALID, "rows are %s where the first rows are %s",
-                          structure_name(structure), structure_name(plan->structure));
+    TFOS__TRY(tfos__leaf_scan(&binding->schema, &binder.structure, bind_leaf, &binder, err));
+    TFOS__TRY(check_structure(&binder, err));
     for (int64_t i = 0; i < plan->feature_count; i++)
         if (!binding->routes[i].steps)
             return tfos__fail(err, TFOS_INVALID, "column %s of the first rows is missing",

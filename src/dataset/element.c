@@ -158,6 +158,16 @@ static void copy_decimals(const struct tfos__element *element, const uint8_t *va
     }
 }
 
+static void copy_integers(const uint8_t *values, int64_t count, uint8_t *out)
+{
+    for (int64_t i = 0; i < count; i++) {
+        int64_t integer = 0;
+        memcpy(&integer, values + i * (int64_t)sizeof integer, sizeof integer);
+        double number = (double)integer;
+        memcpy(out + i * (int64_t)sizeof number, &number, sizeof number);
+    }
+}
+
 // Months and days, 4 bytes each, and nanoseconds: what is finer than a microsecond is cut off.
 static void copy_parts(const struct tfos__element *element, const uint8_t *values, int64_t count,
                        uint8_t *out)
@@ -190,6 +200,8 @@ void tfos__element_copy(const struct tfos__element *element, const void *values,
             out[i] = bytes[(first + i) / 8] >> ((first + i) % 8) & 1;
     } else if (element->kind == TFOS__ELEMENT_DECIMAL) {
         copy_decimals(element, bytes + first * element->width, count, out);
+    } else if (element->kind == TFOS__ELEMENT_INTEGER) {
+        copy_integers(bytes + first * element->width, count, out);
     } else {
         copy_parts(element, bytes + first * element->width, count, out);
     }

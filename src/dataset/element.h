@@ -14,6 +14,7 @@ enum tfos__element_kind {
     TFOS__ELEMENT_PLAIN,     ///< of `width` bytes, as the tensor wants them
     TFOS__ELEMENT_BITS,      ///< one bit each, becomes a byte
     TFOS__ELEMENT_DECIMAL,   ///< an integer of `width` bytes, becomes a double
+    TFOS__ELEMENT_INTEGER,   ///< of 8 bytes, becomes the nearest double
     TFOS__ELEMENT_TEXT,      ///< bytes behind offsets of 4 bytes
     TFOS__ELEMENT_WIDE_TEXT, ///< bytes behind offsets of 8 bytes
     TFOS__ELEMENT_BLOCK,     ///< `width` bytes, becomes a string

@@ -201,8 +201,9 @@ static enum tfos_status copy_array(struct copying *copying, struct tfos_error *e
         return copy_lists(copying, format[1] == 'L', err);
     if (!tfos__element_parse(format, &element))
         return tfos__fail(err, TFOS_UNSUPPORTED,
-                          "dataset: column %s: rows of Arrow's format \"%s\" cannot be shuffled",
-                          copying->schema->name, format);
+                          "dataset: column %s: rows with values of its type cannot be shuffled: "
+                          "leave the column out, or shuffle in Spark",
+                          copying->schema->name);
     if (element.kind == TFOS__ELEMENT_TEXT || element.kind == TFOS__ELEMENT_WIDE_TEXT)
         return copy_text(copying, element.kind == TFOS__ELEMENT_WIDE_TEXT, err);
     bool is_done = element.kind == TFOS__ELEMENT_BITS ? copy_bits(copying, 1)

@@ -13,7 +13,8 @@
 
 struct scan {
     struct tfos__leaf leaf;
-    bool is_bool; ///< bytes are Python's or numpy's booleans
+    bool is_bool;   ///< bytes are Python's or numpy's booleans
+    bool is_moment; ///< integers are numpy's dates or durations
     enum tfos_status (*take)(void *context, const struct tfos__leaf *leaf, struct tfos_error *err);
     void *context;
 };
@@ -137,6 +138,15 @@ static enum tfos_status scan_interval(struct scan *scan, struct tfos_error *err)
     return status;
 }
 
+// Whether a column, or the elements of its lists, have had no value yet.
+static bool is_untyped(const struct ArrowSchema *schema)
+{
+    char text[VALUE_SIZE];
+
+    return tfos_arrow_metadata_find(schema->metadata, "tfos.value", text, sizeof text) &&
+           strcmp(text, "null") == 0;
+}
+
 static enum tfos_status scan_field(struct scan *scan, const struct ArrowSchema *schema,
                                    struct tfos_error *err)
 {
@@ -147,13 +157,21 @@ static enum tfos_status scan_field(struct scan *scan, const struct ArrowSchema *
                                  : scan_members(scan, schema, NULL, err);
     if (schema->format[0] == '+')
         return scan_list(scan, schema, err);
+    if (is_untyped(schema)) {
+        element->kind = TFOS__ELEMENT_NOTHING;
+        return give(scan, NULL, err);
+    }
     if (!tfos__element_parse(schema->format, element))
         return give(scan, "its type has no tensor form", err);
     if (element->kind == TFOS__ELEMENT_MONTHS)
         return scan_interval(scan, err);
     if (scan->is_bool && element->dtype == TFOS_DTYPE_UINT8)
         element->dtype = TFOS_DTYPE_BOOL;
-    return give(scan, NULL, err);
+    scan->leaf.is_number = scan->leaf.is_python && !scan->is_moment &&
+                           (strcmp(schema->format, "l") == 0 || strcmp(schema->format, "g") == 0);
+    enum tfos_status status = give(scan, NULL, err);
+    scan->leaf.is_number = false;
+    return status;
 }
 
 // The next word of a column's metadata.
@@ -186,6 +204,37 @@ static bool take_shape(struct scan *scan, const struct ArrowSchema *schema, char
                                strtoll(schema->format + 3, NULL, 10) == product);
 }
 
+// Values beside which the originals of some are kept, for readers of Python's objects.
+static enum tfos_status scan_values(struct scan *scan, const struct ArrowSchema *schema,
+                                    struct tfos_error *err)
+{
+    struct tfos__leaf *leaf = &scan->leaf;
+
+    if (strcmp(schema->format, "+s") != 0 || schema->n_children != 2)
+        return give(scan, "its originals are not beside its values", err);
+    leaf->steps[leaf->step_count++] = (struct tfos__step){TFOS__STEP_MEMBER, 0};
+    enum tfos_status status = scan_field(scan, schema->children[0], err);
+    leaf->step_count--;
+    return status;
+}
+
+// Lists that have all been empty.
+static enum tfos_status scan_empty_lists(struct scan *scan, const struct ArrowSchema *schema,
+                                         struct tfos_error *err)
+{
+    struct tfos__leaf *leaf = &scan->leaf;
+    bool is_wide = strcmp(schema->format, "+L") == 0;
+
+    leaf->steps[leaf->step_count++] =
+        (struct tfos__step){is_wide ? TFOS__STEP_WIDE_LIST : TFOS__STEP_LIST, 0};
+    leaf->lengths[leaf->level_count++] = -1;
+    leaf->element.kind = TFOS__ELEMENT_NOTHING;
+    enum tfos_status status = give(scan, NULL, err);
+    leaf->step_count--;
+    leaf->level_count--;
+    return status;
+}
+
 // A column that the Python extension packed.
 static enum tfos_status scan_packed(struct scan *scan, const struct ArrowSchema *schema, char *text,
                                     struct tfos_error *err)
@@ -193,50 +242,42 @@ static enum tfos_status scan_packed(struct scan *scan, const struct ArrowSchema 
     const char *format = schema->n_children == 1 ? schema->children[0]->format : schema->format;
     const char *kind = take_word(&text);
     bool is_array = strcmp(kind, "array") == 0;
-    bool is_numpy = is_array || strcmp(kind, "scalar") == 0;
     bool is_list = strcmp(kind, "list") == 0 || strcmp(kind, "tuple") == 0;
-    const char *item = is_numpy || is_list ? take_word(&text) : kind;
+    bool has_items = is_array || is_list || strcmp(kind, "scalar") == 0;
+    const char *item = has_items ? take_word(&text) : kind;
     const char *problem = NULL;
 
+    if (strcmp(kind, "original") == 0)
+        return scan_values(scan, schema, err);
     if (strcmp(kind, "pickle") == 0)
         problem = "it holds objects of several types, or of one that has no tensor form; feed "
-                  "numbers, text, bytes or lists of numbers";
-    else if (is_numpy && format[0] == 'w')
+                  "numbers, text, bytes, lists of these, or arrays of one shape";
+    else if (has_items && format[0] == 'w')
         problem = "its numpy type has no tensor form";
     else if (is_array && !take_shape(scan, schema, text))
         problem = "its shape is not one that a tensor can have";
     if (problem)
         return give(scan, problem, err);
-    scan->is_bool = strcmp(item, "bool") == 0 || (is_numpy && item[0] == 'b');
-    enum tfos_status status = TFOS_OK;
-    if (strcmp(item, "null") == 0 && !is_list) {
-        scan->leaf.element.kind = TFOS__ELEMENT_NOTHING;
-        status = give(scan, NULL, err);
-    } else if (strcmp(item, "null") == 0) {
-        bool is_wide = strcmp(schema->format, "+L") == 0;
-        scan->leaf.steps[scan->leaf.step_count++] =
-            (struct tfos__step){is_wide ? TFOS__STEP_WIDE_LIST : TFOS__STEP_LIST, 0};
-        scan->leaf.lengths[scan->leaf.level_count++] = -1;
-        scan->leaf.element.kind = TFOS__ELEMENT_NOTHING;
-        status = give(scan, NULL, err);
-        scan->leaf.step_count--;
-        scan->leaf.level_count--;
-    } else {
-        status = scan_field(scan, schema, err);
-    }
-    scan->is_bool = false;
+    scan->is_bool = strcmp(item, "bool") == 0 || strcmp(item, "b1") == 0;
+    scan->is_moment = strncmp(item, "M8", 2) == 0 || strncmp(item, "m8", 2) == 0;
+    enum tfos_status status = is_list && strcmp(item, "null") == 0
+                                  ? scan_empty_lists(scan, schema, err)
+                                  : scan_field(scan, schema, err);
+    scan->is_bool = scan->is_moment = false;
     scan->leaf.rank = 0;
     return status;
 }
 
 static enum tfos_status find_structure(const struct ArrowSchema *schema,
-                                       enum tfos_row_structure *structure, struct tfos_error *err)
+                                       enum tfos_row_structure *structure, bool *is_python,
+                                       struct tfos_error *err)
 {
     char text[VALUE_SIZE];
 
     *structure = TFOS_ROW_DICT;
-    if (!tfos_arrow_metadata_find(schema->metadata, "tfos.row", text, sizeof text) ||
-        strcmp(text, "dict") == 0 || strcmp(text, "row") == 0)
+    *is_python = tfos_arrow_metadata_find(schema->metadata, "tfos.row", text, sizeof text);
+    if (!*is_python || strcmp(text, "dict") == 0 || strcmp(text, "row") == 0 ||
+        strcmp(text, "named") == 0)
         return TFOS_OK;
     *structure = TFOS_ROW_TUPLE;
     if (strcmp(text, "tuple") == 0 || strcmp(text, "list") == 0)
@@ -257,7 +298,7 @@ enum tfos_status tfos__leaf_scan(
     struct tfos__leaf *leaf = &scan.leaf;
     char text[VALUE_SIZE];
 
-    TFOS__TRY(find_structure(schema, structure, err));
+    TFOS__TRY(find_structure(schema, structure, &leaf->is_python, err));
     for (int64_t i = 0; i < schema->n_children; i++) {
         const struct ArrowSchema *column = schema->children[i];
         snprintf(leaf->number, sizeof leaf->number, "%lld", (long long)i);

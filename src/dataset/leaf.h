@@ -38,6 +38,8 @@ struct tfos__leaf {
     bool is_vector;      ///< an MLlib vector: the steps lead to its struct
     bool has_wide_lists; ///< the vector's lists have offsets of 8 bytes
     bool is_map;         ///< keys or values of one
+    bool is_python;      ///< of rows of Python, whose types are those of their values
+    bool is_number;      ///< Python's int64 or float64, which are floats together
     int level_count;
     int64_t lengths[TFOS__LEAF_LEVELS]; ///< of lists at each level, outermost first; -1: any
     int rank;                           ///< of a numpy array's shape; 0 for all else

@@ -24,6 +24,7 @@ struct tfos__feature {
     enum tfos_dtype dtype;
     enum tfos_column_form form; ///< AUTO only until it is decided
     bool is_vector;
+    bool is_number;    ///< int64 or float64 of Python: floats, where another node has such
     bool is_flexible;  ///< becomes ragged where another node's lists have other lengths
     bool is_undecided; ///< the first rows decide
     bool is_measured;  ///< the first rows have decided

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 
-enum { FLAG_VECTOR = 1, FLAG_FLEXIBLE = 2, FLAG_PRODUCT = 4 };
+enum { FLAG_VECTOR = 1, FLAG_FLEXIBLE = 2, FLAG_PRODUCT = 4, FLAG_NUMBER = 8 };
 
 static json_t *write_numbers(const int64_t *numbers, int count)
 {
@@ -26,7 +26,7 @@ static json_t *write_feature(const struct tfos__feature *feature)
     json_t *path = json_array();
     int flags = (feature->is_vector ? FLAG_VECTOR : 0) |
                 (feature->is_flexible ? FLAG_FLEXIBLE : 0) |
-                (feature->is_product ? FLAG_PRODUCT : 0);
+                (feature->is_product ? FLAG_PRODUCT : 0) | (feature->is_number ? FLAG_NUMBER : 0);
 
     for (int i = 0; i < feature->depth; i++)
         json_array_append_new(path, json_string(feature->path[i]));
@@ -90,6 +90,7 @@ static bool read_feature(const json_t *told, struct tfos__plan *plan)
     feature->is_vector = flags & FLAG_VECTOR;
     feature->is_flexible = flags & FLAG_FLEXIBLE;
     feature->is_product = flags & FLAG_PRODUCT;
+    feature->is_number = flags & FLAG_NUMBER;
     return read_numbers(json_array_get(told, 3), feature->lengths, &feature->level_count) &&
            read_numbers(json_array_get(told, 4), feature->shape, &feature->rank);
 }

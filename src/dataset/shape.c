@@ -164,6 +164,7 @@ enum tfos_status tfos__feature_shape(struct tfos__feature *feature, const struct
     feature->form = wish ? wish->form : TFOS_FORM_AUTO;
     TFOS__TRY(check_form(feature, leaf, err));
     feature->dtype = leaf->element.dtype;
+    feature->is_number = leaf->is_number;
     feature->is_vector = leaf->is_vector;
     feature->level_count = leaf->is_vector ? 1 : leaf->level_count;
     memcpy(feature->lengths, leaf->lengths, sizeof feature->lengths);

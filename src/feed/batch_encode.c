@@ -40,9 +40,9 @@ static enum tfos_status check_shape(const struct tfos__field *field, const struc
 
     if (array->n_buffers != buffer_count || array->n_children != field->child_count)
         return tfos__fail(err, TFOS_INVALID,
-                          "feed: column %s: format \"%s\" has %d buffers and %lld children, the "
-                          "array %lld and %lld",
-                          field->name, field->format, buffer_count, (long long)field->child_count,
+                          "feed: column %s: its type has %d buffers and %lld children, the array "
+                          "%lld and %lld",
+                          field->name, buffer_count, (long long)field->child_count,
                           (long long)array->n_buffers, (long long)array->n_children);
     if (array->offset < 0 || length < 0)
         return tfos__fail(err, TFOS_INVALID,

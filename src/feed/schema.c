@@ -82,8 +82,7 @@ enum tfos_status tfos__schema_encode(const struct ArrowSchema *arrow, struct tfo
     body->end = 0;
     if (strcmp(arrow->format, "+s") != 0)
         return tfos__fail(err, TFOS_INVALID,
-                          "feed: a batch is a struct of columns (format +s), not \"%s\"",
-                          arrow->format);
+                          "feed: a batch is a struct of columns, and this one is something else");
     return encode_field(arrow, body, 0, err);
 }
 
@@ -144,14 +143,16 @@ static enum tfos_status decode_field(struct cursor *cursor, struct tfos__field *
     field->child_count = child_count;
     if (!tfos__column_parse(field->format, &field->column))
         return tfos__fail(err, TFOS_UNSUPPORTED,
-                          "feed: column %s: the feed does not carry Arrow's format \"%s\"",
-                          field->name, field->format);
+                          "feed: column %s: the feed does not carry values of its type: cast it to "
+                          "numbers, text, bytes, dates, or lists or structs of such",
+                          field->name);
     bool is_struct = field->column.kind == TFOS__COLUMN_STRUCT;
     uint32_t expected =
         field->column.kind == TFOS__COLUMN_LIST || field->column.kind == TFOS__COLUMN_FIXED_LIST;
     if (child_count > TFOS__SCHEMA_FIELDS || (!is_struct && child_count != expected))
-        return tfos__fail(err, TFOS_CORRUPT, "feed: column %s: format \"%s\" with %u children",
-                          field->name, field->format, child_count);
+        return tfos__fail(err, TFOS_CORRUPT,
+                          "feed: column %s: its type cannot have %u columns within it", field->name,
+                          child_count);
     return TFOS_OK;
 }
 

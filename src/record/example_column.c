@@ -84,10 +84,13 @@ static enum tfos_status check_kind(const struct tfos__example_column *column,
 {
     if (kind == column->field->kind)
         return TFOS_OK;
+    char text[TFOS_TYPE_TEXT_SIZE];
+    const struct tfos__example_field *field = column->field;
     return tfos__fail(err, TFOS_CORRUPT,
-                      "column %s: the feature is a %s, and the column's type asks for a %s",
-                      column->field->name, tfos__feature_kind_name(kind),
-                      tfos__feature_kind_name(column->field->kind));
+                      "column %s: the feature is %s, which %s cannot hold: read it as %s%s",
+                      field->name, tfos__feature_kind_name(kind), field->type,
+                      tfos__example_type_of(field, kind, field->level_count, text),
+                      kind == TFOS__FEATURE_BYTES ? ", or as text" : "");
 }
 
 // Adds the values of the pieces of a step, beginning with `*piece`, which moves behind them.
@@ -110,8 +113,10 @@ static enum tfos_status close_list(struct tfos__example_column *column, int leve
     struct tfos__example_extent *extent = &column->extent;
     int64_t fixed_size = field->levels[level].fixed_size;
     if (fixed_size >= 0 && count != fixed_size)
-        return tfos__fail(err, TFOS_CORRUPT, "column %s: a list of %lld, where each has %lld",
-                          field->name, (long long)count, (long long)fixed_size);
+        return tfos__fail(err, TFOS_CORRUPT,
+                          "column %s: a list of %lld, where each of %s has %lld: read it as lists "
+                          "of any size",
+                          field->name, (long long)count, field->type, (long long)fixed_size);
     if (fixed_size < 0) {
         bool is_inner = level + 1 == field->level_count;
         enum tfos_status status = end_list(
@@ -124,6 +129,16 @@ static enum tfos_status close_list(struct tfos__example_column *column, int leve
     return TFOS_OK;
 }
 
+static enum tfos_status several_values(const struct tfos__example_column *column, int64_t count,
+                                       struct tfos_error *err)
+{
+    char text[TFOS_TYPE_TEXT_SIZE];
+    const struct tfos__example_field *field = column->field;
+    return tfos__fail(err, TFOS_CORRUPT, "column %s: %lld values, where %s is one: read it as %s",
+                      field->name, (long long)count, field->type,
+                      tfos__example_type_of(field, field->kind, 1, text));
+}
+
 static enum tfos_status append_scalar(struct tfos__example_column *column, struct tfos_error *err)
 {
     uint32_t piece = 0;
@@ -133,9 +148,7 @@ static enum tfos_status append_scalar(struct tfos__example_column *column, struc
     if (count == 0)
         return append_null(column, err);
     if (count > 1)
-        return tfos__fail(err, TFOS_CORRUPT,
-                          "column %s: %lld values, where the column's type is no list",
-                          column->field->name, (long long)count);
+        return several_values(column, count, err);
     return mark(column, false, err);
 }
 
@@ -161,10 +174,11 @@ static enum tfos_status append_steps_as_list(struct tfos__example_column *column
         TFOS__TRY(append_step(column, &column->list, step, &piece, err));
         if (column->extent.value_count != before + 1)
             return tfos__fail(err, TFOS_CORRUPT,
-                              "column %s: feature %u of the feature list has %lld values, "
-                              "where the column's type is a list of single ones",
+                              "column %s: feature %u of the feature list has %lld values, where "
+                              "%s has one: read it as lists of lists",
                               column->field->name, step,
-                              (long long)(column->extent.value_count - before));
+                              (long long)(column->extent.value_count - before),
+                              column->field->type);
     }
     TFOS__TRY(mark(column, false, err));
     return close_list(column, 0, column->list.step_count, err);
@@ -192,9 +206,15 @@ enum tfos_status tfos__example_column_append(struct tfos__example_column *column
     if (field->level_count < 2 && column->plain.is_present && column->list.is_present)
         return fail(column, err, "the record has it as a context feature and as a feature list");
     if (field->level_count == 0 && column->list.is_present)
-        return fail(column, err, "a feature list, where the column's type is no list");
+        return tfos__fail(
+            err, TFOS_CORRUPT,
+            "column %s: a feature list, where %s is no list: read it as lists of lists",
+            field->name, field->type);
     if (field->level_count == 2 && column->plain.is_present)
-        return fail(column, err, "a context feature, where the column's type is a list of lists");
+        return tfos__fail(err, TFOS_CORRUPT,
+                          "column %s: a context feature, where %s is lists of lists: read it as a "
+                          "list, or as one value",
+                          field->name, field->type);
     if (!column->plain.is_present && !column->list.is_present)
         status = append_null(column, err);
     else if (field->level_count == 0)

@@ -21,8 +21,8 @@
 
 struct tfos_example_encoder {
     struct tfos__example_plan plan;
-    bool allows_rounding;
-    uint64_t rounded;
+    bool is_exact;                        ///< nothing is rounded
+    struct tfos_example_loss *losses;     ///< one a field of the plan; owned
     int64_t row_count;                    ///< of the batches before
     struct tfos__example_source *sources; ///< one a field of the plan; owned
     struct tfos__buffer list;             ///< of a feature
@@ -39,17 +39,24 @@ enum tfos_status tfos_example_encoder_open(const struct ArrowSchema *schema,
                                            struct tfos_example_encoder **out,
                                            struct tfos_error *err)
 {
-    enum tfos_record_type type = options ? options->type : TFOS_RECORD_EXAMPLE;
+    static const struct tfos_example_encoder_options defaults;
     struct tfos_example_encoder *encoder = tfos__alloc(1, sizeof *encoder);
     if (!encoder)
         return tfos__no_memory(err, "record", "an encoder");
-    encoder->allows_rounding = options && options->allow_rounding;
-    enum tfos_status status = tfos__example_plan_init(&encoder->plan, schema, type, err);
+    if (!options)
+        options = &defaults;
+    encoder->is_exact = options->exact;
+    encoder->plan.type = options->type;
+    encoder->plan.type_names = options->type_names;
+    enum tfos_status status = tfos__example_plan_init(&encoder->plan, schema, err);
     if (status == TFOS_OK) {
         encoder->sources = tfos__alloc(encoder->plan.field_count, sizeof *encoder->sources);
-        if (!encoder->sources)
+        encoder->losses = tfos__alloc(encoder->plan.field_count, sizeof *encoder->losses);
+        if (!encoder->sources || !encoder->losses)
             status = tfos__no_memory(err, "record", "an encoder");
     }
+    for (size_t i = 0; status == TFOS_OK && i < encoder->plan.field_count; i++)
+        encoder->losses[i].column = encoder->plan.fields[i].name;
     if (status < 0)
         tfos_example_encoder_close(encoder);
     else
@@ -69,8 +76,9 @@ static enum tfos_status make_list(struct tfos_example_encoder *encoder,
                                   struct tfos_error *err)
 {
     empty(&encoder->list);
+    struct tfos_example_loss *loss = &encoder->losses[source - encoder->sources];
     TFOS__TRY(tfos__example_list_write(source, range, &encoder->list,
-                                       encoder->allows_rounding ? &encoder->rounded : NULL, err));
+                                       encoder->is_exact ? NULL : loss, err));
     *feature_size = tfos__wire_bytes_size(encoder->list.end);
     return TFOS_OK;
 }
@@ -242,9 +250,11 @@ enum tfos_status tfos_example_encoder_encode(struct tfos_example_encoder *encode
     return TFOS_OK;
 }
 
-uint64_t tfos_example_encoder_rounded(const struct tfos_example_encoder *encoder)
+const struct tfos_example_loss *
+tfos_example_encoder_losses(const struct tfos_example_encoder *encoder, size_t *count)
 {
-    return encoder->rounded;
+    *count = encoder->plan.field_count;
+    return encoder->losses;
 }
 
 void tfos_example_encoder_close(struct tfos_example_encoder *encoder)
@@ -257,6 +267,7 @@ void tfos_example_encoder_close(struct tfos_example_encoder *encoder)
         tfos__buffer_clear(buffers[i]);
     tfos__free(encoder->records);
     tfos__free(encoder->sources);
+    tfos__free(encoder->losses);
     tfos__example_plan_clear(&encoder->plan);
     tfos__free(encoder);
 }

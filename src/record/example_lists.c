@@ -2,10 +2,12 @@
 // Numbers are packed, as TensorFlow packs them; a list without values is an empty message.
 #include "record/example_lists.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/number.h"
 #include "record/decimal.h"
 #include "record/wire.h"
 
@@ -124,9 +126,8 @@ static enum tfos_status write_integers(const struct tfos__example_source *source
     for (int64_t i = range.begin; i < range.end; i++) {
         int64_t value = read_integer(source, i);
         if (is_huge && value < 0)
-            return tfos__fail(err, TFOS_INVALID,
-                              "column %s: %llu is more than an int64_list can hold", field->name,
-                              (unsigned long long)value);
+            return tfos__fail(err, TFOS_INVALID, "column %s: %llu is more than an int64_list holds",
+                              field->name, (unsigned long long)value);
         at = tfos__wire_write_varint(at, (uint64_t)value);
     }
     out->end = (size_t)(at - out->data);
@@ -134,21 +135,25 @@ static enum tfos_status write_integers(const struct tfos__example_source *source
 }
 
 static enum tfos_status note_rounding(const struct tfos__example_source *source, double number,
-                                      uint64_t *rounded, struct tfos_error *err)
+                                      float nearest, struct tfos_example_loss *loss,
+                                      struct tfos_error *err)
 {
-    if (rounded) {
-        ++*rounded;
+    if (loss) {
+        loss->rounded++;
+        loss->infinite += isinf(nearest) != 0;
         return TFOS_OK;
     }
+    char text[TFOS__NUMBER_TEXT];
     return tfos__fail(err, TFOS_INVALID,
-                      "column %s: %.17g is no float, which is what a float_list holds: "
-                      "allow rounding, or keep the schema beside the data",
-                      source->field->name, number);
+                      "column %s: %s is no float, which is what records hold, and is not to be "
+                      "rounded: the metadata tfos.encoding=exact keeps it",
+                      source->field->name, tfos__number_print(number, text));
 }
 
 // The float of a double or a decimal.
 static enum tfos_status round_value(const struct tfos__example_source *source, int64_t index,
-                                    uint64_t *rounded, float *out, struct tfos_error *err)
+                                    struct tfos_example_loss *loss, float *out,
+                                    struct tfos_error *err)
 {
     const struct tfos__example_field *field = source->field;
     const void *at = value_at(source, index);
@@ -157,7 +162,7 @@ static enum tfos_status round_value(const struct tfos__example_source *source, i
         memcpy(&number, at, sizeof number);
         *out = (float)number;
         bool is_same = (double)*out == number || number != number;
-        return is_same ? TFOS_OK : note_rounding(source, number, rounded, err);
+        return is_same ? TFOS_OK : note_rounding(source, number, *out, loss, err);
     }
     char text[TFOS__DECIMAL_TEXT];
     uint8_t back[TFOS__DECIMAL_SIZE];
@@ -165,12 +170,12 @@ static enum tfos_status round_value(const struct tfos__example_source *source, i
     *out = strtof(text, NULL);
     bool is_same = tfos__decimal_of((double)*out, field->precision, field->scale, back) &&
                    memcmp(back, at, sizeof back) == 0;
-    return is_same ? TFOS_OK : note_rounding(source, strtod(text, NULL), rounded, err);
+    return is_same ? TFOS_OK : note_rounding(source, strtod(text, NULL), *out, loss, err);
 }
 
 static enum tfos_status write_floats(const struct tfos__example_source *source,
                                      struct tfos__example_range range, struct tfos__buffer *out,
-                                     uint64_t *rounded, struct tfos_error *err)
+                                     struct tfos_example_loss *loss, struct tfos_error *err)
 {
     size_t size = (size_t)(range.end - range.begin) * sizeof(float);
     if (source->field->value == TFOS__VALUE_FLOAT)
@@ -179,7 +184,7 @@ static enum tfos_status write_floats(const struct tfos__example_source *source,
     uint8_t *at = tfos__wire_write_head(out->data + out->end, LIST_FIELD, size);
     for (int64_t i = range.begin; i < range.end; i++, at += sizeof(float)) {
         float number;
-        TFOS__TRY(round_value(source, i, rounded, &number, err));
+        TFOS__TRY(round_value(source, i, loss, &number, err));
         memcpy(at, &number, sizeof number);
     }
     out->end = (size_t)(at - out->data);
@@ -199,7 +204,7 @@ static enum tfos_status write_exact(const struct tfos__example_source *source, i
 
 enum tfos_status tfos__example_list_write(const struct tfos__example_source *source,
                                           struct tfos__example_range range,
-                                          struct tfos__buffer *out, uint64_t *rounded,
+                                          struct tfos__buffer *out, struct tfos_example_loss *loss,
                                           struct tfos_error *err)
 {
     for (int64_t i = range.begin; source->value_validity.bits && i < range.end; i++)
@@ -212,7 +217,7 @@ enum tfos_status tfos__example_list_write(const struct tfos__example_source *sou
     if (source->field->kind == TFOS__FEATURE_INT64)
         return write_integers(source, range, out, err);
     if (source->field->kind == TFOS__FEATURE_FLOAT)
-        return write_floats(source, range, out, rounded, err);
+        return write_floats(source, range, out, loss, err);
     if (!source->field->is_exact)
         TFOS__TRY(tfos__example_size_check(source->field, size_of_texts(source, range), err));
     for (int64_t i = range.begin; i < range.end; i++) {

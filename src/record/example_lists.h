@@ -11,11 +11,11 @@
 enum tfos_status tfos__example_size_check(const struct tfos__example_field *field, size_t size,
                                           struct tfos_error *err);
 
-/// Appends the BytesList, FloatList or Int64List of some values. `*rounded` counts those that are
-/// not as they were; where it is NULL they are refused. INVALID names the column.
+/// Appends the BytesList, FloatList or Int64List of some values. `loss` counts the numbers that are
+/// rounded; where it is NULL they are refused. INVALID names the column.
 enum tfos_status tfos__example_list_write(const struct tfos__example_source *source,
                                           struct tfos__example_range range,
-                                          struct tfos__buffer *out, uint64_t *rounded,
+                                          struct tfos__buffer *out, struct tfos_example_loss *loss,
                                           struct tfos_error *err);
 
 /// The bytes of a string or binary value.

@@ -10,7 +10,7 @@
 
 #define DEPTH_LIMIT 64
 #define DECIMAL_DIGITS 38 // of 128 bits
-#define ENCODING_SIZE 16  // most bytes of the metadata's value
+#define WORD_SIZE 16      // most bytes of a metadata's value
 
 /// Types by format, or the beginning of one that ends with ':'.
 static const struct type {
@@ -65,12 +65,47 @@ static const struct type *find_type(const char *format)
     return NULL;
 }
 
-static enum tfos_status unsupported(const char *name, const char *format, const char *why,
-                                    struct tfos_error *err)
+const char *tfos__example_type_of(const struct tfos__example_field *field,
+                                  enum tfos__feature_kind kind, int level_count,
+                                  char text[TFOS_TYPE_TEXT_SIZE])
+{
+    static const char *const formats[] = {"n", "z", "f", "l"};
+    struct ArrowSchema levels[TFOS__EXAMPLE_LEVELS + 1];
+    struct ArrowSchema *children[TFOS__EXAMPLE_LEVELS + 1];
+    for (int i = 0; i <= level_count; i++) {
+        bool is_list = i < level_count;
+        children[i] = &levels[i + is_list];
+        levels[i] = (struct ArrowSchema){.format = is_list ? "+l" : formats[kind],
+                                         .name = "item",
+                                         .n_children = is_list,
+                                         .children = &children[i]};
+    }
+    return tfos_arrow_type_text(&levels[0], field->type_names, text, TFOS_TYPE_TEXT_SIZE);
+}
+
+static enum tfos_status unsupported(const struct tfos__example_field *field, struct tfos_error *err)
 {
     return tfos__fail(err, TFOS_UNSUPPORTED,
-                      "record: column %s: a %s cannot hold its type (Arrow format \"%s\")", name,
-                      why, format);
+                      "record: column %s: records cannot hold %s: cast the column or leave it out",
+                      field->name, field->type);
+}
+
+// A list at a level that records of this type do not have.
+static enum tfos_status too_deep(const struct tfos__example_field *field,
+                                 const struct ArrowSchema *inner, enum tfos_record_type type,
+                                 struct tfos_error *err)
+{
+    if (type == TFOS_RECORD_BYTES)
+        return tfos__fail(err, TFOS_UNSUPPORTED,
+                          "record: column %s: the record type ByteArray is one column of binary or "
+                          "string, not %s",
+                          field->name, field->type);
+    if (type == TFOS_RECORD_EXAMPLE && inner->format[0] != '+')
+        return tfos__fail(err, TFOS_UNSUPPORTED,
+                          "record: column %s: an Example cannot hold %s, lists of lists: they need "
+                          "the record type SequenceExample",
+                          field->name, field->type);
+    return unsupported(field, err);
 }
 
 // "d:10,2"; other sizes than 128 bits follow a second comma.
@@ -82,7 +117,7 @@ static enum tfos_status read_decimal(const char *format, struct tfos__example_fi
     long scale = *end == ',' ? strtol(end + 1, &end, 10) : -1;
     bool is_known = *end == '\0' || strcmp(end, ",128") == 0;
     if (!is_known || precision < 1 || precision > DECIMAL_DIGITS || scale < 0 || scale > precision)
-        return unsupported(field->name, format, "record", err);
+        return unsupported(field, err);
     field->precision = (int)precision;
     field->scale = (int)scale;
     return TFOS_OK;
@@ -91,14 +126,13 @@ static enum tfos_status read_decimal(const char *format, struct tfos__example_fi
 static enum tfos_status read_encoding(const struct ArrowSchema *schema,
                                       struct tfos__example_field *field, struct tfos_error *err)
 {
-    char encoding[ENCODING_SIZE];
+    char encoding[WORD_SIZE];
     if (!tfos_arrow_metadata_find(schema->metadata, "tfos.encoding", encoding, sizeof encoding))
         return TFOS_OK;
     bool can_be = field->value == TFOS__VALUE_DOUBLE || field->value == TFOS__VALUE_DECIMAL;
     if (strcmp(encoding, "exact") != 0 || !can_be)
-        return tfos__fail(err, TFOS_INVALID,
-                          "record: column %s: there is no encoding \"%s\" of Arrow format \"%s\"",
-                          field->name, encoding, schema->format);
+        return tfos__fail(err, TFOS_INVALID, "record: column %s: there is no encoding \"%s\" of %s",
+                          field->name, encoding, field->type);
     field->is_exact = true;
     field->kind = TFOS__FEATURE_BYTES;
     return TFOS_OK;
@@ -109,7 +143,7 @@ static enum tfos_status read_value(const struct ArrowSchema *schema,
 {
     const struct type *type = schema->dictionary ? NULL : find_type(schema->format);
     if (!type)
-        return unsupported(field->name, schema->format, "record", err);
+        return unsupported(field, err);
     field->kind = type->kind;
     field->value = type->value;
     field->width = type->width;
@@ -140,16 +174,21 @@ static enum tfos_status read_leaf(const struct ArrowSchema *schema, enum tfos_re
     field->is_nullable = (schema->flags & ARROW_FLAG_NULLABLE) != 0;
     for (; read_level(schema, &is_wide, &fixed_size); schema = schema->children[0]) {
         if (field->level_count == limit)
-            return unsupported(field->name, top->format,
-                               limit == 2   ? "SequenceExample"
-                               : limit == 1 ? "record other than a SequenceExample"
-                                            : "plain record",
-                               err);
+            return too_deep(field, schema->children[0], type, err);
         field->levels[field->level_count].is_wide = is_wide;
         field->levels[field->level_count++].fixed_size = fixed_size;
     }
     TFOS__TRY(read_value(schema, field, err));
     return read_encoding(top, field, err);
+}
+
+static enum tfos_status name_type(const struct ArrowSchema *schema,
+                                  struct tfos__example_field *field, struct tfos_error *err)
+{
+    char text[TFOS_TYPE_TEXT_SIZE];
+    tfos_arrow_type_text(schema, field->type_names, text, sizeof text);
+    field->type = tfos__strdup(text);
+    return field->type ? TFOS_OK : tfos__no_memory(err, "record", "a schema");
 }
 
 static enum tfos_status grow(void **items, size_t count, size_t *capacity, size_t size,
@@ -178,9 +217,16 @@ static enum tfos_status add_shape(struct tfos__example_plan *plan, int64_t shape
     return status;
 }
 
+static bool is_name_exact(const struct ArrowSchema *schema)
+{
+    char word[WORD_SIZE];
+    return tfos_arrow_metadata_find(schema->metadata, "tfos.name", word, sizeof word) &&
+           strcmp(word, "exact") == 0;
+}
+
 // Takes over `name`.
 static enum tfos_status add_leaf(struct tfos__example_plan *plan, const struct ArrowSchema *schema,
-                                 char *name, struct tfos_error *err)
+                                 char *name, bool is_exact, struct tfos_error *err)
 {
     void *items = plan->fields;
     enum tfos_status status =
@@ -191,15 +237,19 @@ static enum tfos_status add_leaf(struct tfos__example_plan *plan, const struct A
         return status;
     }
     struct tfos__example_field *field = &plan->fields[plan->field_count++];
-    *field = (struct tfos__example_field){.name = name, .name_size = strlen(name)};
+    *field = (struct tfos__example_field){.name = name,
+                                          .name_size = strlen(name),
+                                          .type_names = plan->type_names,
+                                          .is_name_exact = is_exact};
+    TFOS__TRY(name_type(schema, field, err));
     TFOS__TRY(add_shape(plan, -1, err));
     return read_leaf(schema, plan->type, field, err);
 }
 
-// `parent` is the path with a dot behind it, or empty.
+// `parent` is the path with a dot behind it, or empty; `is_exact`: names below it are.
 static enum tfos_status add_fields(struct tfos__example_plan *plan,
                                    const struct ArrowSchema *schema, const char *parent, int depth,
-                                   struct tfos_error *err)
+                                   bool is_exact, struct tfos_error *err)
 {
     if (depth == DEPTH_LIMIT)
         return tfos__fail(err, TFOS_UNSUPPORTED, "record: column %s: structs %d deep", parent,
@@ -208,15 +258,16 @@ static enum tfos_status add_fields(struct tfos__example_plan *plan,
     for (int64_t i = 0; i < schema->n_children; i++) {
         const struct ArrowSchema *child = schema->children[i];
         bool is_struct = strcmp(child->format, "+s") == 0;
+        bool is_child_exact = is_exact || is_name_exact(child);
         char *name =
             tfos__format("%s%s%s", parent, child->name ? child->name : "", is_struct ? "." : "");
         if (!name)
             return tfos__no_memory(err, "record", "a column's name");
         if (!is_struct) {
-            TFOS__TRY(add_leaf(plan, child, name, err));
+            TFOS__TRY(add_leaf(plan, child, name, is_child_exact, err));
             continue;
         }
-        enum tfos_status status = add_fields(plan, child, name, depth + 1, err);
+        enum tfos_status status = add_fields(plan, child, name, depth + 1, is_child_exact, err);
         tfos__free(name);
         TFOS__TRY(status);
     }
@@ -250,31 +301,33 @@ static enum tfos_status check_plain(const struct tfos__example_plan *plan, struc
     if (plan->field_count == 1 && plan->fields[0].value >= TFOS__VALUE_TEXT)
         return TFOS_OK;
     return tfos__fail(err, TFOS_INVALID,
-                      "record: a plain record is one column of binary or string type, not %zu "
-                      "columns%s%s",
-                      plan->field_count, plan->field_count > 0 ? " beginning with " : "",
-                      plan->field_count > 0 ? plan->fields[0].name : "");
+                      "record: the record type ByteArray is one column of binary or string, not "
+                      "%zu columns%s%s%s%s",
+                      plan->field_count, plan->field_count > 0 ? ", the first of which is " : "",
+                      plan->field_count > 0 ? plan->fields[0].name : "",
+                      plan->field_count > 0 ? " of " : "",
+                      plan->field_count > 0 ? plan->fields[0].type : "");
 }
 
 enum tfos_status tfos__example_plan_init(struct tfos__example_plan *plan,
-                                         const struct ArrowSchema *schema,
-                                         enum tfos_record_type type, struct tfos_error *err)
+                                         const struct ArrowSchema *schema, struct tfos_error *err)
 {
-    plan->type = type;
+    char text[TFOS_TYPE_TEXT_SIZE];
     if (strcmp(schema->format, "+s") != 0)
-        return tfos__fail(err, TFOS_INVALID,
-                          "record: a schema is a struct of columns (format +s), not \"%s\"",
-                          schema->format);
-    TFOS__TRY(add_fields(plan, schema, "", 0, err));
-    if (type == TFOS_RECORD_BYTES)
+        return tfos__fail(err, TFOS_INVALID, "record: a schema is a struct of columns, not %s",
+                          tfos_arrow_type_text(schema, plan->type_names, text, sizeof text));
+    TFOS__TRY(add_fields(plan, schema, "", 0, false, err));
+    if (plan->type == TFOS_RECORD_BYTES)
         return check_plain(plan, err);
     return check_names(plan, err);
 }
 
 void tfos__example_plan_clear(struct tfos__example_plan *plan)
 {
-    for (size_t i = 0; i < plan->field_count; i++)
+    for (size_t i = 0; i < plan->field_count; i++) {
         tfos__free(plan->fields[i].name);
+        tfos__free(plan->fields[i].type);
+    }
     tfos__free(plan->fields);
     tfos__free(plan->shape);
     *plan = (struct tfos__example_plan){0};

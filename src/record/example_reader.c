@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "record/example_trait.h"
 
 #define DEFAULT_BATCH_ROWS 4096
 // Bytes. Columns of this size stay in a cache, and malloc() keeps their blocks, which grow to less
@@ -33,8 +34,10 @@ enum tfos_status tfos_example_reader_open(struct tfos_stream *stream,
         options = &defaults;
     reader->batch_rows = options->batch_rows > 0 ? options->batch_rows : DEFAULT_BATCH_ROWS;
     reader->batch_size = options->batch_size > 0 ? options->batch_size : DEFAULT_BATCH_SIZE;
-    enum tfos_status status =
-        tfos_example_decoder_open(schema, options->type, &reader->decoder, err);
+    const struct tfos_example_decoder_options decoding = {.type = options->type,
+                                                          .ignore_case = options->ignore_case,
+                                                          .type_names = options->type_names};
+    enum tfos_status status = tfos_example_decoder_open(schema, &decoding, &reader->decoder, err);
     if (status == TFOS_OK)
         status = tfos_record_reader_open(stream, &options->record, &reader->frames, err);
     if (status < 0)
@@ -161,7 +164,9 @@ enum tfos_status tfos_example_survey_read(struct tfos_example_survey *survey,
             status = look_at(survey, frames, records, count, err);
         left -= count;
     }
-    *seen = tfos_record_reader_get_counts(frames).records;
+    struct tfos_record_counts counts = tfos_record_reader_get_counts(frames);
+    *seen = counts.records;
+    survey->passed_over += counts.records == 0 ? counts.damages : 0;
     tfos_record_reader_close(frames);
     return status == TFOS_END ? TFOS_OK : status;
 }

@@ -90,7 +90,7 @@ struct content {
 static enum tfos_status damaged(const struct tfos__trait *trait, enum tfos__feature_kind kind,
                                 struct tfos_error *err)
 {
-    return tfos__fail(err, TFOS_CORRUPT, "record: feature %s: a damaged %s", trait->name,
+    return tfos__fail(err, TFOS_CORRUPT, "record: feature %s: %s is damaged", trait->name,
                       tfos__feature_kind_name(kind));
 }
 
@@ -179,7 +179,7 @@ static enum tfos_status learn_kind(struct tfos__trait *trait, enum tfos__feature
     if (kind == TFOS__FEATURE_NONE || kind == trait->kind)
         return TFOS_OK;
     if (trait->kind != TFOS__FEATURE_NONE)
-        return tfos__fail(err, TFOS_CORRUPT, "record: feature %s: a %s, and a %s in records before",
+        return tfos__fail(err, TFOS_CORRUPT, "record: feature %s: %s, and %s in records before",
                           trait->name, tfos__feature_kind_name(kind),
                           tfos__feature_kind_name(trait->kind));
     trait->kind = kind;
@@ -263,6 +263,7 @@ enum tfos_status tfos_example_survey_merge(struct tfos_example_survey *survey,
 {
     if (survey->type != other->type)
         return tfos__fail(err, TFOS_INVALID, "record: surveys of two kinds of records");
+    survey->passed_over += other->passed_over;
     tfos__name_index_restart(&survey->names);
     for (uint32_t i = 0; i < other->count; i++)
         if (tfos__example_survey_learn(survey, &other->traits[i], err) < 0)

@@ -20,6 +20,7 @@ struct tfos_example_survey {
     enum tfos_record_type type;
     struct tfos__trait *traits; ///< in the order in which they were first seen; owned
     uint32_t count, capacity;
+    uint64_t passed_over;          ///< places that were damaged, of files without a good record
     struct tfos__name_index names; ///< their bytes are the traits'
     enum tfos_status status;       ///< of finding the features of a record
     struct tfos_error failure;     ///< of that

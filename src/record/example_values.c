@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // BytesList { repeated bytes = 1 }, FloatList { repeated float = 1 }, Int64List { repeated int64 =
 // 1 }; numbers packed, or a field each, or both.
-#include <stdio.h>
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/number.h"
 #include "base/utf8.h"
 #include "record/decimal.h"
 #include "record/example_column.h"
@@ -17,7 +17,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "floats and words are 
 
 static enum tfos_status malformed(const struct tfos__example_column *column, struct tfos_error *err)
 {
-    return tfos__fail(err, TFOS_CORRUPT, "column %s: a damaged %s", column->field->name,
+    return tfos__fail(err, TFOS_CORRUPT, "column %s: %s is damaged", column->field->name,
                       tfos__feature_kind_name(column->field->kind));
 }
 
@@ -35,13 +35,15 @@ static uint8_t *end_of(const struct tfos__example_column *column)
     return column->values.data + (size_t)column->extent.value_count * column->field->width;
 }
 
-static enum tfos_status append_decimal(struct tfos__example_column *column, double number,
+static enum tfos_status append_decimal(struct tfos__example_column *column, float number,
                                        struct tfos_error *err)
 {
     const struct tfos__example_field *field = column->field;
-    if (!tfos__decimal_of(number, field->precision, field->scale, end_of(column)))
-        return tfos__fail(err, TFOS_CORRUPT, "column %s: %g is no decimal(%d, %d)", field->name,
-                          number, field->precision, field->scale);
+    char value[TFOS__NUMBER_TEXT], text[TFOS_TYPE_TEXT_SIZE];
+    if (!tfos__decimal_of((double)number, field->precision, field->scale, end_of(column)))
+        return tfos__fail(err, TFOS_CORRUPT, "column %s: %s does not fit %s: read it as %s",
+                          field->name, tfos__float_print(number, value), field->type,
+                          tfos__example_type_of(field, field->kind, field->level_count, text));
     column->extent.value_count++;
     return TFOS_OK;
 }
@@ -76,14 +78,11 @@ static enum tfos_status append_floats(struct tfos__example_column *column, struc
 static enum tfos_status out_of_range(const struct tfos__example_column *column, uint64_t value,
                                      struct tfos_error *err)
 {
+    char text[TFOS_TYPE_TEXT_SIZE];
     const struct tfos__example_field *field = column->field;
-    bool is_boolean = field->value == TFOS__VALUE_BOOLEAN;
-    char type[32] = "a boolean (0 or 1)";
-    if (!is_boolean)
-        snprintf(type, sizeof type, "%s of %d bits",
-                 field->is_unsigned ? "an unsigned" : "an integer", 8 * field->width);
-    return tfos__fail(err, TFOS_CORRUPT, "column %s: %lld is no value of its type, %s", field->name,
-                      (long long)value, type);
+    return tfos__fail(err, TFOS_CORRUPT, "column %s: %lld does not fit %s: read it as %s",
+                      field->name, (long long)value, field->type,
+                      tfos__example_type_of(field, field->kind, field->level_count, text));
 }
 
 // The number of values that the type can hold, from the first on; those are written.
@@ -171,6 +170,16 @@ static enum tfos_status append_integers(struct tfos__example_column *column,
     return TFOS_OK;
 }
 
+static enum tfos_status refuse_text(const struct tfos__example_column *column,
+                                    struct tfos_error *err)
+{
+    char text[TFOS_TYPE_TEXT_SIZE];
+    const struct tfos__example_field *field = column->field;
+    return tfos__fail(err, TFOS_CORRUPT, "column %s: bytes that are no UTF-8: read it as %s",
+                      field->name,
+                      tfos__example_type_of(field, field->kind, field->level_count, text));
+}
+
 enum tfos_status tfos__example_values_append_text(struct tfos__example_column *column,
                                                   struct tfos_view text, struct tfos_error *err)
 {
@@ -178,9 +187,7 @@ enum tfos_status tfos__example_values_append_text(struct tfos__example_column *c
     bool is_wide = column->field->has_wide_bytes;
     size_t width = is_wide ? sizeof(int64_t) : sizeof(int32_t);
     if (column->field->value == TFOS__VALUE_TEXT && !tfos__is_utf8(text.data, text.size))
-        return tfos__fail(err, TFOS_CORRUPT,
-                          "column %s: bytes that are no UTF-8: read it as binary",
-                          column->field->name);
+        return refuse_text(column, err);
     size_t used = extent->value_count > 0 ? ((size_t)extent->value_count + 1) * width : 0;
     TFOS__TRY(tfos__aligned_reserve(&column->values, used, 2 * width, err));
     TFOS__TRY(tfos__aligned_reserve(&column->bytes, extent->byte_count, text.size, err));
@@ -208,8 +215,8 @@ static enum tfos_status append_exact(struct tfos__example_column *column, struct
         memcpy(end_of(column), bytes.data, sizeof(double));
     else if (is_double || !tfos__decimal_parse(bytes.data, bytes.size, field->precision,
                                                field->scale, end_of(column)))
-        return tfos__fail(err, TFOS_CORRUPT, "column %s: %zu bytes that are no %s", field->name,
-                          bytes.size, is_double ? "double" : "decimal of its type");
+        return tfos__fail(err, TFOS_CORRUPT, "column %s: %zu bytes that are no exact %s",
+                          field->name, bytes.size, field->type);
     column->extent.value_count++;
     return TFOS_OK;
 }

@@ -46,9 +46,10 @@ enum tfos_status tfos_example_writer_finish(struct tfos_example_writer *writer,
     return tfos_record_writer_finish(writer->frames, err);
 }
 
-uint64_t tfos_example_writer_rounded(const struct tfos_example_writer *writer)
+const struct tfos_example_loss *tfos_example_writer_losses(const struct tfos_example_writer *writer,
+                                                           size_t *count)
 {
-    return tfos_example_encoder_rounded(writer->encoder);
+    return tfos_example_encoder_losses(writer->encoder, count);
 }
 
 void tfos_example_writer_close(struct tfos_example_writer *writer)

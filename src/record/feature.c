@@ -17,17 +17,16 @@
 
 const char *tfos__feature_kind_name(enum tfos__feature_kind kind)
 {
-    static const char *const names[] = {"no list", "bytes_list", "float_list", "int64_list"};
+    static const char *const names[] = {"of no kind", "a bytes_list", "a float_list",
+                                        "an int64_list"};
     return names[kind];
 }
 
-// The end of reading a message's fields: `status` is that of tfos__wire_next().
-static enum tfos_status conclude(enum tfos_status status, const char *message,
-                                 struct tfos_error *err)
+// Failures to parse are CORRUPT without a message up to tfos__features_read(), which words them:
+// the record's checksum is right, so it is not damaged but something else.
+static enum tfos_status conclude(enum tfos_status status)
 {
-    if (status == TFOS_END)
-        return TFOS_OK;
-    return tfos__fail(err, TFOS_CORRUPT, "it is no %s, or a damaged one", message);
+    return status == TFOS_END ? TFOS_OK : status;
 }
 
 static enum tfos_status add_piece(struct tfos__feature *feature, struct tfos__feature_piece piece,
@@ -61,7 +60,7 @@ static enum tfos_status read_feature(struct tfos_view message, struct tfos__feat
             feature->piece_count = first;
         TFOS__TRY(add_piece(feature, (struct tfos__feature_piece){kind, step, list}, err));
     }
-    return conclude(status, "Feature", err);
+    return conclude(status);
 }
 
 // Adds the Features of a FeatureList.
@@ -74,14 +73,15 @@ static enum tfos_status read_feature_list(struct tfos_view message, struct tfos_
     uint32_t field;
     while ((status = tfos__wire_next(&wire, 1, &field, &item)) == TFOS_OK)
         TFOS__TRY(read_feature(item, feature, feature->step_count++, feature->piece_count, err));
-    return conclude(status, "FeatureList", err);
+    return conclude(status);
 }
 
 /// Where features go.
 struct destination {
     tfos__feature_finder *find;
     void *context;
-    bool is_list; ///< feature lists
+    bool is_list;         ///< feature lists
+    uint32_t entry_count; ///< of the maps read so far
 };
 
 static enum tfos_status read_value(struct tfos_view value, const struct destination *destination,
@@ -92,18 +92,21 @@ static enum tfos_status read_value(struct tfos_view value, const struct destinat
 }
 
 // A map's entry. Its value may come in parts, and before its key.
-static enum tfos_status read_entry(struct tfos_view message, const struct destination *destination,
+static enum tfos_status read_entry(struct tfos_view message, struct destination *destination,
                                    struct tfos_error *err)
 {
     struct tfos__wire wire = tfos__wire_of(message);
     enum tfos_status status;
     struct tfos_view key = {"", 0}, value = {"", 0}, bytes;
     uint32_t field, part_count = 0;
+    bool is_entry = message.size == 0; // what has neither key nor value is another message
     while ((status = tfos__wire_next(&wire, VALUE_FIELD, &field, &bytes)) == TFOS_OK) {
+        is_entry = true;
         part_count += field == VALUE_FIELD;
         *(field == KEY_FIELD ? &key : &value) = bytes;
     }
-    TFOS__TRY(conclude(status, "map entry", err));
+    TFOS__TRY(conclude(status));
+    destination->entry_count += is_entry;
     struct tfos__feature *feature =
         destination->find(destination->context, key, destination->is_list);
     if (!feature)
@@ -120,7 +123,7 @@ static enum tfos_status read_entry(struct tfos_view message, const struct destin
     return TFOS_OK;
 }
 
-static enum tfos_status read_map(struct tfos_view message, const struct destination *destination,
+static enum tfos_status read_map(struct tfos_view message, struct destination *destination,
                                  struct tfos_error *err)
 {
     struct tfos__wire wire = tfos__wire_of(message);
@@ -129,7 +132,41 @@ static enum tfos_status read_map(struct tfos_view message, const struct destinat
     uint32_t field;
     while ((status = tfos__wire_next(&wire, 1, &field, &entry)) == TFOS_OK)
         TFOS__TRY(read_entry(entry, destination, err));
-    return conclude(status, destination->is_list ? "FeatureLists" : "Features", err);
+    return conclude(status);
+}
+
+static struct tfos__feature *note_name(void *context, struct tfos_view name, bool is_list)
+{
+    (void)is_list;
+    *(struct tfos_view *)context = name;
+    return NULL;
+}
+
+// Refuses what stands where a SequenceExample has its feature lists, if that is what it is.
+static enum tfos_status refuse_lists(struct tfos_view map, struct tfos_error *err)
+{
+    struct tfos_view name = {"", 0};
+    struct destination destination = {note_name, &name, true, 0};
+    if (read_map(map, &destination, NULL) != TFOS_OK || destination.entry_count == 0)
+        return TFOS_OK;
+    return tfos__fail(err, TFOS_CORRUPT,
+                      "the record is a SequenceExample, with feature lists (%.*s) that an Example "
+                      "does not have: read it with the record type SequenceExample",
+                      tfos__name_width(name), (const char *)name.data);
+}
+
+// Whether a record without features is a message of its type, and not another one.
+static bool is_without_features(struct tfos_view record)
+{
+    struct tfos__wire wire = tfos__wire_of(record);
+    struct tfos_view map;
+    enum tfos__wire_type type;
+    uint32_t field;
+    while (wire.at < wire.end)
+        if (!tfos__wire_read_tag(&wire, &field, &type) || type != TFOS__WIRE_BYTES ||
+            field > LISTS_FIELD || !tfos__wire_read_bytes(&wire, &map) || map.size > 0)
+            return false;
+    return true;
 }
 
 enum tfos_status tfos__features_read(struct tfos_view record, enum tfos_record_type type,
@@ -137,16 +174,30 @@ enum tfos_status tfos__features_read(struct tfos_view record, enum tfos_record_t
                                      struct tfos_error *err)
 {
     bool has_lists = type == TFOS_RECORD_SEQUENCE_EXAMPLE;
+    struct destination features = {find, context, false, 0}, lists = {find, context, true, 0};
     struct tfos__wire wire = tfos__wire_of(record);
     enum tfos_status status;
     struct tfos_view map;
     uint32_t field;
-    while ((status = tfos__wire_next(&wire, has_lists ? LISTS_FIELD : CONTEXT_FIELD, &field,
-                                     &map)) == TFOS_OK) {
-        struct destination destination = {find, context, field == LISTS_FIELD};
-        TFOS__TRY(read_map(map, &destination, err));
+    while ((status = tfos__wire_next(&wire, LISTS_FIELD, &field, &map)) == TFOS_OK) {
+        if (field == LISTS_FIELD && !has_lists) {
+            TFOS__TRY(refuse_lists(map, err));
+            continue;
+        }
+        status = read_map(map, field == LISTS_FIELD ? &lists : &features, err);
+        if (status < 0)
+            break;
     }
-    return conclude(status, has_lists ? "SequenceExample" : "Example", err);
+    bool is_read = status == TFOS_END &&
+                   (features.entry_count + lists.entry_count > 0 || is_without_features(record));
+    if (is_read)
+        return TFOS_OK;
+    if (status < 0 && status != TFOS_CORRUPT)
+        return status;
+    return tfos__fail(err, TFOS_CORRUPT,
+                      "the record is no %s but another message, or none: the record type ByteArray "
+                      "gives its bytes as they are",
+                      has_lists ? "SequenceExample" : "Example");
 }
 
 void tfos__feature_clear(struct tfos__feature *feature)

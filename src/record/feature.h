@@ -16,8 +16,16 @@ enum tfos__feature_kind {
     TFOS__FEATURE_INT64 = 3
 };
 
-/// "int64_list" and so on; static storage.
+/// "an int64_list" and so on; static storage.
 const char *tfos__feature_kind_name(enum tfos__feature_kind kind);
+
+#define TFOS__NAME_WIDTH 256 ///< bytes of a feature's name in a message
+
+/// For "%.*s".
+static inline int tfos__name_width(struct tfos_view name)
+{
+    return name.size < TFOS__NAME_WIDTH ? (int)name.size : TFOS__NAME_WIDTH;
+}
 
 /// A BytesList, FloatList or Int64List. The lists of one step are one list, in their order.
 struct tfos__feature_piece {
@@ -40,7 +48,8 @@ typedef struct tfos__feature *tfos__feature_finder(void *context, struct tfos_vi
 
 /// Finds the features of a record. A later one of the same name takes an earlier one's place, lists
 /// of one kind within a feature are joined, and one of another kind takes their place, as protobuf
-/// reads them. CORRUPT: no message of this type.
+/// reads them. CORRUPT: no message of this type, or an Example with the feature lists of a
+/// SequenceExample.
 enum tfos_status tfos__features_read(struct tfos_view record, enum tfos_record_type type,
                                      tfos__feature_finder *find, void *context,
                                      struct tfos_error *err);

@@ -73,6 +73,11 @@ enum tfos_status tfos__name_index_add(struct tfos__name_index *index, struct tfo
     return TFOS_OK;
 }
 
+uint32_t tfos__name_index_find(const struct tfos__name_index *index, struct tfos_view name)
+{
+    return index->count > 0 ? *find_bucket(index, name) : TFOS__NAME_UNKNOWN;
+}
+
 void tfos__name_index_restart(struct tfos__name_index *index)
 {
     index->position = 0;

@@ -25,6 +25,9 @@ struct tfos__name_index {
 enum tfos_status tfos__name_index_add(struct tfos__name_index *index, struct tfos_view name,
                                       struct tfos_error *err);
 
+/// The number of a name, or UNKNOWN.
+uint32_t tfos__name_index_find(const struct tfos__name_index *index, struct tfos_view name);
+
 /// The next name is the first of a round.
 void tfos__name_index_restart(struct tfos__name_index *index);
 

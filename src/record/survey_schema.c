@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a survey knows, as JSON and as an Arrow schema. The JSON is an object: "type" ("example" or
 // "sequence"), and "features", a list of objects, each with "name", "kind" ("bytes", "float",
-// "int64", or "none"), and, where they are true, "list", "feature_list", "binary".
+// "int64", or "none"), and, where they are true, "list", "feature_list", "binary"; "passed_over",
+// places that were damaged in files without a good record.
 #include <string.h>
 #include <tfos/example.h>
 
@@ -42,6 +43,13 @@ enum tfos_status tfos_example_survey_save(const struct tfos_example_survey *surv
             features = NULL;
         }
     json_t *object = json_pack("{s:s, s:o}", "type", TYPES[survey->type], "features", features);
+    json_t *passed_over =
+        survey->passed_over > 0 ? json_integer((json_int_t)survey->passed_over) : NULL;
+    if (object && passed_over && json_object_set(object, "passed_over", passed_over) != 0) {
+        json_decref(object);
+        object = NULL;
+    }
+    json_decref(passed_over);
     char *text = object ? tfos__json_text(object) : NULL;
     json_decref(object);
     if (!text)
@@ -100,6 +108,8 @@ static enum tfos_status load(const json_t *object, struct tfos_example_survey **
         return tfos__fail(err, TFOS_CORRUPT, "there is no type \"%s\"", type_text);
     struct tfos_example_survey *survey = NULL;
     TFOS__TRY(tfos_example_survey_open((enum tfos_record_type)type, &survey, err));
+    json_int_t passed_over = json_integer_value(json_object_get(object, "passed_over"));
+    survey->passed_over = passed_over > 0 ? (uint64_t)passed_over : 0;
     enum tfos_status status = load_traits(survey, object, err);
     if (status < 0)
         tfos_example_survey_close(survey);
@@ -147,6 +157,11 @@ enum tfos_status tfos_example_survey_schema(const struct tfos_example_survey *su
     int64_t count = 0, made = 0;
     for (uint32_t i = 0; i < survey->count; i++)
         count += survey->traits[i].kind != TFOS__FEATURE_NONE;
+    if (count == 0 && survey->passed_over > 0)
+        return tfos__fail(err, TFOS_CORRUPT,
+                          "record: there is no good record to find columns in: %llu places were "
+                          "passed over; read without skipping to see what they are",
+                          (unsigned long long)survey->passed_over);
     enum tfos_status status = tfos__schema_init(&schema, "+s", "", count, err);
     if (status < 0)
         return status;

@@ -4,6 +4,7 @@
 #include "spark/result_number.h"
 
 #include "base/fail.h"
+#include "base/number.h"
 
 #include <math.h>
 #include <string.h>
@@ -129,9 +130,12 @@ static enum tfos_status to_integers(union numbers *numbers, int64_t count, char 
         // The bounds are powers of 2, which a double has. NaN is in no range.
         bool is_integer = real >= -0x1p63 && real < 0x1p63 && (double)(int64_t)real == real;
         if (!is_integer) {
-            char name[TFOS__RESULT_NAME];
-            return tfos__fail(err, TFOS_INVALID, "Float value %g was truncated converting to %s",
-                              real, tfos__result_type_say(name, code, 0));
+            char name[TFOS__RESULT_NAME], value[TFOS__NUMBER_TEXT];
+            bool is_float = (double)(float)real == real;
+            return tfos__fail(err, TFOS_INVALID, "Float value %s was truncated converting to %s",
+                              is_float ? tfos__float_print((float)real, value)
+                                       : tfos__number_print(real, value),
+                              tfos__result_type_say(name, code, 0));
         }
         numbers->integers[i] = (int64_t)real;
     }

@@ -125,9 +125,9 @@ enum tfos_status tfos__result_source_init(struct tfos__result_source *source,
         return refuse(name, "its values are objects that only Python can read", err);
     if (is_one_of(note.kind, "c8", "c16"))
         return tfos__fail(err, TFOS_INVALID,
-                          "inference: result column '%s': a complex number (%s) cannot be cast: "
-                          "Spark has none",
-                          name, note.kind);
+                          "inference: result column '%s': complex numbers cannot be cast: Spark "
+                          "has none: give their real and imaginary parts as two columns",
+                          name);
     TFOS__TRY(add_lists(source, &schema, &array, name, note.shape, err));
     const char *format = schema->format;
     if (!strchr("bcCsSiIlLefguUzZ", format[0]) || format[1] != '\0')

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of types are pyarrow's, so that messages are the same on both ways of an inference.
+// Names of types are Spark's, and numpy's of what Spark has not, as answers.py has them: messages
+// are the same on both ways of an inference.
 #include "spark/result_type.h"
 
 #include "base/fail.h"
@@ -12,11 +13,11 @@ static const struct {
     uint8_t element_size; ///< 0: cannot be declared
     const char *name;
 } kinds[] = {
-    {'b', 1, "bool"},         {'B', 0, "bool"},   {'c', 1, "int8"},         {'C', 0, "uint8"},
-    {'s', 2, "int16"},        {'S', 0, "uint16"}, {'i', 4, "int32"},        {'I', 0, "uint32"},
-    {'l', 8, "int64"},        {'L', 0, "uint64"}, {'e', 0, "halffloat"},    {'f', 4, "float"},
-    {'g', 8, "double"},       {'u', 8, "string"}, {'U', 0, "large_string"}, {'z', 8, "binary"},
-    {'Z', 0, "large_binary"}, {'n', 0, "null"},
+    {'b', 1, "boolean"},  {'B', 0, "boolean"}, {'c', 1, "tinyint"}, {'C', 0, "uint8"},
+    {'s', 2, "smallint"}, {'S', 0, "uint16"},  {'i', 4, "int"},     {'I', 0, "uint32"},
+    {'l', 8, "bigint"},   {'L', 0, "uint64"},  {'e', 0, "float16"}, {'f', 4, "float"},
+    {'g', 8, "double"},   {'u', 8, "string"},  {'U', 0, "string"},  {'z', 8, "binary"},
+    {'Z', 0, "binary"},   {'n', 0, "void"},
 };
 
 #define KIND_COUNT (sizeof kinds / sizeof kinds[0])
@@ -24,6 +25,8 @@ static const struct {
 enum tfos_status tfos__result_type_init(struct tfos__result_type *type,
                                         const struct ArrowSchema *schema, struct tfos_error *err)
 {
+    char text[TFOS_TYPE_TEXT_SIZE];
+
     *type = (struct tfos__result_type){.name = schema->name};
     for (;; schema = schema->children[0]) {
         if (!(schema->flags & ARROW_FLAG_NULLABLE))
@@ -39,9 +42,10 @@ enum tfos_status tfos__result_type_init(struct tfos__result_type *type,
         }
     if (type->element_size == 0)
         return tfos__fail(err, TFOS_UNSUPPORTED,
-                          "inference: column '%s': results of its type (format \"%s\") are made by "
-                          "Python: inference(via=\"arrow\")",
-                          type->name, schema->format);
+                          "inference: column '%s': results of its type, %s, are made by Python: "
+                          "inference(via=\"arrow\")",
+                          type->name,
+                          tfos_arrow_type_text(schema, TFOS_TYPE_NAMES_SPARK, text, sizeof text));
     return TFOS_OK;
 }
 
@@ -50,7 +54,7 @@ const char *tfos__result_type_say(char name[TFOS__RESULT_NAME], char code, int d
     size_t used = 0;
 
     for (int i = 0; i < depth; i++)
-        used += (size_t)snprintf(name + used, TFOS__RESULT_NAME - used, "list<item: ");
+        used += (size_t)snprintf(name + used, TFOS__RESULT_NAME - used, "array<");
     for (size_t i = 0; i < KIND_COUNT; i++)
         if (kinds[i].code == code)
             used += (size_t)snprintf(name + used, TFOS__RESULT_NAME - used, "%s", kinds[i].name);

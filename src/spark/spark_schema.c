@@ -186,20 +186,32 @@ static enum tfos_status build_word(const struct place *place, const char *text, 
     return init_node(place, format, is_nullable, 0, node, err);
 }
 
-/// Gives the node one pair of Arrow's metadata: a count, then key and value behind their sizes.
-static enum tfos_status add_metadata(struct ArrowSchema *node, const char *key, const char *value,
+/// Gives the node some of a field's metadata as Arrow has it: a count of pairs, then keys and
+/// values behind their sizes.
+static enum tfos_status add_metadata(struct ArrowSchema *node, const json_t *metadata,
                                      struct tfos_error *err)
 {
-    const char *const texts[] = {key, value};
-    int32_t number = 1;
-    char *at = tfos__alloc(3 * sizeof number + strlen(key) + strlen(value), 1);
+    static const char *const keys[] = {"tfos.encoding", "tfos.name"};
+    const char *texts[4];
+    size_t size = sizeof(int32_t);
+    int count = 0;
 
+    for (int i = 0; i < 2; i++) {
+        const char *value = json_string_value(json_object_get(metadata, keys[i]));
+        if (!value)
+            continue;
+        texts[count++] = keys[i];
+        texts[count++] = value;
+        size += 2 * sizeof(int32_t) + strlen(keys[i]) + strlen(value);
+    }
+    char *at = count > 0 ? tfos__alloc(size, 1) : NULL;
     if (!at)
-        return tfos__no_memory(err, "spark", "a schema");
+        return count > 0 ? tfos__no_memory(err, "spark", "a schema") : TFOS_OK;
     node->metadata = at;
+    int32_t number = count / 2;
     memcpy(at, &number, sizeof number);
     at += sizeof number;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < count; i++) {
         number = (int32_t)strlen(texts[i]);
         memcpy(at, &number, sizeof number);
         memcpy(at + sizeof number, texts[i], (size_t)number);
@@ -211,7 +223,6 @@ static enum tfos_status add_metadata(struct ArrowSchema *node, const char *key, 
 static enum tfos_status build_field(const struct place *parent, const json_t *field,
                                     struct ArrowSchema *node, struct tfos_error *err)
 {
-    static const char encoding[] = "tfos.encoding";
     const char *name = json_string_value(json_object_get(field, "name"));
 
     // A name with a NUL in it never comes: Jansson refuses it.
@@ -219,9 +230,7 @@ static enum tfos_status build_field(const struct place *parent, const json_t *fi
         return fail_corrupt(parent, "fields with names", err);
     TFOS__TRY(build_child(parent, name, json_object_get(field, "type"),
                           tfos__json_bool_or(field, "nullable", true), node, err));
-    const json_t *value = json_object_get(json_object_get(field, "metadata"), encoding);
-    return json_is_string(value) ? add_metadata(node, encoding, json_string_value(value), err)
-                                 : TFOS_OK;
+    return add_metadata(node, json_object_get(field, "metadata"), err);
 }
 
 static enum tfos_status build_struct(const struct place *place, const json_t *type,

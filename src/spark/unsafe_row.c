@@ -16,10 +16,11 @@ struct tfos_row_batch {
 enum tfos_status tfos_row_batch_open(const struct ArrowSchema *schema, struct tfos_row_batch **out,
                                      struct tfos_error *err)
 {
+    char text[TFOS_TYPE_TEXT_SIZE];
+
     if (strcmp(schema->format, "+s") != 0)
-        return tfos__fail(err, TFOS_INVALID,
-                          "spark: a batch is a struct of columns (format +s), not \"%s\"",
-                          schema->format);
+        return tfos__fail(err, TFOS_INVALID, "spark: a batch is a struct of columns, not %s",
+                          tfos_arrow_type_text(schema, TFOS_TYPE_NAMES_SPARK, text, sizeof text));
     struct tfos_row_batch *batch = tfos__alloc(1, sizeof *batch);
     if (!batch)
         return tfos__no_memory(err, "spark", "a batch of rows");

@@ -138,7 +138,8 @@ static enum tfos_status check_shape(const struct tfos__unsafe_column *column,
 
     if (schema->n_children < 0 ||
         (column->kind != TFOS__UNSAFE_STRUCT && schema->n_children != is_list))
-        return tfos__fail(err, TFOS_INVALID, "spark: column %s: format \"%s\" with %lld children",
+        return tfos__fail(err, TFOS_INVALID,
+                          "spark: column %s: Arrow's format \"%s\" with %lld children",
                           column->path, schema->format, (long long)schema->n_children);
     if (column->kind == TFOS__UNSAFE_MAP &&
         (strcmp(schema->children[0]->format, "+s") != 0 || schema->children[0]->n_children != 2))
@@ -155,6 +156,7 @@ static enum tfos_status resolve_type(struct tfos__unsafe_column *column,
                                      const struct ArrowSchema *schema, struct tfos_error *err)
 {
     const char *format = schema->format;
+    char text[TFOS_TYPE_TEXT_SIZE];
 
     if (schema->dictionary)
         return tfos__fail(err, TFOS_UNSUPPORTED, "spark: column %s: is encoded by a dictionary",
@@ -162,9 +164,10 @@ static enum tfos_status resolve_type(struct tfos__unsafe_column *column,
     if (parse_format(format, column))
         return TFOS_OK;
     return tfos__fail(err, TFOS_UNSUPPORTED,
-                      "spark: column %s: its type, \"%s\" in Arrow, is not read from Spark's rows; "
-                      "cast it or leave it out",
-                      column->path, format);
+                      "spark: column %s: its type, %s, is not read from Spark's rows; cast it or "
+                      "leave it out",
+                      column->path,
+                      tfos_arrow_type_text(schema, TFOS_TYPE_NAMES_SPARK, text, sizeof text));
 }
 
 // A row in which all is null: its null bits, then its slots.

@@ -65,9 +65,8 @@ static enum tfos_status check_end(const struct tfos__unsafe_column *column, int6
 {
     if (end > INT32_MAX && !column->is_wide)
         return tfos__fail(err, TFOS_INVALID,
-                          "column %s: the batch grows beyond the 32-bit offsets of format \"%s\"; "
-                          "clear it sooner",
-                          column->path, column->schema.format);
+                          "column %s: the batch grows beyond offsets of 32 bits: clear it sooner",
+                          column->path);
     return TFOS_OK;
 }
 

@@ -311,6 +311,38 @@ static void what_differs_is_named(void **state)
     run_refused(members, "different kinds", "structure");
 }
 
+// Python's rows: integers on some nodes, floats on others, here with lists of another length too.
+static void s87_numbers_become_floats_on_all(void **state)
+{
+    struct forum forum;
+    struct member *members = open_members(&forum, FEW);
+
+    (void)state;
+    for (int i = 0; i < MEMBERS; i++) {
+        for (int k = 0; k < FEW; k++)
+            members[i].own.features[k].is_number = k != 5;
+        if (i % 2 == 0)
+            members[i].own.features[7].dtype = TFOS_DTYPE_INT64;
+    }
+    members[3].own.features[8].lengths[0] = members[3].own.features[8].shape[0] = 4;
+    members[6].own.features[9].dtype = TFOS_DTYPE_INT64;
+    run_members(members);
+    for (int i = 0; i < MEMBERS; i++) {
+        assert_int_equal(members[i].status, TFOS_OK);
+        for (int k = 0; k < FEW; k++) {
+            const struct tfos__feature *feature = &members[i].plan.features[k];
+            assert_int_equal(feature->dtype, TFOS_DTYPE_FLOAT64);
+            assert_int_equal(feature->form, k == 8 ? TFOS_FORM_RAGGED : TFOS_FORM_DENSE);
+        }
+    }
+    close_members(members);
+
+    members = open_members(&forum, FEW); // a DataFrame's types are said, and must be the same
+    members[2].own.features[7].dtype = TFOS_DTYPE_INT64;
+    members[2].own.features[7].is_number = true;
+    run_refused(members, "float64[3]", "int64[3]");
+}
+
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(equal_plans_need_only_digests),
     cmocka_unit_test(who_has_no_rows_takes_the_plan),
@@ -319,6 +351,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(descriptions_decide_at_once),
     cmocka_unit_test(lengths_that_differ_become_ragged),
     cmocka_unit_test(what_differs_is_named),
+    cmocka_unit_test(s87_numbers_become_floats_on_all),
 };
 
 TEST_MAIN(cases)

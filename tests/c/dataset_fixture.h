@@ -179,12 +179,12 @@ static inline void make_batch(struct made_column *batch, int64_t rows)
     make_column(batch, "", "+s", rows, NULL, NULL);
 }
 
-/// Metadata of one pair, in static memory that the next call but seven reuses.
+/// Metadata of one pair, in static memory that the next call but fifteen reuses.
 static inline const char *metadata_of(const char *key, const char *value)
 {
-    static char blocks[8][256];
+    static char blocks[16][256];
     static int turn;
-    char *block = blocks[turn++ % 8];
+    char *block = blocks[turn++ % 16];
     int32_t numbers[] = {1, (int32_t)strlen(key), (int32_t)strlen(value)};
 
     memcpy(block, numbers, 8);

@@ -275,7 +275,8 @@ static void rows_of_python_keep_their_structure(void **state)
     } rows[] = {{"tuple", TFOS_ROW_TUPLE, "0"},
                 {"list", TFOS_ROW_TUPLE, "0"},
                 {"dict", TFOS_ROW_DICT, "flag"},
-                {"row", TFOS_ROW_DICT, "flag"}};
+                {"row", TFOS_ROW_DICT, "flag"},
+                {"named", TFOS_ROW_DICT, "flag"}}; // s83: namedtuples and dataclasses
     struct made_column batch, flag, image, pixels, pair, pair_items, text;
     struct scene scene;
 
@@ -448,6 +449,73 @@ static void columns_of_none_fit_any_type(void **state)
     release_tensors(tensors, 1);
 }
 
+// A column of Python's numbers, of rows that are one value.
+static void make_numbers(struct made_column *batch, struct made_column *column, const char *format,
+                         const char *value, const void *numbers)
+{
+    make_column(column, "", format, 2, numbers, NULL);
+    column->schema.metadata = metadata_of("tfos.value", value);
+    make_batch(batch, 2);
+    batch->schema.metadata = metadata_of("tfos.row", "value");
+    add_child(batch, column);
+}
+
+static void s87_integers_are_floats_among_floats(void **state)
+{
+    static const double reals[] = {0.5, 1.5};
+    static const int64_t integers[] = {2, -(INT64_C(1) << 53)};
+    static const double expected[] = {0.5, 1.5, 2, -0x1p53};
+    struct tfos_dataset_options options = {0};
+    struct tfos_tensor tensors[TENSOR_LIMIT];
+    struct made_column first, second, a, b;
+    struct tfos_error err;
+
+    (void)state;
+    make_numbers(&first, &a, "g", "float", reals);
+    make_numbers(&second, &b, "l", "int", integers);
+    assert_done(read_both(&first, &second, &options, tensors, &err));
+    assert_int_equal(tensors[0].dtype, TFOS_DTYPE_FLOAT64);
+    assert_memory_equal(tensors[0].data, expected, sizeof expected);
+    release_tensors(tensors, 1);
+
+    assert_int_equal(read_both(&second, &first, &options, tensors, &err), TFOS_INVALID);
+    assert_non_null(strstr(err.message, "column value is float64 where the first rows have int64: "
+                                        "feed values of one type in all rows"));
+    second.schema.metadata = b.schema.metadata = NULL; // a DataFrame's types are said
+    first.schema.metadata = a.schema.metadata = NULL;
+    assert_int_equal(read_both(&first, &second, &options, tensors, &err), TFOS_INVALID);
+}
+
+static void s87_values_are_read_beside_their_originals(void **state)
+{
+    static const double reals[] = {1, 0.5};
+    static const uint8_t first_only[] = {1};
+    static const int64_t offsets[] = {0, 3, 3};
+    struct tfos_dataset_options options = {0};
+    struct made_column batch, both, values, originals;
+    struct scene scene;
+
+    (void)state;
+    make_column(&values, "value", "g", 2, reals, NULL);
+    make_text(&originals, "original", "Z", 2, offsets, "1.\n", first_only);
+    originals.schema.metadata = metadata_of("tfos.value", "pickle");
+    make_column(&both, "x", "+s", 2, NULL, NULL);
+    both.schema.metadata = metadata_of("tfos.value", "original");
+    add_child(&both, &values);
+    add_child(&both, &originals);
+    make_batch(&batch, 2);
+    batch.schema.metadata = metadata_of("tfos.row", "dict");
+    add_child(&batch, &both);
+    scene_open(&scene, &batch, &options);
+    assert_int_equal(scene.specs.count, 1);
+    assert_int_equal(scene.specs.list[0].depth, 1);
+    assert_string_equal(scene.specs.list[0].path[0], "x");
+    assert_memory_equal(scene.tensors[0].data, reals, sizeof reals);
+    scene_close(&scene);
+    both.schema.n_children = both.array.n_children = 1;
+    expect_refusal(&batch, &options, WORDS("column x", "originals"));
+}
+
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(nulls_are_refused_or_filled),
     cmocka_unit_test(null_values_are_of_the_column_type),
@@ -460,6 +528,8 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(single_values_of_python),
     cmocka_unit_test(schemas_may_differ_where_types_do_not),
     cmocka_unit_test(columns_of_none_fit_any_type),
+    cmocka_unit_test(s87_integers_are_floats_among_floats),
+    cmocka_unit_test(s87_values_are_read_beside_their_originals),
 };
 
 TEST_MAIN(cases)

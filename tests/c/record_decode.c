@@ -11,7 +11,8 @@ static enum tfos_status decode(const char *column, enum tfos_record_type type,
     struct tfos_example_decoder *decoder = NULL;
     struct tfos_view views[8];
     size_t appended;
-    enum tfos_status status = tfos_example_decoder_open(&schema, type, &decoder, err);
+    const struct tfos_example_decoder_options options = {.type = type};
+    enum tfos_status status = tfos_example_decoder_open(&schema, &options, &decoder, err);
     for (size_t i = 0; i < count; i++)
         views[i] = (struct tfos_view){records[i].data, records[i].size};
     if (status == TFOS_OK)
@@ -67,13 +68,13 @@ static void integers_of_all_widths(void **state)
         int64_t value;
         const char *words;
     } refused[] = {
-        {"x:c", 128, "128 is no value of its type, an integer of 8 bits"},
-        {"x:s", -32769, "-32769 is no value"},
-        {"x:i", INT64_C(1) << 31, "2147483648 is no value"},
-        {"x:C", -1, "-1 is no value of its type, an unsigned of 8 bits"},
-        {"x:I", INT64_C(1) << 32, "4294967296 is no value"},
-        {"x:L", -1, "an unsigned of 64 bits"},
-        {"x:b", 2, "2 is no value of its type, a boolean (0 or 1)"},
+        {"x:c", 128, "column x: 128 does not fit int8: read it as int64"},
+        {"x:s", -32769, "-32769 does not fit int16"},
+        {"x:i", INT64_C(1) << 31, "2147483648 does not fit int32"},
+        {"x:C", -1, "-1 does not fit uint8: read it as int64"},
+        {"x:I", INT64_C(1) << 32, "4294967296 does not fit uint32"},
+        {"x:L", -1, "-1 does not fit uint64"},
+        {"x:b", 2, "2 does not fit bool: read it as int64"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         struct proto record = one_feature("x", INT64S(refused[i].value));
@@ -238,10 +239,11 @@ static void what_a_column_cannot_hold_is_refused(void **state)
         const char *column;
         const char *words;
     } cases[] = {
-        {"x:l", "3 values, where the column's type is no list"},
-        {"x:+l:f", "the feature is a int64_list, and the column's type asks for a float_list"},
-        {"x:z", "asks for a bytes_list"},
-        {"x:+w:2:l", "a list of 3, where each has 2"},
+        {"x:l", "3 values, where int64 is one: read it as list<item: int64>"},
+        {"x:+l:f", "the feature is an int64_list, which list<item: float> cannot hold: read it as "
+                   "list<item: int64>"},
+        {"x:z", "an int64_list, which binary cannot hold: read it as int64"},
+        {"x:+w:2:l", "a list of 3, where each of fixed_size_list<item: int64>[2] has 2"},
     };
     struct proto record = one_feature("x", INT64S(1, 2, 3));
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -249,11 +251,20 @@ static void what_a_column_cannot_hold_is_refused(void **state)
                          TFOS_CORRUPT);
         assert_non_null(strstr(err.message, cases[i].words));
     }
-    static const char *const types[] = {"x:n", "x:+l:+l:l", "x:d:39,0", "x:d:5,6", "x:e"};
-    for (size_t i = 0; i < 5; i++) {
-        assert_int_equal(decode(types[i], TFOS_RECORD_EXAMPLE, &record, 1, &batch, &err),
+    static const char *const types[][2] = {
+        {"x:n", "cannot hold null: cast the column"},
+        {"x:+l:+l:l", "an Example cannot hold list<item: list<item: int64>>, lists of lists: they "
+                      "need the record type SequenceExample"},
+        {"x:+l:+l:+l:l", "records cannot hold list<item: list<item: list<item: int64>>>"},
+        {"x:d:39,0", "cannot hold decimal128(39, 0)"},
+        {"x:d:5,6", "cannot hold decimal128(5, 6)"},
+        {"x:e", "cannot hold halffloat"},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        assert_int_equal(decode(types[i][0], TFOS_RECORD_EXAMPLE, &record, 1, &batch, &err),
                          TFOS_UNSUPPORTED);
         assert_non_null(strstr(err.message, "column x: "));
+        assert_non_null(strstr(err.message, types[i][1]));
     }
 }
 
@@ -274,7 +285,7 @@ static void rows_before_a_fault_are_kept(void **state)
     const struct tfos_view records[] = {
         {good.data, good.size}, {bad.data, bad.size}, {"\x0F", 1}, {good.data, good.size}};
     size_t appended;
-    assert_done(tfos_example_decoder_open(&schema, TFOS_RECORD_EXAMPLE, &decoder, &err));
+    assert_done(tfos_example_decoder_open(&schema, NULL, &decoder, &err));
     assert_int_equal(tfos_example_decoder_append(decoder, records, 4, &appended, &err),
                      TFOS_CORRUPT);
     assert_int_equal(appended, 1);
@@ -282,7 +293,9 @@ static void rows_before_a_fault_are_kept(void **state)
     assert_int_equal(tfos_example_decoder_append(decoder, records + 2, 2, &appended, &err),
                      TFOS_CORRUPT);
     assert_int_equal(appended, 0);
-    assert_string_equal(err.message, "record: it is no Example, or a damaged one");
+    assert_string_equal(err.message,
+                        "record: the record is no Example but another message, or none: the "
+                        "record type ByteArray gives its bytes as they are");
     assert_done(tfos_example_decoder_append(decoder, records + 3, 1, &appended, &err));
     struct ArrowArray batch;
     assert_done(tfos_example_decoder_take(decoder, &batch, &err));
@@ -375,7 +388,7 @@ static void every_cut_of_a_record(void **state)
         uint8_t *exact = realloc(copy, size > 0 ? size : 1); // for the sanitizer to guard
         struct tfos_view record = {exact, size};
         size_t appended;
-        assert_done(tfos_example_decoder_open(&schema, TFOS_RECORD_EXAMPLE, &decoder, &err));
+        assert_done(tfos_example_decoder_open(&schema, NULL, &decoder, &err));
         enum tfos_status status = tfos_example_decoder_append(decoder, &record, 1, &appended, &err);
         assert_true(status == TFOS_OK || status == TFOS_CORRUPT);
         tfos_example_decoder_close(decoder);

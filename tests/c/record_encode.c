@@ -25,7 +25,8 @@ static void decode_frames(const struct ArrowSchema *schema, enum tfos_record_typ
         at += sizeof frame.tail;
     }
     assert_ptr_equal(at, (const uint8_t *)frames.data + frames.size);
-    assert_done(tfos_example_decoder_open(schema, type, &decoder, &err));
+    assert_done(tfos_example_decoder_open(
+        schema, &(struct tfos_example_decoder_options){.type = type}, &decoder, &err));
     assert_done(tfos_example_decoder_append(decoder, records, (size_t)count, &appended, &err));
     assert_int_equal(appended, count);
     assert_done(tfos_example_decoder_take(decoder, out, &err));
@@ -122,23 +123,27 @@ static void make_single(struct single *single, const void *values, int64_t count
                                         .children = single->columns};
 }
 
-static enum tfos_status encode(const char *column, const char *metadata, bool allow_rounding,
+static enum tfos_status encode(const char *column, const char *metadata, bool is_exact,
                                const struct ArrowArray *batch, struct ArrowArray *back,
-                               uint64_t *rounded, struct tfos_error *err)
+                               struct tfos_example_loss *loss, struct tfos_error *err)
 {
     struct ArrowSchema schema = make_table(&column, 1);
-    struct tfos_example_encoder_options options = {.allow_rounding = allow_rounding};
+    struct tfos_example_encoder_options options = {.exact = is_exact};
     struct tfos_example_encoder *encoder = NULL;
     struct tfos_view frames;
     const struct tfos_view *records;
+    size_t column_count;
     schema.children[0]->metadata = metadata;
     enum tfos_status status = tfos_example_encoder_open(&schema, &options, &encoder, err);
     if (status == TFOS_OK)
         status = tfos_example_encoder_encode(encoder, batch, &frames, &records, err);
     if (status == TFOS_OK)
         decode_frames(&schema, TFOS_RECORD_EXAMPLE, frames, records, batch->length, back);
-    if (rounded && encoder)
-        *rounded = tfos_example_encoder_rounded(encoder);
+    if (loss && encoder) {
+        *loss = *tfos_example_encoder_losses(encoder, &column_count);
+        assert_int_equal(column_count, 1);
+        assert_string_equal(loss->column, "x");
+    }
     tfos_example_encoder_close(encoder);
     clear_column(&schema);
     return status;
@@ -149,24 +154,25 @@ static const char EXACT[] = "\1\0\0\0"
                             "\15\0\0\0tfos.encoding"
                             "\5\0\0\0exact";
 
-static void s67_doubles_are_rounded_only_when_allowed(void **state)
+static void s67_s94_doubles_are_rounded_and_counted_or_refused(void **state)
 {
     (void)state;
     struct tfos_error err;
     struct ArrowArray back;
     struct single single;
-    uint64_t rounded = 0;
+    struct tfos_example_loss loss = {0};
     static const double values[] = {0.5, 0.1, -INFINITY, 1e300, NAN, -0.0};
     make_single(&single, values, 6);
-    assert_int_equal(encode("x:g", NULL, false, &single.batch, &back, NULL, &err), TFOS_INVALID);
+    assert_int_equal(encode("x:g", NULL, true, &single.batch, &back, NULL, &err), TFOS_INVALID);
     assert_non_null(strstr(err.message, "row 1: column x: 0.1"));
     assert_non_null(strstr(err.message, "is no float"));
-    assert_done(encode("x:g", NULL, true, &single.batch, &back, &rounded, &err));
-    assert_int_equal(rounded, 2);
+    assert_done(encode("x:g", NULL, false, &single.batch, &back, &loss, &err));
+    assert_int_equal(loss.rounded, 2);
+    assert_int_equal(loss.infinite, 1);
     const double *got = back.children[0]->buffers[1];
     assert_true(got[1] == (double)0.1f && isinf(got[3]));
     back.release(&back);
-    assert_done(encode("x:g", EXACT, false, &single.batch, &back, NULL, &err));
+    assert_done(encode("x:g", EXACT, true, &single.batch, &back, NULL, &err));
     assert_memory_equal(back.children[0]->buffers[1], values, sizeof values);
     back.release(&back);
 }
@@ -177,28 +183,28 @@ static void s71_decimals(void **state)
     struct tfos_error err;
     struct ArrowArray back;
     struct single single;
-    uint64_t rounded = 0;
+    struct tfos_example_loss loss = {0};
     // 0.10, -0.01, 99999999999999999999999999999999999999 as decimals with two digits behind the
     // point; the last is 38 nines.
     static const uint64_t values[] = {
         10, 0, UINT64_MAX, UINT64_MAX, UINT64_C(0x098A223FFFFFFFFF), UINT64_C(0x4B3B4CA85A86C47A)};
     make_single(&single, values, 2);
-    assert_done(encode("x:d:38,2", NULL, false, &single.batch, &back, NULL, &err));
+    assert_done(encode("x:d:38,2", NULL, true, &single.batch, &back, NULL, &err));
     assert_memory_equal(back.children[0]->buffers[1], values, 32);
     back.release(&back);
     make_single(&single, values, 3);
-    assert_int_equal(encode("x:d:38,2", NULL, false, &single.batch, &back, NULL, &err),
+    assert_int_equal(encode("x:d:38,2", NULL, true, &single.batch, &back, NULL, &err),
                      TFOS_INVALID);
     assert_non_null(strstr(err.message, "row 2: column x: "));
     make_single(&single, values, 3);
-    assert_done(encode("x:d:38,2", EXACT, false, &single.batch, &back, &rounded, &err));
-    assert_int_equal(rounded, 0);
+    assert_done(encode("x:d:38,2", EXACT, false, &single.batch, &back, &loss, &err));
+    assert_int_equal(loss.rounded, 0);
     assert_memory_equal(back.children[0]->buffers[1], values, sizeof values);
     back.release(&back);
-    assert_done(encode("x:d:38,38", EXACT, false, &single.batch, &back, &rounded, &err));
+    assert_done(encode("x:d:38,38", EXACT, false, &single.batch, &back, &loss, &err));
     assert_memory_equal(back.children[0]->buffers[1], values, sizeof values);
     back.release(&back);
-    assert_done(encode("x:d:38,0", EXACT, false, &single.batch, &back, &rounded, &err));
+    assert_done(encode("x:d:38,0", EXACT, false, &single.batch, &back, &loss, &err));
     assert_memory_equal(back.children[0]->buffers[1], values, sizeof values);
     back.release(&back);
 }
@@ -340,7 +346,7 @@ static void sizes_that_change_from_row_to_row(void **state)
 
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(random_batches_come_back),
-    cmocka_unit_test(s67_doubles_are_rounded_only_when_allowed),
+    cmocka_unit_test(s67_s94_doubles_are_rounded_and_counted_or_refused),
     cmocka_unit_test(s71_decimals),
     cmocka_unit_test(s61_nulls_that_cannot_be_kept),
     cmocka_unit_test(values_beyond_a_feature),

@@ -110,7 +110,7 @@ static void contradictions_are_named(void **state)
     assert_int_equal(tfos_example_survey_append(survey, &view, 1, &seen, &err), TFOS_CORRUPT);
     assert_int_equal(seen, 0);
     assert_string_equal(err.message,
-                        "record: feature x: a bytes_list, and a int64_list in records before");
+                        "record: feature x: a bytes_list, and an int64_list in records before");
     assert_int_equal(tfos_example_survey_merge(survey, other, &err), TFOS_INVALID);
     tfos_example_survey_close(survey);
     tfos_example_survey_close(other);

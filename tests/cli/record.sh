@@ -34,6 +34,11 @@ check 0 '"bytes":\{"base64":"/wA="\}' "$tfos" record cat "$whole"
 [ "$("$tfos" record cat -n 2 - <"$whole" | wc -l)" = 2 ]
 check 0 '^\{"bytes":' "$tfos" record cat --type=bytes "$whole"
 check 0 '^words array<array<string>>$' "$tfos" record schema --type=sequence "$golden/sequences.tfrecord"
+# Records that are something else say so, and what reads them (S84).
+for command in cat schema head; do
+    check 1 'the record is a SequenceExample, .*: read it with the record type SequenceExample' "$tfos" record $command "$golden/sequences.tfrecord"
+done
+check 0 '^words array<array<string>>$' "$tfos" record schema --type=SequenceExample "$golden/sequences.tfrecord"
 
 # A file shared out and put together again has the same records, in turn.
 "$tfos" record split -n 3 "$whole" "$folder/part" 2>/dev/null
@@ -157,7 +162,7 @@ refuse 'a,b\n1,"x\n\n' 'line 2, column 3: the quote is not closed'
 refuse 'a,b\n1,"x"y\n' 'line 2, column 6: a comma or the end of the line was expected'
 refuse 'a,\377\n1,2\n' 'line 1, column 3: this is no name of a column'
 refuse 'a,a\n1,2\n' 'line 1, column 3: there are two columns a'
-refuse 'a,b\n1,3.14159265358979\n' 'line 2, column 3: "3.14159265358979" in column b: a float, which is what records hold'
+refuse 'a,b\n1,3.14159265358979\n' 'line 2, column 3: "3.14159265358979" in column b: a float, which is what records hold, cannot hold it' --exact
 refuse 'a,b\n1,x\n' 'line 2, column 3: "x" in column b: it is no whole number' --schema='a bigint, b bigint'
 refuse 'a\n1\n' 'there is no column b' --schema='a bigint, b bigint'
 refuse 'a\n1\n' '\-\-schema has no column a' --schema='b bigint'
@@ -168,10 +173,17 @@ refuse '{"a":1,"b":{"c":1}}\n' 'line 1, column 8: "b": it is an object, which re
 refuse '{"a":1}\n{"a":"x"}\n' 'line 2, column 2: "a": it is text here and a number elsewhere'
 refuse '{"a":[1,null]}\n' '"a": it is null within a list'
 refuse '{"a":1}\n{"b":1}\n' 'line 2, column 2: "b": --schema has no such column' --schema='a bigint'
-refuse '{"a":16777217,"b":1.5}\n' '"a": a float' --schema='a float, b float'
+refuse '{"a":16777217,"b":1.5}\n' '"a": a float' --schema='a float, b float' --exact
+refuse '{"a":9007199254740993,"b":1.5}\n' '"a": a float' --schema='a float, b float' --exact
 [ -z "$(ls "$folder" | grep '^not' || true)" ]
 printf 'b\n3.14159265358979\n' >"$folder/bad.csv"
-check 0 '1 records written; 1 numbers rounded' "$tfos" record convert --allow-rounding "$folder/bad.csv" "$folder/rounded"
+# What a float cannot hold is rounded and told by column, unless that is refused (S94).
+check 0 '^1 records written; 1 numbers rounded \(column b: 1\); --exact refuses them$' "$tfos" record convert "$folder/bad.csv" "$folder/rounded"
+check 0 '^1 records written; 1 numbers rounded$' "$tfos" record convert --allow-rounding "$folder/bad.csv" "$folder/rounded"
+check 2 'do not go together' "$tfos" record convert --allow-rounding --exact "$folder/bad.csv" "$folder/rounded"
+printf '{"a":1e300,"b":0.1}\n{"a":2,"b":9007199254740993}\n' >"$folder/bad.jsonl"
+check 0 '^2 records written; 2 numbers rounded \(column a: 1, b: 1; 1 became infinite\); --exact refuses them$' "$tfos" record convert "$folder/bad.jsonl" "$folder/rounded"
+check 0 '^\{"a":"?inf"?,"b":0.1' "$tfos" record cat "$folder/rounded"
 printf '7,x\n' | "$tfos" record convert --from=csv --no-header --schema='n bigint, `a b` string' - "$folder/named" 2>/dev/null
 check 0 '^\{"n":7,"a b":"x"\}$' "$tfos" record cat "$folder/named"
 check 2 'bad.orc is none of its formats: tfrecord, csv, json, parquet, arrow' "$tfos" record convert "$folder/bad.orc" "$folder/not"

@@ -18,7 +18,8 @@ static void check(int holds)
 static void go_round(const struct ArrowSchema *schema, enum tfos_record_type type,
                      const struct ArrowArray *batch)
 {
-    struct tfos_example_encoder_options options = {.type = type, .allow_rounding = true};
+    struct tfos_example_encoder_options options = {.type = type};
+    struct tfos_example_decoder_options decoding = {.type = type};
     struct tfos_example_encoder *encoder = NULL;
     struct tfos_example_decoder *decoder = NULL;
     struct tfos_view frames;
@@ -26,7 +27,7 @@ static void go_round(const struct ArrowSchema *schema, enum tfos_record_type typ
     size_t appended;
     check(tfos_example_encoder_open(schema, &options, &encoder, NULL) == TFOS_OK);
     check(tfos_example_encoder_encode(encoder, batch, &frames, &records, NULL) == TFOS_OK);
-    check(tfos_example_decoder_open(schema, type, &decoder, NULL) == TFOS_OK);
+    check(tfos_example_decoder_open(schema, &decoding, &decoder, NULL) == TFOS_OK);
     check(tfos_example_decoder_append(decoder, records, (size_t)batch->length, &appended, NULL) ==
           TFOS_OK);
     check(tfos_example_decoder_row_count(decoder) == batch->length);
@@ -37,9 +38,10 @@ static void go_round(const struct ArrowSchema *schema, enum tfos_record_type typ
 static int decode(const struct ArrowSchema *schema, enum tfos_record_type type,
                   struct tfos_view record)
 {
+    struct tfos_example_decoder_options decoding = {.type = type};
     struct tfos_example_decoder *decoder = NULL;
     size_t appended;
-    if (tfos_example_decoder_open(schema, type, &decoder, NULL) < 0)
+    if (tfos_example_decoder_open(schema, &decoding, &decoder, NULL) < 0)
         return 0;
     int is_row = tfos_example_decoder_append(decoder, &record, 1, &appended, NULL) == TFOS_OK;
     struct ArrowArray batch;

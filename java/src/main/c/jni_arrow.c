@@ -42,3 +42,13 @@ JNIEXPORT void JNICALL Java_org_tfos_ArrowNative_parseSchema(JNIEnv *env, jclass
     if (status < 0)
         tfos__jni_throw(env, status, &err);
 }
+
+JNIEXPORT jbyteArray JNICALL Java_org_tfos_ArrowNative_typeText(JNIEnv *env, jclass class,
+                                                                jlong schema)
+{
+    char text[TFOS_TYPE_TEXT_SIZE];
+    (void)class;
+
+    return tfos__jni_bytes(env, tfos_arrow_type_text(tfos__jni_pointer(schema),
+                                                     TFOS_TYPE_NAMES_ARROW, text, sizeof text));
+}

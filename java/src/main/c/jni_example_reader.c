@@ -64,10 +64,12 @@ static enum tfos_status open_reader(struct reading *reading, const struct ArrowS
 JNIEXPORT void JNICALL Java_org_tfos_ExampleReaderNative_check(JNIEnv *env, jclass class,
                                                                jlong schema, jint type)
 {
+    const struct tfos_example_decoder_options options = {.type = (enum tfos_record_type)type,
+                                                         .type_names = TFOS_TYPE_NAMES_SPARK};
     struct tfos_error err = {0};
     struct tfos_example_decoder *decoder = NULL;
-    enum tfos_status status = tfos_example_decoder_open(
-        tfos__jni_pointer(schema), (enum tfos_record_type)type, &decoder, &err);
+    enum tfos_status status =
+        tfos_example_decoder_open(tfos__jni_pointer(schema), &options, &decoder, &err);
     (void)class;
 
     if (status < 0)
@@ -78,6 +80,7 @@ JNIEXPORT void JNICALL Java_org_tfos_ExampleReaderNative_check(JNIEnv *env, jcla
 JNIEXPORT jlong JNICALL Java_org_tfos_ExampleReaderNative_open(JNIEnv *env, jclass class,
                                                                jobject source, jbyteArray name,
                                                                jlong schema, jint type, jint mode,
+                                                               jboolean ignore_case,
                                                                jlongArray limits)
 {
     struct tfos_error err = {0};
@@ -100,7 +103,9 @@ JNIEXPORT jlong JNICALL Java_org_tfos_ExampleReaderNative_open(JNIEnv *env, jcla
                        .context = reading},
             .type = (enum tfos_record_type)type,
             .batch_rows = numbers[2],
-            .batch_size = numbers[3]};
+            .batch_size = numbers[3],
+            .ignore_case = ignore_case,
+            .type_names = TFOS_TYPE_NAMES_SPARK};
         status = open_reader(reading, tfos__jni_pointer(schema), &options, &err);
     }
     free(name_text);

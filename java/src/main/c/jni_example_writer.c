@@ -27,7 +27,8 @@ static void close_writing(struct writing *writing)
 JNIEXPORT void JNICALL Java_org_tfos_ExampleWriterNative_check(JNIEnv *env, jclass class,
                                                                jlong schema, jint type)
 {
-    const struct tfos_example_encoder_options options = {.type = (enum tfos_record_type)type};
+    const struct tfos_example_encoder_options options = {.type = (enum tfos_record_type)type,
+                                                         .type_names = TFOS_TYPE_NAMES_SPARK};
     struct tfos_error err = {0};
     struct tfos_example_encoder *encoder = NULL;
     enum tfos_status status =
@@ -42,11 +43,13 @@ JNIEXPORT void JNICALL Java_org_tfos_ExampleWriterNative_check(JNIEnv *env, jcla
 JNIEXPORT jlong JNICALL Java_org_tfos_ExampleWriterNative_open(JNIEnv *env, jclass class,
                                                                jobject sink, jlong schema,
                                                                jint type, jint compression,
-                                                               jboolean allow_rounding)
+                                                               jboolean is_exact)
 {
     const struct tfos_example_writer_options options = {
         .record = {.compression = (enum tfos_compression)compression},
-        .example = {.type = (enum tfos_record_type)type, .allow_rounding = allow_rounding}};
+        .example = {.type = (enum tfos_record_type)type,
+                    .exact = is_exact,
+                    .type_names = TFOS_TYPE_NAMES_SPARK}};
     const struct ArrowSchema *columns = tfos__jni_pointer(schema);
     struct tfos_error err = {0};
     struct writing *writing = calloc(1, sizeof *writing);
@@ -97,8 +100,8 @@ JNIEXPORT void JNICALL Java_org_tfos_ExampleWriterNative_append(JNIEnv *env, jcl
         tfos__jni_throw(env, status, &err);
 }
 
-JNIEXPORT jlong JNICALL Java_org_tfos_ExampleWriterNative_finish(JNIEnv *env, jclass class,
-                                                                 jlong handle)
+JNIEXPORT void JNICALL Java_org_tfos_ExampleWriterNative_finish(JNIEnv *env, jclass class,
+                                                                jlong handle)
 {
     struct tfos_error err = {0};
     struct writing *writing = tfos__jni_pointer(handle);
@@ -107,7 +110,32 @@ JNIEXPORT jlong JNICALL Java_org_tfos_ExampleWriterNative_finish(JNIEnv *env, jc
 
     if (status < 0)
         tfos__jni_throw(env, status, &err);
-    return (jlong)tfos_example_writer_rounded(writing->writer);
+}
+
+JNIEXPORT jlongArray JNICALL Java_org_tfos_ExampleWriterNative_losses(JNIEnv *env, jclass class,
+                                                                      jlong handle)
+{
+    struct writing *writing = tfos__jni_pointer(handle);
+    size_t count = 0;
+    const struct tfos_example_loss *losses = tfos_example_writer_losses(writing->writer, &count);
+    jlongArray array = (*env)->NewLongArray(env, (jsize)(2 * count));
+    (void)class;
+
+    for (size_t i = 0; array && i < count; i++) {
+        const jlong numbers[] = {(jlong)losses[i].rounded, (jlong)losses[i].infinite};
+        (*env)->SetLongArrayRegion(env, array, (jsize)(2 * i), 2, numbers);
+    }
+    return array;
+}
+
+JNIEXPORT jbyteArray JNICALL Java_org_tfos_ExampleWriterNative_columnName(JNIEnv *env, jclass class,
+                                                                          jlong handle, jint column)
+{
+    struct writing *writing = tfos__jni_pointer(handle);
+    size_t count = 0;
+    (void)class;
+
+    return tfos__jni_bytes(env, tfos_example_writer_losses(writing->writer, &count)[column].column);
 }
 
 JNIEXPORT void JNICALL Java_org_tfos_ExampleWriterNative_close(JNIEnv *env, jclass class,

@@ -13,4 +13,7 @@ final class ArrowNative {
 
     /** Puts the Arrow schema of what StructType.json() gives into the empty struct ArrowSchema at {@code schema}. */
     static native void parseSchema(byte[] json, long schema);
+
+    /** The name of the type of the struct ArrowSchema at {@code schema}. */
+    static native byte[] typeText(long schema);
 }

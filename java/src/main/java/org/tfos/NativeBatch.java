@@ -47,8 +47,7 @@ public final class NativeBatch implements AutoCloseable {
     public ColumnVector[] columns(StructType type, NativeSchema schema) {
         StructField[] fields = type.fields();
         if (!schema.format().equals("+s") || schema.childCount() != fields.length) {
-            throw new TfosException("InvalidError: java: a batch of " + fields.length + " columns is none of format " + schema.format() + " with "
-                    + schema.childCount());
+            throw new TfosException("InvalidError: java: a batch of " + fields.length + " columns is none of the type " + schema.typeName());
         }
         ColumnVector[] columns = new ColumnVector[fields.length];
         for (int i = 0; i < fields.length; i++) {

@@ -53,7 +53,7 @@ public final class NativeColumnVector extends ColumnVector {
         String format = schema.format();
         if (!agrees(stored, format)) {
             throw new TfosException("UnsupportedError: java: column " + schema.name() + ": Spark's type " + type.catalogString()
-                    + " cannot be read from Arrow's " + format);
+                    + " cannot be read from Arrow's " + schema.typeName());
         }
         this.array = array;
         this.batch = batch;

@@ -49,6 +49,11 @@ public final class NativeSchema implements AutoCloseable {
         return text(Platform.getLong(null, address + NAME));
     }
 
+    /** The type's name, as pyarrow has it, such as {@code list<item: int32>}. */
+    public String typeName() {
+        return new String(ArrowNative.typeText(address), StandardCharsets.UTF_8);
+    }
+
     public int childCount() {
         return Math.toIntExact(Platform.getLong(null, address + CHILD_COUNT));
     }

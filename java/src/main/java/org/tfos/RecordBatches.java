@@ -3,7 +3,6 @@ package org.tfos;
 
 import java.io.Closeable;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.lang.ref.Cleaner;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -55,7 +54,7 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
             long[] limits = {file.start(), end >= file.fileSize() ? 0 : end, ROWS, SIZE};
             resources.handle = ExampleReaderNative.open(
                     resources.source, resources.source.name(), resources.schema.address(), reader.options.type.ordinal(), reader.options.mode,
-                    limits);
+                    reader.ignoresCase, limits);
         } catch (IOException | RuntimeException error) {
             resources.run();
             throw error;
@@ -149,14 +148,14 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
     /** What is to be given back, once. */
     private static final class Resources implements Runnable {
         private final LongAccumulator damages; // null where reading is strict, as is the next
-        private final DamageTotals totals;
+        private final NamedTotals totals;
         private final String file;
         private ByteSource source;
         private NativeSchema schema;
         private long handle; // 0: nothing is left to read
         private NativeBatch batch; // the last one that was given out, or the next
 
-        Resources(LongAccumulator damages, DamageTotals totals, String file) {
+        Resources(LongAccumulator damages, NamedTotals totals, String file) {
             this.damages = damages;
             this.totals = totals;
             this.file = file;
@@ -173,7 +172,7 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
             long places = damages != null ? ExampleReaderNative.damageCount(handle) : 0;
             if (places > 0) {
                 damages.add(places);
-                totals.add(new DamageTotals.Damage(file, places, ExampleReaderNative.skippedBytes(handle)));
+                totals.add(new NamedTotals.Item(file, places, ExampleReaderNative.skippedBytes(handle)));
             }
         }
 
@@ -193,7 +192,7 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
                 try {
                     source.close();
                 } catch (IOException error) {
-                    throw new UncheckedIOException(error);
+                    throw Raised.as(error);
                 } finally {
                     source = null;
                 }

@@ -2,12 +2,16 @@
 package org.tfos;
 
 import java.nio.charset.StandardCharsets;
+import java.util.TreeMap;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.CalendarIntervalType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.NullType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -18,7 +22,47 @@ final class RecordColumns {
     /** The column of records that are bytes. */
     static final StructType BYTES = new StructType().add("byteArray", DataTypes.BinaryType);
 
+    private static final String NAME = "tfos.name"; // as <tfos/example.h> has it
+    static final String CASE_SENSITIVE = "spark.sql.caseSensitive";
+
     private RecordColumns() {}
+
+    /** Whether names that differ in letter case are those of different columns. */
+    static boolean isCaseSensitive(Configuration configuration) {
+        return configuration.getBoolean(CASE_SENSITIVE, false);
+    }
+
+    /** Some columns, marked where the name of another one of all differs in letter case only. */
+    static StructType named(StructType columns, StructType all) {
+        TreeMap<String, Integer> counts = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+        for (String name : all.fieldNames()) {
+            counts.merge(name, 1, Integer::sum);
+        }
+        StructType named = new StructType();
+        for (StructField field : columns.fields()) {
+            boolean isAlone = counts.getOrDefault(field.name(), 0) <= 1;
+            Metadata metadata = isAlone ? field.metadata() : new MetadataBuilder().withMetadata(field.metadata()).putString(NAME, "exact").build();
+            named = named.add(field.name(), field.dataType(), field.nullable(), metadata);
+        }
+        return named;
+    }
+
+    /**
+     * Checks names found in files.
+     *
+     * @throws IllegalArgumentException names two that differ in letter case only
+     */
+    static StructType distinct(StructType found) {
+        TreeMap<String, String> names = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+        for (String name : found.fieldNames()) {
+            String other = names.put(name, name);
+            if (other != null) {
+                throw new IllegalArgumentException("tfrecord: the features " + other + " and " + name + " differ in letter case only: set "
+                        + CASE_SENSITIVE + "=true to have both, or give a schema with one of them where no record has both");
+            }
+        }
+        return found;
+    }
 
     static boolean isVector(DataType type) {
         String name = type.getClass().getName();
@@ -97,7 +141,7 @@ final class RecordColumns {
             case "z":
                 return DataTypes.BinaryType;
             default:
-                throw new TfosException("UnsupportedError: java: feature " + field.name() + " has the Arrow format " + field.format());
+                throw new TfosException("UnsupportedError: java: feature " + field.name() + ": records have no " + field.typeName());
         }
     }
 }

@@ -3,7 +3,6 @@ package org.tfos;
 
 import java.io.IOException;
 import java.io.Serializable;
-import java.io.UncheckedIOException;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.broadcast.Broadcast;
@@ -23,8 +22,9 @@ final class RecordFileReader extends AbstractFunction1<PartitionedFile, Iterator
     final RecordOptions options;
     final StructType required;
     final StructType partition;
+    final boolean ignoresCase;
     final LongAccumulator damages; // null where reading is strict, as is the next
-    final DamageTotals totals;
+    final NamedTotals totals;
     private final boolean asBatches;
     private final Broadcast<SerializableConfiguration> configuration;
 
@@ -38,6 +38,7 @@ final class RecordFileReader extends AbstractFunction1<PartitionedFile, Iterator
         this.required = required;
         this.partition = partition;
         this.asBatches = asBatches;
+        ignoresCase = !RecordColumns.isCaseSensitive(configuration);
         this.configuration = JavaSparkContext.fromSparkContext(session.sparkContext()).broadcast(new SerializableConfiguration(configuration));
         boolean isStrict = options.mode == ExampleReaderNative.STRICT;
         damages = isStrict ? null : session.sparkContext().longAccumulator("tfrecord: places passed over");
@@ -51,7 +52,7 @@ final class RecordFileReader extends AbstractFunction1<PartitionedFile, Iterator
             RecordBatches batches = new RecordBatches(this, file, configuration.value().value());
             return asBatches ? (Iterator<InternalRow>) (Iterator<?>) batches : new RecordRows(batches, required, partition);
         } catch (IOException error) {
-            throw new UncheckedIOException(error);
+            throw Raised.as(error); // Spark passes over files that are missing, or damaged, by their exceptions
         }
     }
 }

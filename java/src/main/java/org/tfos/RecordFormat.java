@@ -77,7 +77,7 @@ public class RecordFormat implements FileFormat, DataSourceRegister {
         while (files.hasNext()) {
             list.add(files.next());
         }
-        return Option.apply(schemaOf(session, new RecordOptions(options), list));
+        return Option.apply(schemaOf(session, new RecordOptions(options, session.sessionState().newHadoopConf()), list));
     }
 
     /** Null when nothing says what it is. */
@@ -126,22 +126,24 @@ public class RecordFormat implements FileFormat, DataSourceRegister {
     public Function1<PartitionedFile, Iterator<InternalRow>> buildReaderWithPartitionValues(
             SparkSession session, StructType data, StructType partition, StructType required, scala.collection.Seq<Filter> filters,
             Map<String, String> options, Configuration configuration) {
-        return reader(session, partition, required, options, configuration);
+        return reader(session, data, partition, required, options, configuration);
     }
 
     public Function1<PartitionedFile, Iterator<InternalRow>> buildReaderWithPartitionValues(
             SparkSession session, StructType data, StructType partition, StructType required, scala.collection.immutable.Seq<Filter> filters,
             Map<String, String> options, Configuration configuration) {
-        return reader(session, partition, required, options, configuration);
+        return reader(session, data, partition, required, options, configuration);
     }
 
     private static Function1<PartitionedFile, Iterator<InternalRow>> reader(
-            SparkSession session, StructType partition, StructType required, Map<String, String> options, Configuration configuration) {
+            SparkSession session, StructType data, StructType partition, StructType required, Map<String, String> options,
+            Configuration configuration) {
         Option<String> returningBatch = options.get(RETURNING_BATCH);
         boolean asBatches = returningBatch.isDefined() && returningBatch.get().equals("true");
-        RecordOptions parsed = new RecordOptions(options);
+        RecordOptions parsed = new RecordOptions(options, configuration);
         checkPath(options, configuration);
-        StructType columns = parsed.isSidecar ? SchemaSidecar.exact(required) : required;
+        StructType named = RecordColumns.named(required, data);
+        StructType columns = parsed.isSidecar ? SchemaSidecar.exact(named) : named;
         return new RecordFileReader(session, parsed, columns, partition, asBatches, configuration);
     }
 

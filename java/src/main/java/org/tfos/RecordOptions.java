@@ -4,6 +4,7 @@ package org.tfos;
 import java.io.Serializable;
 import java.util.Map;
 import java.util.TreeMap;
+import org.apache.hadoop.conf.Configuration;
 import scala.Tuple2;
 import scala.collection.Iterator;
 
@@ -16,7 +17,10 @@ final class RecordOptions implements Serializable {
     final RecordType type;
     final RecordCompression compression; // for writing
     final int mode; // a number of ExampleReaderNative
-    final boolean allowRounding;
+    final boolean ignoresMissing; // files, as for Spark's other sources
+    final boolean ignoresCorrupt;
+    final boolean isExact; // what would be rounded is refused
+    final boolean isRoundingTold; // on the driver
     final boolean isSplittable;
     final boolean isLocal; // each executor writes to its own disk
     final boolean isSidecar; // the schema is beside the data, and goes with exact encodings
@@ -25,11 +29,17 @@ final class RecordOptions implements Serializable {
     final int inferFiles;
     final long inferRecords; // of a file
 
+    /** Without what only readers need. */
+    RecordOptions(scala.collection.immutable.Map<String, String> options) {
+        this(options, new Configuration(false));
+    }
+
     /**
      * @param options as Spark gives them
+     * @param configuration has the session's settings
      * @throws IllegalArgumentException names an option and what its value can be
      */
-    RecordOptions(scala.collection.immutable.Map<String, String> options) {
+    RecordOptions(scala.collection.immutable.Map<String, String> options, Configuration configuration) {
         Map<String, String> values = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
         for (Iterator<Tuple2<String, String>> entries = options.iterator(); entries.hasNext(); ) {
             Tuple2<String, String> entry = entries.next();
@@ -37,8 +47,17 @@ final class RecordOptions implements Serializable {
         }
         type = RecordType.of(values.getOrDefault("recordType", "Example"));
         compression = compression(values);
+        ignoresMissing = ignores(values, "ignoreMissingFiles", configuration);
+        ignoresCorrupt = ignores(values, "ignoreCorruptFiles", configuration);
+        // Spark leaves out the rest of a corrupt file without counting; a mode counts.
+        values.putIfAbsent("mode", ignoresCorrupt ? "skipFile" : "strict");
         mode = mode(oneOf(values, "mode", "strict", "skipRecord", "skipFile"));
-        allowRounding = oneOf(values, "allowRounding", "false", "true").equals("true");
+        String allowRounding = values.containsKey("allowRounding") ? oneOf(values, "allowRounding", "true", "false") : "";
+        isExact = oneOf(values, "exact", "false", "true").equals("true") || allowRounding.equals("false");
+        isRoundingTold = allowRounding.isEmpty();
+        if (isExact && allowRounding.equals("true")) {
+            throw new IllegalArgumentException("tfrecord: exact is true, but allowRounding is true: give one of them");
+        }
         isSplittable = oneOf(values, "splitFiles", "true", "false").equals("true");
         isLocal = oneOf(values, "writeLocality", "distributed", "local").equals("local");
         String schemaMode = oneOf(values, "schemaMode", "auto", "sidecar", "infer");
@@ -60,6 +79,10 @@ final class RecordOptions implements Serializable {
                     + "\": give one of them");
         }
         return values.containsKey("codec") ? codec : compression;
+    }
+
+    private static boolean ignores(Map<String, String> values, String name, Configuration configuration) {
+        return values.containsKey(name) ? Boolean.parseBoolean(values.get(name).trim()) : configuration.getBoolean("spark.sql.files." + name, false);
     }
 
     private static int mode(String text) {

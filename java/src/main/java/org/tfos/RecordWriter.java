@@ -3,6 +3,7 @@ package org.tfos;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.TaskContext;
@@ -20,6 +21,7 @@ final class RecordWriter extends OutputWriter {
     private final DenseVectors vectors; // null where there are none
     private final UnsafeProjection projection;
     private final LongAccumulator rounded;
+    private final NamedTotals totals;
     private final TaskContext context = TaskContext.get();
     private RowStage stage;
     private ByteSink sink;
@@ -29,20 +31,22 @@ final class RecordWriter extends OutputWriter {
     /**
      * @param path what Spark calls the file
      * @param place where it is written
-     * @param rounded counts; null where nothing may be rounded
+     * @param rounded counts numbers
+     * @param totals counts them by column; null where nobody is told
      */
-    RecordWriter(String path, Path place, StructType schema, RecordOptions options, LongAccumulator rounded, Configuration configuration)
-            throws IOException {
+    RecordWriter(String path, Path place, StructType schema, RecordOptions options, LongAccumulator rounded, NamedTotals totals,
+            Configuration configuration) throws IOException {
         NativeLibrary.load();
         this.path = path;
         this.rounded = rounded;
+        this.totals = totals;
         StructType stored = RecordColumns.stored(schema);
         vectors = DenseVectors.of(schema);
         projection = UnsafeProjection.create(stored);
         try (NativeSchema arrow = RecordColumns.arrow(stored)) {
             sink = ByteSink.createUnsummed(place, configuration);
             handle = ExampleWriterNative.open(
-                    sink, arrow.address(), options.type.ordinal(), options.compression.ordinal(), options.allowRounding);
+                    sink, arrow.address(), options.type.ordinal(), options.compression.ordinal(), options.isExact);
             stage = new RowStage();
         } catch (IOException | RuntimeException error) {
             hasFailed = true;
@@ -89,13 +93,24 @@ final class RecordWriter extends OutputWriter {
                 if (!stage.isEmpty()) {
                     flush();
                 }
-                long count = ExampleWriterNative.finish(handle);
-                if (rounded != null) {
-                    rounded.add(count);
-                }
+                ExampleWriterNative.finish(handle);
+                countRounding();
             }
         } finally {
             release();
+        }
+    }
+
+    private void countRounding() {
+        long[] losses = ExampleWriterNative.losses(handle);
+        for (int i = 0; 2 * i < losses.length; i++) {
+            if (losses[2 * i] > 0) {
+                rounded.add(losses[2 * i]);
+                if (totals != null) {
+                    String name = new String(ExampleWriterNative.columnName(handle, i), StandardCharsets.UTF_8);
+                    totals.add(new NamedTotals.Item(name, losses[2 * i], losses[2 * i + 1]));
+                }
+            }
         }
     }
 

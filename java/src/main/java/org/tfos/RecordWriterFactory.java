@@ -19,7 +19,8 @@ final class RecordWriterFactory extends OutputWriterFactory {
 
     private final RecordOptions options;
     private final StructType columns;
-    private final LongAccumulator rounded; // null where nothing may be
+    private final LongAccumulator rounded;
+    private final NamedTotals totals; // null where rounding is not told
     private transient boolean isFolderReady; // in this task
 
     /** On the driver: refuses, by its name, a column that cannot be written. */
@@ -32,7 +33,8 @@ final class RecordWriterFactory extends OutputWriterFactory {
         }
         this.options = options;
         this.columns = columns;
-        rounded = options.allowRounding ? session.sparkContext().longAccumulator("tfrecord: values rounded") : null;
+        rounded = session.sparkContext().longAccumulator("tfrecord: values rounded");
+        totals = options.isRoundingTold ? RoundingTotals.of(session.sparkContext()) : null;
     }
 
     private static void checkLocal(SparkSession session, Job job) {
@@ -59,7 +61,7 @@ final class RecordWriterFactory extends OutputWriterFactory {
                 isFolderReady = true;
             }
             Path place = options.isLocal ? new LocalFile(path, context).path() : new Path(path);
-            return new RecordWriter(path, place, columns, options, rounded, context.getConfiguration());
+            return new RecordWriter(path, place, columns, options, rounded, totals, context.getConfiguration());
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }

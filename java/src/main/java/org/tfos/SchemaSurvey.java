@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.tfos;
 
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.Serializable;
-import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
@@ -17,9 +17,12 @@ import org.apache.spark.api.java.function.FlatMapFunction;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.SerializableConfiguration;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** Finds the schema of files: a sample of them is looked at here, or all of them in a Spark job. */
 final class SchemaSurvey {
+    private static final Logger LOG = LoggerFactory.getLogger(SchemaSurvey.class);
     private static final int TASKS_PER_CORE = 3;
 
     private final SparkSession session;
@@ -43,13 +46,18 @@ final class SchemaSurvey {
             }
         }
         full.sort(Comparator.comparing(FileStatus::getPath)); // the order of columns is that of the files
-        byte[] survey = merge((options.inferAll ? all(full) : sample(full)).iterator());
+        byte[] survey = null;
+        for (byte[] one : options.inferAll ? all(full) : sample(full)) {
+            survey = merge(survey, one);
+        }
         if (survey == null) {
             return null;
         }
         try (NativeSchema schema = new NativeSchema()) {
             SurveyNative.schema(survey, schema.address());
-            return schema.childCount() == 0 ? null : RecordColumns.spark(schema);
+            StructType found = schema.childCount() == 0 ? null : RecordColumns.spark(schema);
+            boolean isCaseSensitive = RecordColumns.isCaseSensitive(session.sessionState().newHadoopConf());
+            return found == null || isCaseSensitive ? found : RecordColumns.distinct(found);
         }
     }
 
@@ -79,21 +87,29 @@ final class SchemaSurvey {
         return context.parallelize(paths, tasks).mapPartitions(new Task(options, configuration)).collect();
     }
 
+    /** What is known from a file; null where it is passed over. */
     private static byte[] read(Path path, RecordOptions options, long limit, Configuration configuration) {
         try (ByteSource source = ByteSource.open(path, configuration)) {
             return SurveyNative.read(source, source.name(), options.type.ordinal(), options.mode, limit);
-        } catch (IOException error) {
-            throw new UncheckedIOException(error);
+        } catch (FileNotFoundException error) {
+            return passOver(path, error, options.ignoresMissing);
+        } catch (IOException | RuntimeException error) {
+            return passOver(path, error, options.ignoresCorrupt);
         }
     }
 
-    /** What is known from all; null from none. */
-    private static byte[] merge(Iterator<byte[]> surveys) {
-        byte[] merged = surveys.hasNext() ? surveys.next() : null;
-        while (surveys.hasNext()) {
-            merged = SurveyNative.merge(merged, surveys.next());
+    /** Null, or the error. */
+    private static byte[] passOver(Path path, Exception error, boolean isIgnored) {
+        if (!isIgnored) {
+            throw Raised.as(error);
         }
-        return merged;
+        LOG.warn("tfrecord: passed over {} in looking for a schema: {}", path, error.getMessage());
+        return null;
+    }
+
+    /** What is known from both, each of which may be null. */
+    private static byte[] merge(byte[] survey, byte[] other) {
+        return survey == null ? other : other == null ? survey : SurveyNative.merge(survey, other);
     }
 
     /** Looks at all records of some files. */
@@ -113,8 +129,7 @@ final class SchemaSurvey {
             NativeLibrary.load();
             byte[] merged = null;
             while (paths.hasNext()) {
-                byte[] survey = read(new Path(paths.next()), options, 0, configuration.value());
-                merged = merged == null ? survey : SurveyNative.merge(merged, survey);
+                merged = merge(merged, read(new Path(paths.next()), options, 0, configuration.value()));
             }
             return merged == null ? Collections.emptyIterator() : Collections.singletonList(merged).iterator();
         }

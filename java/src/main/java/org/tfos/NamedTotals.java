@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.tfos;
+
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.WeakHashMap;
+import java.util.function.Consumer;
+import org.apache.spark.SparkContext;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerJobEnd;
+import org.apache.spark.util.AccumulatorV2;
+
+/** Two sums for each name. The driver's are those of the tasks of an application that have succeeded. */
+public final class NamedTotals extends AccumulatorV2<NamedTotals.Item, String> {
+    private static final long serialVersionUID = 1L;
+
+    private final TreeMap<String, long[]> sums = new TreeMap<>();
+
+    private NamedTotals() {}
+
+    /** What is added to the sums of a name. */
+    static final class Item {
+        private final String name;
+        private final long first;
+        private final long second;
+
+        Item(String name, long first, long second) {
+            this.name = name;
+            this.first = first;
+            this.second = second;
+        }
+    }
+
+    /** The totals of one kind, for each application on its driver. */
+    static final class Kind {
+        private final Map<SparkContext, NamedTotals> applications = new WeakHashMap<>();
+        private final Consumer<NamedTotals> teller;
+
+        /** @param teller is given what has been added at the end of each job that has added something; jobs at the same time count together */
+        Kind(Consumer<NamedTotals> teller) {
+            this.teller = teller;
+        }
+
+        /** Those of an application; the teller is called from the first call on. */
+        synchronized NamedTotals of(SparkContext context) {
+            NamedTotals totals = applications.get(context);
+            if (totals == null) {
+                totals = new NamedTotals();
+                context.register(totals);
+                context.addSparkListener(new Listener(totals, teller));
+                applications.put(context, totals);
+            }
+            return totals;
+        }
+    }
+
+    /** For each name its two sums and itself, with a space between them and a NUL behind. */
+    public synchronized String text() {
+        StringBuilder text = new StringBuilder();
+        sums.forEach((name, pair) -> text.append(pair[0]).append(' ').append(pair[1]).append(' ').append(name).append('\0'));
+        return text.toString();
+    }
+
+    /** The sums by name, in the order of names; to be read only. */
+    synchronized Map<String, long[]> sums() {
+        return sums;
+    }
+
+    /** The sums over all names. */
+    synchronized long[] total() {
+        long[] total = new long[2];
+        sums.values().forEach(pair -> {
+            total[0] += pair[0];
+            total[1] += pair[1];
+        });
+        return total;
+    }
+
+    @Override
+    public synchronized boolean isZero() {
+        return sums.isEmpty();
+    }
+
+    @Override
+    public synchronized NamedTotals copy() {
+        NamedTotals copy = new NamedTotals();
+        copy.merge(this);
+        return copy;
+    }
+
+    @Override
+    public synchronized void reset() {
+        sums.clear();
+    }
+
+    @Override
+    public synchronized void add(Item item) {
+        add(item.name, item.first, item.second);
+    }
+
+    private void add(String name, long first, long second) {
+        long[] pair = sums.computeIfAbsent(name, unused -> new long[2]);
+        pair[0] += first;
+        pair[1] += second;
+    }
+
+    @Override
+    public synchronized void merge(AccumulatorV2<Item, String> other) {
+        ((NamedTotals) other).sums.forEach((name, pair) -> add(name, pair[0], pair[1]));
+    }
+
+    @Override
+    public String value() {
+        return text();
+    }
+
+    /** What is in this and was not yet in {@code earlier}. */
+    private synchronized NamedTotals since(NamedTotals earlier) {
+        NamedTotals added = new NamedTotals();
+        sums.forEach((name, pair) -> {
+            long[] known = earlier.sums.getOrDefault(name, new long[2]);
+            if (pair[0] > known[0]) {
+                added.add(name, pair[0] - known[0], pair[1] - known[1]);
+            }
+        });
+        return added;
+    }
+
+    private static final class Listener extends SparkListener {
+        private final NamedTotals totals;
+        private final Consumer<NamedTotals> teller;
+        private NamedTotals told = new NamedTotals();
+
+        Listener(NamedTotals totals, Consumer<NamedTotals> teller) {
+            this.totals = totals;
+            this.teller = teller;
+        }
+
+        @Override
+        public void onJobEnd(SparkListenerJobEnd event) {
+            NamedTotals present = totals.copy();
+            NamedTotals added = present.since(told);
+            told = present;
+            if (!added.isZero()) {
+                teller.accept(added);
+            }
+        }
+    }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Classes are compared exactly. Those of rows seen last are remembered, so that a row like the one
+// before it is known by one comparison.
+#include "row_type.h"
+#include "named_row.h"
+#include "pickle.h"
+#include "series.h"
+
+#include <string.h>
+
+#define METADATA_SIZE 64 ///< room for all but a class
+
+const char *const tfos__row_names[TFOS__ROW_KINDS] = {
+    [TFOS__ROW_VALUE] = "value", [TFOS__ROW_TUPLE] = "tuple", [TFOS__ROW_LIST] = "list",
+    [TFOS__ROW_DICT] = "dict",   [TFOS__ROW_SPARK] = "row",   [TFOS__ROW_NAMED] = "named",
+};
+
+/// Whether `row` is a pyspark.sql.Row with names. pyspark need not be imported to know.
+static bool is_spark_row(PyObject *row)
+{
+    PyObject *class = (PyObject *)Py_TYPE(row);
+    PyObject *module = NULL, *name = NULL;
+    bool is_row = false;
+
+    if (!PyTuple_Check(row) || Py_TYPE(row) == &PyTuple_Type)
+        return false;
+    module = PyObject_GetAttrString(class, "__module__");
+    name = PyObject_GetAttrString(class, "__name__");
+    is_row = module != NULL && name != NULL && PyUnicode_Check(module) && PyUnicode_Check(name) &&
+             PyUnicode_CompareWithASCIIString(module, "pyspark.sql.types") == 0 &&
+             PyUnicode_CompareWithASCIIString(name, "Row") == 0 &&
+             PyObject_HasAttrString(row, "__fields__");
+    Py_XDECREF(module);
+    Py_XDECREF(name);
+    PyErr_Clear();
+    return is_row;
+}
+
+/// What a row is, as far as its class says. `names`, which may be NULL, is set to those of NAMED.
+static enum tfos__row_kind kind_of(PyObject *row, PyObject **names)
+{
+    PyObject *found = NULL;
+
+    if (Py_TYPE(row) == &PyTuple_Type)
+        return TFOS__ROW_TUPLE;
+    if (Py_TYPE(row) == &PyList_Type)
+        return TFOS__ROW_LIST;
+    if (Py_TYPE(row) == &PyDict_Type)
+        return TFOS__ROW_DICT;
+    if (is_spark_row(row))
+        return TFOS__ROW_SPARK;
+    found = tfos__named_row_fields(row);
+    if (found == NULL)
+        return TFOS__ROW_VALUE;
+    if (names != NULL)
+        *names = found;
+    else
+        Py_DECREF(found);
+    return TFOS__ROW_NAMED;
+}
+
+/// A name as bytes, for the schema; NULL without an exception when it cannot be a column's name.
+static PyObject *encode_name(PyObject *name)
+{
+    PyObject *bytes = Py_TYPE(name) == &PyUnicode_Type ? PyUnicode_AsUTF8String(name) : NULL;
+
+    if (bytes == NULL && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
+        PyErr_Clear();
+    if (bytes != NULL && strlen(PyBytes_AsString(bytes)) != (size_t)PyBytes_Size(bytes))
+        Py_CLEAR(bytes);
+    return bytes;
+}
+
+/// All names so, or NULL.
+static PyObject *encode_names(PyObject *names)
+{
+    Py_ssize_t count = PyTuple_Size(names);
+    PyObject *encoded = PyTuple_New(count);
+
+    if (encoded == NULL)
+        return NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *bytes = encode_name(PyTuple_GetItem(names, i));
+        if (bytes == NULL || PyTuple_SetItem(encoded, i, bytes) < 0) {
+            Py_DECREF(encoded);
+            return NULL;
+        }
+    }
+    return encoded;
+}
+
+/// Notes the names of a dict's or Row's columns.
+static int note_names(struct tfos__row_type *type, PyObject *row)
+{
+    bool is_row = type->kind == TFOS__ROW_SPARK;
+    PyObject *fields = is_row ? PyObject_GetAttrString(row, "__fields__") : PyDict_Keys(row);
+
+    if (fields == NULL)
+        return -1;
+    type->names = PySequence_Tuple(fields);
+    if (is_row)
+        type->spark_fields = fields;
+    else
+        Py_DECREF(fields);
+    if (type->names == NULL)
+        return -1;
+    return PyTuple_Size(type->names) == PyObject_Size(row) ? 1 : 0;
+}
+
+/// Notes the class of a row whose names are noted, for the reader. It need not be one that can be
+/// imported.
+static int note_class(struct tfos__row_type *type, PyObject *row, bool wants_columns)
+{
+    int is_whole = tfos__named_row_is_whole(row, type->names);
+
+    if (is_whole <= 0 || wants_columns)
+        return is_whole;
+    type->pickled_class = tfos__pickle_dump((PyObject *)Py_TYPE(row));
+    if (type->pickled_class != NULL)
+        return 1;
+    if (!PyErr_ExceptionMatches(PyExc_Exception))
+        return -1;
+    PyErr_Clear(); // pickling the row says the same again
+    return 0;
+}
+
+int tfos__row_type_init(struct tfos__row_type *type, PyObject *row, bool wants_columns)
+{
+    int result = 1;
+
+    type->kind = kind_of(row, &type->names);
+    if (PyErr_Occurred())
+        return -1;
+    Py_INCREF((PyObject *)Py_TYPE(row));
+    type->class = Py_TYPE(row);
+    if (type->kind == TFOS__ROW_DICT || type->kind == TFOS__ROW_SPARK)
+        result = note_names(type, row);
+    else if (type->kind == TFOS__ROW_NAMED)
+        result = note_class(type, row, wants_columns);
+    else if (type->kind != TFOS__ROW_VALUE)
+        type->column_count = (int64_t)PyObject_Size(row);
+    if (result <= 0 || type->names == NULL)
+        return result;
+    type->column_count = (int64_t)PyTuple_Size(type->names);
+    type->encoded_names = encode_names(type->names);
+    if (type->encoded_names == NULL)
+        return PyErr_Occurred() ? -1 : 0;
+    return 1;
+}
+
+/// Whether a Row has the type's names. -1 with an exception.
+static int has_names(struct tfos__row_type *type, PyObject *row)
+{
+    PyObject *fields = PyObject_GetAttrString(row, "__fields__");
+    PyObject *names = NULL;
+    int is_same = 0;
+
+    if (fields == NULL && PyErr_ExceptionMatches(PyExc_AttributeError)) { // Row(1, 2)
+        PyErr_Clear();
+        return 0;
+    }
+    if (fields == NULL)
+        return -1;
+    if (fields == type->spark_fields) {
+        Py_DECREF(fields);
+        return 1;
+    }
+    names = PySequence_Tuple(fields);
+    if (names != NULL)
+        is_same = PyObject_RichCompareBool(names, type->names, Py_EQ);
+    Py_XDECREF(names);
+    if (is_same == 1) { // rows mostly share the object, which makes the next comparison short
+        Py_DECREF(type->spark_fields);
+        type->spark_fields = fields;
+    } else {
+        Py_DECREF(fields);
+    }
+    return names != NULL ? is_same : -1;
+}
+
+/// Whether a row that is one value is no other kind of row. -1 with an exception.
+static int is_value(struct tfos__row_type *type, PyObject *row)
+{
+    if (Py_TYPE(row) == type->class)
+        return 1;
+    if (kind_of(row, NULL) != TFOS__ROW_VALUE)
+        return PyErr_Occurred() ? -1 : 0;
+    Py_XDECREF((PyObject *)type->class);
+    Py_INCREF((PyObject *)Py_TYPE(row));
+    type->class = Py_TYPE(row);
+    return 1;
+}
+
+int tfos__row_type_fits(struct tfos__row_type *type, PyObject *row)
+{
+    switch (type->kind) {
+    case TFOS__ROW_VALUE:
+        return is_value(type, row);
+    case TFOS__ROW_TUPLE:
+        return Py_TYPE(row) == &PyTuple_Type && PyTuple_Size(row) == type->column_count;
+    case TFOS__ROW_LIST:
+        return Py_TYPE(row) == &PyList_Type && PyList_Size(row) == type->column_count;
+    case TFOS__ROW_DICT:
+        return Py_TYPE(row) == &PyDict_Type && PyDict_Size(row) == type->column_count;
+    case TFOS__ROW_SPARK:
+        return Py_TYPE(row) == type->class && PyTuple_Size(row) == type->column_count
+                   ? has_names(type, row)
+                   : 0;
+    default:
+        return Py_TYPE(row) == type->class ? tfos__named_row_is_whole(row, type->names) : 0;
+    }
+}
+
+PyObject *tfos__row_type_value(const struct tfos__row_type *type, PyObject *row, int64_t column)
+{
+    PyObject *value = row;
+
+    if (type->kind == TFOS__ROW_NAMED)
+        return tfos__named_row_value(row, type->names, (Py_ssize_t)column);
+    if (type->kind == TFOS__ROW_TUPLE || type->kind == TFOS__ROW_SPARK)
+        value = PyTuple_GetItem(row, (Py_ssize_t)column);
+    else if (type->kind == TFOS__ROW_LIST)
+        value = PyList_GetItem(row, (Py_ssize_t)column);
+    else if (type->kind == TFOS__ROW_DICT)
+        value = PyDict_GetItemWithError(row, PyTuple_GetItem(type->names, (Py_ssize_t)column));
+    Py_XINCREF(value);
+    return value;
+}
+
+const char *tfos__row_type_name(const struct tfos__row_type *type, int64_t column)
+{
+    return type->encoded_names != NULL
+               ? PyBytes_AsString(PyTuple_GetItem(type->encoded_names, (Py_ssize_t)column))
+               : "";
+}
+
+bool tfos__row_type_write(struct tfos__row_type *type)
+{
+    enum tfos__row_kind kind = type->kind;
+    bool has_class = type->pickled_class != NULL;
+    Py_ssize_t size = has_class ? PyBytes_Size(type->pickled_class) : 0;
+    char *end = NULL;
+
+    if (type->metadata != NULL)
+        return true;
+    type->metadata = PyMem_Malloc(METADATA_SIZE + (size_t)size);
+    if (type->metadata == NULL)
+        return false;
+    if (kind == TFOS__ROW_NAMED && !has_class)
+        kind = TFOS__ROW_DICT; // as columns they are the same
+    end = tfos__metadata_begin(has_class ? 2 : 1, type->metadata);
+    end = tfos__metadata_add("tfos.row", tfos__row_names[kind], strlen(tfos__row_names[kind]), end);
+    if (has_class)
+        tfos__metadata_add("tfos.class", PyBytes_AsString(type->pickled_class), (size_t)size, end);
+    return true;
+}
+
+void tfos__row_type_clear(struct tfos__row_type *type)
+{
+    Py_XDECREF(type->names);
+    Py_XDECREF(type->encoded_names);
+    Py_XDECREF(type->spark_fields);
+    Py_XDECREF(type->pickled_class);
+    Py_XDECREF((PyObject *)type->class);
+    PyMem_Free(type->metadata);
+    memset(type, 0, sizeof(*type));
+}
