@@ -6,20 +6,20 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cluster/explanation.h"
-#include "cluster/peer.h"
+#include "cluster/failure_text.h"
+#include "cluster/session.h"
 
 #define NODES_SIZE 2048 // bytes of a list of nodes: an error has room for it and more
 
-struct tfos__round {
-    struct tfos__round *next;
+struct tfos__cluster_round {
+    struct tfos__cluster_round *next;
     char *name;      ///< owned
     json_t **values; ///< owned, by executor id; NULL where none was given
     int given_count;
     size_t size; ///< of their text, in bytes
 };
 
-static void free_round(struct tfos__round *round, int node_count)
+static void free_round(struct tfos__cluster_round *round, int node_count)
 {
     if (!round)
         return;
@@ -30,33 +30,36 @@ static void free_round(struct tfos__round *round, int node_count)
     tfos__free(round);
 }
 
-static void remove_round(struct tfos__agreement *agreement, struct tfos__round *round)
+static void remove_round(struct tfos__cluster_agreement *agreement,
+                         struct tfos__cluster_round *round)
 {
-    struct tfos__round **link = &agreement->rounds;
+    struct tfos__cluster_round **link = &agreement->rounds;
     while (*link != round)
         link = &(*link)->next;
     *link = round->next;
     agreement->count--;
-    free_round(round, agreement->nodes->count);
+    free_round(round, agreement->table->count);
 }
 
-static struct tfos__round *find_round(const struct tfos__agreement *agreement, const char *name)
+static struct tfos__cluster_round *find_round(const struct tfos__cluster_agreement *agreement,
+                                              const char *name)
 {
-    for (struct tfos__round *round = agreement->rounds; round; round = round->next)
+    for (struct tfos__cluster_round *round = agreement->rounds; round; round = round->next)
         if (!strcmp(round->name, name))
             return round;
     return NULL;
 }
 
-static struct tfos__round *add_round(struct tfos__agreement *agreement, const char *name)
+static struct tfos__cluster_round *add_round(struct tfos__cluster_agreement *agreement,
+                                             const char *name)
 {
-    struct tfos__round *round = tfos__alloc(1, sizeof(*round));
+    struct tfos__cluster_round *round = tfos__alloc(1, sizeof(*round));
     if (!round)
         return NULL;
     round->name = tfos__strdup(name);
-    round->values = tfos__alloc((size_t)agreement->nodes->count, sizeof(*round->values));
+    round->values = tfos__alloc((size_t)agreement->table->count, sizeof(*round->values));
     if (!round->name || !round->values) {
-        free_round(round, agreement->nodes->count);
+        free_round(round, agreement->table->count);
         return NULL;
     }
     round->next = agreement->rounds;
@@ -66,12 +69,12 @@ static struct tfos__round *add_round(struct tfos__agreement *agreement, const ch
 }
 
 /// Sends `message`, taken over, to all that gave a value, and ends the round.
-static void finish_round(struct tfos__agreement *agreement, struct tfos__round *round,
-                         json_t *message)
+static void finish_round(struct tfos__cluster_agreement *agreement,
+                         struct tfos__cluster_round *round, json_t *message)
 {
-    for (int id = 0; id < agreement->nodes->count; id++)
+    for (int id = 0; id < agreement->table->count; id++)
         if (round->values[id])
-            tfos__peer_send(agreement->nodes->entries[id].peer, json_incref(message));
+            tfos__cluster_session_send(agreement->table->nodes[id].session, json_incref(message));
     json_decref(message);
     remove_round(agreement, round);
 }
@@ -86,29 +89,31 @@ static json_t *make_disagreed(const char *name, char *text)
     return message;
 }
 
-static json_t *make_ended(const char *name, const struct tfos__entry *entry)
+static json_t *make_ended(const char *name, const struct tfos__cluster_node *node)
 {
     return make_disagreed(name,
                           tfos__format("agreement: \"%s\" cannot be agreed on: %s has ended (%s)",
-                                       name, entry->name, entry->exit));
+                                       name, node->name, node->exit));
 }
 
 /// The member whose end makes the round impossible, or NULL.
-static const struct tfos__entry *find_ended(const struct tfos__agreement *agreement,
-                                            const struct tfos__round *round)
+static const struct tfos__cluster_node *find_ended(const struct tfos__cluster_agreement *agreement,
+                                                   const struct tfos__cluster_round *round)
 {
-    for (int id = 0; id < agreement->nodes->count; id++) {
-        const struct tfos__entry *entry = &agreement->nodes->entries[id];
-        if (tfos__registry_is_trainer(entry) && tfos__registry_is_over(entry) && !round->values[id])
-            return entry;
+    for (int id = 0; id < agreement->table->count; id++) {
+        const struct tfos__cluster_node *node = &agreement->table->nodes[id];
+        if (tfos__cluster_node_is_trainer(node) && tfos__cluster_node_is_over(node) &&
+            !round->values[id])
+            return node;
     }
     return NULL;
 }
 
-static json_t *make_agreed(const struct tfos__agreement *agreement, const struct tfos__round *round)
+static json_t *make_agreed(const struct tfos__cluster_agreement *agreement,
+                           const struct tfos__cluster_round *round)
 {
     json_t *values = json_array();
-    for (int id = 0; id < agreement->nodes->count; id++)
+    for (int id = 0; id < agreement->table->count; id++)
         if (round->values[id] && json_array_append(values, round->values[id]) != 0) {
             json_decref(values);
             return NULL;
@@ -116,24 +121,24 @@ static json_t *make_agreed(const struct tfos__agreement *agreement, const struct
     return json_pack("{s:s, s:s, s:o}", "type", "agreed", "name", round->name, "values", values);
 }
 
-static int count_members(const struct tfos__agreement *agreement)
+static int count_members(const struct tfos__cluster_agreement *agreement)
 {
     int count = 0;
-    for (int id = 0; id < agreement->nodes->count; id++)
-        count += tfos__registry_is_trainer(&agreement->nodes->entries[id]);
+    for (int id = 0; id < agreement->table->count; id++)
+        count += tfos__cluster_node_is_trainer(&agreement->table->nodes[id]);
     return count;
 }
 
-/// Whether `entry` may not give `value`; then it is told why.
-static bool refuse(const struct tfos__agreement *agreement, const struct tfos__entry *entry,
-                   const char *name, size_t size)
+/// Whether `node` may not give `value`; then it is told why.
+static bool refuse(const struct tfos__cluster_agreement *agreement,
+                   const struct tfos__cluster_node *node, const char *name, size_t size)
 {
-    const struct tfos__round *round = find_round(agreement, name);
+    const struct tfos__cluster_round *round = find_round(agreement, name);
     char *reason;
-    if (!tfos__registry_is_trainer(entry))
+    if (!tfos__cluster_node_is_trainer(node))
         reason = tfos__format("agreement: \"%s\": %s has no part in it: it is for the chief, the "
                               "master and workers",
-                              name, entry->name);
+                              name, node->name);
     else if (agreement->count >= TFOS__ROUND_LIMIT && !round)
         reason = tfos__format("agreement: \"%s\": %d others are under way: wait for them first",
                               name, TFOS__ROUND_LIMIT);
@@ -141,68 +146,69 @@ static bool refuse(const struct tfos__agreement *agreement, const struct tfos__e
         reason =
             tfos__format("agreement: \"%s\": with the value of %s, of %zu bytes, the values of "
                          "all would be larger than %d bytes",
-                         name, entry->name, size, TFOS__ROUND_SIZE);
+                         name, node->name, size, TFOS__ROUND_SIZE);
     else
         return false;
-    tfos__peer_send(entry->peer, make_disagreed(name, reason));
+    tfos__cluster_session_send(node->session, make_disagreed(name, reason));
     return true;
 }
 
-void tfos__agreement_give(struct tfos__agreement *agreement, struct tfos__entry *entry,
-                          const char *name, json_t *value)
+void tfos__cluster_agreement_give(struct tfos__cluster_agreement *agreement,
+                                  struct tfos__cluster_node *node, const char *name, json_t *value)
 {
     size_t size = json_dumpb(value, NULL, 0, JSON_ENCODE_ANY | JSON_COMPACT);
-    if (refuse(agreement, entry, name, size))
+    if (refuse(agreement, node, name, size))
         return;
-    struct tfos__round *round = find_round(agreement, name);
+    struct tfos__cluster_round *round = find_round(agreement, name);
     if (!round)
         round = add_round(agreement, name);
     if (!round) {
-        tfos__peer_send(entry->peer, NULL);
+        tfos__cluster_session_send(node->session, NULL);
         return;
     }
-    if (round->values[entry->executor_id]) {
+    if (round->values[node->executor_id]) {
         finish_round(agreement, round,
                      make_disagreed(name, tfos__format("agreement: \"%s\": %s gave a value twice: "
                                                        "each name is for one agreement",
-                                                       name, entry->name)));
+                                                       name, node->name)));
         return;
     }
-    round->values[entry->executor_id] = json_incref(value);
+    round->values[node->executor_id] = json_incref(value);
     round->given_count++;
     round->size += size;
-    const struct tfos__entry *ended = find_ended(agreement, round);
+    const struct tfos__cluster_node *ended = find_ended(agreement, round);
     if (ended)
         finish_round(agreement, round, make_ended(name, ended));
     else if (round->given_count == count_members(agreement))
         finish_round(agreement, round, make_agreed(agreement, round));
 }
 
-void tfos__agreement_tell_pending(struct tfos__agreement *agreement, struct tfos__entry *entry,
-                                  const char *name)
+void tfos__cluster_agreement_tell_pending(struct tfos__cluster_agreement *agreement,
+                                          struct tfos__cluster_node *node, const char *name)
 {
-    const struct tfos__round *round = find_round(agreement, name);
+    const struct tfos__cluster_round *round = find_round(agreement, name);
     if (!round)
         return;
     char text[NODES_SIZE];
-    tfos__explanation_of_absence(agreement->nodes, round->values, text, sizeof(text));
-    tfos__peer_send(entry->peer,
-                    json_pack("{s:s, s:s, s:s}", "type", "pending", "name", name, "nodes", text));
+    tfos__cluster_failure_text_of_absence(agreement->table, round->values, text, sizeof(text));
+    tfos__cluster_session_send(node->session, json_pack("{s:s, s:s, s:s}", "type", "pending",
+                                                        "name", name, "nodes", text));
 }
 
-void tfos__agreement_leave(struct tfos__agreement *agreement, struct tfos__entry *entry)
+void tfos__cluster_agreement_leave(struct tfos__cluster_agreement *agreement,
+                                   struct tfos__cluster_node *node)
 {
-    if (!tfos__registry_is_trainer(entry))
+    if (!tfos__cluster_node_is_trainer(node))
         return;
-    struct tfos__round *next;
-    for (struct tfos__round *round = agreement->rounds; round; round = next) {
+    struct tfos__cluster_round *next;
+    for (struct tfos__cluster_round *round = agreement->rounds; round; round = next) {
         next = round->next;
-        if (!round->values[entry->executor_id])
-            finish_round(agreement, round, make_ended(round->name, entry));
+        if (!round->values[node->executor_id])
+            finish_round(agreement, round, make_ended(round->name, node));
     }
 }
 
-void tfos__agreement_clear(struct tfos__agreement *agreement)
+void tfos__cluster_agreement_clear(struct tfos__cluster_agreement *agreement)
 {
     while (agreement->rounds)
         remove_round(agreement, agreement->rounds);

@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "cluster/explanation.h"
-#include "cluster/peer.h"
+#include "cluster/failure_text.h"
+#include "cluster/session.h"
 
 #define HEARTBEAT_TIMEOUT_MS 30000
 #define HELLO_TIMEOUT_MS 10000
@@ -46,7 +46,7 @@ enum tfos_status tfos__cluster_init(struct tfos__cluster *cluster,
         return tfos__fail(err, TFOS_INVALID,
                           "rendezvous: feed_stop_grace_ms is %lld: expected 0 (5 s) or more",
                           (long long)options->feed_stop_grace_ms);
-    TFOS__TRY(tfos__roles_init(&cluster->roles, options, err));
+    TFOS__TRY(tfos__cluster_roles_init(&cluster->roles, options, err));
     enum tfos_status named = tfos__queues_init(&cluster->queues, options->queues, err);
     if (named < 0) {
         tfos__fail_prefix(err, "rendezvous");
@@ -59,45 +59,46 @@ enum tfos_status tfos__cluster_init(struct tfos__cluster *cluster,
         options->hello_timeout_ms ? options->hello_timeout_ms : HELLO_TIMEOUT_MS;
     cluster->grace_ms = options->feed_stop_grace_ms ? options->feed_stop_grace_ms : GRACE_MS;
     cluster->ticked_ms = tfos__now_ms();
-    cluster->agreement.nodes = &cluster->nodes;
-    cluster->feeding = (struct tfos__feeding){.nodes = &cluster->nodes,
-                                              .names = &cluster->queues,
-                                              .cluster_id = cluster->cluster_id,
-                                              .forecast = &cluster->forecast,
-                                              .is_feeding = options->is_feeding,
-                                              .has_evaluator = options->has_evaluator,
-                                              .progress_ms = cluster->ticked_ms};
-    TFOS__TRY(tfos__events_init(&cluster->events, err));
-    enum tfos_status status = tfos__registry_init(&cluster->nodes, &cluster->roles, err);
+    cluster->agreement.table = &cluster->table;
+    cluster->scheduler = (struct tfos__cluster_scheduler){.table = &cluster->table,
+                                                          .names = &cluster->queues,
+                                                          .cluster_id = cluster->cluster_id,
+                                                          .eta = &cluster->eta,
+                                                          .is_feeding = options->is_feeding,
+                                                          .has_evaluator = options->has_evaluator,
+                                                          .progress_ms = cluster->ticked_ms};
+    TFOS__TRY(tfos__cluster_event_queue_init(&cluster->events, err));
+    enum tfos_status status = tfos__cluster_node_table_init(&cluster->table, &cluster->roles, err);
     if (status < 0)
-        tfos__events_clear(&cluster->events);
+        tfos__cluster_event_queue_clear(&cluster->events);
     return status;
 }
 
-void tfos__cluster_tell(struct tfos__cluster *cluster, const struct tfos__entry *entry,
+void tfos__cluster_tell(struct tfos__cluster *cluster, const struct tfos__cluster_node *node,
                         const char *event, json_t *members)
 {
-    json_t *object = json_pack("{s:s, s:s}", "event", event, "node", entry ? entry->name : "");
-    if (entry && object)
-        json_object_set_new(object, "executor_id", json_integer(entry->executor_id));
+    json_t *object = json_pack("{s:s, s:s}", "event", event, "node", node ? node->name : "");
+    if (node && object)
+        json_object_set_new(object, "executor_id", json_integer(node->executor_id));
     if (object && json_object_update(object, members) != 0) {
         json_decref(object);
         object = NULL;
     }
     json_decref(members);
-    tfos__events_push(&cluster->events, object);
+    tfos__cluster_event_queue_push(&cluster->events, object);
     cluster->has_changed = true;
 }
 
-void tfos__cluster_stop_entry(struct tfos__cluster *cluster, struct tfos__entry *entry,
-                              int64_t grace_ms, const char *reason)
+void tfos__cluster_stop_node(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
+                             int64_t grace_ms, const char *reason)
 {
-    if (!entry->peer || tfos__registry_is_over(entry))
+    if (!node->session || tfos__cluster_node_is_over(node))
         return;
-    entry->is_stopping = true;
+    node->is_stopping = true;
     cluster->has_changed = true;
-    tfos__peer_send(entry->peer, json_pack("{s:s, s:I, s:s}", "type", "stop", "grace_ms",
-                                           (json_int_t)grace_ms, "reason", reason));
+    tfos__cluster_session_send(node->session,
+                               json_pack("{s:s, s:I, s:s}", "type", "stop", "grace_ms",
+                                         (json_int_t)grace_ms, "reason", reason));
 }
 
 void tfos__cluster_fail(struct tfos__cluster *cluster, enum tfos_status status, const char *message)
@@ -107,124 +108,129 @@ void tfos__cluster_fail(struct tfos__cluster *cluster, enum tfos_status status, 
     cluster->state = TFOS__CLUSTER_FAILED;
     cluster->failure = status;
     cluster->has_changed = true;
-    tfos__explanation_copy(cluster->failure_message, sizeof(cluster->failure_message), message);
+    tfos__cluster_failure_text_copy(cluster->failure_message, sizeof(cluster->failure_message),
+                                    message);
     tfos__cluster_tell(cluster, NULL, "failed",
                        json_pack("{s:s}", "message", cluster->failure_message));
-    for (int id = 0; id < cluster->nodes.count; id++)
-        tfos__cluster_stop_entry(cluster, &cluster->nodes.entries[id], cluster->grace_ms,
-                                 cluster->failure_message);
-    tfos__feeding_fail(&cluster->feeding, cluster->failure_message);
+    for (int id = 0; id < cluster->table.count; id++)
+        tfos__cluster_stop_node(cluster, &cluster->table.nodes[id], cluster->grace_ms,
+                                cluster->failure_message);
+    tfos__cluster_scheduler_fail(&cluster->scheduler, cluster->failure_message);
 }
 
 void tfos__cluster_renew_spec(struct tfos__cluster *cluster)
 {
     if (cluster->is_started || cluster->state != TFOS__CLUSTER_WAITING)
         return;
-    for (int id = 0; id < cluster->nodes.count; id++)
-        if (cluster->nodes.entries[id].state != TFOS__ENTRY_REGISTERED)
+    for (int id = 0; id < cluster->table.count; id++)
+        if (cluster->table.nodes[id].state != TFOS__CLUSTER_NODE_REGISTERED)
             return;
-    cluster->nodes.generation++;
-    json_t *message = json_pack(
-        "{s:s, s:I, s:o, s:i}", "type", "spec", "generation", (json_int_t)cluster->nodes.generation,
-        "cluster_spec", tfos__spec_json(&cluster->nodes), "node_count", cluster->nodes.count);
-    for (int id = 0; id < cluster->nodes.count; id++)
-        tfos__peer_send(cluster->nodes.entries[id].peer, json_incref(message));
+    cluster->table.generation++;
+    json_t *message = json_pack("{s:s, s:I, s:o, s:i}", "type", "spec", "generation",
+                                (json_int_t)cluster->table.generation, "cluster_spec",
+                                tfos__cluster_node_table_spec(&cluster->table), "node_count",
+                                cluster->table.count);
+    for (int id = 0; id < cluster->table.count; id++)
+        tfos__cluster_session_send(cluster->table.nodes[id].session, json_incref(message));
     json_decref(message);
 }
 
 void tfos__cluster_try_start(struct tfos__cluster *cluster)
 {
     if (cluster->is_started || cluster->state != TFOS__CLUSTER_WAITING ||
-        cluster->nodes.generation == 0)
+        cluster->table.generation == 0)
         return;
-    for (int id = 0; id < cluster->nodes.count; id++) {
-        const struct tfos__entry *entry = &cluster->nodes.entries[id];
-        if (entry->state != TFOS__ENTRY_REGISTERED ||
-            entry->generation != cluster->nodes.generation)
+    for (int id = 0; id < cluster->table.count; id++) {
+        const struct tfos__cluster_node *node = &cluster->table.nodes[id];
+        if (node->state != TFOS__CLUSTER_NODE_REGISTERED ||
+            node->generation != cluster->table.generation)
             return;
     }
     cluster->is_started = true;
     cluster->state = TFOS__CLUSTER_RUNNING;
-    for (int id = 0; id < cluster->nodes.count; id++)
-        tfos__peer_send(cluster->nodes.entries[id].peer,
-                        json_pack("{s:s, s:I}", "type", "start", "generation",
-                                  (json_int_t)cluster->nodes.generation));
-    tfos__cluster_tell(cluster, NULL, "running",
-                       json_pack("{s:o}", "cluster_spec", tfos__spec_json(&cluster->nodes)));
-    tfos__feeding_start(&cluster->feeding);
+    for (int id = 0; id < cluster->table.count; id++)
+        tfos__cluster_session_send(cluster->table.nodes[id].session,
+                                   json_pack("{s:s, s:I}", "type", "start", "generation",
+                                             (json_int_t)cluster->table.generation));
+    tfos__cluster_tell(
+        cluster, NULL, "running",
+        json_pack("{s:o}", "cluster_spec", tfos__cluster_node_table_spec(&cluster->table)));
+    tfos__cluster_scheduler_start(&cluster->scheduler);
 }
 
-void tfos__cluster_end_entry(struct tfos__cluster *cluster, struct tfos__entry *entry,
-                             enum tfos__entry_state state, const char *exit, const char *failure)
+void tfos__cluster_end_node(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
+                            enum tfos__cluster_node_state state, const char *exit,
+                            const char *failure)
 {
-    if (tfos__registry_is_over(entry))
+    if (tfos__cluster_node_is_over(node))
         return;
-    entry->state = state;
+    node->state = state;
     cluster->has_changed = true;
-    tfos__explanation_copy(entry->exit, sizeof(entry->exit), exit);
+    tfos__cluster_failure_text_copy(node->exit, sizeof(node->exit), exit);
     tfos__cluster_tell(
-        cluster, entry, "ended",
-        json_pack("{s:s, s:b}", "exit", entry->exit, "ok", state == TFOS__ENTRY_ENDED));
+        cluster, node, "ended",
+        json_pack("{s:s, s:b}", "exit", node->exit, "ok", state == TFOS__CLUSTER_NODE_ENDED));
     // Before what depended on it is settled: whoever still waits is to hear of the failure.
     if (failure)
         tfos__cluster_fail(cluster, TFOS_CLOSED, failure);
     bool all_over = true;
-    for (int id = 0; id < cluster->nodes.count; id++)
-        all_over = all_over && tfos__registry_is_over(&cluster->nodes.entries[id]);
+    for (int id = 0; id < cluster->table.count; id++)
+        all_over = all_over && tfos__cluster_node_is_over(&cluster->table.nodes[id]);
     if (all_over && cluster->state == TFOS__CLUSTER_RUNNING)
         cluster->state = TFOS__CLUSTER_ENDED;
-    tfos__agreement_leave(&cluster->agreement, entry);
-    tfos__feeding_leave(&cluster->feeding, entry);
+    tfos__cluster_agreement_leave(&cluster->agreement, node);
+    tfos__cluster_scheduler_leave(&cluster->scheduler, node);
 }
 
-void tfos__cluster_lose_entry(struct tfos__cluster *cluster, struct tfos__entry *entry,
-                              const char *cause)
+void tfos__cluster_lose_node(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
+                             const char *cause)
 {
-    if (entry->peer)
-        entry->peer->entry = NULL;
-    entry->peer = NULL;
+    if (node->session)
+        node->session->node = NULL;
+    node->session = NULL;
     cluster->has_changed = true;
-    if (tfos__registry_is_over(entry))
+    if (tfos__cluster_node_is_over(node))
         return;
-    if (entry->is_stopping) {
-        tfos__cluster_end_entry(cluster, entry, TFOS__ENTRY_ENDED, "stopped", NULL);
+    if (node->is_stopping) {
+        tfos__cluster_end_node(cluster, node, TFOS__CLUSTER_NODE_ENDED, "stopped", NULL);
         return;
     }
     if (!cluster->is_started) {
         // Spark may run its task again, and that one takes its place.
-        entry->state = TFOS__ENTRY_MISSING;
-        tfos__explanation_copy(entry->exit, sizeof(entry->exit), cause);
-        tfos__cluster_tell(cluster, entry, "warning",
-                           json_pack("{s:s++}", "message", entry->name, " went away: ", cause));
+        node->state = TFOS__CLUSTER_NODE_MISSING;
+        tfos__cluster_failure_text_copy(node->exit, sizeof(node->exit), cause);
+        tfos__cluster_tell(cluster, node, "warning",
+                           json_pack("{s:s++}", "message", node->name, " went away: ", cause));
         return;
     }
     char message[sizeof(cluster->failure_message)];
-    tfos__explanation_of_loss(entry, cause, message, sizeof(message));
-    tfos__cluster_end_entry(cluster, entry, TFOS__ENTRY_LOST, cause, message);
+    tfos__cluster_failure_text_of_loss(node, cause, message, sizeof(message));
+    tfos__cluster_end_node(cluster, node, TFOS__CLUSTER_NODE_LOST, cause, message);
 }
 
 void tfos__cluster_plan_feed(struct tfos__cluster *cluster, int queue, int64_t feed,
                              const struct tfos_feed_plan *plan)
 {
-    tfos__forecast_plan(&cluster->forecast, (struct tfos__forecast_feed){queue, feed}, plan,
-                        cluster->feeding.queues[queue].row_count);
+    tfos__cluster_eta_plan(&cluster->eta, (struct tfos__cluster_eta_feed){queue, feed}, plan,
+                           cluster->scheduler.queues[queue].row_count);
 }
 
 /// Forgets the partitions of the feed and tells the nodes, by a message of `type`, to do the same.
 static void end_feed_number(struct tfos__cluster *cluster, int queue, int64_t feed,
                             const char *type)
 {
-    tfos__feeding_end_epoch(&cluster->feeding, queue, feed);
+    tfos__cluster_scheduler_end_epoch(&cluster->scheduler, queue, feed);
     cluster->has_changed = true;
-    for (int id = 0; id < cluster->nodes.count; id++)
-        tfos__peer_send(cluster->nodes.entries[id].peer,
-                        json_pack("{s:s, s:s, s:I}", "type", type, "queue",
-                                  cluster->queues.names[queue], "feed", (json_int_t)feed));
+    for (int id = 0; id < cluster->table.count; id++)
+        tfos__cluster_session_send(cluster->table.nodes[id].session,
+                                   json_pack("{s:s, s:s, s:I}", "type", type, "queue",
+                                             cluster->queues.names[queue], "feed",
+                                             (json_int_t)feed));
 }
 
 void tfos__cluster_end_epoch(struct tfos__cluster *cluster, int queue, int64_t feed)
 {
-    tfos__forecast_end_epoch(&cluster->forecast, (struct tfos__forecast_feed){queue, feed});
+    tfos__cluster_eta_end_epoch(&cluster->eta, (struct tfos__cluster_eta_feed){queue, feed});
     end_feed_number(cluster, queue, feed, "end_epoch");
 }
 
@@ -238,9 +244,10 @@ void tfos__cluster_end_feed(struct tfos__cluster *cluster)
     if (cluster->is_feed_ended)
         return;
     cluster->is_feed_ended = true;
-    for (int id = 0; id < cluster->nodes.count; id++)
-        tfos__peer_send(cluster->nodes.entries[id].peer, json_pack("{s:s}", "type", "end_feed"));
-    tfos__feeding_end(&cluster->feeding);
+    for (int id = 0; id < cluster->table.count; id++)
+        tfos__cluster_session_send(cluster->table.nodes[id].session,
+                                   json_pack("{s:s}", "type", "end_feed"));
+    tfos__cluster_scheduler_end(&cluster->scheduler);
     cluster->has_changed = true;
 }
 
@@ -248,10 +255,10 @@ void tfos__cluster_stop(struct tfos__cluster *cluster, int64_t grace_ms)
 {
     cluster->is_stopped = true;
     cluster->has_changed = true;
-    for (int id = 0; id < cluster->nodes.count; id++)
-        tfos__cluster_stop_entry(cluster, &cluster->nodes.entries[id], grace_ms,
-                                 "the driver ends the cluster");
-    tfos__feeding_advance(&cluster->feeding);
+    for (int id = 0; id < cluster->table.count; id++)
+        tfos__cluster_stop_node(cluster, &cluster->table.nodes[id], grace_ms,
+                                "the driver ends the cluster");
+    tfos__cluster_scheduler_advance(&cluster->scheduler);
 }
 
 bool tfos__cluster_has_reached(const struct tfos__cluster *cluster,
@@ -260,14 +267,14 @@ bool tfos__cluster_has_reached(const struct tfos__cluster *cluster,
     if (phase == TFOS_PHASE_RUNNING)
         return cluster->is_started;
     if (phase == TFOS_PHASE_DRAINED)
-        return tfos__feeding_is_drained(&cluster->feeding);
-    for (int id = 0; id < cluster->nodes.count; id++) {
-        const struct tfos__entry *entry = &cluster->nodes.entries[id];
-        if (phase == TFOS_PHASE_WORKED && !tfos__registry_is_trainer(entry))
+        return tfos__cluster_scheduler_is_drained(&cluster->scheduler);
+    for (int id = 0; id < cluster->table.count; id++) {
+        const struct tfos__cluster_node *node = &cluster->table.nodes[id];
+        if (phase == TFOS_PHASE_WORKED && !tfos__cluster_node_is_trainer(node))
             continue;
         bool never_comes = (cluster->is_stopped || cluster->state == TFOS__CLUSTER_FAILED) &&
-                           entry->state == TFOS__ENTRY_MISSING;
-        if (!tfos__registry_is_over(entry) && !never_comes)
+                           node->state == TFOS__CLUSTER_NODE_MISSING;
+        if (!tfos__cluster_node_is_over(node) && !never_comes)
             return false;
     }
     return true;
@@ -280,28 +287,29 @@ void tfos__cluster_tick(struct tfos__cluster *cluster, int64_t now_ms)
     int64_t gap_ms = now_ms - cluster->ticked_ms;
     bool has_slept = gap_ms > cluster->heartbeat_timeout_ms / 2;
     cluster->ticked_ms = now_ms;
-    for (int id = 0; id < cluster->nodes.count; id++) {
-        struct tfos__entry *entry = &cluster->nodes.entries[id];
-        if (has_slept && entry->peer)
-            entry->heard_ms += gap_ms;
-        int64_t silence_ms = now_ms - entry->heard_ms;
-        if (!entry->peer || silence_ms <= cluster->heartbeat_timeout_ms)
+    for (int id = 0; id < cluster->table.count; id++) {
+        struct tfos__cluster_node *node = &cluster->table.nodes[id];
+        if (has_slept && node->session)
+            node->received_ms += gap_ms;
+        int64_t silence_ms = now_ms - node->received_ms;
+        if (!node->session || silence_ms <= cluster->heartbeat_timeout_ms)
             continue;
         char cause[128];
         snprintf(cause, sizeof(cause), "it has said nothing for %.1f s",
                  (double)silence_ms / 1000.0);
-        tfos__peer_send(entry->peer, json_pack("{s:s, s:i, s:s}", "type", "stop", "grace_ms", 0,
-                                               "reason", "the driver has not heard of this node"));
-        tfos__peer_end(entry->peer);
-        tfos__cluster_lose_entry(cluster, entry, cause);
+        tfos__cluster_session_send(node->session,
+                                   json_pack("{s:s, s:i, s:s}", "type", "stop", "grace_ms", 0,
+                                             "reason", "the driver has not heard of this node"));
+        tfos__cluster_session_end(node->session);
+        tfos__cluster_lose_node(cluster, node, cause);
     }
 }
 
 void tfos__cluster_clear(struct tfos__cluster *cluster)
 {
-    tfos__feeding_clear(&cluster->feeding);
-    tfos__agreement_clear(&cluster->agreement);
-    tfos__registry_clear(&cluster->nodes);
-    tfos__events_clear(&cluster->events);
+    tfos__cluster_scheduler_clear(&cluster->scheduler);
+    tfos__cluster_agreement_clear(&cluster->agreement);
+    tfos__cluster_node_table_clear(&cluster->table);
+    tfos__cluster_event_queue_clear(&cluster->events);
     *cluster = (struct tfos__cluster){0};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The cluster as the driver knows it: who has registered, how far it has come, and why it failed.
 /// Nothing here touches a socket, waits or locks: the rendezvous' lock guards all of it, and
-/// messages go out through peers.
+/// messages go out through sessions.
 #ifndef TFOS_CLUSTER_CLUSTER_STATE_H
 #define TFOS_CLUSTER_CLUSTER_STATE_H
 
@@ -13,10 +13,10 @@
 #include "base/address.h"
 #include "base/queues.h"
 #include "cluster/agreement.h"
-#include "cluster/events.h"
-#include "cluster/feeding.h"
-#include "cluster/forecast.h"
-#include "cluster/registry.h"
+#include "cluster/eta.h"
+#include "cluster/event_queue.h"
+#include "cluster/feed_scheduler.h"
+#include "cluster/node_table.h"
 #include "cluster/roles.h"
 
 #define TFOS__CLUSTER_ID_SIZE 65 ///< room for a cluster's id
@@ -31,23 +31,23 @@ enum tfos__cluster_state {
 struct tfos__cluster {
     char cluster_id[TFOS__CLUSTER_ID_SIZE];
     char address[TFOS__ADDRESS_SIZE]; ///< of the rendezvous, for others
-    struct tfos__roles roles;
+    struct tfos__cluster_roles roles;
     struct tfos__queues queues; ///< of each node that is fed
     int64_t heartbeat_timeout_ms, hello_timeout_ms, grace_ms;
     int64_t ticked_ms; ///< when silence was last looked for
 
     enum tfos__cluster_state state;
-    struct tfos__node_table nodes;
+    struct tfos__cluster_node_table table;
     bool is_started; ///< "start" was sent
     bool is_stopped; ///< all nodes were told to stop: those that never came will not
     bool is_feed_ended;
     enum tfos_status failure;
     char failure_message[sizeof(((struct tfos_error *)NULL)->message)];
 
-    struct tfos__agreement agreement;
-    struct tfos__feeding feeding;
-    struct tfos__forecast forecast;
-    struct tfos__events events;
+    struct tfos__cluster_agreement agreement;
+    struct tfos__cluster_scheduler scheduler;
+    struct tfos__cluster_eta eta;
+    struct tfos__cluster_event_queue events;
     bool has_changed; ///< set with every change that a wait may be for; cleared by who wakes the
                       ///< waits
 };
@@ -58,9 +58,9 @@ enum tfos_status tfos__cluster_init(struct tfos__cluster *cluster,
                                     const struct tfos_rendezvous_options *options,
                                     struct tfos_error *err);
 
-/// Puts an event about `entry` (NULL: about the cluster) into the queue. `members`, taken over, are
+/// Puts an event about `node` (NULL: about the cluster) into the queue. `members`, taken over, are
 /// its own.
-void tfos__cluster_tell(struct tfos__cluster *cluster, const struct tfos__entry *entry,
+void tfos__cluster_tell(struct tfos__cluster *cluster, const struct tfos__cluster_node *node,
                         const char *event, json_t *members);
 
 /// The first failure counts, later ones are consequences: nodes stop, feeders and waits get the
@@ -75,19 +75,20 @@ void tfos__cluster_renew_spec(struct tfos__cluster *cluster);
 /// A node has acknowledged: when it was the last, all start.
 void tfos__cluster_try_start(struct tfos__cluster *cluster);
 
-/// The life of `entry` is over: `state` is how, `exit` in words. What depended on it is settled.
+/// `node` has ended: `state` is how, `exit` in words. What depended on it is settled.
 /// With `failure` (NULL: none) the cluster fails with this message.
-void tfos__cluster_end_entry(struct tfos__cluster *cluster, struct tfos__entry *entry,
-                             enum tfos__entry_state state, const char *exit, const char *failure);
+void tfos__cluster_end_node(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
+                            enum tfos__cluster_node_state state, const char *exit,
+                            const char *failure);
 
-/// `entry` is gone: its connection ended or it is silent, `cause` in words. Before the start it may
+/// `node` is lost: its connection ended or it is silent, `cause` in words. Before the start it may
 /// come again; after it the cluster fails, unless it was told to stop or had ended.
-void tfos__cluster_lose_entry(struct tfos__cluster *cluster, struct tfos__entry *entry,
-                              const char *cause);
+void tfos__cluster_lose_node(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
+                             const char *cause);
 
 /// Tells one node to stop.
-void tfos__cluster_stop_entry(struct tfos__cluster *cluster, struct tfos__entry *entry,
-                              int64_t grace_ms, const char *reason);
+void tfos__cluster_stop_node(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
+                             int64_t grace_ms, const char *reason);
 
 /// What is known of a feed of a training.
 void tfos__cluster_plan_feed(struct tfos__cluster *cluster, int queue, int64_t feed,

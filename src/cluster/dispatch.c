@@ -11,9 +11,9 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "cluster/cluster_state.h"
-#include "cluster/explanation.h"
-#include "cluster/overview.h"
-#include "cluster/peer.h"
+#include "cluster/failure_text.h"
+#include "cluster/session.h"
+#include "cluster/status_document.h"
 
 #define PROTOCOL_VERSION 1
 #define URL_LIMIT 2048
@@ -23,16 +23,16 @@
 /// A handler of messages from nodes.
 struct handler {
     const char *type;
-    enum tfos_status (*handle)(struct tfos__cluster *cluster, struct tfos__entry *entry,
+    enum tfos_status (*handle)(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
                                const json_t *message, struct tfos_error *err);
 };
 
-static void refuse(struct tfos__peer *peer, char *reason)
+static void refuse(struct tfos__cluster_session *session, char *reason)
 {
-    tfos__peer_send(peer,
-                    reason ? json_pack("{s:s, s:s}", "type", "refused", "message", reason) : NULL);
+    tfos__cluster_session_send(
+        session, reason ? json_pack("{s:s, s:s}", "type", "refused", "message", reason) : NULL);
     tfos__free(reason);
-    tfos__peer_end(peer);
+    tfos__cluster_session_end(session);
 }
 
 /// Copies a name that must not be empty, nor have spaces or control characters in it.
@@ -53,7 +53,7 @@ static enum tfos_status read_name(const json_t *message, const char *key, char *
     return TFOS_OK;
 }
 
-static enum tfos_status read_node(const json_t *message, struct tfos__entry *hello,
+static enum tfos_status read_node(const json_t *message, struct tfos__cluster_node *hello,
                                   struct tfos_error *err)
 {
     int64_t port, feed_port;
@@ -69,9 +69,9 @@ static enum tfos_status read_node(const json_t *message, struct tfos__entry *hel
     return TFOS_OK;
 }
 
-/// Why a node that says hello cannot have the place of `entry`; NULL with no memory, and false,
+/// Why a node that says hello cannot have the place of `node`; NULL with no memory, and false,
 /// when it can.
-static bool is_taken(const struct tfos__cluster *cluster, const struct tfos__entry *entry,
+static bool is_taken(const struct tfos__cluster *cluster, const struct tfos__cluster_node *node,
                      int64_t launch, char **reason)
 {
     if (cluster->state == TFOS__CLUSTER_FAILED)
@@ -82,79 +82,80 @@ static bool is_taken(const struct tfos__cluster *cluster, const struct tfos__ent
         *reason =
             tfos__format("rendezvous: %s (executor id %d) cannot be replaced: the cluster has "
                          "started with the one on host %s (pid %lld)",
-                         entry->name, entry->executor_id, entry->host, (long long)entry->pid);
-    else if (entry->peer && launch <= entry->launch)
+                         node->name, node->executor_id, node->host, (long long)node->pid);
+    else if (node->session && launch <= node->launch)
         *reason =
             tfos__format("rendezvous: %s (executor id %d) is running already, on host %s (pid "
                          "%lld)",
-                         entry->name, entry->executor_id, entry->host, (long long)entry->pid);
+                         node->name, node->executor_id, node->host, (long long)node->pid);
     else
         return false;
     return true;
 }
 
-static void take_place(struct tfos__cluster *cluster, struct tfos__peer *peer,
-                       struct tfos__entry *entry, const struct tfos__entry *hello)
+static void take_place(struct tfos__cluster *cluster, struct tfos__cluster_session *session,
+                       struct tfos__cluster_node *node, const struct tfos__cluster_node *hello)
 {
-    if (entry->peer) {
-        struct tfos__peer *old = entry->peer;
-        tfos__cluster_stop_entry(cluster, entry, 0, "Spark has launched this node again");
-        old->entry = NULL;
-        tfos__peer_end(old);
+    if (node->session) {
+        struct tfos__cluster_session *old = node->session;
+        tfos__cluster_stop_node(cluster, node, 0, "Spark has launched this node again");
+        old->node = NULL;
+        tfos__cluster_session_end(old);
     }
-    tfos__registry_reset(entry);
-    memcpy(entry->host, hello->host, sizeof(entry->host));
-    memcpy(entry->executor, hello->executor, sizeof(entry->executor));
-    entry->port = hello->port;
-    entry->feed_port = hello->feed_port;
-    entry->pid = hello->pid;
-    entry->executor_pid = hello->executor_pid;
-    entry->launch = hello->launch;
-    entry->state = TFOS__ENTRY_REGISTERED;
-    entry->heard_ms = tfos__now_ms();
-    entry->peer = peer;
-    peer->kind = TFOS__PEER_NODE;
-    peer->entry = entry;
-    tfos__peer_send(peer, json_pack("{s:s, s:s, s:i}", "type", "role", "job_name", entry->job_name,
-                                    "task_index", entry->task_index));
-    tfos__feeding_tell_descriptions(&cluster->feeding, entry);
-    tfos__cluster_tell(cluster, entry, "registered",
-                       json_pack("{s:s, s:i, s:s}", "host", entry->host, "port", entry->port,
-                                 "executor", entry->executor));
+    tfos__cluster_node_reset(node);
+    memcpy(node->host, hello->host, sizeof(node->host));
+    memcpy(node->executor, hello->executor, sizeof(node->executor));
+    node->port = hello->port;
+    node->feed_port = hello->feed_port;
+    node->pid = hello->pid;
+    node->executor_pid = hello->executor_pid;
+    node->launch = hello->launch;
+    node->state = TFOS__CLUSTER_NODE_REGISTERED;
+    node->received_ms = tfos__now_ms();
+    node->session = session;
+    session->kind = TFOS__SESSION_NODE;
+    session->node = node;
+    tfos__cluster_session_send(session, json_pack("{s:s, s:s, s:i}", "type", "role", "job_name",
+                                                  node->job_name, "task_index", node->task_index));
+    tfos__cluster_scheduler_tell_descriptions(&cluster->scheduler, node);
+    tfos__cluster_tell(cluster, node, "registered",
+                       json_pack("{s:s, s:i, s:s}", "host", node->host, "port", node->port,
+                                 "executor", node->executor));
     tfos__cluster_renew_spec(cluster);
 }
 
-static enum tfos_status greet_node(struct tfos__peer *peer, const json_t *message, int64_t version,
-                                   struct tfos_error *err)
+static enum tfos_status greet_node(struct tfos__cluster_session *session, const json_t *message,
+                                   int64_t version, struct tfos_error *err)
 {
-    struct tfos__cluster *cluster = peer->cluster;
+    struct tfos__cluster *cluster = session->cluster;
     if (version != PROTOCOL_VERSION) {
-        refuse(peer, tfos__format("rendezvous: this node speaks version %lld of the protocol, the "
-                                  "driver version %d: install the same tfos on both",
-                                  (long long)version, PROTOCOL_VERSION));
+        refuse(session,
+               tfos__format("rendezvous: this node speaks version %lld of the protocol, the "
+                            "driver version %d: install the same tfos on both",
+                            (long long)version, PROTOCOL_VERSION));
         return TFOS_OK;
     }
     int64_t executor_id;
     TFOS__TRY(tfos__json_get_int(message, "executor_id", INT64_MIN, INT64_MAX, &executor_id, err));
-    if (executor_id < 0 || executor_id >= cluster->nodes.count) {
-        refuse(peer,
+    if (executor_id < 0 || executor_id >= cluster->table.count) {
+        refuse(session,
                tfos__format("rendezvous: executor id %lld is out of range: the cluster has %d "
                             "nodes",
-                            (long long)executor_id, cluster->nodes.count));
+                            (long long)executor_id, cluster->table.count));
         return TFOS_OK;
     }
-    struct tfos__entry hello = {0};
+    struct tfos__cluster_node hello = {0};
     TFOS__TRY(read_node(message, &hello, err));
-    struct tfos__entry *entry = &cluster->nodes.entries[executor_id];
+    struct tfos__cluster_node *node = &cluster->table.nodes[executor_id];
     char *reason;
-    if (is_taken(cluster, entry, hello.launch, &reason))
-        refuse(peer, reason);
+    if (is_taken(cluster, node, hello.launch, &reason))
+        refuse(session, reason);
     else
-        take_place(cluster, peer, entry, &hello);
+        take_place(cluster, session, node, &hello);
     return TFOS_OK;
 }
 
-static enum tfos_status greet(struct tfos__peer *peer, const json_t *message,
+static enum tfos_status greet(struct tfos__cluster_session *session, const json_t *message,
                               struct tfos_error *err)
 {
     const char *kind;
@@ -162,7 +163,7 @@ static enum tfos_status greet(struct tfos__peer *peer, const json_t *message,
     TFOS__TRY(tfos__json_get_string(message, "kind", &kind, err));
     TFOS__TRY(tfos__json_get_int(message, "version", INT64_MIN, INT64_MAX, &version, err));
     if (!strcmp(kind, "node"))
-        return greet_node(peer, message, version, err);
+        return greet_node(session, message, version, err);
     if (strcmp(kind, "feeder") != 0)
         return tfos__fail(err, TFOS_INVALID,
                           "rendezvous: \"kind\" of a hello: expected \"node\" or \"feeder\"");
@@ -170,74 +171,76 @@ static enum tfos_status greet(struct tfos__peer *peer, const json_t *message,
         char *reason = tfos__format("rendezvous: this feeder speaks version %lld of the protocol, "
                                     "the driver version %d: install the same tfos on both",
                                     (long long)version, PROTOCOL_VERSION);
-        tfos__peer_send(peer, reason ? json_pack("{s:s, s:s}", "type", "failed", "message", reason)
-                                     : NULL);
+        tfos__cluster_session_send(
+            session, reason ? json_pack("{s:s, s:s}", "type", "failed", "message", reason) : NULL);
         tfos__free(reason);
-        tfos__peer_end(peer);
+        tfos__cluster_session_end(session);
         return TFOS_OK;
     }
-    peer->cluster->has_changed = true;
-    return tfos__feeding_open(&peer->cluster->feeding, peer, message, err);
+    session->cluster->has_changed = true;
+    return tfos__cluster_scheduler_open(&session->cluster->scheduler, session, message, err);
 }
 
-static enum tfos_status handle_port(struct tfos__cluster *cluster, struct tfos__entry *entry,
+static enum tfos_status handle_port(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
                                     const json_t *message, struct tfos_error *err)
 {
     int64_t port;
     TFOS__TRY(tfos__json_get_int(message, "port", 1, 65535, &port, err));
     if (cluster->is_started)
         return TFOS_OK;
-    entry->port = (int)port;
+    node->port = (int)port;
     cluster->has_changed = true;
     tfos__cluster_renew_spec(cluster);
     return TFOS_OK;
 }
 
-static enum tfos_status handle_ack(struct tfos__cluster *cluster, struct tfos__entry *entry,
+static enum tfos_status handle_ack(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
                                    const json_t *message, struct tfos_error *err)
 {
-    TFOS__TRY(tfos__json_get_int(message, "generation", 1, cluster->nodes.generation,
-                                 &entry->generation, err));
+    TFOS__TRY(tfos__json_get_int(message, "generation", 1, cluster->table.generation,
+                                 &node->generation, err));
     cluster->has_changed = true;
     tfos__cluster_try_start(cluster);
     return TFOS_OK;
 }
 
-static enum tfos_status handle_trainer(struct tfos__cluster *cluster, struct tfos__entry *entry,
-                                       const json_t *message, struct tfos_error *err)
+static enum tfos_status handle_trainer(struct tfos__cluster *cluster,
+                                       struct tfos__cluster_node *node, const json_t *message,
+                                       struct tfos_error *err)
 {
     const char *state;
     TFOS__TRY(tfos__json_get_string(message, "state", &state, err));
-    if (!cluster->is_started && !entry->is_stopping)
+    if (!cluster->is_started && !node->is_stopping)
         return tfos__fail(err, TFOS_INVALID, "rendezvous: a trainer has %.40s before the start",
                           state);
     if (!strcmp(state, "started")) {
-        TFOS__TRY(tfos__json_get_int(message, "pid", 1, INT32_MAX, &entry->trainer_pid, err));
-        if (entry->state == TFOS__ENTRY_REGISTERED)
-            entry->state = TFOS__ENTRY_RUNNING;
+        TFOS__TRY(tfos__json_get_int(message, "pid", 1, INT32_MAX, &node->trainer_pid, err));
+        if (node->state == TFOS__CLUSTER_NODE_REGISTERED)
+            node->state = TFOS__CLUSTER_NODE_RUNNING;
         cluster->has_changed = true;
         return TFOS_OK;
     }
     if (strcmp(state, "ended") != 0)
         return tfos__fail(err, TFOS_INVALID,
                           "rendezvous: \"state\" of a trainer: expected \"started\" or \"ended\"");
-    char exit[sizeof(entry->exit)], failure[sizeof(cluster->failure_message)];
+    char exit[sizeof(node->exit)], failure[sizeof(cluster->failure_message)];
     const char *cause = tfos__json_string_or(message, "cause", "trainer");
     bool is_lost = !strcmp(cause, "executor_lost") || !strcmp(cause, "task_lost");
     bool is_done = tfos__json_int_or(message, "signal", 0) == 0 &&
                    tfos__json_int_or(message, "exit_status", -1) == 0;
-    tfos__explanation_of_exit(message, exit, sizeof(exit));
-    if (entry->is_stopping || (is_done && !is_lost)) {
-        tfos__cluster_end_entry(cluster, entry, TFOS__ENTRY_ENDED, exit, NULL);
+    tfos__cluster_failure_text_of_exit(message, exit, sizeof(exit));
+    if (node->is_stopping || (is_done && !is_lost)) {
+        tfos__cluster_end_node(cluster, node, TFOS__CLUSTER_NODE_ENDED, exit, NULL);
         return TFOS_OK;
     }
-    tfos__explanation_of_end(entry, message, exit, failure, sizeof(failure));
-    tfos__cluster_end_entry(cluster, entry, is_lost ? TFOS__ENTRY_LOST : TFOS__ENTRY_FAILED, exit,
-                            failure);
+    tfos__cluster_failure_text_of_end(node, message, exit, failure, sizeof(failure));
+    tfos__cluster_end_node(cluster, node,
+                           is_lost ? TFOS__CLUSTER_NODE_LOST : TFOS__CLUSTER_NODE_FAILED, exit,
+                           failure);
     return TFOS_OK;
 }
 
-static enum tfos_status handle_lines(struct tfos__cluster *cluster, struct tfos__entry *entry,
+static enum tfos_status handle_lines(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
                                      const json_t *message, struct tfos_error *err)
 {
     const json_t *lines = json_object_get(message, "lines"), *line;
@@ -250,7 +253,7 @@ static enum tfos_status handle_lines(struct tfos__cluster *cluster, struct tfos_
         if (!json_is_string(stream) || !json_is_string(text))
             return tfos__fail(err, TFOS_INVALID,
                               "rendezvous: \"lines\": expected pairs of strings");
-        tfos__cluster_tell(cluster, entry, "line",
+        tfos__cluster_tell(cluster, node, "line",
                            json_pack("{s:O, s:O}", "stream", stream, "text", text));
     }
     return TFOS_OK;
@@ -262,60 +265,64 @@ static int64_t read_count(const json_t *message, const char *key, int64_t before
     return count < 0 ? before : count;
 }
 
-static void take_report(struct tfos__cluster *cluster, struct tfos__entry *entry, json_t *report)
+static void take_report(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
+                        json_t *report)
 {
     if (!json_is_object(report))
         return;
     if (json_dumpb(report, NULL, 0, JSON_COMPACT) <= TFOS__REPORT_SIZE_LIMIT) {
-        json_decref(entry->report);
-        entry->report = json_incref(report);
-    } else if (!entry->has_overflowed) {
-        entry->has_overflowed = true;
-        tfos__cluster_tell(cluster, entry, "warning",
+        json_decref(node->report);
+        node->report = json_incref(report);
+    } else if (!node->has_overflowed) {
+        node->has_overflowed = true;
+        tfos__cluster_tell(cluster, node, "warning",
                            json_pack("{s:s}", "message",
                                      "a report of this trainer is not shown: it is larger than "
                                      "16,384 bytes"));
     }
 }
 
-static void note_pace(struct tfos__cluster *cluster, struct tfos__entry *entry, int64_t now_ms)
+static void note_throughput(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
+                            int64_t now_ms)
 {
-    double size = (double)entry->ring_size;
-    struct tfos__sample sample = {
+    double size = (double)node->ring_size;
+    struct tfos__cluster_sample sample = {
         .at_ms = now_ms,
-        .row_count = entry->rows_read,
-        .byte_count = entry->bytes_written - entry->ring_used,
-        .reader_wait_ms = entry->reader_wait_ms,
-        .writer_wait_ms = entry->writer_wait_ms,
-        .writer_count = entry->writers,
-        .ring_fill = size > 0 ? (double)entry->ring_used / size : 0,
+        .row_count = node->rows_read,
+        .byte_count = node->bytes_written - node->ring_used,
+        .reader_wait_ms = node->reader_wait_ms,
+        .writer_wait_ms = node->writer_wait_ms,
+        .writer_count = node->writers,
+        .ring_fill = size > 0 ? (double)node->ring_used / size : 0,
     };
-    tfos__pace_note(&entry->pace, &sample);
-    tfos__forecast_move(&cluster->forecast,
-                        cluster->feeding.queues[cluster->forecast.feed.queue].row_count, now_ms);
+    tfos__cluster_throughput_add(&node->throughput, &sample);
+    tfos__cluster_eta_take_rows(
+        &cluster->eta, cluster->scheduler.queues[cluster->eta.feed.queue].row_count, now_ms);
 }
 
 /// Sends a node that shows them the figures of the whole cluster, while there are any.
-static void answer_figures(const struct tfos__cluster *cluster, struct tfos__entry *entry,
+static void answer_figures(const struct tfos__cluster *cluster, struct tfos__cluster_node *node,
                            int64_t now_ms)
 {
-    if (now_ms - entry->figures_ms < FIGURES_INTERVAL_MS || !tfos__overview_is_moving(cluster))
+    if (now_ms - node->figures_ms < FIGURES_INTERVAL_MS ||
+        !tfos__cluster_status_is_feeding(cluster))
         return;
-    entry->figures_ms = now_ms;
-    tfos__peer_send(entry->peer, tfos__overview_figures(cluster));
+    node->figures_ms = now_ms;
+    tfos__cluster_session_send(node->session, tfos__cluster_status_figures(cluster));
 }
 
-static void take_rows(struct tfos__cluster *cluster, struct tfos__entry *entry, int queue,
+static void take_rows(struct tfos__cluster *cluster, struct tfos__cluster_node *node, int queue,
                       int64_t count)
 {
-    int64_t *sum = &cluster->feeding.queues[queue].row_count;
+    int64_t *sum = &cluster->scheduler.queues[queue].row_count;
     // Modulo 2^64, whatever nodes say.
-    *sum = (int64_t)((uint64_t)*sum + (uint64_t)count - (uint64_t)entry->queue_rows[queue]);
-    entry->queue_rows[queue] = count;
+    *sum = (int64_t)((uint64_t)*sum + (uint64_t)count - (uint64_t)node->queue_rows[queue]);
+    node->queue_rows[queue] = count;
 }
 
 /// The state of each queue. One that wants no more rows stays so.
-static void take_queues(struct tfos__cluster *cluster, struct tfos__entry *entry, json_t *queues)
+static void take_queues(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
+                        json_t *queues)
 {
     const char *name;
     json_t *state;
@@ -325,38 +332,39 @@ static void take_queues(struct tfos__cluster *cluster, struct tfos__entry *entry
         if (queue < 0)
             continue;
         uint32_t bit = UINT32_C(1) << queue;
-        take_rows(cluster, entry, queue, read_count(state, "rows_read", entry->queue_rows[queue]));
-        entry->drained = tfos__json_bool_or(state, "drained", false) ? entry->drained | bit
-                                                                     : entry->drained & ~bit;
-        if (!tfos__json_bool_or(state, "terminated", false) || entry->terminated & bit)
+        take_rows(cluster, node, queue, read_count(state, "rows_read", node->queue_rows[queue]));
+        node->drained = tfos__json_bool_or(state, "drained", false) ? node->drained | bit
+                                                                    : node->drained & ~bit;
+        if (!tfos__json_bool_or(state, "terminated", false) || node->terminated & bit)
             continue;
-        entry->terminated |= bit;
-        tfos__cluster_tell(cluster, entry, "terminated", json_pack("{s:s}", "queue", name));
+        node->terminated |= bit;
+        tfos__cluster_tell(cluster, node, "terminated", json_pack("{s:s}", "queue", name));
     }
 }
 
-static enum tfos_status handle_heartbeat(struct tfos__cluster *cluster, struct tfos__entry *entry,
-                                         const json_t *message, struct tfos_error *err)
+static enum tfos_status handle_heartbeat(struct tfos__cluster *cluster,
+                                         struct tfos__cluster_node *node, const json_t *message,
+                                         struct tfos_error *err)
 {
     (void)err;
     int64_t now_ms = tfos__now_ms();
-    int64_t rows_read = read_count(message, "rows_read", entry->rows_read);
-    if (rows_read > entry->rows_read)
-        cluster->feeding.progress_ms = now_ms;
-    entry->rows_read = rows_read;
-    entry->rows_written = read_count(message, "rows_written", entry->rows_written);
-    entry->bytes_written = read_count(message, "bytes_written", entry->bytes_written);
-    entry->ring_used = read_count(message, "ring_used", entry->ring_used);
-    entry->ring_size = read_count(message, "ring_size", entry->ring_size);
-    entry->writers = read_count(message, "writers", entry->writers);
-    entry->reader_wait_ms = read_count(message, "reader_wait_ms", entry->reader_wait_ms);
-    entry->writer_wait_ms = read_count(message, "writer_wait_ms", entry->writer_wait_ms);
-    take_queues(cluster, entry, json_object_get(message, "queues"));
-    take_report(cluster, entry, json_object_get(message, "report"));
+    int64_t rows_read = read_count(message, "rows_read", node->rows_read);
+    if (rows_read > node->rows_read)
+        cluster->scheduler.progress_ms = now_ms;
+    node->rows_read = rows_read;
+    node->rows_written = read_count(message, "rows_written", node->rows_written);
+    node->bytes_written = read_count(message, "bytes_written", node->bytes_written);
+    node->ring_used = read_count(message, "ring_used", node->ring_used);
+    node->ring_size = read_count(message, "ring_size", node->ring_size);
+    node->writers = read_count(message, "writers", node->writers);
+    node->reader_wait_ms = read_count(message, "reader_wait_ms", node->reader_wait_ms);
+    node->writer_wait_ms = read_count(message, "writer_wait_ms", node->writer_wait_ms);
+    take_queues(cluster, node, json_object_get(message, "queues"));
+    take_report(cluster, node, json_object_get(message, "report"));
     cluster->has_changed = true;
-    note_pace(cluster, entry, now_ms);
+    note_throughput(cluster, node, now_ms);
     if (tfos__json_bool_or(message, "figures", false))
-        answer_figures(cluster, entry, now_ms);
+        answer_figures(cluster, node, now_ms);
     return TFOS_OK;
 }
 
@@ -370,7 +378,7 @@ static enum tfos_status read_round(const json_t *message, const char **name, str
     return TFOS_OK;
 }
 
-static enum tfos_status handle_agree(struct tfos__cluster *cluster, struct tfos__entry *entry,
+static enum tfos_status handle_agree(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
                                      const json_t *message, struct tfos_error *err)
 {
     const char *name;
@@ -379,29 +387,32 @@ static enum tfos_status handle_agree(struct tfos__cluster *cluster, struct tfos_
     if (!value)
         return tfos__fail(err, TFOS_INVALID, "rendezvous: \"value\" of an agreement is missing");
     if (!strncmp(name, STEP_NAMES, strlen(STEP_NAMES)))
-        cluster->feeding.is_in_step = true;
-    tfos__agreement_give(&cluster->agreement, entry, name, value);
+        cluster->scheduler.is_in_step = true;
+    tfos__cluster_agreement_give(&cluster->agreement, node, name, value);
     return TFOS_OK;
 }
 
-static enum tfos_status handle_pending(struct tfos__cluster *cluster, struct tfos__entry *entry,
-                                       const json_t *message, struct tfos_error *err)
+static enum tfos_status handle_pending(struct tfos__cluster *cluster,
+                                       struct tfos__cluster_node *node, const json_t *message,
+                                       struct tfos_error *err)
 {
     const char *name;
     TFOS__TRY(read_round(message, &name, err));
-    tfos__agreement_tell_pending(&cluster->agreement, entry, name);
+    tfos__cluster_agreement_tell_pending(&cluster->agreement, node, name);
     return TFOS_OK;
 }
 
-static enum tfos_status handle_partition(struct tfos__cluster *cluster, struct tfos__entry *entry,
-                                         const json_t *message, struct tfos_error *err)
+static enum tfos_status handle_partition(struct tfos__cluster *cluster,
+                                         struct tfos__cluster_node *node, const json_t *message,
+                                         struct tfos_error *err)
 {
     cluster->has_changed = true;
-    return tfos__feeding_settle(&cluster->feeding, entry, message, err);
+    return tfos__cluster_scheduler_settle(&cluster->scheduler, node, message, err);
 }
 
-static enum tfos_status handle_tensorboard(struct tfos__cluster *cluster, struct tfos__entry *entry,
-                                           const json_t *message, struct tfos_error *err)
+static enum tfos_status handle_tensorboard(struct tfos__cluster *cluster,
+                                           struct tfos__cluster_node *node, const json_t *message,
+                                           struct tfos_error *err)
 {
     const char *url;
     TFOS__TRY(tfos__json_get_string(message, "url", &url, err));
@@ -411,33 +422,35 @@ static enum tfos_status handle_tensorboard(struct tfos__cluster *cluster, struct
     char *copy = tfos__strdup(url);
     if (!copy)
         return tfos__no_memory(err, "rendezvous", "TensorBoard's address");
-    tfos__free(entry->tensorboard);
-    entry->tensorboard = copy;
-    tfos__cluster_tell(cluster, entry, "tensorboard", json_pack("{s:s}", "url", url));
+    tfos__free(node->tensorboard);
+    node->tensorboard = copy;
+    tfos__cluster_tell(cluster, node, "tensorboard", json_pack("{s:s}", "url", url));
     return TFOS_OK;
 }
 
-static enum tfos_status handle_warning(struct tfos__cluster *cluster, struct tfos__entry *entry,
-                                       const json_t *message, struct tfos_error *err)
+static enum tfos_status handle_warning(struct tfos__cluster *cluster,
+                                       struct tfos__cluster_node *node, const json_t *message,
+                                       struct tfos_error *err)
 {
     const char *text;
     TFOS__TRY(tfos__json_get_string(message, "message", &text, err));
-    tfos__cluster_tell(cluster, entry, "warning", json_pack("{s:s}", "message", text));
+    tfos__cluster_tell(cluster, node, "warning", json_pack("{s:s}", "message", text));
     return TFOS_OK;
 }
 
-static enum tfos_status handle_failed(struct tfos__cluster *cluster, struct tfos__entry *entry,
-                                      const json_t *message, struct tfos_error *err)
+static enum tfos_status handle_failed(struct tfos__cluster *cluster,
+                                      struct tfos__cluster_node *node, const json_t *message,
+                                      struct tfos_error *err)
 {
     const char *text;
     TFOS__TRY(tfos__json_get_string(message, "message", &text, err));
-    if (entry->is_stopping) {
-        tfos__cluster_end_entry(cluster, entry, TFOS__ENTRY_ENDED, text, NULL);
+    if (node->is_stopping) {
+        tfos__cluster_end_node(cluster, node, TFOS__CLUSTER_NODE_ENDED, text, NULL);
         return TFOS_OK;
     }
     char failure[sizeof(cluster->failure_message)];
-    tfos__explanation_of_failure(entry, text, failure, sizeof(failure));
-    tfos__cluster_end_entry(cluster, entry, TFOS__ENTRY_FAILED, text, failure);
+    tfos__cluster_failure_text_of_failure(node, text, failure, sizeof(failure));
+    tfos__cluster_end_node(cluster, node, TFOS__CLUSTER_NODE_FAILED, text, failure);
     return TFOS_OK;
 }
 
@@ -455,21 +468,21 @@ static const struct handler handlers[] = {
     {"failed", handle_failed},
 };
 
-static enum tfos_status handle_node(struct tfos__peer *peer, const char *type,
+static enum tfos_status handle_node(struct tfos__cluster_session *session, const char *type,
                                     const json_t *message, struct tfos_error *err)
 {
-    if (!peer->entry)
+    if (!session->node)
         return TFOS_OK; // its place is another's, and what it says of itself no longer counts
-    peer->entry->heard_ms = tfos__now_ms();
+    session->node->received_ms = tfos__now_ms();
     for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++)
         if (!strcmp(type, handlers[i].type))
-            return handlers[i].handle(peer->cluster, peer->entry, message, err);
+            return handlers[i].handle(session->cluster, session->node, message, err);
     return tfos__fail(err, TFOS_INVALID, "rendezvous: unknown type \"%.40s\" of a message", type);
 }
 
 /// A feeder says why it gives up. That its node takes no rows is no fault of the task, which Spark
 /// would only run again: the cluster has failed.
-static enum tfos_status handle_feeder(struct tfos__peer *peer, const char *type,
+static enum tfos_status handle_feeder(struct tfos__cluster_session *session, const char *type,
                                       const json_t *message, struct tfos_error *err)
 {
     const char *text;
@@ -477,44 +490,44 @@ static enum tfos_status handle_feeder(struct tfos__peer *peer, const char *type,
         return tfos__fail(err, TFOS_INVALID, "rendezvous: unknown type \"%.40s\" of a message",
                           type);
     TFOS__TRY(tfos__json_get_string(message, "message", &text, err));
-    const struct tfos__entry *entry = peer->feeder ? peer->feeder->entry : NULL;
-    char *failure = tfos__format("%s: %s", entry ? entry->name : "a feeding task", text);
-    tfos__cluster_fail(peer->cluster, TFOS_TIMEOUT, failure ? failure : text);
+    const struct tfos__cluster_node *node = session->feeder ? session->feeder->node : NULL;
+    char *failure = tfos__format("%s: %s", node ? node->name : "a feeding task", text);
+    tfos__cluster_fail(session->cluster, TFOS_TIMEOUT, failure ? failure : text);
     tfos__free(failure);
     return TFOS_OK;
 }
 
-static enum tfos_status send_overview(struct tfos__peer *peer)
+static enum tfos_status send_status(struct tfos__cluster_session *session)
 {
-    peer->kind = TFOS__PEER_WATCHER;
-    tfos__peer_send(peer, tfos__overview_json(peer->cluster));
-    tfos__peer_end(peer);
+    session->kind = TFOS__SESSION_WATCHER;
+    tfos__cluster_session_send(session, tfos__cluster_status_document(session->cluster));
+    tfos__cluster_session_end(session);
     return TFOS_OK;
 }
 
-enum tfos_status tfos__dispatch_message(struct tfos__peer *peer, const json_t *message,
-                                        struct tfos_error *err)
+enum tfos_status tfos__cluster_dispatch_message(struct tfos__cluster_session *session,
+                                                const json_t *message, struct tfos_error *err)
 {
     const char *type;
-    if (peer->is_closing)
+    if (session->is_ending)
         return TFOS_OK;
     TFOS__TRY(tfos__json_get_string(message, "type", &type, err));
-    if (peer->kind == TFOS__PEER_NODE)
-        return handle_node(peer, type, message, err);
-    if (peer->kind == TFOS__PEER_FEEDER)
-        return handle_feeder(peer, type, message, err);
-    if (peer->kind == TFOS__PEER_NEW && !strcmp(type, peer->is_local ? "status" : "hello"))
-        return peer->is_local ? send_overview(peer) : greet(peer, message, err);
+    if (session->kind == TFOS__SESSION_NODE)
+        return handle_node(session, type, message, err);
+    if (session->kind == TFOS__SESSION_FEEDER)
+        return handle_feeder(session, type, message, err);
+    if (session->kind == TFOS__SESSION_NEW && !strcmp(type, session->is_local ? "status" : "hello"))
+        return session->is_local ? send_status(session) : greet(session, message, err);
     return tfos__fail(err, TFOS_INVALID, "rendezvous: unexpected type \"%.40s\" of a message",
                       type);
 }
 
-void tfos__dispatch_end(struct tfos__peer *peer, const char *cause)
+void tfos__cluster_dispatch_end(struct tfos__cluster_session *session, const char *cause)
 {
-    if (peer->entry)
-        tfos__cluster_lose_entry(peer->cluster, peer->entry, cause);
-    if (peer->feeder)
-        tfos__feeding_close(&peer->cluster->feeding, peer->feeder);
-    peer->cluster->has_changed = true;
-    peer->entry = NULL;
+    if (session->node)
+        tfos__cluster_lose_node(session->cluster, session->node, cause);
+    if (session->feeder)
+        tfos__cluster_scheduler_close(&session->cluster->scheduler, session->feeder);
+    session->cluster->has_changed = true;
+    session->node = NULL;
 }

@@ -36,12 +36,12 @@ tfos__cluster_partition_add(struct tfos__cluster_partitions *partitions, int64_t
 
 bool tfos__cluster_partition_begin(struct tfos__cluster_partitions *partitions,
                                    struct tfos__cluster_partition *partition,
-                                   struct tfos__entry *entry, int64_t number)
+                                   struct tfos__cluster_node *node, int64_t number)
 {
     struct tfos__cluster_attempt *attempt = tfos__alloc(1, sizeof(*attempt));
     if (!attempt)
         return false;
-    attempt->entry = entry;
+    attempt->node = node;
     attempt->number = number;
     attempt->next = partition->attempts;
     partition->attempts = attempt;
@@ -53,12 +53,12 @@ bool tfos__cluster_partition_begin(struct tfos__cluster_partitions *partitions,
 
 void tfos__cluster_partition_settle(struct tfos__cluster_partitions *partitions,
                                     struct tfos__cluster_partition *partition,
-                                    const struct tfos__entry *entry, int64_t number)
+                                    const struct tfos__cluster_node *node, int64_t number)
 {
     struct tfos__cluster_attempt **link = &partition->attempts;
     while (*link) {
         struct tfos__cluster_attempt *attempt = *link;
-        if (attempt->entry != entry || attempt->number > number) {
+        if (attempt->node != node || attempt->number > number) {
             link = &attempt->next;
             continue;
         }
@@ -70,22 +70,22 @@ void tfos__cluster_partition_settle(struct tfos__cluster_partitions *partitions,
 
 struct settling {
     struct tfos__cluster_partitions *partitions;
-    const struct tfos__entry *entry;
+    const struct tfos__cluster_node *node;
 };
 
 static bool settle_and_keep(struct tfos__partition *partition, void *context)
 {
     const struct settling *settling = context;
     tfos__cluster_partition_settle(settling->partitions,
-                                   (struct tfos__cluster_partition *)partition, settling->entry,
+                                   (struct tfos__cluster_partition *)partition, settling->node,
                                    INT64_MAX);
     return true;
 }
 
 void tfos__cluster_partition_settle_all(struct tfos__cluster_partitions *partitions,
-                                        const struct tfos__entry *entry)
+                                        const struct tfos__cluster_node *node)
 {
-    struct settling settling = {partitions, entry};
+    struct settling settling = {partitions, node};
     tfos__partition_table_filter(&partitions->table, settle_and_keep, &settling);
 }
 

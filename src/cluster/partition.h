@@ -9,12 +9,12 @@
 #include <stdint.h>
 
 #include "base/partition_table.h"
-#include "cluster/registry.h"
+#include "cluster/node_table.h"
 
 /// An attempt that has a target and is not known to be closed.
 struct tfos__cluster_attempt {
     struct tfos__cluster_attempt *next;
-    struct tfos__entry *entry; ///< borrowed
+    struct tfos__cluster_node *node; ///< borrowed
     int64_t number;
     int64_t fence; ///< the node was told that attempts below this one are superseded; 0: nothing
 };
@@ -48,19 +48,19 @@ struct tfos__cluster_partition *
 tfos__cluster_partition_add(struct tfos__cluster_partitions *partitions, int64_t feed,
                             int64_t number);
 
-/// Notes that attempt `number` is under way at `entry`; false when out of memory.
+/// Notes that attempt `number` is under way at `node`; false when out of memory.
 bool tfos__cluster_partition_begin(struct tfos__cluster_partitions *partitions,
                                    struct tfos__cluster_partition *partition,
-                                   struct tfos__entry *entry, int64_t number);
+                                   struct tfos__cluster_node *node, int64_t number);
 
-/// Removes the attempts of `partition` at `entry` up to `number`.
+/// Removes the attempts of `partition` at `node` up to `number`.
 void tfos__cluster_partition_settle(struct tfos__cluster_partitions *partitions,
                                     struct tfos__cluster_partition *partition,
-                                    const struct tfos__entry *entry, int64_t number);
+                                    const struct tfos__cluster_node *node, int64_t number);
 
-/// Removes all attempts at `entry`.
+/// Removes all attempts at `node`.
 void tfos__cluster_partition_settle_all(struct tfos__cluster_partitions *partitions,
-                                        const struct tfos__entry *entry);
+                                        const struct tfos__cluster_node *node);
 
 /// Forgets the partition if it is over for good: it had results, and neither an attempt nor a
 /// feeder is left. Whoever computes it again begins anew.

@@ -7,9 +7,9 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "cluster/explanation.h"
-#include "cluster/overview.h"
+#include "cluster/failure_text.h"
 #include "cluster/rendezvous_thread.h"
+#include "cluster/status_document.h"
 
 enum tfos_status tfos_rendezvous_open(const struct tfos_rendezvous_options *options,
                                       struct tfos_rendezvous **out, struct tfos_error *err)
@@ -36,7 +36,7 @@ static enum tfos_status give_text(json_t *value, char **json, struct tfos_error 
 enum tfos_status tfos_rendezvous_get_roles(struct tfos_rendezvous *rendezvous, char **json,
                                            struct tfos_error *err)
 {
-    return give_text(tfos__roles_json(&rendezvous->cluster.roles), json, err);
+    return give_text(tfos__cluster_roles_json(&rendezvous->cluster.roles), json, err);
 }
 
 static enum tfos_status fail_closed(struct tfos_error *err)
@@ -65,11 +65,12 @@ static enum tfos_status wait_for_phase(struct tfos_rendezvous *rendezvous,
             TFOS__TRY(check(cluster, err));
         if (tfos__cluster_has_reached(cluster, phase))
             return TFOS_OK;
-        if (phase == TFOS_PHASE_DRAINED && begin_ms < cluster->feeding.progress_ms)
-            begin_ms = cluster->feeding.progress_ms;
+        if (phase == TFOS_PHASE_DRAINED && begin_ms < cluster->scheduler.progress_ms)
+            begin_ms = cluster->scheduler.progress_ms;
         int64_t waited_ms = tfos__now_ms() - begin_ms;
         if (timeout_ms >= 0 && waited_ms >= timeout_ms)
-            return tfos__explanation_of_timeout(&cluster->feeding, phase, waited_ms, err);
+            return tfos__cluster_failure_text_of_timeout(&cluster->scheduler, phase, waited_ms,
+                                                         err);
         tfos__cluster_thread_wait(
             rendezvous, timeout_ms < 0 ? TFOS__NEVER : tfos__deadline(timeout_ms - waited_ms));
     }
@@ -101,7 +102,7 @@ enum tfos_status tfos_rendezvous_wait(struct tfos_rendezvous *rendezvous,
 int64_t tfos_rendezvous_idle_ms(struct tfos_rendezvous *rendezvous)
 {
     tfos__cluster_thread_lock(rendezvous);
-    int64_t idle_ms = tfos__now_ms() - rendezvous->cluster.feeding.progress_ms;
+    int64_t idle_ms = tfos__now_ms() - rendezvous->cluster.scheduler.progress_ms;
     tfos__cluster_thread_unlock(rendezvous);
     return idle_ms;
 }
@@ -111,8 +112,8 @@ enum tfos_status tfos_rendezvous_time_out(struct tfos_rendezvous *rendezvous,
                                           struct tfos_error *err)
 {
     tfos__cluster_thread_lock(rendezvous);
-    enum tfos_status status =
-        tfos__explanation_of_timeout(&rendezvous->cluster.feeding, phase, waited_ms, err);
+    enum tfos_status status = tfos__cluster_failure_text_of_timeout(&rendezvous->cluster.scheduler,
+                                                                    phase, waited_ms, err);
     tfos__cluster_thread_unlock(rendezvous);
     return status;
 }
@@ -191,11 +192,12 @@ enum tfos_status tfos_rendezvous_describe_feed(struct tfos_rendezvous *rendezvou
                                                int64_t last_feed, const char *schema_json,
                                                struct tfos_error *err)
 {
-    const struct tfos__description description = {(char *)schema_json, first_feed, last_feed};
+    const struct tfos__cluster_feed_description description = {(char *)schema_json, first_feed,
+                                                               last_feed};
 
     tfos__cluster_thread_lock(rendezvous);
     enum tfos_status status =
-        tfos__feeding_describe(&rendezvous->cluster.feeding, queue, &description, err);
+        tfos__cluster_scheduler_describe(&rendezvous->cluster.scheduler, queue, &description, err);
     tfos__cluster_thread_unlock(rendezvous);
     return status;
 }
@@ -225,7 +227,7 @@ enum tfos_status tfos_rendezvous_next_event(struct tfos_rendezvous *rendezvous, 
     for (;;) {
         if (rendezvous->is_closing)
             status = fail_closed(err);
-        else if ((text = tfos__events_take(&rendezvous->cluster.events)) == NULL &&
+        else if ((text = tfos__cluster_event_queue_take(&rendezvous->cluster.events)) == NULL &&
                  tfos__remaining_ms(deadline) == 0)
             status = TFOS_AGAIN;
         if (text || status != TFOS_OK)
@@ -242,10 +244,10 @@ enum tfos_status tfos_rendezvous_get_status(struct tfos_rendezvous *rendezvous, 
                                             struct tfos_error *err)
 {
     tfos__cluster_thread_lock(rendezvous);
-    json_t *overview = tfos__overview_json(&rendezvous->cluster);
+    json_t *document = tfos__cluster_status_document(&rendezvous->cluster);
     // The reports in it are shared with the cluster, so it is made text, and let go of, under the
     // lock.
-    enum tfos_status status = give_text(overview, json, err);
+    enum tfos_status status = give_text(document, json, err);
     tfos__cluster_thread_unlock(rendezvous);
     return status;
 }

@@ -15,9 +15,9 @@
 #include "base/memory.h"
 #include "base/socket.h"
 #include "cluster/dispatch.h"
-#include "cluster/explanation.h"
-#include "cluster/overview.h"
-#include "cluster/peer.h"
+#include "cluster/failure_text.h"
+#include "cluster/session.h"
+#include "cluster/status_document.h"
 
 #define TICK_MS 1000 // how often times are looked at, or more often with a short heartbeat timeout
 #define FAREWELL_MS 500                // for the last messages to be taken when the thread ends
@@ -27,7 +27,7 @@
 
 struct connection {
     struct tfos__server_connection base; // first, so that the one's address is the other's
-    struct tfos__peer peer;
+    struct tfos__cluster_session session;
 };
 
 // ---- connections
@@ -37,9 +37,9 @@ static struct tfos_rendezvous *rendezvous_of(const struct tfos__server_connectio
     return connection->server->options.context;
 }
 
-static struct connection *connection_of(struct tfos__peer *peer)
+static struct connection *connection_of(struct tfos__cluster_session *session)
 {
-    return (struct connection *)((char *)peer - offsetof(struct connection, peer));
+    return (struct connection *)((char *)session - offsetof(struct connection, session));
 }
 
 /// Tells of a refusal, unless an attacker makes so many that other events would be lost over them.
@@ -54,7 +54,7 @@ static void tell_denied(struct tfos_rendezvous *rendezvous, const char *address,
     if (++rendezvous->denied_count > DENIED_LIMIT)
         return;
     char text[1024];
-    tfos__explanation_copy(text, sizeof(text), message);
+    tfos__cluster_failure_text_copy(text, sizeof(text), message);
     const char *more =
         rendezvous->denied_count == DENIED_LIMIT ? " (the last one told this minute)" : "";
     tfos__cluster_tell(&rendezvous->cluster, NULL, "denied",
@@ -68,42 +68,42 @@ static void turned_away(void *context, const char *address, const char *reason)
     tell_denied(context, address, message);
 }
 
-static void send_message(struct tfos__peer *peer, json_t *message)
+static void send_message(struct tfos__cluster_session *session, json_t *message)
 {
-    tfos__server_send(&connection_of(peer)->base, message, NULL, 0);
+    tfos__server_send(&connection_of(session)->base, message, NULL, 0);
 }
 
-static void end_connection(struct tfos__peer *peer)
+static void end_connection(struct tfos__cluster_session *session)
 {
-    tfos__server_end(&connection_of(peer)->base);
+    tfos__server_end(&connection_of(session)->base);
 }
 
 static void accepted(struct tfos__server_connection *base, const char *address)
 {
-    struct tfos__peer *peer = &((struct connection *)base)->peer;
-    peer->cluster = &rendezvous_of(base)->cluster;
-    peer->is_local = base->is_local;
-    peer->send = send_message;
-    peer->end = end_connection;
-    snprintf(peer->address, sizeof(peer->address), "%s", address);
+    struct tfos__cluster_session *session = &((struct connection *)base)->session;
+    session->cluster = &rendezvous_of(base)->cluster;
+    session->is_local = base->is_local;
+    session->send = send_message;
+    session->end = end_connection;
+    snprintf(session->address, sizeof(session->address), "%s", address);
 }
 
 static enum tfos_status handle_message(struct tfos__server_connection *base, const json_t *message,
                                        struct tfos_error *err)
 {
-    struct tfos__peer *peer = &((struct connection *)base)->peer;
-    TFOS__TRY(tfos__dispatch_message(peer, message, err));
-    if (peer->kind != TFOS__PEER_NEW)
+    struct tfos__cluster_session *session = &((struct connection *)base)->session;
+    TFOS__TRY(tfos__cluster_dispatch_message(session, message, err));
+    if (session->kind != TFOS__SESSION_NEW)
         tfos__server_greet(base);
     return TFOS_OK;
 }
 
 static void dropped(struct tfos__server_connection *base, bool is_breach, const char *cause)
 {
-    struct tfos__peer *peer = &((struct connection *)base)->peer;
-    if (is_breach && peer->kind != TFOS__PEER_NODE)
-        tell_denied(rendezvous_of(base), peer->address, cause);
-    tfos__dispatch_end(peer, cause);
+    struct tfos__cluster_session *session = &((struct connection *)base)->session;
+    if (is_breach && session->kind != TFOS__SESSION_NODE)
+        tell_denied(rendezvous_of(base), session->address, cause);
+    tfos__cluster_dispatch_end(session, cause);
 }
 
 static const struct tfos__server_handler handler = {.connection_size = sizeof(struct connection),

@@ -26,9 +26,9 @@ static enum tfos_status check_master_name(const char *name, struct tfos_error *e
     return TFOS_OK;
 }
 
-enum tfos_status tfos__roles_init(struct tfos__roles *roles,
-                                  const struct tfos_rendezvous_options *options,
-                                  struct tfos_error *err)
+enum tfos_status tfos__cluster_roles_init(struct tfos__cluster_roles *roles,
+                                          const struct tfos_rendezvous_options *options,
+                                          struct tfos_error *err)
 {
     if (options->node_count < 1 || options->node_count > TFOS__NODE_LIMIT)
         return tfos__fail(err, TFOS_INVALID, "rendezvous: node_count is %d: expected 1 to %d",
@@ -50,16 +50,16 @@ enum tfos_status tfos__roles_init(struct tfos__roles *roles,
                           "rendezvous: node_count is %d: ps_count %d, an evaluator (has_evaluator) "
                           "and a %s need %d nodes at least",
                           options->node_count, options->ps_count, trainer, needed);
-    *roles = (struct tfos__roles){.node_count = options->node_count,
-                                  .ps_count = options->ps_count,
-                                  .has_evaluator = options->has_evaluator};
+    *roles = (struct tfos__cluster_roles){.node_count = options->node_count,
+                                          .ps_count = options->ps_count,
+                                          .has_evaluator = options->has_evaluator};
     if (options->master_name)
         memcpy(roles->master_name, options->master_name, strlen(options->master_name) + 1);
     return TFOS_OK;
 }
 
-void tfos__roles_find(const struct tfos__roles *roles, int executor_id, const char **job_name,
-                      int *task_index)
+void tfos__cluster_roles_find(const struct tfos__cluster_roles *roles, int executor_id,
+                              const char **job_name, int *task_index)
 {
     int index = executor_id;
     if (index < roles->ps_count) {
@@ -82,23 +82,23 @@ void tfos__roles_find(const struct tfos__roles *roles, int executor_id, const ch
     *task_index = index;
 }
 
-bool tfos__roles_is_trainer(const char *job_name)
+bool tfos__cluster_roles_is_trainer(const char *job_name)
 {
     return strcmp(job_name, "ps") != 0 && strcmp(job_name, "evaluator") != 0;
 }
 
-bool tfos__roles_is_fed(const char *job_name)
+bool tfos__cluster_roles_is_fed(const char *job_name)
 {
     return strcmp(job_name, "ps") != 0;
 }
 
-json_t *tfos__roles_json(const struct tfos__roles *roles)
+json_t *tfos__cluster_roles_json(const struct tfos__cluster_roles *roles)
 {
     json_t *object = json_object();
     for (int id = 0; id < roles->node_count; id++) {
         const char *job_name;
         int task_index;
-        tfos__roles_find(roles, id, &job_name, &task_index);
+        tfos__cluster_roles_find(roles, id, &job_name, &task_index);
         json_t *ids = json_object_get(object, job_name);
         if (!ids) {
             ids = json_array();

@@ -8,7 +8,7 @@
 static void partitions_with_results_are_forgotten(void **state)
 {
     struct tfos__cluster_partitions partitions = {0};
-    struct tfos__entry entry = {0};
+    struct tfos__cluster_node node = {0};
 
     (void)state;
     for (int64_t number = 0; number < 10000; number++) {
@@ -18,10 +18,10 @@ static void partitions_with_results_are_forgotten(void **state)
         assert_non_null(partition);
         partition->has_results = true;
         partition->feeder_count = 1;
-        assert_true(tfos__cluster_partition_begin(&partitions, partition, &entry, 0));
+        assert_true(tfos__cluster_partition_begin(&partitions, partition, &node, 0));
         tfos__cluster_partition_release(&partitions, partition); // an attempt is under way
         assert_ptr_equal(tfos__cluster_partition_find(&partitions, feed, number), partition);
-        tfos__cluster_partition_settle(&partitions, partition, &entry, 0);
+        tfos__cluster_partition_settle(&partitions, partition, &node, 0);
         tfos__cluster_partition_release(&partitions, partition); // a feeder is there
         assert_ptr_equal(tfos__cluster_partition_find(&partitions, feed, number), partition);
         partition->feeder_count = 0;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
-#include "cluster/registry.h"
+#include "cluster/node_table.h"
 #include "cluster/roles.h"
 
 #define BAD_KEY "g00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
@@ -13,9 +13,9 @@
 static void check_roles(struct tfos_rendezvous_options options, const char *expected)
 {
     struct tfos_error err;
-    struct tfos__roles roles;
-    assert_done(tfos__roles_init(&roles, &options, &err));
-    json_t *json = tfos__roles_json(&roles);
+    struct tfos__cluster_roles roles;
+    assert_done(tfos__cluster_roles_init(&roles, &options, &err));
+    json_t *json = tfos__cluster_roles_json(&roles);
     char *text = json_dumps(json, JSON_COMPACT);
     assert_string_equal(text, expected);
     free(text);
@@ -50,7 +50,7 @@ static void roles_of_all_combinations(void **state)
 static void roles_that_cannot_be_met(void **state)
 {
     (void)state;
-    struct tfos__roles roles;
+    struct tfos__cluster_roles roles;
     struct tfos_error err;
     const struct {
         struct tfos_rendezvous_options options;
@@ -68,7 +68,7 @@ static void roles_that_cannot_be_met(void **state)
         {{.node_count = 3, .master_name = "worker"}, "name of another role"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        assert_int_equal(tfos__roles_init(&roles, &cases[i].options, &err), TFOS_INVALID);
+        assert_int_equal(tfos__cluster_roles_init(&roles, &cases[i].options, &err), TFOS_INVALID);
         assert_says(err.message, cases[i].says);
     }
 }
@@ -105,25 +105,25 @@ static void the_spec_is_sorted(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos__roles roles;
-    struct tfos__node_table nodes;
+    struct tfos__cluster_roles roles;
+    struct tfos__cluster_node_table table;
     struct tfos_rendezvous_options options = {
         .node_count = 6, .ps_count = 2, .master_name = "chief", .has_evaluator = true};
-    assert_done(tfos__roles_init(&roles, &options, &err));
-    assert_done(tfos__registry_init(&nodes, &roles, &err));
+    assert_done(tfos__cluster_roles_init(&roles, &options, &err));
+    assert_done(tfos__cluster_node_table_init(&table, &roles, &err));
     for (int id = 0; id < 6; id++) {
-        snprintf(nodes.entries[id].host, sizeof(nodes.entries[id].host),
-                 id == 5 ? "fd00::1" : "h%d", 9 - id);
-        nodes.entries[id].port = 100 + id;
+        snprintf(table.nodes[id].host, sizeof(table.nodes[id].host), id == 5 ? "fd00::1" : "h%d",
+                 9 - id);
+        table.nodes[id].port = 100 + id;
     }
-    json_t *spec = tfos__spec_json(&nodes);
+    json_t *spec = tfos__cluster_node_table_spec(&table);
     char *text = json_dumps(spec, JSON_COMPACT);
     assert_string_equal(text,
                         "{\"chief\":[\"h7:102\"],\"evaluator\":[\"h6:103\"],\"ps\":[\"h9:100\","
                         "\"h8:101\"],\"worker\":[\"h5:104\",\"[fd00::1]:105\"]}");
     free(text);
     json_decref(spec);
-    tfos__registry_clear(&nodes);
+    tfos__cluster_node_table_clear(&table);
 }
 
 static const struct CMUnitTest cases[] = {

@@ -14,9 +14,9 @@
 #include "base/memory.h"
 #include "cluster/cluster_state.h"
 #include "cluster/dispatch.h"
-#include "cluster/explanation.h"
-#include "cluster/overview.h"
-#include "cluster/peer.h"
+#include "cluster/failure_text.h"
+#include "cluster/session.h"
+#include "cluster/status_document.h"
 
 #define PEER_COUNT 8
 
@@ -24,14 +24,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct stage {
     struct tfos__cluster cluster;
-    struct tfos__peer peers[PEER_COUNT];
+    struct tfos__cluster_session peers[PEER_COUNT];
     struct tfos_error err;
 };
 
 /// What the server sends must be a frame: an object with a type, and text that can be made of it.
-static void send_nowhere(struct tfos__peer *peer, json_t *message)
+static void send_nowhere(struct tfos__cluster_session *session, json_t *message)
 {
-    (void)peer;
+    (void)session;
     char *text = tfos__json_text(message);
     assert(text && json_is_string(json_object_get(message, "type")));
     tfos__free(text);
@@ -40,15 +40,15 @@ static void send_nowhere(struct tfos__peer *peer, json_t *message)
 
 static void connect_peer(struct stage *stage, int number)
 {
-    stage->peers[number] = (struct tfos__peer){.cluster = &stage->cluster,
-                                               .address = "fuzz",
-                                               .is_local = number == PEER_COUNT - 1,
-                                               .send = send_nowhere};
+    stage->peers[number] = (struct tfos__cluster_session){.cluster = &stage->cluster,
+                                                          .address = "fuzz",
+                                                          .is_local = number == PEER_COUNT - 1,
+                                                          .send = send_nowhere};
 }
 
 static void end_peer(struct stage *stage, int number, const char *cause)
 {
-    tfos__dispatch_end(&stage->peers[number], cause);
+    tfos__cluster_dispatch_end(&stage->peers[number], cause);
     connect_peer(stage, number);
 }
 
@@ -61,7 +61,7 @@ static void say(struct stage *stage, int number, const char *text, size_t size)
     }
     if (tfos__json_parse(text, size, &message, &stage->err) != TFOS_OK)
         return;
-    if (tfos__dispatch_message(&stage->peers[number], message, &stage->err) < 0)
+    if (tfos__cluster_dispatch_message(&stage->peers[number], message, &stage->err) < 0)
         end_peer(stage, number, stage->err.message);
     json_decref(message);
 }
@@ -70,7 +70,7 @@ static void say(struct stage *stage, int number, const char *text, size_t size)
 static void act(struct stage *stage, char action)
 {
     static char schema[] = "{\"fields\": []}";
-    const struct tfos__description description = {schema, 1, 2};
+    const struct tfos__cluster_feed_description description = {schema, 1, 2};
     struct tfos__cluster *cluster = &stage->cluster;
     switch (action) {
     case 'e':
@@ -80,7 +80,8 @@ static void act(struct stage *stage, char action)
         tfos__cluster_end_epoch(cluster, 1, 1);
         break;
     case 'd':
-        (void)tfos__feeding_describe(&cluster->feeding, "validation", &description, &stage->err);
+        (void)tfos__cluster_scheduler_describe(&cluster->scheduler, "validation", &description,
+                                               &stage->err);
         break;
     case 'f':
         tfos__cluster_end_feed(cluster);
@@ -107,13 +108,13 @@ static void inspect(struct stage *stage)
     struct tfos__cluster *cluster = &stage->cluster;
     for (int phase = TFOS_PHASE_RUNNING; phase <= TFOS_PHASE_ENDED; phase++)
         if (!tfos__cluster_has_reached(cluster, (enum tfos_rendezvous_phase)phase))
-            (void)tfos__explanation_of_timeout(&cluster->feeding, (enum tfos_rendezvous_phase)phase,
-                                               1000, &stage->err);
-    json_t *overview = tfos__overview_json(cluster);
-    assert(overview);
-    json_decref(overview);
-    for (char *text = tfos__events_take(&cluster->events); text;
-         text = tfos__events_take(&cluster->events)) {
+            (void)tfos__cluster_failure_text_of_timeout(
+                &cluster->scheduler, (enum tfos_rendezvous_phase)phase, 1000, &stage->err);
+    json_t *document = tfos__cluster_status_document(cluster);
+    assert(document);
+    json_decref(document);
+    for (char *text = tfos__cluster_event_queue_take(&cluster->events); text;
+         text = tfos__cluster_event_queue_take(&cluster->events)) {
         json_t *event;
         assert(tfos__json_parse(text, strlen(text), &event, &stage->err) == TFOS_OK);
         json_decref(event);
@@ -157,7 +158,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         inspect(stage);
         for (int number = 0; number < PEER_COUNT; number++)
-            tfos__dispatch_end(&stage->peers[number], "the end");
+            tfos__cluster_dispatch_end(&stage->peers[number], "the end");
         tfos__cluster_clear(&stage->cluster);
     }
     tfos__free(stage);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The status document of a cluster (docs/protocol.md, "Status").
-#ifndef TFOS_CLUSTER_OVERVIEW_H
-#define TFOS_CLUSTER_OVERVIEW_H
+#ifndef TFOS_CLUSTER_STATUS_DOCUMENT_H
+#define TFOS_CLUSTER_STATUS_DOCUMENT_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -12,12 +12,12 @@
 struct tfos__cluster;
 
 /// NULL when out of memory.
-json_t *tfos__overview_json(const struct tfos__cluster *cluster);
+json_t *tfos__cluster_status_document(const struct tfos__cluster *cluster);
 
 /// Whether rows are under way, from Spark's first task to the last row in a ring.
-bool tfos__overview_is_moving(const struct tfos__cluster *cluster);
+bool tfos__cluster_status_is_feeding(const struct tfos__cluster *cluster);
 
 /// The message `figures` for a node that shows them; NULL when out of memory.
-json_t *tfos__overview_figures(const struct tfos__cluster *cluster);
+json_t *tfos__cluster_status_figures(const struct tfos__cluster *cluster);
 
 #endif

@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "base/socket.h"
 #include "cluster/cluster_state.h"
-#include "cluster/overview.h"
+#include "cluster/status_document.h"
 
 #define DRIVER_LIMIT 256     // most drivers asked
 #define LEAST_WAIT_MS 20     // for each driver, when an earlier one has used up the time
@@ -38,12 +38,12 @@ static const char *find_id(char *line)
 static struct tfos__channel *ask(const char *name, int64_t deadline)
 {
     int fd;
-    struct ucred peer;
-    socklen_t size = sizeof(peer);
+    struct ucred session;
+    socklen_t size = sizeof(session);
     struct tfos__channel *channel;
     if (tfos__socket_connect_unix(name, TFOS__UNTIL(deadline), &fd, NULL) != TFOS_OK)
         return NULL;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != geteuid()) {
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &session, &size) != 0 || session.uid != geteuid()) {
         close(fd);
         return NULL;
     }

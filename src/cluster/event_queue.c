@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // A bounded queue of events. Each is kept as text: smaller than a tree of values, and its size is
 // known.
-#include "cluster/events.h"
+#include "cluster/event_queue.h"
 
 #include <string.h>
 
 #include "base/json.h"
 #include "base/memory.h"
 
-enum tfos_status tfos__events_init(struct tfos__events *events, struct tfos_error *err)
+enum tfos_status tfos__cluster_event_queue_init(struct tfos__cluster_event_queue *events,
+                                                struct tfos_error *err)
 {
-    *events = (struct tfos__events){0};
+    *events = (struct tfos__cluster_event_queue){0};
     events->texts = tfos__alloc(TFOS__EVENT_LIMIT, sizeof(*events->texts));
     if (!events->texts)
         return tfos__no_memory(err, "rendezvous", "the queue of events");
     return TFOS_OK;
 }
 
-static char *remove_first(struct tfos__events *events)
+static char *remove_first(struct tfos__cluster_event_queue *events)
 {
     char *text = events->texts[events->first];
     events->texts[events->first] = NULL;
@@ -27,7 +28,7 @@ static char *remove_first(struct tfos__events *events)
     return text;
 }
 
-void tfos__events_push(struct tfos__events *events, json_t *event)
+void tfos__cluster_event_queue_push(struct tfos__cluster_event_queue *events, json_t *event)
 {
     char *text = event ? tfos__json_text(event) : NULL;
     json_decref(event);
@@ -46,7 +47,7 @@ void tfos__events_push(struct tfos__events *events, json_t *event)
     events->size += size;
 }
 
-char *tfos__events_take(struct tfos__events *events)
+char *tfos__cluster_event_queue_take(struct tfos__cluster_event_queue *events)
 {
     if (events->dropped_count > 0) {
         char *text = tfos__format("{\"event\":\"dropped\",\"node\":\"\",\"count\":%lld}",
@@ -58,10 +59,10 @@ char *tfos__events_take(struct tfos__events *events)
     return events->count > 0 ? remove_first(events) : NULL;
 }
 
-void tfos__events_clear(struct tfos__events *events)
+void tfos__cluster_event_queue_clear(struct tfos__cluster_event_queue *events)
 {
     while (events->count > 0)
         tfos__free(remove_first(events));
     tfos__free(events->texts);
-    *events = (struct tfos__events){0};
+    *events = (struct tfos__cluster_event_queue){0};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Composes messages of bounded size. What a trainer said is cut where it is longest, so that the
 // name of the node and the advice always have room.
-#include "cluster/explanation.h"
+#include "cluster/failure_text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ static void append(struct text *text, const char *format, ...)
     text->data[text->size] = '\0';
 }
 
-void tfos__explanation_copy(char *to, size_t size, const char *text)
+void tfos__cluster_failure_text_copy(char *to, size_t size, const char *text)
 {
     struct text copy = {.data = to, .capacity = size};
     append(&copy, "%s", text);
@@ -77,15 +77,15 @@ static const char *tail(const char *text, size_t limit)
     return text;
 }
 
-static void append_where(struct text *text, const struct tfos__entry *entry)
+static void append_where(struct text *text, const struct tfos__cluster_node *node)
 {
-    append(text, "%s (executor id %d", entry->name, entry->executor_id);
-    if (entry->executor[0])
-        append(text, ", Spark executor %s", entry->executor);
-    append(text, ", host %s)", entry->host[0] ? entry->host : "unknown");
+    append(text, "%s (executor id %d", node->name, node->executor_id);
+    if (node->executor[0])
+        append(text, ", Spark executor %s", node->executor);
+    append(text, ", host %s)", node->host[0] ? node->host : "unknown");
 }
 
-void tfos__explanation_of_exit(const json_t *message, char *text, size_t size)
+void tfos__cluster_failure_text_of_exit(const json_t *message, char *text, size_t size)
 {
     char words[64];
     int64_t signal = tfos__json_int_or(message, "signal", 0);
@@ -157,14 +157,14 @@ static const char *end_hint(const json_t *message)
     return "the executor's log has the trainer's whole output";
 }
 
-void tfos__explanation_of_end(const struct tfos__entry *entry, const json_t *message,
-                              const char *exit, char *text, size_t size)
+void tfos__cluster_failure_text_of_end(const struct tfos__cluster_node *node, const json_t *message,
+                                       const char *exit, char *text, size_t size)
 {
     struct text whole = {.data = text, .capacity = size};
     const char *cause = tfos__json_string_or(message, "cause", "trainer");
     const char *words = tfos__json_string_or(message, "message", "");
     append(&whole, "cluster: ");
-    append_where(&whole, entry);
+    append_where(&whole, node);
     if (!strcmp(cause, "executor_lost"))
         append(&whole, " failed: its executor was lost, so its trainer was ended (%s)", exit);
     else if (!strcmp(cause, "task_lost"))
@@ -181,22 +181,22 @@ void tfos__explanation_of_end(const struct tfos__entry *entry, const json_t *mes
     append(&whole, "\nhint: %s", end_hint(message));
 }
 
-void tfos__explanation_of_failure(const struct tfos__entry *entry, const char *message, char *text,
-                                  size_t size)
+void tfos__cluster_failure_text_of_failure(const struct tfos__cluster_node *node,
+                                           const char *message, char *text, size_t size)
 {
     struct text whole = {.data = text, .capacity = size};
     append(&whole, "cluster: ");
-    append_where(&whole, entry);
+    append_where(&whole, node);
     append(&whole, " cannot go on: %s%s", strlen(message) > MESSAGE_LIMIT ? "..." : "",
            tail(message, MESSAGE_LIMIT));
 }
 
-void tfos__explanation_of_loss(const struct tfos__entry *entry, const char *cause, char *text,
-                               size_t size)
+void tfos__cluster_failure_text_of_loss(const struct tfos__cluster_node *node, const char *cause,
+                                        char *text, size_t size)
 {
     struct text whole = {.data = text, .capacity = size};
     append(&whole, "cluster: ");
-    append_where(&whole, entry);
+    append_where(&whole, node);
     append(&whole,
            " was lost: %s\nhint: its process or its machine has ended, or the network between it "
            "and the "
@@ -220,22 +220,23 @@ static void append_rest(struct text *text, int listed)
         append(text, " and %d more", listed - LISTED_LIMIT);
 }
 
-static void append_place(struct text *text, const struct tfos__entry *entry)
+static void append_place(struct text *text, const struct tfos__cluster_node *node)
 {
-    append(text, "%s on host %s (executor %s)", entry->name, entry->host, entry->executor);
+    append(text, "%s on host %s (executor %s)", node->name, node->host, node->executor);
 }
 
-static void append_missing(struct text *text, const struct tfos__node_table *nodes, int count)
+static void append_missing(struct text *text, const struct tfos__cluster_node_table *table,
+                           int count)
 {
     int listed = 0;
     append(text, "; missing: %d (executor id", count);
-    for (int id = 0; id < nodes->count; id++) {
-        const struct tfos__entry *entry = &nodes->entries[id];
-        if (entry->state != TFOS__ENTRY_MISSING || !takes_one(text, &listed))
+    for (int id = 0; id < table->count; id++) {
+        const struct tfos__cluster_node *node = &table->nodes[id];
+        if (node->state != TFOS__CLUSTER_NODE_MISSING || !takes_one(text, &listed))
             continue;
         append(text, "%d", id);
-        if (entry->exit[0])
-            append(text, " [had registered from %s, but: %s]", entry->host, entry->exit);
+        if (node->exit[0])
+            append(text, " [had registered from %s, but: %s]", node->host, node->exit);
     }
     append_rest(text, listed);
     append(text, "). Usually Spark has fewer free task slots than nodes: ask for as many executors "
@@ -243,121 +244,123 @@ static void append_missing(struct text *text, const struct tfos__node_table *nod
                  "the cluster smaller");
 }
 
-static void append_unacknowledged(struct text *text, const struct tfos__node_table *nodes)
+static void append_unacknowledged(struct text *text, const struct tfos__cluster_node_table *table)
 {
     int listed = 0;
     append(text, "; these have not acknowledged the cluster spec (generation %lld) yet:",
-           (long long)nodes->generation);
-    for (int id = 0; id < nodes->count; id++) {
-        const struct tfos__entry *entry = &nodes->entries[id];
-        if (entry->generation != nodes->generation && takes_one(text, &listed))
-            append_place(text, entry);
+           (long long)table->generation);
+    for (int id = 0; id < table->count; id++) {
+        const struct tfos__cluster_node *node = &table->nodes[id];
+        if (node->generation != table->generation && takes_one(text, &listed))
+            append_place(text, node);
     }
     append_rest(text, listed);
 }
 
-static void append_registration(struct text *text, const struct tfos__node_table *nodes)
+static void append_registration(struct text *text, const struct tfos__cluster_node_table *table)
 {
-    int registered = 0, listed = 0, count = nodes->count;
+    int registered = 0, listed = 0, count = table->count;
     for (int id = 0; id < count; id++)
-        registered += nodes->entries[id].state != TFOS__ENTRY_MISSING;
+        registered += table->nodes[id].state != TFOS__CLUSTER_NODE_MISSING;
     append(text, "%d of %d nodes registered within %.3g s", registered, count,
-           (double)(tfos__now_ms() - nodes->opened_ms) / 1000.0);
+           (double)(tfos__now_ms() - table->opened_ms) / 1000.0);
     if (registered > 0)
         append(text, "; registered:");
     for (int id = 0; id < count; id++) {
-        const struct tfos__entry *entry = &nodes->entries[id];
-        if (entry->state != TFOS__ENTRY_MISSING && takes_one(text, &listed))
-            append_place(text, entry);
+        const struct tfos__cluster_node *node = &table->nodes[id];
+        if (node->state != TFOS__CLUSTER_NODE_MISSING && takes_one(text, &listed))
+            append_place(text, node);
     }
     append_rest(text, listed);
     if (registered < count)
-        append_missing(text, nodes, count - registered);
+        append_missing(text, table, count - registered);
     else
-        append_unacknowledged(text, nodes);
+        append_unacknowledged(text, table);
 }
 
-static void append_queues(struct text *text, const struct tfos__feeding *feeding, uint32_t queues)
+static void append_queues(struct text *text, const struct tfos__cluster_scheduler *scheduler,
+                          uint32_t queues)
 {
     const char *words = ", unread in queue ";
-    for (int i = 0; i < feeding->names->count; i++) {
+    for (int i = 0; i < scheduler->names->count; i++) {
         if (!(queues >> i & 1))
             continue;
-        append(text, "%s\"%s\"", words, feeding->names->names[i]);
+        append(text, "%s\"%s\"", words, scheduler->names->names[i]);
         words = " and ";
     }
 }
 
-static void append_undrained(struct text *text, const struct tfos__feeding *feeding,
+static void append_undrained(struct text *text, const struct tfos__cluster_scheduler *scheduler,
                              int64_t waited_ms)
 {
     int listed = 0;
     append(text, "no row was taken for %.3g s;", (double)waited_ms / 1000.0);
-    for (int id = 0; id < feeding->nodes->count; id++) {
-        const struct tfos__entry *entry = &feeding->nodes->entries[id];
-        uint32_t unread = tfos__feeding_unread_queues(feeding, entry);
-        if (tfos__registry_is_over(entry) || (unread == 0 && entry->feeder_count == 0) ||
+    for (int id = 0; id < scheduler->table->count; id++) {
+        const struct tfos__cluster_node *node = &scheduler->table->nodes[id];
+        uint32_t unread = tfos__cluster_scheduler_unread_queues(scheduler, node);
+        if (tfos__cluster_node_is_over(node) || (unread == 0 && node->feeder_count == 0) ||
             !takes_one(text, &listed))
             continue;
         append(text,
                "%s on host %s (executor %s): %lld rows were fed, %lld taken, %d feeding tasks",
-               entry->name, entry->host, entry->executor, (long long)entry->rows_written,
-               (long long)entry->rows_read, entry->feeder_count);
-        append_queues(text, feeding, unread);
+               node->name, node->host, node->executor, (long long)node->rows_written,
+               (long long)node->rows_read, node->feeder_count);
+        append_queues(text, scheduler, unread);
     }
     append_rest(text, listed);
-    if (feeding->undecided_count > 0)
+    if (scheduler->undecided_count > 0)
         append(text, "%s%d feeding tasks wait for a node", listed ? "; " : " ",
-               feeding->undecided_count);
+               scheduler->undecided_count);
     append(text,
            ". The trainers take no rows: raise feed_timeout if a step takes longer than that, "
            "or call terminate() in a function that ends before its rows do. Each queue that is "
            "fed must be read");
 }
 
-static void append_living(struct text *text, const struct tfos__node_table *nodes,
+static void append_living(struct text *text, const struct tfos__cluster_node_table *table,
                           enum tfos_rendezvous_phase phase, int64_t waited_ms)
 {
     int listed = 0;
     append(text, "after %.3g s have not ended:", (double)waited_ms / 1000.0);
-    for (int id = 0; id < nodes->count; id++) {
-        const struct tfos__entry *entry = &nodes->entries[id];
-        if (tfos__registry_is_over(entry) ||
-            (phase == TFOS_PHASE_WORKED && !tfos__registry_is_trainer(entry)) ||
+    for (int id = 0; id < table->count; id++) {
+        const struct tfos__cluster_node *node = &table->nodes[id];
+        if (tfos__cluster_node_is_over(node) ||
+            (phase == TFOS_PHASE_WORKED && !tfos__cluster_node_is_trainer(node)) ||
             !takes_one(text, &listed))
             continue;
-        append(text, "%s on host %s (executor %s; %s)", entry->name,
-               entry->host[0] ? entry->host : "unknown", entry->executor,
-               tfos__registry_state_name(entry->state));
+        append(text, "%s on host %s (executor %s; %s)", node->name,
+               node->host[0] ? node->host : "unknown", node->executor,
+               tfos__cluster_node_state_name(node->state));
     }
     append_rest(text, listed);
 }
 
-void tfos__explanation_of_absence(const struct tfos__node_table *nodes, json_t *const *values,
-                                  char *text, size_t size)
+void tfos__cluster_failure_text_of_absence(const struct tfos__cluster_node_table *table,
+                                           json_t *const *values, char *text, size_t size)
 {
     int listed = 0;
     struct text whole = {.data = text, .capacity = size};
     text[0] = '\0';
-    for (int id = 0; id < nodes->count; id++) {
-        const struct tfos__entry *entry = &nodes->entries[id];
-        if (tfos__registry_is_trainer(entry) && !values[id] && takes_one(&whole, &listed))
-            append_place(&whole, entry);
+    for (int id = 0; id < table->count; id++) {
+        const struct tfos__cluster_node *node = &table->nodes[id];
+        if (tfos__cluster_node_is_trainer(node) && !values[id] && takes_one(&whole, &listed))
+            append_place(&whole, node);
     }
     append_rest(&whole, listed);
 }
 
-enum tfos_status tfos__explanation_of_timeout(const struct tfos__feeding *feeding,
-                                              enum tfos_rendezvous_phase phase, int64_t waited_ms,
-                                              struct tfos_error *err)
+enum tfos_status
+tfos__cluster_failure_text_of_timeout(const struct tfos__cluster_scheduler *scheduler,
+                                      enum tfos_rendezvous_phase phase, int64_t waited_ms,
+                                      struct tfos_error *err)
 {
     char message[sizeof(err->message)];
     struct text text = {.data = message, .capacity = sizeof(message)};
     if (phase == TFOS_PHASE_RUNNING)
-        append_registration(&text, feeding->nodes);
+        append_registration(&text, scheduler->table);
     else if (phase == TFOS_PHASE_DRAINED)
-        append_undrained(&text, feeding, waited_ms);
+        append_undrained(&text, scheduler, waited_ms);
     else
-        append_living(&text, feeding->nodes, phase, waited_ms);
+        append_living(&text, scheduler->table, phase, waited_ms);
     return tfos__fail(err, TFOS_TIMEOUT, "rendezvous: %s", message);
 }

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The table of nodes: one entry an executor id, from before its node registers until the cluster
+/// is closed. Nodes stay where they are, so others may point at them.
+#ifndef TFOS_CLUSTER_NODE_TABLE_H
+#define TFOS_CLUSTER_NODE_TABLE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <tfos/status.h>
+
+#include "base/queues.h"
+#include "cluster/roles.h"
+#include "cluster/throughput.h"
+
+#define TFOS__HOST_SIZE 256           ///< room for a host's name
+#define TFOS__REPORT_SIZE_LIMIT 16384 ///< most bytes of a trainer's report
+
+struct tfos__cluster_session;
+
+enum tfos__cluster_node_state {
+    TFOS__CLUSTER_NODE_MISSING,    ///< not registered, or disconnected again before the start
+    TFOS__CLUSTER_NODE_REGISTERED, ///< its trainer does not run yet
+    TFOS__CLUSTER_NODE_RUNNING,    ///< its trainer runs
+    TFOS__CLUSTER_NODE_ENDED,      ///< its trainer ended well, or because we told it to
+    TFOS__CLUSTER_NODE_FAILED,     ///< its trainer or itself failed
+    TFOS__CLUSTER_NODE_LOST ///< disconnected, or silent, while the trainer is not known to have
+                            ///< ended
+};
+
+/// Where a node is and what it last reported.
+struct tfos__cluster_node {
+    int executor_id;
+    const char *job_name; ///< borrowed from the roles
+    int task_index;
+    char name[TFOS__JOB_NAME_SIZE + 16]; ///< "worker:0"
+    enum tfos__cluster_node_state state;
+    struct tfos__cluster_session *session; ///< borrowed; NULL when it is not connected
+
+    char host[TFOS__HOST_SIZE];
+    char executor[128]; ///< Spark's id of the executor
+    int port;
+    int feed_port; ///< 0: not fed
+    int64_t pid, executor_pid, trainer_pid;
+    int64_t launch;
+    int64_t generation; ///< of the spec that it has acknowledged
+
+    int64_t received_ms; ///< when its last message came
+    int64_t rows_written, rows_read, bytes_written, ring_used, ring_size,
+        writers;                                ///< as it reports
+    int64_t reader_wait_ms, writer_wait_ms;     ///< the same
+    struct tfos__cluster_throughput throughput; ///< of the last seconds
+    int64_t figures_ms;                         ///< when the figures were last sent to it
+    uint32_t drained;    ///< a bit for each queue, by its place in the list: nothing is left in it
+    uint32_t terminated; ///< the same: it wants no more rows
+    int64_t queue_rows[TFOS__QUEUE_LIMIT]; ///< taken from each queue
+    bool is_stopping;                      ///< was told to stop: its end is no failure
+    bool has_overflowed;                   ///< a report was too large; said once
+    json_t *report;                        ///< owned; NULL for none
+    char exit[256];    ///< how its trainer ended, or why it is gone, in words; "" while it lives
+    char *tensorboard; ///< owned; NULL for none
+
+    int feeder_count;     ///< open connections of feeders that feed it
+    int64_t fed_sequence; ///< rises with each feeder it gets; the lowest was fed longest ago
+};
+
+/// The nodes of a cluster.
+struct tfos__cluster_node_table {
+    struct tfos__cluster_node *nodes; ///< owned; by executor id
+    int count;
+    int64_t opened_ms;  ///< since when nodes may register
+    int64_t generation; ///< of the newest spec; 0: none was sent
+};
+
+/// Makes one entry for each node, all missing. The caller ends them with
+/// tfos__cluster_node_table_clear().
+enum tfos_status tfos__cluster_node_table_init(struct tfos__cluster_node_table *table,
+                                               const struct tfos__cluster_roles *roles,
+                                               struct tfos_error *err);
+
+/// The cluster spec, {job: ["host:port", ...]}, jobs sorted by name and tasks by index: the same
+/// text for everybody. All nodes have registered. NULL when out of memory.
+json_t *tfos__cluster_node_table_spec(const struct tfos__cluster_node_table *table);
+
+/// Forgets what the last launch reported: another takes its place.
+void tfos__cluster_node_reset(struct tfos__cluster_node *node);
+
+/// Whether the node's life is over.
+bool tfos__cluster_node_is_over(const struct tfos__cluster_node *node);
+
+/// Whether the node takes part in training (chief, master, worker).
+bool tfos__cluster_node_is_trainer(const struct tfos__cluster_node *node);
+
+/// The word for a state in the status document.
+const char *tfos__cluster_node_state_name(enum tfos__cluster_node_state state);
+
+void tfos__cluster_node_table_clear(struct tfos__cluster_node_table *table);
+
+#endif

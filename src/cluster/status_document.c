@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the state of a cluster down for people and programs that watch it.
+#include "cluster/status_document.h"
+
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cluster/cluster_state.h"
+
+#define ROUNDED_LIMIT 1e12 // numbers above it are as good as whole
+
+static const char *state_name(enum tfos__cluster_state state)
+{
+    static const char *const names[] = {"waiting", "running", "failed", "ended"};
+    return names[state];
+}
+
+/// Three digits behind the point, for no watcher wants more; null for a negative value.
+static json_t *rounded(double value)
+{
+    if (value < 0)
+        return json_null();
+    return json_real(value < ROUNDED_LIMIT ? (double)(int64_t)(value * 1000 + 0.5) / 1000 : value);
+}
+
+/// The members that say how fast rows go; all null while nobody knows.
+static json_t *describe_rates(const struct tfos__cluster_rates *rates)
+{
+    bool is_known = rates->is_known;
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "rows_per_second",
+                     rounded(is_known ? rates->rows_per_second : -1), "bytes_per_second",
+                     rounded(is_known ? rates->bytes_per_second : -1), "ring_fill",
+                     rounded(is_known ? rates->ring_fill : -1), "reader_wait",
+                     rounded(is_known ? rates->reader_wait : -1), "writer_wait",
+                     rounded(is_known ? rates->writer_wait : -1));
+}
+
+static json_t *describe_bottleneck(const struct tfos__cluster_rates *rates, bool is_feeding)
+{
+    static const char *const names[] = {NULL, "spark", "trainer"};
+    const char *name =
+        is_feeding && rates->is_known ? names[tfos__cluster_throughput_bottleneck(rates)] : NULL;
+    return name ? json_string(name) : json_null();
+}
+
+/// Adds the members of `more`, taken over, to `object`, which it gives back; NULL when out of
+/// memory, without `object` then.
+static json_t *joined(json_t *object, json_t *more)
+{
+    if (!object || json_object_update(object, more) != 0) {
+        json_decref(object);
+        object = NULL;
+    }
+    json_decref(more);
+    return object;
+}
+
+static json_t *describe_queues(const struct tfos__cluster *cluster,
+                               const struct tfos__cluster_node *node)
+{
+    json_t *queues = json_object();
+    for (int i = 0;
+         i < cluster->queues.count && tfos__cluster_scheduler_is_fed(&cluster->scheduler, node);
+         i++)
+        json_object_set_new(queues, cluster->queues.names[i],
+                            json_pack("{s:b, s:b}", "drained", node->drained >> i & 1, "terminated",
+                                      node->terminated >> i & 1));
+    return queues;
+}
+
+static json_t *describe(const struct tfos__cluster *cluster, const struct tfos__cluster_node *node,
+                        int64_t now_ms)
+{
+    uint32_t all = tfos__queues_mask(&cluster->queues);
+    json_int_t age_ms = node->session ? (json_int_t)(now_ms - node->received_ms) : -1;
+    struct tfos__cluster_rates rates = tfos__cluster_throughput_rates(&node->throughput, now_ms);
+    json_t *object =
+        json_pack("{s:i, s:s, s:s, s:i, s:s, s:i, s:I, s:I, s:s, s:I}", "executor_id",
+                  node->executor_id, "executor", node->executor, "job_name", node->job_name,
+                  "task_index", node->task_index, "host", node->host, "port", node->port, "pid",
+                  (json_int_t)node->pid, "trainer_pid", (json_int_t)node->trainer_pid, "state",
+                  tfos__cluster_node_state_name(node->state), "heartbeat_age_ms", age_ms);
+    json_t *figures = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:O?, s:s?, s:s?, s:o}", "rows_written",
+        (json_int_t)node->rows_written, "rows_read", (json_int_t)node->rows_read, "bytes_written",
+        (json_int_t)node->bytes_written, "ring_used", (json_int_t)node->ring_used, "ring_size",
+        (json_int_t)node->ring_size, "writers", (json_int_t)node->writers, "reader_wait_ms",
+        (json_int_t)node->reader_wait_ms, "writer_wait_ms", (json_int_t)node->writer_wait_ms,
+        "terminated", (node->terminated & all) == all, "report", node->report, "exit",
+        node->exit[0] ? node->exit : NULL, "tensorboard", node->tensorboard, "slower",
+        describe_bottleneck(&rates, tfos__cluster_status_is_feeding(cluster)));
+    object = joined(joined(object, figures), describe_rates(&rates));
+    if (object && json_object_set_new(object, "queues", describe_queues(cluster, node)) != 0) {
+        json_decref(object);
+        object = NULL;
+    }
+    return object;
+}
+
+/// What a trainer says of itself; in a synchronous cluster they all say about the same.
+static json_t *first_report(const struct tfos__cluster *cluster)
+{
+    for (int id = 0; id < cluster->table.count; id++)
+        if (json_object_size(cluster->table.nodes[id].report) > 0)
+            return cluster->table.nodes[id].report;
+    return NULL;
+}
+
+static bool is_reading(const struct tfos__cluster *cluster, const struct tfos__cluster_node *node)
+{
+    uint32_t all = tfos__queues_mask(&cluster->queues);
+    return tfos__cluster_scheduler_is_fed(&cluster->scheduler, node) &&
+           node->state == TFOS__CLUSTER_NODE_RUNNING && (node->terminated & all) != all;
+}
+
+/// Rates of all nodes that are fed: sums of what moves, means of shares.
+static struct tfos__cluster_rates sum_rates(const struct tfos__cluster *cluster, int64_t now_ms)
+{
+    struct tfos__cluster_rates sum = {0};
+    int count = 0;
+    for (int id = 0; id < cluster->table.count; id++) {
+        struct tfos__cluster_rates rates =
+            tfos__cluster_throughput_rates(&cluster->table.nodes[id].throughput, now_ms);
+        if (!rates.is_known || !is_reading(cluster, &cluster->table.nodes[id]))
+            continue;
+        count++;
+        sum.rows_per_second += rates.rows_per_second;
+        sum.bytes_per_second += rates.bytes_per_second;
+        sum.ring_fill += rates.ring_fill;
+        sum.reader_wait += rates.reader_wait;
+        sum.writer_wait += rates.writer_wait;
+    }
+    if (count == 0)
+        return sum;
+    sum.is_known = true;
+    sum.ring_fill /= count;
+    sum.reader_wait /= count;
+    sum.writer_wait /= count;
+    return sum;
+}
+
+static int64_t count_feeders(const struct tfos__cluster *cluster)
+{
+    int64_t count = 0;
+    for (const struct tfos__cluster_feeder *feeder = cluster->scheduler.feeders; feeder;
+         feeder = feeder->next)
+        count += feeder->state == TFOS__FEEDER_FEEDING &&
+                 feeder->queue == cluster->eta.feed.queue &&
+                 feeder->feed == cluster->eta.feed.number;
+    return count;
+}
+
+/// A count, or null for 0.
+static json_t *count_or_null(int64_t count)
+{
+    return count > 0 ? json_integer(count) : json_null();
+}
+
+static json_t *describe_progress(const struct tfos__cluster *cluster, int64_t now_ms)
+{
+    const struct tfos__cluster_eta *eta = &cluster->eta;
+    struct tfos__cluster_eta_moment moment = {
+        .now_ms = now_ms,
+        .row_count = cluster->scheduler.queues[eta->feed.queue].row_count,
+        .feeder_count = count_feeders(cluster)};
+    struct tfos__cluster_progress progress = tfos__cluster_eta_estimate(eta, &moment);
+    struct tfos__cluster_rates rates = sum_rates(cluster, now_ms);
+    bool is_feeding = tfos__cluster_status_is_feeding(cluster);
+    json_t *object = json_pack(
+        "{s:b, s:I, s:o, s:o, s:{s:I, s:o}, s:o, s:o, s:o, s:O?}", "feeding", (int)is_feeding,
+        "rows", (json_int_t)progress.row_count, "epoch", count_or_null(eta->plan.epoch), "epochs",
+        count_or_null(eta->plan.epoch_count), "partitions", "done", (json_int_t)eta->complete_count,
+        "total", count_or_null(eta->plan.partition_count), "fraction", rounded(progress.fraction),
+        "seconds_left", rounded(progress.seconds_left), "slower",
+        describe_bottleneck(&rates, is_feeding), "report", first_report(cluster));
+    return joined(object, describe_rates(&rates));
+}
+
+bool tfos__cluster_status_is_feeding(const struct tfos__cluster *cluster)
+{
+    const struct tfos__cluster_scheduler *scheduler = &cluster->scheduler;
+    bool is_feeding = scheduler->feeders != NULL;
+    for (int queue = 0; queue < cluster->queues.count && !is_feeding; queue++)
+        is_feeding = scheduler->queues[queue].feed > scheduler->queues[queue].ended_feed;
+    for (int id = 0; id < cluster->table.count && !is_feeding; id++)
+        is_feeding = tfos__cluster_scheduler_unread_queues(&cluster->scheduler,
+                                                           &cluster->table.nodes[id]) != 0;
+    return is_feeding && cluster->state == TFOS__CLUSTER_RUNNING;
+}
+
+json_t *tfos__cluster_status_figures(const struct tfos__cluster *cluster)
+{
+    int64_t now_ms = tfos__now_ms();
+    json_t *nodes = json_object();
+    for (int id = 0; id < cluster->table.count; id++) {
+        const struct tfos__cluster_node *node = &cluster->table.nodes[id];
+        struct tfos__cluster_rates rates =
+            tfos__cluster_throughput_rates(&node->throughput, now_ms);
+        if (tfos__cluster_scheduler_is_fed(&cluster->scheduler, node))
+            (void)json_object_set_new(nodes, node->name, describe_rates(&rates));
+    }
+    return json_pack("{s:s, s:I, s:o, s:o}", "type", "figures", "uptime_s",
+                     (json_int_t)((now_ms - cluster->table.opened_ms) / 1000), "progress",
+                     describe_progress(cluster, now_ms), "nodes", nodes);
+}
+
+json_t *tfos__cluster_status_document(const struct tfos__cluster *cluster)
+{
+    int64_t now_ms = tfos__now_ms();
+    int registered = 0;
+    json_t *nodes = json_array();
+    for (int id = 0; id < cluster->table.count; id++) {
+        registered += cluster->table.nodes[id].state != TFOS__CLUSTER_NODE_MISSING;
+        if (json_array_append_new(nodes, describe(cluster, &cluster->table.nodes[id], now_ms)) !=
+            0) {
+            json_decref(nodes);
+            return NULL;
+        }
+    }
+    return json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:I, s:i, s:i, s:I, s:o, s:o}", "type",
+                     "status", "cluster_id", cluster->cluster_id, "pid", (json_int_t)getpid(),
+                     "address", cluster->address, "state", state_name(cluster->state), "message",
+                     cluster->failure_message, "uptime_s",
+                     (json_int_t)((now_ms - cluster->table.opened_ms) / 1000), "node_count",
+                     cluster->table.count, "registered", registered, "feed",
+                     (json_int_t)cluster->scheduler.queues[0].feed, "progress",
+                     describe_progress(cluster, now_ms), "nodes", nodes);
+}
