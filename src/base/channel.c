@@ -18,13 +18,13 @@
 #include "base/fail.h"
 #include "base/frame.h"
 #include "base/memory.h"
-#include "base/parcel.h"
+#include "base/passed_fds.h"
 #include "base/socket.h"
 #include "base/tls.h"
 
 #define READ_SIZE (16u << 10) // least room for one read; a TLS record
 #define FULL_SIZE (TFOS__FRAME_LIMIT + TFOS__FRAME_HEADER_SIZE) // so many bytes hold a whole frame
-#define FULL_PARCELS 64u
+#define FULL_PASSED_FDS 64u
 #define DRAIN_SIZE (1u << 20)
 
 _Static_assert((int)EPOLLIN == POLLIN && (int)EPOLLOUT == POLLOUT,
@@ -37,12 +37,12 @@ struct tfos__channel {
     bool is_ready;
     struct tfos__buffer in;
     struct tfos__buffer out;
-    uint64_t in_position;              // in the stream, of in.begin
-    uint64_t out_position;             // in the stream, of out.begin
-    struct tfos__parcel_list received; // with bytes of `in`
-    struct tfos__parcel_list queued;   // with bytes of `out`
-    enum tfos_status failure;          // OK until something has failed
-    struct tfos_error cause;           // its words
+    uint64_t in_position;                  // in the stream, of in.begin
+    uint64_t out_position;                 // in the stream, of out.begin
+    struct tfos__passed_fds_list received; // with bytes of `in`
+    struct tfos__passed_fds_list queued;   // with bytes of `out`
+    enum tfos_status failure;              // OK until something has failed
+    struct tfos_error cause;               // its words
 };
 
 static enum tfos_status give_failure(const struct tfos__channel *channel, struct tfos_error *err)
@@ -101,7 +101,7 @@ int tfos__channel_fd(const struct tfos__channel *channel)
 static bool is_full(const struct tfos__channel *channel)
 {
     return tfos__buffer_size(&channel->in) >= FULL_SIZE ||
-           channel->received.end - channel->received.begin >= FULL_PARCELS;
+           channel->received.end - channel->received.begin >= FULL_PASSED_FDS;
 }
 
 uint32_t tfos__channel_events(const struct tfos__channel *channel)
@@ -133,11 +133,11 @@ size_t tfos__channel_pending_size(const struct tfos__channel *channel)
 }
 
 // Goes on with the handshake. OK also while it is not done: is_ready tells.
-static enum tfos_status shake(struct tfos__channel *channel)
+static enum tfos_status handshake(struct tfos__channel *channel)
 {
     if (channel->is_ready)
         return TFOS_OK;
-    enum tfos_status status = tfos__tls_shake(channel->tls, &channel->cause);
+    enum tfos_status status = tfos__tls_handshake(channel->tls, &channel->cause);
     channel->is_ready = status == TFOS_OK;
     return status == TFOS_AGAIN ? TFOS_OK : status;
 }
@@ -150,17 +150,17 @@ static enum tfos_status write_some(struct tfos__channel *channel, size_t *done)
     size_t size = tfos__buffer_size(&channel->out);
     if (channel->tls)
         return tfos__tls_write(channel->tls, data, size, done, &channel->cause);
-    struct tfos__parcel *parcel = tfos__parcel_first(&channel->queued);
-    if (!parcel)
-        return tfos__parcel_send(channel->fd, data, size, NULL, done, &channel->cause);
-    if (parcel->begin > channel->out_position)
-        return tfos__parcel_send(channel->fd, data, parcel->begin - channel->out_position, NULL,
-                                 done, &channel->cause);
-    enum tfos_status status = tfos__parcel_send(channel->fd, data, parcel->end - parcel->begin,
-                                                parcel, done, &channel->cause);
+    struct tfos__passed_fds *passed = tfos__passed_fds_first(&channel->queued);
+    if (!passed)
+        return tfos__passed_fds_send(channel->fd, data, size, NULL, done, &channel->cause);
+    if (passed->begin > channel->out_position)
+        return tfos__passed_fds_send(channel->fd, data, passed->begin - channel->out_position, NULL,
+                                     done, &channel->cause);
+    enum tfos_status status = tfos__passed_fds_send(channel->fd, data, passed->end - passed->begin,
+                                                    passed, done, &channel->cause);
     if (status == TFOS_OK) {
-        tfos__parcel_clear(parcel);
-        tfos__parcel_shift(&channel->queued);
+        tfos__passed_fds_clear(passed);
+        tfos__passed_fds_shift(&channel->queued);
     }
     return status;
 }
@@ -185,15 +185,15 @@ static enum tfos_status read_some(struct tfos__channel *channel, void *data, siz
 {
     if (channel->tls)
         return tfos__tls_read(channel->tls, data, size, done, &channel->cause);
-    struct tfos__parcel parcel = {0};
-    TFOS__TRY(tfos__parcel_receive(channel->fd, data, size, &parcel, done, &channel->cause));
-    if (parcel.count == 0)
+    struct tfos__passed_fds passed = {0};
+    TFOS__TRY(tfos__passed_fds_receive(channel->fd, data, size, &passed, done, &channel->cause));
+    if (passed.count == 0)
         return *done > 0 ? TFOS_OK : TFOS_AGAIN;
-    parcel.begin = channel->in_position + tfos__buffer_size(&channel->in);
-    parcel.end = parcel.begin + *done;
-    enum tfos_status status = tfos__parcel_append(&channel->received, &parcel, &channel->cause);
+    passed.begin = channel->in_position + tfos__buffer_size(&channel->in);
+    passed.end = passed.begin + *done;
+    enum tfos_status status = tfos__passed_fds_append(&channel->received, &passed, &channel->cause);
     if (status != TFOS_OK)
-        tfos__parcel_clear(&parcel);
+        tfos__passed_fds_clear(&passed);
     return status;
 }
 
@@ -218,7 +218,7 @@ enum tfos_status tfos__channel_pump(struct tfos__channel *channel, struct tfos_e
 {
     if (channel->failure != TFOS_OK)
         return give_failure(channel, err);
-    enum tfos_status status = shake(channel);
+    enum tfos_status status = handshake(channel);
     if (status == TFOS_OK && channel->is_ready) {
         status = flush(channel);
         // A peer that takes no more may have said why before it went: what it wrote is read in any
@@ -236,20 +236,20 @@ enum tfos_status tfos__channel_pump(struct tfos__channel *channel, struct tfos_e
 // Takes the descriptors that belong to the frame of `size` bytes that was just taken out of `in`:
 // those of the message in which it was the last frame to begin.
 static enum tfos_status claim_parcel(struct tfos__channel *channel, size_t size,
-                                     struct tfos__parcel *out)
+                                     struct tfos__passed_fds *out)
 {
     uint64_t begin = channel->in_position;
     uint64_t end = begin + size;
     channel->in_position = end;
-    struct tfos__parcel *parcel = tfos__parcel_first(&channel->received);
-    if (parcel && parcel->end <= end && parcel->begin <= begin) {
-        *out = *parcel;
-        tfos__parcel_shift(&channel->received);
-        parcel = tfos__parcel_first(&channel->received);
+    struct tfos__passed_fds *passed = tfos__passed_fds_first(&channel->received);
+    if (passed && passed->end <= end && passed->begin <= begin) {
+        *out = *passed;
+        tfos__passed_fds_shift(&channel->received);
+        passed = tfos__passed_fds_first(&channel->received);
     }
-    if (!parcel || parcel->end > end)
+    if (!passed || passed->end > end)
         return TFOS_OK;
-    tfos__parcel_clear(out);
+    tfos__passed_fds_clear(out);
     return tfos__fail(&channel->cause, TFOS_CORRUPT, "descriptors came inside a frame");
 }
 
@@ -257,7 +257,7 @@ static enum tfos_status claim_parcel(struct tfos__channel *channel, size_t size,
 static enum tfos_status find_nothing(struct tfos__channel *channel, struct tfos_error *err)
 {
     size_t size = tfos__buffer_size(&channel->in);
-    const struct tfos__parcel_list *received = &channel->received;
+    const struct tfos__passed_fds_list *received = &channel->received;
     if (channel->failure == TFOS_OK && received->end > received->begin &&
         received->items[received->end - 1].begin > channel->in_position) {
         tfos__fail(&channel->cause, TFOS_CORRUPT, "descriptors came inside a frame");
@@ -283,9 +283,9 @@ enum tfos_status tfos__channel_next(struct tfos__channel *channel, json_t **mess
     enum tfos_status status = tfos__frame_take(&channel->in, &taken, &size, &cause);
     if (status == TFOS_AGAIN)
         return find_nothing(channel, err);
-    struct tfos__parcel parcel = {0};
+    struct tfos__passed_fds passed = {0};
     if (status == TFOS_OK) {
-        status = claim_parcel(channel, size, &parcel);
+        status = claim_parcel(channel, size, &passed);
         if (status != TFOS_OK)
             json_decref(taken);
     } else {
@@ -296,11 +296,11 @@ enum tfos_status tfos__channel_next(struct tfos__channel *channel, json_t **mess
         return give_failure(channel, err);
     }
     if (fd_count)
-        *fd_count = fds ? parcel.count : 0;
+        *fd_count = fds ? passed.count : 0;
     if (fds)
-        memcpy(fds, parcel.fds, sizeof parcel.fds);
+        memcpy(fds, passed.fds, sizeof passed.fds);
     else
-        tfos__parcel_clear(&parcel);
+        tfos__passed_fds_clear(&passed);
     *message = taken;
     return TFOS_OK;
 }
@@ -308,7 +308,7 @@ enum tfos_status tfos__channel_next(struct tfos__channel *channel, json_t **mess
 static enum tfos_status append_frame(struct tfos__channel *channel, const json_t *message,
                                      const int *fds, int fd_count, struct tfos_error *err)
 {
-    struct tfos__parcel parcel = {0};
+    struct tfos__passed_fds passed = {0};
     if (fd_count < 0 || fd_count > TFOS__FRAME_DESCRIPTORS || (fd_count > 0 && channel->tls))
         return tfos__fail(err, TFOS_INVALID,
                           "channel: %s: cannot send %d descriptors: 0 to %d go over a unix socket",
@@ -317,14 +317,14 @@ static enum tfos_status append_frame(struct tfos__channel *channel, const json_t
     TFOS__TRY(tfos__frame_append(&channel->out, message, err));
     if (fd_count == 0)
         return TFOS_OK;
-    enum tfos_status status = tfos__parcel_init(&parcel, fds, fd_count, err);
+    enum tfos_status status = tfos__passed_fds_init(&passed, fds, fd_count, err);
     if (status == TFOS_OK) {
-        parcel.begin = channel->out_position + old_size;
-        parcel.end = channel->out_position + tfos__buffer_size(&channel->out);
-        status = tfos__parcel_append(&channel->queued, &parcel, err);
+        passed.begin = channel->out_position + old_size;
+        passed.end = channel->out_position + tfos__buffer_size(&channel->out);
+        status = tfos__passed_fds_append(&channel->queued, &passed, err);
     }
     if (status != TFOS_OK) {
-        tfos__parcel_clear(&parcel);
+        tfos__passed_fds_clear(&passed);
         channel->out.end = channel->out.begin + old_size;
     }
     return status;
@@ -348,7 +348,7 @@ enum tfos_status tfos__channel_flush(struct tfos__channel *channel, struct tfos_
 {
     if (channel->failure != TFOS_OK)
         return give_failure(channel, err);
-    enum tfos_status status = shake(channel);
+    enum tfos_status status = handshake(channel);
     if (status == TFOS_OK && channel->is_ready)
         status = flush(channel);
     if (status == TFOS_OK)
@@ -429,14 +429,14 @@ static size_t take_buffered(struct tfos__channel *channel, void *data, size_t si
 }
 
 // Counts raw bytes that have been given out, and closes the descriptors that came with them.
-static void skip_parcels(struct tfos__channel *channel, size_t size)
+static void skip_passed_fds(struct tfos__channel *channel, size_t size)
 {
     channel->in_position += size;
-    struct tfos__parcel *parcel;
-    while ((parcel = tfos__parcel_first(&channel->received)) != NULL &&
-           parcel->end <= channel->in_position) {
-        tfos__parcel_clear(parcel);
-        tfos__parcel_shift(&channel->received);
+    struct tfos__passed_fds *passed;
+    while ((passed = tfos__passed_fds_first(&channel->received)) != NULL &&
+           passed->end <= channel->in_position) {
+        tfos__passed_fds_clear(passed);
+        tfos__passed_fds_shift(&channel->received);
     }
 }
 
@@ -444,17 +444,17 @@ enum tfos_status tfos__channel_read_some(struct tfos__channel *channel, void *da
                                          size_t *done, struct tfos_error *err)
 {
     size_t given = take_buffered(channel, data, size);
-    skip_parcels(channel, given);
+    skip_passed_fds(channel, given);
     *done = given;
     if (given > 0)
         return TFOS_OK;
     if (channel->failure != TFOS_OK)
         return give_failure(channel, err);
-    enum tfos_status status = shake(channel);
+    enum tfos_status status = handshake(channel);
     if (status == TFOS_OK)
         status = channel->is_ready ? read_some(channel, data, size, done) : TFOS_AGAIN;
     if (status == TFOS_OK)
-        skip_parcels(channel, *done);
+        skip_passed_fds(channel, *done);
     if (status >= 0)
         return status;
     fail_channel(channel, status);
@@ -466,7 +466,7 @@ enum tfos_status tfos__channel_write_some(struct tfos__channel *channel, const v
 {
     if (channel->failure != TFOS_OK)
         return give_failure(channel, err);
-    enum tfos_status status = shake(channel);
+    enum tfos_status status = handshake(channel);
     if (status == TFOS_OK && channel->is_ready)
         status = flush(channel);
     if (status == TFOS_OK && (!channel->is_ready || tfos__buffer_size(&channel->out) > 0))
@@ -474,7 +474,7 @@ enum tfos_status tfos__channel_write_some(struct tfos__channel *channel, const v
     if (status == TFOS_OK)
         status = channel->tls
                      ? tfos__tls_write(channel->tls, data, size, done, &channel->cause)
-                     : tfos__parcel_send(channel->fd, data, size, NULL, done, &channel->cause);
+                     : tfos__passed_fds_send(channel->fd, data, size, NULL, done, &channel->cause);
     if (status == TFOS_OK)
         channel->out_position += *done;
     if (status >= 0)
@@ -504,8 +504,8 @@ void tfos__channel_close(struct tfos__channel *channel)
         drain(channel->fd);
     }
     close(channel->fd);
-    tfos__parcel_list_clear(&channel->received);
-    tfos__parcel_list_clear(&channel->queued);
+    tfos__passed_fds_list_clear(&channel->received);
+    tfos__passed_fds_list_clear(&channel->queued);
     tfos__buffer_clear(&channel->in);
     tfos__buffer_clear(&channel->out);
     tfos__free(channel->peer);

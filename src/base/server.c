@@ -109,11 +109,11 @@ free_connection:
     tfos__free(connection);
 }
 
-static void turn_away(struct tfos__server *server, int fd, const char *address)
+static void reject(struct tfos__server *server, int fd, const char *address)
 {
     close(fd);
-    if (server->options.handler->turned_away)
-        server->options.handler->turned_away(server->options.context, address, TOO_MANY);
+    if (server->options.handler->rejected)
+        server->options.handler->rejected(server->options.context, address, TOO_MANY);
 }
 
 static void accept_all(struct tfos__server *server, const struct tfos__server_listener *listener)
@@ -127,7 +127,7 @@ static void accept_all(struct tfos__server *server, const struct tfos__server_li
         if (status != TFOS_OK)
             return;
         if (server->new_count >= NEW_LIMIT) {
-            turn_away(server, fd, address);
+            reject(server, fd, address);
             continue;
         }
         if (!listener->is_local)
@@ -167,13 +167,13 @@ void tfos__server_drop(struct tfos__server_connection *connection, bool is_breac
     tfos__channel_close(channel);
 }
 
-static void mark_unsettled(struct tfos__server_connection *connection)
+static void mark_unflushed(struct tfos__server_connection *connection)
 {
-    if (connection->is_unsettled)
+    if (connection->is_unflushed)
         return;
-    connection->is_unsettled = true;
-    connection->next_unsettled = connection->server->unsettled;
-    connection->server->unsettled = connection;
+    connection->is_unflushed = true;
+    connection->next_unflushed = connection->server->unflushed;
+    connection->server->unflushed = connection;
 }
 
 void tfos__server_send(struct tfos__server_connection *connection, json_t *message, const int *fds,
@@ -191,10 +191,10 @@ void tfos__server_send(struct tfos__server_connection *connection, json_t *messa
         status = tfos__fail(&connection->cause, TFOS_IO, "%s does not read: %zu bytes wait for it",
                             tfos__channel_peer(connection->channel), pending_size);
     connection->is_broken = status != TFOS_OK;
-    mark_unsettled(connection);
+    mark_unflushed(connection);
 }
 
-void tfos__server_greet(struct tfos__server_connection *connection)
+void tfos__server_accept_hello(struct tfos__server_connection *connection)
 {
     if (!connection->is_new || connection->is_dropped)
         return;
@@ -270,7 +270,7 @@ static void serve(struct tfos__server_connection *connection)
         update_events(connection);
 }
 
-static void settle(struct tfos__server_connection *connection)
+static void flush(struct tfos__server_connection *connection)
 {
     if (!connection->channel)
         return;
@@ -283,13 +283,13 @@ static void settle(struct tfos__server_connection *connection)
         update_events(connection);
 }
 
-void tfos__server_settle(struct tfos__server *server)
+void tfos__server_flush(struct tfos__server *server)
 {
-    while (server->unsettled) {
-        struct tfos__server_connection *connection = server->unsettled;
-        server->unsettled = connection->next_unsettled;
-        connection->is_unsettled = false;
-        settle(connection);
+    while (server->unflushed) {
+        struct tfos__server_connection *connection = server->unflushed;
+        server->unflushed = connection->next_unflushed;
+        connection->is_unflushed = false;
+        flush(connection);
     }
 }
 
@@ -324,7 +324,7 @@ static void free_dropped(struct tfos__server *server)
     struct tfos__server_connection *kept = NULL, *next;
     for (struct tfos__server_connection *each = server->dropped; each; each = next) {
         next = each->next_dropped;
-        if (each->is_unsettled) {
+        if (each->is_unflushed) {
             each->next_dropped = kept;
             kept = each;
         } else {
@@ -368,7 +368,7 @@ void tfos__server_step(struct tfos__server *server)
     for (int i = 0; i < server->event_count; i++)
         handle_event(server, server->events[i].data.ptr);
     server->event_count = 0;
-    tfos__server_settle(server);
+    tfos__server_flush(server);
     expire(server);
     free_dropped(server);
 }
@@ -386,7 +386,7 @@ bool tfos__server_has_pending(const struct tfos__server *server)
         if (each->channel && tfos__channel_is_ready(each->channel) &&
             tfos__channel_pending_size(each->channel) > 0)
             return true;
-    return server->unsettled != NULL;
+    return server->unflushed != NULL;
 }
 
 void tfos__server_clear(struct tfos__server *server, const char *cause)
@@ -394,7 +394,7 @@ void tfos__server_clear(struct tfos__server *server, const char *cause)
     // A drop may queue messages for others; those are dropped, too.
     while (server->connections)
         tfos__server_drop(server->connections, false, cause);
-    tfos__server_settle(server);
+    tfos__server_flush(server);
     free_dropped(server);
     for (int i = 0; i < server->listener_count; i++)
         close(server->listeners[i].fd);

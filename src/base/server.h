@@ -30,13 +30,13 @@ struct tfos__server_connection {
     bool is_new;                   ///< has not said hello
     bool is_ending;                ///< has its last message, and nothing more is taken from it
     bool is_dropped;               ///< is freed at the end of the step
-    bool is_unsettled;             ///< in the server's list of those
+    bool is_unflushed;             ///< in the server's list of those
     bool is_broken;                ///< a message could not be queued; `cause` says why
     struct tfos_error cause;
     uint32_t events;                                 ///< what epoll watches for
     int64_t deadline;                                ///< for its hello, or for its end
     struct tfos__server_connection *previous, *next; ///< valid until the end of the step
-    struct tfos__server_connection *next_unsettled, *next_dropped;
+    struct tfos__server_connection *next_unflushed, *next_dropped;
 };
 
 struct tfos__server_handler {
@@ -52,7 +52,7 @@ struct tfos__server_handler {
     void (*dropped)(struct tfos__server_connection *connection, bool is_breach, const char *cause);
 
     /// A connection from `address` was closed at once. NULL: nobody needs to know.
-    void (*turned_away)(void *context, const char *address, const char *reason);
+    void (*rejected)(void *context, const char *address, const char *reason);
 };
 
 struct tfos__server_options {
@@ -60,7 +60,7 @@ struct tfos__server_options {
     void *context;                              ///< the handler's
     const struct tfos__identity *identity;
     enum tfos__tcp_use use;
-    int64_t hello_timeout_ms;  ///< from accept to greet()
+    int64_t hello_timeout_ms;  ///< from accept to accept_hello()
     int64_t ending_timeout_ms; ///< from end() until the peer goes
     size_t pending_limit;      ///< bytes queued towards one peer
 };
@@ -77,7 +77,7 @@ struct tfos__server {
     struct tfos__server_listener listeners[TFOS__SERVER_LISTENERS]; ///< the first listener_count
     int listener_count;
     struct tfos__server_connection *connections; ///< owned list
-    struct tfos__server_connection *unsettled;   ///< with something to write, or broken
+    struct tfos__server_connection *unflushed;   ///< with something to write, or broken
     struct tfos__server_connection *dropped;     ///< owned list
     int connection_count, new_count;             ///< new_count: have not said hello
     bool is_paused;                              ///< does not accept, until `resume_ms`
@@ -109,7 +109,7 @@ void tfos__server_step(struct tfos__server *server);
 
 /// Writes what is queued without waiting. The owner calls it after it has sent messages, or wakes
 /// the thread that runs step().
-void tfos__server_settle(struct tfos__server *server);
+void tfos__server_flush(struct tfos__server *server);
 
 /// Ends a wait(). Any thread.
 void tfos__server_wake(struct tfos__server *server);
@@ -124,7 +124,7 @@ void tfos__server_send(struct tfos__server_connection *connection, json_t *messa
                        int fd_count);
 
 /// The peer's hello is accepted.
-void tfos__server_greet(struct tfos__server_connection *connection);
+void tfos__server_accept_hello(struct tfos__server_connection *connection);
 
 /// The last message is sent: the connection ends when the peer goes, or after ending_timeout_ms.
 void tfos__server_end(struct tfos__server_connection *connection);

@@ -282,7 +282,7 @@ static enum tfos_status refuse(const struct tfos__tls *tls, struct tfos_error *e
                       text ? text : "no reason given");
 }
 
-static enum tfos_status shake(struct tfos__tls *tls, struct tfos_error *err)
+static enum tfos_status handshake(struct tfos__tls *tls, struct tfos_error *err)
 {
     ERR_clear_error();
     int result = SSL_do_handshake(tls->ssl);
@@ -304,9 +304,9 @@ static void forget_key(struct tfos__tls *tls)
         SSL_SESSION_set1_master_key(session, tls->key, sizeof tls->key);
 }
 
-enum tfos_status tfos__tls_shake(struct tfos__tls *tls, struct tfos_error *err)
+enum tfos_status tfos__tls_handshake(struct tfos__tls *tls, struct tfos_error *err)
 {
-    enum tfos_status status = shake(tls, err);
+    enum tfos_status status = handshake(tls, err);
     if (status != TFOS_AGAIN)
         forget_key(tls);
     return status;

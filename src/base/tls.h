@@ -21,7 +21,7 @@ enum tfos_status tfos__tls_expect_bulk(struct tfos__tls *tls, struct tfos_error 
 
 /// Goes on with the handshake. OK once it is done; AGAIN; DENIED when the peer holds another key or
 /// id, or does not speak this protocol; CLOSED when the peer is gone.
-enum tfos_status tfos__tls_shake(struct tfos__tls *tls, struct tfos_error *err);
+enum tfos_status tfos__tls_handshake(struct tfos__tls *tls, struct tfos_error *err);
 
 /// Reads or writes some bytes. OK with `*done` > 0; AGAIN; CLOSED; CORRUPT when the stream was
 /// tampered with. After AGAIN from write the next write must begin with the same bytes.
@@ -30,8 +30,8 @@ enum tfos_status tfos__tls_read(struct tfos__tls *tls, void *data, size_t size, 
 enum tfos_status tfos__tls_write(struct tfos__tls *tls, const void *data, size_t size, size_t *done,
                                  struct tfos_error *err);
 
-/// The event (POLLIN or POLLOUT) that the last call which gave AGAIN waits for: shake or read, and
-/// write.
+/// The event (POLLIN or POLLOUT) that the last call which gave AGAIN waits for: handshake or read,
+/// and write.
 short tfos__tls_read_event(const struct tfos__tls *tls);
 short tfos__tls_write_event(const struct tfos__tls *tls);
 

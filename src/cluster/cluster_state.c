@@ -47,7 +47,7 @@ enum tfos_status tfos__cluster_init(struct tfos__cluster *cluster,
                           "rendezvous: feed_stop_grace_ms is %lld: expected 0 (5 s) or more",
                           (long long)options->feed_stop_grace_ms);
     TFOS__TRY(tfos__cluster_roles_init(&cluster->roles, options, err));
-    enum tfos_status named = tfos__queues_init(&cluster->queues, options->queues, err);
+    enum tfos_status named = tfos__queue_names_init(&cluster->queues, options->queues, err);
     if (named < 0) {
         tfos__fail_prefix(err, "rendezvous");
         return named;

@@ -11,7 +11,7 @@
 #include <tfos/rendezvous.h>
 
 #include "base/address.h"
-#include "base/queues.h"
+#include "base/queue_names.h"
 #include "cluster/agreement.h"
 #include "cluster/eta.h"
 #include "cluster/event_queue.h"
@@ -32,7 +32,7 @@ struct tfos__cluster {
     char cluster_id[TFOS__CLUSTER_ID_SIZE];
     char address[TFOS__ADDRESS_SIZE]; ///< of the rendezvous, for others
     struct tfos__cluster_roles roles;
-    struct tfos__queues queues; ///< of each node that is fed
+    struct tfos__queue_names queues; ///< of each node that is fed
     int64_t heartbeat_timeout_ms, hello_timeout_ms, grace_ms;
     int64_t ticked_ms; ///< when silence was last looked for
 

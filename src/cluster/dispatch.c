@@ -328,7 +328,7 @@ static void take_queues(struct tfos__cluster *cluster, struct tfos__cluster_node
     json_t *state;
     json_object_foreach(queues, name, state)
     {
-        int queue = tfos__queues_find(&cluster->queues, name);
+        int queue = tfos__queue_names_find(&cluster->queues, name);
         if (queue < 0)
             continue;
         uint32_t bit = UINT32_C(1) << queue;

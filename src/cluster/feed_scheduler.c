@@ -288,7 +288,7 @@ enum tfos_status tfos__cluster_scheduler_open(struct tfos__cluster_scheduler *sc
     struct tfos__cluster_feeder hello = {.session = session};
     struct tfos_error unknown;
     TFOS__TRY(read_hello(message, &hello, err));
-    enum tfos_status known = tfos__queues_get(
+    enum tfos_status known = tfos__queue_names_get(
         scheduler->names, tfos__json_string_or(message, "queue", NULL), &hello.queue, &unknown);
     struct tfos__cluster_feeder *feeder = tfos__alloc(1, sizeof(*feeder));
     if (!feeder)
@@ -362,8 +362,8 @@ enum tfos_status tfos__cluster_scheduler_settle(struct tfos__cluster_scheduler *
 {
     int number;
     int64_t feed, partition_number, attempt, rows;
-    TFOS__TRY(tfos__queues_get(scheduler->names, tfos__json_string_or(message, "queue", NULL),
-                               &number, err));
+    TFOS__TRY(tfos__queue_names_get(scheduler->names, tfos__json_string_or(message, "queue", NULL),
+                                    &number, err));
     TFOS__TRY(tfos__json_get_int(message, "feed", 1, INT64_MAX - 1, &feed, err));
     TFOS__TRY(tfos__json_get_int(message, "partition", 0, INT64_MAX - 1, &partition_number, err));
     TFOS__TRY(tfos__json_get_int(message, "attempt", 0, INT64_MAX, &attempt, err));
@@ -481,7 +481,7 @@ tfos__cluster_scheduler_describe(struct tfos__cluster_scheduler *scheduler, cons
                                  struct tfos_error *err)
 {
     int number;
-    enum tfos_status status = tfos__queues_get(scheduler->names, queue, &number, err);
+    enum tfos_status status = tfos__queue_names_get(scheduler->names, queue, &number, err);
     if (status < 0) {
         tfos__fail_prefix(err, "rendezvous");
         return status;
@@ -511,7 +511,7 @@ uint32_t tfos__cluster_scheduler_unread_queues(const struct tfos__cluster_schedu
 {
     if (!tfos__cluster_scheduler_is_fed(scheduler, node) || tfos__cluster_node_is_over(node))
         return 0;
-    return ~node->drained & ~node->terminated & tfos__queues_mask(scheduler->names);
+    return ~node->drained & ~node->terminated & tfos__queue_names_mask(scheduler->names);
 }
 
 bool tfos__cluster_scheduler_is_drained(const struct tfos__cluster_scheduler *scheduler)

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <tfos/status.h>
 
-#include "base/queues.h"
+#include "base/queue_names.h"
 #include "cluster/eta.h"
 #include "cluster/node_table.h"
 #include "cluster/partition.h"
@@ -66,7 +66,7 @@ struct tfos__cluster_feed_queue {
 /// Begins with the first six set and the rest zero.
 struct tfos__cluster_scheduler {
     const struct tfos__cluster_node_table *table; ///< borrowed, as are the next three
-    const struct tfos__queues *names;             ///< of the queues
+    const struct tfos__queue_names *names;        ///< of the queues
     const char *cluster_id;
     struct tfos__cluster_eta *eta; ///< told of what is fed
     bool is_feeding;               ///< nodes are fed

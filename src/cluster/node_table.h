@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <tfos/status.h>
 
-#include "base/queues.h"
+#include "base/queue_names.h"
 #include "cluster/roles.h"
 #include "cluster/throughput.h"
 

@@ -138,7 +138,7 @@ void tfos_rendezvous_fail(struct tfos_rendezvous *rendezvous, enum tfos_status s
 static enum tfos_status find_queue(const struct tfos_rendezvous *rendezvous, const char *name,
                                    int *queue, struct tfos_error *err)
 {
-    enum tfos_status status = tfos__queues_get(&rendezvous->cluster.queues, name, queue, err);
+    enum tfos_status status = tfos__queue_names_get(&rendezvous->cluster.queues, name, queue, err);
     if (status < 0)
         tfos__fail_prefix(err, "rendezvous");
     return status;

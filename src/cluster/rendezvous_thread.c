@@ -61,7 +61,7 @@ static void tell_denied(struct tfos_rendezvous *rendezvous, const char *address,
                        json_pack("{s:s, s:s+}", "peer", address, "message", text, more));
 }
 
-static void turned_away(void *context, const char *address, const char *reason)
+static void rejected(void *context, const char *address, const char *reason)
 {
     char message[128];
     snprintf(message, sizeof(message), "rendezvous: %s", reason);
@@ -94,7 +94,7 @@ static enum tfos_status handle_message(struct tfos__server_connection *base, con
     struct tfos__cluster_session *session = &((struct connection *)base)->session;
     TFOS__TRY(tfos__cluster_dispatch_message(session, message, err));
     if (session->kind != TFOS__SESSION_NEW)
-        tfos__server_greet(base);
+        tfos__server_accept_hello(base);
     return TFOS_OK;
 }
 
@@ -110,7 +110,7 @@ static const struct tfos__server_handler handler = {.connection_size = sizeof(st
                                                     .accepted = accepted,
                                                     .message = handle_message,
                                                     .dropped = dropped,
-                                                    .turned_away = turned_away};
+                                                    .rejected = rejected};
 
 // ---- the lock
 
@@ -131,7 +131,7 @@ void tfos__cluster_thread_unlock(struct tfos_rendezvous *rendezvous)
 {
     wake_waits(rendezvous);
     // Within the lock: after it the rendezvous may be closed by another thread.
-    if (rendezvous->server.unsettled || rendezvous->is_closing)
+    if (rendezvous->server.unflushed || rendezvous->is_closing)
         tfos__server_wake(&rendezvous->server);
     pthread_mutex_unlock(&rendezvous->lock);
 }
@@ -183,11 +183,11 @@ static void *run(void *argument)
         if (now_ms < tick)
             continue;
         tfos__cluster_tick(&rendezvous->cluster, now_ms);
-        tfos__server_settle(&rendezvous->server);
+        tfos__server_flush(&rendezvous->server);
         tick = now_ms + tick_ms(rendezvous);
     }
     int64_t end = tfos__deadline(FAREWELL_MS);
-    tfos__server_settle(&rendezvous->server);
+    tfos__server_flush(&rendezvous->server);
     while (tfos__server_has_pending(&rendezvous->server) && tfos__remaining_ms(end) > 0)
         turn(rendezvous, end);
     tfos__server_clear(&rendezvous->server, "the driver has closed the cluster");

@@ -71,7 +71,7 @@ static json_t *describe_queues(const struct tfos__cluster *cluster,
 static json_t *describe(const struct tfos__cluster *cluster, const struct tfos__cluster_node *node,
                         int64_t now_ms)
 {
-    uint32_t all = tfos__queues_mask(&cluster->queues);
+    uint32_t all = tfos__queue_names_mask(&cluster->queues);
     json_int_t age_ms = node->session ? (json_int_t)(now_ms - node->received_ms) : -1;
     struct tfos__cluster_rates rates = tfos__cluster_throughput_rates(&node->throughput, now_ms);
     json_t *object =
@@ -108,7 +108,7 @@ static json_t *first_report(const struct tfos__cluster *cluster)
 
 static bool is_reading(const struct tfos__cluster *cluster, const struct tfos__cluster_node *node)
 {
-    uint32_t all = tfos__queues_mask(&cluster->queues);
+    uint32_t all = tfos__queue_names_mask(&cluster->queues);
     return tfos__cluster_scheduler_is_fed(&cluster->scheduler, node) &&
            node->state == TFOS__CLUSTER_NODE_RUNNING && (node->terminated & all) != all;
 }

@@ -11,14 +11,15 @@
 
 #define DEFAULT_TIMEOUT_MS 600000
 
-static void refuse(struct tfos__connection *connection, enum tfos_status status, const char *words)
+static void refuse(struct tfos__feed_connection *connection, enum tfos_status status,
+                   const char *words)
 {
-    tfos__connection_end(connection, json_pack("{ss ss ss}", "type", "refused", "status",
-                                               tfos_status_name(status), "message", words));
+    tfos__feed_connection_end(connection, json_pack("{ss ss ss}", "type", "refused", "status",
+                                                    tfos_status_name(status), "message", words));
 }
 
 // Reads the members of an `open` into the connection.
-static enum tfos_status read_open(struct tfos__connection *connection, const json_t *message,
+static enum tfos_status read_open(struct tfos__feed_connection *connection, const json_t *message,
                                   struct tfos_error *err)
 {
     const int64_t max = INT64_MAX / 2;
@@ -30,7 +31,7 @@ static enum tfos_status read_open(struct tfos__connection *connection, const jso
     if (!tfos__cluster_key_is_proven(token, connection->host->token))
         return tfos__fail(err, TFOS_DENIED, "the writer does not hold this cluster's key");
     TFOS__TRY(tfos__json_get_string(message, "queue", &queue, err));
-    TFOS__TRY(tfos__queues_get(&connection->host->names, queue, &number, err));
+    TFOS__TRY(tfos__queue_names_get(&connection->host->names, queue, &number, err));
     connection->queue = &connection->host->queues[number];
     TFOS__TRY(tfos__json_get_int(message, "feed", 1, max, &connection->feed, err));
     TFOS__TRY(tfos__json_get_int(message, "partition", 0, max, &connection->partition, err));
@@ -47,7 +48,7 @@ static enum tfos_status read_open(struct tfos__connection *connection, const jso
 
 // Keeps what was published in the lane that the writer leaves, and where it stopped: what follows,
 // be it in a larger lane or by another attempt, is read after it.
-static void remember_place(struct tfos__connection *connection, bool *is_complete)
+static void remember_place(struct tfos__feed_connection *connection, bool *is_complete)
 {
     const struct tfos__pool_lane *lane = connection->lane;
 
@@ -56,7 +57,7 @@ static void remember_place(struct tfos__connection *connection, bool *is_complet
     connection->rows = tfos__pool_lane_rows(lane, is_complete);
 }
 
-void tfos__host_close_attempt(struct tfos__connection *connection, bool is_announced)
+void tfos__feed_host_close_attempt(struct tfos__feed_connection *connection, bool is_announced)
 {
     struct tfos__feed_host *host = connection->host;
 
@@ -87,23 +88,25 @@ void tfos__host_close_attempt(struct tfos__connection *connection, bool is_annou
                                      .rows = (int64_t)connection->rows,
                                      .complete = connection->is_complete};
     if (is_announced)
-        tfos__host_emit(host, &event);
+        tfos__feed_host_emit(host, &event);
     else
-        tfos__host_release_event(host);
+        tfos__feed_host_release_event(host);
 }
 
 // Ends the living attempt of the partition, which `connection` supersedes.
-static void supersede(struct tfos__feed_attempt *entry, const struct tfos__connection *connection)
+static void supersede(struct tfos__feed_attempt *entry,
+                      const struct tfos__feed_connection *connection)
 {
-    struct tfos__connection *old = entry->connection;
+    struct tfos__feed_connection *old = entry->connection;
 
-    tfos__host_close_attempt(old, true);
-    tfos__connection_dismiss(
+    tfos__feed_host_close_attempt(old, true);
+    tfos__feed_connection_dismiss(
         old, json_pack("{ss sI}", "type", "fenced", "attempt", (json_int_t)connection->attempt));
 }
 
 // Enters the attempt into the table, or says why not.
-static enum tfos_status enter_attempt(struct tfos__connection *connection, struct tfos_error *err)
+static enum tfos_status enter_attempt(struct tfos__feed_connection *connection,
+                                      struct tfos_error *err)
 {
     struct tfos__feed_attempt *entry = NULL;
 
@@ -136,17 +139,18 @@ static enum tfos_status enter_attempt(struct tfos__connection *connection, struc
 }
 
 // The same, with a place for the event that will say that the attempt is closed.
-static enum tfos_status admit_attempt(struct tfos__connection *connection, struct tfos_error *err)
+static enum tfos_status admit_attempt(struct tfos__feed_connection *connection,
+                                      struct tfos_error *err)
 {
-    if (!tfos__host_reserve_event(connection->host))
+    if (!tfos__feed_host_reserve_event(connection->host))
         return tfos__no_memory(err, "feed", "an attempt");
     enum tfos_status status = enter_attempt(connection, err);
     if (status != TFOS_OK)
-        tfos__host_release_event(connection->host);
+        tfos__feed_host_release_event(connection->host);
     return status;
 }
 
-static void start_waiting(struct tfos__connection *connection)
+static void start_waiting(struct tfos__feed_connection *connection)
 {
     connection->is_waiting = true;
     connection->ticket = connection->host->next_ticket++;
@@ -154,7 +158,7 @@ static void start_waiting(struct tfos__connection *connection)
 
 // The writer of this connection goes on in a larger lane. Without results, the old one goes back at
 // once: it may be what stands in the way of the new one.
-void tfos__host_change_lane(struct tfos__connection *connection, uint64_t size)
+void tfos__feed_host_change_lane(struct tfos__feed_connection *connection, uint64_t size)
 {
     struct tfos__pool_lane *lane = connection->lane;
 
@@ -168,10 +172,10 @@ void tfos__host_change_lane(struct tfos__connection *connection, uint64_t size)
     start_waiting(connection);
 }
 
-static enum tfos_status reopen(struct tfos__connection *connection, const json_t *message,
+static enum tfos_status reopen(struct tfos__feed_connection *connection, const json_t *message,
                                struct tfos_error *err)
 {
-    struct tfos__connection asked = {.host = connection->host};
+    struct tfos__feed_connection asked = {.host = connection->host};
 
     TFOS__TRY(read_open(&asked, message, err));
     if (!connection->lane || connection->is_waiting || connection->is_closed ||
@@ -179,11 +183,11 @@ static enum tfos_status reopen(struct tfos__connection *connection, const json_t
         asked.partition != connection->partition || asked.attempt != connection->attempt)
         return tfos__fail(err, TFOS_INVALID,
                           "a second open on this connection is for another attempt");
-    tfos__host_change_lane(connection, asked.size);
+    tfos__feed_host_change_lane(connection, asked.size);
     return TFOS_OK;
 }
 
-void tfos__host_admit(struct tfos__connection *connection, const json_t *message)
+void tfos__feed_host_admit(struct tfos__feed_connection *connection, const json_t *message)
 {
     struct tfos_error err;
     enum tfos_status status;
@@ -195,9 +199,9 @@ void tfos__host_admit(struct tfos__connection *connection, const json_t *message
         return;
     }
     status = read_open(connection, message, &err);
-    json_t *farewell = status == TFOS_OK ? tfos__host_farewell(connection) : NULL;
-    if (farewell) {
-        tfos__connection_end(connection, farewell);
+    json_t *last = status == TFOS_OK ? tfos__feed_host_close_message(connection) : NULL;
+    if (last) {
+        tfos__feed_connection_end(connection, last);
         return;
     }
     if (status == TFOS_OK)
@@ -207,7 +211,7 @@ void tfos__host_admit(struct tfos__connection *connection, const json_t *message
         return;
     }
     connection->has_opened = true;
-    tfos__server_greet(&connection->base);
+    tfos__server_accept_hello(&connection->base);
     connection->rows = (uint64_t)connection->first_row;
     start_waiting(connection);
 }
@@ -219,7 +223,7 @@ static json_t *lane_message(const struct tfos__queue *queue, const struct tfos__
                      (json_int_t)atomic_load(&queue->board->page->batch_rows));
 }
 
-static bool hand_to_writer(struct tfos__connection *connection, struct tfos__pool_lane *lane)
+static bool hand_to_writer(struct tfos__feed_connection *connection, struct tfos__pool_lane *lane)
 {
     int fds[2] = {lane->fd, connection->queue->bell_fd};
 
@@ -228,7 +232,7 @@ static bool hand_to_writer(struct tfos__connection *connection, struct tfos__poo
 }
 
 // The rest of the conversation is the relay's.
-static bool start_relay(struct tfos__connection *connection, struct tfos__pool_lane *lane)
+static bool start_relay(struct tfos__feed_connection *connection, struct tfos__pool_lane *lane)
 {
     struct tfos__feed_host *host = connection->host;
     struct tfos__channel *channel = connection->base.channel;
@@ -251,7 +255,7 @@ static bool start_relay(struct tfos__connection *connection, struct tfos__pool_l
     return tfos__relay_open(&options, &connection->relay, NULL) == TFOS_OK;
 }
 
-static bool hand_over(struct tfos__connection *connection, struct tfos__pool_lane *lane)
+static bool hand_over(struct tfos__feed_connection *connection, struct tfos__pool_lane *lane)
 {
     if (connection->relay)
         return tfos__relay_give_lane(connection->relay, lane->fd, NULL) == TFOS_OK;
@@ -261,7 +265,7 @@ static bool hand_over(struct tfos__connection *connection, struct tfos__pool_lan
 }
 
 // AGAIN: there is no lane for it yet.
-static enum tfos_status serve(struct tfos__connection *connection, struct tfos_error *err)
+static enum tfos_status serve(struct tfos__feed_connection *connection, struct tfos_error *err)
 {
     struct tfos__feed_host *host = connection->host;
     struct tfos__pool_lane *lane = NULL;
@@ -273,11 +277,11 @@ static enum tfos_status serve(struct tfos__connection *connection, struct tfos_e
                                              connection->has_results ? connection->size : 0,
                                          .first_row = connection->rows,
                                          .owner = connection};
-    if (!tfos__host_reserve_event(host))
+    if (!tfos__feed_host_reserve_event(host))
         return tfos__no_memory(err, "feed", "an event");
     enum tfos_status status = tfos__pool_take(&host->pool, &request, &lane, &is_new, err);
     if (status != TFOS_OK || !is_new)
-        tfos__host_release_event(host);
+        tfos__feed_host_release_event(host);
     if (status != TFOS_OK)
         return status;
     connection->lane = lane;
@@ -293,7 +297,7 @@ static enum tfos_status serve(struct tfos__connection *connection, struct tfos_e
                                          .feed = connection->feed,
                                          .partition = connection->partition,
                                          .attempt = connection->attempt};
-        tfos__host_emit(host, &event);
+        tfos__feed_host_emit(host, &event);
         atomic_fetch_add(&connection->queue->board->page->lane_count, 1);
     }
     if (!hand_over(connection, lane))
@@ -301,12 +305,12 @@ static enum tfos_status serve(struct tfos__connection *connection, struct tfos_e
     return TFOS_OK;
 }
 
-void tfos__host_serve(struct tfos__feed_host *host)
+void tfos__feed_host_serve(struct tfos__feed_host *host)
 {
     for (;;) {
-        struct tfos__connection *first = NULL;
-        for (struct tfos__connection *each = tfos__host_first(host); each;
-             each = tfos__host_next(each))
+        struct tfos__feed_connection *first = NULL;
+        for (struct tfos__feed_connection *each = tfos__feed_host_first(host); each;
+             each = tfos__feed_host_next(each))
             if (each->is_waiting && (!first || each->ticket < first->ticket))
                 first = each;
         struct tfos_error err;

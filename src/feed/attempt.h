@@ -11,7 +11,7 @@
 
 #include "base/partition_table.h"
 
-struct tfos__connection;
+struct tfos__feed_connection;
 
 struct tfos__feed_attempt {
     struct tfos__partition base; ///< first; its feed and number
@@ -23,7 +23,7 @@ struct tfos__feed_attempt {
     bool has_results; ///< when its attempt is closed nobody asks what became of it
     uint64_t last_lane,
         last_head; ///< where the latest closed attempt ended; see before_lane of a lane
-    struct tfos__connection *connection; ///< of the living attempt, or NULL
+    struct tfos__feed_connection *connection; ///< of the living attempt, or NULL
 };
 
 /// The entry of a partition, or NULL when nothing is known of it.

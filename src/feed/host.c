@@ -34,7 +34,7 @@ static enum tfos_status open_server(struct tfos__feed_host *host,
                                     const struct tfos__feed_host_options *options,
                                     struct tfos_error *err)
 {
-    struct tfos__server_options server_options = {.handler = &tfos__host_handler,
+    struct tfos__server_options server_options = {.handler = &tfos__feed_host_handler,
                                                   .context = host,
                                                   .identity = &host->identity,
                                                   .use = TFOS__TCP_BULK,
@@ -80,7 +80,7 @@ enum tfos_status tfos__feed_host_open(const struct tfos__feed_host_options *opti
     host->timer_fd = -1;
     for (int i = 0; i < TFOS__QUEUE_LIMIT; i++)
         host->queues[i].bell_fd = -1;
-    enum tfos_status status = tfos__queues_init(&host->names, options->queues, err);
+    enum tfos_status status = tfos__queue_names_init(&host->names, options->queues, err);
     if (status == TFOS_OK)
         status = set_up(host, options, err);
     if (status != TFOS_OK) {
@@ -103,7 +103,7 @@ int tfos__feed_host_port(const struct tfos__feed_host *host)
 
 int tfos__feed_host_bell_fd(const struct tfos__feed_host *host, const char *queue)
 {
-    int number = tfos__queues_find(&host->names, queue);
+    int number = tfos__queue_names_find(&host->names, queue);
 
     return number < 0 ? -1 : host->queues[number].bell_fd;
 }
@@ -112,7 +112,8 @@ static void set_timer(struct tfos__feed_host *host)
 {
     bool is_wanted = false;
 
-    for (struct tfos__connection *each = tfos__host_first(host); each; each = tfos__host_next(each))
+    for (struct tfos__feed_connection *each = tfos__feed_host_first(host); each;
+         each = tfos__feed_host_next(each))
         is_wanted |= each->is_waiting;
     if (is_wanted == host->is_timer_on)
         return;
@@ -142,7 +143,8 @@ static void tell_progress(struct tfos__feed_host *host, int64_t now)
         return;
     host->told_ms = now;
     host->has_progress = false;
-    for (struct tfos__connection *each = tfos__host_first(host); each; each = tfos__host_next(each))
+    for (struct tfos__feed_connection *each = tfos__feed_host_first(host); each;
+         each = tfos__feed_host_next(each))
         if (each->is_waiting)
             tfos__server_send(&each->base, json_pack("{ss}", "type", "wait"), NULL, 0);
 }
@@ -150,11 +152,11 @@ static void tell_progress(struct tfos__feed_host *host, int64_t now)
 // The reader may have terminated the feed by itself: those who wait would wait in vain.
 static void dismiss_waiting(struct tfos__feed_host *host)
 {
-    for (struct tfos__connection *each = tfos__host_first(host); each;
-         each = tfos__host_next(each)) {
-        json_t *farewell = each->is_waiting ? tfos__host_farewell(each) : NULL;
-        if (farewell)
-            tfos__connection_dismiss(each, farewell);
+    for (struct tfos__feed_connection *each = tfos__feed_host_first(host); each;
+         each = tfos__feed_host_next(each)) {
+        json_t *last = each->is_waiting ? tfos__feed_host_close_message(each) : NULL;
+        if (last)
+            tfos__feed_connection_dismiss(each, last);
     }
 }
 
@@ -168,19 +170,20 @@ enum tfos_status tfos__feed_host_step(struct tfos__feed_host *host, struct tfos_
         (void)!read(host->timer_fd, &ticks, sizeof ticks);
     tfos__server_wait(&host->server, now);
     tfos__server_step(&host->server);
-    for (struct tfos__connection *each = tfos__host_first(host); each; each = tfos__host_next(each))
-        tfos__connection_check_relay(each);
+    for (struct tfos__feed_connection *each = tfos__feed_host_first(host); each;
+         each = tfos__feed_host_next(each))
+        tfos__feed_connection_check_relay(each);
     dismiss_waiting(host);
-    tfos__host_serve(host);
+    tfos__feed_host_serve(host);
     note_progress(host);
     tell_progress(host, now);
-    tfos__server_settle(&host->server);
+    tfos__server_flush(&host->server);
     tfos__pool_trim(&host->pool);
     set_timer(host);
     return TFOS_OK;
 }
 
-bool tfos__host_reserve_event(struct tfos__feed_host *host)
+bool tfos__feed_host_reserve_event(struct tfos__feed_host *host)
 {
     if (host->event_count + host->event_reserved == host->event_capacity) {
         size_t capacity = host->event_capacity * 2 + 16;
@@ -198,12 +201,12 @@ bool tfos__host_reserve_event(struct tfos__feed_host *host)
     return true;
 }
 
-void tfos__host_release_event(struct tfos__feed_host *host)
+void tfos__feed_host_release_event(struct tfos__feed_host *host)
 {
     host->event_reserved--;
 }
 
-void tfos__host_emit(struct tfos__feed_host *host, const struct tfos__feed_event *event)
+void tfos__feed_host_emit(struct tfos__feed_host *host, const struct tfos__feed_event *event)
 {
     host->event_reserved--;
     host->events[(host->event_first + host->event_count++) % host->event_capacity] = *event;
@@ -225,7 +228,7 @@ enum tfos_status tfos__feed_host_next_event(struct tfos__feed_host *host,
     return TFOS_OK;
 }
 
-json_t *tfos__host_farewell(const struct tfos__connection *connection)
+json_t *tfos__feed_host_close_message(const struct tfos__feed_connection *connection)
 {
     const struct tfos__feed_host *host = connection->host;
     uint32_t state = tfos__queue_state(connection->queue);
@@ -245,23 +248,23 @@ void tfos__feed_host_set_state(struct tfos__feed_host *host, enum tfos__feed_sta
         host->message = tfos__strdup(message ? message : "the cluster has failed");
     for (int i = 0; i < host->names.count; i++)
         tfos__queue_set_state(&host->queues[i], state);
-    for (struct tfos__connection *each = tfos__host_first(host); each;
-         each = tfos__host_next(each)) {
+    for (struct tfos__feed_connection *each = tfos__feed_host_first(host); each;
+         each = tfos__feed_host_next(each)) {
         bool is_touched = (each->is_waiting || each->lane) && !each->base.is_ending;
-        json_t *farewell = is_touched ? tfos__host_farewell(each) : NULL;
-        if (farewell)
-            tfos__connection_dismiss(each, farewell);
+        json_t *last = is_touched ? tfos__feed_host_close_message(each) : NULL;
+        if (last)
+            tfos__feed_connection_dismiss(each, last);
     }
     for (size_t i = 0; i < host->pool.count; i++)
         tfos__bell_ring(tfos__lane_page_bell(host->pool.lanes[i]->page));
     for (int i = 0; i < host->names.count; i++)
         tfos__bell_ring(tfos__board_bell(host->queues[i].board));
-    tfos__server_settle(&host->server);
+    tfos__server_flush(&host->server);
 }
 
 void tfos__feed_host_end_epoch(struct tfos__feed_host *host, const char *queue, int64_t feed)
 {
-    int number = tfos__queues_find(&host->names, queue);
+    int number = tfos__queue_names_find(&host->names, queue);
 
     if (number >= 0)
         tfos__queue_end_epoch(&host->queues[number], feed);
@@ -269,7 +272,7 @@ void tfos__feed_host_end_epoch(struct tfos__feed_host *host, const char *queue, 
 
 void tfos__feed_host_end_batch(struct tfos__feed_host *host, const char *queue, int64_t feed)
 {
-    int number = tfos__queues_find(&host->names, queue);
+    int number = tfos__queue_names_find(&host->names, queue);
 
     if (number >= 0)
         tfos__queue_end_batch(&host->queues[number], feed);
@@ -277,7 +280,7 @@ void tfos__feed_host_end_batch(struct tfos__feed_host *host, const char *queue, 
 
 void tfos__feed_host_fence(struct tfos__feed_host *host, struct tfos__feed_event *attempt)
 {
-    int number = tfos__queues_find(&host->names, attempt->queue);
+    int number = tfos__queue_names_find(&host->names, attempt->queue);
     struct tfos__feed_attempt *entry = NULL;
 
     attempt->rows = 0;
@@ -289,12 +292,12 @@ void tfos__feed_host_fence(struct tfos__feed_host *host, struct tfos__feed_event
                                &entry, NULL) != TFOS_OK)
         return;
     tfos__feed_attempt_fence(entry, attempt->attempt);
-    struct tfos__connection *connection = entry->connection;
+    struct tfos__feed_connection *connection = entry->connection;
     if (connection && connection->attempt < attempt->attempt) {
-        tfos__host_close_attempt(connection, false);
-        tfos__connection_dismiss(connection, json_pack("{ss sI}", "type", "fenced", "attempt",
-                                                       (json_int_t)attempt->attempt));
-        tfos__server_settle(&host->server);
+        tfos__feed_host_close_attempt(connection, false);
+        tfos__feed_connection_dismiss(connection, json_pack("{ss sI}", "type", "fenced", "attempt",
+                                                            (json_int_t)attempt->attempt));
+        tfos__server_flush(&host->server);
     }
     attempt->rows = entry->rows;
     attempt->complete = entry->is_complete;
@@ -302,8 +305,8 @@ void tfos__feed_host_fence(struct tfos__feed_host *host, struct tfos__feed_event
 
 void tfos__feed_host_explain(struct tfos__feed_host *host, const char *text)
 {
-    for (struct tfos__connection *each = tfos__host_first(host); each;
-         each = tfos__host_next(each)) {
+    for (struct tfos__feed_connection *each = tfos__feed_host_first(host); each;
+         each = tfos__feed_host_next(each)) {
         if (!each->is_stalled)
             continue;
         json_t *message = json_pack("{ss ss}", "type", "explained", "text", text);
@@ -313,7 +316,7 @@ void tfos__feed_host_explain(struct tfos__feed_host *host, const char *text)
         else
             tfos__server_send(&each->base, message, NULL, 0);
     }
-    tfos__server_settle(&host->server);
+    tfos__server_flush(&host->server);
 }
 
 void tfos__feed_host_get_stats(struct tfos__feed_host *host, struct tfos__feed_stats *stats)

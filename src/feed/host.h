@@ -9,7 +9,7 @@
 
 #include "base/channel.h"
 #include "base/cluster_key.h"
-#include "base/queues.h"
+#include "base/queue_names.h"
 #include "base/server.h"
 #include "feed/feed.h"
 #include "feed/lane.h"
@@ -17,7 +17,7 @@
 #include "feed/queue.h"
 #include "feed/relay.h"
 
-struct tfos__connection {
+struct tfos__feed_connection {
     struct tfos__server_connection base; ///< first; a relay has its channel, once there is one
     struct tfos__feed_host *host;
     struct tfos__relay *relay; ///< owned; NULL for a writer on this machine
@@ -40,7 +40,7 @@ struct tfos__connection {
 
 struct tfos__feed_host {
     struct tfos__identity identity; ///< the id is owned
-    struct tfos__queues names;
+    struct tfos__queue_names names;
     struct tfos__queue queues[TFOS__QUEUE_LIMIT]; ///< the first names.count
     char token[TFOS__KEY_PROOF_SIZE];
     struct tfos__server server;
@@ -59,47 +59,47 @@ struct tfos__feed_host {
 
 /// The rest is for host.c, host_connection.c and admission.c among themselves.
 
-extern const struct tfos__server_handler tfos__host_handler;
+extern const struct tfos__server_handler tfos__feed_host_handler;
 
 /// The first connection, or the next one; NULL: there is none.
-struct tfos__connection *tfos__host_first(const struct tfos__feed_host *host);
-struct tfos__connection *tfos__host_next(const struct tfos__connection *connection);
+struct tfos__feed_connection *tfos__feed_host_first(const struct tfos__feed_host *host);
+struct tfos__feed_connection *tfos__feed_host_next(const struct tfos__feed_connection *connection);
 
 /// Looks at the connection's relay.
-void tfos__connection_check_relay(struct tfos__connection *connection);
+void tfos__feed_connection_check_relay(struct tfos__feed_connection *connection);
 
 /// Sends the last word (taken over) and ends the connection once it is read.
-void tfos__connection_end(struct tfos__connection *connection, json_t *message);
+void tfos__feed_connection_end(struct tfos__feed_connection *connection, json_t *message);
 
 /// Sends the last word (taken over) to a writer that may have a lane: it will leave by itself, or
 /// ends where it waits.
-void tfos__connection_dismiss(struct tfos__connection *connection, json_t *message);
+void tfos__feed_connection_dismiss(struct tfos__feed_connection *connection, json_t *message);
 
 /// Takes up an `open`.
-void tfos__host_admit(struct tfos__connection *connection, const json_t *message);
+void tfos__feed_host_admit(struct tfos__feed_connection *connection, const json_t *message);
 
 /// The writer leaves its lane for one of `size` bytes, for which it waits from now on.
-void tfos__host_change_lane(struct tfos__connection *connection, uint64_t size);
+void tfos__feed_host_change_lane(struct tfos__feed_connection *connection, uint64_t size);
 
 /// Hands lanes to those who wait, in the order in which they came.
-void tfos__host_serve(struct tfos__feed_host *host);
+void tfos__feed_host_serve(struct tfos__feed_host *host);
 
 /// Ends the connection's attempt: fences it and keeps its count. Emits an event if `is_announced`.
-void tfos__host_close_attempt(struct tfos__connection *connection, bool is_announced);
+void tfos__feed_host_close_attempt(struct tfos__feed_connection *connection, bool is_announced);
 
 /// The message that says that the feed is over, "end" or "failed"; NULL while it is not, and at the
 /// end of the feed for those who have written.
-json_t *tfos__host_farewell(const struct tfos__connection *connection);
+json_t *tfos__feed_host_close_message(const struct tfos__feed_connection *connection);
 
 /// Keeps a place for an event, before what it will tell of is begun: a lane that the node does not
 /// hear of is never freed, and a partition whose attempt is not said to be closed gets no other.
 /// False when out of memory.
-bool tfos__host_reserve_event(struct tfos__feed_host *host);
+bool tfos__feed_host_reserve_event(struct tfos__feed_host *host);
 
 /// Gives a place back that is not needed.
-void tfos__host_release_event(struct tfos__feed_host *host);
+void tfos__feed_host_release_event(struct tfos__feed_host *host);
 
 /// Appends an event at a place that was reserved.
-void tfos__host_emit(struct tfos__feed_host *host, const struct tfos__feed_event *event);
+void tfos__feed_host_emit(struct tfos__feed_host *host, const struct tfos__feed_event *event);
 
 #endif

@@ -6,37 +6,37 @@
 #include "base/json.h"
 #include "feed/host.h"
 
-struct tfos__connection *tfos__host_first(const struct tfos__feed_host *host)
+struct tfos__feed_connection *tfos__feed_host_first(const struct tfos__feed_host *host)
 {
-    return (struct tfos__connection *)host->server.connections;
+    return (struct tfos__feed_connection *)host->server.connections;
 }
 
-struct tfos__connection *tfos__host_next(const struct tfos__connection *connection)
+struct tfos__feed_connection *tfos__feed_host_next(const struct tfos__feed_connection *connection)
 {
-    return (struct tfos__connection *)connection->base.next;
+    return (struct tfos__feed_connection *)connection->base.next;
 }
 
-void tfos__connection_end(struct tfos__connection *connection, json_t *message)
+void tfos__feed_connection_end(struct tfos__feed_connection *connection, json_t *message)
 {
     tfos__server_send(&connection->base, message, NULL, 0);
     tfos__server_end(&connection->base);
     connection->is_waiting = false;
 }
 
-void tfos__connection_dismiss(struct tfos__connection *connection, json_t *message)
+void tfos__feed_connection_dismiss(struct tfos__feed_connection *connection, json_t *message)
 {
     if (connection->relay) {
         connection->is_waiting = false;
         tfos__relay_send(connection->relay, message, true);
     } else if (connection->is_waiting) {
-        tfos__connection_end(connection, message);
+        tfos__feed_connection_end(connection, message);
     } else {
         tfos__server_send(&connection->base, message, NULL, 0);
     }
 }
 
 // The writer asks what the trainer is doing.
-static void report_stall(struct tfos__connection *connection)
+static void report_stall(struct tfos__feed_connection *connection)
 {
     struct tfos__feed_event event = {.kind = TFOS__FEED_STALLED,
                                      .lane = connection->lane ? connection->lane->number : -1,
@@ -48,27 +48,27 @@ static void report_stall(struct tfos__connection *connection)
 
     // Without memory nobody is asked, and the writer times out without an explanation.
     if (!connection->has_opened || connection->is_stalled ||
-        !tfos__host_reserve_event(connection->host))
+        !tfos__feed_host_reserve_event(connection->host))
         return;
-    tfos__host_emit(connection->host, &event);
+    tfos__feed_host_emit(connection->host, &event);
     connection->is_stalled = true;
 }
 
 static void accepted(struct tfos__server_connection *base, const char *address)
 {
     (void)address;
-    ((struct tfos__connection *)base)->host = base->server->options.context;
+    ((struct tfos__feed_connection *)base)->host = base->server->options.context;
 }
 
 static enum tfos_status handle_message(struct tfos__server_connection *base, const json_t *message,
                                        struct tfos_error *err)
 {
-    struct tfos__connection *connection = (struct tfos__connection *)base;
+    struct tfos__feed_connection *connection = (struct tfos__feed_connection *)base;
     const char *type = tfos__json_string_or(message, "type", "");
 
     (void)err;
     if (strcmp(type, "open") == 0)
-        tfos__host_admit(connection, message);
+        tfos__feed_host_admit(connection, message);
     else if (strcmp(type, "stalled") == 0)
         report_stall(connection);
     else // "close", or a type that is none of ours. What was published says the lane itself.
@@ -76,7 +76,7 @@ static enum tfos_status handle_message(struct tfos__server_connection *base, con
     return TFOS_OK;
 }
 
-void tfos__connection_check_relay(struct tfos__connection *connection)
+void tfos__feed_connection_check_relay(struct tfos__feed_connection *connection)
 {
     struct tfos__relay_news news;
 
@@ -84,7 +84,7 @@ void tfos__connection_check_relay(struct tfos__connection *connection)
         return;
     tfos__relay_check(connection->relay, &news);
     if (news.wanted_size > 0 && connection->lane && !connection->is_closed)
-        tfos__host_change_lane(connection, news.wanted_size);
+        tfos__feed_host_change_lane(connection, news.wanted_size);
     if (news.is_stalled)
         report_stall(connection);
     if (news.has_ended)
@@ -93,7 +93,7 @@ void tfos__connection_check_relay(struct tfos__connection *connection)
 
 static void dropped(struct tfos__server_connection *base, bool is_breach, const char *cause)
 {
-    struct tfos__connection *connection = (struct tfos__connection *)base;
+    struct tfos__feed_connection *connection = (struct tfos__feed_connection *)base;
     struct tfos__feed_host *host = connection->host;
 
     (void)is_breach;
@@ -101,7 +101,7 @@ static void dropped(struct tfos__server_connection *base, bool is_breach, const 
     // The relay's thread ends before its lane is fenced, so that all it published counts and
     // nothing follows.
     tfos__relay_close(connection->relay);
-    tfos__host_close_attempt(connection, true);
+    tfos__feed_host_close_attempt(connection, true);
     for (size_t i = 0; i < host->pool.count; i++)
         if (host->pool.lanes[i]->owner == connection)
             tfos__pool_give_back(&host->pool, host->pool.lanes[i]);
@@ -112,8 +112,8 @@ static void dropped(struct tfos__server_connection *base, bool is_breach, const 
         tfos__bell_ring(tfos__board_bell(connection->queue->board));
 }
 
-const struct tfos__server_handler tfos__host_handler = {.connection_size =
-                                                            sizeof(struct tfos__connection),
-                                                        .accepted = accepted,
-                                                        .message = handle_message,
-                                                        .dropped = dropped};
+const struct tfos__server_handler tfos__feed_host_handler = {
+    .connection_size = sizeof(struct tfos__feed_connection),
+    .accepted = accepted,
+    .message = handle_message,
+    .dropped = dropped};

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <tfos/status.h>
 
-#include "base/queues.h"
+#include "base/queue_names.h"
 #include "feed/lane.h"
 
 #define TFOS__LANE_COUNT_LIMIT 1024

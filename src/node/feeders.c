@@ -26,7 +26,7 @@
 enum tfos_status tfos__feeders_open(struct tfos__node *node, struct tfos_error *err)
 {
     const struct tfos__node_config *config = &node->config;
-    TFOS__TRY(tfos__queues_init(&node->queue_names, config->queues, err));
+    TFOS__TRY(tfos__queue_names_init(&node->queue_names, config->queues, err));
     char *name =
         tfos__format("tfos-feed-%s-%lld", config->cluster_id, (long long)config->executor_id);
     if (!name)
@@ -69,7 +69,7 @@ static enum tfos_status hand_lane(struct tfos__node *node, const struct tfos__fe
                                   struct tfos_error *err)
 {
     struct tfos__node_queue *queue =
-        &node->queues[tfos__queues_find(&node->queue_names, event->queue)];
+        &node->queues[tfos__queue_names_find(&node->queue_names, event->queue)];
     if (!queue->is_open)
         return keep_lane(queue, event->lane, event->fd, err);
     tfos__trainer_tell(node, lane_message(event->queue, event->lane), &event->fd, 1);
@@ -133,7 +133,7 @@ enum tfos_status tfos__feeders_step(struct tfos__node *node, struct tfos_error *
         tfos__feed_host_explain(node->feed, answer ? answer : "");
         tfos__free(answer);
     }
-    uint32_t drained, terminated, all = tfos__queues_mask(&node->queue_names);
+    uint32_t drained, terminated, all = tfos__queue_names_mask(&node->queue_names);
     get_states(node, &drained, &terminated);
     if (terminated == all && node->feed_state < TFOS__FEED_TERMINATED)
         node->feed_state = TFOS__FEED_TERMINATED; // by the readers, in shared memory
@@ -180,7 +180,7 @@ void tfos__feeders_attach(struct tfos__node *node, const char *name)
         refuse(node, name, "this node is not fed by Spark");
         return;
     }
-    if (tfos__queues_get(&node->queue_names, name, &number, &err) < 0) {
+    if (tfos__queue_names_get(&node->queue_names, name, &number, &err) < 0) {
         refuse(node, name, err.message);
         return;
     }
@@ -201,9 +201,9 @@ void tfos__feeders_attach(struct tfos__node *node, const char *name)
 /// The queue that a message of the driver names, or -1.
 static int find_queue(const struct tfos__node *node, const json_t *message)
 {
-    return node->feed
-               ? tfos__queues_find(&node->queue_names, tfos__json_string_or(message, "queue", NULL))
-               : -1;
+    return node->feed ? tfos__queue_names_find(&node->queue_names,
+                                               tfos__json_string_or(message, "queue", NULL))
+                      : -1;
 }
 
 void tfos__feeders_fence(struct tfos__node *node, const json_t *message)

@@ -6,7 +6,7 @@
 
 #include "base/channel.h"
 #include "base/fork_guard.h"
-#include "base/queues.h"
+#include "base/queue_names.h"
 
 #include <jansson.h>
 #include <pthread.h>
@@ -54,7 +54,7 @@ struct tfos_trainer {
     struct tfos__fork_guard guard;
     json_t *context;
     char *context_text;
-    struct tfos__queues queue_names; ///< of the node
+    struct tfos__queue_names queue_names; ///< of the node
     int payload_fd;
     int wake_fd; ///< an eventfd: there is something to write, or the end has come
     pthread_t thread;

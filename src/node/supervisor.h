@@ -7,7 +7,7 @@
 #define TFOS_NODE_SUPERVISOR_H
 
 #include "base/channel.h"
-#include "base/queues.h"
+#include "base/queue_names.h"
 #include "base/socket.h"
 #include "cluster/cluster.h"
 #include "feed/feed.h"
@@ -85,7 +85,7 @@ struct tfos__node {
 
     struct tfos__feed_host *feed; ///< owned; NULL: not fed
     enum tfos__feed_state feed_state;
-    struct tfos__queues queue_names;
+    struct tfos__queue_names queue_names;
     struct tfos__node_queue queues[TFOS__QUEUE_LIMIT];
     uint32_t was_drained, was_terminated; ///< as of the last heartbeat, a bit for each queue
     int64_t feed_step_at;

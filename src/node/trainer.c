@@ -55,8 +55,8 @@ static enum tfos_status receive_context(struct tfos_trainer *trainer, struct tfo
     if (strcmp(type, "context") != 0)
         return tfos__fail(err, TFOS_CORRUPT,
                           "trainer: the node's first message is \"%s\", not \"context\"", type);
-    TFOS__TRY(tfos__queues_init(&trainer->queue_names,
-                                tfos__json_string_or(trainer->context, "queues", NULL), err));
+    TFOS__TRY(tfos__queue_names_init(&trainer->queue_names,
+                                     tfos__json_string_or(trainer->context, "queues", NULL), err));
     trainer->context_text = tfos__json_text(trainer->context);
     return trainer->context_text ? TFOS_OK : tfos__no_memory(err, "trainer", "the context");
 }
@@ -176,7 +176,7 @@ static enum tfos_status check_queue(const struct tfos_trainer *trainer, const ch
             "InputMode.SPARK, and any role but a parameter server's)",
             name);
     int number;
-    enum tfos_status status = tfos__queues_get(&trainer->queue_names, name, &number, err);
+    enum tfos_status status = tfos__queue_names_get(&trainer->queue_names, name, &number, err);
     if (status < 0)
         tfos__fail_prefix(err, "trainer");
     return status;

@@ -43,7 +43,7 @@ static enum tfos_status follow(struct tfos__server_connection *connection, const
 {
     const char *order = json_string_value(json_object_get(message, "do"));
     struct site *site = site_of(connection);
-    tfos__server_greet(connection);
+    tfos__server_accept_hello(connection);
     if (!order)
         return tfos__fail(err, TFOS_INVALID, "no order");
     if (strcmp(order, "detach") == 0)
@@ -229,7 +229,7 @@ static void who_does_not_read_is_dropped(void **state)
     for (int i = 0; site.dropped_count == 0; i++) {
         assert_true(i < 10000);
         tfos__server_send(site.last, json_pack("{s:s%}", "text", text, sizeof(text)), NULL, 0);
-        tfos__server_settle(&site.server);
+        tfos__server_flush(&site.server);
     }
     assert_non_null(strstr(site.cause, "does not read"));
     tfos__server_step(&site.server);

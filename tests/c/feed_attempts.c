@@ -18,7 +18,8 @@ static struct tfos__feed_attempt *get(struct tfos__partition_table *table, int64
 static void closed_attempts_with_results_make_room(void **state)
 {
     struct tfos__partition_table table = {0};
-    struct tfos__connection *const connection = (struct tfos__connection *)&table; // any but NULL
+    struct tfos__feed_connection *const connection =
+        (struct tfos__feed_connection *)&table; // any but NULL
 
     (void)state;
     get(&table, 1, 0)->rows = 77;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/queues.h"
+#include "base/queue_names.h"
 
 #include <ctype.h>
 #include <stdbool.h>
@@ -18,7 +18,7 @@ static bool is_name(const char *text, size_t size)
     return is_valid;
 }
 
-static enum tfos_status add(struct tfos__queues *queues, const char *name, size_t size,
+static enum tfos_status add(struct tfos__queue_names *queues, const char *name, size_t size,
                             struct tfos_error *err)
 {
     if (!is_name(name, size))
@@ -31,7 +31,7 @@ static enum tfos_status add(struct tfos__queues *queues, const char *name, size_
     char *to = queues->names[queues->count];
     memcpy(to, name, size);
     to[size] = '\0';
-    if (tfos__queues_find(queues, to) >= 0)
+    if (tfos__queue_names_find(queues, to) >= 0)
         return tfos__fail(err, TFOS_INVALID, "queues: \"%s\" is there twice", to);
     size_t used = strlen(queues->text);
     snprintf(queues->text + used, sizeof(queues->text) - used, "%s\"%s\"", used ? ", " : "", to);
@@ -39,8 +39,8 @@ static enum tfos_status add(struct tfos__queues *queues, const char *name, size_
     return TFOS_OK;
 }
 
-enum tfos_status tfos__queues_init(struct tfos__queues *queues, const char *list,
-                                   struct tfos_error *err)
+enum tfos_status tfos__queue_names_init(struct tfos__queue_names *queues, const char *list,
+                                        struct tfos_error *err)
 {
     const char *name = list ? list : TFOS__QUEUE_DEFAULT;
     queues->count = 0;
@@ -54,12 +54,12 @@ enum tfos_status tfos__queues_init(struct tfos__queues *queues, const char *list
     }
 }
 
-uint32_t tfos__queues_mask(const struct tfos__queues *queues)
+uint32_t tfos__queue_names_mask(const struct tfos__queue_names *queues)
 {
     return (UINT32_C(1) << queues->count) - 1;
 }
 
-int tfos__queues_find(const struct tfos__queues *queues, const char *name)
+int tfos__queue_names_find(const struct tfos__queue_names *queues, const char *name)
 {
     for (int i = 0; i < queues->count; i++)
         if (strcmp(queues->names[i], name ? name : TFOS__QUEUE_DEFAULT) == 0)
@@ -67,10 +67,10 @@ int tfos__queues_find(const struct tfos__queues *queues, const char *name)
     return -1;
 }
 
-enum tfos_status tfos__queues_get(const struct tfos__queues *queues, const char *name, int *out,
-                                  struct tfos_error *err)
+enum tfos_status tfos__queue_names_get(const struct tfos__queue_names *queues, const char *name,
+                                       int *out, struct tfos_error *err)
 {
-    int queue = tfos__queues_find(queues, name);
+    int queue = tfos__queue_names_find(queues, name);
     if (queue < 0)
         return tfos__fail(err, TFOS_NOT_FOUND, "there is no queue \"%.64s\": a node has %s",
                           name ? name : TFOS__QUEUE_DEFAULT, queues->text);

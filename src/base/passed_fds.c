@@ -3,7 +3,7 @@
 // put bytes that were sent before in front of them (unix(7)): so the sender gives descriptors only
 // to a message that begins with the first byte of their frame and holds no other frame, and the
 // receiver knows them to belong to the last frame that begins in what it read.
-#include "base/parcel.h"
+#include "base/passed_fds.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,51 +23,52 @@ union control {
     struct cmsghdr aligned;
 };
 
-enum tfos_status tfos__parcel_init(struct tfos__parcel *parcel, const int *fds, int count,
-                                   struct tfos_error *err)
+enum tfos_status tfos__passed_fds_init(struct tfos__passed_fds *passed, const int *fds, int count,
+                                       struct tfos_error *err)
 {
-    *parcel = (struct tfos__parcel){0};
+    *passed = (struct tfos__passed_fds){0};
     for (int i = 0; i < count; i++) {
         int fd = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
         if (fd < 0) {
             enum tfos_status status =
                 tfos__fail_errno(err, TFOS_IO, "cannot duplicate descriptor %d", fds[i]);
-            tfos__parcel_clear(parcel);
+            tfos__passed_fds_clear(passed);
             return status;
         }
-        parcel->fds[parcel->count++] = fd;
+        passed->fds[passed->count++] = fd;
     }
     return TFOS_OK;
 }
 
-void tfos__parcel_clear(struct tfos__parcel *parcel)
+void tfos__passed_fds_clear(struct tfos__passed_fds *passed)
 {
-    for (int i = 0; i < parcel->count; i++)
-        close(parcel->fds[i]);
-    *parcel = (struct tfos__parcel){0};
+    for (int i = 0; i < passed->count; i++)
+        close(passed->fds[i]);
+    *passed = (struct tfos__passed_fds){0};
 }
 
-struct tfos__parcel *tfos__parcel_first(const struct tfos__parcel_list *list)
+struct tfos__passed_fds *tfos__passed_fds_first(const struct tfos__passed_fds_list *list)
 {
     return list->begin < list->end ? &list->items[list->begin] : NULL;
 }
 
-enum tfos_status tfos__parcel_append(struct tfos__parcel_list *list,
-                                     const struct tfos__parcel *parcel, struct tfos_error *err)
+enum tfos_status tfos__passed_fds_append(struct tfos__passed_fds_list *list,
+                                         const struct tfos__passed_fds *passed,
+                                         struct tfos_error *err)
 {
     if (list->end == list->capacity) {
         size_t capacity = list->capacity > 0 ? 2 * list->capacity : 4;
-        struct tfos__parcel *items = tfos__realloc(list->items, capacity, sizeof *items);
+        struct tfos__passed_fds *items = tfos__realloc(list->items, capacity, sizeof *items);
         if (!items)
-            return tfos__no_memory(err, "parcel", "passed descriptors");
+            return tfos__no_memory(err, "channel", "passed descriptors");
         list->items = items;
         list->capacity = capacity;
     }
-    list->items[list->end++] = *parcel;
+    list->items[list->end++] = *passed;
     return TFOS_OK;
 }
 
-void tfos__parcel_shift(struct tfos__parcel_list *list)
+void tfos__passed_fds_shift(struct tfos__passed_fds_list *list)
 {
     if (++list->begin == list->end) {
         list->begin = 0;
@@ -80,30 +81,30 @@ void tfos__parcel_shift(struct tfos__parcel_list *list)
     }
 }
 
-void tfos__parcel_list_clear(struct tfos__parcel_list *list)
+void tfos__passed_fds_list_clear(struct tfos__passed_fds_list *list)
 {
     for (size_t i = list->begin; i < list->end; i++)
-        tfos__parcel_clear(&list->items[i]);
+        tfos__passed_fds_clear(&list->items[i]);
     tfos__free(list->items);
-    *list = (struct tfos__parcel_list){0};
+    *list = (struct tfos__passed_fds_list){0};
 }
 
-enum tfos_status tfos__parcel_send(int fd, const void *data, size_t size,
-                                   const struct tfos__parcel *parcel, size_t *done,
-                                   struct tfos_error *err)
+enum tfos_status tfos__passed_fds_send(int fd, const void *data, size_t size,
+                                       const struct tfos__passed_fds *passed, size_t *done,
+                                       struct tfos_error *err)
 {
     union control control;
     struct iovec bytes = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
     struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
-    if (parcel) {
+    if (passed) {
         memset(&control, 0, sizeof control);
         message.msg_control = control.bytes;
-        message.msg_controllen = CMSG_SPACE((size_t)parcel->count * sizeof(int));
+        message.msg_controllen = CMSG_SPACE((size_t)passed->count * sizeof(int));
         struct cmsghdr *header = CMSG_FIRSTHDR(&message);
         header->cmsg_level = SOL_SOCKET;
         header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN((size_t)parcel->count * sizeof(int));
-        memcpy(CMSG_DATA(header), parcel->fds, (size_t)parcel->count * sizeof(int));
+        header->cmsg_len = CMSG_LEN((size_t)passed->count * sizeof(int));
+        memcpy(CMSG_DATA(header), passed->fds, (size_t)passed->count * sizeof(int));
     }
     ssize_t sent;
     do
@@ -119,8 +120,8 @@ enum tfos_status tfos__parcel_send(int fd, const void *data, size_t size,
     return tfos__fail_errno(err, status, "cannot send %zu bytes", size);
 }
 
-// Puts what came into `parcel`; what is beyond the limit is closed and counted.
-static int collect_descriptors(struct msghdr *message, struct tfos__parcel *parcel)
+// Puts what came into `passed`; what is beyond the limit is closed and counted.
+static int collect_descriptors(struct msghdr *message, struct tfos__passed_fds *passed)
 {
     int surplus = 0;
     for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
@@ -131,8 +132,8 @@ static int collect_descriptors(struct msghdr *message, struct tfos__parcel *parc
         for (size_t i = 0; i < count; i++) {
             int fd;
             memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-            if (parcel->count < TFOS__FRAME_DESCRIPTORS) {
-                parcel->fds[parcel->count++] = fd;
+            if (passed->count < TFOS__FRAME_DESCRIPTORS) {
+                passed->fds[passed->count++] = fd;
             } else {
                 close(fd);
                 surplus++;
@@ -142,8 +143,9 @@ static int collect_descriptors(struct msghdr *message, struct tfos__parcel *parc
     return surplus;
 }
 
-enum tfos_status tfos__parcel_receive(int fd, void *data, size_t size, struct tfos__parcel *parcel,
-                                      size_t *done, struct tfos_error *err)
+enum tfos_status tfos__passed_fds_receive(int fd, void *data, size_t size,
+                                          struct tfos__passed_fds *passed, size_t *done,
+                                          struct tfos_error *err)
 {
     union control control;
     struct iovec bytes = {.iov_base = data, .iov_len = size};
@@ -159,9 +161,9 @@ enum tfos_status tfos__parcel_receive(int fd, void *data, size_t size, struct tf
         return TFOS_AGAIN;
     if (received < 0)
         return tfos__fail_errno(err, errno == ECONNRESET ? TFOS_CLOSED : TFOS_IO, "cannot receive");
-    int surplus = collect_descriptors(&message, parcel);
+    int surplus = collect_descriptors(&message, passed);
     if (surplus > 0 || (message.msg_flags & MSG_CTRUNC)) {
-        tfos__parcel_clear(parcel);
+        tfos__passed_fds_clear(passed);
         if (surplus > 0)
             return tfos__fail(err, TFOS_CORRUPT, "more than %d descriptors in one frame",
                               TFOS__FRAME_DESCRIPTORS);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The names of a node's queues, in the form in which they travel: divided by commas. A queue is
 /// known by its place in the list wherever names need not be told.
-#ifndef TFOS_BASE_QUEUES_H
-#define TFOS_BASE_QUEUES_H
+#ifndef TFOS_BASE_QUEUE_NAMES_H
+#define TFOS_BASE_QUEUE_NAMES_H
 
 #include <stdint.h>
 #include <tfos/status.h>
@@ -11,7 +11,7 @@
 #define TFOS__QUEUE_NAME_SIZE 65 ///< room for a name
 #define TFOS__QUEUE_DEFAULT "input"
 
-struct tfos__queues {
+struct tfos__queue_names {
     int count;
     char names[TFOS__QUEUE_LIMIT][TFOS__QUEUE_NAME_SIZE];
     char text[TFOS__QUEUE_LIMIT * (TFOS__QUEUE_NAME_SIZE + 4)]; ///< all of them, for messages
@@ -19,17 +19,17 @@ struct tfos__queues {
 
 /// Reads a list such as "input,validation"; NULL: TFOS__QUEUE_DEFAULT alone. INVALID says which
 /// name is wrong and what was expected.
-enum tfos_status tfos__queues_init(struct tfos__queues *queues, const char *list,
-                                   struct tfos_error *err);
+enum tfos_status tfos__queue_names_init(struct tfos__queue_names *queues, const char *list,
+                                        struct tfos_error *err);
 
 /// A bit for each queue, by its place.
-uint32_t tfos__queues_mask(const struct tfos__queues *queues);
+uint32_t tfos__queue_names_mask(const struct tfos__queue_names *queues);
 
 /// The place of `name` (NULL: TFOS__QUEUE_DEFAULT), or -1.
-int tfos__queues_find(const struct tfos__queues *queues, const char *name);
+int tfos__queue_names_find(const struct tfos__queue_names *queues, const char *name);
 
 /// The same, or NOT_FOUND with the names that there are.
-enum tfos_status tfos__queues_get(const struct tfos__queues *queues, const char *name, int *out,
-                                  struct tfos_error *err);
+enum tfos_status tfos__queue_names_get(const struct tfos__queue_names *queues, const char *name,
+                                       int *out, struct tfos_error *err);
 
 #endif
