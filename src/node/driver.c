@@ -65,7 +65,9 @@ void tfos__driver_tell(struct tfos__node *node, json_t *message)
         return;
     }
     // A driver that is not told of something waits for it: it should rather hear of our end.
-    if (tfos__cluster_member_send(node->member, message, &err) < 0)
+    enum tfos_status status = message ? tfos__cluster_member_send(node->member, message, &err)
+                                      : tfos__no_memory(&err, "node", "a message to it");
+    if (status < 0)
         driver_ended(node, &err);
 }
 
