@@ -110,6 +110,8 @@ def test_tfrecord_files_after_the_jar_was_added(spark, tmp_path):
     back = spark.read.format("tfrecord").schema(frame.schema).load(str(tmp_path / "a"))
     assert sorted(back.select(frame.columns).collect()) == sorted(frame.collect())
     assert dict(spark.read.format("tfrecord").load(str(tmp_path / "a")).dtypes) == {"id": "bigint", "s": "string", "f": "float", "k": "int"}
+    spark.range(10).selectExpr("id / 3D AS third").write.format("tfrecord").save(str(tmp_path / "rounded"))
+    assert spark.read.format("tfrecord").option("mode", "skipRecord").load(str(tmp_path / "rounded")).count() == 10
     with pytest.raises(Exception, match="`m`"):
         spark.sql("SELECT map(1, 2) AS m").write.format("tfrecord").save(str(tmp_path / "b"))
 

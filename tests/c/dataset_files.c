@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <tfos/record_dataset.h>
 #include <unistd.h>
@@ -237,7 +238,9 @@ static void s73_files_are_not_read_on_in_a_forked_process(void **state)
             tfos_dataset_close(dataset);
             options.pass.parallel_reads = 1; // TSan lets it start no thread
             assert_done(tfos_record_dataset_open(&options, &dataset, &err));
-            _exit(is_refused && read_rows(dataset, values) == files.row_count ? 0 : 1);
+            bool is_right = is_refused && read_rows(dataset, values) == files.row_count;
+            // Past TSan, which takes the threads that this process has not for leaked.
+            syscall(SYS_exit_group, is_right ? 0 : 1);
         }
         int status = -1;
         assert_int_equal(waitpid(pid, &status, 0), pid);

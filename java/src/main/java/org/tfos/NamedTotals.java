@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.tfos;
 
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.WeakHashMap;
@@ -9,26 +10,22 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerJobEnd;
 import org.apache.spark.util.AccumulatorV2;
+import org.apache.spark.util.CollectionAccumulator;
 
-/** Two sums for each name. The driver's are those of the tasks of an application that have succeeded. */
-public final class NamedTotals extends AccumulatorV2<NamedTotals.Item, String> {
+/**
+ * Two sums for each name. The driver's are those of the tasks of an application that have succeeded. Tasks have a plain {@code CollectionAccumulator}
+ * of {@link #item}s, because a driver of Spark Connect takes their results where the classes of a session's jars are not known.
+ */
+public final class NamedTotals extends CollectionAccumulator<String> {
     private static final long serialVersionUID = 1L;
 
     private final TreeMap<String, long[]> sums = new TreeMap<>();
 
     private NamedTotals() {}
 
-    /** What is added to the sums of a name. */
-    static final class Item {
-        private final String name;
-        private final long first;
-        private final long second;
-
-        Item(String name, long first, long second) {
-            this.name = name;
-            this.first = first;
-            this.second = second;
-        }
+    /** What a task adds to the sums of a name. */
+    static String item(String name, long first, long second) {
+        return first + " " + second + " " + name;
     }
 
     /** The totals of one kind, for each application on its driver. */
@@ -84,18 +81,8 @@ public final class NamedTotals extends AccumulatorV2<NamedTotals.Item, String> {
     @Override
     public synchronized NamedTotals copy() {
         NamedTotals copy = new NamedTotals();
-        copy.merge(this);
+        sums.forEach((name, pair) -> copy.add(name, pair[0], pair[1]));
         return copy;
-    }
-
-    @Override
-    public synchronized void reset() {
-        sums.clear();
-    }
-
-    @Override
-    public synchronized void add(Item item) {
-        add(item.name, item.first, item.second);
     }
 
     private void add(String name, long first, long second) {
@@ -104,14 +91,13 @@ public final class NamedTotals extends AccumulatorV2<NamedTotals.Item, String> {
         pair[1] += second;
     }
 
+    /** Takes the items of a task. */
     @Override
-    public synchronized void merge(AccumulatorV2<Item, String> other) {
-        ((NamedTotals) other).sums.forEach((name, pair) -> add(name, pair[0], pair[1]));
-    }
-
-    @Override
-    public String value() {
-        return text();
+    public synchronized void merge(AccumulatorV2<String, List<String>> task) {
+        for (String item : task.value()) {
+            String[] parts = item.split(" ", 3);
+            add(parts[2], Long.parseLong(parts[0]), Long.parseLong(parts[1]));
+        }
     }
 
     /** What is in this and was not yet in {@code earlier}. */

@@ -16,6 +16,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.util.CollectionAccumulator;
 import org.apache.spark.util.LongAccumulator;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -148,14 +149,14 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
     /** What is to be given back, once. */
     private static final class Resources implements Runnable {
         private final LongAccumulator damages; // null where reading is strict, as is the next
-        private final NamedTotals totals;
+        private final CollectionAccumulator<String> totals;
         private final String file;
         private ByteSource source;
         private NativeSchema schema;
         private long handle; // 0: nothing is left to read
         private NativeBatch batch; // the last one that was given out, or the next
 
-        Resources(LongAccumulator damages, NamedTotals totals, String file) {
+        Resources(LongAccumulator damages, CollectionAccumulator<String> totals, String file) {
             this.damages = damages;
             this.totals = totals;
             this.file = file;
@@ -172,7 +173,7 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
             long places = damages != null ? ExampleReaderNative.damageCount(handle) : 0;
             if (places > 0) {
                 damages.add(places);
-                totals.add(new NamedTotals.Item(file, places, ExampleReaderNative.skippedBytes(handle)));
+                totals.add(NamedTotals.item(file, places, ExampleReaderNative.skippedBytes(handle)));
             }
         }
 

@@ -10,6 +10,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.CollectionAccumulator;
 import org.apache.spark.util.LongAccumulator;
 import org.apache.spark.util.SerializableConfiguration;
 import scala.collection.Iterator;
@@ -24,7 +25,7 @@ final class RecordFileReader extends AbstractFunction1<PartitionedFile, Iterator
     final StructType partition;
     final boolean ignoresCase;
     final LongAccumulator damages; // null where reading is strict, as is the next
-    final NamedTotals totals;
+    final CollectionAccumulator<String> totals;
     private final boolean asBatches;
     private final Broadcast<SerializableConfiguration> configuration;
 

@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.execution.datasources.OutputWriter;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.CollectionAccumulator;
 import org.apache.spark.util.LongAccumulator;
 
 /** Writes the rows of a task to a file. */
@@ -21,7 +22,7 @@ final class RecordWriter extends OutputWriter {
     private final DenseVectors vectors; // null where there are none
     private final UnsafeProjection projection;
     private final LongAccumulator rounded;
-    private final NamedTotals totals;
+    private final CollectionAccumulator<String> totals;
     private final TaskContext context = TaskContext.get();
     private RowStage stage;
     private ByteSink sink;
@@ -34,7 +35,7 @@ final class RecordWriter extends OutputWriter {
      * @param rounded counts numbers
      * @param totals counts them by column; null where nobody is told
      */
-    RecordWriter(String path, Path place, StructType schema, RecordOptions options, LongAccumulator rounded, NamedTotals totals,
+    RecordWriter(String path, Path place, StructType schema, RecordOptions options, LongAccumulator rounded, CollectionAccumulator<String> totals,
             Configuration configuration) throws IOException {
         NativeLibrary.load();
         this.path = path;
@@ -108,7 +109,7 @@ final class RecordWriter extends OutputWriter {
                 rounded.add(losses[2 * i]);
                 if (totals != null) {
                     String name = new String(ExampleWriterNative.columnName(handle, i), StandardCharsets.UTF_8);
-                    totals.add(new NamedTotals.Item(name, losses[2 * i], losses[2 * i + 1]));
+                    totals.add(NamedTotals.item(name, losses[2 * i], losses[2 * i + 1]));
                 }
             }
         }

@@ -11,6 +11,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.datasources.OutputWriter;
 import org.apache.spark.sql.execution.datasources.OutputWriterFactory;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.CollectionAccumulator;
 import org.apache.spark.util.LongAccumulator;
 
 /** Makes the writers of files, in tasks. */
@@ -20,7 +21,7 @@ final class RecordWriterFactory extends OutputWriterFactory {
     private final RecordOptions options;
     private final StructType columns;
     private final LongAccumulator rounded;
-    private final NamedTotals totals; // null where rounding is not told
+    private final CollectionAccumulator<String> totals; // null where rounding is not told
     private transient boolean isFolderReady; // in this task
 
     /** On the driver: refuses, by its name, a column that cannot be written. */
