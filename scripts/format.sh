@@ -4,5 +4,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/environment.sh lint
-find include src cli tensorflow java python/src tests bench -name '*.[ch]' -print0 | xargs -0 .venv-lint/bin/clang-format -i
+find include src cli tensorflow java python/src tests bench examples -name '*.[ch]' -print0 | xargs -0 .venv-lint/bin/clang-format -i
 .venv-lint/bin/ruff check --quiet --fix .

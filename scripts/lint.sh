@@ -37,7 +37,7 @@ build_release() {
 }
 
 check_format() {
-    c_files include src cli tensorflow java python/src tests bench | xargs "$tools/clang-format" --dry-run -Werror
+    c_files include src cli tensorflow java python/src tests bench examples | xargs "$tools/clang-format" --dry-run -Werror
 }
 
 check_tidy() {

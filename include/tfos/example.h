@@ -68,9 +68,6 @@ tfos_example_decoder_append(struct tfos_example_decoder *decoder, const struct t
 
 TFOS_API int64_t tfos_example_decoder_row_count(const struct tfos_example_decoder *decoder);
 
-/// Bytes of the values of the rows so far, as they stand in the columns.
-TFOS_API uint64_t tfos_example_decoder_size(const struct tfos_example_decoder *decoder);
-
 /// Gives the rows so far away as one struct array; the caller owns it. The decoder is empty then.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_decoder_take(struct tfos_example_decoder *decoder, struct ArrowArray *out,

@@ -17,14 +17,6 @@
 #include <tfos/status.h>
 #include <tfos/stream.h>
 
-/// CRC-32C (Castagnoli) of the bytes whose checksum `crc` is, followed by `data`; 0 is that of no
-/// bytes.
-TFOS_API uint32_t tfos_crc32c(uint32_t crc, const void *data, size_t size);
-
-/// The masked form in which TFRecord files hold a checksum, so that one of bytes with checksums in
-/// them is as good as any.
-TFOS_API uint32_t tfos_crc32c_mask(uint32_t crc);
-
 /// What stands around a record's bytes in a file: head, bytes, tail.
 struct tfos_record_frame {
     uint8_t head[12]; ///< size of the record (8, little-endian) and the masked checksum of that (4)
@@ -126,10 +118,6 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_record_reader_next(struct tfos_re
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_record_reader_next_batch(struct tfos_record_reader *reader, struct tfos_view *records,
                               size_t capacity, size_t *count, struct tfos_error *err);
-
-/// Where the frame of a record of the last call begins. `record` is one that it gave out.
-TFOS_API uint64_t tfos_record_reader_offset(const struct tfos_record_reader *reader,
-                                            struct tfos_view record);
 
 TFOS_API struct tfos_record_counts
 tfos_record_reader_get_counts(const struct tfos_record_reader *reader);

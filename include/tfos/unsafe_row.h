@@ -38,8 +38,6 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_row_batch_append(struct tfos_row_
 TFOS_API void tfos_row_batch_show(struct tfos_row_batch *batch, const struct ArrowSchema **schema,
                                   const struct ArrowArray **array);
 
-TFOS_API int64_t tfos_row_batch_row_count(const struct tfos_row_batch *batch);
-
 /// Forgets the rows and keeps the memory for the next.
 TFOS_API void tfos_row_batch_clear(struct tfos_row_batch *batch);
 

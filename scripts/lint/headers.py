@@ -1,13 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every public header compiles alone, as strict C11 and without our build's definitions."""
+"""Every public header compiles alone, as strict C11 and without our build's definitions, and declares only functions
+that a program outside src calls: the bindings, the command, a bench or an example."""
 
 import os
+import re
 import subprocess
 import sys
 
 from tree import report, root_argument, sources
 
+CALLERS = {"bench", "cli", "examples", "java", "python", "tensorflow"}
+FUNCTION = re.compile(r"TFOS_API\b[^;]*?\b(tfos_\w+)\s*\(")
 FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wstrict-prototypes", "-Werror", "-fsyntax-only", "-x", "c", "-"]
+
+
+def uncalled(root, headers):
+    """Yields the public functions that nobody outside src calls."""
+    called = set()
+    for path in sources(root, {".c", ".h"}):
+        if path.parts[0] in CALLERS:
+            called.update(re.findall(r"\btfos_\w+", (root / path).read_text(encoding="utf-8")))
+    for header in headers:
+        for name in FUNCTION.findall((root / "include" / header).read_text(encoding="utf-8")):
+            if name not in called:
+                yield f"include/{header}: {name}() has no caller outside src: it belongs into an internal header"
 
 
 def check(root):
@@ -21,6 +37,7 @@ def check(root):
         result = subprocess.run(command, cwd=root, input=program, capture_output=True, text=True)
         if result.returncode:
             yield f"include/{header}: does not compile alone:\n{result.stderr.rstrip()}"
+    yield from uncalled(root, headers)
 
 
 if __name__ == "__main__":

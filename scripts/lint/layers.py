@@ -7,7 +7,7 @@ import sys
 from tree import report, root_argument, sources
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[>"]')
-OUTSIDE = {"cli", "python", "java", "tensorflow"}
+OUTSIDE = {"cli", "examples", "java", "python", "tensorflow"}
 BASE_HEADERS = {"export", "fork", "status", "stream", "version", "memory", "wait", "arrow"}
 OWN_HEADERS = {
     "io": {"stream", "file_list"},

@@ -44,8 +44,8 @@ def check(root):
     seen = {}
     for path in sources(root):
         yield from check_file(root, path)
-        # A public header is named after its module, and so may be a file inside the module.
-        if path.name in REPEATED or path.parts[0] == "include":
+        # A public header, and the interface of a module, src/<module>/<module>.h, are named after the module.
+        if path.name in REPEATED or path.parts[0] == "include" or path.parts[-2:] == (path.stem, f"{path.stem}.h"):
             continue
         if path.name in seen:
             yield f"{path}: {seen[path.name]} has the same name"

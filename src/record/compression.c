@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "record/crc32c.h"
 
 #define SIZE_SIZE 8 // a record's size, with the checksum of that behind it
 
@@ -77,7 +78,7 @@ static bool find_own(struct tfos_view first, bool is_other, enum tfos_compressio
         return true;
     if (first.size >= SIZE_SIZE + sizeof masked) {
         memcpy(&masked, data + SIZE_SIZE, sizeof masked);
-        if (le32toh(masked) == tfos_crc32c_mask(tfos_crc32c(0, data, SIZE_SIZE)))
+        if (le32toh(masked) == tfos__record_crc32c_mask(tfos__record_crc32c(0, data, SIZE_SIZE)))
             return true;
     }
     if (data[0] == 0x1F && data[1] == 0x8B)

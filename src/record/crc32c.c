@@ -191,13 +191,13 @@ static void choose(void)
     chosen = instruction ? instruction : tfos__crc32c_by_tables;
 }
 
-uint32_t tfos_crc32c(uint32_t crc, const void *data, size_t size)
+uint32_t tfos__record_crc32c(uint32_t crc, const void *data, size_t size)
 {
     pthread_once(&way_chosen, choose);
     return ~chosen(~crc, data, size);
 }
 
-uint32_t tfos_crc32c_mask(uint32_t crc)
+uint32_t tfos__record_crc32c_mask(uint32_t crc)
 {
     return (crc >> 15 | crc << 17) + MASK_DELTA;
 }

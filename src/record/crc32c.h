@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The ways to compute CRC-32C; tfos_crc32c() takes the fastest one that the CPU has.
+/// The ways to compute CRC-32C; tfos__record_crc32c() takes the fastest one that the CPU has.
 #ifndef TFOS_RECORD_CRC32C_H
 #define TFOS_RECORD_CRC32C_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+/// CRC-32C (Castagnoli) of the bytes whose checksum `crc` is, followed by `data`; 0 is that of no
+/// bytes.
+uint32_t tfos__record_crc32c(uint32_t crc, const void *data, size_t size);
+
+/// The masked form in which TFRecord files hold a checksum, so that one of bytes with checksums in
+/// them is as good as any.
+uint32_t tfos__record_crc32c_mask(uint32_t crc);
 
 /// Takes and gives the checksum inverted, as the register of a CRC has it.
 typedef uint32_t tfos__crc32c_update(uint32_t state, const uint8_t *data, size_t size);

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "record/column_names.h"
 #include "record/example_column.h"
+#include "record/record.h"
 
 /// Names of features of the record at hand that are a column's but for letter case; or none.
 struct spellings {
@@ -234,7 +235,7 @@ int64_t tfos_example_decoder_row_count(const struct tfos_example_decoder *decode
     return decoder->row_count;
 }
 
-uint64_t tfos_example_decoder_size(const struct tfos_example_decoder *decoder)
+uint64_t tfos__record_decoder_size(const struct tfos_example_decoder *decoder)
 {
     uint64_t size = 0;
     for (size_t i = 0; i < decoder->plan.field_count; i++) {

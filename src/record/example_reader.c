@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "record/example_trait.h"
+#include "record/record.h"
 
 #define DEFAULT_BATCH_ROWS 4096
 // Bytes. Columns of this size stay in a cache, and malloc() keeps their blocks, which grow to less
@@ -80,7 +81,7 @@ static enum tfos_status fill(struct tfos_example_reader *reader, struct tfos_err
         reader->view_at += taken;
         if (status == TFOS_OK && taken < chosen)
             return TFOS_OK;
-        if (tfos_example_decoder_size(reader->decoder) >= (uint64_t)reader->batch_size)
+        if (tfos__record_decoder_size(reader->decoder) >= (uint64_t)reader->batch_size)
             size = reader->batch_size; // full
         if (status == TFOS_CORRUPT || status == TFOS_INVALID)
             status =

@@ -5,11 +5,13 @@
 #include <string.h>
 #include <tfos/record.h>
 
+#include "record/crc32c.h"
+
 #define SIZE_BYTES 8
 
 static void put_checksum(uint8_t *place, const void *data, size_t size)
 {
-    uint32_t masked = htole32(tfos_crc32c_mask(tfos_crc32c(0, data, size)));
+    uint32_t masked = htole32(tfos__record_crc32c_mask(tfos__record_crc32c(0, data, size)));
     memcpy(place, &masked, sizeof masked);
 }
 

@@ -16,7 +16,9 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "record/compression.h"
+#include "record/crc32c.h"
 #include "record/inflate.h"
+#include "record/record.h"
 
 #define BLOCK_SIZE (256u << 10)            // read at a time, so that it stays in a cache
 #define DEFAULT_MAX_RECORD_SIZE (1u << 30) // bytes
@@ -133,7 +135,7 @@ static bool is_checksum(const uint8_t *place, const void *data, size_t size)
 {
     uint32_t masked;
     memcpy(&masked, place, sizeof masked);
-    return le32toh(masked) == tfos_crc32c_mask(tfos_crc32c(0, data, size));
+    return le32toh(masked) == tfos__record_crc32c_mask(tfos__record_crc32c(0, data, size));
 }
 
 /// What stands at some place of the buffer.
@@ -362,7 +364,8 @@ enum tfos_status tfos_record_reader_next(struct tfos_record_reader *reader,
     return tfos_record_reader_next_batch(reader, record, 1, &count, err);
 }
 
-uint64_t tfos_record_reader_offset(const struct tfos_record_reader *reader, struct tfos_view record)
+uint64_t tfos__record_reader_offset(const struct tfos_record_reader *reader,
+                                    struct tfos_view record)
 {
     return reader->offset + (size_t)((const uint8_t *)record.data - HEAD_SIZE - data_of(reader));
 }
@@ -371,7 +374,7 @@ enum tfos_status tfos_record_reader_reject(struct tfos_record_reader *reader,
                                            struct tfos_view record, struct tfos_error *err)
 {
     static const char module[] = "record: ";
-    uint64_t offset = tfos_record_reader_offset(reader, record);
+    uint64_t offset = tfos__record_reader_offset(reader, record);
     const char *cause = err ? err->message : "";
     if (strncmp(cause, module, strlen(module)) == 0)
         cause += strlen(module);

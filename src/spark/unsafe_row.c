@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "spark/spark.h"
 #include "spark/unsafe_value.h"
 
 #define FRAME_HEAD 8 ///< size of a row and zero, 4 bytes each
@@ -114,7 +115,7 @@ void tfos_row_batch_show(struct tfos_row_batch *batch, const struct ArrowSchema 
     *array = &batch->root.array;
 }
 
-int64_t tfos_row_batch_row_count(const struct tfos_row_batch *batch)
+int64_t tfos__spark_row_batch_row_count(const struct tfos_row_batch *batch)
 {
     return batch->root.length;
 }

@@ -8,6 +8,8 @@
 #include <tfos/record.h>
 
 #include "memory_stream.h"
+#include "record/crc32c.h"
+#include "record/record.h"
 
 #define READ_LIMIT 64 // records
 
@@ -41,9 +43,10 @@ static inline struct reading read_all(struct memory_stream *stream,
         assert_in_range(count, 1, capacity);
         assert_true(reading.count + count <= READ_LIMIT);
         for (size_t i = 0; i < count; i++, reading.count++) {
-            reading.offsets[reading.count] = tfos_record_reader_offset(reader, records[i]);
+            reading.offsets[reading.count] = tfos__record_reader_offset(reader, records[i]);
             reading.sizes[reading.count] = records[i].size;
-            reading.checksums[reading.count] = tfos_crc32c(0, records[i].data, records[i].size);
+            reading.checksums[reading.count] =
+                tfos__record_crc32c(0, records[i].data, records[i].size);
         }
     }
     if (reader) {
@@ -94,7 +97,7 @@ static inline void assert_record(const struct reading *reading, size_t index, ui
     uint8_t *data = make_record(number, size);
     assert_true(index < reading->count);
     assert_int_equal(reading->sizes[index], size);
-    assert_int_equal(reading->checksums[index], tfos_crc32c(0, data, size));
+    assert_int_equal(reading->checksums[index], tfos__record_crc32c(0, data, size));
     free(data);
 }
 

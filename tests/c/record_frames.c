@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // TFRecord files, whole ones and damaged ones: each cut and each flipped bit.
+#include "record/crc32c.h"
 #include "record_fixture.h"
 
 static const size_t SMALL[] = {5, 0, 1, 40, 17};
@@ -175,7 +176,7 @@ static void too_large_records_are_refused_and_skipped(void **state)
     memory_clear(&file);
     // The largest of all sizes, with a checksum that is right.
     uint8_t head[12] = {0, 0, 0, 0, 0, 0, 0, 0x80};
-    uint32_t masked = tfos_crc32c_mask(tfos_crc32c(0, head, 8));
+    uint32_t masked = tfos__record_crc32c_mask(tfos__record_crc32c(0, head, 8));
     memcpy(head + 8, &masked, 4);
     file = memory_of(head, sizeof head);
     reading = read_all(&file, NULL, 16);

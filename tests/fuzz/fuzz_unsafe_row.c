@@ -8,6 +8,8 @@
 #include <string.h>
 #include <tfos/unsafe_row.h>
 
+#include "spark/spark.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define LEAF(field_format)                                                                         \
@@ -148,7 +150,7 @@ static uint64_t walk_batch(struct tfos_row_batch *batch, const struct ArrowSchem
 
     tfos_row_batch_show(batch, &schema, &array);
     require(schema->n_children == expected->n_children && array->null_count == 0);
-    return walk(1, schema, array, tfos_row_batch_row_count(batch));
+    return walk(1, schema, array, tfos__spark_row_batch_row_count(batch));
 }
 
 // Appends the `count` rows that another batch has taken, one at a time, and one more if
@@ -165,7 +167,7 @@ static void append_singly(struct tfos_row_batch *batch, const uint8_t *data, int
     }
     if (is_faulty)
         require(tfos_row_batch_append(batch, data, size, 1, NULL) == TFOS_CORRUPT);
-    require(tfos_row_batch_row_count(batch) == count);
+    require(tfos__spark_row_batch_row_count(batch) == count);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -183,13 +185,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(tfos_row_batch_open(schema, &whole, NULL) == TFOS_OK);
     require(tfos_row_batch_open(schema, &singly, NULL) == TFOS_OK);
     enum tfos_status status = tfos_row_batch_append(whole, rows, row_size, row_count, NULL);
-    int64_t taken = tfos_row_batch_row_count(whole);
+    int64_t taken = tfos__spark_row_batch_row_count(whole);
     require((status == TFOS_OK || status == TFOS_CORRUPT) && taken <= row_count);
     require(status == TFOS_CORRUPT || taken == row_count);
     append_singly(singly, rows, row_size, taken, taken < row_count);
     require(walk_batch(whole, schema) == walk_batch(singly, schema));
     tfos_row_batch_clear(whole);
-    require(tfos_row_batch_row_count(whole) == 0);
+    require(tfos__spark_row_batch_row_count(whole) == 0);
     walk_batch(whole, schema);
     tfos_row_batch_close(whole);
     tfos_row_batch_close(singly);

@@ -34,7 +34,7 @@ def tree(tmp_path):
         "src/feed/ring.c": SPDX + '#include "feed/ring.h"\n#include "base/clock.h"\n#include <tfos/feed.h>\n',
         "src/cluster/server.h": SPDX,
         "src/node/life.c": SPDX + '#include "feed/feed.h"\n#include <tfos/feed.h>\n#include <tfos/rendezvous.h>\n',
-        "cli/main.c": SPDX + '#include <tfos/feed.h>\n#include <stdio.h>\n\nint main(void)\n{\n    puts("free(x)");\n}\n',
+        "cli/main.c": SPDX + '#include <tfos/feed.h>\n#include <stdio.h>\n\nint main(void)\n{\n    puts("free(x)");\n    return tfos_x();\n}\n',
         "CONTRIBUTING.md": TABLE,
         "scripts/run.sh": "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n",
     })
@@ -165,6 +165,18 @@ def test_headers_finds_one_that_needs_another(tree):
     status, output = run("headers", tree({"include/tfos/node.h": SPDX + "uint32_t tfos_count(void);\n"}))
     assert status == 1
     assert "include/tfos/node.h: does not compile alone" in output
+
+
+def test_headers_finds_a_function_that_nobody_calls(tree):
+    header = HEADER.replace("tfos_x", "tfos_y").replace("X", "Y")
+    root = tree({"include/tfos/y.h": header, "src/node/y.c": SPDX + "int y(void)\n{\n    return tfos_y();\n}\n"})
+    status, output = run("headers", root)
+    assert status == 1
+    assert output.splitlines() == [
+        "include/tfos/y.h: tfos_y() has no caller outside src: it belongs into an internal header"
+    ]
+    tree({"bench/y.c": SPDX + "int main(void)\n{\n    return tfos_y();\n}\n"})
+    assert run("headers", root) == (0, "")
 
 
 @pytest.fixture
