@@ -88,4 +88,9 @@ static inline enum tfos_status tfos__wire_next(struct tfos__wire *wire, uint32_t
     return tfos__wire_read_bytes(wire, bytes) ? TFOS_OK : TFOS_CORRUPT;
 }
 
+/// Brings the next numbers of field 1: packed ones, or a single one, whose type is `single`. Passes
+/// over other fields. END and CORRUPT as above.
+enum tfos_status tfos__wire_next_numbers(struct tfos__wire *wire, enum tfos__wire_type single,
+                                         struct tfos_view *numbers);
+
 #endif
