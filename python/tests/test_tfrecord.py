@@ -262,8 +262,10 @@ def test_s68_damage_is_told(tmp_path):
 
 def test_features_of_several_kinds_have_the_common_type(tmp_path):
     """1 beside 1.5, as Python writes them; a list without values is of any kind."""
-    records = [example(x=[1], many=[1, 2], text=[2], sparse=[b"a"], wide=[2**24]), example(x=[1.5], many=[0.5], text=[b"one"], sparse=[], wide=[0.5]), example(text=[0.5])]
-    expected = [{"x": 1.0, "many": [1.0, 2.0], "text": "2", "sparse": ["a"], "wide": 2.0**24}, {"x": 1.5, "many": [0.5], "text": "one", "sparse": [], "wide": 0.5},
+    records = [example(x=[1], many=[1, 2], text=[2], sparse=[b"a"], wide=[2**24]),
+               example(x=[1.5], many=[0.5], text=[b"one"], sparse=[], wide=[0.5]), example(text=[0.5])]
+    expected = [{"x": 1.0, "many": [1.0, 2.0], "text": "2", "sparse": ["a"], "wide": 2.0**24},
+                {"x": 1.5, "many": [0.5], "text": "one", "sparse": [], "wide": 0.5},
                 {"x": None, "many": None, "text": "0.5", "sparse": None, "wide": None}]
     types = {"x": pa.float32(), "many": pa.list_(pa.float32()), "text": pa.string(), "sparse": pa.list_(pa.string()), "wide": pa.float32()}
     for order in itertools.permutations(range(3)):
@@ -278,9 +280,12 @@ def test_features_of_several_kinds_have_the_common_type(tmp_path):
     batch = next(iter(tfrecord.dataset(tmp_path / "one", pa.schema({"x": pa.float32(), "text": pa.string()}), null_value=0.0, columns=["x"])))
     assert sorted(batch["x"].numpy()) == [0.0, 1.0, 1.5]
     write_with_tensorflow(tmp_path / "one", [example(wide=[0.5]), example(wide=[2**24 + 1])])
-    with pytest.raises(_tfos.CorruptError, match=r"one: offset \d\d: column wide: the feature is an int64_list, and its 16777217 does not fit float: read it as double"):
+    with pytest.raises(_tfos.CorruptError, match=r"one: offset \d\d: column wide: .* int64_list, and its 16777217 does not fit float: read it as double"):
         list(tfrecord.read(tmp_path / "one"))
     assert [row["wide"] for row in rows(tfrecord.read(tmp_path / "one", pa.schema({"wide": pa.float64()})))] == [0.5, 2**24 + 1]
+    exact = pa.schema([pa.field("wide", pa.float64(), metadata={"tfos.encoding": "exact"})])
+    with pytest.raises(_tfos.CorruptError, match="one: offset 0: column wide: the feature is a float_list, which double cannot hold: read it as float"):
+        list(tfrecord.read(tmp_path / "one", exact))
 
 
 @pytest.mark.parametrize("first", [0, 1])

@@ -153,44 +153,43 @@ static enum tfos_status look_at_step(const struct tfos__trait *trait,
     return TFOS_OK;
 }
 
-static enum tfos_status refuse_shape(const struct tfos__trait *trait,
-                                     const struct tfos__trait *known, struct tfos_error *err)
+// A record is, or records at `place` are, of another shape than those before.
+static enum tfos_status refuse_shape(const struct tfos__trait *trait, const char *place,
+                                     struct tfos_error *err)
 {
     static const char *const shapes[] = {"a context feature", "a feature list"};
     return tfos__fail(err, TFOS_CORRUPT,
                       "record: %s%sfeature %s: %s, and %s in %s: no column holds both, so give a "
                       "schema",
-                      known->place ? known->place : "", known->place ? ": " : "", trait->name,
-                      shapes[known->is_feature_list], shapes[trait->is_feature_list],
+                      place ? place : "", place ? ": " : "", trait->name,
+                      shapes[!trait->is_feature_list], shapes[trait->is_feature_list],
                       trait->place ? trait->place : "another record");
 }
 
-// Adds to `trait` what `known` says. Of two kinds of values the one that can hold both counts,
-// which has the smaller number, and lists without values say nothing beside others.
-static enum tfos_status learn_trait(struct tfos__trait *trait, const struct tfos__trait *known,
-                                    struct tfos_error *err)
+static enum tfos_status learn_shape(struct tfos__trait *trait, bool is_feature_list,
+                                    const char *place, struct tfos_error *err)
 {
-    if (known->is_known && trait->is_known && trait->is_feature_list != known->is_feature_list)
-        return refuse_shape(trait, known, err);
-    if (known->is_known && !trait->is_known) {
-        trait->is_known = true;
-        trait->is_feature_list = known->is_feature_list;
-        if (known->place) {
-            tfos__free(trait->place);
-            trait->place = tfos__strdup(known->place);
-            if (!trait->place)
-                return tfos__no_memory(err, "record", "a survey");
-        }
-    }
-    bool is_like = known->has_values == trait->has_values;
-    if (known->kind != TFOS__FEATURE_NONE &&
-        (trait->kind == TFOS__FEATURE_NONE ||
-         (is_like ? known->kind < trait->kind : known->has_values)))
-        trait->kind = known->kind;
-    trait->has_values |= known->has_values;
-    trait->is_list |= known->is_list;
-    trait->is_text &= known->is_text;
-    return TFOS_OK;
+    if (trait->is_known)
+        return trait->is_feature_list == is_feature_list ? TFOS_OK
+                                                         : refuse_shape(trait, place, err);
+    trait->is_known = true;
+    trait->is_feature_list = is_feature_list;
+    if (!place)
+        return TFOS_OK;
+    trait->place = tfos__strdup(place);
+    return trait->place ? TFOS_OK : tfos__no_memory(err, "record", "a survey");
+}
+
+// Of two kinds of values the one that can hold both counts, which has the smaller number. Lists
+// without values say nothing beside others.
+static void learn_kind(struct tfos__trait *trait, enum tfos__feature_kind kind, bool has_values)
+{
+    bool is_like = has_values == trait->has_values;
+    if (kind == TFOS__FEATURE_NONE || (is_like && kind == trait->kind))
+        return;
+    if (trait->kind == TFOS__FEATURE_NONE || (is_like ? kind < trait->kind : has_values))
+        trait->kind = kind;
+    trait->has_values |= has_values;
 }
 
 // Notes where a feature of a SequenceExample was first seen, for a record elsewhere that
@@ -200,7 +199,6 @@ static enum tfos_status note_place(const struct tfos_example_survey *survey,
                                    struct tfos_error *err)
 {
     uint64_t offset = tfos_record_reader_offset(survey->frames, record);
-    tfos__free(trait->place);
     trait->place = tfos__format("%s: offset %llu", survey->file, (unsigned long long)offset);
     if (!trait->place)
         return tfos__no_memory(err, "record", "a survey");
@@ -217,18 +215,14 @@ static enum tfos_status learn(const struct tfos_example_survey *survey, struct t
     const struct tfos__feature *feature = is_feature_list ? &trait->list : &trait->plain;
     uint32_t piece = 0;
     struct content content;
-    struct tfos__trait known = {
-        .is_known = true, .is_text = true, .is_feature_list = is_feature_list};
     if (!trait->is_known && survey->frames && survey->type == TFOS_RECORD_SEQUENCE_EXAMPLE)
         TFOS__TRY(note_place(survey, record, trait, err));
-    TFOS__TRY(learn_trait(trait, &known, err));
+    TFOS__TRY(learn_shape(trait, is_feature_list, NULL, err));
     for (uint32_t step = 0; step < feature->step_count; step++) {
         TFOS__TRY(look_at_step(trait, feature, step, &piece, &content, err));
-        known.kind = content.kind;
-        known.has_values = content.count > 0;
-        known.is_list = content.kind != TFOS__FEATURE_NONE && content.count != 1;
-        known.is_text = content.is_text;
-        TFOS__TRY(learn_trait(trait, &known, err));
+        learn_kind(trait, content.kind, content.count > 0);
+        trait->is_list |= content.kind != TFOS__FEATURE_NONE && content.count != 1;
+        trait->is_text &= content.is_text;
     }
     return TFOS_OK;
 }
@@ -281,7 +275,12 @@ enum tfos_status tfos__example_survey_learn(struct tfos_example_survey *survey,
         TFOS__TRY(tfos__example_survey_add(survey, name, err));
     }
     struct tfos__trait *trait = &survey->traits[number];
-    return learn_trait(trait, known, err);
+    if (known->is_known)
+        TFOS__TRY(learn_shape(trait, known->is_feature_list, known->place, err));
+    learn_kind(trait, known->kind, known->has_values);
+    trait->is_list |= known->is_list;
+    trait->is_text &= known->is_text;
+    return TFOS_OK;
 }
 
 enum tfos_status tfos_example_survey_merge(struct tfos_example_survey *survey,

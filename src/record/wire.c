@@ -86,7 +86,7 @@ enum tfos_status tfos__wire_find_next(struct tfos__wire *wire, uint32_t limit, u
     return TFOS_END;
 }
 
-enum tfos_status tfos__wire_next_numbers(struct tfos__wire *wire, enum tfos__wire_type single,
+enum tfos_status tfos__wire_find_numbers(struct tfos__wire *wire, enum tfos__wire_type single,
                                          struct tfos_view *numbers)
 {
     while (wire->at < wire->end) {
