@@ -11,8 +11,6 @@ set -euo pipefail
 declare -A differs=(
     ["TensorFlowSuite: Spark TensorFlow module should Test append mode during export of Example records"]="no exception was thrown|it expects that appending is refused; here it is possible"
     ["TensorFlowSuite: Spark TensorFlow module should Test errorIfExists mode during export of Example records"]="AnalysisException was thrown|it expects IllegalStateException; here Spark refuses as it does for its own sources"
-    ["InferSchemaSuite: InferSchema should Infer schema from Example records"]="MixedTypeList|it expects a type for a feature of two kinds, with which the original cannot read them; here that is an error"
-    ["InferSchemaSuite: InferSchema should Infer schema from SequenceExample records"]="MixedListOfLists|it expects a type for a feature of two kinds, with which the original cannot read them; here that is an error"
     ["InferSchemaSuite: Should have a nullType if there are no elements"]="ArrayType(FloatType,true) did not equal NullType|it expects void for an empty float_list; here that is an array of float"
 )
 

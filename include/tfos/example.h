@@ -14,6 +14,10 @@
 /// A field's metadata `tfos.encoding` = `exact` means that its values are in a bytes_list instead:
 /// of a double its 8 bytes, little-endian; of a decimal its digits as text.
 ///
+/// A feature of another kind than its column's is converted where nothing is lost: integers to a
+/// floating type or a decimal, and numbers to their decimal text in a string or binary column that
+/// is not exact. Another one is refused, unless its list is empty.
+///
 /// Names of columns and features are the same byte by byte. A record that has no feature of a
 /// column's name, but one whose name differs from it in letter case only and is no column, is
 /// refused: it would be read as null. A field's metadata `tfos.name` = `exact` says that the other
@@ -59,9 +63,9 @@ tfos_example_decoder_open(const struct ArrowSchema *schema,
 /// the batch can hold no more (its 32-bit offsets), or with a failure, which is then about record
 /// `*appended`; the rows before it are kept and the next call can begin behind it. A feature that
 /// is missing, has no kind, or for a column that is no list has no value, is null. CORRUPT: no
-/// message of its type, an Example that has feature lists, a feature of another kind, more than one
-/// value where the column is no list, a null where the schema says there is none, a value that the
-/// column's type cannot hold; names the column.
+/// message of its type, an Example that has feature lists, a feature of a kind that the column
+/// cannot hold, more than one value where the column is no list, a null where the schema says there
+/// is none, a value that the column's type cannot hold; names the column.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_decoder_append(struct tfos_example_decoder *decoder, const struct tfos_view *records,
                             size_t count, size_t *appended, struct tfos_error *err);
@@ -131,8 +135,9 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_survey_append(struct tfos_example_survey *survey, const struct tfos_view *records,
                            size_t count, size_t *seen, struct tfos_error *err);
 
-/// Adds what `other` knows. Features that only `other` has come behind those of `survey`. INVALID
-/// names a feature that is of one kind here and of another there.
+/// Adds what `other` knows. Features that only `other` has come behind those of `survey`. CORRUPT
+/// names a feature that is a context feature here and a feature list there, with file and offset of
+/// a record for each.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_survey_merge(struct tfos_example_survey *survey,
                           const struct tfos_example_survey *other, struct tfos_error *err);
@@ -146,10 +151,11 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_example_survey_load(const char *j
                                                                    struct tfos_error *err);
 
 /// The schema that all records seen can be read with, columns in the order in which features were
-/// first seen: a list where a record had more than one value, or each had none; int64 (l), float
-/// (f), string (u) where all bytes were UTF-8, else binary (z). Features that never had a kind are
-/// left out. All columns are nullable. The caller owns `*out`. CORRUPT: nothing but damage was
-/// found, and passed over.
+/// first seen: a list where a record had not exactly one value; int64 (l), float (f), string (u)
+/// where all bytes were UTF-8, else binary (z). Of features of several kinds that is the last of
+/// these; lists without values count only where all are. Reading may refuse an integer that is no
+/// float. Features that never had a kind are left out. All columns are nullable. The caller owns
+/// `*out`. CORRUPT: nothing but damage was found, and passed over.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_survey_schema(const struct tfos_example_survey *survey, struct ArrowSchema *out,
                            struct tfos_error *err);

@@ -276,7 +276,8 @@ def test_s67_without_a_schema_doubles_are_floats_and_ints_are_longs(spark, tmp_p
 
 @pytest.mark.parametrize("schema, words", [
     ("x tinyint", r"column x: 300 does not fit tinyint: read it as bigint"), ("x boolean", r"column x: 300 does not fit boolean"),
-    ("x string", r"column x: the feature is an int64_list, which string cannot hold: read it as bigint"), ("x float", r"column x: .*float cannot hold"),
+    ("f bigint", r"column f: the feature is a float_list, which bigint cannot hold: read it as float"),
+    ("wide float", r"column wide: the feature is an int64_list, and its 16777217 does not fit float: read it as double, or as text"),
     ("many bigint", r"column many: 2 values, where bigint is one: read it as array<bigint>"), ("b string", r"column b: bytes .* no UTF-8: read it as binary"),
     ("f decimal(2,1)", r"column f: 11\.1 does not fit decimal\(2,1\): read it as float"),
     ("b array<double>", r"column b: the feature is a bytes_list, which array<double> cannot hold: read it as array<binary>, or as text"),
@@ -284,11 +285,22 @@ def test_s67_without_a_schema_doubles_are_floats_and_ints_are_longs(spark, tmp_p
     ("x map<string,int>", "x"),
 ])
 def test_s71_s95_what_the_schema_given_cannot_hold_is_an_error_by_column_and_file(spark, tmp_path, schema, words):
-    write_examples(tmp_path / "a" / "part-0", [{"x": [300], "many": [1, 2], "b": [b"\xff"], "f": [11.1]}])
+    write_examples(tmp_path / "a" / "part-0", [{"x": [300], "many": [1, 2], "b": [b"\xff"], "f": [11.1], "wide": [2**24 + 1]}])
     with pytest.raises(Exception, match=words) as error:
         load(spark, tmp_path / "a", schema).collect()
     assert ("array<array" in schema or "map" in schema) or re.search(r"CorruptError: record: file:.*/a/part-0: offset 0: ", words_of(error))
     assert "Arrow" not in words_of(error).split("\n")[0] and "list<" not in words_of(error)
+
+
+@pytest.mark.parametrize("all_records", [True, False])
+def test_features_of_several_kinds_have_the_common_type(spark, tmp_path, all_records):
+    kinds = [{"x": [1], "many": [1, 2], "text": [2]}, {"x": [1.5], "many": [0.5], "text": [b"one"]}, {"text": [0.5]}]
+    for i, record in enumerate(kinds):
+        write_examples(tmp_path / "a" / f"part-{i}", [record])
+    frame = spark.read.format("tfrecord").option("inferAll", all_records).load(str(tmp_path / "a"))
+    assert dict(frame.dtypes) == {"x": "float", "many": "array<float>", "text": "string"}
+    found = {tuple(row) for row in frame.selectExpr("x", "cast(many AS string)", "text").collect()}
+    assert found == {(1.0, "[1.0, 2.0]", "2"), (1.5, "[0.5]", "one"), (None, None, "0.5")}
 
 
 # ---- a schema beside the data
@@ -487,12 +499,16 @@ def test_files_without_records_come_first(spark, tmp_path):
         assert frame.dtypes == [("x", "bigint")] and sorted(frame.collect()) == [(1,), (2,)]
 
 
-def test_s66_files_that_disagree_are_named_by_their_feature(spark, tmp_path):
-    for name, value in (("part-0", [1]), ("part-1", [b"text"])):
-        write_examples(tmp_path / "a" / name, [{"x": value}])
+def test_s66_files_that_disagree_are_named_with_their_feature(spark, tmp_path):
+    lists = tf.train.FeatureLists(feature_list={"x": tf.train.FeatureList(feature=[feature(1)])})
+    records = [tf.train.SequenceExample(context=tf.train.Features(feature={"x": feature(1)})), tf.train.SequenceExample(feature_lists=lists)]
+    os.makedirs(tmp_path / "a")
+    for i, record in enumerate(records):
+        with tf.io.TFRecordWriter(str(tmp_path / "a" / f"part-{i}")) as writer:
+            writer.write(record.SerializeToString())
     for options in ({}, {"inferAll": True}):
-        with pytest.raises(Exception, match=r"feature x: an? .*bytes.*int64"):
-            load(spark, tmp_path / "a", **options)
+        with pytest.raises(Exception, match=r"CorruptError: .*/part-1: offset 0: feature x: a feature list, and a context feature in .*/part-0: offset 0"):
+            spark.read.format("tfrecord").options(recordType="SequenceExample", **options).load(str(tmp_path / "a"))
 
 
 def test_s84_records_that_are_other_messages_are_told(spark, tmp_path):

@@ -79,28 +79,16 @@ static enum tfos_status append_null(struct tfos__example_column *column, struct 
     return tfos__example_values_append_zeros(column, count, err);
 }
 
-static enum tfos_status check_kind(const struct tfos__example_column *column,
-                                   enum tfos__feature_kind kind, struct tfos_error *err)
-{
-    if (kind == column->field->kind)
-        return TFOS_OK;
-    char text[TFOS_TYPE_TEXT_SIZE];
-    const struct tfos__example_field *field = column->field;
-    return tfos__fail(err, TFOS_CORRUPT,
-                      "column %s: the feature is %s, which %s cannot hold: read it as %s%s",
-                      field->name, tfos__feature_kind_name(kind), field->type,
-                      tfos__example_type_of(field, kind, field->level_count, text),
-                      kind == TFOS__FEATURE_BYTES ? ", or as text" : "");
-}
-
 // Adds the values of the pieces of a step, beginning with `*piece`, which moves behind them.
 static enum tfos_status append_step(struct tfos__example_column *column,
                                     const struct tfos__feature *feature, uint32_t step,
                                     uint32_t *piece, struct tfos_error *err)
 {
     for (; *piece < feature->piece_count && feature->pieces[*piece].step == step; ++*piece) {
-        TFOS__TRY(check_kind(column, feature->pieces[*piece].kind, err));
-        TFOS__TRY(tfos__example_values_append(column, feature->pieces[*piece].list, err));
+        const struct tfos__feature_piece *at = &feature->pieces[*piece];
+        TFOS__TRY(at->kind == column->field->kind
+                      ? tfos__example_values_append(column, at->list, err)
+                      : tfos__example_values_convert(column, at->kind, at->list, err));
     }
     return TFOS_OK;
 }

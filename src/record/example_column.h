@@ -30,6 +30,27 @@ struct tfos__example_column {
 enum tfos_status tfos__example_column_append(struct tfos__example_column *column,
                                              struct tfos_error *err);
 
+/// Room for `count` more values of a fixed width.
+static inline enum tfos_status tfos__example_column_reserve(struct tfos__example_column *column,
+                                                            size_t count, struct tfos_error *err)
+{
+    size_t width = column->field->width;
+    return tfos__aligned_reserve(&column->values, (size_t)column->extent.value_count * width,
+                                 count * width, err);
+}
+
+/// Where the next of them goes.
+static inline uint8_t *tfos__example_column_end(const struct tfos__example_column *column)
+{
+    return column->values.data + (size_t)column->extent.value_count * column->field->width;
+}
+
+/// Adds the values of a list of another kind than the field's: an integer as float, double or
+/// decimal, if it is one exactly, and a number as its decimal text. An empty list fits any field.
+enum tfos_status tfos__example_values_convert(struct tfos__example_column *column,
+                                              enum tfos__feature_kind kind, struct tfos_view list,
+                                              struct tfos_error *err);
+
 /// Adds the values of a list of the field's kind; `column->extent.value_count` counts them.
 enum tfos_status tfos__example_values_append(struct tfos__example_column *column,
                                              struct tfos_view list, struct tfos_error *err);

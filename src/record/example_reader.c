@@ -157,6 +157,8 @@ enum tfos_status tfos_example_survey_read(struct tfos_example_survey *survey,
     uint64_t left = limit > 0 ? limit : UINT64_MAX;
     if (status < 0)
         return status;
+    survey->frames = frames;
+    survey->file = options && options->name ? options->name : "the file";
     while (status == TFOS_OK && left > 0) {
         size_t count = 0;
         status = tfos_record_reader_next_batch(
@@ -168,6 +170,7 @@ enum tfos_status tfos_example_survey_read(struct tfos_example_survey *survey,
     struct tfos_record_counts counts = tfos_record_reader_get_counts(frames);
     *seen = counts.records;
     survey->passed_over += counts.records == 0 ? counts.damages : 0;
+    survey->frames = NULL;
     tfos_record_reader_close(frames);
     return status == TFOS_END ? TFOS_OK : status;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A feature's kind must be one; whether it is a list, and whether its bytes are text, is what all
-// records seen say together.
+// A feature's kind, whether it is a list, and whether its bytes are text, is what all records seen
+// say together.
 #include <string.h>
 #include <tfos/example.h>
 
@@ -110,8 +110,8 @@ static enum tfos_status look_at_bytes(const struct tfos__trait *trait, struct tf
     return status == TFOS_END ? TFOS_OK : damaged(trait, TFOS__FEATURE_BYTES, err);
 }
 
-static void count_packed(struct tfos_view packed, enum tfos__feature_kind kind,
-                         struct content *content)
+static void count_numbers(struct tfos_view packed, enum tfos__feature_kind kind,
+                          struct content *content)
 {
     const uint8_t *data = packed.data;
     size_t first = sizeof(float);
@@ -126,26 +126,14 @@ static enum tfos_status look_at_numbers(const struct tfos__trait *trait, struct 
                                         enum tfos__feature_kind kind, struct content *content,
                                         struct tfos_error *err)
 {
-    enum tfos__wire_type single =
-        kind == TFOS__FEATURE_FLOAT ? TFOS__WIRE_FIXED32 : TFOS__WIRE_VARINT;
     struct tfos__wire wire = tfos__wire_of(list);
-    while (wire.at < wire.end) {
-        uint32_t field;
-        enum tfos__wire_type type;
-        struct tfos_view packed;
-        if (!tfos__wire_read_tag(&wire, &field, &type))
-            return damaged(trait, kind, err);
-        if (field == 1 && type == TFOS__WIRE_BYTES) {
-            if (!tfos__wire_read_bytes(&wire, &packed))
-                return damaged(trait, kind, err);
-            count_packed(packed, kind, content);
-            continue;
-        }
-        if (!tfos__wire_skip(&wire, field, type))
-            return damaged(trait, kind, err);
-        content->count += field == 1 && type == single && content->count < 2;
-    }
-    return TFOS_OK;
+    enum tfos_status status;
+    struct tfos_view numbers;
+    while ((status = tfos__wire_next_numbers(
+                &wire, kind == TFOS__FEATURE_FLOAT ? TFOS__WIRE_FIXED32 : TFOS__WIRE_VARINT,
+                &numbers)) == TFOS_OK)
+        count_numbers(numbers, kind, content);
+    return status == TFOS_END ? TFOS_OK : damaged(trait, kind, err);
 }
 
 // The pieces of one step, from `*piece` on.
@@ -165,37 +153,74 @@ static enum tfos_status look_at_step(const struct tfos__trait *trait,
     return TFOS_OK;
 }
 
-static enum tfos_status learn_kind(struct tfos__trait *trait, enum tfos__feature_kind kind,
-                                   bool is_feature_list, struct tfos_error *err)
+// A record is, or records at `place` are, of another shape than those before.
+static enum tfos_status refuse_shape(const struct tfos__trait *trait, const char *place,
+                                     struct tfos_error *err)
 {
-    bool is_first = !trait->is_known;
-    if (!is_first && trait->is_feature_list != is_feature_list)
-        return tfos__fail(err, TFOS_CORRUPT,
-                          "record: feature %s: a context feature in one record, a feature list in "
-                          "another",
-                          trait->name);
+    static const char *const shapes[] = {"a context feature", "a feature list"};
+    return tfos__fail(err, TFOS_CORRUPT,
+                      "record: %s%sfeature %s: %s, and %s in %s: no column holds both, so give a "
+                      "schema",
+                      place ? place : "", place ? ": " : "", trait->name,
+                      shapes[!trait->is_feature_list], shapes[trait->is_feature_list],
+                      trait->place ? trait->place : "another record");
+}
+
+static enum tfos_status learn_shape(struct tfos__trait *trait, bool is_feature_list,
+                                    const char *place, struct tfos_error *err)
+{
+    if (trait->is_known)
+        return trait->is_feature_list == is_feature_list ? TFOS_OK
+                                                         : refuse_shape(trait, place, err);
     trait->is_known = true;
     trait->is_feature_list = is_feature_list;
-    if (kind == TFOS__FEATURE_NONE || kind == trait->kind)
+    if (!place)
         return TFOS_OK;
-    if (trait->kind != TFOS__FEATURE_NONE)
-        return tfos__fail(err, TFOS_CORRUPT, "record: feature %s: %s, and %s in records before",
-                          trait->name, tfos__feature_kind_name(kind),
-                          tfos__feature_kind_name(trait->kind));
-    trait->kind = kind;
+    trait->place = tfos__strdup(place);
+    return trait->place ? TFOS_OK : tfos__no_memory(err, "record", "a survey");
+}
+
+// Of two kinds of values the one that can hold both counts, which has the smaller number. Lists
+// without values say nothing beside others.
+static void learn_kind(struct tfos__trait *trait, enum tfos__feature_kind kind, bool has_values)
+{
+    bool is_like = has_values == trait->has_values;
+    if (kind == TFOS__FEATURE_NONE || (is_like && kind == trait->kind))
+        return;
+    if (trait->kind == TFOS__FEATURE_NONE || (is_like ? kind < trait->kind : has_values))
+        trait->kind = kind;
+    trait->has_values |= has_values;
+}
+
+// Notes where a feature of a SequenceExample was first seen, for a record elsewhere that
+// contradicts.
+static enum tfos_status note_place(const struct tfos_example_survey *survey,
+                                   struct tfos_view record, struct tfos__trait *trait,
+                                   struct tfos_error *err)
+{
+    uint64_t offset = tfos_record_reader_offset(survey->frames, record);
+    trait->place = tfos__format("%s: offset %llu", survey->file, (unsigned long long)offset);
+    if (!trait->place)
+        return tfos__no_memory(err, "record", "a survey");
+    if (!tfos__is_utf8(trait->place, strlen(trait->place)))
+        for (char *at = trait->place; *at; at++)
+            *at = (char)(*at & 0x80 ? '?' : *at);
     return TFOS_OK;
 }
 
-static enum tfos_status learn(struct tfos__trait *trait, const struct tfos__feature *feature,
-                              bool is_feature_list, struct tfos_error *err)
+static enum tfos_status learn(const struct tfos_example_survey *survey, struct tfos_view record,
+                              struct tfos__trait *trait, bool is_feature_list,
+                              struct tfos_error *err)
 {
+    const struct tfos__feature *feature = is_feature_list ? &trait->list : &trait->plain;
     uint32_t piece = 0;
     struct content content;
-    if (is_feature_list)
-        TFOS__TRY(learn_kind(trait, TFOS__FEATURE_NONE, true, err));
+    if (!trait->is_known && survey->frames && survey->type == TFOS_RECORD_SEQUENCE_EXAMPLE)
+        TFOS__TRY(note_place(survey, record, trait, err));
+    TFOS__TRY(learn_shape(trait, is_feature_list, NULL, err));
     for (uint32_t step = 0; step < feature->step_count; step++) {
         TFOS__TRY(look_at_step(trait, feature, step, &piece, &content, err));
-        TFOS__TRY(learn_kind(trait, content.kind, is_feature_list, err));
+        learn_kind(trait, content.kind, content.count > 0);
         trait->is_list |= content.kind != TFOS__FEATURE_NONE && content.count != 1;
         trait->is_text &= content.is_text;
     }
@@ -224,9 +249,9 @@ static enum tfos_status look_at_record(struct tfos_example_survey *survey, struc
     for (uint32_t i = 0; i < survey->count; i++) {
         struct tfos__trait *trait = &survey->traits[i];
         if (trait->plain.is_present)
-            TFOS__TRY(learn(trait, &trait->plain, false, err));
+            TFOS__TRY(learn(survey, record, trait, false, err));
         if (trait->list.is_present)
-            TFOS__TRY(learn(trait, &trait->list, true, err));
+            TFOS__TRY(learn(survey, record, trait, true, err));
     }
     return TFOS_OK;
 }
@@ -251,7 +276,8 @@ enum tfos_status tfos__example_survey_learn(struct tfos_example_survey *survey,
     }
     struct tfos__trait *trait = &survey->traits[number];
     if (known->is_known)
-        TFOS__TRY(learn_kind(trait, known->kind, known->is_feature_list, err));
+        TFOS__TRY(learn_shape(trait, known->is_feature_list, known->place, err));
+    learn_kind(trait, known->kind, known->has_values);
     trait->is_list |= known->is_list;
     trait->is_text &= known->is_text;
     return TFOS_OK;
@@ -266,8 +292,7 @@ enum tfos_status tfos_example_survey_merge(struct tfos_example_survey *survey,
     survey->passed_over += other->passed_over;
     tfos__name_index_restart(&survey->names);
     for (uint32_t i = 0; i < other->count; i++)
-        if (tfos__example_survey_learn(survey, &other->traits[i], err) < 0)
-            return TFOS_INVALID;
+        TFOS__TRY(tfos__example_survey_learn(survey, &other->traits[i], err));
     return TFOS_OK;
 }
 
@@ -279,6 +304,7 @@ void tfos_example_survey_close(struct tfos_example_survey *survey)
         tfos__feature_clear(&survey->traits[i].plain);
         tfos__feature_clear(&survey->traits[i].list);
         tfos__free(survey->traits[i].name);
+        tfos__free(survey->traits[i].place);
     }
     tfos__free(survey->traits);
     tfos__name_index_clear(&survey->names);

@@ -21,26 +21,13 @@ static enum tfos_status malformed(const struct tfos__example_column *column, str
                       tfos__feature_kind_name(column->field->kind));
 }
 
-// Room for `count` more values.
-static enum tfos_status reserve(struct tfos__example_column *column, size_t count,
-                                struct tfos_error *err)
-{
-    size_t width = column->field->width;
-    return tfos__aligned_reserve(&column->values, (size_t)column->extent.value_count * width,
-                                 count * width, err);
-}
-
-static uint8_t *end_of(const struct tfos__example_column *column)
-{
-    return column->values.data + (size_t)column->extent.value_count * column->field->width;
-}
-
 static enum tfos_status append_decimal(struct tfos__example_column *column, float number,
                                        struct tfos_error *err)
 {
     const struct tfos__example_field *field = column->field;
     char value[TFOS__NUMBER_TEXT], text[TFOS_TYPE_TEXT_SIZE];
-    if (!tfos__decimal_of((double)number, field->precision, field->scale, end_of(column)))
+    if (!tfos__decimal_of((double)number, field->precision, field->scale,
+                          tfos__example_column_end(column)))
         return tfos__fail(err, TFOS_CORRUPT, "column %s: %s does not fit %s: read it as %s",
                           field->name, tfos__float_print(number, value), field->type,
                           tfos__example_type_of(field, field->kind, field->level_count, text));
@@ -54,10 +41,10 @@ static enum tfos_status append_floats(struct tfos__example_column *column, struc
     size_t count = packed.size / sizeof(float);
     if (packed.size % sizeof(float) != 0)
         return malformed(column, err);
-    TFOS__TRY(reserve(column, count, err));
+    TFOS__TRY(tfos__example_column_reserve(column, count, err));
     if (column->field->value == TFOS__VALUE_FLOAT) {
         if (count > 0)
-            memcpy(end_of(column), packed.data, packed.size);
+            memcpy(tfos__example_column_end(column), packed.data, packed.size);
         column->extent.value_count += (int64_t)count;
         return TFOS_OK;
     }
@@ -69,7 +56,7 @@ static enum tfos_status append_floats(struct tfos__example_column *column, struc
             continue;
         }
         double wide = number;
-        memcpy(end_of(column), &wide, sizeof wide);
+        memcpy(tfos__example_column_end(column), &wide, sizeof wide);
         column->extent.value_count++;
     }
     return TFOS_OK;
@@ -148,9 +135,10 @@ static enum tfos_status append_integers(struct tfos__example_column *column,
     struct tfos__wire wire = tfos__wire_of(packed);
     size_t left = tfos__varints_count(packed), count;
     bool is_direct = column->field->width == sizeof(uint64_t) && !column->field->is_unsigned;
-    TFOS__TRY(reserve(column, left, err));
+    TFOS__TRY(tfos__example_column_reserve(column, left, err));
     if (is_direct) {
-        if (!tfos__varints_decode(&wire, (uint64_t *)(void *)end_of(column), left, &count) ||
+        if (!tfos__varints_decode(&wire, (uint64_t *)(void *)tfos__example_column_end(column), left,
+                                  &count) ||
             wire.at < wire.end)
             return malformed(column, err);
         column->extent.value_count += (int64_t)count;
@@ -161,7 +149,7 @@ static enum tfos_status append_integers(struct tfos__example_column *column,
         uint64_t values[CHUNK];
         if (!tfos__varints_decode(&wire, values, left < CHUNK ? left : CHUNK, &count) || count == 0)
             return malformed(column, err);
-        size_t put = narrow_values(end_of(column), values, count);
+        size_t put = narrow_values(tfos__example_column_end(column), values, count);
         if (put < count)
             return out_of_range(column, values[put], err);
         column->extent.value_count += (int64_t)count;
@@ -209,12 +197,12 @@ static enum tfos_status append_exact(struct tfos__example_column *column, struct
                                      struct tfos_error *err)
 {
     const struct tfos__example_field *field = column->field;
-    TFOS__TRY(reserve(column, 1, err));
+    TFOS__TRY(tfos__example_column_reserve(column, 1, err));
     bool is_double = field->value == TFOS__VALUE_DOUBLE;
     if (is_double && bytes.size == sizeof(double))
-        memcpy(end_of(column), bytes.data, sizeof(double));
+        memcpy(tfos__example_column_end(column), bytes.data, sizeof(double));
     else if (is_double || !tfos__decimal_parse(bytes.data, bytes.size, field->precision,
-                                               field->scale, end_of(column)))
+                                               field->scale, tfos__example_column_end(column)))
         return tfos__fail(err, TFOS_CORRUPT, "column %s: %zu bytes that are no exact %s",
                           field->name, bytes.size, field->type);
     column->extent.value_count++;
@@ -234,43 +222,20 @@ static enum tfos_status append_bytes_list(struct tfos__example_column *column,
     return status == TFOS_END ? TFOS_OK : malformed(column, err);
 }
 
-// One number that is not packed.
-static bool read_single(struct tfos__wire *wire, enum tfos__wire_type type, struct tfos_view *value)
-{
-    const uint8_t *begin = wire->at;
-    if (!tfos__wire_skip(wire, 1, type))
-        return false;
-    *value = (struct tfos_view){begin, (size_t)(wire->at - begin)};
-    return true;
-}
-
 enum tfos_status tfos__example_values_append(struct tfos__example_column *column,
                                              struct tfos_view list, struct tfos_error *err)
 {
     bool is_float = column->field->kind == TFOS__FEATURE_FLOAT;
-    enum tfos__wire_type single = is_float ? TFOS__WIRE_FIXED32 : TFOS__WIRE_VARINT;
     if (column->field->kind == TFOS__FEATURE_BYTES)
         return append_bytes_list(column, list, err);
     struct tfos__wire wire = tfos__wire_of(list);
-    while (wire.at < wire.end) {
-        uint32_t field;
-        enum tfos__wire_type type;
-        struct tfos_view numbers;
-        if (!tfos__wire_read_tag(&wire, &field, &type))
-            return malformed(column, err);
-        bool is_packed = type == TFOS__WIRE_BYTES;
-        if (field != 1 || (!is_packed && type != single)) {
-            if (!tfos__wire_skip(&wire, field, type))
-                return malformed(column, err);
-            continue;
-        }
-        if (is_packed ? !tfos__wire_read_bytes(&wire, &numbers)
-                      : !read_single(&wire, type, &numbers))
-            return malformed(column, err);
+    enum tfos_status status;
+    struct tfos_view numbers;
+    while ((status = tfos__wire_next_numbers(
+                &wire, is_float ? TFOS__WIRE_FIXED32 : TFOS__WIRE_VARINT, &numbers)) == TFOS_OK)
         TFOS__TRY(is_float ? append_floats(column, numbers, err)
                            : append_integers(column, numbers, err));
-    }
-    return TFOS_OK;
+    return status == TFOS_END ? TFOS_OK : malformed(column, err);
 }
 
 enum tfos_status tfos__example_values_append_zeros(struct tfos__example_column *column,
@@ -283,8 +248,8 @@ enum tfos_status tfos__example_values_append_zeros(struct tfos__example_column *
     }
     if (count == 0)
         return TFOS_OK;
-    TFOS__TRY(reserve(column, (size_t)count, err));
-    memset(end_of(column), 0, (size_t)count * column->field->width);
+    TFOS__TRY(tfos__example_column_reserve(column, (size_t)count, err));
+    memset(tfos__example_column_end(column), 0, (size_t)count * column->field->width);
     column->extent.value_count += count;
     return TFOS_OK;
 }

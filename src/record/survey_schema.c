@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a survey knows, as JSON and as an Arrow schema. The JSON is an object: "type" ("example" or
 // "sequence"), and "features", a list of objects, each with "name", "kind" ("bytes", "float",
-// "int64", or "none"), and, where they are true, "list", "feature_list", "binary"; "passed_over",
-// places that were damaged in files without a good record.
+// "int64", or "none"), and, where they are true, "list", "feature_list", "binary", "empty" (its
+// lists had no values), "absent"; of a SequenceExample's "place", a record that has it;
+// "passed_over", places that were damaged in files without a good record.
 #include <string.h>
 #include <tfos/example.h>
 
@@ -24,12 +25,18 @@ static json_t *describe(const struct tfos__trait *trait)
     } flags[] = {{"list", trait->is_list},
                  {"feature_list", trait->is_feature_list},
                  {"binary", !trait->is_text},
+                 {"empty", trait->kind != TFOS__FEATURE_NONE && !trait->has_values},
                  {"absent", !trait->is_known}};
     for (size_t i = 0; object && i < sizeof flags / sizeof flags[0]; i++)
         if (flags[i].is_true && json_object_set_new(object, flags[i].key, json_true()) != 0) {
             json_decref(object);
             return NULL;
         }
+    if (object && trait->place &&
+        json_object_set_new(object, "place", json_string(trait->place)) != 0) {
+        json_decref(object);
+        return NULL;
+    }
     return object;
 }
 
@@ -77,13 +84,16 @@ static enum tfos_status load_trait(struct tfos_example_survey *survey, const jso
     if (kind < 0)
         return tfos__fail(err, TFOS_CORRUPT, "feature %s: there is no kind \"%s\"", name,
                           kind_text);
-    struct tfos__trait trait = {.name = (char *)(uintptr_t)name,
-                                .kind = (enum tfos__feature_kind)kind,
-                                .is_known = !tfos__json_bool_or(object, "absent", false),
-                                .is_feature_list =
-                                    tfos__json_bool_or(object, "feature_list", false),
-                                .is_list = tfos__json_bool_or(object, "list", false),
-                                .is_text = !tfos__json_bool_or(object, "binary", false)};
+    const char *place = json_string_value(json_object_get(object, "place"));
+    struct tfos__trait trait = {
+        .name = (char *)(uintptr_t)name,
+        .kind = (enum tfos__feature_kind)kind,
+        .has_values = kind != TFOS__FEATURE_NONE && !tfos__json_bool_or(object, "empty", false),
+        .place = (char *)(uintptr_t)place,
+        .is_known = !tfos__json_bool_or(object, "absent", false),
+        .is_feature_list = tfos__json_bool_or(object, "feature_list", false),
+        .is_list = tfos__json_bool_or(object, "list", false),
+        .is_text = !tfos__json_bool_or(object, "binary", false)};
     return tfos__example_survey_learn(survey, &trait, err);
 }
 

@@ -85,3 +85,24 @@ enum tfos_status tfos__wire_find_next(struct tfos__wire *wire, uint32_t limit, u
     }
     return TFOS_END;
 }
+
+enum tfos_status tfos__wire_find_numbers(struct tfos__wire *wire, enum tfos__wire_type single,
+                                         struct tfos_view *numbers)
+{
+    while (wire->at < wire->end) {
+        uint32_t field;
+        enum tfos__wire_type type;
+        if (!tfos__wire_read_tag(wire, &field, &type))
+            return TFOS_CORRUPT;
+        if (field == 1 && type == TFOS__WIRE_BYTES)
+            return tfos__wire_read_bytes(wire, numbers) ? TFOS_OK : TFOS_CORRUPT;
+        const uint8_t *begin = wire->at;
+        if (!tfos__wire_skip(wire, field, type))
+            return TFOS_CORRUPT;
+        if (field == 1 && type == single) {
+            *numbers = (struct tfos_view){begin, (size_t)(wire->at - begin)};
+            return TFOS_OK;
+        }
+    }
+    return TFOS_END;
+}

@@ -88,4 +88,22 @@ static inline enum tfos_status tfos__wire_next(struct tfos__wire *wire, uint32_t
     return tfos__wire_read_bytes(wire, bytes) ? TFOS_OK : TFOS_CORRUPT;
 }
 
+/// tfos__wire_next_numbers() for what it does not know at first sight.
+enum tfos_status tfos__wire_find_numbers(struct tfos__wire *wire, enum tfos__wire_type single,
+                                         struct tfos_view *numbers);
+
+/// Brings the next numbers of field 1: packed ones, or a single one, whose type is `single`. Passes
+/// over other fields. END and CORRUPT as above.
+static inline enum tfos_status tfos__wire_next_numbers(struct tfos__wire *wire,
+                                                       enum tfos__wire_type single,
+                                                       struct tfos_view *numbers)
+{
+    if (wire->at == wire->end)
+        return TFOS_END;
+    if (*wire->at != (1 << 3 | TFOS__WIRE_BYTES))
+        return tfos__wire_find_numbers(wire, single, numbers);
+    wire->at++;
+    return tfos__wire_read_bytes(wire, numbers) ? TFOS_OK : TFOS_CORRUPT;
+}
+
 #endif

@@ -3,13 +3,14 @@
 #include "record_proto.h"
 
 #include <tfos/example_file.h>
+#include <tfos/memory.h>
 
 #include "memory_stream.h"
 
 #define ROWS 10
 
-/// A file of Examples x = 0, 1, ...; the one numbered `odd` has a list of bytes instead.
-static struct memory_stream make_file(int odd)
+/// A file of Examples x = 0, 1, ...; in the place of the one numbered `odd` is `other`.
+static struct memory_stream make_file_with(int odd, struct proto other)
 {
     struct tfos_error err;
     struct memory_stream stream = memory_open();
@@ -18,7 +19,7 @@ static struct memory_stream make_file(int odd)
     for (int i = 0; i < ROWS; i++) {
         struct proto record = {0};
         if (i == odd)
-            put_feature(&record, "x", TEXTS("odd"));
+            record = other;
         else
             put_feature(&record, "x", INT64S(i));
         struct tfos_view view = {record.data, record.size};
@@ -27,6 +28,14 @@ static struct memory_stream make_file(int odd)
     assert_done(tfos_record_writer_finish(writer, &err));
     tfos_record_writer_close(writer);
     return stream;
+}
+
+/// That one has a list of bytes.
+static struct memory_stream make_file(int odd)
+{
+    struct proto other = {0};
+    put_feature(&other, "x", TEXTS("odd"));
+    return make_file_with(odd, other);
 }
 
 struct outcome {
@@ -142,24 +151,65 @@ static void a_survey_of_a_file(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct memory_stream file = make_file(4);
+    struct proto lists = {0};
+    put_message(&lists, 2, in_field(1, entry("x", in_field(1, INT64S(1)))));
+    struct memory_stream file = make_file_with(4, lists);
     uint64_t seen = 0;
     struct tfos_example_survey *survey = NULL;
     struct tfos_record_reader_options options = {.name = "part-0"};
-    assert_done(tfos_example_survey_open(TFOS_RECORD_EXAMPLE, &survey, &err));
+    assert_done(tfos_example_survey_open(TFOS_RECORD_SEQUENCE_EXAMPLE, &survey, &err));
     assert_done(tfos_example_survey_read(survey, &file.base, &options, 3, &seen, &err));
     assert_int_equal(seen, 3);
     file.at = 0;
     assert_int_equal(tfos_example_survey_read(survey, &file.base, &options, 0, &seen, &err),
                      TFOS_CORRUPT);
-    assert_non_null(strstr(err.message, "part-0: offset "));
-    assert_non_null(strstr(err.message, "feature x: a bytes_list, and an int64_list in records"));
+    assert_non_null(strstr(err.message, "record: part-0: offset "));
+    assert_non_null(strstr(err.message, "feature x: a feature list, and a context feature in "
+                                        "part-0: offset 0: no column holds both"));
     file.at = 0;
     options.mode = TFOS_RECORD_SKIP_RECORD;
     assert_done(tfos_example_survey_read(survey, &file.base, &options, 0, &seen, &err));
     assert_int_equal(seen, ROWS - 1);
     tfos_example_survey_close(survey);
     memory_clear(&file);
+}
+
+/// Two files that contradict each other: the same error in either order, by way of text.
+static void surveys_of_files_that_contradict_name_both(void **state)
+{
+    (void)state;
+    struct tfos_error err;
+    struct proto lists = {0};
+    put_message(&lists, 2, in_field(1, entry("x", in_field(1, INT64S(1)))));
+    struct memory_stream files[] = {make_file_with(0, lists), make_file(-1)};
+    for (int first = 0; first < 2; first++) {
+        struct tfos_example_survey *surveys[2] = {0}, *loaded = NULL;
+        char *json = NULL;
+        uint64_t seen;
+        for (int i = 0; i < 2; i++) {
+            const struct tfos_record_reader_options options = {.name = i == 0 ? "p\xFFrt" : "b"};
+            files[i].at = 0;
+            assert_done(tfos_example_survey_open(TFOS_RECORD_SEQUENCE_EXAMPLE, &surveys[i], &err));
+            assert_done(
+                tfos_example_survey_read(surveys[i], &files[i].base, &options, 1, &seen, &err));
+        }
+        assert_done(tfos_example_survey_save(surveys[1 - first], &json, &err));
+        assert_done(tfos_example_survey_load(json, &loaded, &err));
+        tfos_free(json);
+        assert_int_equal(tfos_example_survey_merge(surveys[first], loaded, &err), TFOS_CORRUPT);
+        assert_string_equal(err.message,
+                            first == 0 ? "record: b: offset 0: feature x: a context feature, and a "
+                                         "feature list in p?rt: offset 0: no column holds both, so "
+                                         "give a schema"
+                                       : "record: p?rt: offset 0: feature x: a feature list, and a "
+                                         "context feature in b: offset 0: no column holds both, so "
+                                         "give a schema");
+        tfos_example_survey_close(surveys[0]);
+        tfos_example_survey_close(surveys[1]);
+        tfos_example_survey_close(loaded);
+    }
+    memory_clear(&files[0]);
+    memory_clear(&files[1]);
 }
 
 static void what_is_written_is_read(void **state)
@@ -207,6 +257,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s68_records_that_are_no_good),
     cmocka_unit_test(frames_and_records_count_together),
     cmocka_unit_test(a_survey_of_a_file),
+    cmocka_unit_test(surveys_of_files_that_contradict_name_both),
     cmocka_unit_test(what_is_written_is_read),
 };
 

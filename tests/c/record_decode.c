@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Examples and SequenceExamples to columns: as protobuf reads them, and what is refused.
+#include <math.h>
+
 #include "record_proto.h"
 
 /// Decodes records into one column and gives its array away.
@@ -240,9 +242,7 @@ static void what_a_column_cannot_hold_is_refused(void **state)
         const char *words;
     } cases[] = {
         {"x:l", "3 values, where int64 is one: read it as list<item: int64>"},
-        {"x:+l:f", "the feature is an int64_list, which list<item: float> cannot hold: read it as "
-                   "list<item: int64>"},
-        {"x:z", "an int64_list, which binary cannot hold: read it as int64"},
+        {"x:u", "3 values, where string is one: read it as list<item: binary>"},
         {"x:+w:2:l", "a list of 3, where each of fixed_size_list<item: int64>[2] has 2"},
     };
     struct proto record = one_feature("x", INT64S(1, 2, 3));
@@ -268,6 +268,71 @@ static void what_a_column_cannot_hold_is_refused(void **state)
     }
 }
 
+/// A feature of another kind than its column.
+static void values_of_other_kinds_are_converted_or_refused(void **state)
+{
+    (void)state;
+    struct tfos_error err;
+    struct ArrowArray batch;
+    const struct proto none = {0};
+    const struct proto numbers[] = {
+        one_feature("x", INT64S(1 << 24, -1)), one_feature("x", FLOATS(1.5f)),
+        one_feature("x", in_field(1, none)), one_feature("x", in_field(3, none))};
+    assert_done(decode("x:+l:f", TFOS_RECORD_EXAMPLE, numbers, 4, &batch, &err));
+    assert_int_equal(batch.children[0]->null_count, 0);
+    ASSERT_COLUMN(batch.children[0]->children[0], float, 0x1p24f, -1, 1.5f);
+    batch.release(&batch);
+    assert_done(decode("x:+l:u", TFOS_RECORD_EXAMPLE, numbers, 4, &batch, &err));
+    assert_memory_equal(batch.children[0]->children[0]->buffers[2], "16777216-11.5", 13);
+    batch.release(&batch);
+    const struct proto wide[] = {one_feature("x", INT64S(INT64_MIN)),
+                                 one_feature("x", INT64S(INT64_C(1) << 53))};
+    assert_done(decode("x:f", TFOS_RECORD_EXAMPLE, wide, 2, &batch, &err));
+    ASSERT_COLUMN(batch.children[0], float, -0x1p63f, 0x1p53f);
+    batch.release(&batch);
+    assert_done(decode("x:g", TFOS_RECORD_EXAMPLE, wide, 2, &batch, &err));
+    ASSERT_COLUMN(batch.children[0], double, -0x1p63, 0x1p53);
+    batch.release(&batch);
+    assert_done(decode("x:d:20,1", TFOS_RECORD_EXAMPLE, wide, 2, &batch, &err));
+    const int64_t tenths[] = {0, -5, 90071992547409920, 0}; // two words each
+    assert_memory_equal(batch.children[0]->buffers[1], tenths, sizeof tenths);
+    batch.release(&batch);
+    const struct proto odd = one_feature("x", FLOATS(-NAN));
+    assert_done(decode("x:z", TFOS_RECORD_EXAMPLE, &odd, 1, &batch, &err));
+    assert_memory_equal(batch.children[0]->buffers[2], "nan", 3);
+    batch.release(&batch);
+    struct proto damaged = {0};
+    put_field(&damaged, 1, "\x80", 1);
+    const struct {
+        const char *column;
+        struct proto feature;
+        const char *words;
+    } refused[] = {
+        {"x:f", INT64S((1 << 24) + 1),
+         "column x: the feature is an int64_list, and its 16777217 does not fit float: read it as "
+         "double, or as text"},
+        {"x:f", INT64S(INT64_MAX), "9223372036854775807 does not fit float"},
+        {"x:g", INT64S((INT64_C(1) << 53) + 1),
+         "9007199254740993 does not fit double: read it as text"},
+        {"x:g", INT64S(INT64_MAX), "9223372036854775807 does not fit double"},
+        {"x:d:2,1", INT64S(10), "10 does not fit decimal128(2, 1): read it as text"},
+        {"x:l", FLOATS(1),
+         "the feature is a float_list, which int64 cannot hold: read it as float"},
+        {"x:f", TEXTS("1"),
+         "the feature is a bytes_list, which float cannot hold: read it as binary, or as text"},
+        {"x:f", in_field(3, damaged), "column x: an int64_list is damaged"},
+        {"x:u", in_field(2, damaged), "column x: a float_list is damaged"},
+        {"x:f", in_field(1, (struct proto){.data = "\x0A\x05", .size = 2}),
+         "column x: a bytes_list is damaged"},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        struct proto record = one_feature("x", refused[i].feature);
+        assert_int_equal(decode(refused[i].column, TFOS_RECORD_EXAMPLE, &record, 1, &batch, &err),
+                         TFOS_CORRUPT);
+        assert_non_null(strstr(err.message, refused[i].words));
+    }
+}
+
 /// A record that is refused leaves no trace, and the next call can go on behind it.
 static void rows_before_a_fault_are_kept(void **state)
 {
@@ -281,7 +346,7 @@ static void rows_before_a_fault_are_kept(void **state)
     put_feature(&good, "b", INT64S(5));
     put_feature(&good, "c", FLOATS(1, 2, 3));
     put_feature(&bad, "a", TEXTS("lost"));
-    put_feature(&bad, "c", INT64S(1));
+    put_feature(&bad, "c", TEXTS("1"));
     const struct tfos_view records[] = {
         {good.data, good.size}, {bad.data, bad.size}, {"\x0F", 1}, {good.data, good.size}};
     size_t appended;
@@ -405,6 +470,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(floats_and_texts),
     cmocka_unit_test(unusual_but_allowed),
     cmocka_unit_test(what_a_column_cannot_hold_is_refused),
+    cmocka_unit_test(values_of_other_kinds_are_converted_or_refused),
     cmocka_unit_test(rows_before_a_fault_are_kept),
     cmocka_unit_test(sequences_become_lists_of_lists),
     cmocka_unit_test(plain_records_are_one_column),

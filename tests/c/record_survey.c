@@ -97,23 +97,78 @@ static void surveys_merge(void **state)
     }
 }
 
-static void contradictions_are_named(void **state)
+#define MIXED_COUNT 4
+
+/// Features that are of several kinds: the common one is that of all their values.
+static void make_mixed(struct proto records[MIXED_COUNT])
+{
+    memset(records, 0, MIXED_COUNT * sizeof records[0]);
+    put_feature(&records[0], "number", INT64S(1));
+    put_feature(&records[0], "numbers", INT64S(1, 2));
+    put_feature(&records[0], "text", INT64S(1));
+    put_feature(&records[0], "bytes", FLOATS(1));
+    put_feature(&records[0], "sparse", in_field(1, (struct proto){0}));
+    put_feature(&records[0], "empty", in_field(3, (struct proto){0}));
+    put_feature(&records[1], "number", FLOATS(1.5f));
+    put_feature(&records[1], "numbers", FLOATS(1.5f));
+    put_feature(&records[1], "text", FLOATS(1.5f));
+    put_feature(&records[1], "bytes", TEXTS("\xFF"));
+    put_feature(&records[1], "sparse", INT64S(1));
+    put_feature(&records[2], "number", INT64S(2));
+    put_feature(&records[2], "text", TEXTS("one"));
+    put_feature(&records[2], "empty", in_field(2, (struct proto){0}));
+    put_feature(&records[2], "sparse", in_field(2, (struct proto){0}));
+    put_feature(&records[3], "text", INT64S(2));
+    put_feature(&records[3], "bytes", INT64S(1));
+}
+
+static const char MIXED[] = "number:f numbers:+l:f text:u bytes:z sparse:+l:l empty:+l:f";
+
+/// In any order of the records, by one survey and by one of each, merged by way of text.
+static void kinds_that_differ_have_a_common_one(void **state)
 {
     (void)state;
-    struct tfos_error err;
-    struct proto number = {0}, text = {0};
-    put_feature(&number, "x", INT64S(1));
-    put_feature(&text, "x", TEXTS("1"));
-    struct tfos_example_survey *survey = survey_of(&number, 1), *other = survey_of(&text, 1);
-    struct tfos_view view = {text.data, text.size};
-    size_t seen;
-    assert_int_equal(tfos_example_survey_append(survey, &view, 1, &seen, &err), TFOS_CORRUPT);
-    assert_int_equal(seen, 0);
-    assert_string_equal(err.message,
-                        "record: feature x: a bytes_list, and an int64_list in records before");
-    assert_int_equal(tfos_example_survey_merge(survey, other, &err), TFOS_INVALID);
-    tfos_example_survey_close(survey);
-    tfos_example_survey_close(other);
+    struct proto records[MIXED_COUNT];
+    make_mixed(records);
+    for (int order = 0; order < 4 * 3 * 2; order++) {
+        struct proto shuffled[MIXED_COUNT + 1] = {0};
+        // The first record names all features, so that columns keep their order.
+        put_feature(&shuffled[0], "number", (struct proto){0});
+        put_feature(&shuffled[0], "numbers", (struct proto){0});
+        put_feature(&shuffled[0], "text", (struct proto){0});
+        put_feature(&shuffled[0], "bytes", (struct proto){0});
+        put_feature(&shuffled[0], "sparse", (struct proto){0});
+        put_feature(&shuffled[0], "empty", (struct proto){0});
+        int taken[MIXED_COUNT] = {0}, left = order;
+        for (int i = 0; i < MIXED_COUNT; i++) {
+            int skip = left % (MIXED_COUNT - i), at = 0;
+            left /= MIXED_COUNT - i;
+            while (taken[at] || skip-- > 0)
+                at++;
+            taken[at] = 1;
+            shuffled[i + 1] = records[at];
+        }
+        char text[512];
+        struct tfos_example_survey *survey = survey_of(shuffled, MIXED_COUNT + 1);
+        describe(survey, text);
+        assert_string_equal(text, MIXED);
+        tfos_example_survey_close(survey);
+        survey = survey_of(shuffled, 1);
+        for (int i = 1; i <= MIXED_COUNT; i++) {
+            struct tfos_error err;
+            char *json = NULL;
+            struct tfos_example_survey *one = survey_of(&shuffled[i], 1), *loaded = NULL;
+            assert_done(tfos_example_survey_save(one, &json, &err));
+            assert_done(tfos_example_survey_load(json, &loaded, &err));
+            tfos_free(json);
+            assert_done(tfos_example_survey_merge(survey, loaded, &err));
+            tfos_example_survey_close(one);
+            tfos_example_survey_close(loaded);
+        }
+        describe(survey, text);
+        assert_string_equal(text, MIXED);
+        tfos_example_survey_close(survey);
+    }
 }
 
 static void feature_lists_are_lists_of_lists(void **state)
@@ -121,10 +176,13 @@ static void feature_lists_are_lists_of_lists(void **state)
     (void)state;
     struct tfos_error err;
     struct tfos_example_survey *survey = NULL;
-    struct proto steps = {0}, record = {0}, clash = {0};
+    struct proto steps = {0}, record = {0}, clash = {0}, mixed = {0};
     char text[512];
     size_t seen;
+    put_message(&mixed, 1, FLOATS(1));
+    put_message(&mixed, 1, INT64S(1, 2));
     put_message(&steps, 1, TEXTS("a"));
+    put_message(&record, 2, in_field(1, entry("mixed", mixed)));
     put_message(&record, 1, in_field(1, entry("id", INT64S(1))));
     put_message(&record, 2, in_field(1, entry("words", steps)));
     put_message(&clash, 1, in_field(1, entry("words", TEXTS("a"))));
@@ -132,9 +190,10 @@ static void feature_lists_are_lists_of_lists(void **state)
     assert_done(tfos_example_survey_open(TFOS_RECORD_SEQUENCE_EXAMPLE, &survey, &err));
     assert_done(tfos_example_survey_append(survey, &view, 1, &seen, &err));
     describe(survey, text);
-    assert_string_equal(text, "id:l words:+l:+l:u");
+    assert_string_equal(text, "mixed:+l:+l:f id:l words:+l:+l:u");
     assert_int_equal(tfos_example_survey_append(survey, &clashing, 1, &seen, &err), TFOS_CORRUPT);
-    assert_non_null(strstr(err.message, "words: a context feature in one record"));
+    assert_non_null(strstr(
+        err.message, "feature words: a context feature, and a feature list in another record"));
     tfos_example_survey_close(survey);
 }
 
@@ -176,7 +235,7 @@ static void names_that_are_no_text(void **state)
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s62_s70_all_records_say_what_a_column_is),
     cmocka_unit_test(surveys_merge),
-    cmocka_unit_test(contradictions_are_named),
+    cmocka_unit_test(kinds_that_differ_have_a_common_one),
     cmocka_unit_test(feature_lists_are_lists_of_lists),
     cmocka_unit_test(texts_that_are_no_surveys),
     cmocka_unit_test(names_that_are_no_text),
