@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "record/example_column.h"
 #include "record/example_trait.h"
+#include "record/record.h"
 #include "record/wire.h"
 
 #define TRAITS_LIMIT 100000 // names that a survey keeps
@@ -198,7 +199,7 @@ static enum tfos_status note_place(const struct tfos_example_survey *survey,
                                    struct tfos_view record, struct tfos__trait *trait,
                                    struct tfos_error *err)
 {
-    uint64_t offset = tfos_record_reader_offset(survey->frames, record);
+    uint64_t offset = tfos__record_reader_offset(survey->frames, record);
     trait->place = tfos__format("%s: offset %llu", survey->file, (unsigned long long)offset);
     if (!trait->place)
         return tfos__no_memory(err, "record", "a survey");
