@@ -2,13 +2,13 @@
 // Of Arrow's types only those that a survey's schema has.
 #include "arrow_json.h"
 
+#include "arrow/arrow.h"
 #include "base64.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-static json_t *to_base64(const char *data, size_t size)
+static json_t *to_base64(const void *data, size_t size)
 {
     struct bytes text = {0};
     base64_encode(&text, data, size);
@@ -26,23 +26,19 @@ static json_t *float_to_json(float number)
     return json_real((double)number);
 }
 
-static json_t *bytes_to_json(const struct ArrowArray *array, int64_t index)
+static json_t *bytes_to_json(struct tfos_view bytes)
 {
-    const int32_t *offsets = array->buffers[1];
-    const char *bytes = (const char *)array->buffers[2] + offsets[index];
-    size_t size = (size_t)(offsets[index + 1] - offsets[index]);
-    json_t *text = json_stringn(bytes, size); // NULL when it is no UTF-8
-    return text ? text : to_base64(bytes, size);
+    json_t *text = json_stringn(bytes.data, bytes.size); // NULL when it is no UTF-8
+    return text ? text : to_base64(bytes.data, bytes.size);
 }
 
 static json_t *list_to_json(const struct ArrowSchema *schema, const struct ArrowArray *array,
-                            int64_t index)
+                            struct tfos__arrow_span span)
 {
-    const int32_t *offsets = array->buffers[1];
     json_t *list = json_array();
-    for (int64_t i = offsets[index]; list && i < offsets[index + 1]; i++)
-        json_array_append_new(list,
-                              arrow_value_to_json(schema->children[0], array->children[0], i));
+    for (int64_t i = 0; list && i < span.count; i++)
+        json_array_append_new(
+            list, arrow_value_to_json(schema->children[0], array->children[0], span.first + i));
     return list;
 }
 
@@ -51,28 +47,28 @@ static json_t *struct_to_json(const struct ArrowSchema *schema, const struct Arr
 {
     json_t *object = json_object();
     for (int64_t i = 0; object && i < schema->n_children; i++)
-        json_object_set_new(object, schema->children[i]->name,
-                            arrow_value_to_json(schema->children[i], array->children[i], index));
+        json_object_set_new(
+            object, schema->children[i]->name,
+            arrow_value_to_json(schema->children[i], array->children[i], array->offset + index));
     return object;
 }
 
 json_t *arrow_value_to_json(const struct ArrowSchema *schema, const struct ArrowArray *array,
                             int64_t index)
 {
-    const uint8_t *validity = array->buffers[0];
-    index += array->offset;
-    if (validity && !(validity[index / 8] >> index % 8 & 1))
+    struct tfos__arrow_type type;
+    if (tfos__arrow_type_read(&type, schema, NULL) < 0 || tfos__arrow_is_null(array, index))
         return json_null();
-    if (strcmp(schema->format, "+s") == 0)
+    switch (type.kind) {
+    case TFOS__ARROW_STRUCT:
         return struct_to_json(schema, array, index);
-    if (strcmp(schema->format, "+l") == 0)
-        return list_to_json(schema, array, index);
-    switch (schema->format[0]) {
-    case 'l':
-        return json_integer(((const int64_t *)array->buffers[1])[index]);
-    case 'f':
-        return float_to_json(((const float *)array->buffers[1])[index]);
+    case TFOS__ARROW_LIST:
+        return list_to_json(schema, array, tfos__arrow_list(&type, array, index));
+    case TFOS__ARROW_INT:
+        return json_integer(tfos__arrow_integer(&type, array, index));
+    case TFOS__ARROW_FLOAT:
+        return float_to_json((float)tfos__arrow_real(&type, array, index));
     default:
-        return bytes_to_json(array, index);
+        return bytes_to_json(tfos__arrow_bytes(&type, array, index));
     }
 }

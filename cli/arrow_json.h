@@ -6,9 +6,9 @@
 #include <jansson.h>
 #include <tfos/arrow.h>
 
-/// Value `index` of an array of int64 (l), float (f), string (u), binary (z), lists (+l) or structs
-/// (+s) of these. Numbers that JSON does not have are the texts "nan", "inf" and "-inf"; bytes that
-/// are no text are {"base64": ...}. NULL when out of memory.
+/// Value `index` of an array of int64, float, string, binary, lists or structs of these. Numbers
+/// that JSON does not have are the texts "nan", "inf" and "-inf"; bytes that are no text are
+/// {"base64": ...}. NULL when out of memory.
 json_t *arrow_value_to_json(const struct ArrowSchema *schema, const struct ArrowArray *array,
                             int64_t index);
 

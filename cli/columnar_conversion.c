@@ -73,7 +73,7 @@ static int refuse_options(const struct record_options *options, bool is_reading_
 static json_t *describe_columns(const char *schema)
 {
     struct columns columns = {0};
-    char type[64];
+    char type[COLUMN_TYPE_SIZE];
     if (!schema)
         return json_null();
     json_t *list = columns_parse(&columns, schema) ? json_array() : NULL;

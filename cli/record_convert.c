@@ -106,11 +106,11 @@ static int write_rows(struct encoding *encoding)
 {
     struct tfos_error err;
     struct columns *columns = encoding->input.columns;
-    if (columns->row_count > 0 &&
+    if (columns->rows.length > 0 &&
         tfos_example_writer_append(encoding->writer, columns_batch(columns), &err) < 0)
         return say_error(&err);
-    encoding->row_count += (uint64_t)columns->row_count;
-    columns_empty(columns);
+    encoding->row_count += (uint64_t)columns->rows.length;
+    tfos__arrow_builder_truncate(&columns->rows, 0);
     return 0;
 }
 
@@ -122,8 +122,8 @@ static int encode_rows(struct encoding *encoding)
     int status = 0;
     while (status == 0 && outcome == TEXT_ROW) {
         outcome = encoding->format->next(&encoding->input);
-        if (columns->row_count == BATCH_ROWS || columns_size(columns) > BATCH_SIZE ||
-            outcome == TEXT_OVER)
+        if (columns->rows.length == BATCH_ROWS ||
+            tfos__arrow_builder_size(&columns->rows) > BATCH_SIZE || outcome == TEXT_OVER)
             status = write_rows(encoding);
         progress_tell("converted", encoding->row_count, 0, encoding->input.text.name);
     }
@@ -149,6 +149,8 @@ static int begin_encoding(struct encoding *encoding, const struct record_options
     } else if (!columns_parse(input->columns, options->schema)) {
         return 2;
     }
+    if (status == 0)
+        columns_describe(input->columns);
     return status == 0 ? encoding->format->begin(input) : status;
 }
 
@@ -163,8 +165,8 @@ static int open_writer(struct encoding *encoding, const struct record_options *o
     encoding->stream = open_output(path);
     if (!encoding->stream)
         return 1;
-    if (tfos_example_writer_open(encoding->stream, columns_schema(encoding->input.columns),
-                                 &writing, &encoding->writer, &err) < 0)
+    if (tfos_example_writer_open(encoding->stream, &encoding->input.columns->schema, &writing,
+                                 &encoding->writer, &err) < 0)
         return say_error(&err);
     return 0;
 }
@@ -255,7 +257,7 @@ static int say_schema(struct decoding *decoding)
     struct columns columns = {0};
     int status = columns_parse(&columns, decoding->options->schema) ? 0 : 2;
     if (status == 0 &&
-        tfos_arrow_schema_copy(columns_schema(&columns), &decoding->schema, &err) < 0)
+        tfos_arrow_schema_copy(columns_describe(&columns), &decoding->schema, &err) < 0)
         status = say_error(&err);
     columns_clear(&columns);
     return status;
@@ -335,8 +337,7 @@ static int records_to_text(const struct record_options *options, const struct ta
     if (status == 0)
         status = decode_records(&decoding);
     text_output_close(&decoding.output);
-    if (decoding.schema.release)
-        decoding.schema.release(&decoding.schema);
+    tfos__arrow_schema_release(&decoding.schema);
     tfos_stream_close(decoding.stream);
     if (fd >= 0)
         close(fd);

@@ -4,6 +4,7 @@
 #include "record_command.h"
 
 #include "arrow_json.h"
+#include "typed_column.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,23 +63,24 @@ static enum tfos_status print_row(const struct ArrowSchema *schema, const struct
 static enum tfos_status print_record(enum tfos_record_type type, struct tfos_view record,
                                      struct tfos_error *err)
 {
-    struct ArrowSchema bytes = {.format = "z", .name = "bytes"}, *column = &bytes;
-    struct ArrowSchema plain = {.format = "+s", .name = "", .n_children = 1, .children = &column};
-    struct ArrowSchema found = {0}, *schema = &plain;
+    struct columns plain = {0};
+    struct ArrowSchema schema = {0};
     struct ArrowArray batch;
     enum tfos_status status = TFOS_OK;
-    if (type != TFOS_RECORD_BYTES) {
-        status = find_schema(type, record, &found, err);
-        schema = &found;
+    if (type == TFOS_RECORD_BYTES) {
+        columns_add(&plain, "bytes", 5, COLUMN_BYTES, 0);
+        status = tfos_arrow_schema_copy(columns_describe(&plain), &schema, err);
+        columns_clear(&plain);
+    } else {
+        status = find_schema(type, record, &schema, err);
     }
     if (status == TFOS_OK)
-        status = decode(schema, type, record, &batch, err);
+        status = decode(&schema, type, record, &batch, err);
     if (status == TFOS_OK) {
-        status = print_row(schema, &batch, err);
+        status = print_row(&schema, &batch, err);
         batch.release(&batch);
     }
-    if (found.release)
-        found.release(&found);
+    tfos__arrow_schema_release(&schema);
     return status;
 }
 
@@ -123,29 +125,13 @@ int record_cat(const struct record_options *options)
     return result;
 }
 
-/// "array<bigint>", as Spark says it.
-static void print_type(const struct ArrowSchema *schema)
-{
-    static const struct {
-        const char *format, *name;
-    } names[] = {{"l", "bigint"}, {"f", "float"}, {"u", "string"}, {"z", "binary"}};
-    if (strcmp(schema->format, "+l") == 0) {
-        fputs("array<", stdout);
-        print_type(schema->children[0]);
-        putchar('>');
-        return;
-    }
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(schema->format, names[i].format) == 0)
-            fputs(names[i].name, stdout);
-}
-
 static int print_schema(const struct record_options *options,
                         const struct tfos_example_survey *survey)
 {
     struct tfos_error err;
+    struct columns columns = {0};
     struct ArrowSchema schema;
-    char *json = NULL;
+    char *json = NULL, type[COLUMN_TYPE_SIZE];
     if (options->is_json) {
         if (tfos_example_survey_save(survey, &json, &err) < 0)
             return say_error(&err);
@@ -155,13 +141,14 @@ static int print_schema(const struct record_options *options,
     }
     if (tfos_example_survey_schema(survey, &schema, &err) < 0)
         return say_error(&err);
-    for (int64_t i = 0; i < schema.n_children; i++) {
-        printf("%s ", schema.children[i]->name);
-        print_type(schema.children[i]);
-        putchar('\n');
+    bool is_known = columns_of_schema(&columns, &schema);
+    for (size_t i = 0; i < columns.count; i++) {
+        column_type_text(&columns.items[i], type);
+        printf("%s %s\n", columns.items[i].name, type);
     }
+    columns_clear(&columns);
     schema.release(&schema);
-    return 0;
+    return is_known ? 0 : 1;
 }
 
 int record_schema(const struct record_options *options)

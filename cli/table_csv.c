@@ -278,7 +278,7 @@ static bool add_cell(struct table_input *input, struct column *column, const str
     int64_t integer;
     double real;
     if (cell->size == 0 && !cell->is_quoted) {
-        column_add_null(column, 0);
+        column_add_null(column);
         return true;
     }
     if (column->depth > 0)
@@ -320,7 +320,7 @@ static enum text_outcome next_csv(struct table_input *input)
             return TEXT_WRONG;
         }
     }
-    input->columns->row_count++;
+    input->columns->rows.length++;
     return TEXT_ROW;
 }
 
@@ -365,27 +365,24 @@ static void write_json_cell(struct bytes *text, const struct ArrowSchema *schema
 static void write_value(struct bytes *text, const struct ArrowSchema *schema,
                         const struct ArrowArray *array, int64_t row)
 {
-    const uint8_t *validity = array->buffers[0];
+    struct tfos__arrow_type type;
     char number[NUMBER_TEXT_SIZE];
-    if (validity && !(validity[row / 8] >> row % 8 & 1))
+    if (tfos__arrow_type_read(&type, schema, NULL) < 0 || tfos__arrow_is_null(array, row))
         return;
-    if (schema->format[0] == '+') {
+    if (type.kind == TFOS__ARROW_LIST) {
         write_json_cell(text, schema, array, row);
-    } else if (schema->format[0] == 'l') {
-        snprintf(number, sizeof number, "%lld",
-                 (long long)((const int64_t *)array->buffers[1])[row]);
+    } else if (type.kind == TFOS__ARROW_INT) {
+        snprintf(number, sizeof number, "%lld", (long long)tfos__arrow_integer(&type, array, row));
         bytes_add(text, number, strlen(number));
-    } else if (schema->format[0] == 'f') {
-        real_write(((const float *)array->buffers[1])[row], number);
+    } else if (type.kind == TFOS__ARROW_FLOAT) {
+        real_write((float)tfos__arrow_real(&type, array, row), number);
         bytes_add(text, number, strlen(number));
     } else {
-        const int32_t *offsets = array->buffers[1];
-        const char *data = (const char *)array->buffers[2] + offsets[row];
-        size_t size = (size_t)(offsets[row + 1] - offsets[row]);
-        if (schema->format[0] == 'z' && size > 0)
-            base64_encode(text, data, size);
+        struct tfos_view bytes = tfos__arrow_bytes(&type, array, row);
+        if (type.kind == TFOS__ARROW_BINARY && bytes.size > 0)
+            base64_encode(text, bytes.data, bytes.size);
         else
-            write_cell(text, data, size);
+            write_cell(text, bytes.data, bytes.size);
     }
 }
 

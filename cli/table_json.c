@@ -120,7 +120,7 @@ bool column_add_json(struct table_input *input, struct column *column, const jso
 {
     if (value && !json_is_null(value))
         return add_value(input, column, 0, value, why);
-    column_add_null(column, 0);
+    column_add_null(column);
     return true;
 }
 
@@ -270,7 +270,7 @@ static int add_object(struct table_input *input, json_t *object)
             object, key,
             value) if (!columns_find(input->columns,
                                      key)) return refuse(input, key, "--schema has no such column");
-    input->columns->row_count++;
+    input->columns->rows.length++;
     return 0;
 }
 

@@ -1,19 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "typed_column.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const formats[] = {"n", "l", "f", "u", "z"};
-
-static void release_schema(struct ArrowSchema *schema)
+struct tfos__arrow_type column_type(enum column_kind kind)
 {
-    schema->release = NULL;
+    switch (kind) {
+    case COLUMN_INTEGER:
+        return tfos__arrow_type_of(TFOS__ARROW_INT, 64, 0);
+    case COLUMN_REAL:
+        return tfos__arrow_type_of(TFOS__ARROW_FLOAT, 32, 0);
+    case COLUMN_TEXT:
+        return tfos__arrow_type_of(TFOS__ARROW_TEXT, 32, 0);
+    case COLUMN_BYTES:
+        return tfos__arrow_type_of(TFOS__ARROW_BINARY, 32, 0);
+    default:
+        return tfos__arrow_type_of(TFOS__ARROW_NULL, 0, 0);
+    }
 }
 
-static void release_array(struct ArrowArray *array)
+// Only memory can be lacking for what is asked of a column here.
+static void require(enum tfos_status status)
 {
-    array->release = NULL;
+    if (status < 0)
+        allocate(SIZE_MAX, 1);
 }
 
 struct column *columns_add(struct columns *columns, const char *name, size_t name_size,
@@ -43,186 +55,117 @@ struct column *columns_find(const struct columns *columns, const char *name)
     return NULL;
 }
 
-static void describe_level(struct column *column, int level)
+static void describe_level(const struct column *column, int level, struct ArrowSchema *schema)
 {
-    struct column_level *here = &column->levels[level];
     bool is_list = level < column->depth;
-    here->schema = (struct ArrowSchema){
-        .format = is_list ? "+l" : formats[column->kind],
-        .name = level == 0 ? column->name : "item",
-        .flags = level == 0 ? ARROW_FLAG_NULLABLE : 0,
-        .n_children = is_list,
-        .children = is_list ? &here->schema_child : NULL,
-        .release = release_schema,
-    };
-    here->schema_child = is_list ? &column->levels[level + 1].schema : NULL;
+    struct tfos__arrow_type type =
+        is_list ? tfos__arrow_type_of(TFOS__ARROW_LIST, 32, 0) : column_type(column->kind);
+    require(
+        tfos__arrow_schema_init(schema, type, level == 0 ? column->name : "item", is_list, NULL));
+    schema->flags = level == 0 ? ARROW_FLAG_NULLABLE : 0;
+    if (is_list)
+        describe_level(column, level + 1, schema->children[0]);
 }
 
-const struct ArrowSchema *columns_schema(struct columns *columns)
+const struct ArrowSchema *columns_describe(struct columns *columns)
 {
-    free(columns->schema_children);
-    columns->schema_children = allocate(columns->count, sizeof *columns->schema_children);
-    for (size_t i = 0; i < columns->count; i++) {
-        struct column *column = &columns->items[i];
-        for (int level = column->depth; level >= 0; level--)
-            describe_level(column, level);
-        columns->schema_children[i] = &column->levels[0].schema;
-    }
-    columns->schema = (struct ArrowSchema){.format = "+s",
-                                           .name = "",
-                                           .n_children = (int64_t)columns->count,
-                                           .children = columns->schema_children,
-                                           .release = release_schema};
+    require(tfos__arrow_schema_init_struct(&columns->schema, (int64_t)columns->count, NULL));
+    for (size_t i = 0; i < columns->count; i++)
+        describe_level(&columns->items[i], 0, columns->schema.children[i]);
+    require(tfos__arrow_builder_init(&columns->rows, &columns->schema, NULL));
+    for (size_t i = 0; i < columns->count; i++)
+        columns->items[i].values = &columns->rows.children[i];
     return &columns->schema;
 }
 
-static void add_validity(struct column_level *level, bool is_valid)
+static struct tfos__arrow_builder *level_of(const struct column *column, int level)
 {
-    if (level->length % 8 == 0)
-        bytes_add_byte(&level->validity, 0);
-    if (is_valid)
-        level->validity.data[level->length / 8] |= (char)(1 << level->length % 8);
-    level->null_count += !is_valid;
-    level->length++;
+    struct tfos__arrow_builder *values = column->values;
+    while (level-- > 0)
+        values = values->children;
+    return values;
 }
 
-static void add_offset(struct column_level *level, int64_t end)
+void column_add_null(struct column *column)
 {
-    int32_t offset = (int32_t)end, zero = 0;
-    if (level->offsets.size == 0)
-        bytes_add(&level->offsets, &zero, sizeof zero);
-    bytes_add(&level->offsets, &offset, sizeof offset);
-}
-
-// Ends a value of any level but that of numbers.
-static void end_value(struct column *column, int level)
-{
-    struct column_level *here = &column->levels[level];
-    if (level < column->depth)
-        add_offset(here, column->levels[level + 1].length);
-    else if (column->kind == COLUMN_TEXT || column->kind == COLUMN_BYTES)
-        add_offset(here, (int64_t)column->values.size);
-}
-
-void column_add_null(struct column *column, int level)
-{
-    static const char zeros[sizeof(int64_t)];
-    if (level == column->depth && column->kind == COLUMN_INTEGER)
-        bytes_add(&column->values, zeros, sizeof(int64_t));
-    if (level == column->depth && column->kind == COLUMN_REAL)
-        bytes_add(&column->values, zeros, sizeof(float));
-    end_value(column, level);
-    add_validity(&column->levels[level], false);
+    require(tfos__arrow_builder_append_null(column->values, NULL));
 }
 
 void column_end_list(struct column *column, int level)
 {
-    end_value(column, level);
-    add_validity(&column->levels[level], true);
+    require(tfos__arrow_builder_end_list(level_of(column, level), NULL));
+}
+
+static void add_number(struct column *column, const void *number, size_t size)
+{
+    struct tfos__arrow_builder *values = level_of(column, column->depth);
+    require(tfos__arrow_builder_reserve(values, 1, NULL));
+    memcpy(tfos__arrow_builder_end(values), number, size);
+    values->length++;
 }
 
 void column_add_integer(struct column *column, int64_t value)
 {
-    bytes_add(&column->values, &value, sizeof value);
-    add_validity(&column->levels[column->depth], true);
+    add_number(column, &value, sizeof value);
 }
 
 void column_add_real(struct column *column, float value)
 {
-    bytes_add(&column->values, &value, sizeof value);
-    add_validity(&column->levels[column->depth], true);
+    add_number(column, &value, sizeof value);
 }
 
 bool column_add_bytes(struct column *column, const void *data, size_t size)
 {
-    if (size > INT32_MAX - column->values.size)
-        return false;
-    bytes_add(&column->values, data, size);
-    end_value(column, column->depth);
-    add_validity(&column->levels[column->depth], true);
-    return true;
-}
-
-size_t columns_size(const struct columns *columns)
-{
-    size_t size = 0;
-    for (size_t i = 0; i < columns->count; i++) {
-        const struct column *column = &columns->items[i];
-        size += column->values.size;
-        for (int level = 0; level <= column->depth; level++)
-            size += column->levels[level].offsets.size;
-    }
-    return size;
-}
-
-static void make_array(struct column *column, int level)
-{
-    static const int32_t no_offsets[1];
-    struct column_level *here = &column->levels[level];
-    bool is_list = level < column->depth;
-    bool is_text = column->kind == COLUMN_TEXT || column->kind == COLUMN_BYTES;
-    const void *offsets = here->offsets.size > 0 ? (const void *)here->offsets.data : no_offsets;
-    here->buffers[0] = here->null_count > 0 ? here->validity.data : NULL;
-    here->buffers[1] = is_list || is_text ? offsets : (const void *)column->values.data;
-    here->buffers[2] = column->values.data;
-    here->array_child = is_list ? &column->levels[level + 1].array : NULL;
-    here->array = (struct ArrowArray){
-        .length = here->length,
-        .null_count = here->null_count,
-        .n_buffers = !is_list && is_text ? 3 : 2,
-        .n_children = is_list,
-        .buffers = here->buffers,
-        .children = is_list ? &here->array_child : NULL,
-        .release = release_array,
-    };
+    enum tfos_status status =
+        tfos__arrow_builder_append_bytes(level_of(column, column->depth), data, size, NULL);
+    require(status);
+    return status == TFOS_OK;
 }
 
 const struct ArrowArray *columns_batch(struct columns *columns)
 {
-    free(columns->array_children);
-    columns->array_children = allocate(columns->count, sizeof *columns->array_children);
-    for (size_t i = 0; i < columns->count; i++) {
-        struct column *column = &columns->items[i];
-        for (int level = column->depth; level >= 0; level--)
-            make_array(column, level);
-        columns->array_children[i] = &column->levels[0].array;
-    }
-    columns->array = (struct ArrowArray){.length = columns->row_count,
-                                         .n_buffers = 1,
-                                         .n_children = (int64_t)columns->count,
-                                         .buffers = columns->buffers,
-                                         .children = columns->array_children,
-                                         .release = release_array};
-    return &columns->array;
+    require(tfos__arrow_builder_show(&columns->rows, NULL));
+    return &columns->rows.array;
 }
 
-void columns_empty(struct columns *columns)
+static bool add_schema_column(struct columns *columns, const struct ArrowSchema *schema)
 {
-    for (size_t i = 0; i < columns->count; i++) {
-        struct column *column = &columns->items[i];
-        column->values.size = 0;
-        for (int level = 0; level <= column->depth; level++) {
-            struct column_level *here = &column->levels[level];
-            here->validity.size = here->offsets.size = 0;
-            here->length = here->null_count = 0;
-        }
+    struct tfos__arrow_type type;
+    const struct ArrowSchema *value = schema;
+    enum column_kind kind = COLUMN_NOTHING;
+    enum tfos_status status = tfos__arrow_type_read(&type, value, NULL);
+    int depth = 0;
+    for (; status == TFOS_OK && type.kind == TFOS__ARROW_LIST && depth < COLUMN_DEPTH; depth++) {
+        value = value->children[0];
+        status = tfos__arrow_type_read(&type, value, NULL);
     }
-    columns->row_count = 0;
+    for (enum column_kind i = COLUMN_INTEGER; status == TFOS_OK && i <= COLUMN_BYTES; i++) {
+        struct tfos__arrow_type known = column_type(i);
+        if (tfos__arrow_type_equals(&type, &known))
+            kind = i;
+    }
+    if (kind == COLUMN_NOTHING) {
+        fprintf(stderr, "tfos: column %s: there is no type for it here\n", schema->name);
+        return false;
+    }
+    columns_add(columns, schema->name, strlen(schema->name), kind, depth);
+    return true;
+}
+
+bool columns_of_schema(struct columns *columns, const struct ArrowSchema *schema)
+{
+    for (int64_t i = 0; i < schema->n_children; i++)
+        if (!add_schema_column(columns, schema->children[i]))
+            return false;
+    return true;
 }
 
 void columns_clear(struct columns *columns)
 {
-    for (size_t i = 0; i < columns->count; i++) {
-        struct column *column = &columns->items[i];
-        free(column->name);
-        free(column->values.data);
-        for (int level = 0; level <= COLUMN_DEPTH; level++) {
-            free(column->levels[level].validity.data);
-            free(column->levels[level].offsets.data);
-        }
-    }
+    for (size_t i = 0; i < columns->count; i++)
+        free(columns->items[i].name);
     free(columns->items);
-    free(columns->schema_children);
-    free(columns->array_children);
+    tfos__arrow_builder_clear(&columns->rows);
+    tfos__arrow_schema_release(&columns->schema);
     *columns = (struct columns){0};
 }

@@ -5,12 +5,14 @@
 #define TFOS_CLI_TYPED_COLUMN_H
 
 #include "allocation.h"
+#include "arrow/arrow.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <tfos.h>
 
-#define COLUMN_DEPTH 2 // of lists
+#define COLUMN_DEPTH 2      // of lists
+#define COLUMN_TYPE_SIZE 96 // of a type as text
 
 enum column_kind {
     COLUMN_NOTHING, ///< no value has been seen
@@ -20,40 +22,27 @@ enum column_kind {
     COLUMN_BYTES    ///< binary
 };
 
-/// Values of one level: of a list, the list's ends.
-struct column_level {
-    struct bytes validity, offsets; ///< a bit a value; int32
-    int64_t length, null_count;
-    struct ArrowSchema schema;
-    struct ArrowSchema *schema_child;
-    struct ArrowArray array;
-    struct ArrowArray *array_child;
-    const void *buffers[3];
-};
-
 struct column {
     char *name; ///< owned
     enum column_kind kind;
-    int depth;                                    ///< of lists; 0: one value a row
-    struct column_level levels[COLUMN_DEPTH + 1]; ///< the last is that of the values
-    struct bytes values;                          ///< numbers, or bytes of text
-    uint64_t rounded, infinite;                   ///< numbers that were rounded; beyond a float
+    int depth;                          ///< of lists; 0: one value a row
+    struct tfos__arrow_builder *values; ///< of `rows`, once the columns are described
+    uint64_t rounded, infinite;         ///< numbers that were rounded; beyond a float
 };
 
 /// The rows, a struct in Arrow.
 struct columns {
     struct column *items; ///< owned
     size_t count;
-    int64_t row_count;
-    struct ArrowSchema schema;
-    struct ArrowSchema **schema_children; ///< owned
-    struct ArrowArray array;
-    struct ArrowArray **array_children; ///< owned
-    const void *buffers[1];
+    struct ArrowSchema schema;       ///< owned, once the columns are described
+    struct tfos__arrow_builder rows; ///< whoever has added a value to each column raises its length
 };
 
+/// Of the values of such columns.
+struct tfos__arrow_type column_type(enum column_kind kind);
+
 /// "bigint", "array<float>": into `text`.
-void column_type_text(const struct column *column, char text[64]);
+void column_type_text(const struct column *column, char text[COLUMN_TYPE_SIZE]);
 
 /// Adds a column; the name is copied.
 struct column *columns_add(struct columns *columns, const char *name, size_t name_size,
@@ -70,23 +59,19 @@ bool columns_parse(struct columns *columns, const char *text);
 /// another type.
 bool columns_of_schema(struct columns *columns, const struct ArrowSchema *schema);
 
-/// Says what the columns are as Arrow, which is valid until one is added.
-const struct ArrowSchema *columns_schema(struct columns *columns);
+/// Makes the schema, when all columns are there; values may be added then.
+const struct ArrowSchema *columns_describe(struct columns *columns);
 
-/// A value of level `level`; a list is what was added to the level below since the last one.
-void column_add_null(struct column *column, int level);
+/// A list is what was added to the level below since the last one.
+void column_add_null(struct column *column);
 void column_end_list(struct column *column, int level);
 void column_add_integer(struct column *column, int64_t value);
 void column_add_real(struct column *column, float value);
 /// False: there are too many bytes for a batch.
 bool column_add_bytes(struct column *column, const void *data, size_t size);
 
-/// Bytes of the values so far, about.
-size_t columns_size(const struct columns *columns);
-
-/// The rows so far as a batch, valid until columns_empty().
+/// The rows so far as a batch, valid until a value is added.
 const struct ArrowArray *columns_batch(struct columns *columns);
-void columns_empty(struct columns *columns);
 
 void columns_clear(struct columns *columns);
 

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types of columns as text, in Spark's words, and from the schemas that records have.
+// Types of columns as text, in Spark's words.
 #include "typed_column.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[] = {"nothing", "bigint", "float", "string", "binary"};
-#define KIND_COUNT (sizeof names / sizeof names[0])
-
-void column_type_text(const struct column *column, char text[64])
+void column_type_text(const struct column *column, char text[COLUMN_TYPE_SIZE])
 {
-    static const char *const begins[] = {"", "array<", "array<array<"};
-    static const char *const ends[] = {"", ">", ">>"};
-    snprintf(text, 64, "%s%s%s", begins[column->depth], names[column->kind], ends[column->depth]);
+    struct tfos__arrow_type type = column_type(column->kind);
+    tfos__arrow_lists_text(&type, column->depth, TFOS_TYPE_NAMES_SPARK, text, COLUMN_TYPE_SIZE);
 }
 
 static bool refuse(const char *text, const char *at, const char *what)
@@ -57,9 +53,13 @@ static bool parse_type(const char *text, const char **at, enum column_kind *kind
     }
     size_t size = strcspn(*at, " \t\r\n,<>`:");
     *kind = COLUMN_NOTHING;
-    for (size_t i = 1; i < KIND_COUNT; i++)
-        if (strlen(names[i]) == size && strncmp(*at, names[i], size) == 0)
-            *kind = (enum column_kind)i;
+    for (enum column_kind i = COLUMN_INTEGER; i <= COLUMN_BYTES; i++) {
+        char name[TFOS__ARROW_TEXT_SIZE];
+        struct tfos__arrow_type type = column_type(i);
+        tfos__arrow_type_name(&type, TFOS_TYPE_NAMES_SPARK, name);
+        if (strlen(name) == size && strncmp(*at, name, size) == 0)
+            *kind = i;
+    }
     if (*kind == COLUMN_NOTHING)
         return refuse(text, *at,
                       "a type is bigint, float, string or binary, or array<...> of one, which is "
@@ -110,30 +110,4 @@ bool columns_parse(struct columns *columns, const char *text)
     }
     free(name.data);
     return is_good;
-}
-
-static bool add_schema_column(struct columns *columns, const struct ArrowSchema *schema)
-{
-    const struct ArrowSchema *value = schema;
-    int depth = 0;
-    for (; strcmp(value->format, "+l") == 0 && depth < COLUMN_DEPTH; depth++)
-        value = value->children[0];
-    static const char formats[] = "?lfuz";
-    const char *found = value->format[1] == '\0' ? strchr(formats + 1, value->format[0]) : NULL;
-    if (!found) {
-        fprintf(stderr, "tfos: column %s: there is no type for %s here\n", schema->name,
-                value->format);
-        return false;
-    }
-    columns_add(columns, schema->name, strlen(schema->name), (enum column_kind)(found - formats),
-                depth);
-    return true;
-}
-
-bool columns_of_schema(struct columns *columns, const struct ArrowSchema *schema)
-{
-    for (int64_t i = 0; i < schema->n_children; i++)
-        if (!add_schema_column(columns, schema->children[i]))
-            return false;
-    return true;
 }

@@ -2,6 +2,7 @@
 // The class ArrowBatch. Invariant: a struct is released once: by whoever imported it from its
 // capsule, else by the capsule, else by the object that never gave it out.
 #include "arrow_batch.h"
+#include "arrow/arrow.h"
 #include "classes.h"
 #include "error.h"
 
@@ -16,8 +17,7 @@ static void release_schema(PyObject *capsule)
 {
     struct ArrowSchema *schema = PyCapsule_GetPointer(capsule, "arrow_schema");
 
-    if (schema->release != NULL)
-        schema->release(schema);
+    tfos__arrow_schema_release(schema);
     PyMem_Free(schema);
 }
 
@@ -25,8 +25,7 @@ static void release_array(PyObject *capsule)
 {
     struct ArrowArray *array = PyCapsule_GetPointer(capsule, "arrow_array");
 
-    if (array->release != NULL)
-        array->release(array);
+    tfos__arrow_array_release(array);
     PyMem_Free(array);
 }
 

@@ -3,7 +3,7 @@
 #include "capsule.h"
 #include "error.h"
 
-#include <string.h>
+#include "arrow/arrow.h"
 
 int tfos__capsule_init(struct tfos__capsule *capsule, PyObject *batch)
 {
@@ -29,11 +29,11 @@ int tfos__capsule_init(struct tfos__capsule *capsule, PyObject *batch)
     if (capsule->array == NULL)
         goto drop_pair;
     if (capsule->schema->release == NULL || capsule->array->release == NULL ||
-        strcmp(capsule->schema->format, "+s") != 0) {
+        !tfos__arrow_is_struct(capsule->schema)) {
         PyErr_SetString(PyExc_TypeError, "batch: expected a struct of columns");
         goto drop_pair;
     }
-    if (capsule->array->null_count != 0 && capsule->array->buffers[0] != NULL) {
+    if (tfos__arrow_has_nulls(capsule->array)) {
         tfos__raise_format(TFOS_INVALID, "feed: a batch has rows that are null themselves");
         goto drop_pair;
     }
@@ -63,7 +63,7 @@ PyObject *tfos__capsule_schema(PyObject *schema)
     if (capsule == NULL)
         return NULL;
     view = PyCapsule_GetPointer(capsule, "arrow_schema");
-    if (view != NULL && view->release != NULL && strcmp(view->format, "+s") == 0)
+    if (view != NULL && view->release != NULL && tfos__arrow_is_struct(view))
         return capsule;
     if (view != NULL)
         PyErr_SetString(PyExc_TypeError, "schema: expected a struct of columns");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The class ExampleReader: a file of Examples as Arrow batches.
+#include "arrow/arrow.h"
 #include "arrow_batch.h"
 #include "capsule.h"
 #include "classes.h"
@@ -29,8 +30,7 @@ static void close_reader(struct tfos__handle *handle, void *object)
     tfos_example_reader_close(object);
     tfos_stream_close(self->stream);
     self->stream = NULL;
-    if (self->schema.release != NULL)
-        self->schema.release(&self->schema);
+    tfos__arrow_schema_release(&self->schema);
     Py_CLEAR(self->damages);
     Py_CLEAR(self->failure);
 }

@@ -415,7 +415,7 @@ def test_batches_are_for_training_and_end_with_it(start):
 def test_a_format_that_is_not_carried_is_refused_by_the_writer(start):
     cluster = start(READ_BOTH)
     with cluster.writer() as writer:
-        with pytest.raises(_tfos.InvalidError, match='column x: the feed does not carry values of its type'):
+        with pytest.raises(_tfos.InvalidError, match='column x: the feed does not carry values of type void'):
             writer.append(column([None]))
         writer.append(everything(0, 1))
         writer.finish()

@@ -27,4 +27,12 @@ void tfos__fail_prefix(struct tfos_error *err, const char *format, ...)
             return tfos__try_status;                                                               \
     } while (0)
 
+/// Passes on anything but OK.
+#define TFOS__PASS(expression)                                                                     \
+    do {                                                                                           \
+        enum tfos_status tfos__pass_status = (expression);                                         \
+        if (tfos__pass_status != TFOS_OK)                                                          \
+            return tfos__pass_status;                                                              \
+    } while (0)
+
 #endif

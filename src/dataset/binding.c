@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// A schema that follows another is nearly always the same, down to its memory, which is why
-// pointers are compared before what they point to.
 #include "dataset/binding.h"
 
 #include <stdio.h>
@@ -56,7 +54,7 @@ static bool has_shape(const struct tfos__feature *feature, const struct tfos__le
 static enum tfos_status check_type(const struct tfos__feature *feature,
                                    const struct tfos__leaf *leaf, struct tfos_error *err)
 {
-    bool is_nothing = leaf->element.kind == TFOS__ELEMENT_NOTHING;
+    bool is_nothing = leaf->element.part == TFOS__PART_NOTHING;
 
     if (leaf->problem)
         return tfos__fail(err, TFOS_INVALID, "column %s has no tensor form: %s", feature->name,
@@ -127,8 +125,8 @@ static enum tfos_status bind_leaf(void *context, const struct tfos__leaf *leaf,
     route->step_count = leaf->step_count;
     route->element = leaf->element;
     if (is_whole_float(&binder->plan->features[number], leaf))
-        route->element.kind = TFOS__ELEMENT_INTEGER;
-    route->has_wide_lists = leaf->has_wide_lists;
+        route->element.part = TFOS__PART_DOUBLE;
+    route->lists = leaf->lists;
     binder->bound_count++;
     return TFOS_OK;
 }
@@ -173,21 +171,9 @@ enum tfos_status tfos__binding_open(struct ArrowSchema *schema, const struct tfo
     return status;
 }
 
-static bool is_same(const struct ArrowSchema *a, const struct ArrowSchema *b)
-{
-    if ((a->format != b->format && strcmp(a->format, b->format) != 0) ||
-        (a->name != b->name && strcmp(a->name, b->name) != 0) || a->metadata != b->metadata ||
-        a->n_children != b->n_children)
-        return false;
-    for (int64_t i = 0; i < a->n_children; i++)
-        if (!is_same(a->children[i], b->children[i]))
-            return false;
-    return true;
-}
-
 bool tfos__binding_fits(const struct tfos__binding *binding, const struct ArrowSchema *schema)
 {
-    return is_same(&binding->schema, schema);
+    return tfos__arrow_schema_equals(&binding->schema, schema);
 }
 
 struct tfos__binding *tfos__binding_share(struct tfos__binding *binding)
@@ -203,7 +189,6 @@ void tfos__binding_release(struct tfos__binding *binding)
     for (int64_t i = 0; i < binding->route_count; i++)
         tfos__free(binding->routes[i].steps);
     tfos__free(binding->routes);
-    if (binding->schema.release)
-        binding->schema.release(&binding->schema);
+    tfos__arrow_schema_release(&binding->schema);
     tfos__free(binding);
 }

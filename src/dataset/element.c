@@ -1,83 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats:
-// https://arrow.apache.org/docs/format/CDataInterface.html#data-type-description-format-strings
-// The feed has checked them against its own table; what is not in this one has no tensor form.
+// The feed has checked types against Arrow's table; some of them have no tensor form.
 #include "dataset/element.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-static const struct {
-    const char *format;
-    struct tfos__element element;
-} elements[] = {
-    {"b", {TFOS__ELEMENT_BITS, TFOS_DTYPE_BOOL, 0, 0}},
-    {"c", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_INT8, 1, 0}},
-    {"C", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_UINT8, 1, 0}},
-    {"s", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_INT16, 2, 0}},
-    {"S", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_UINT16, 2, 0}},
-    {"i", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_INT32, 4, 0}},
-    {"I", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_UINT32, 4, 0}},
-    {"l", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_INT64, 8, 0}},
-    {"L", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_UINT64, 8, 0}},
-    {"e", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_FLOAT16, 2, 0}},
-    {"f", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_FLOAT32, 4, 0}},
-    {"g", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_FLOAT64, 8, 0}},
-    {"tdD", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_INT32, 4, 0}},
-    {"tdm", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_INT64, 8, 0}},
-    {"tts", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_INT32, 4, 0}},
-    {"ttm", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_INT32, 4, 0}},
-    {"ttu", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_INT64, 8, 0}},
-    {"ttn", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_INT64, 8, 0}},
-    {"tiM", {TFOS__ELEMENT_PLAIN, TFOS_DTYPE_INT32, 4, 0}},
-    {"tin", {TFOS__ELEMENT_MONTHS, TFOS_DTYPE_INT32, 16, 0}},
-    {"u", {TFOS__ELEMENT_TEXT, TFOS_DTYPE_STRING, 0, 0}},
-    {"z", {TFOS__ELEMENT_TEXT, TFOS_DTYPE_STRING, 0, 0}},
-    {"U", {TFOS__ELEMENT_WIDE_TEXT, TFOS_DTYPE_STRING, 0, 0}},
-    {"Z", {TFOS__ELEMENT_WIDE_TEXT, TFOS_DTYPE_STRING, 0, 0}},
-};
-
-#define ELEMENT_COUNT (sizeof elements / sizeof elements[0])
-
-// "d:precision,scale" and, unless they are 128, the bits of a value.
-static bool parse_decimal(const char *format, struct tfos__element *element)
+/// The dtype of integers; 0: none.
+static enum tfos_dtype integer_dtype(bool is_signed, int64_t width)
 {
-    char *end = NULL;
-    long bits = 128;
-
-    const char *comma = strchr(format, ',');
-    if (!comma)
-        return false;
-    long scale = strtol(comma + 1, &end, 10);
-    if (*end == ',')
-        bits = strtol(end + 1, &end, 10);
-    if (*end != '\0' || scale < -1000 || scale > 1000 ||
-        (bits != 32 && bits != 64 && bits != 128 && bits != 256))
-        return false;
-    *element =
-        (struct tfos__element){TFOS__ELEMENT_DECIMAL, TFOS_DTYPE_FLOAT64, bits / 8, (int)scale};
-    return true;
+    switch (width) {
+    case 8:
+        return is_signed ? TFOS_DTYPE_INT8 : TFOS_DTYPE_UINT8;
+    case 16:
+        return is_signed ? TFOS_DTYPE_INT16 : TFOS_DTYPE_UINT16;
+    case 32:
+        return is_signed ? TFOS_DTYPE_INT32 : TFOS_DTYPE_UINT32;
+    default:
+        return is_signed ? TFOS_DTYPE_INT64 : TFOS_DTYPE_UINT64;
+    }
 }
 
-bool tfos__element_parse(const char *format, struct tfos__element *element)
+static enum tfos_dtype dtype_of(const struct tfos__arrow_type *type)
 {
-    for (size_t i = 0; i < ELEMENT_COUNT; i++)
-        if (strcmp(format, elements[i].format) == 0) {
-            *element = elements[i].element;
-            return true;
-        }
-    if (strncmp(format, "d:", 2) == 0)
-        return parse_decimal(format, element);
-    if (strncmp(format, "w:", 2) == 0) {
-        *element = (struct tfos__element){TFOS__ELEMENT_BLOCK, TFOS_DTYPE_STRING,
-                                          strtol(format + 2, NULL, 10), 0};
-        return true;
+    switch (type->kind) {
+    case TFOS__ARROW_BOOL:
+        return TFOS_DTYPE_BOOL;
+    case TFOS__ARROW_UINT:
+        return integer_dtype(false, type->width);
+    case TFOS__ARROW_FLOAT:
+        return type->width == 16   ? TFOS_DTYPE_FLOAT16
+               : type->width == 32 ? TFOS_DTYPE_FLOAT32
+                                   : TFOS_DTYPE_FLOAT64;
+    case TFOS__ARROW_DECIMAL:
+        return TFOS_DTYPE_FLOAT64;
+    case TFOS__ARROW_TEXT:
+    case TFOS__ARROW_BINARY:
+        return TFOS_DTYPE_STRING;
+    case TFOS__ARROW_NULL:
+    case TFOS__ARROW_INTERVAL: // three elements
+    case TFOS__ARROW_LIST:
+    case TFOS__ARROW_MAP:
+    case TFOS__ARROW_STRUCT:
+        return (enum tfos_dtype)0;
+    default: // INT, and what is counted by integers
+        return integer_dtype(true, type->width);
     }
-    if (strncmp(format, "ts", 2) == 0 || strncmp(format, "tD", 2) == 0) {
-        *element = (struct tfos__element){TFOS__ELEMENT_PLAIN, TFOS_DTYPE_INT64, 8, 0};
-        return true;
-    }
-    return false;
+}
+
+bool tfos__element_init(struct tfos__element *element, const struct tfos__arrow_type *type)
+{
+    *element = (struct tfos__element){.type = *type, .dtype = dtype_of(type)};
+    return element->dtype != 0;
+}
+
+bool tfos__element_is_plain(const struct tfos__element *element)
+{
+    const struct tfos__arrow_type *type = &element->type;
+
+    return element->part == TFOS__PART_WHOLE && type->kind != TFOS__ARROW_BOOL &&
+           type->kind != TFOS__ARROW_DECIMAL &&
+           (type->kind != TFOS__ARROW_BINARY || type->layout == TFOS__ARROW_VARIABLE);
 }
 
 static const struct {
@@ -146,14 +127,15 @@ static double integer_at(const uint8_t *bytes, int64_t width)
 
 // Numbers of up to 15 digits and the power of ten are exact, so that their quotient is the double
 // nearest to the decimal.
-static void copy_decimals(const struct tfos__element *element, const uint8_t *values, int64_t count,
+static void copy_decimals(const struct tfos__arrow_type *type, const uint8_t *values, int64_t count,
                           uint8_t *out)
 {
-    double power = power_of_ten(element->scale < 0 ? -element->scale : element->scale);
+    double power = power_of_ten(type->scale < 0 ? -type->scale : type->scale);
+    int64_t width = type->width / 8;
 
     for (int64_t i = 0; i < count; i++) {
-        double number = integer_at(values + i * element->width, element->width);
-        number = element->scale < 0 ? number * power : number / power;
+        double number = integer_at(values + i * width, width);
+        number = type->scale < 0 ? number * power : number / power;
         memcpy(out + i * (int64_t)sizeof number, &number, sizeof number);
     }
 }
@@ -169,14 +151,14 @@ static void copy_integers(const uint8_t *values, int64_t count, uint8_t *out)
 }
 
 // Months and days, 4 bytes each, and nanoseconds: what is finer than a microsecond is cut off.
-static void copy_parts(const struct tfos__element *element, const uint8_t *values, int64_t count,
+static void copy_parts(enum tfos__element_part part, const uint8_t *values, int64_t count,
                        uint8_t *out)
 {
-    size_t offset = element->kind == TFOS__ELEMENT_DAYS ? 4 : 0;
+    size_t offset = part == TFOS__PART_DAYS ? 4 : 0;
     int64_t nanoseconds = 0;
 
-    for (int64_t i = 0; i < count; i++, values += element->width) {
-        if (element->kind != TFOS__ELEMENT_MICROSECONDS) {
+    for (int64_t i = 0; i < count; i++, values += 16) {
+        if (part != TFOS__PART_MICROSECONDS) {
             memcpy(out + (size_t)i * 4, values + offset, 4);
             continue;
         }
@@ -186,23 +168,23 @@ static void copy_parts(const struct tfos__element *element, const uint8_t *value
     }
 }
 
-void tfos__element_copy(const struct tfos__element *element, const void *values, int64_t first,
-                        int64_t count, uint8_t *out)
+void tfos__element_copy(const struct tfos__element *element, const struct ArrowArray *array,
+                        int64_t first, int64_t count, uint8_t *out)
 {
-    const uint8_t *bytes = values;
+    const struct tfos__arrow_type *type = &element->type;
 
     if (count == 0) // there may be no buffers then
         return;
-    if (element->kind == TFOS__ELEMENT_PLAIN) {
-        memcpy(out, bytes + first * element->width, (size_t)(count * element->width));
-    } else if (element->kind == TFOS__ELEMENT_BITS) {
+    const uint8_t *values = tfos__arrow_value(type, array, first);
+    if (type->kind == TFOS__ARROW_BOOL)
         for (int64_t i = 0; i < count; i++)
-            out[i] = bytes[(first + i) / 8] >> ((first + i) % 8) & 1;
-    } else if (element->kind == TFOS__ELEMENT_DECIMAL) {
-        copy_decimals(element, bytes + first * element->width, count, out);
-    } else if (element->kind == TFOS__ELEMENT_INTEGER) {
-        copy_integers(bytes + first * element->width, count, out);
-    } else {
-        copy_parts(element, bytes + first * element->width, count, out);
-    }
+            out[i] = tfos__arrow_bit(array->buffers[1], array->offset + first + i);
+    else if (type->kind == TFOS__ARROW_DECIMAL)
+        copy_decimals(type, values, count, out);
+    else if (element->part == TFOS__PART_DOUBLE)
+        copy_integers(values, count, out);
+    else if (element->part != TFOS__PART_WHOLE)
+        copy_parts(element->part, values, count, out);
+    else
+        memcpy(out, values, (size_t)(count * (type->width / 8)));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataset/file_lane.h"
 
+#include "arrow/arrow.h"
 #include "base/fail.h"
 #include "base/memory.h"
 
@@ -31,8 +32,7 @@ void tfos__recipe_release(struct tfos__recipe *recipe)
 {
     if (!recipe || atomic_fetch_sub(&recipe->holders, 1) > 1)
         return;
-    if (recipe->schema.release)
-        recipe->schema.release(&recipe->schema);
+    tfos__arrow_schema_release(&recipe->schema);
     pthread_mutex_destroy(&recipe->mutex);
     tfos__free(recipe);
 }

@@ -28,40 +28,50 @@ static enum tfos_status give(struct scan *scan, const char *problem, struct tfos
     return scan->take(scan->context, &scan->leaf, err);
 }
 
-static bool is_list_of(const struct ArrowSchema *schema, const char *format)
+static bool is_of(const struct ArrowSchema *schema, enum tfos__arrow_kind kind, int64_t width)
 {
-    return (strcmp(schema->format, "+l") == 0 || strcmp(schema->format, "+L") == 0) &&
-           strcmp(schema->children[0]->format, format) == 0;
+    struct tfos__arrow_type type;
+
+    return tfos__arrow_type_read(&type, schema, NULL) == TFOS_OK &&
+           tfos__arrow_type_is(&type, kind, width);
 }
 
-// Spark's VectorUDT as it is in a DataFrame.
-static bool is_vector(const struct ArrowSchema *schema)
+// Whether it is Spark's VectorUDT as that is in a DataFrame; the type of its lists.
+static bool is_vector(const struct ArrowSchema *schema, struct tfos__arrow_type *lists)
 {
     static const char *const names[] = {"type", "size", "indices", "values"};
+    struct tfos__arrow_type indices;
 
     if (schema->n_children != 4)
         return false;
     for (int i = 0; i < 4; i++)
         if (strcmp(schema->children[i]->name, names[i]) != 0)
             return false;
-    return strcmp(schema->children[0]->format, "c") == 0 &&
-           strcmp(schema->children[1]->format, "i") == 0 && is_list_of(schema->children[2], "i") &&
-           is_list_of(schema->children[3], "g") &&
-           strcmp(schema->children[2]->format, schema->children[3]->format) == 0;
+    return is_of(schema->children[0], TFOS__ARROW_INT, 8) &&
+           is_of(schema->children[1], TFOS__ARROW_INT, 32) &&
+           tfos__arrow_type_read(&indices, schema->children[2], NULL) == TFOS_OK &&
+           tfos__arrow_type_read(lists, schema->children[3], NULL) == TFOS_OK &&
+           indices.layout == TFOS__ARROW_OFFSETS && tfos__arrow_type_equals(&indices, lists) &&
+           is_of(schema->children[2]->children[0], TFOS__ARROW_INT, 32) &&
+           is_of(schema->children[3]->children[0], TFOS__ARROW_FLOAT, 64);
 }
 
-static enum tfos_status scan_vector(struct scan *scan, const struct ArrowSchema *schema,
-                                    struct tfos_error *err)
+static enum tfos_status scan_vector(struct scan *scan, struct tfos_error *err)
 {
+    const struct tfos__arrow_type type = tfos__arrow_type_of(TFOS__ARROW_FLOAT, 64, 0);
     struct tfos__leaf *leaf = &scan->leaf;
     const char *problem = leaf->level_count > 0 ? "vectors within lists have no tensor form" : NULL;
 
-    leaf->element = (struct tfos__element){TFOS__ELEMENT_PLAIN, TFOS_DTYPE_FLOAT64, 8, 0};
+    tfos__element_init(&leaf->element, &type);
     leaf->is_vector = true;
-    leaf->has_wide_lists = schema->children[3]->format[1] == 'L';
     enum tfos_status status = give(scan, problem, err);
     leaf->is_vector = false;
     return status;
+}
+
+static struct tfos__step member_step(int64_t member)
+{
+    return (struct tfos__step){tfos__arrow_type_of(TFOS__ARROW_STRUCT, 0, 0), member};
 }
 
 static enum tfos_status scan_members(struct scan *scan, const struct ArrowSchema *schema,
@@ -76,7 +86,7 @@ static enum tfos_status scan_members(struct scan *scan, const struct ArrowSchema
     leaf->step_count++;
     for (int64_t i = 0; i < schema->n_children && status >= 0; i++) {
         leaf->names[leaf->depth - 1] = names ? names[i] : schema->children[i]->name;
-        leaf->steps[leaf->step_count - 1] = (struct tfos__step){TFOS__STEP_MEMBER, i};
+        leaf->steps[leaf->step_count - 1] = member_step(i);
         status = scan_field(scan, schema->children[i], err);
     }
     leaf->depth--;
@@ -84,28 +94,26 @@ static enum tfos_status scan_members(struct scan *scan, const struct ArrowSchema
     return status;
 }
 
+static void push_list(struct tfos__leaf *leaf, const struct tfos__arrow_type *type)
+{
+    leaf->lengths[leaf->level_count++] =
+        type->layout == TFOS__ARROW_FIXED_LIST ? type->list_size : -1;
+    leaf->steps[leaf->step_count++] = (struct tfos__step){.type = *type};
+}
+
 static enum tfos_status scan_list(struct scan *scan, const struct ArrowSchema *schema,
-                                  struct tfos_error *err)
+                                  const struct tfos__arrow_type *type, struct tfos_error *err)
 {
     static const char *const entry_names[] = {"key", "value"};
     struct tfos__leaf *leaf = &scan->leaf;
-    struct tfos__step step = {TFOS__STEP_LIST, 0};
-    const struct ArrowSchema *child = schema->children[0];
-    bool is_map = schema->format[1] == 'm';
-    bool was_map = leaf->is_map;
+    bool is_map = type->kind == TFOS__ARROW_MAP, was_map = leaf->is_map;
 
     if (leaf->level_count == TFOS__LEAF_LEVELS || leaf->step_count == TFOS__LEAF_STEPS)
         return give(scan, "it has more lists within lists than a tensor may have dimensions", err);
-    if (schema->format[1] == 'L')
-        step.kind = TFOS__STEP_WIDE_LIST;
-    if (schema->format[1] == 'w')
-        step = (struct tfos__step){TFOS__STEP_FIXED_LIST, strtoll(schema->format + 3, NULL, 10)};
-    leaf->lengths[leaf->level_count++] = step.kind == TFOS__STEP_FIXED_LIST ? step.number : -1;
-    leaf->steps[leaf->step_count++] = step;
+    push_list(leaf, type);
     leaf->is_map = was_map || is_map;
-    enum tfos_status status = is_map && strcmp(child->format, "+s") == 0 && child->n_children == 2
-                                  ? scan_members(scan, child, entry_names, err)
-                                  : scan_field(scan, child, err);
+    enum tfos_status status = is_map ? scan_members(scan, schema->children[0], entry_names, err)
+                                     : scan_field(scan, schema->children[0], err);
     leaf->is_map = was_map;
     leaf->step_count--;
     leaf->level_count--;
@@ -113,15 +121,17 @@ static enum tfos_status scan_list(struct scan *scan, const struct ArrowSchema *s
 }
 
 // Three columns of one array.
-static enum tfos_status scan_interval(struct scan *scan, struct tfos_error *err)
+static enum tfos_status scan_interval(struct scan *scan, const struct tfos__arrow_type *type,
+                                      struct tfos_error *err)
 {
     static const struct {
         const char *name;
-        struct tfos__element element;
+        enum tfos__element_part part;
+        enum tfos_dtype dtype;
     } parts[] = {
-        {"months", {TFOS__ELEMENT_MONTHS, TFOS_DTYPE_INT32, 16, 0}},
-        {"days", {TFOS__ELEMENT_DAYS, TFOS_DTYPE_INT32, 16, 0}},
-        {"microseconds", {TFOS__ELEMENT_MICROSECONDS, TFOS_DTYPE_INT64, 16, 0}},
+        {"months", TFOS__PART_MONTHS, TFOS_DTYPE_INT32},
+        {"days", TFOS__PART_DAYS, TFOS_DTYPE_INT32},
+        {"microseconds", TFOS__PART_MICROSECONDS, TFOS_DTYPE_INT64},
     };
     struct tfos__leaf *leaf = &scan->leaf;
     enum tfos_status status = TFOS_OK;
@@ -131,10 +141,25 @@ static enum tfos_status scan_interval(struct scan *scan, struct tfos_error *err)
     leaf->depth++;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0] && status >= 0; i++) {
         leaf->names[leaf->depth - 1] = parts[i].name;
-        leaf->element = parts[i].element;
+        leaf->element = (struct tfos__element){*type, parts[i].part, parts[i].dtype};
         status = give(scan, NULL, err);
     }
     leaf->depth--;
+    return status;
+}
+
+// Nothing but nulls, or lists that have all been empty: there is no type yet.
+static enum tfos_status scan_nothing(struct scan *scan, const struct tfos__arrow_type *list,
+                                     struct tfos_error *err)
+{
+    struct tfos__leaf *leaf = &scan->leaf;
+
+    if (list)
+        push_list(leaf, list);
+    leaf->element = (struct tfos__element){.part = TFOS__PART_NOTHING};
+    enum tfos_status status = give(scan, NULL, err);
+    leaf->step_count -= list != NULL;
+    leaf->level_count -= list != NULL;
     return status;
 }
 
@@ -151,24 +176,26 @@ static enum tfos_status scan_field(struct scan *scan, const struct ArrowSchema *
                                    struct tfos_error *err)
 {
     struct tfos__element *element = &scan->leaf.element;
+    struct tfos__arrow_type type;
 
-    if (strcmp(schema->format, "+s") == 0)
-        return is_vector(schema) ? scan_vector(scan, schema, err)
-                                 : scan_members(scan, schema, NULL, err);
-    if (schema->format[0] == '+')
-        return scan_list(scan, schema, err);
-    if (is_untyped(schema)) {
-        element->kind = TFOS__ELEMENT_NOTHING;
-        return give(scan, NULL, err);
-    }
-    if (!tfos__element_parse(schema->format, element))
+    if (tfos__arrow_type_read(&type, schema, NULL) < 0)
         return give(scan, "its type has no tensor form", err);
-    if (element->kind == TFOS__ELEMENT_MONTHS)
-        return scan_interval(scan, err);
+    if (type.kind == TFOS__ARROW_STRUCT)
+        return is_vector(schema, &scan->leaf.lists) ? scan_vector(scan, err)
+                                                    : scan_members(scan, schema, NULL, err);
+    if (type.kind == TFOS__ARROW_LIST || type.kind == TFOS__ARROW_MAP)
+        return scan_list(scan, schema, &type, err);
+    if (type.kind == TFOS__ARROW_INTERVAL)
+        return scan_interval(scan, &type, err);
+    if (is_untyped(schema))
+        return scan_nothing(scan, NULL, err);
+    if (!tfos__element_init(element, &type))
+        return give(scan, "its type has no tensor form", err);
     if (scan->is_bool && element->dtype == TFOS_DTYPE_UINT8)
         element->dtype = TFOS_DTYPE_BOOL;
     scan->leaf.is_number = scan->leaf.is_python && !scan->is_moment &&
-                           (strcmp(schema->format, "l") == 0 || strcmp(schema->format, "g") == 0);
+                           (tfos__arrow_type_is(&type, TFOS__ARROW_INT, 64) ||
+                            tfos__arrow_type_is(&type, TFOS__ARROW_FLOAT, 64));
     enum tfos_status status = give(scan, NULL, err);
     scan->leaf.is_number = false;
     return status;
@@ -186,7 +213,7 @@ static const char *take_word(char **text)
 }
 
 // A numpy array's shape must be one of its length.
-static bool take_shape(struct scan *scan, const struct ArrowSchema *schema, char *text)
+static bool take_shape(struct scan *scan, const struct tfos__arrow_type *type, char *text)
 {
     struct tfos__leaf *leaf = &scan->leaf;
     int64_t product = 1;
@@ -200,8 +227,8 @@ static bool take_shape(struct scan *scan, const struct ArrowSchema *schema, char
             return false;
         leaf->shape[leaf->rank] = size;
     }
-    return leaf->rank == 0 || (strncmp(schema->format, "+w:", 3) == 0 &&
-                               strtoll(schema->format + 3, NULL, 10) == product);
+    return leaf->rank == 0 ||
+           (type->layout == TFOS__ARROW_FIXED_LIST && type->list_size == product);
 }
 
 // Values beside which the originals of some are kept, for readers of Python's objects.
@@ -210,28 +237,11 @@ static enum tfos_status scan_values(struct scan *scan, const struct ArrowSchema 
 {
     struct tfos__leaf *leaf = &scan->leaf;
 
-    if (strcmp(schema->format, "+s") != 0 || schema->n_children != 2)
+    if (!tfos__arrow_is_struct(schema) || schema->n_children != 2)
         return give(scan, "its originals are not beside its values", err);
-    leaf->steps[leaf->step_count++] = (struct tfos__step){TFOS__STEP_MEMBER, 0};
+    leaf->steps[leaf->step_count++] = member_step(0);
     enum tfos_status status = scan_field(scan, schema->children[0], err);
     leaf->step_count--;
-    return status;
-}
-
-// Lists that have all been empty.
-static enum tfos_status scan_empty_lists(struct scan *scan, const struct ArrowSchema *schema,
-                                         struct tfos_error *err)
-{
-    struct tfos__leaf *leaf = &scan->leaf;
-    bool is_wide = strcmp(schema->format, "+L") == 0;
-
-    leaf->steps[leaf->step_count++] =
-        (struct tfos__step){is_wide ? TFOS__STEP_WIDE_LIST : TFOS__STEP_LIST, 0};
-    leaf->lengths[leaf->level_count++] = -1;
-    leaf->element.kind = TFOS__ELEMENT_NOTHING;
-    enum tfos_status status = give(scan, NULL, err);
-    leaf->step_count--;
-    leaf->level_count--;
     return status;
 }
 
@@ -239,30 +249,34 @@ static enum tfos_status scan_empty_lists(struct scan *scan, const struct ArrowSc
 static enum tfos_status scan_packed(struct scan *scan, const struct ArrowSchema *schema, char *text,
                                     struct tfos_error *err)
 {
-    const char *format = schema->n_children == 1 ? schema->children[0]->format : schema->format;
+    const struct ArrowSchema *value = schema->n_children == 1 ? schema->children[0] : schema;
     const char *kind = take_word(&text);
     bool is_array = strcmp(kind, "array") == 0;
     bool is_list = strcmp(kind, "list") == 0 || strcmp(kind, "tuple") == 0;
     bool has_items = is_array || is_list || strcmp(kind, "scalar") == 0;
     const char *item = has_items ? take_word(&text) : kind;
-    const char *problem = NULL;
+    struct tfos__arrow_type type, value_type;
 
     if (strcmp(kind, "original") == 0)
         return scan_values(scan, schema, err);
+    if (tfos__arrow_type_read(&type, schema, NULL) < 0 ||
+        tfos__arrow_type_read(&value_type, value, NULL) < 0)
+        return give(scan, "its type has no tensor form", err);
+    const char *problem = NULL;
     if (strcmp(kind, "pickle") == 0)
         problem = "it holds objects of several types, or of one that has no tensor form; feed "
                   "numbers, text, bytes, lists of these, or arrays of one shape";
-    else if (has_items && format[0] == 'w')
+    else if (has_items && value_type.kind == TFOS__ARROW_BINARY &&
+             value_type.layout == TFOS__ARROW_FIXED)
         problem = "its numpy type has no tensor form";
-    else if (is_array && !take_shape(scan, schema, text))
+    else if (is_array && !take_shape(scan, &type, text))
         problem = "its shape is not one that a tensor can have";
     if (problem)
         return give(scan, problem, err);
     scan->is_bool = strcmp(item, "bool") == 0 || strcmp(item, "b1") == 0;
     scan->is_moment = strncmp(item, "M8", 2) == 0 || strncmp(item, "m8", 2) == 0;
-    enum tfos_status status = is_list && strcmp(item, "null") == 0
-                                  ? scan_empty_lists(scan, schema, err)
-                                  : scan_field(scan, schema, err);
+    enum tfos_status status = is_list && strcmp(item, "null") == 0 ? scan_nothing(scan, &type, err)
+                                                                   : scan_field(scan, schema, err);
     scan->is_bool = scan->is_moment = false;
     scan->leaf.rank = 0;
     return status;
@@ -306,7 +320,7 @@ enum tfos_status tfos__leaf_scan(
                          : *structure == TFOS_ROW_TUPLE ? leaf->number
                                                         : "value";
         leaf->depth = 1;
-        leaf->steps[0] = (struct tfos__step){TFOS__STEP_MEMBER, i};
+        leaf->steps[0] = member_step(i);
         leaf->step_count = 1;
         if (tfos_arrow_metadata_find(column->metadata, "tfos.value", text, sizeof text))
             TFOS__TRY(scan_packed(&scan, column, text, err));

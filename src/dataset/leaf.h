@@ -15,16 +15,10 @@
 #define TFOS__LEAF_STEPS 66                           ///< more than a schema of the feed has levels
 #define TFOS__LEAF_LEVELS (TFOS_DATASET_MAX_RANK - 1) ///< most lists in each other
 
-enum tfos__step_kind {
-    TFOS__STEP_MEMBER,    ///< into a struct's child `number`
-    TFOS__STEP_LIST,      ///< into lists behind offsets of 4 bytes
-    TFOS__STEP_WIDE_LIST, ///< into lists behind offsets of 8 bytes
-    TFOS__STEP_FIXED_LIST ///< into lists of `number` elements each
-};
-
+/// Into a struct's child, or into lists.
 struct tfos__step {
-    enum tfos__step_kind kind;
-    int64_t number;
+    struct tfos__arrow_type type;
+    int64_t member; ///< of a struct
 };
 
 /// Everything is borrowed from the schema, or lives for the call that is given it.
@@ -35,11 +29,11 @@ struct tfos__leaf {
     struct tfos__step steps[TFOS__LEAF_STEPS];
     int step_count;
     struct tfos__element element;
-    bool is_vector;      ///< an MLlib vector: the steps lead to its struct
-    bool has_wide_lists; ///< the vector's lists have offsets of 8 bytes
-    bool is_map;         ///< keys or values of one
-    bool is_python;      ///< of rows of Python, whose types are those of their values
-    bool is_number;      ///< Python's int64 or float64, which are floats together
+    bool is_vector;                ///< an MLlib vector: the steps lead to its struct
+    struct tfos__arrow_type lists; ///< of a vector: its indices and values
+    bool is_map;                   ///< keys or values of one
+    bool is_python;                ///< of rows of Python, whose types are those of their values
+    bool is_number;                ///< Python's int64 or float64, which are floats together
     int level_count;
     int64_t lengths[TFOS__LEAF_LEVELS]; ///< of lists at each level, outermost first; -1: any
     int rank;                           ///< of a numpy array's shape; 0 for all else
@@ -48,7 +42,7 @@ struct tfos__leaf {
 };
 
 /// Tells `take` about each leaf, in the order of the schema. Python's columns are known by their
-/// metadata, others by their formats. INVALID when the schema's own metadata is unknown.
+/// metadata, others by their types. INVALID when the schema's own metadata is unknown.
 enum tfos_status tfos__leaf_scan(
     const struct ArrowSchema *schema, enum tfos_row_structure *structure,
     enum tfos_status (*take)(void *context, const struct tfos__leaf *leaf, struct tfos_error *err),

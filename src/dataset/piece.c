@@ -9,10 +9,8 @@ static void end_piece(struct tfos__lease *lease)
 {
     struct tfos__piece *piece = (struct tfos__piece *)lease;
 
-    if (piece->array.release)
-        piece->array.release(&piece->array);
-    if (piece->schema.release)
-        piece->schema.release(&piece->schema);
+    tfos__arrow_array_release(&piece->array);
+    tfos__arrow_schema_release(&piece->schema);
     tfos__binding_release(piece->binding);
     tfos__free(piece->row_numbers);
     tfos__free(piece);
@@ -21,23 +19,16 @@ static void end_piece(struct tfos__lease *lease)
 // Bytes of an array, about: its values and offsets, not the bits of its nulls.
 static int64_t measure(const struct ArrowSchema *schema, const struct ArrowArray *array)
 {
-    struct tfos__element element;
-    int64_t size = array->length / 8;
+    struct tfos__arrow_type type;
 
-    if (array->length == 0)
+    if (array->length == 0 || tfos__arrow_type_read(&type, schema, NULL) < 0)
         return 0;
-    if (schema->format[0] == '+') {
-        for (int64_t i = 0; i < array->n_children; i++)
-            size += measure(schema->children[i], array->children[i]);
-        return size;
-    }
-    if (!tfos__element_parse(schema->format, &element))
-        return size + 8 * array->length;
-    if (element.kind == TFOS__ELEMENT_TEXT)
-        return size + 4 * array->length + ((const int32_t *)array->buffers[1])[array->length];
-    if (element.kind == TFOS__ELEMENT_WIDE_TEXT)
-        return size + 8 * array->length + ((const int64_t *)array->buffers[1])[array->length];
-    return size + element.width * array->length;
+    int64_t size = array->length * type.width / 8;
+    if (type.layout == TFOS__ARROW_VARIABLE)
+        size += tfos__arrow_offset(&type, array, array->length);
+    for (int64_t i = 0; i < array->n_children; i++)
+        size += measure(schema->children[i], array->children[i]);
+    return size;
 }
 
 enum tfos_status tfos__piece_open(struct tfos_feed_item *item, struct tfos__piece **out,
@@ -105,7 +96,7 @@ enum tfos_status tfos__piece_bind(struct tfos__piece *piece, const struct tfos__
 }
 
 enum tfos_status tfos__piece_extract(const struct tfos__piece *piece,
-                                     const struct tfos__span *spans, int64_t span_count,
+                                     const struct tfos__arrow_span *spans, int64_t span_count,
                                      struct tfos__piece **out, struct tfos_error *err)
 {
     const struct ArrowSchema *schema = &piece->binding->schema;
@@ -119,7 +110,7 @@ enum tfos_status tfos__piece_extract(const struct tfos__piece *piece,
     copy->origin = piece->origin;
     copy->binding = tfos__binding_share(piece->binding);
     enum tfos_status status =
-        tfos__array_extract(schema, &piece->array, spans, span_count, &copy->array, err);
+        tfos__arrow_array_extract(schema, &piece->array, spans, span_count, &copy->array, err);
     if (status == TFOS_OK) {
         copy->row_numbers = tfos__alloc((size_t)copy->array.length, sizeof *copy->row_numbers);
         if (!copy->row_numbers)

@@ -9,8 +9,8 @@
 #include <tfos/feed.h>
 #include <tfos/status.h>
 
+#include "arrow/arrow.h"
 #include "dataset/binding.h"
-#include "dataset/extract.h"
 #include "dataset/lease.h"
 
 struct tfos__piece {
@@ -44,7 +44,7 @@ enum tfos_status tfos__piece_bind(struct tfos__piece *piece, const struct tfos__
 
 /// Makes a piece with copies of those rows of a bound piece that the spans name.
 enum tfos_status tfos__piece_extract(const struct tfos__piece *piece,
-                                     const struct tfos__span *spans, int64_t span_count,
+                                     const struct tfos__arrow_span *spans, int64_t span_count,
                                      struct tfos__piece **out, struct tfos_error *err);
 
 /// Rows of a piece that lie together. A batch is a list of these.

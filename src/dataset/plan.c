@@ -137,7 +137,7 @@ static enum tfos_status take_leaf(void *context, const struct tfos__leaf *leaf,
     if (leaf->problem)
         return tfos__fail(err, TFOS_INVALID, "dataset: column %s has no tensor form: %s",
                           feature->name, leaf->problem);
-    if (leaf->element.kind == TFOS__ELEMENT_NOTHING)
+    if (leaf->element.part == TFOS__PART_NOTHING)
         return tfos__fail(err, TFOS_INVALID,
                           "dataset: column %s has no type yet: no row of the first batch has a "
                           "value in it",

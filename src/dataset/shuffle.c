@@ -6,7 +6,6 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "dataset/extract.h"
 
 #define COPY_SIZE 65536 ///< a smaller batch waits for its last row instead
 
@@ -108,14 +107,14 @@ static enum tfos_status refill(struct tfos__shuffle *pool, struct tfos__supply *
     return status;
 }
 
-static enum tfos_status copy_rows(const struct tfos__pooled *pooled, struct tfos__span *spans,
+static enum tfos_status copy_rows(const struct tfos__pooled *pooled, struct tfos__arrow_span *spans,
                                   struct tfos__piece **out, struct tfos_error *err)
 {
     int64_t count = 0;
 
     for (int64_t row = 0; row < pooled->piece->array.length; row++)
         if (pooled->slots[row] >= 0)
-            spans[count++] = (struct tfos__span){row, 1};
+            spans[count++] = (struct tfos__arrow_span){row, 1};
     return tfos__piece_extract(pooled->piece, spans, count, out, err);
 }
 
@@ -124,7 +123,7 @@ static enum tfos_status compact(struct tfos__shuffle *pool, struct tfos__pooled 
                                 struct tfos_error *err)
 {
     struct tfos__piece *piece = NULL;
-    struct tfos__span *spans = tfos__alloc((size_t)pooled->live_count, sizeof *spans);
+    struct tfos__arrow_span *spans = tfos__alloc((size_t)pooled->live_count, sizeof *spans);
     enum tfos_status status = spans ? copy_rows(pooled, spans, &piece, err) : no_room(err);
 
     if (status != TFOS_OK)

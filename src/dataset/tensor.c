@@ -171,20 +171,16 @@ static void set_shape(const struct column *column, struct tfos_tensor *tensor)
 // Whether the values lie together, and as the tensor wants them.
 static bool can_lend(const struct tfos__walk *walk)
 {
-    return walk->span_count == 1 && walk->fill_count == 0 &&
-           (walk->element.kind == TFOS__ELEMENT_PLAIN || walk->element.kind == TFOS__ELEMENT_TEXT ||
-            walk->element.kind == TFOS__ELEMENT_WIDE_TEXT);
+    return walk->span_count == 1 && walk->fill_count == 0 && tfos__element_is_plain(&walk->element);
 }
 
 static void lend_numbers(const struct tfos__walk *walk, struct tfos__lease *lender,
                          struct tfos_tensor *tensor)
 {
-    int64_t width = (int64_t)tfos__dtype_size(tensor->dtype);
-
     tfos__lease_hold(lender);
     tensor->lease = lender;
-    tensor->data = (const uint8_t *)walk->values->buffers[1] + walk->first_value * width;
-    tensor->size = walk->value_count * width;
+    tensor->data = tfos__arrow_value(&walk->element.type, walk->values, walk->first_value);
+    tensor->size = walk->value_count * (int64_t)tfos__dtype_size(tensor->dtype);
 }
 
 // Room for numbers that the writing walk fills.
@@ -209,24 +205,24 @@ static enum tfos_status make_numbers(struct column *column, struct tfos_tensor *
 static enum tfos_status lend_text(const struct tfos__walk *walk, struct tfos__lease *lender,
                                   struct tfos_tensor *tensor, struct tfos_error *err)
 {
+    const struct tfos__arrow_type *type = &walk->element.type;
     int64_t count = walk->value_count;
     uint8_t *data = NULL;
 
     tensor->size = (count + 1) * (int64_t)sizeof(int64_t);
     tensor->bytes = walk->values->buffers[2];
-    if (walk->element.kind == TFOS__ELEMENT_WIDE_TEXT) {
+    if (type->width == 64) {
         tfos__lease_hold(lender);
         tensor->lease = lender;
-        tensor->data = (const int64_t *)walk->values->buffers[1] + walk->first_value;
+        tensor->data = tfos__arrow_value(type, walk->values, walk->first_value);
         return TFOS_OK;
     }
     tensor->lease = tfos__block_open((size_t)tensor->size, lender, &data);
     if (!tensor->lease)
         return no_room(err);
-    const int32_t *narrow = (const int32_t *)walk->values->buffers[1] + walk->first_value;
     int64_t *offsets = (int64_t *)(void *)data;
     for (int64_t i = 0; i <= count; i++)
-        offsets[i] = narrow[i];
+        offsets[i] = tfos__arrow_offset(type, walk->values, walk->first_value + i);
     tensor->data = data;
     return TFOS_OK;
 }

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "dataset/validity.h"
 #include "dataset/walk.h"
 
 enum { TYPE, SIZE, INDICES, VALUES };
@@ -20,53 +19,41 @@ struct vector {
     const int32_t *indices; ///< of a sparse one
 };
 
-static bool is_null_at(const struct ArrowArray *array, int64_t index)
-{
-    const uint8_t *bits = array->buffers[0];
-
-    return tfos__validity_matters(array) && !(bits[index / 8] >> (index % 8) & 1);
-}
-
 // The elements of list `index` of a struct's member: their number and first.
-static const void *list_at(const struct ArrowArray *list, bool is_wide, int64_t index, size_t width,
-                           int64_t *count)
+static const void *list_at(const struct tfos__arrow_type *type, const struct ArrowArray *list,
+                           int64_t index, size_t width, int64_t *count)
 {
-    index += list->offset;
-    *count = 0;
-    if (is_null_at(list, index))
-        return NULL;
-    int64_t begin = is_wide ? ((const int64_t *)list->buffers[1])[index]
-                            : ((const int32_t *)list->buffers[1])[index];
-    int64_t end = is_wide ? ((const int64_t *)list->buffers[1])[index + 1]
-                          : ((const int32_t *)list->buffers[1])[index + 1];
     const struct ArrowArray *child = list->children[0];
-    *count = end - begin;
-    return (const uint8_t *)child->buffers[1] + (size_t)(child->offset + begin) * width;
+
+    *count = 0;
+    if (tfos__arrow_is_null(list, index))
+        return NULL;
+    struct tfos__arrow_span span = tfos__arrow_list(type, list, index);
+    *count = span.count;
+    return (const uint8_t *)child->buffers[1] + (size_t)(child->offset + span.first) * width;
 }
 
 static enum tfos_status read_vector(const struct tfos__route *route, const struct ArrowArray *array,
                                     int64_t index, struct vector *vector, struct tfos_error *err)
 {
-    bool is_wide = route->has_wide_lists;
-
     *vector = (struct vector){0};
     for (int step = 0;; step++) {
-        index += array->offset;
-        if (is_null_at(array, index)) {
+        if (tfos__arrow_is_null(array, index)) {
             vector->is_null = true;
             return TFOS_OK;
         }
+        index += array->offset;
         if (step == route->step_count)
             break;
-        array = array->children[route->steps[step].number];
+        array = array->children[route->steps[step].member];
     }
     const struct ArrowArray *type = array->children[TYPE], *size = array->children[SIZE];
     int64_t index_count = 0;
     vector->is_sparse = ((const int8_t *)type->buffers[1])[type->offset + index] == 0;
     vector->values =
-        list_at(array->children[VALUES], is_wide, index, sizeof(double), &vector->count);
+        list_at(&route->lists, array->children[VALUES], index, sizeof(double), &vector->count);
     vector->indices =
-        list_at(array->children[INDICES], is_wide, index, sizeof(int32_t), &index_count);
+        list_at(&route->lists, array->children[INDICES], index, sizeof(int32_t), &index_count);
     vector->size = vector->is_sparse ? ((const int32_t *)size->buffers[1])[size->offset + index]
                                      : vector->count;
     if (vector->is_sparse && (vector->size < 0 || index_count != vector->count))

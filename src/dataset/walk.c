@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "dataset/validity.h"
 
 #define COUNT_LIMIT (INT64_MAX / 4) // so that counts can be added and take one more
 
@@ -87,34 +86,27 @@ static bool take_room(struct tfos__walk *walk, int64_t *room, int64_t size)
     return !walk->is_overrun;
 }
 
-static int64_t offset_at(const struct ArrowArray *array, bool is_wide, int64_t index)
-{
-    return is_wide ? ((const int64_t *)array->buffers[1])[index]
-                   : ((const int32_t *)array->buffers[1])[index];
-}
-
-// The bytes of values [first, first + count) of a column of strings.
-static int64_t text_begin(const struct tfos__element *element, const struct ArrowArray *array,
+// Where the bytes of value `index` of a column of strings begin; those of the one before end there.
+static int64_t text_begin(const struct tfos__arrow_type *type, const struct ArrowArray *array,
                           int64_t index)
 {
-    if (element->kind == TFOS__ELEMENT_BLOCK)
-        return index * element->width;
-    return offset_at(array, element->kind == TFOS__ELEMENT_WIDE_TEXT, index);
+    return type->layout == TFOS__ARROW_FIXED ? (array->offset + index) * (type->width / 8)
+                                             : tfos__arrow_offset(type, array, index);
 }
 
 static void write_text(struct tfos__walk *walk, const struct ArrowArray *array, int64_t first,
                        int64_t count)
 {
-    const struct tfos__element *element = &walk->route->element;
-    const char *bytes = array->buffers[element->kind == TFOS__ELEMENT_BLOCK ? 1 : 2];
-    int64_t begin = text_begin(element, array, first);
-    int64_t size = text_begin(element, array, first + count) - begin;
+    const struct tfos__arrow_type *type = &walk->route->element.type;
+    const char *bytes = array->buffers[type->layout == TFOS__ARROW_FIXED ? 1 : 2];
+    int64_t begin = text_begin(type, array, first);
+    int64_t size = text_begin(type, array, first + count) - begin;
     int64_t shift = walk->text_position - begin;
 
     if (!take_room(walk, &walk->text_room, size))
         return;
     for (int64_t i = 1; i <= count; i++)
-        walk->offsets[i] = text_begin(element, array, first + i) + shift;
+        walk->offsets[i] = text_begin(type, array, first + i) + shift;
     walk->offsets += count;
     if (size > 0)
         memcpy(walk->text + walk->text_position, bytes + begin, (size_t)size);
@@ -139,13 +131,14 @@ static void put_values(struct tfos__walk *walk, const struct ArrowArray *array, 
         walk->element = *element;
         if (is_text)
             add_up(walk, &walk->text_size,
-                   text_begin(element, array, first + count) - text_begin(element, array, first));
+                   text_begin(&element->type, array, first + count) -
+                       text_begin(&element->type, array, first));
     } else if (!take_room(walk, &walk->value_room, count)) {
         return;
     } else if (is_text) {
         write_text(walk, array, first, count);
     } else {
-        tfos__element_copy(element, array->buffers[1], first, count, walk->out);
+        tfos__element_copy(element, array, first, count, walk->out);
         walk->out += count * (int64_t)tfos__dtype_size(walk->feature->dtype);
     }
 }
@@ -219,32 +212,20 @@ static enum tfos_status visit_nulls(struct tfos__walk *walk, int level, int64_t 
     return TFOS_OK;
 }
 
-// The first element of list `index` in the child.
-static int64_t list_begin(const struct tfos__step *step, const struct ArrowArray *array,
-                          int64_t index)
-{
-    if (step->kind == TFOS__STEP_FIXED_LIST)
-        return index * step->number;
-    return offset_at(array, step->kind == TFOS__STEP_WIDE_LIST, index);
-}
-
 // Notes the lengths of lists [first, first + count); whether all are as long as the target.
-static bool note_lengths(struct tfos__walk *walk, const struct tfos__step *step, int level,
+static bool note_lengths(struct tfos__walk *walk, const struct tfos__arrow_type *type, int level,
                          const struct ArrowArray *array, int64_t first, int64_t count)
 {
     int64_t shortest = INT64_MAX, longest = -1;
     bool is_ragged = walk->feature->form == TFOS_FORM_RAGGED;
-    int64_t begin = list_begin(step, array, first);
 
-    for (int64_t i = 1; i <= count; i++) {
-        int64_t end = list_begin(step, array, first + i);
-        int64_t length = end - begin;
-        begin = end;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t length = tfos__arrow_list(type, array, first + i).count;
         shortest = length < shortest ? length : shortest;
         longest = length > longest ? length : longest;
         if (is_ragged)
             put_splits(walk, level, 1, length);
-        else if (step->kind == TFOS__STEP_FIXED_LIST)
+        else if (type->layout == TFOS__ARROW_FIXED_LIST)
             break;
     }
     if (shortest < walk->shortest[level])
@@ -274,54 +255,53 @@ static enum tfos_status check_lengths(const struct tfos__walk *walk, int level,
 }
 
 // Lists that are filled up, one by one.
-static enum tfos_status visit_padded(struct tfos__walk *walk, int step_index, int level,
+static enum tfos_status visit_padded(struct tfos__walk *walk, int step, int level,
                                      const struct ArrowArray *array, int64_t first, int64_t count,
                                      struct tfos_error *err)
 {
-    const struct tfos__step *step = &walk->route->steps[step_index];
-
     for (int64_t i = first; i < first + count; i++) {
-        int64_t begin = list_begin(step, array, i);
-        int64_t length = list_begin(step, array, i + 1) - begin;
-        TFOS__TRY(visit(walk, step_index + 1, level + 1, array->children[0], begin, length, err));
-        fill(walk, level + 1, walk->targets[level] - length, &walk->feature->filler);
+        struct tfos__arrow_span list = tfos__arrow_list(&walk->route->steps[step].type, array, i);
+        TFOS__TRY(
+            visit(walk, step + 1, level + 1, array->children[0], list.first, list.count, err));
+        fill(walk, level + 1, walk->targets[level] - list.count, &walk->feature->filler);
     }
     return TFOS_OK;
 }
 
-static enum tfos_status visit_lists(struct tfos__walk *walk, int step_index, int level,
+static enum tfos_status visit_lists(struct tfos__walk *walk, int step, int level,
                                     const struct ArrowArray *array, int64_t first, int64_t count,
                                     struct tfos_error *err)
 {
-    const struct tfos__step *step = &walk->route->steps[step_index];
+    const struct tfos__arrow_type *type = &walk->route->steps[step].type;
     bool is_ragged = walk->feature->form == TFOS_FORM_RAGGED;
 
     if (count == 0) // there may be no offsets then
         return TFOS_OK;
-    bool is_even = note_lengths(walk, step, level, array, first, count);
+    bool is_even = note_lengths(walk, type, level, array, first, count);
     if (!is_ragged && !is_even)
         TFOS__TRY(check_lengths(walk, level, err));
     if (!is_ragged && !is_even && walk->targets[level] >= 0)
-        return visit_padded(walk, step_index, level, array, first, count, err);
-    int64_t begin = list_begin(step, array, first);
-    return visit(walk, step_index + 1, level + 1, array->children[0], begin,
-                 list_begin(step, array, first + count) - begin, err);
+        return visit_padded(walk, step, level, array, first, count, err);
+    struct tfos__arrow_span lists = tfos__arrow_lists(type, array, first, count);
+    return visit(walk, step + 1, level + 1, array->children[0], lists.first, lists.count, err);
 }
 
-static enum tfos_status visit_valid(struct tfos__walk *walk, int step_index, int level,
+static enum tfos_status visit_valid(struct tfos__walk *walk, int step, int level,
                                     const struct ArrowArray *array, int64_t first, int64_t count,
                                     struct tfos_error *err)
 {
-    if (step_index == walk->route->step_count) {
-        if (walk->route->element.kind == TFOS__ELEMENT_NOTHING && count > 0)
+    const struct tfos__step *next = &walk->route->steps[step];
+
+    if (step == walk->route->step_count) {
+        if (walk->route->element.part == TFOS__PART_NOTHING && count > 0)
             return visit_nulls(walk, level, count, err);
         put_values(walk, array, first, count);
         return TFOS_OK;
     }
-    const struct tfos__step *step = &walk->route->steps[step_index];
-    if (step->kind == TFOS__STEP_MEMBER)
-        return visit(walk, step_index + 1, level, array->children[step->number], first, count, err);
-    return visit_lists(walk, step_index, level, array, first, count, err);
+    if (next->type.kind == TFOS__ARROW_STRUCT)
+        return visit(walk, step + 1, level, array->children[next->member], array->offset + first,
+                     count, err);
+    return visit_lists(walk, step, level, array, first, count, err);
 }
 
 // Visits values [first, first + count) of an array, its own offset not counted.
@@ -329,14 +309,13 @@ static enum tfos_status visit(struct tfos__walk *walk, int step, int level,
                               const struct ArrowArray *array, int64_t first, int64_t count,
                               struct tfos_error *err)
 {
-    first += array->offset;
-    if (!tfos__validity_matters(array))
+    if (!tfos__arrow_has_nulls(array))
         return visit_valid(walk, step, level, array, first, count, err);
     while (count > 0) {
-        bool is_valid = false;
-        int64_t run = tfos__validity_run(array->buffers[0], first, count, &is_valid);
-        TFOS__TRY(is_valid ? visit_valid(walk, step, level, array, first, run, err)
-                           : visit_nulls(walk, level, run, err));
+        bool is_null = false;
+        int64_t run = tfos__arrow_run(array, first, count, &is_null);
+        TFOS__TRY(is_null ? visit_nulls(walk, level, run, err)
+                          : visit_valid(walk, step, level, array, first, run, err));
         first += run;
         count -= run;
     }

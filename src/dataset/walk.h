@@ -17,7 +17,7 @@ struct tfos__route {
     struct tfos__step *steps; ///< owned
     int step_count;
     struct tfos__element element;
-    bool has_wide_lists; ///< of a vector
+    struct tfos__arrow_type lists; ///< of a vector
 };
 
 struct tfos__walk {
@@ -34,7 +34,7 @@ struct tfos__walk {
     int64_t text_size;                                               ///< bytes of all strings
     int64_t span_count;              ///< spans of values that lie together
     const struct ArrowArray *values; ///< of the last span
-    int64_t first_value;             ///< of the last span, in the buffers
+    int64_t first_value;             ///< of the last span
     struct tfos__element element;    ///< of the last span
 
     // Where a writing walk is, and what it may still write. Nulls are read twice from memory that a

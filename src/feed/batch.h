@@ -18,9 +18,9 @@ struct tfos__column_plan {
     int64_t offset; ///< of the slice's first value in the array's buffers
     int64_t length;
     int64_t null_count;
-    int64_t first;                         ///< the first of the offsets, for columns that have them
-    uint64_t places[TFOS__COLUMN_BUFFERS]; ///< in the body
-    uint64_t sizes[TFOS__COLUMN_BUFFERS];
+    int64_t first;                        ///< the first of the offsets, for columns that have them
+    uint64_t places[TFOS__ARROW_BUFFERS]; ///< in the body
+    uint64_t sizes[TFOS__ARROW_BUFFERS];
 };
 
 /// How a slice of a batch will be written. Zeroed to begin with; used again and again, cleared at

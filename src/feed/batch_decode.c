@@ -84,7 +84,7 @@ static bool take_buffer(struct decoder *decoder, int64_t length, int64_t width,
 
     *size = *decoder->word++;
     *data = (const uint8_t *)nothing;
-    if (!tfos__column_size(length, width, &needed) || *size < needed)
+    if (!tfos__arrow_size(length, width, &needed) || *size < needed)
         return false;
     if (*size == 0)
         return true;
@@ -158,7 +158,7 @@ static enum tfos_status decode_field(struct decoder *decoder, size_t index, int6
 
     array->length = (int64_t)*decoder->word++;
     array->null_count = (int64_t)*decoder->word++;
-    array->n_buffers = tfos__column_buffer_count(&field->column);
+    array->n_buffers = tfos__arrow_buffer_count(&field->type);
     array->n_children = field->child_count;
     array->buffers = decoder->buffers;
     array->children = field->child_count > 0 ? decoder->children : NULL;
@@ -170,28 +170,28 @@ static enum tfos_status decode_field(struct decoder *decoder, size_t index, int6
         array->null_count > length)
         return broken(field, "its length or count of nulls is wrong", err);
     TFOS__TRY(take_validity(decoder, field, array, err));
-    switch (field->column.kind) {
-    case TFOS__COLUMN_FIXED:
-        if (!take_buffer(decoder, length, field->column.width, &data, &size))
+    switch (field->type.layout) {
+    case TFOS__ARROW_FIXED:
+        if (!take_buffer(decoder, length, field->type.width, &data, &size))
             return broken(field, "its values lie outside the batch", err);
         array->buffers[1] = data;
         break;
-    case TFOS__COLUMN_VARIABLE:
-    case TFOS__COLUMN_LIST:
-        if (!take_offsets(decoder, length, field->column.width, &array->buffers[1], &last))
+    case TFOS__ARROW_VARIABLE:
+    case TFOS__ARROW_OFFSETS:
+        if (!take_offsets(decoder, length, field->type.width, &array->buffers[1], &last))
             return broken(field, "its offsets lie outside the batch or do not rise from 0", err);
         child_length = last;
-        if (field->column.kind == TFOS__COLUMN_LIST)
+        if (field->type.layout == TFOS__ARROW_OFFSETS)
             break;
         if (!take_buffer(decoder, last, 8, &data, &size))
             return broken(field, "its bytes lie outside the batch", err);
         array->buffers[2] = data;
         break;
-    case TFOS__COLUMN_FIXED_LIST:
-        if (__builtin_mul_overflow(length, field->column.width, &child_length))
+    case TFOS__ARROW_FIXED_LIST:
+        if (__builtin_mul_overflow(length, field->type.list_size, &child_length))
             return broken(field, "its lists are too many", err);
         break;
-    case TFOS__COLUMN_STRUCT:
+    default:
         child_length = length;
         break;
     }
@@ -215,9 +215,9 @@ static bool measure(const struct tfos__schema *schema, const uint64_t *table, ui
                     struct shape *shape)
 {
     for (size_t i = 0; i < schema->field_count; i++) {
-        const struct tfos__column *column = &schema->fields[i].column;
-        int count = tfos__column_buffer_count(column);
-        if (table && (column->kind == TFOS__COLUMN_VARIABLE || column->kind == TFOS__COLUMN_LIST)) {
+        const struct tfos__arrow_type *type = &schema->fields[i].type;
+        int count = tfos__arrow_buffer_count(type);
+        if (table && tfos__arrow_has_offsets(type)) {
             uint64_t offsets_size = table[shape->words + 5];
             if (offsets_size > size)
                 return false;

@@ -21,7 +21,7 @@ static enum tfos_status place_buffer(struct measure *measure, size_t index, int 
     struct tfos__column_plan *column = &measure->plan->columns[index];
     uint64_t size = 0;
 
-    if (!tfos__column_size(length, width, &size) || size > INT64_MAX - measure->size)
+    if (!tfos__arrow_size(length, width, &size) || size > INT64_MAX - measure->size)
         return tfos__fail(err, TFOS_INVALID, "feed: column %s: %lld values are too many",
                           measure->schema->fields[index].name, (long long)length);
     if (size > 0 && !column->array->buffers[buffer])
@@ -36,24 +36,22 @@ static enum tfos_status place_buffer(struct measure *measure, size_t index, int 
 static enum tfos_status check_shape(const struct tfos__field *field, const struct ArrowArray *array,
                                     int64_t length, struct tfos_error *err)
 {
-    int buffer_count = tfos__column_buffer_count(&field->column);
+    char name[TFOS__ARROW_TEXT_SIZE];
 
-    if (array->n_buffers != buffer_count || array->n_children != field->child_count)
+    if (!tfos__arrow_fits(&field->type, array, field->child_count))
         return tfos__fail(err, TFOS_INVALID,
-                          "feed: column %s: its type has %d buffers and %lld children, the array "
-                          "%lld and %lld",
-                          field->name, buffer_count, (long long)field->child_count,
-                          (long long)array->n_buffers, (long long)array->n_children);
+                          "feed: column %s: the type %s has %d buffers and %lld children, the "
+                          "array %lld and %lld%s",
+                          field->name,
+                          tfos__arrow_type_name(&field->type, TFOS_TYPE_NAMES_SPARK, name),
+                          tfos__arrow_buffer_count(&field->type), (long long)field->child_count,
+                          (long long)array->n_buffers, (long long)array->n_children,
+                          array->dictionary ? " and a dictionary" : "");
     if (array->offset < 0 || length < 0)
         return tfos__fail(err, TFOS_INVALID,
                           "feed: column %s: offset %lld or length %lld is negative", field->name,
                           (long long)array->offset, (long long)length);
     return TFOS_OK;
-}
-
-static int64_t offset_at(const void *offsets, int64_t width, int64_t index)
-{
-    return width == 32 ? ((const int32_t *)offsets)[index] : ((const int64_t *)offsets)[index];
 }
 
 // Places the offsets of the slice; the range of values that they span.
@@ -62,20 +60,20 @@ static enum tfos_status measure_offsets(struct measure *measure, size_t index, i
 {
     struct tfos__column_plan *column = &measure->plan->columns[index];
     const struct tfos__field *field = &measure->schema->fields[index];
-    int64_t width = field->column.width;
+    int64_t width = field->type.width;
 
     column->first = 0;
     *count = 0;
     if (column->length == 0) // Arrow allows no offsets at all then
         return place_buffer(measure, index, 1, 0, width, err);
     TFOS__TRY(place_buffer(measure, index, 1, column->length + 1, width, err));
-    const void *offsets = column->array->buffers[1];
-    column->first = offset_at(offsets, width, column->offset);
-    int64_t last = offset_at(offsets, width, column->offset + column->length);
-    if (column->first < 0 || last < column->first)
+    int64_t first = column->offset - column->array->offset;
+    column->first = tfos__arrow_offset(&field->type, column->array, first);
+    *count = tfos__arrow_offset(&field->type, column->array, first + column->length);
+    if (column->first < 0 || *count < column->first)
         return tfos__fail(err, TFOS_INVALID, "feed: column %s: offsets run from %lld to %lld",
-                          field->name, (long long)column->first, (long long)last);
-    *count = last - column->first;
+                          field->name, (long long)column->first, (long long)*count);
+    *count -= column->first;
     return TFOS_OK;
 }
 
@@ -93,30 +91,30 @@ static enum tfos_status measure_field(struct measure *measure, const struct Arro
     if (length > array->length - offset)
         return tfos__fail(err, TFOS_INVALID, "feed: column %s: has %lld values, %lld are needed",
                           field->name, (long long)array->length, (long long)(offset + length));
-    bool has_nulls = array->buffers[0] && array->null_count != 0;
+    bool has_nulls = tfos__arrow_has_nulls(array);
     *column = (struct tfos__column_plan){
         .array = array, .offset = array->offset + offset, .length = length};
     column->null_count = !has_nulls ? 0 : length == array->length ? array->null_count : -1;
     TFOS__TRY(place_buffer(measure, index, 0, has_nulls ? length : 0, 1, err));
-    switch (field->column.kind) {
-    case TFOS__COLUMN_FIXED:
-        TFOS__TRY(place_buffer(measure, index, 1, length, field->column.width, err));
+    switch (field->type.layout) {
+    case TFOS__ARROW_FIXED:
+        TFOS__TRY(place_buffer(measure, index, 1, length, field->type.width, err));
         break;
-    case TFOS__COLUMN_VARIABLE:
+    case TFOS__ARROW_VARIABLE:
         TFOS__TRY(measure_offsets(measure, index, &count, err));
         TFOS__TRY(place_buffer(measure, index, 2, count, 8, err));
         break;
-    case TFOS__COLUMN_LIST:
+    case TFOS__ARROW_OFFSETS:
         TFOS__TRY(measure_offsets(measure, index, &count, err));
         first = column->first;
         break;
-    case TFOS__COLUMN_FIXED_LIST:
-        if (__builtin_mul_overflow(column->offset, field->column.width, &first) ||
-            __builtin_mul_overflow(length, field->column.width, &count))
+    case TFOS__ARROW_FIXED_LIST:
+        if (__builtin_mul_overflow(column->offset, field->type.list_size, &first) ||
+            __builtin_mul_overflow(length, field->type.list_size, &count))
             return tfos__fail(err, TFOS_INVALID, "feed: column %s: %lld lists are too many",
                               field->name, (long long)length);
         break;
-    case TFOS__COLUMN_STRUCT:
+    default:
         first = column->offset;
         break;
     }
@@ -131,7 +129,7 @@ static uint64_t table_size(const struct tfos__schema *schema)
     uint64_t words = 0;
 
     for (size_t i = 0; i < schema->field_count; i++)
-        words += 2 + 2 * (uint64_t)tfos__column_buffer_count(&schema->fields[i].column);
+        words += 2 + 2 * (uint64_t)tfos__arrow_buffer_count(&schema->fields[i].type);
     return words * sizeof(uint64_t);
 }
 
@@ -181,17 +179,15 @@ static void copy_bits(struct tfos__copier *copier, uint8_t *target, const uint8_
                       int64_t first, int64_t count)
 {
     size_t size = (size_t)(count + 7) / 8;
-    unsigned shift = (unsigned)(first % 8);
 
-    source += first / 8;
-    if (shift == 0) {
-        tfos__copy(copier, target, source, size);
+    if (first % 8 == 0) {
+        tfos__copy(copier, target, source + first / 8, size);
         return;
     }
-    size_t source_size = ((size_t)count + shift + 7) / 8;
-    for (size_t i = 0; i < size; i++) {
-        unsigned high = i + 1 < source_size ? source[i + 1] : 0;
-        target[i] = (uint8_t)(source[i] >> shift | high << (8 - shift));
+    for (int64_t done = 0; done < count; done += 64) {
+        unsigned step = count - done < 64 ? (unsigned)(count - done) : 64;
+        uint64_t bits = tfos__arrow_bits(source, first + done, step);
+        memcpy(target + done / 8, &bits, (step + 7) / 8);
     }
 }
 
@@ -224,23 +220,22 @@ static void clear_padding(const struct tfos__column_plan *column, int buffer, ui
 }
 
 static void write_buffers(struct tfos__copier *copier, const struct tfos__column_plan *column,
-                          const struct tfos__column *type, uint8_t *body)
+                          const struct tfos__arrow_type *type, uint8_t *body)
 {
     const uint8_t *const *buffers = (const uint8_t *const *)column->array->buffers;
 
     if (column->sizes[0] > 0)
         copy_bits(copier, body + column->places[0], buffers[0], column->offset, column->length);
-    if (type->kind == TFOS__COLUMN_FIXED && column->sizes[1] > 0) {
+    if (type->layout == TFOS__ARROW_FIXED && column->sizes[1] > 0) {
         if (type->width == 1)
             copy_bits(copier, body + column->places[1], buffers[1], column->offset, column->length);
         else
             tfos__copy(copier, body + column->places[1],
                        buffers[1] + column->offset * (type->width / 8), column->sizes[1]);
     }
-    if ((type->kind == TFOS__COLUMN_VARIABLE || type->kind == TFOS__COLUMN_LIST) &&
-        column->sizes[1] > 0)
+    if (tfos__arrow_has_offsets(type) && column->sizes[1] > 0)
         copy_offsets(copier, body + column->places[1], column, type->width);
-    if (type->kind == TFOS__COLUMN_VARIABLE && column->sizes[2] > 0)
+    if (type->layout == TFOS__ARROW_VARIABLE && column->sizes[2] > 0)
         tfos__copy(copier, body + column->places[2], buffers[2] + column->first, column->sizes[2]);
 }
 
@@ -255,15 +250,14 @@ void tfos__batch_write(struct tfos__batch_plan *plan, const struct tfos__schema 
         const struct tfos__column_plan *column = &plan->columns[i];
         *word++ = (uint64_t)column->length;
         *word++ = (uint64_t)column->null_count;
-        for (int buffer = 0; buffer < tfos__column_buffer_count(&schema->fields[i].column);
-             buffer++) {
+        for (int buffer = 0; buffer < tfos__arrow_buffer_count(&schema->fields[i].type); buffer++) {
             *word++ = column->places[buffer];
             *word++ = column->sizes[buffer];
             clear_padding(column, buffer, body);
         }
     }
     for (size_t i = 0; i < schema->field_count; i++)
-        write_buffers(&plan->copier, &plan->columns[i], &schema->fields[i].column, body);
+        write_buffers(&plan->copier, &plan->columns[i], &schema->fields[i].type, body);
 }
 
 void tfos__batch_plan_clear(struct tfos__batch_plan *plan)

@@ -111,9 +111,13 @@ static enum tfos_status check_field(const struct tfos__schema *schema, size_t nu
     return TFOS_OK;
 }
 
-enum tfos_status tfos__pickled_refuse(const struct tfos__schema *schema, struct tfos_error *err)
+enum tfos_status tfos__pickled_refuse(struct tfos__schema *schema, struct tfos_error *err)
 {
-    for (size_t i = 0; i < schema->field_count; i++)
-        TFOS__TRY(check_field(schema, i, err));
-    return TFOS_OK;
+    enum tfos_status status = TFOS_OK;
+
+    for (size_t i = 0; i < schema->field_count && status == TFOS_OK; i++)
+        status = check_field(schema, i, err);
+    if (status < 0)
+        tfos__schema_clear(schema);
+    return status;
 }

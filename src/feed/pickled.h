@@ -8,7 +8,7 @@
 #include "feed/schema.h"
 
 /// UNSUPPORTED, naming column and type, when a column, at any depth, or the rows are of a type that
-/// is not known to be read without pickle.
-enum tfos_status tfos__pickled_refuse(const struct tfos__schema *schema, struct tfos_error *err);
+/// is not known to be read without pickle. The schema is none then.
+enum tfos_status tfos__pickled_refuse(struct tfos__schema *schema, struct tfos_error *err);
 
 #endif

@@ -18,19 +18,15 @@
 static enum tfos_status take_schema(struct tfos__reader_lane *lane, struct tfos_error *err)
 {
     struct tfos__outlet *outlet = &lane->lane->outlet;
-    struct tfos__schema *schema = NULL;
-    enum tfos_status status =
-        tfos__schema_decode(tfos__outlet_body(outlet), outlet->record.body_size, &schema, err);
+    enum tfos_status status = tfos__schema_decode(&lane->schema, tfos__outlet_body(outlet),
+                                                  outlet->record.body_size, err);
 
     if (status == TFOS_OK && lane->answers.refuses_pickles)
-        status = tfos__pickled_refuse(schema, err);
+        status = tfos__pickled_refuse(&lane->schema, err);
     if (status != TFOS_OK) {
-        tfos__schema_release(schema);
         tfos__outlet_abandon(outlet);
         return status;
     }
-    tfos__schema_release(lane->schema);
-    lane->schema = schema;
     tfos__outlet_skip(outlet);
     return TFOS_OK;
 }
@@ -123,14 +119,14 @@ static enum tfos_status take_batch(struct tfos__reader_lane *lane, struct tfos_f
     struct ArrowSchema schema;
     struct ArrowArray array;
 
-    if (!lane->schema)
+    if (lane->schema.field_count == 0)
         return tfos__fail(err, TFOS_CORRUPT, "feed: a batch came before any schema");
-    TFOS__TRY(tfos__schema_export(lane->schema, &schema, err));
+    TFOS__TRY(tfos_arrow_schema_copy(&lane->schema.tree, &schema, err));
     enum tfos_status status = tfos__lane_hold(lane->lane, &owner, err);
     if (status != TFOS_OK)
         goto release_schema;
     status =
-        tfos__batch_decode(lane->schema, body, record.body_size, record.rows, &owner, &array, err);
+        tfos__batch_decode(&lane->schema, body, record.body_size, record.rows, &owner, &array, err);
     if (status != TFOS_OK)
         goto release_record;
     lane->given_count += record.rows;
@@ -267,7 +263,7 @@ static enum tfos_status spill(struct tfos__reader_lane *lane, int64_t rows, stru
     lane->spill = tfos__alloc(lane->answers.plan.body_size, 1);
     if (!lane->spill)
         return tfos__no_memory(err, "feed", "a large result");
-    tfos__batch_write(&lane->answers.plan, lane->answers.schema, lane->spill);
+    tfos__batch_write(&lane->answers.plan, &lane->answers.schema, lane->spill);
     lane->spill_rows = rows;
     return TFOS_OK;
 }
@@ -296,7 +292,7 @@ enum tfos_status tfos__reader_lane_answer(struct tfos__reader_lane *lane,
     if (status != TFOS_OK)
         return status;
     if (!lane->spill) {
-        TFOS__TRY(tfos__batch_fit(&lane->answers.plan, lane->answers.schema, array, row,
+        TFOS__TRY(tfos__batch_fit(&lane->answers.plan, &lane->answers.schema, array, row,
                                   lane->lane->result_size, &count, err));
         if (tfos__sender_batch_size(&lane->answers) > lane->lane->result_size)
             TFOS__TRY(spill(lane, count, err));
@@ -323,7 +319,7 @@ bool tfos__reader_lane_can_answer(struct tfos__reader_lane *lane)
 
 void tfos__reader_lane_free(struct tfos__reader_lane *lane)
 {
-    tfos__schema_release(lane->schema);
+    tfos__schema_clear(&lane->schema);
     drop_spill(lane);
     tfos__sender_clear(&lane->answers);
     tfos__lane_release(lane->lane);

@@ -14,7 +14,7 @@
 struct tfos__reader_lane {
     int number;              ///< the host's
     struct tfos__lane *lane; ///< counted
-    struct tfos__schema *schema;
+    struct tfos__schema schema;
     uint64_t turn_size; ///< bytes given out since the reader came to this lane
     int handle;         ///< of the attempt at hand; -1 before the first
     int64_t feed, partition, attempt;

@@ -113,7 +113,7 @@ struct tfos__feed_writer {
     bool is_cut;       ///< the reader had gone when append() came with more
     bool is_left;      ///< the reader had gone when finish() came: all is appended
     int64_t result_count;
-    struct tfos__schema *result_schema;
+    struct tfos__schema result_schema;
     struct tfos__buffer pieces; ///< of the body of the next batch of results
     enum tfos_status verdict;   ///< what the node said last: END, or a failure with `verdict_error`
     struct tfos_error verdict_error;

@@ -148,8 +148,7 @@ static enum tfos_status peek(struct tfos__feed_writer *writer, const struct tfos
         return TFOS_AGAIN;
     while (shared->lane_count > 1 && shared->lanes[0].result_count >= shared->lanes[0].row_count) {
         leave_first_lane(writer);
-        tfos__schema_release(writer->result_schema);
-        writer->result_schema = NULL;
+        tfos__schema_clear(&writer->result_schema);
     }
     struct tfos__outlet *outlet = &shared->lanes[0].lane->outlet;
     enum tfos_status status = tfos__outlet_peek(outlet, err);

@@ -14,21 +14,20 @@ enum tfos_status tfos__sender_begin(struct tfos__sender *sender, const struct Ar
     if (array->offset < 0 || array->length < 0)
         return tfos__fail(err, TFOS_INVALID, "feed: a batch with length %lld and offset %lld",
                           (long long)array->length, (long long)array->offset);
-    TFOS__TRY(tfos__schema_encode(schema, &sender->scratch, err));
-    size_t size = tfos__buffer_size(&sender->scratch);
-    if (sender->schema && size == tfos__buffer_size(&sender->body) &&
-        memcmp(sender->scratch.data, sender->body.data, size) == 0)
-        return TFOS_OK;
-    struct tfos__schema *decoded = NULL;
-    enum tfos_status status = tfos__schema_decode(sender->scratch.data, size, &decoded, err);
-    if (status != TFOS_OK) // the caller's mistake, not a peer's
-        return status == TFOS_NO_MEMORY ? status : TFOS_INVALID;
-    if (sender->refuses_pickles && (status = tfos__pickled_refuse(decoded, err)) != TFOS_OK) {
-        tfos__schema_release(decoded);
+    enum tfos_status status = tfos__arrow_schema_encode(schema, &sender->scratch, err);
+    if (status < 0) {
+        tfos__fail_prefix(err, "feed");
         return status;
     }
-    tfos__schema_release(sender->schema);
-    sender->schema = decoded;
+    size_t size = tfos__buffer_size(&sender->scratch);
+    if (sender->schema.field_count > 0 && size == tfos__buffer_size(&sender->body) &&
+        memcmp(sender->scratch.data, sender->body.data, size) == 0)
+        return TFOS_OK;
+    status = tfos__schema_take(&sender->schema, schema, err);
+    if (status < 0) // the caller's mistake
+        return status == TFOS_NO_MEMORY ? status : TFOS_INVALID;
+    if (sender->refuses_pickles)
+        TFOS__TRY(tfos__pickled_refuse(&sender->schema, err));
     struct tfos__buffer previous = sender->body;
     sender->body = sender->scratch;
     sender->scratch = previous;
@@ -74,7 +73,7 @@ void tfos__sender_put_batch(struct tfos__sender *sender, const struct tfos__reco
                             uint8_t *space)
 {
     put_head(head, TFOS__RECORD_BATCH, sender->plan.body_size, space);
-    tfos__batch_write(&sender->plan, sender->schema, space + sizeof *head);
+    tfos__batch_write(&sender->plan, &sender->schema, space + sizeof *head);
 }
 
 void tfos__sender_put_piece(const struct tfos__record *head, uint64_t place, const uint8_t *data,
@@ -96,7 +95,7 @@ void tfos__sender_put_end_of_pieces(const struct tfos__record *head, uint8_t *sp
 
 void tfos__sender_clear(struct tfos__sender *sender)
 {
-    tfos__schema_release(sender->schema);
+    tfos__schema_clear(&sender->schema);
     tfos__buffer_clear(&sender->body);
     tfos__buffer_clear(&sender->scratch);
     tfos__batch_plan_clear(&sender->plan);

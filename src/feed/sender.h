@@ -13,8 +13,8 @@
 #include "feed/schema.h"
 
 struct tfos__sender {
-    struct tfos__schema *schema; ///< of the batch at hand
-    struct tfos__buffer body;    ///< its schema record's body
+    struct tfos__schema schema; ///< of the batch at hand
+    struct tfos__buffer body;   ///< its schema record's body
     struct tfos__buffer scratch;
     bool is_sent;         ///< whether the peer has the schema
     bool refuses_pickles; ///< columns that only Python's pickle can read are refused

@@ -81,18 +81,9 @@ static enum tfos_status wait_step(struct tfos__feed_writer *writer, struct patie
 static enum tfos_status take_result_schema(struct tfos__feed_writer *writer, const uint8_t *body,
                                            uint64_t size, struct tfos_error *err)
 {
-    struct tfos__schema *schema = NULL;
-
-    TFOS__TRY(tfos__schema_decode(body, size, &schema, err));
-    if (writer->sender.refuses_pickles) {
-        enum tfos_status status = tfos__pickled_refuse(schema, err);
-        if (status != TFOS_OK) {
-            tfos__schema_release(schema);
-            return status;
-        }
-    }
-    tfos__schema_release(writer->result_schema);
-    writer->result_schema = schema;
+    TFOS__TRY(tfos__schema_decode(&writer->result_schema, body, size, err));
+    if (writer->sender.refuses_pickles)
+        TFOS__TRY(tfos__pickled_refuse(&writer->result_schema, err));
     writer->route->skip(writer);
     return TFOS_OK;
 }
@@ -208,7 +199,7 @@ static enum tfos_status put_rows(struct tfos__feed_writer *writer, const struct 
     struct tfos__record head = make_head(writer);
     uint8_t *space = NULL;
 
-    TFOS__TRY(tfos__batch_fit(&writer->sender.plan, writer->sender.schema, array, writer->partial,
+    TFOS__TRY(tfos__batch_fit(&writer->sender.plan, &writer->sender.schema, array, writer->partial,
                               writer->route->ring_size(writer), &head.rows, err));
     uint64_t size = tfos__sender_batch_size(&writer->sender);
     enum tfos_status status = reserve(writer, size, &space, err);
@@ -366,18 +357,19 @@ static enum tfos_status take_result(struct tfos__feed_writer *writer,
     if (status != TFOS_OK)
         return status;
     struct tfos__record head = *record;
-    if (!writer->result_schema || head.row != writer->first_row + writer->result_count ||
+    if (writer->result_schema.field_count == 0 ||
+        head.row != writer->first_row + writer->result_count ||
         head.rows > writer->row_count - writer->result_count)
         return tfos__fail(err, TFOS_CORRUPT,
                           "feed: partition %lld: results from row %lld on for %lld rows came where "
                           "row %lld was due",
                           (long long)writer->partition, (long long)head.row, (long long)head.rows,
                           (long long)(writer->first_row + writer->result_count));
-    TFOS__TRY(tfos__schema_export(writer->result_schema, &schema, err));
+    TFOS__TRY(tfos_arrow_schema_copy(&writer->result_schema.tree, &schema, err));
     status = take_body(writer, &body, &head.body_size, &owner, err);
     if (status != TFOS_OK)
         goto release_schema;
-    status = tfos__batch_decode(writer->result_schema, body, head.body_size, head.rows, &owner,
+    status = tfos__batch_decode(&writer->result_schema, body, head.body_size, head.rows, &owner,
                                 &array, err);
     if (status != TFOS_OK)
         goto release_record;

@@ -282,7 +282,7 @@ void tfos__feed_writer_close(struct tfos__feed_writer *writer)
     writer->route->close(writer);
     tfos__channel_close(writer->channel);
     tfos__sender_clear(&writer->sender);
-    tfos__schema_release(writer->result_schema);
+    tfos__schema_clear(&writer->result_schema);
     tfos__buffer_clear(&writer->pieces);
     tfos__free(writer->explanation);
     tfos__free(writer->place);

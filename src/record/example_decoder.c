@@ -18,8 +18,6 @@ struct spellings {
 struct tfos_example_decoder {
     struct tfos__example_plan plan;
     struct tfos__example_column *columns; ///< one a field of the plan; owned
-    struct tfos__example_extent *marks;   ///< where the columns stood before a record; owned
-    int64_t row_count;
     struct tfos__column_names names;
     bool ignores_case;
     struct spellings *spellings; ///< one a column; owned
@@ -86,9 +84,8 @@ static enum tfos_status prepare(struct tfos_example_decoder *decoder, struct tfo
 {
     size_t count = decoder->plan.field_count;
     decoder->columns = tfos__alloc(count, sizeof *decoder->columns);
-    decoder->marks = tfos__alloc(count, sizeof *decoder->marks);
     decoder->spellings = tfos__alloc(count, sizeof *decoder->spellings);
-    if (!decoder->columns || !decoder->marks || !decoder->spellings)
+    if (!decoder->columns || !decoder->spellings)
         return tfos__no_memory(err, "record", "a decoder");
     for (size_t i = 0; i < count; i++)
         decoder->columns[i].field = &decoder->plan.fields[i];
@@ -117,18 +114,6 @@ enum tfos_status tfos_example_decoder_open(const struct ArrowSchema *schema,
     else
         *out = decoder;
     return status;
-}
-
-// A plain record is the value of its only column.
-static enum tfos_status append_plain(struct tfos_example_decoder *decoder, struct tfos_view record,
-                                     struct tfos_error *err)
-{
-    struct tfos__example_column *column = &decoder->columns[0];
-    TFOS__TRY(tfos__example_values_append_text(column, record, err));
-    if (!column->field->has_wide_bytes && column->extent.byte_count > INT32_MAX)
-        return TFOS_AGAIN;
-    column->extent.rows++;
-    return TFOS_OK;
 }
 
 static enum tfos_status check_name(const struct tfos_example_decoder *decoder, size_t number,
@@ -191,21 +176,19 @@ static enum tfos_status append_features(struct tfos_example_decoder *decoder,
     return status;
 }
 
-// Adds a row, or leaves the columns as they were.
+// Adds a row, or leaves the columns as they were. A plain record is the value of its only column.
 static enum tfos_status append_record(struct tfos_example_decoder *decoder, struct tfos_view record,
                                       struct tfos_error *err)
 {
-    for (size_t i = 0; i < decoder->plan.field_count; i++)
-        decoder->marks[i] = decoder->columns[i].extent;
-    enum tfos_status status = decoder->plan.type == TFOS_RECORD_BYTES
-                                  ? append_plain(decoder, record, err)
-                                  : append_features(decoder, record, err);
-    if (status == TFOS_OK) {
-        decoder->row_count++;
-        return TFOS_OK;
-    }
-    for (size_t i = 0; i < decoder->plan.field_count; i++)
-        decoder->columns[i].extent = decoder->marks[i];
+    struct tfos__arrow_builder *rows = &decoder->plan.rows;
+    enum tfos_status status =
+        decoder->plan.type == TFOS_RECORD_BYTES
+            ? tfos__example_values_append_text(&decoder->plan.fields[0], record, err)
+            : append_features(decoder, record, err);
+    if (status == TFOS_OK)
+        rows->length++;
+    else
+        tfos__arrow_builder_truncate(rows, rows->length);
     return status;
 }
 
@@ -215,7 +198,7 @@ enum tfos_status tfos_example_decoder_append(struct tfos_example_decoder *decode
 {
     for (*appended = 0; *appended < count; ++*appended) {
         enum tfos_status status = append_record(decoder, records[*appended], err);
-        if (status == TFOS_AGAIN && decoder->row_count > 0)
+        if (status == TFOS_AGAIN && decoder->plan.rows.length > 0)
             return TFOS_OK;
         if (status == TFOS_AGAIN)
             return tfos__fail(err, TFOS_INVALID,
@@ -232,96 +215,28 @@ enum tfos_status tfos_example_decoder_append(struct tfos_example_decoder *decode
 
 int64_t tfos_example_decoder_row_count(const struct tfos_example_decoder *decoder)
 {
-    return decoder->row_count;
+    return decoder->plan.rows.length;
 }
 
 uint64_t tfos__record_decoder_size(const struct tfos_example_decoder *decoder)
 {
-    uint64_t size = 0;
-    for (size_t i = 0; i < decoder->plan.field_count; i++) {
-        const struct tfos__example_column *column = &decoder->columns[i];
-        size +=
-            (uint64_t)column->extent.value_count * column->field->width + column->extent.byte_count;
-    }
-    return size;
+    return tfos__arrow_builder_size(&decoder->plan.rows);
 }
 
-/// A struct array with its children.
-struct tree {
-    struct ArrowArray **children;
-    struct ArrowArray items[];
-};
-
-static void release_tree(struct ArrowArray *array)
+// Structs have a row for each of the batch.
+static void set_length(struct tfos__arrow_builder *column, int64_t length)
 {
-    struct tree *tree = array->private_data;
-    for (int64_t i = 0; i < array->n_children; i++)
-        if (tree->items[i].release)
-            tree->items[i].release(&tree->items[i]);
-    tfos__free(tree->children);
-    tfos__free(tree);
-    array->release = NULL;
-}
-
-/// How far taking the columns has come.
-struct cursor {
-    size_t shape, column;
-};
-
-static enum tfos_status take_node(struct tfos_example_decoder *decoder, struct cursor *cursor,
-                                  struct ArrowArray *out, struct tfos_error *err);
-
-static enum tfos_status take_struct(struct tfos_example_decoder *decoder, struct cursor *cursor,
-                                    int64_t count, struct ArrowArray *out, struct tfos_error *err)
-{
-    static const void *const no_validity[1];
-    struct tree *tree = tfos__alloc(1, sizeof *tree + (size_t)count * sizeof tree->items[0]);
-    if (!tree)
-        return tfos__no_memory(err, "record", "an array");
-    tree->children = tfos__alloc((size_t)count, sizeof(struct ArrowArray *));
-    if (!tree->children) {
-        tfos__free(tree);
-        return tfos__no_memory(err, "record", "an array");
-    }
-    *out = (struct ArrowArray){.length = decoder->row_count,
-                               .n_buffers = 1,
-                               .buffers = (const void **)(uintptr_t)no_validity,
-                               .n_children = count,
-                               .children = tree->children,
-                               .release = release_tree,
-                               .private_data = tree};
-    for (int64_t i = 0; i < count; i++) {
-        tree->children[i] = &tree->items[i];
-        enum tfos_status status = take_node(decoder, cursor, &tree->items[i], err);
-        if (status < 0) {
-            out->release(out);
-            return status;
-        }
-    }
-    return TFOS_OK;
-}
-
-static enum tfos_status take_node(struct tfos_example_decoder *decoder, struct cursor *cursor,
-                                  struct ArrowArray *out, struct tfos_error *err)
-{
-    int64_t count = decoder->plan.shape[cursor->shape++];
-    if (count >= 0)
-        return take_struct(decoder, cursor, count, out, err);
-    return tfos__example_column_take(&decoder->columns[cursor->column++], out, err);
+    column->length = length;
+    for (int64_t i = 0; i < column->child_count; i++)
+        if (column->children[i].type.kind == TFOS__ARROW_STRUCT)
+            set_length(&column->children[i], length);
 }
 
 enum tfos_status tfos_example_decoder_take(struct tfos_example_decoder *decoder,
                                            struct ArrowArray *out, struct tfos_error *err)
 {
-    struct ArrowArray array;
-    struct cursor cursor = {0};
-    enum tfos_status status = take_node(decoder, &cursor, &array, err);
-    if (status == TFOS_OK)
-        *out = array;
-    for (size_t i = 0; i < decoder->plan.field_count; i++)
-        decoder->columns[i].extent = (struct tfos__example_extent){0};
-    decoder->row_count = 0;
-    return status;
+    set_length(&decoder->plan.rows, decoder->plan.rows.length);
+    return tfos__arrow_builder_take(&decoder->plan.rows, out, err);
 }
 
 void tfos_example_decoder_close(struct tfos_example_decoder *decoder)
@@ -331,7 +246,6 @@ void tfos_example_decoder_close(struct tfos_example_decoder *decoder)
     for (size_t i = 0; decoder->columns && i < decoder->plan.field_count; i++)
         tfos__example_column_clear(&decoder->columns[i]);
     tfos__free(decoder->columns);
-    tfos__free(decoder->marks);
     tfos__free(decoder->spellings);
     tfos__column_names_clear(&decoder->names);
     tfos__example_plan_clear(&decoder->plan);

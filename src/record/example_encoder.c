@@ -72,7 +72,7 @@ static void empty(struct tfos__buffer *buffer)
 // Makes encoder->list the list of some values; says how large a Feature of it is.
 static enum tfos_status make_list(struct tfos_example_encoder *encoder,
                                   const struct tfos__example_source *source,
-                                  struct tfos__example_range range, size_t *feature_size,
+                                  struct tfos__arrow_span range, size_t *feature_size,
                                   struct tfos_error *err)
 {
     empty(&encoder->list);
@@ -108,10 +108,10 @@ static enum tfos_status append_plain(struct tfos_example_encoder *encoder,
                                      const struct tfos__example_source *source, int64_t row,
                                      struct tfos_error *err)
 {
-    struct tfos__example_range range = {row, row + 1};
+    struct tfos__arrow_span range = {source->offset + row, 1};
     size_t size = 0;
     if (source->field->level_count == 1)
-        TFOS__TRY(tfos__example_source_list(source, 0, row, &range, err));
+        TFOS__TRY(tfos__example_source_list(source, 0, range.first, &range, err));
     TFOS__TRY(make_list(encoder, source, range, &size, err));
     TFOS__TRY(append_key(source->field, size, &encoder->frames, err));
     return append_feature(encoder, VALUE_FIELD, size, source->field->kind, &encoder->frames, err);
@@ -122,12 +122,12 @@ static enum tfos_status append_list(struct tfos_example_encoder *encoder,
                                     struct tfos_error *err)
 {
     struct tfos__buffer *features = &encoder->features;
-    struct tfos__example_range steps, range;
+    struct tfos__arrow_span steps, range;
     size_t size = 0;
-    TFOS__TRY(tfos__example_source_list(source, 0, row, &steps, err));
+    TFOS__TRY(tfos__example_source_list(source, 0, source->offset + row, &steps, err));
     empty(features);
-    for (int64_t step = steps.begin; step < steps.end; step++) {
-        TFOS__TRY(tfos__example_source_list(source, 1, step, &range, err));
+    for (int64_t step = 0; step < steps.count; step++) {
+        TFOS__TRY(tfos__example_source_list(source, 1, steps.first + step, &range, err));
         TFOS__TRY(make_list(encoder, source, range, &size, err));
         TFOS__TRY(append_feature(encoder, ITEM_FIELD, size, source->field->kind, features, err));
     }
@@ -147,7 +147,7 @@ static enum tfos_status append_maps(struct tfos_example_encoder *encoder, int64_
     frames->end += room;
     for (size_t i = 0; i < encoder->plan.field_count; i++) {
         const struct tfos__example_source *source = &encoder->sources[i];
-        if (tfos__example_is_null(source->validity, row)) {
+        if (tfos__arrow_is_null(source->levels[0], source->offset + row)) {
             if (source->field->is_nullable)
                 continue;
             return tfos__fail(err, TFOS_INVALID,
@@ -177,10 +177,11 @@ static enum tfos_status append_bytes(struct tfos_example_encoder *encoder, int64
                                      struct tfos_error *err)
 {
     const struct tfos__example_source *source = &encoder->sources[0];
-    if (tfos__example_is_null(source->validity, row))
+    if (tfos__arrow_is_null(source->levels[0], source->offset + row))
         return tfos__fail(err, TFOS_INVALID, "column %s: a null, which no record stands for",
                           source->field->name);
-    struct tfos_view text = tfos__example_source_text(source, row);
+    struct tfos_view text = tfos__arrow_bytes(tfos__example_source_type(source), source->levels[0],
+                                              source->offset + row);
     return tfos__buffer_append(&encoder->frames, text.data, text.size, err);
 }
 

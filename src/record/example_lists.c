@@ -8,7 +8,6 @@
 
 #include "base/fail.h"
 #include "base/number.h"
-#include "record/decimal.h"
 #include "record/wire.h"
 
 #define LIST_FIELD 1 // of all three kinds of lists
@@ -55,81 +54,65 @@ enum tfos_status tfos__example_size_check(const struct tfos__example_field *fiel
                       field->name, size);
 }
 
-// Bytes of some texts, which lie one behind the other.
-static size_t size_of_texts(const struct tfos__example_source *source,
-                            struct tfos__example_range range)
-{
-    struct tfos_view last = tfos__example_source_text(source, range.end - 1);
-    const uint8_t *begin = tfos__example_source_text(source, range.begin).data;
+#define WRITE(type)                                                                                \
+    for (int64_t i = 0; i < count; i++)                                                            \
+        at = tfos__wire_write_varint(at, (uint64_t)(int64_t)((const type *)from)[i]);              \
+    return at
 
-    return (size_t)((const uint8_t *)last.data - begin) + last.size;
-}
-
-struct tfos_view tfos__example_source_text(const struct tfos__example_source *source, int64_t index)
+// Writes integers that lie together; gives the place behind.
+static uint8_t *write_varints(uint8_t *at, const struct tfos__arrow_type *type, const void *from,
+                              int64_t count)
 {
-    index += source->offset;
-    int64_t begin, end;
-    if (source->field->has_wide_bytes) {
-        const int64_t *offsets = source->values;
-        begin = offsets[index];
-        end = offsets[index + 1];
-    } else {
-        const int32_t *offsets = source->values;
-        begin = offsets[index];
-        end = offsets[index + 1];
-    }
-    return (struct tfos_view){source->bytes + begin, (size_t)(end - begin)};
-}
-
-static const void *value_at(const struct tfos__example_source *source, int64_t index)
-{
-    return (const uint8_t *)source->values +
-           (size_t)(source->offset + index) * source->field->width;
-}
-
-static int64_t read_integer(const struct tfos__example_source *source, int64_t index)
-{
-    const void *at = value_at(source, index);
-    int64_t bit = source->offset + index;
-    if (source->field->value == TFOS__VALUE_BOOLEAN)
-        return ((const uint8_t *)source->values)[bit / 8] >> bit % 8 & 1;
-    switch (source->field->width * 2 + source->field->is_unsigned) {
-    case 2:
-        return *(const int8_t *)at;
-    case 3:
-        return *(const uint8_t *)at;
-    case 4:
-        return *(const int16_t *)at;
-    case 5:
-        return *(const uint16_t *)at;
+    switch (type->width + (type->kind == TFOS__ARROW_UINT)) {
     case 8:
-        return *(const int32_t *)at;
+        WRITE(int8_t);
     case 9:
-        return *(const uint32_t *)at;
+        WRITE(uint8_t);
+    case 16:
+        WRITE(int16_t);
+    case 17:
+        WRITE(uint16_t);
+    case 32:
+        WRITE(int32_t);
+    case 33:
+        WRITE(uint32_t);
     default:
-        return *(const int64_t *)at;
+        WRITE(int64_t);
     }
+}
+
+// Unsigned ones that an int64_list has no room for.
+static enum tfos_status check_huge(const struct tfos__example_source *source,
+                                   struct tfos__arrow_span span, struct tfos_error *err)
+{
+    const uint64_t *values = tfos__arrow_value(tfos__example_source_type(source),
+                                               tfos__example_source_values(source), span.first);
+    for (int64_t i = 0; i < span.count; i++)
+        if (values[i] > INT64_MAX)
+            return tfos__fail(err, TFOS_INVALID, "column %s: %llu is more than an int64_list holds",
+                              source->field->name, (unsigned long long)values[i]);
+    return TFOS_OK;
 }
 
 static enum tfos_status write_integers(const struct tfos__example_source *source,
-                                       struct tfos__example_range range, struct tfos__buffer *out,
+                                       struct tfos__arrow_span span, struct tfos__buffer *out,
                                        struct tfos_error *err)
 {
-    const struct tfos__example_field *field = source->field;
-    size_t count = (size_t)(range.end - range.begin);
+    const struct tfos__arrow_type *type = tfos__example_source_type(source);
+    const struct ArrowArray *values = tfos__example_source_values(source);
+    size_t count = (size_t)span.count;
     // If each takes a byte.
     size_t room = tfos__wire_bytes_size(count) - count;
-    bool is_huge = field->is_unsigned && field->width == sizeof(uint64_t);
+    if (tfos__arrow_type_is(type, TFOS__ARROW_UINT, 64))
+        TFOS__TRY(check_huge(source, span, err));
     TFOS__TRY(tfos__buffer_reserve(out, 2 * TFOS__VARINT_SIZE + count * TFOS__VARINT_SIZE, err));
     size_t begin = out->end;
     uint8_t *at = out->data + begin + room;
-    for (int64_t i = range.begin; i < range.end; i++) {
-        int64_t value = read_integer(source, i);
-        if (is_huge && value < 0)
-            return tfos__fail(err, TFOS_INVALID, "column %s: %llu is more than an int64_list holds",
-                              field->name, (unsigned long long)value);
-        at = tfos__wire_write_varint(at, (uint64_t)value);
-    }
+    if (type->kind == TFOS__ARROW_BOOL)
+        for (int64_t i = 0; i < span.count; i++)
+            *at++ = tfos__arrow_bit(values->buffers[1], values->offset + span.first + i);
+    else
+        at = write_varints(at, type, tfos__arrow_value(type, values, span.first), span.count);
     out->end = (size_t)(at - out->data);
     return tfos__wire_insert_head(out, LIST_FIELD, begin, &room, err);
 }
@@ -151,81 +134,83 @@ static enum tfos_status note_rounding(const struct tfos__example_source *source,
 }
 
 // The float of a double or a decimal.
-static enum tfos_status round_value(const struct tfos__example_source *source, int64_t index,
+static enum tfos_status round_value(const struct tfos__example_source *source, const void *at,
                                     struct tfos_example_loss *loss, float *out,
                                     struct tfos_error *err)
 {
-    const struct tfos__example_field *field = source->field;
-    const void *at = value_at(source, index);
-    if (field->value == TFOS__VALUE_DOUBLE) {
+    const struct tfos__arrow_type *type = tfos__example_source_type(source);
+    if (type->kind == TFOS__ARROW_FLOAT) {
         double number;
         memcpy(&number, at, sizeof number);
         *out = (float)number;
         bool is_same = (double)*out == number || number != number;
         return is_same ? TFOS_OK : note_rounding(source, number, *out, loss, err);
     }
-    char text[TFOS__DECIMAL_TEXT];
-    uint8_t back[TFOS__DECIMAL_SIZE];
-    tfos__decimal_print(at, field->scale, text);
+    char text[TFOS__ARROW_DECIMAL_TEXT];
+    uint8_t back[TFOS__ARROW_DECIMAL_SIZE];
+    tfos__arrow_decimal_print(at, type->scale, text);
     *out = strtof(text, NULL);
-    bool is_same = tfos__decimal_of((double)*out, field->precision, field->scale, back) &&
+    bool is_same = tfos__arrow_decimal_of((double)*out, type->precision, type->scale, back) &&
                    memcmp(back, at, sizeof back) == 0;
     return is_same ? TFOS_OK : note_rounding(source, strtod(text, NULL), *out, loss, err);
 }
 
 static enum tfos_status write_floats(const struct tfos__example_source *source,
-                                     struct tfos__example_range range, struct tfos__buffer *out,
+                                     struct tfos__arrow_span span, struct tfos__buffer *out,
                                      struct tfos_example_loss *loss, struct tfos_error *err)
 {
-    size_t size = (size_t)(range.end - range.begin) * sizeof(float);
-    if (source->field->value == TFOS__VALUE_FLOAT)
-        return tfos__wire_append_bytes(out, LIST_FIELD, value_at(source, range.begin), size, err);
+    const struct tfos__arrow_type *type = tfos__example_source_type(source);
+    const uint8_t *from = tfos__arrow_value(type, tfos__example_source_values(source), span.first);
+    size_t size = (size_t)span.count * sizeof(float);
+    if (tfos__arrow_type_is(type, TFOS__ARROW_FLOAT, 32))
+        return tfos__wire_append_bytes(out, LIST_FIELD, from, size, err);
     TFOS__TRY(tfos__buffer_reserve(out, tfos__wire_bytes_size(size), err));
     uint8_t *at = tfos__wire_write_head(out->data + out->end, LIST_FIELD, size);
-    for (int64_t i = range.begin; i < range.end; i++, at += sizeof(float)) {
+    for (int64_t i = 0; i < span.count; i++, at += sizeof(float)) {
         float number;
-        TFOS__TRY(round_value(source, i, loss, &number, err));
+        TFOS__TRY(round_value(source, from + i * (type->width / 8), loss, &number, err));
         memcpy(at, &number, sizeof number);
     }
     out->end = (size_t)(at - out->data);
     return TFOS_OK;
 }
 
-static enum tfos_status write_exact(const struct tfos__example_source *source, int64_t index,
+static enum tfos_status write_exact(const struct tfos__arrow_type *type, const void *at,
                                     struct tfos__buffer *out, struct tfos_error *err)
 {
-    const void *at = value_at(source, index);
-    char text[TFOS__DECIMAL_TEXT];
-    if (source->field->value == TFOS__VALUE_DOUBLE)
+    char text[TFOS__ARROW_DECIMAL_TEXT];
+    if (type->kind == TFOS__ARROW_FLOAT)
         return tfos__wire_append_bytes(out, LIST_FIELD, at, sizeof(double), err);
-    tfos__decimal_print(at, source->field->scale, text);
+    tfos__arrow_decimal_print(at, type->scale, text);
     return tfos__wire_append_bytes(out, LIST_FIELD, text, strlen(text), err);
 }
 
 enum tfos_status tfos__example_list_write(const struct tfos__example_source *source,
-                                          struct tfos__example_range range,
-                                          struct tfos__buffer *out, struct tfos_example_loss *loss,
-                                          struct tfos_error *err)
+                                          struct tfos__arrow_span span, struct tfos__buffer *out,
+                                          struct tfos_example_loss *loss, struct tfos_error *err)
 {
-    for (int64_t i = range.begin; source->value_validity.bits && i < range.end; i++)
-        if (tfos__example_is_null(source->value_validity, i))
-            return tfos__fail(err, TFOS_INVALID,
-                              "column %s: a null within a list, which a record cannot hold",
-                              source->field->name);
-    if (range.begin == range.end)
+    const struct tfos__example_field *field = source->field;
+    const struct tfos__arrow_type *type = tfos__example_source_type(source);
+    const struct ArrowArray *values = tfos__example_source_values(source);
+    if (tfos__arrow_has_nulls(values) && tfos__arrow_find_null(values, span.first, span.count) >= 0)
+        return tfos__fail(err, TFOS_INVALID,
+                          "column %s: a null within a list, which a record cannot hold",
+                          field->name);
+    if (span.count == 0)
         return TFOS_OK;
-    if (source->field->kind == TFOS__FEATURE_INT64)
-        return write_integers(source, range, out, err);
-    if (source->field->kind == TFOS__FEATURE_FLOAT)
-        return write_floats(source, range, out, loss, err);
-    if (!source->field->is_exact)
-        TFOS__TRY(tfos__example_size_check(source->field, size_of_texts(source, range), err));
-    for (int64_t i = range.begin; i < range.end; i++) {
-        if (source->field->is_exact) {
-            TFOS__TRY(write_exact(source, i, out, err));
+    if (field->kind == TFOS__FEATURE_INT64)
+        return write_integers(source, span, out, err);
+    if (field->kind == TFOS__FEATURE_FLOAT)
+        return write_floats(source, span, out, loss, err);
+    if (!field->is_exact)
+        TFOS__TRY(tfos__example_size_check(
+            field, (size_t)tfos__arrow_lists(type, values, span.first, span.count).count, err));
+    for (int64_t i = span.first; i < span.first + span.count; i++) {
+        if (field->is_exact) {
+            TFOS__TRY(write_exact(type, tfos__arrow_value(type, values, i), out, err));
             continue;
         }
-        struct tfos_view text = tfos__example_source_text(source, i);
+        struct tfos_view text = tfos__arrow_bytes(type, values, i);
         TFOS__TRY(tfos__wire_append_bytes(out, LIST_FIELD, text.data, text.size, err));
     }
     return TFOS_OK;

@@ -14,13 +14,8 @@ enum tfos_status tfos__example_size_check(const struct tfos__example_field *fiel
 /// Appends the BytesList, FloatList or Int64List of some values. `loss` counts the numbers that are
 /// rounded; where it is NULL they are refused. INVALID names the column.
 enum tfos_status tfos__example_list_write(const struct tfos__example_source *source,
-                                          struct tfos__example_range range,
-                                          struct tfos__buffer *out, struct tfos_example_loss *loss,
-                                          struct tfos_error *err);
-
-/// The bytes of a string or binary value.
-struct tfos_view tfos__example_source_text(const struct tfos__example_source *source,
-                                           int64_t index);
+                                          struct tfos__arrow_span range, struct tfos__buffer *out,
+                                          struct tfos_example_loss *loss, struct tfos_error *err);
 
 #define TFOS__VARINT_SIZE 10 ///< bytes at most
 

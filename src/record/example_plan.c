@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats are those of the Arrow C data interface.
 #include "record/example_plan.h"
 
 #include <stdlib.h>
@@ -8,79 +7,52 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
-#define DEPTH_LIMIT 64
 #define DECIMAL_DIGITS 38 // of 128 bits
 #define WORD_SIZE 16      // most bytes of a metadata's value
 
-/// Types by format, or the beginning of one that ends with ':'.
-static const struct type {
-    const char *format;
-    enum tfos__feature_kind kind;
-    enum tfos__example_value value;
-    uint8_t width;
-    bool is_unsigned, is_wide;
-} types[] = {
-    {"b", TFOS__FEATURE_INT64, TFOS__VALUE_BOOLEAN, 1, true, false},
-    {"c", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 1, false, false},
-    {"C", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 1, true, false},
-    {"s", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 2, false, false},
-    {"S", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 2, true, false},
-    {"i", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 4, false, false},
-    {"I", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 4, true, false},
-    {"l", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 8, false, false},
-    {"L", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 8, true, false},
-    {"f", TFOS__FEATURE_FLOAT, TFOS__VALUE_FLOAT, 4, false, false},
-    {"g", TFOS__FEATURE_FLOAT, TFOS__VALUE_DOUBLE, 8, false, false},
-    {"d:", TFOS__FEATURE_FLOAT, TFOS__VALUE_DECIMAL, 16, false, false},
-    {"u", TFOS__FEATURE_BYTES, TFOS__VALUE_TEXT, 0, false, false},
-    {"U", TFOS__FEATURE_BYTES, TFOS__VALUE_TEXT, 0, false, true},
-    {"z", TFOS__FEATURE_BYTES, TFOS__VALUE_BINARY, 0, false, false},
-    {"Z", TFOS__FEATURE_BYTES, TFOS__VALUE_BINARY, 0, false, true},
-    {"tdD", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 4, false, false},
-    {"tdm", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 8, false, false},
-    {"tts", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 4, false, false},
-    {"ttm", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 4, false, false},
-    {"ttu", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 8, false, false},
-    {"ttn", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 8, false, false},
-    {"tss:", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 8, false, false},
-    {"tsm:", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 8, false, false},
-    {"tsu:", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 8, false, false},
-    {"tsn:", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 8, false, false},
-    {"tDs", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 8, false, false},
-    {"tDm", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 8, false, false},
-    {"tDu", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 8, false, false},
-    {"tDn", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 8, false, false},
-    {"tiM", TFOS__FEATURE_INT64, TFOS__VALUE_INTEGER, 4, false, false},
-};
-
-static const struct type *find_type(const char *format)
+// What a list of such values is; NONE: there is none.
+static enum tfos__feature_kind kind_of(const struct tfos__arrow_type *type)
 {
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        size_t size = strlen(types[i].format);
-        bool is_prefix = types[i].format[size - 1] == ':';
-        if (is_prefix ? strncmp(format, types[i].format, size) == 0
-                      : strcmp(format, types[i].format) == 0)
-            return &types[i];
+    switch (type->kind) {
+    case TFOS__ARROW_BOOL:
+    case TFOS__ARROW_INT:
+    case TFOS__ARROW_UINT:
+    case TFOS__ARROW_DATE:
+    case TFOS__ARROW_TIME:
+    case TFOS__ARROW_TIMESTAMP:
+    case TFOS__ARROW_DURATION:
+    case TFOS__ARROW_MONTHS:
+        return TFOS__FEATURE_INT64;
+    case TFOS__ARROW_FLOAT:
+        return type->width == 16 ? TFOS__FEATURE_NONE : TFOS__FEATURE_FLOAT;
+    case TFOS__ARROW_DECIMAL:
+        return type->width == 128 && type->precision >= 1 && type->precision <= DECIMAL_DIGITS &&
+                       type->scale >= 0 && type->scale <= type->precision
+                   ? TFOS__FEATURE_FLOAT
+                   : TFOS__FEATURE_NONE;
+    case TFOS__ARROW_TEXT:
+        return TFOS__FEATURE_BYTES;
+    default:
+        return type->kind == TFOS__ARROW_BINARY && type->layout == TFOS__ARROW_VARIABLE
+                   ? TFOS__FEATURE_BYTES
+                   : TFOS__FEATURE_NONE;
     }
-    return NULL;
 }
 
 const char *tfos__example_type_of(const struct tfos__example_field *field,
                                   enum tfos__feature_kind kind, int level_count,
                                   char text[TFOS_TYPE_TEXT_SIZE])
 {
-    static const char *const formats[] = {"n", "z", "f", "l"};
-    struct ArrowSchema levels[TFOS__EXAMPLE_LEVELS + 1];
-    struct ArrowSchema *children[TFOS__EXAMPLE_LEVELS + 1];
-    for (int i = 0; i <= level_count; i++) {
-        bool is_list = i < level_count;
-        children[i] = &levels[i + is_list];
-        levels[i] = (struct ArrowSchema){.format = is_list ? "+l" : formats[kind],
-                                         .name = "item",
-                                         .n_children = is_list,
-                                         .children = &children[i]};
-    }
-    return tfos_arrow_type_text(&levels[0], field->type_names, text, TFOS_TYPE_TEXT_SIZE);
+    static const struct {
+        enum tfos__arrow_kind kind;
+        int64_t width;
+    } types[] = {[TFOS__FEATURE_NONE] = {TFOS__ARROW_NULL, 0},
+                 [TFOS__FEATURE_BYTES] = {TFOS__ARROW_BINARY, 32},
+                 [TFOS__FEATURE_FLOAT] = {TFOS__ARROW_FLOAT, 32},
+                 [TFOS__FEATURE_INT64] = {TFOS__ARROW_INT, 64}};
+    struct tfos__arrow_type value = tfos__arrow_type_of(types[kind].kind, types[kind].width, 0);
+    return tfos__arrow_lists_text(&value, level_count, field->type_names, text,
+                                  TFOS_TYPE_TEXT_SIZE);
 }
 
 static enum tfos_status unsupported(const struct tfos__example_field *field, struct tfos_error *err)
@@ -90,9 +62,9 @@ static enum tfos_status unsupported(const struct tfos__example_field *field, str
                       field->name, field->type);
 }
 
-// A list at a level that records of this type do not have.
+// A list of `inner` at a level that records of this type do not have.
 static enum tfos_status too_deep(const struct tfos__example_field *field,
-                                 const struct ArrowSchema *inner, enum tfos_record_type type,
+                                 const struct tfos__arrow_type *inner, enum tfos_record_type type,
                                  struct tfos_error *err)
 {
     if (type == TFOS_RECORD_BYTES)
@@ -100,7 +72,7 @@ static enum tfos_status too_deep(const struct tfos__example_field *field,
                           "record: column %s: the record type ByteArray is one column of binary or "
                           "string, not %s",
                           field->name, field->type);
-    if (type == TFOS_RECORD_EXAMPLE && inner->format[0] != '+')
+    if (type == TFOS_RECORD_EXAMPLE && inner->kind < TFOS__ARROW_LIST)
         return tfos__fail(err, TFOS_UNSUPPORTED,
                           "record: column %s: an Example cannot hold %s, lists of lists: they need "
                           "the record type SequenceExample",
@@ -108,28 +80,15 @@ static enum tfos_status too_deep(const struct tfos__example_field *field,
     return unsupported(field, err);
 }
 
-// "d:10,2"; other sizes than 128 bits follow a second comma.
-static enum tfos_status read_decimal(const char *format, struct tfos__example_field *field,
-                                     struct tfos_error *err)
-{
-    char *end;
-    long precision = strtol(format + 2, &end, 10);
-    long scale = *end == ',' ? strtol(end + 1, &end, 10) : -1;
-    bool is_known = *end == '\0' || strcmp(end, ",128") == 0;
-    if (!is_known || precision < 1 || precision > DECIMAL_DIGITS || scale < 0 || scale > precision)
-        return unsupported(field, err);
-    field->precision = (int)precision;
-    field->scale = (int)scale;
-    return TFOS_OK;
-}
-
 static enum tfos_status read_encoding(const struct ArrowSchema *schema,
                                       struct tfos__example_field *field, struct tfos_error *err)
 {
+    const struct tfos__arrow_type *type = &tfos__example_values(field)->type;
     char encoding[WORD_SIZE];
     if (!tfos_arrow_metadata_find(schema->metadata, "tfos.encoding", encoding, sizeof encoding))
         return TFOS_OK;
-    bool can_be = field->value == TFOS__VALUE_DOUBLE || field->value == TFOS__VALUE_DECIMAL;
+    bool can_be =
+        tfos__arrow_type_is(type, TFOS__ARROW_FLOAT, 64) || type->kind == TFOS__ARROW_DECIMAL;
     if (strcmp(encoding, "exact") != 0 || !can_be)
         return tfos__fail(err, TFOS_INVALID, "record: column %s: there is no encoding \"%s\" of %s",
                           field->name, encoding, field->type);
@@ -138,48 +97,22 @@ static enum tfos_status read_encoding(const struct ArrowSchema *schema,
     return TFOS_OK;
 }
 
-static enum tfos_status read_value(const struct ArrowSchema *schema,
-                                   struct tfos__example_field *field, struct tfos_error *err)
-{
-    const struct type *type = schema->dictionary ? NULL : find_type(schema->format);
-    if (!type)
-        return unsupported(field, err);
-    field->kind = type->kind;
-    field->value = type->value;
-    field->width = type->width;
-    field->is_unsigned = type->is_unsigned;
-    field->has_wide_bytes = type->is_wide;
-    if (type->value == TFOS__VALUE_DECIMAL)
-        TFOS__TRY(read_decimal(schema->format, field, err));
-    return TFOS_OK;
-}
-
-// One of the lists around a value. False: it is none.
-static bool read_level(const struct ArrowSchema *schema, bool *is_wide, int64_t *fixed_size)
-{
-    *is_wide = strcmp(schema->format, "+L") == 0;
-    *fixed_size =
-        strncmp(schema->format, "+w:", 3) == 0 ? strtoll(schema->format + 3, NULL, 10) : -1;
-    return (*is_wide || *fixed_size >= 0 || strcmp(schema->format, "+l") == 0) &&
-           schema->n_children == 1;
-}
-
-static enum tfos_status read_leaf(const struct ArrowSchema *schema, enum tfos_record_type type,
+static enum tfos_status read_leaf(const struct ArrowSchema *schema,
+                                  struct tfos__arrow_builder *column, enum tfos_record_type type,
                                   struct tfos__example_field *field, struct tfos_error *err)
 {
-    const struct ArrowSchema *top = schema;
     int limit = type == TFOS_RECORD_SEQUENCE_EXAMPLE ? 2 : type == TFOS_RECORD_EXAMPLE ? 1 : 0;
-    bool is_wide;
-    int64_t fixed_size;
     field->is_nullable = (schema->flags & ARROW_FLAG_NULLABLE) != 0;
-    for (; read_level(schema, &is_wide, &fixed_size); schema = schema->children[0]) {
+    for (; column->type.kind == TFOS__ARROW_LIST; column = column->children) {
         if (field->level_count == limit)
-            return too_deep(field, schema->children[0], type, err);
-        field->levels[field->level_count].is_wide = is_wide;
-        field->levels[field->level_count++].fixed_size = fixed_size;
+            return too_deep(field, &column->children->type, type, err);
+        field->levels[field->level_count++] = column;
     }
-    TFOS__TRY(read_value(schema, field, err));
-    return read_encoding(top, field, err);
+    field->levels[field->level_count] = column;
+    field->kind = kind_of(&column->type);
+    if (field->kind == TFOS__FEATURE_NONE)
+        return unsupported(field, err);
+    return read_encoding(schema, field, err);
 }
 
 static enum tfos_status name_type(const struct ArrowSchema *schema,
@@ -191,32 +124,6 @@ static enum tfos_status name_type(const struct ArrowSchema *schema,
     return field->type ? TFOS_OK : tfos__no_memory(err, "record", "a schema");
 }
 
-static enum tfos_status grow(void **items, size_t count, size_t *capacity, size_t size,
-                             struct tfos_error *err)
-{
-    if (count < *capacity)
-        return TFOS_OK;
-    size_t wanted = *capacity > 0 ? 2 * *capacity : 16;
-    void *grown = tfos__realloc(*items, wanted, size);
-    if (!grown)
-        return tfos__no_memory(err, "record", "a schema");
-    *items = grown;
-    *capacity = wanted;
-    return TFOS_OK;
-}
-
-static enum tfos_status add_shape(struct tfos__example_plan *plan, int64_t shape,
-                                  struct tfos_error *err)
-{
-    void *items = plan->shape;
-    enum tfos_status status =
-        grow(&items, plan->shape_count, &plan->shape_capacity, sizeof *plan->shape, err);
-    plan->shape = items;
-    if (status == TFOS_OK)
-        plan->shape[plan->shape_count++] = shape;
-    return status;
-}
-
 static bool is_name_exact(const struct ArrowSchema *schema)
 {
     char word[WORD_SIZE];
@@ -226,15 +133,18 @@ static bool is_name_exact(const struct ArrowSchema *schema)
 
 // Takes over `name`.
 static enum tfos_status add_leaf(struct tfos__example_plan *plan, const struct ArrowSchema *schema,
-                                 char *name, bool is_exact, struct tfos_error *err)
+                                 struct tfos__arrow_builder *column, char *name, bool is_exact,
+                                 struct tfos_error *err)
 {
-    void *items = plan->fields;
-    enum tfos_status status =
-        grow(&items, plan->field_count, &plan->field_capacity, sizeof *plan->fields, err);
-    plan->fields = items;
-    if (status < 0) {
-        tfos__free(name);
-        return status;
+    if (plan->field_count == plan->field_capacity) {
+        size_t capacity = plan->field_capacity > 0 ? 2 * plan->field_capacity : 16;
+        void *fields = tfos__realloc(plan->fields, capacity, sizeof *plan->fields);
+        if (!fields) {
+            tfos__free(name);
+            return tfos__no_memory(err, "record", "a schema");
+        }
+        plan->fields = fields;
+        plan->field_capacity = capacity;
     }
     struct tfos__example_field *field = &plan->fields[plan->field_count++];
     *field = (struct tfos__example_field){.name = name,
@@ -242,32 +152,29 @@ static enum tfos_status add_leaf(struct tfos__example_plan *plan, const struct A
                                           .type_names = plan->type_names,
                                           .is_name_exact = is_exact};
     TFOS__TRY(name_type(schema, field, err));
-    TFOS__TRY(add_shape(plan, -1, err));
-    return read_leaf(schema, plan->type, field, err);
+    return read_leaf(schema, column, plan->type, field, err);
 }
 
 // `parent` is the path with a dot behind it, or empty; `is_exact`: names below it are.
 static enum tfos_status add_fields(struct tfos__example_plan *plan,
-                                   const struct ArrowSchema *schema, const char *parent, int depth,
+                                   const struct ArrowSchema *schema,
+                                   struct tfos__arrow_builder *column, const char *parent,
                                    bool is_exact, struct tfos_error *err)
 {
-    if (depth == DEPTH_LIMIT)
-        return tfos__fail(err, TFOS_UNSUPPORTED, "record: column %s: structs %d deep", parent,
-                          depth);
-    TFOS__TRY(add_shape(plan, schema->n_children, err));
     for (int64_t i = 0; i < schema->n_children; i++) {
         const struct ArrowSchema *child = schema->children[i];
-        bool is_struct = strcmp(child->format, "+s") == 0;
+        bool is_struct = column->children[i].type.kind == TFOS__ARROW_STRUCT;
         bool is_child_exact = is_exact || is_name_exact(child);
         char *name =
             tfos__format("%s%s%s", parent, child->name ? child->name : "", is_struct ? "." : "");
         if (!name)
             return tfos__no_memory(err, "record", "a column's name");
         if (!is_struct) {
-            TFOS__TRY(add_leaf(plan, child, name, is_child_exact, err));
+            TFOS__TRY(add_leaf(plan, child, &column->children[i], name, is_child_exact, err));
             continue;
         }
-        enum tfos_status status = add_fields(plan, child, name, depth + 1, is_child_exact, err);
+        enum tfos_status status =
+            add_fields(plan, child, &column->children[i], name, is_child_exact, err);
         tfos__free(name);
         TFOS__TRY(status);
     }
@@ -298,7 +205,7 @@ static enum tfos_status check_names(const struct tfos__example_plan *plan, struc
 
 static enum tfos_status check_plain(const struct tfos__example_plan *plan, struct tfos_error *err)
 {
-    if (plan->field_count == 1 && plan->fields[0].value >= TFOS__VALUE_TEXT)
+    if (plan->field_count == 1 && plan->fields[0].kind == TFOS__FEATURE_BYTES)
         return TFOS_OK;
     return tfos__fail(err, TFOS_INVALID,
                       "record: the record type ByteArray is one column of binary or string, not "
@@ -312,11 +219,14 @@ static enum tfos_status check_plain(const struct tfos__example_plan *plan, struc
 enum tfos_status tfos__example_plan_init(struct tfos__example_plan *plan,
                                          const struct ArrowSchema *schema, struct tfos_error *err)
 {
-    char text[TFOS_TYPE_TEXT_SIZE];
-    if (strcmp(schema->format, "+s") != 0)
-        return tfos__fail(err, TFOS_INVALID, "record: a schema is a struct of columns, not %s",
-                          tfos_arrow_type_text(schema, plan->type_names, text, sizeof text));
-    TFOS__TRY(add_fields(plan, schema, "", 0, false, err));
+    enum tfos_status status = tfos__arrow_check_struct(schema, plan->type_names, err);
+    if (status == TFOS_OK)
+        status = tfos__arrow_builder_init(&plan->rows, schema, err);
+    if (status < 0) {
+        tfos__fail_prefix(err, "record");
+        return status;
+    }
+    TFOS__TRY(add_fields(plan, schema, &plan->rows, "", false, err));
     if (plan->type == TFOS_RECORD_BYTES)
         return check_plain(plan, err);
     return check_names(plan, err);
@@ -329,6 +239,6 @@ void tfos__example_plan_clear(struct tfos__example_plan *plan)
         tfos__free(plan->fields[i].type);
     }
     tfos__free(plan->fields);
-    tfos__free(plan->shape);
+    tfos__arrow_builder_clear(&plan->rows);
     *plan = (struct tfos__example_plan){0};
 }

@@ -7,7 +7,7 @@
 struct search {
     const struct tfos__example_plan *plan;
     struct tfos__example_source *sources;
-    size_t shape, field;
+    size_t field;
 };
 
 static enum tfos_status mismatch(const char *name, struct tfos_error *err)
@@ -18,72 +18,44 @@ static enum tfos_status mismatch(const char *name, struct tfos_error *err)
                       name);
 }
 
-static struct tfos__example_bits validity_of(const struct ArrowArray *array, int64_t offset)
+static enum tfos_status find_leaf(struct tfos__example_source *source,
+                                  const struct ArrowArray *array, struct tfos_error *err)
 {
-    bool may_be_null = array->null_count != 0 && array->n_buffers > 0 && array->buffers[0];
-    return (struct tfos__example_bits){may_be_null ? array->buffers[0] : NULL, offset};
-}
-
-static enum tfos_status find_values(struct tfos__example_source *source,
-                                    const struct ArrowArray *array, int64_t offset,
-                                    struct tfos_error *err)
-{
-    bool has_bytes = source->field->value >= TFOS__VALUE_TEXT;
-    if (array->n_buffers != (has_bytes ? 3 : 2) || array->n_children != 0 || array->dictionary)
-        return mismatch(source->field->name, err);
-    source->value_validity = validity_of(array, offset);
-    source->offset = offset;
-    source->values = array->buffers[1];
-    source->bytes = has_bytes ? array->buffers[2] : NULL;
+    const struct tfos__example_field *field = source->field;
+    for (int i = 0; i <= field->level_count; i++) {
+        const struct tfos__arrow_builder *level = field->levels[i];
+        if (!tfos__arrow_fits(&level->type, array, level->child_count))
+            return mismatch(field->name, err);
+        source->levels[i] = array;
+        array = i < field->level_count ? array->children[0] : NULL;
+    }
     return TFOS_OK;
 }
 
-static enum tfos_status find_leaf(struct tfos__example_source *source,
-                                  const struct ArrowArray *array, int64_t offset,
+// `offset` is the index of the first row in the array.
+static enum tfos_status find_node(struct search *search, const struct tfos__arrow_builder *node,
+                                  const struct ArrowArray *array, int64_t offset, int64_t row_count,
                                   struct tfos_error *err)
 {
-    const struct tfos__example_field *field = source->field;
-    offset += array->offset;
-    source->validity = validity_of(array, offset);
-    for (int i = 0; i < field->level_count; i++) {
-        bool has_offsets = field->levels[i].fixed_size < 0;
-        if (array->n_buffers != (has_offsets ? 2 : 1) || array->n_children != 1)
-            return mismatch(field->name, err);
-        source->levels[i].validity = validity_of(array, offset);
-        source->levels[i].offsets = has_offsets ? array->buffers[1] : NULL;
-        source->levels[i].offset = offset;
-        array = array->children[0];
-        offset = array->offset;
+    const struct tfos__example_field *field = &search->plan->fields[search->field];
+    bool is_any_left = search->field < search->plan->field_count;
+    if (node->type.kind != TFOS__ARROW_STRUCT) {
+        struct tfos__example_source *source = &search->sources[search->field++];
+        *source = (struct tfos__example_source){.field = field, .offset = offset};
+        return find_leaf(source, array, err);
     }
-    return find_values(source, array, offset, err);
-}
-
-// `offset` is that of the first row among the node's parents.
-static enum tfos_status find_node(struct search *search, const struct ArrowArray *array,
-                                  int64_t offset, int64_t row_count, struct tfos_error *err)
-{
-    int64_t child_count = search->plan->shape[search->shape++];
-    if (child_count < 0) {
-        struct tfos__example_source *source = &search->sources[search->field];
-        *source = (struct tfos__example_source){.field = &search->plan->fields[search->field]};
-        search->field++;
-        return find_leaf(source, array, offset, err);
-    }
-    const char *first = search->field < search->plan->field_count
-                            ? search->plan->fields[search->field].name
-                            : "of the batch";
-    if (array->n_children != child_count)
+    const char *first = is_any_left ? field->name : "of the batch";
+    if (!tfos__arrow_fits(&node->type, array, node->child_count))
         return mismatch(first, err);
-    offset += array->offset;
-    struct tfos__example_bits validity = validity_of(array, offset);
-    for (int64_t row = 0; validity.bits && row < row_count; row++)
-        if (tfos__example_is_null(validity, row))
-            return tfos__fail(err, TFOS_INVALID,
-                              "row %lld, column %s: the struct that it is in is null, "
-                              "which a record cannot say",
-                              (long long)row, first);
-    for (int64_t i = 0; i < child_count; i++)
-        TFOS__TRY(find_node(search, array->children[i], offset, row_count, err));
+    int64_t null = tfos__arrow_find_null(array, offset, row_count);
+    if (null >= 0)
+        return tfos__fail(err, TFOS_INVALID,
+                          "row %lld, column %s: the struct that it is in is null, "
+                          "which a record cannot say",
+                          (long long)(null - offset), first);
+    for (int64_t i = 0; i < node->child_count; i++)
+        TFOS__TRY(find_node(search, &node->children[i], array->children[i], array->offset + offset,
+                            row_count, err));
     return TFOS_OK;
 }
 
@@ -93,27 +65,18 @@ enum tfos_status tfos__example_sources_find(const struct tfos__example_plan *pla
                                             struct tfos_error *err)
 {
     struct search search = {.plan = plan, .sources = sources};
-    return find_node(&search, batch, 0, batch->length, err);
+    return find_node(&search, &plan->rows, batch, 0, batch->length, err);
 }
 
 enum tfos_status tfos__example_source_list(const struct tfos__example_source *source, int level,
-                                           int64_t index, struct tfos__example_range *range,
+                                           int64_t index, struct tfos__arrow_span *span,
                                            struct tfos_error *err)
 {
-    const struct tfos__example_field *field = source->field;
-    int64_t at = source->levels[level].offset + index, fixed_size = field->levels[level].fixed_size;
-    if (tfos__example_is_null(source->levels[level].validity, index))
+    const struct ArrowArray *array = source->levels[level];
+    if (tfos__arrow_is_null(array, index))
         return tfos__fail(err, TFOS_INVALID,
                           "column %s: a null within a list, which a record cannot hold",
-                          field->name);
-    if (!source->levels[level].offsets) {
-        *range = (struct tfos__example_range){at * fixed_size, (at + 1) * fixed_size};
-    } else if (field->levels[level].is_wide) {
-        const int64_t *offsets = source->levels[level].offsets;
-        *range = (struct tfos__example_range){offsets[at], offsets[at + 1]};
-    } else {
-        const int32_t *offsets = source->levels[level].offsets;
-        *range = (struct tfos__example_range){offsets[at], offsets[at + 1]};
-    }
+                          source->field->name);
+    *span = tfos__arrow_list(&source->field->levels[level]->type, array, index);
     return TFOS_OK;
 }

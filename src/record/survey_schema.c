@@ -7,7 +7,7 @@
 #include <string.h>
 #include <tfos/example.h>
 
-#include "base/arrow_schema.h"
+#include "arrow/arrow.h"
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -144,20 +144,22 @@ enum tfos_status tfos_example_survey_load(const char *json, struct tfos_example_
 }
 
 // A field with `level_count` lists around its value.
-static enum tfos_status make_field(const char *name, const char *format, int level_count,
+static enum tfos_status make_field(const char *name, struct tfos__arrow_type value, int level_count,
                                    struct ArrowSchema *out, struct tfos_error *err)
 {
-    TFOS__TRY(tfos__schema_init(out, level_count > 0 ? "+l" : format, name, level_count > 0, err));
     if (level_count == 0)
-        return TFOS_OK;
-    return make_field("item", format, level_count - 1, out->children[0], err);
+        return tfos__arrow_schema_init(out, value, name, 0, err);
+    TFOS__TRY(
+        tfos__arrow_schema_init(out, tfos__arrow_type_of(TFOS__ARROW_LIST, 32, 0), name, 1, err));
+    return make_field("item", value, level_count - 1, out->children[0], err);
 }
 
-static const char *format_of(const struct tfos__trait *trait)
+static struct tfos__arrow_type type_of(const struct tfos__trait *trait)
 {
     if (trait->kind == TFOS__FEATURE_BYTES)
-        return trait->is_text ? "u" : "z";
-    return trait->kind == TFOS__FEATURE_FLOAT ? "f" : "l";
+        return tfos__arrow_type_of(trait->is_text ? TFOS__ARROW_TEXT : TFOS__ARROW_BINARY, 32, 0);
+    return trait->kind == TFOS__FEATURE_FLOAT ? tfos__arrow_type_of(TFOS__ARROW_FLOAT, 32, 0)
+                                              : tfos__arrow_type_of(TFOS__ARROW_INT, 64, 0);
 }
 
 enum tfos_status tfos_example_survey_schema(const struct tfos_example_survey *survey,
@@ -172,16 +174,15 @@ enum tfos_status tfos_example_survey_schema(const struct tfos_example_survey *su
                           "record: there is no good record to find columns in: %llu places were "
                           "passed over; read without skipping to see what they are",
                           (unsigned long long)survey->passed_over);
-    enum tfos_status status = tfos__schema_init(&schema, "+s", "", count, err);
+    enum tfos_status status = tfos__arrow_schema_init_struct(&schema, count, err);
     if (status < 0)
         return status;
-    schema.flags = 0;
     for (uint32_t i = 0; status == TFOS_OK && i < survey->count; i++) {
         const struct tfos__trait *trait = &survey->traits[i];
-        int level_count = trait->is_feature_list ? 2 : trait->is_list;
         if (trait->kind != TFOS__FEATURE_NONE)
-            status = make_field(trait->name, format_of(trait), level_count, schema.children[made++],
-                                err);
+            status =
+                make_field(trait->name, type_of(trait), trait->is_feature_list ? 2 : trait->is_list,
+                           schema.children[made++], err);
     }
     if (status < 0)
         schema.release(&schema);

@@ -45,8 +45,8 @@ static enum tfos_status fail_cast(const struct tfos__result_column *column,
 
     tfos__fail_prefix(err, "inference: result column '%s': %s cannot be cast to %s without loss",
                       column->type.name,
-                      tfos__result_type_say(was, source->code, source->depth + column->is_gathered),
-                      tfos__result_type_say(wanted, column->type.code, column->type.depth));
+                      tfos__result_source_say(was, source, source->depth + column->is_gathered),
+                      tfos__result_type_say(wanted, &column->type.value, column->type.depth));
     return TFOS_INVALID;
 }
 
@@ -56,13 +56,13 @@ static enum tfos_status check_source(const struct tfos__result_column *column,
 {
     const struct tfos__result_type *type = &column->type;
     int depth = source->depth + column->is_gathered;
-    bool is_nothing = source->code == TFOS__RESULT_NOTHING;
+    bool is_nothing = source->type.kind == TFOS__ARROW_NULL;
 
     if (depth != type->depth && !(is_nothing && depth < type->depth))
         tfos__fail(err, TFOS_INVALID, "one is %d levels of lists deep, the other %d", depth,
                    type->depth);
     else if (!is_nothing &&
-             tfos__result_is_bytes(source->code) != tfos__result_is_bytes(type->code))
+             tfos__result_is_bytes(&source->type) != tfos__result_is_bytes(&type->value))
         tfos__fail(err, TFOS_INVALID,
                    "numbers are read from text, and written as such, by inference(via=\"arrow\")");
     else
@@ -94,7 +94,7 @@ static uint64_t head_size(int64_t count)
 /// the declared type.
 static uint64_t measure_array(const struct tfos__result_type *type,
                               const struct tfos__result_source *source, int depth, int level,
-                              struct tfos__result_range range);
+                              struct tfos__arrow_span range);
 
 /// Bytes of a value that has a part of the variable part.
 static uint64_t measure_value(const struct tfos__result_type *type,
@@ -103,23 +103,23 @@ static uint64_t measure_value(const struct tfos__result_type *type,
 {
     if (tfos__result_is_null(source, depth, index))
         return 0;
-    struct tfos__result_range range = tfos__result_range(source, depth, index);
-    return depth == source->depth ? padded((uint64_t)(range.end - range.first))
-                                  : measure_array(type, source, depth + 1, level + 1, range);
+    if (depth == source->depth)
+        return padded(tfos__arrow_bytes(&source->type, source->values, index).size);
+    return measure_array(type, source, depth + 1, level + 1,
+                         tfos__result_list(source, depth, index));
 }
 
 static uint64_t measure_array(const struct tfos__result_type *type,
                               const struct tfos__result_source *source, int depth, int level,
-                              struct tfos__result_range range)
+                              struct tfos__arrow_span range)
 {
-    int64_t count = range.end - range.first;
-    uint64_t size = head_size(count);
+    uint64_t size = head_size(range.count);
 
     if (!tfos__result_is_variable(type, level))
-        return size + padded((uint64_t)count * type->element_size);
-    size += (uint64_t)count * WORD;
-    for (int64_t i = range.first; i < range.end; i++)
-        size += measure_value(type, source, depth, level, i);
+        return size + padded((uint64_t)range.count * type->element_size);
+    size += (uint64_t)range.count * WORD;
+    for (int64_t i = 0; i < range.count; i++)
+        size += measure_value(type, source, depth, level, range.first + i);
     return size;
 }
 
@@ -218,43 +218,42 @@ static void end_part(struct frame *frame, int64_t index, uint32_t size)
 
 static enum tfos_status write_numbers(const struct tfos__result_column *column,
                                       const struct tfos__result_source *source, int level,
-                                      struct tfos__result_range range, struct frame *frame,
+                                      struct tfos__arrow_span range, struct frame *frame,
                                       int64_t at, struct tfos_error *err)
 {
-    bool has_nulls = source->code == TFOS__RESULT_NOTHING || source->levels[source->depth].validity;
+    bool has_nulls = tfos__result_has_nulls(source);
     uint8_t *to = frame->slots + at * column->type.element_size;
 
-    if (tfos__result_convert(source, range.first, range.end - range.first, column->type.code, to,
-                             err) != TFOS_OK)
+    if (tfos__result_convert(source, range.first, range.count, &column->type, to, err) != TFOS_OK)
         return fail_cast(column, source, err);
-    for (int64_t i = range.first; has_nulls && i < range.end; i++)
-        if (tfos__result_is_null(source, source->depth, i))
-            TFOS__TRY(note_null(column, source, level, frame, at + i - range.first, err));
+    for (int64_t i = 0; has_nulls && i < range.count; i++)
+        if (tfos__result_is_null(source, source->depth, range.first + i))
+            TFOS__TRY(note_null(column, source, level, frame, at + i, err));
     return TFOS_OK;
 }
 
 static enum tfos_status write_bytes(const struct tfos__result_column *column,
-                                    const struct tfos__result_source *source,
-                                    struct tfos__result_range range, struct frame *frame,
-                                    int64_t index, struct tfos_error *err)
+                                    const struct tfos__result_source *source, int64_t value,
+                                    struct frame *frame, int64_t index, struct tfos_error *err)
 {
-    size_t size = (size_t)(range.end - range.first);
-    bool may_be_no_text = column->type.code == 'u' && (source->code == 'z' || source->code == 'Z');
+    struct tfos_view bytes = tfos__arrow_bytes(&source->type, source->values, value);
+    bool may_be_no_text =
+        column->type.value.kind == TFOS__ARROW_TEXT && source->type.kind == TFOS__ARROW_BINARY;
 
-    if (size > 0)
-        memcpy(frame->base + frame->used, source->data + range.first, size);
-    if (may_be_no_text && !tfos__is_utf8(frame->base + frame->used, size)) {
+    if (bytes.size > 0)
+        memcpy(frame->base + frame->used, bytes.data, bytes.size);
+    if (may_be_no_text && !tfos__is_utf8(frame->base + frame->used, bytes.size)) {
         tfos__fail(err, TFOS_INVALID, "some bytes are no UTF-8");
         return fail_cast(column, source, err);
     }
-    end_part(frame, index, (uint32_t)size);
+    end_part(frame, index, (uint32_t)bytes.size);
     return TFOS_OK;
 }
 
 /// Writes the values of `range`, which become the elements of `frame` from `at` on.
 static enum tfos_status write_elements(const struct tfos__result_column *column,
                                        const struct tfos__result_source *source, int depth,
-                                       int level, struct tfos__result_range range,
+                                       int level, struct tfos__arrow_span range,
                                        struct frame *frame, int64_t at, struct tfos_error *err);
 
 /// Writes a value into the variable part.
@@ -267,11 +266,10 @@ static enum tfos_status write_part(const struct tfos__result_column *column,
         set_word(frame, index, 0);
         return note_null(column, source, level, frame, index, err);
     }
-    struct tfos__result_range range = tfos__result_range(source, depth, value);
-    int64_t count = range.end - range.first;
     if (depth == source->depth)
-        return write_bytes(column, source, range, frame, index, err);
-    struct frame array = begin_array(column, level + 1, frame, count);
+        return write_bytes(column, source, value, frame, index, err);
+    struct tfos__arrow_span range = tfos__result_list(source, depth, value);
+    struct frame array = begin_array(column, level + 1, frame, range.count);
     TFOS__TRY(write_elements(column, source, depth + 1, level + 1, range, &array, 0, err));
     end_part(frame, index, array.used);
     return TFOS_OK;
@@ -279,13 +277,13 @@ static enum tfos_status write_part(const struct tfos__result_column *column,
 
 static enum tfos_status write_elements(const struct tfos__result_column *column,
                                        const struct tfos__result_source *source, int depth,
-                                       int level, struct tfos__result_range range,
+                                       int level, struct tfos__arrow_span range,
                                        struct frame *frame, int64_t at, struct tfos_error *err)
 {
     if (!tfos__result_is_variable(&column->type, level))
         return write_numbers(column, source, level, range, frame, at, err);
-    for (int64_t i = range.first; i < range.end; i++)
-        TFOS__TRY(write_part(column, source, depth, level, i, frame, at + i - range.first, err));
+    for (int64_t i = 0; i < range.count; i++)
+        TFOS__TRY(write_part(column, source, depth, level, range.first + i, frame, at + i, err));
     return TFOS_OK;
 }
 
@@ -294,7 +292,7 @@ static enum tfos_status write_gathered(const struct tfos__result_column *column,
                                        struct frame *frame, int64_t index, struct tfos_error *err)
 {
     struct frame array = begin_array(column, 1, frame, column->source_count);
-    struct tfos__result_range range = {value, value + 1};
+    struct tfos__arrow_span range = {value, 1};
 
     for (int64_t i = 0; i < column->source_count; i++)
         TFOS__TRY(write_elements(column, &column->sources[i], 0, 1, range, &array, i, err));
@@ -309,9 +307,9 @@ static enum tfos_status write_slots(const struct tfos__result_column *column, in
     const struct tfos__result_source *source = &column->sources[0];
     uint32_t width = column->type.element_size;
     uint64_t packed[TFOS__RESULT_CHUNK];
-    bool has_nulls = source->code == TFOS__RESULT_NOTHING || source->levels[0].validity;
+    bool has_nulls = tfos__result_has_nulls(source);
 
-    if (tfos__result_convert(source, chunk->first, chunk->count, column->type.code, packed, err) !=
+    if (tfos__result_convert(source, chunk->first, chunk->count, &column->type, packed, err) !=
         TFOS_OK)
         return fail_cast(column, source, err);
     for (unsigned i = 0; i < chunk->count; i++) {

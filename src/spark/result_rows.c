@@ -44,10 +44,8 @@ enum tfos_status tfos_result_rows_open(const struct ArrowSchema *schema,
 
 static void drop_batch(struct tfos_result_rows *rows)
 {
-    if (rows->batch.release)
-        rows->batch.release(&rows->batch);
-    if (rows->batch_schema.release)
-        rows->batch_schema.release(&rows->batch_schema);
+    tfos__arrow_array_release(&rows->batch);
+    tfos__arrow_schema_release(&rows->batch_schema);
 }
 
 void tfos_result_rows_close(struct tfos_result_rows *rows)
@@ -57,8 +55,7 @@ void tfos_result_rows_close(struct tfos_result_rows *rows)
     drop_batch(rows);
     for (int64_t i = 0; rows->schema.release && i < rows->schema.n_children; i++)
         tfos__result_column_clear(&rows->columns[i]);
-    if (rows->schema.release)
-        rows->schema.release(&rows->schema);
+    tfos__arrow_schema_release(&rows->schema);
     tfos__free(rows->columns);
     tfos__free(rows);
 }
@@ -149,11 +146,13 @@ static bool is_pickled(const struct ArrowSchema *schema)
 static bool is_gathered(const struct tfos_result_rows *rows, const struct kind *kind)
 {
     const struct ArrowSchema *result = &rows->batch_schema;
+    struct tfos__arrow_type type;
 
     if (!kind->is_sequence || rows->schema.n_children != 1 || rows->columns[0].type.depth == 0)
         return false;
     return result->n_children != 1 ||
-           (result->children[0]->format[0] != '+' && !is_pickled(result->children[0]));
+           (tfos__arrow_type_read(&type, result->children[0], NULL) == TFOS_OK &&
+            type.kind < TFOS__ARROW_LIST && !is_pickled(result->children[0]));
 }
 
 /// Gives the column `count` sources, the results' columns from `first` on.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A column's form is in its Arrow format and in what the packer notes beside it: that bytes are
+// A column's form is in its Arrow type and in what the packer notes beside it: that bytes are
 // booleans, that a list of numbers is an array of several dimensions. Lists of one length are read
 // by multiplication, so that their children must be as long as that: feed/batch_decode.c checks it.
 #include "spark/result_source.h"
@@ -48,30 +48,30 @@ static enum tfos_status refuse(const char *name, const char *what, struct tfos_e
 }
 
 static enum tfos_status add_level(struct tfos__result_source *source, const char *name,
-                                  struct tfos__result_level level, struct tfos_error *err)
+                                  const struct ArrowArray *array, struct tfos__arrow_type type,
+                                  struct tfos_error *err)
 {
     if (source->depth == TFOS__RESULT_DEPTH)
         return refuse(name, "it has more than 32 levels of lists", err);
-    source->levels[source->depth++] = level;
+    source->levels[source->depth++] = (struct tfos__result_level){array, type};
     return TFOS_OK;
 }
 
 /// Lists of `total` values each, which are an array of the noted shape.
 static enum tfos_status add_dimensions(struct tfos__result_source *source, const char *name,
-                                       const char *shape, struct tfos__result_level level,
-                                       struct tfos_error *err)
+                                       const char *shape, const struct ArrowArray *array,
+                                       int64_t total, struct tfos_error *err)
 {
-    int64_t total = level.count, product = 1;
+    int64_t product = 1;
 
     while (*shape) {
         char *end = NULL;
-        level.count = strtoll(shape, &end, 10);
-        if (end == shape || level.count < 0 ||
-            __builtin_mul_overflow(product, level.count, &product))
+        int64_t size = strtoll(shape, &end, 10);
+        if (end == shape || size < 0 || __builtin_mul_overflow(product, size, &product))
             return tfos__fail(err, TFOS_CORRUPT, "inference: result column '%s': its shape ends %s",
                               name, shape);
-        TFOS__TRY(add_level(source, name, level, err));
-        level = (struct tfos__result_level){0};
+        TFOS__TRY(add_level(source, name, array, tfos__arrow_fixed_list_type(size), err));
+        array = NULL;
         shape = end + strspn(end, " ");
     }
     if (product != total)
@@ -81,35 +81,43 @@ static enum tfos_status add_dimensions(struct tfos__result_source *source, const
     return TFOS_OK;
 }
 
-static const uint8_t *validity_of(const struct ArrowArray *array)
-{
-    return array->null_count == 0 || array->n_buffers == 0 ? NULL : array->buffers[0];
-}
-
 /// Steps down the lists to the values.
 static enum tfos_status add_lists(struct tfos__result_source *source,
-                                  const struct ArrowSchema **schema,
-                                  const struct ArrowArray **array, const char *name,
-                                  const char *shape, struct tfos_error *err)
+                                  const struct ArrowSchema **schema, const struct ArrowArray *array,
+                                  const char *name, const char *shape, struct tfos_error *err)
 {
-    while ((*schema)->format[0] == '+') {
-        const char *format = (*schema)->format;
-        struct tfos__result_level level = {.validity = validity_of(*array),
-                                           .offset = (*array)->offset};
-        if (strncmp(format, "+w:", 3) == 0)
-            level.count = strtoll(format + 3, NULL, 10);
-        else if (is_one_of(format, "+l", "+L"))
-            level.ends = (*array)->buffers[1];
-        else
-            return refuse(name, "structs and maps are not read here", err);
-        level.is_wide = format[1] == 'L';
-        TFOS__TRY(*shape && !level.ends ? add_dimensions(source, name, shape, level, err)
-                                        : add_level(source, name, level, err));
-        shape = "";
-        *schema = (*schema)->children[0];
-        *array = (*array)->children[0];
+    struct tfos__arrow_type *type = &source->type;
+
+    for (;; *schema = (*schema)->children[0], array = array->children[0], shape = "") {
+        if (tfos__arrow_type_read(type, *schema, NULL) < 0)
+            return refuse(name, "values of such a type are not read here", err);
+        source->values = array;
+        if (type->kind != TFOS__ARROW_LIST)
+            return TFOS_OK;
+        TFOS__TRY(*shape && type->layout == TFOS__ARROW_FIXED_LIST
+                      ? add_dimensions(source, name, shape, array, type->list_size, err)
+                      : add_level(source, name, array, *type, err));
     }
-    return TFOS_OK;
+}
+
+static enum tfos_status check_type(const struct tfos__arrow_type *type, const char *name,
+                                   struct tfos_error *err)
+{
+    switch (type->kind) {
+    case TFOS__ARROW_BOOL:
+    case TFOS__ARROW_INT:
+    case TFOS__ARROW_UINT:
+    case TFOS__ARROW_FLOAT:
+    case TFOS__ARROW_TEXT:
+        return TFOS_OK;
+    case TFOS__ARROW_MAP:
+    case TFOS__ARROW_STRUCT:
+        return refuse(name, "structs and maps are not read here", err);
+    default:
+        return type->kind == TFOS__ARROW_BINARY && type->layout == TFOS__ARROW_VARIABLE
+                   ? TFOS_OK
+                   : refuse(name, "values of such a type are not read here", err);
+    }
 }
 
 enum tfos_status tfos__result_source_init(struct tfos__result_source *source,
@@ -117,7 +125,7 @@ enum tfos_status tfos__result_source_init(struct tfos__result_source *source,
                                           const struct ArrowArray *array, const char *name,
                                           struct tfos_error *err)
 {
-    struct note note;
+    struct note note, leaf;
 
     source->depth = 0;
     read_note(&note, schema->metadata);
@@ -128,25 +136,20 @@ enum tfos_status tfos__result_source_init(struct tfos__result_source *source,
                           "inference: result column '%s': complex numbers cannot be cast: Spark "
                           "has none: give their real and imaginary parts as two columns",
                           name);
-    TFOS__TRY(add_lists(source, &schema, &array, name, note.shape, err));
-    const char *format = schema->format;
-    if (!strchr("bcCsSiIlLefguUzZ", format[0]) || format[1] != '\0')
-        return refuse(name, "values of such a type are not read here", err);
-    source->code = format[0];
-    struct note leaf;
+    TFOS__TRY(add_lists(source, &schema, array, name, note.shape, err));
+    TFOS__TRY(check_type(&source->type, name, err));
     read_note(&leaf, schema->metadata);
+    source->is_boolean = tfos__arrow_type_is(&source->type, TFOS__ARROW_UINT, 8) &&
+                         (strcmp(note.text, "bool") == 0 || is_one_of(note.kind, "bool", "b1"));
     if (strcmp(note.kind, "null") == 0 || strcmp(leaf.text, "null") == 0)
-        source->code = TFOS__RESULT_NOTHING;
-    else if (format[0] == 'C' &&
-             (strcmp(note.text, "bool") == 0 || is_one_of(note.kind, "bool", "b1")))
-        source->code = TFOS__RESULT_BOOLEAN;
-    source->levels[source->depth] =
-        (struct tfos__result_level){.validity = validity_of(array), .offset = array->offset};
-    bool is_bytes = tfos__result_is_bytes(source->code);
-    if (is_bytes) {
-        source->levels[source->depth].ends = array->buffers[1];
-        source->levels[source->depth].is_wide = source->code == 'U' || source->code == 'Z';
-    }
-    source->data = array->buffers[is_bytes ? 2 : 1];
+        source->type = tfos__arrow_type_of(TFOS__ARROW_NULL, 0, 0);
     return TFOS_OK;
+}
+
+const char *tfos__result_source_say(char name[TFOS__RESULT_NAME],
+                                    const struct tfos__result_source *source, int depth)
+{
+    const struct tfos__arrow_type boolean = tfos__arrow_type_of(TFOS__ARROW_BOOL, 1, 0);
+
+    return tfos__result_type_say(name, source->is_boolean ? &boolean : &source->type, depth);
 }

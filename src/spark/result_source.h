@@ -10,24 +10,19 @@
 
 #include "spark/result_type.h"
 
-/// Values of one depth. They are counted from 0 on, `offset` values behind the buffers' first.
+/// Lists of one depth.
 struct tfos__result_level {
-    const uint8_t *validity; ///< NULL: no nulls
-    const void *ends;        ///< offsets of lists or bytes; NULL: lists of `count` values
-    int64_t offset, count;
-    bool is_wide; ///< offsets of 64 bits
+    const struct ArrowArray *array; ///< NULL: inner dimensions of an array; none of them is null
+    struct tfos__arrow_type type;
 };
 
 /// All but the name is borrowed from the batch.
 struct tfos__result_source {
     int depth;
-    char code;
-    const uint8_t *data;                                      ///< numbers, or bytes
-    struct tfos__result_level levels[TFOS__RESULT_DEPTH + 1]; ///< levels[depth]: the values
-};
-
-struct tfos__result_range {
-    int64_t first, end;
+    struct tfos__arrow_type type; ///< of the values; NULL: they are all null
+    bool is_boolean;              ///< bytes are booleans
+    const struct ArrowArray *values;
+    struct tfos__result_level levels[TFOS__RESULT_DEPTH];
 };
 
 /// Finds the values of a column. UNSUPPORTED: it is pickled, or has a type that is not read here;
@@ -37,33 +32,36 @@ enum tfos_status tfos__result_source_init(struct tfos__result_source *source,
                                           const struct ArrowArray *array, const char *name,
                                           struct tfos_error *err);
 
+/// The same as tfos__result_type_say() says of a type.
+const char *tfos__result_source_say(char name[TFOS__RESULT_NAME],
+                                    const struct tfos__result_source *source, int depth);
+
+static inline bool tfos__result_has_nulls(const struct tfos__result_source *source)
+{
+    return source->type.kind == TFOS__ARROW_NULL || tfos__arrow_has_nulls(source->values);
+}
+
 /// Whether a value of that depth is null.
 static inline bool tfos__result_is_null(const struct tfos__result_source *source, int depth,
                                         int64_t index)
 {
-    const struct tfos__result_level *level = &source->levels[depth];
+    const struct ArrowArray *array =
+        depth == source->depth ? source->values : source->levels[depth].array;
 
-    if (source->code == TFOS__RESULT_NOTHING && depth == source->depth)
+    if (source->type.kind == TFOS__ARROW_NULL && depth == source->depth)
         return true;
-    index += level->offset;
-    return level->validity && !(level->validity[index / 8] >> index % 8 & 1);
+    return array && tfos__arrow_is_null(array, index);
 }
 
-/// What a list or bytes consist of: values of the next depth, or bytes of `data`.
-static inline struct tfos__result_range tfos__result_range(const struct tfos__result_source *source,
-                                                           int depth, int64_t index)
+/// What a list consists of: values of the next depth.
+static inline struct tfos__arrow_span tfos__result_list(const struct tfos__result_source *source,
+                                                        int depth, int64_t index)
 {
     const struct tfos__result_level *level = &source->levels[depth];
+    int64_t size = level->type.list_size;
 
-    index += level->offset;
-    if (!level->ends)
-        return (struct tfos__result_range){index * level->count, (index + 1) * level->count};
-    if (level->is_wide) {
-        const int64_t *ends = level->ends;
-        return (struct tfos__result_range){ends[index], ends[index + 1]};
-    }
-    const int32_t *ends = level->ends;
-    return (struct tfos__result_range){ends[index], ends[index + 1]};
+    return level->array ? tfos__arrow_list(&level->type, level->array, index)
+                        : (struct tfos__arrow_span){index * size, size};
 }
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arrow_schema.h"
+#include "arrow/arrow.h"
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -19,7 +19,6 @@
 #define MAX_FIELDS 65536
 #define MAX_PRECISION 38
 #define PATH_SIZE 768
-#define FORMAT_SIZE 32
 
 /// Where in the schema: the way from the row to the field that is read, innermost first.
 struct place {
@@ -30,46 +29,48 @@ struct place {
 };
 
 struct word {
-    const char *text, *format;
+    const char *text;
+    enum tfos__arrow_kind kind;
+    int width;
+    char unit;
 };
 
 /// Types of one word.
 static const struct word words[] = {
-    {"boolean", "b"},
-    {"byte", "c"},
-    {"short", "s"},
-    {"integer", "i"},
-    {"long", "l"},
-    {"float", "f"},
-    {"double", "g"},
-    {"string", "u"},
-    {"binary", "z"},
-    {"date", "tdD"},
-    {"timestamp", "tsu:UTC"},
-    {"timestamp_ntz", "tsu:"},
-    {"decimal", "d:10,0"},
-    {"interval", "tin"},
-    {"interval year", "tiM"},
-    {"interval month", "tiM"},
-    {"interval year to month", "tiM"},
-    {"interval day", "tDu"},
-    {"interval hour", "tDu"},
-    {"interval minute", "tDu"},
-    {"interval second", "tDu"},
-    {"interval day to hour", "tDu"},
-    {"interval day to minute", "tDu"},
-    {"interval day to second", "tDu"},
-    {"interval hour to minute", "tDu"},
-    {"interval hour to second", "tDu"},
-    {"interval minute to second", "tDu"},
+    {"boolean", TFOS__ARROW_BOOL, 1, 0},
+    {"byte", TFOS__ARROW_INT, 8, 0},
+    {"short", TFOS__ARROW_INT, 16, 0},
+    {"integer", TFOS__ARROW_INT, 32, 0},
+    {"long", TFOS__ARROW_INT, 64, 0},
+    {"float", TFOS__ARROW_FLOAT, 32, 0},
+    {"double", TFOS__ARROW_FLOAT, 64, 0},
+    {"string", TFOS__ARROW_TEXT, 32, 0},
+    {"binary", TFOS__ARROW_BINARY, 32, 0},
+    {"date", TFOS__ARROW_DATE, 32, 'D'},
+    {"timestamp", TFOS__ARROW_TIMESTAMP, 64, 'u'},
+    {"timestamp_ntz", TFOS__ARROW_TIMESTAMP, 64, 'u'},
+    {"interval", TFOS__ARROW_INTERVAL, 128, 0},
+    {"interval year", TFOS__ARROW_MONTHS, 32, 0},
+    {"interval month", TFOS__ARROW_MONTHS, 32, 0},
+    {"interval year to month", TFOS__ARROW_MONTHS, 32, 0},
+    {"interval day", TFOS__ARROW_DURATION, 64, 'u'},
+    {"interval hour", TFOS__ARROW_DURATION, 64, 'u'},
+    {"interval minute", TFOS__ARROW_DURATION, 64, 'u'},
+    {"interval second", TFOS__ARROW_DURATION, 64, 'u'},
+    {"interval day to hour", TFOS__ARROW_DURATION, 64, 'u'},
+    {"interval day to minute", TFOS__ARROW_DURATION, 64, 'u'},
+    {"interval day to second", TFOS__ARROW_DURATION, 64, 'u'},
+    {"interval hour to minute", TFOS__ARROW_DURATION, 64, 'u'},
+    {"interval hour to second", TFOS__ARROW_DURATION, 64, 'u'},
+    {"interval minute to second", TFOS__ARROW_DURATION, 64, 'u'},
 };
 
 /// Types with something after the word.
 static const struct word prefixes[] = {
-    {"char(", "u"},
-    {"varchar(", "u"},
-    {"string collate ", "u"},
-    {"time(", "ttn"},
+    {"char(", TFOS__ARROW_TEXT, 32, 0},
+    {"varchar(", TFOS__ARROW_TEXT, 32, 0},
+    {"string collate ", TFOS__ARROW_TEXT, 32, 0},
+    {"time(", TFOS__ARROW_TIME, 64, 'n'},
 };
 
 static enum tfos_status build(const struct place *place, const json_t *type, bool is_nullable,
@@ -121,11 +122,11 @@ static enum tfos_status fail_unsupported(const struct place *place, const char *
 
 // ---- nodes
 
-static enum tfos_status init_node(const struct place *place, const char *format, bool is_nullable,
-                                  int64_t child_count, struct ArrowSchema *node,
+static enum tfos_status init_node(const struct place *place, struct tfos__arrow_type type,
+                                  bool is_nullable, int64_t child_count, struct ArrowSchema *node,
                                   struct tfos_error *err)
 {
-    TFOS__TRY(tfos__schema_init(node, format, place->name, child_count, err));
+    TFOS__TRY(tfos__arrow_schema_init(node, type, place->name, child_count, err));
     node->flags = is_nullable ? ARROW_FLAG_NULLABLE : 0;
     return TFOS_OK;
 }
@@ -157,65 +158,60 @@ static bool parse_decimal(const char *text, long *precision, long *scale)
     return errno == 0 && strcmp(end, ")") == 0;
 }
 
-/// The Arrow format of a type that is a word, or NULL.
-static const char *format_of(const char *text, char decimal[FORMAT_SIZE])
+static bool find_word(const char *text, struct tfos__arrow_type *type)
 {
-    long precision = 0, scale = 0;
+    const struct word *word = NULL;
 
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strcmp(text, words[i].text) == 0)
-            return words[i].format;
+            word = &words[i];
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
         if (strncmp(text, prefixes[i].text, strlen(prefixes[i].text)) == 0)
-            return prefixes[i].format;
-    if (!parse_decimal(text, &precision, &scale) || precision < 1 || precision > MAX_PRECISION ||
-        scale < 0 || scale > precision)
-        return NULL;
-    snprintf(decimal, FORMAT_SIZE, "d:%ld,%ld", precision, scale);
-    return decimal;
+            word = &prefixes[i];
+    if (!word)
+        return false;
+    *type = tfos__arrow_type_of(word->kind, word->width, word->unit);
+    return true;
+}
+
+/// Reads a type that is a word. False: it is not known.
+static bool read_word(const char *text, struct tfos__arrow_type *type)
+{
+    long precision = 10, scale = 0;
+
+    if (find_word(text, type)) {
+        type->time_zone = strcmp(text, "timestamp") == 0 ? "UTC" : "";
+        return true;
+    }
+    if (strcmp(text, "decimal") != 0 && !parse_decimal(text, &precision, &scale))
+        return false;
+    *type = tfos__arrow_type_of(TFOS__ARROW_DECIMAL, 128, 0);
+    type->precision = (int)precision;
+    type->scale = (int)scale;
+    return precision >= 1 && precision <= MAX_PRECISION && scale >= 0 && scale <= precision;
 }
 
 static enum tfos_status build_word(const struct place *place, const char *text, bool is_nullable,
                                    struct ArrowSchema *node, struct tfos_error *err)
 {
-    char decimal[FORMAT_SIZE];
-    const char *format = format_of(text, decimal);
+    struct tfos__arrow_type type;
 
-    if (!format)
+    if (!read_word(text, &type))
         return fail_unsupported(place, text, err);
-    return init_node(place, format, is_nullable, 0, node, err);
+    return init_node(place, type, is_nullable, 0, node, err);
 }
 
-/// Gives the node some of a field's metadata as Arrow has it: a count of pairs, then keys and
-/// values behind their sizes.
+/// Gives the node some of a field's metadata.
 static enum tfos_status add_metadata(struct ArrowSchema *node, const json_t *metadata,
                                      struct tfos_error *err)
 {
     static const char *const keys[] = {"tfos.encoding", "tfos.name"};
-    const char *texts[4];
-    size_t size = sizeof(int32_t);
-    int count = 0;
 
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const char *value = json_string_value(json_object_get(metadata, keys[i]));
-        if (!value)
-            continue;
-        texts[count++] = keys[i];
-        texts[count++] = value;
-        size += 2 * sizeof(int32_t) + strlen(keys[i]) + strlen(value);
-    }
-    char *at = count > 0 ? tfos__alloc(size, 1) : NULL;
-    if (!at)
-        return count > 0 ? tfos__no_memory(err, "spark", "a schema") : TFOS_OK;
-    node->metadata = at;
-    int32_t number = count / 2;
-    memcpy(at, &number, sizeof number);
-    at += sizeof number;
-    for (int i = 0; i < count; i++) {
-        number = (int32_t)strlen(texts[i]);
-        memcpy(at, &number, sizeof number);
-        memcpy(at + sizeof number, texts[i], (size_t)number);
-        at += sizeof number + (size_t)number;
+        if (value)
+            TFOS__TRY(tfos__arrow_schema_note(node, keys[i],
+                                              (struct tfos_view){value, strlen(value)}, err));
     }
     return TFOS_OK;
 }
@@ -241,7 +237,8 @@ static enum tfos_status build_struct(const struct place *place, const json_t *ty
 
     if (!json_is_array(fields))
         return fail_corrupt(place, "a list of fields", err);
-    TFOS__TRY(init_node(place, "+s", is_nullable, (int64_t)json_array_size(fields), node, err));
+    TFOS__TRY(init_node(place, tfos__arrow_type_of(TFOS__ARROW_STRUCT, 0, 0), is_nullable,
+                        (int64_t)json_array_size(fields), node, err));
     for (int64_t i = 0; i < node->n_children; i++)
         TFOS__TRY(build_field(place, json_array_get(fields, (size_t)i), node->children[i], err));
     return TFOS_OK;
@@ -250,7 +247,8 @@ static enum tfos_status build_struct(const struct place *place, const json_t *ty
 static enum tfos_status build_array(const struct place *place, const json_t *type, bool is_nullable,
                                     struct ArrowSchema *node, struct tfos_error *err)
 {
-    TFOS__TRY(init_node(place, "+l", is_nullable, 1, node, err));
+    TFOS__TRY(
+        init_node(place, tfos__arrow_type_of(TFOS__ARROW_LIST, 32, 0), is_nullable, 1, node, err));
     return build_child(place, "element", json_object_get(type, "elementType"),
                        tfos__json_bool_or(type, "containsNull", true), node->children[0], err);
 }
@@ -262,9 +260,11 @@ static enum tfos_status build_map(const struct place *place, const json_t *type,
     // Keys and values are named after the map: its entries are Arrow's notion only.
     struct place inside = {place->parent, place->name, place->depth + 1, place->field_count};
 
-    TFOS__TRY(init_node(place, "+m", is_nullable, 1, node, err));
+    TFOS__TRY(
+        init_node(place, tfos__arrow_type_of(TFOS__ARROW_MAP, 32, 0), is_nullable, 1, node, err));
     struct ArrowSchema *pair = node->children[0];
-    TFOS__TRY(init_node(&entries, "+s", false, 2, pair, err));
+    TFOS__TRY(
+        init_node(&entries, tfos__arrow_type_of(TFOS__ARROW_STRUCT, 0, 0), false, 2, pair, err));
     TFOS__TRY(build_child(&inside, "key", json_object_get(type, "keyType"), false,
                           pair->children[0], err));
     return build_child(&inside, "value", json_object_get(type, "valueType"),

@@ -1,110 +1,151 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bits are written a word at a time: the words of Arrow's bit order on a little-endian machine.
-// What lies behind the last bit of a buffer in its word is zero. There are no validity bits until
-// the first null.
+// How a value of each type lies in a row. The types and widths are those of UnsafeRowWriter and
+// UnsafeArrayWriter.
 #include "spark/unsafe_column.h"
+
+#include <string.h>
 
 #include "base/fail.h"
 #include "base/memory.h"
 
-#define ALIGNMENT 64
+#define LONG_DIGITS 18 ///< decimals of so many digits are longs
+#define MOST_DIGITS 38
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "bits are written as 64-bit words");
+// Types whose values Spark's own Arrow writer makes from something else than what a row holds.
+static const char *const struct_types[] = {"variant", "geometry", "geography"};
 
-enum tfos_status tfos__unsafe_buffer_reserve(const struct tfos__unsafe_column *column,
-                                             struct tfos__aligned *buffer, size_t used, size_t size,
-                                             struct tfos_error *err)
+static bool is_read(const struct tfos__arrow_type *type)
 {
-    if (tfos__aligned_reserve(buffer, used, size, err) == TFOS_OK)
-        return TFOS_OK;
-    return tfos__fail(err, TFOS_NO_MEMORY, "column %s: no memory for %zu bytes", column->path,
-                      used + size);
-}
-
-enum tfos_status tfos__unsafe_column_reserve(struct tfos__unsafe_column *column, int64_t count,
-                                             struct tfos_error *err)
-{
-    return tfos__unsafe_buffer_reserve(column, &column->values,
-                                       (size_t)column->length * column->width,
-                                       (size_t)count * column->width, err);
-}
-
-void tfos__unsafe_buffer_put_bits(struct tfos__aligned *buffer, int64_t at, uint64_t word,
-                                  unsigned count)
-{
-    uint64_t *words = (uint64_t *)(void *)buffer->data + at / 64;
-    unsigned shift = (unsigned)(at % 64);
-
-    word &= tfos__unsafe_mask(count);
-    if (shift == 0) {
-        *words = word;
-        return;
+    switch (type->kind) {
+    case TFOS__ARROW_UINT:
+        return false;
+    case TFOS__ARROW_FLOAT:
+        return type->width > 16;
+    case TFOS__ARROW_DATE:
+        return type->unit == 'D';
+    case TFOS__ARROW_TIME:
+        return type->unit == 'n';
+    case TFOS__ARROW_TIMESTAMP:
+    case TFOS__ARROW_DURATION:
+        return type->unit == 'u';
+    case TFOS__ARROW_DECIMAL:
+        return type->width == 128 && type->precision >= 1 && type->precision <= MOST_DIGITS;
+    case TFOS__ARROW_BINARY:
+        return type->layout == TFOS__ARROW_VARIABLE;
+    case TFOS__ARROW_LIST:
+        return type->layout == TFOS__ARROW_OFFSETS;
+    default:
+        return true;
     }
-    *words = (*words & tfos__unsafe_mask(shift)) | word << shift;
-    if (shift + count > 64)
-        words[1] = word >> (64 - shift);
 }
 
-enum tfos_status tfos__unsafe_column_mark(struct tfos__unsafe_column *column, int64_t at,
-                                          uint64_t nulls, unsigned count, struct tfos_error *err)
+static bool is_variable(const struct tfos__arrow_type *type)
 {
-    size_t used = column->has_validity ? tfos__unsafe_bits_size(at) : 0;
+    return type->kind >= TFOS__ARROW_TEXT || type->kind == TFOS__ARROW_INTERVAL ||
+           (type->kind == TFOS__ARROW_DECIMAL && type->precision > LONG_DIGITS);
+}
 
-    nulls &= tfos__unsafe_mask(count);
-    if (nulls == 0 && !column->has_validity)
-        return TFOS_OK;
-    TFOS__TRY(tfos__unsafe_buffer_reserve(column, &column->bits, used,
-                                          tfos__unsafe_bits_size(at + count) - used, err));
-    if (!column->has_validity) {
-        memset(column->bits.data, 0xFF, tfos__unsafe_bits_size(at));
-        column->has_validity = true;
+static uint32_t element_size(const struct tfos__arrow_type *type)
+{
+    if (type->kind == TFOS__ARROW_NULL || type->kind == TFOS__ARROW_DECIMAL || is_variable(type))
+        return TFOS__UNSAFE_WORD;
+    return type->kind == TFOS__ARROW_BOOL ? 1 : (uint32_t)type->width / 8;
+}
+
+static enum tfos_status refuse(const struct tfos__unsafe_column *column, const char *type,
+                               struct tfos_error *err)
+{
+    return tfos__fail(err, TFOS_UNSUPPORTED,
+                      "spark: column %s: its type, %s, is not read from Spark's rows; cast it or "
+                      "leave it out",
+                      column->path, type);
+}
+
+static enum tfos_status read_type(struct tfos__unsafe_column *column,
+                                  const struct ArrowSchema *schema, struct tfos_error *err)
+{
+    struct tfos__arrow_type type;
+    char text[TFOS_TYPE_TEXT_SIZE];
+    enum tfos_status status = tfos__arrow_type_read(&type, schema, err);
+    const char *name = tfos_arrow_type_text(schema, TFOS_TYPE_NAMES_SPARK, text, sizeof text);
+
+    if (status == TFOS_UNSUPPORTED && !schema->dictionary)
+        return refuse(column, name, err);
+    if (status < 0) {
+        tfos__fail_prefix(err, "spark: column %s", column->path);
+        return status;
     }
-    tfos__unsafe_buffer_put_bits(&column->bits, at, ~nulls, count);
-    column->null_count += __builtin_popcountll(nulls);
+    column->is_variable = is_variable(&type);
+    column->element_size = element_size(&type);
+    if (!is_read(&type))
+        return refuse(column, name, err);
+    for (size_t i = 0; i < sizeof struct_types / sizeof struct_types[0]; i++)
+        if (type.kind == TFOS__ARROW_STRUCT &&
+            tfos_arrow_metadata_find(schema->metadata, struct_types[i], text, sizeof text) &&
+            strcmp(text, "true") == 0)
+            return refuse(column, struct_types[i], err);
     return TFOS_OK;
 }
 
-static int64_t count_nulls(const struct tfos__unsafe_column *column)
+// A row in which all is null: its null bits, then its slots.
+static enum tfos_status make_null_row(struct tfos__unsafe_column *column, struct tfos_error *err)
 {
-    const uint64_t *words = (const uint64_t *)(const void *)column->bits.data;
-    int64_t valid_count = 0, index = 0;
+    size_t slots = (size_t)column->child_count * TFOS__UNSAFE_WORD;
+    size_t bits = ((size_t)column->child_count + 63) / 64 * TFOS__UNSAFE_WORD;
 
-    for (; index < column->length / 64; index++)
-        valid_count += __builtin_popcountll(words[index]);
-    if (column->length % 64 > 0)
-        valid_count +=
-            __builtin_popcountll(words[index] & tfos__unsafe_mask((unsigned)(column->length % 64)));
-    return column->length - valid_count;
+    column->fixed_size = bits + slots;
+    column->null_row = tfos__alloc(column->fixed_size, 1);
+    if (!column->null_row)
+        return tfos__no_memory(err, "spark", "a row of nulls");
+    memset(column->null_row, 0xFF, bits);
+    for (int64_t i = 0; i < column->child_count; i++) {
+        struct tfos__unsafe_column *child = &column->children[i];
+        child->null_word = (size_t)i / 64 * TFOS__UNSAFE_WORD;
+        child->null_bit = (uint32_t)(i % 64);
+        child->slot = bits + (size_t)i * TFOS__UNSAFE_WORD;
+    }
+    return TFOS_OK;
 }
 
-void tfos__unsafe_column_truncate(struct tfos__unsafe_column *column, int64_t length)
+static enum tfos_status init_column(struct tfos__unsafe_column *column,
+                                    const struct ArrowSchema *schema, const char *parent, int depth,
+                                    struct tfos_error *err)
 {
-    bool has_offsets = column->kind == TFOS__UNSAFE_BYTES || column->kind == TFOS__UNSAFE_LIST ||
-                       column->kind == TFOS__UNSAFE_MAP;
-    int64_t last = has_offsets && length > 0 ? tfos__unsafe_column_offset(column, length) : 0;
+    const char *name = schema->name ? schema->name : "";
 
-    column->length = length;
-    column->has_validity &= length > 0;
-    column->null_count = column->has_validity ? count_nulls(column) : 0;
-    column->byte_count = (size_t)last;
+    column->path = depth > 1 ? tfos__format("%s.%s", parent, name) : tfos__strdup(name);
+    if (!column->path)
+        return tfos__no_memory(err, "spark", "a schema");
+    if (depth > TFOS__ARROW_DEPTH)
+        return tfos__fail(err, TFOS_UNSUPPORTED, "spark: column %s: nested deeper than %d levels",
+                          column->path, TFOS__ARROW_DEPTH);
+    TFOS__TRY(read_type(column, schema, err));
+    column->children = tfos__alloc((size_t)schema->n_children, sizeof *column->children);
+    if (!column->children)
+        return tfos__no_memory(err, "spark", "the columns of a batch");
+    column->child_count = schema->n_children;
     for (int64_t i = 0; i < column->child_count; i++)
-        tfos__unsafe_column_truncate(&column->children[i], has_offsets ? last : length);
+        TFOS__TRY(
+            init_column(&column->children[i], schema->children[i], column->path, depth + 1, err));
+    return tfos__arrow_is_struct(schema) ? make_null_row(column, err) : TFOS_OK;
 }
 
-void tfos__unsafe_column_show(struct tfos__unsafe_column *column)
+static void bind(struct tfos__unsafe_column *column, struct tfos__arrow_builder *values)
 {
-    // What an empty buffer points to; as offsets, the 0 that they begin with.
-    static const _Alignas(ALIGNMENT) uint8_t nothing[ALIGNMENT];
-    struct ArrowArray *array = &column->array;
-    bool is_null = column->kind == TFOS__UNSAFE_NULL;
-
-    array->length = column->length;
-    array->null_count = is_null ? column->length : column->null_count;
-    column->shown[0] = column->null_count > 0 ? column->bits.data : NULL;
-    column->shown[1] = column->length > 0 ? column->values.data : nothing;
-    column->shown[2] = column->byte_count > 0 ? column->bytes.data : nothing;
+    column->values = values;
     for (int64_t i = 0; i < column->child_count; i++)
-        tfos__unsafe_column_show(&column->children[i]);
+        bind(&column->children[i], &values->children[i]);
+}
+
+enum tfos_status tfos__unsafe_column_init(struct tfos__unsafe_column *column,
+                                          const struct ArrowSchema *schema,
+                                          struct tfos__arrow_builder *values,
+                                          struct tfos_error *err)
+{
+    TFOS__TRY(init_column(column, schema, "", 0, err));
+    TFOS__TRY(tfos__arrow_builder_init(values, schema, err));
+    bind(column, values);
+    return TFOS_OK;
 }
 
 void tfos__unsafe_column_clear(struct tfos__unsafe_column *column)
@@ -112,15 +153,6 @@ void tfos__unsafe_column_clear(struct tfos__unsafe_column *column)
     for (int64_t i = 0; i < column->child_count; i++)
         tfos__unsafe_column_clear(&column->children[i]);
     tfos__free(column->children);
-    tfos__aligned_clear(&column->bits);
-    tfos__aligned_clear(&column->values);
-    tfos__aligned_clear(&column->bytes);
     tfos__free(column->null_row);
     tfos__free(column->path);
-    // Their types are those of what is only read; here they are our own copies.
-    tfos__free((void *)(uintptr_t)column->schema.format);
-    tfos__free((void *)(uintptr_t)column->schema.name);
-    tfos__free((void *)(uintptr_t)column->schema.metadata);
-    tfos__free(column->schema.children);
-    tfos__free(column->array.children);
 }

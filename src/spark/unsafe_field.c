@@ -16,26 +16,6 @@ static void zero_nulls(uint8_t *values, size_t width, uint64_t nulls)
         memset(values + (size_t)__builtin_ctzll(nulls) * width, 0, width);
 }
 
-static bool is_variable(const struct tfos__unsafe_column *column)
-{
-    return column->kind >= TFOS__UNSAFE_BIG_DECIMAL;
-}
-
-static void append_booleans(struct tfos__unsafe_column *column, uint64_t bits, unsigned count)
-{
-    tfos__unsafe_buffer_put_bits(&column->values, column->length, bits, count);
-    column->length += count;
-}
-
-static enum tfos_status reserve_booleans(struct tfos__unsafe_column *column, int64_t count,
-                                         struct tfos_error *err)
-{
-    size_t used = tfos__unsafe_bits_size(column->length);
-
-    return tfos__unsafe_buffer_reserve(column, &column->values, used,
-                                       tfos__unsafe_bits_size(column->length + count) - used, err);
-}
-
 static void put_decimal(uint8_t *value, uint64_t word)
 {
     uint64_t words[2] = {word, word >> 63 ? UINT64_MAX : 0};
@@ -55,20 +35,23 @@ static enum tfos_status read_fixed_slots(struct tfos__unsafe_column *column,
                                          const struct tfos__unsafe_region *rows, unsigned count,
                                          uint64_t nulls, struct tfos_error *err)
 {
-    TFOS__TRY(tfos__unsafe_column_reserve(column, count, err));
-    uint8_t *values = tfos__unsafe_column_end(column);
-    if (column->kind == TFOS__UNSAFE_DECIMAL)
+    struct tfos__arrow_builder *builder = column->values;
+    size_t width = (size_t)builder->type.width / 8;
+
+    TFOS__TRY(tfos__arrow_builder_reserve(builder, count, err));
+    uint8_t *values = tfos__arrow_builder_end(builder);
+    if (builder->type.kind == TFOS__ARROW_DECIMAL)
         for (unsigned i = 0; i < count; i++)
             put_decimal(values + 16 * (size_t)i,
                         tfos__unsafe_load_word(rows[i].base + column->slot));
-    else if (column->width == 8)
+    else if (width == 8)
         copy_slots(values, rows, count, column->slot, 8);
-    else if (column->width == 4)
+    else if (width == 4)
         copy_slots(values, rows, count, column->slot, 4);
     else
-        copy_slots(values, rows, count, column->slot, column->width);
-    zero_nulls(values, column->width, nulls);
-    column->length += count;
+        copy_slots(values, rows, count, column->slot, width);
+    zero_nulls(values, width, nulls);
+    builder->length += count;
     return TFOS_OK;
 }
 
@@ -78,10 +61,10 @@ static enum tfos_status read_boolean_slots(struct tfos__unsafe_column *column,
 {
     uint64_t bits = 0;
 
-    TFOS__TRY(reserve_booleans(column, count, err));
+    TFOS__TRY(tfos__arrow_builder_reserve(column->values, count, err));
     for (unsigned i = 0; i < count; i++)
         bits |= (uint64_t)(rows[i].base[column->slot] != 0) << i;
-    append_booleans(column, bits & ~nulls, count);
+    tfos__arrow_builder_put_bits(column->values, bits & ~nulls, count);
     return TFOS_OK;
 }
 
@@ -92,17 +75,17 @@ static enum tfos_status read_field(struct tfos__unsafe_column *column,
 {
     uint64_t nulls = 0;
 
-    if (column->kind == TFOS__UNSAFE_NULL) {
-        column->length += count;
+    if (tfos__unsafe_column_kind(column) == TFOS__ARROW_NULL) {
+        column->values->length += count;
         return TFOS_OK;
     }
     for (unsigned i = 0; i < count; i++)
         nulls |= (tfos__unsafe_load_word(rows[i].base + column->null_word) >> column->null_bit & 1)
                  << i;
-    TFOS__TRY(tfos__unsafe_column_mark(column, column->length, nulls, count, err));
-    if (column->kind == TFOS__UNSAFE_BOOLEAN)
+    TFOS__TRY(tfos__arrow_builder_mark(column->values, column->values->length, nulls, count, err));
+    if (tfos__unsafe_column_kind(column) == TFOS__ARROW_BOOL)
         return read_boolean_slots(column, rows, count, nulls, err);
-    if (!is_variable(column))
+    if (!column->is_variable)
         return read_fixed_slots(column, rows, count, nulls, err);
     struct tfos__unsafe_cells cells = {
         .regions = rows, .region_step = 1, .count = count, .nulls = nulls};
@@ -124,10 +107,10 @@ enum tfos_status tfos__unsafe_read_rows(struct tfos__unsafe_column *column,
         enum tfos_status child_status = read_field(child, rows, count, err);
         if (child_status != TFOS_OK) {
             status = child_status;
-            count = (unsigned)(child->length - column->length);
+            count = (unsigned)(child->values->length - column->values->length);
         }
     }
-    column->length += count;
+    column->values->length += count;
     return status;
 }
 
@@ -136,7 +119,7 @@ static uint64_t element_nulls(const struct tfos__unsafe_elements *elements, int6
 {
     uint64_t word = tfos__unsafe_load_word(elements->nulls + first / 64 * TFOS__UNSAFE_WORD);
 
-    return word & tfos__unsafe_mask(least(64, elements->count - first));
+    return word & tfos__arrow_mask(least(64, elements->count - first));
 }
 
 static bool has_nulls(const struct tfos__unsafe_elements *elements)
@@ -148,12 +131,12 @@ static bool has_nulls(const struct tfos__unsafe_elements *elements)
     return nulls != 0;
 }
 
-static enum tfos_status mark_elements(struct tfos__unsafe_column *column,
+static enum tfos_status mark_elements(struct tfos__arrow_builder *builder,
                                       const struct tfos__unsafe_elements *elements,
                                       struct tfos_error *err)
 {
     for (int64_t first = 0; first < elements->count; first += 64)
-        TFOS__TRY(tfos__unsafe_column_mark(column, column->length + first,
+        TFOS__TRY(tfos__arrow_builder_mark(builder, builder->length + first,
                                            element_nulls(elements, first),
                                            least(64, elements->count - first), err));
     return TFOS_OK;
@@ -163,18 +146,20 @@ static enum tfos_status read_fixed_elements(struct tfos__unsafe_column *column,
                                             const struct tfos__unsafe_elements *elements,
                                             bool is_nullable, struct tfos_error *err)
 {
-    TFOS__TRY(tfos__unsafe_column_reserve(column, elements->count, err));
-    uint8_t *values = tfos__unsafe_column_end(column);
-    if (column->kind == TFOS__UNSAFE_DECIMAL)
+    struct tfos__arrow_builder *builder = column->values;
+    size_t width = (size_t)builder->type.width / 8;
+
+    TFOS__TRY(tfos__arrow_builder_reserve(builder, elements->count, err));
+    uint8_t *values = tfos__arrow_builder_end(builder);
+    if (builder->type.kind == TFOS__ARROW_DECIMAL)
         for (int64_t i = 0; i < elements->count; i++)
             put_decimal(values + 16 * i,
                         tfos__unsafe_load_word(elements->values + TFOS__UNSAFE_WORD * i));
     else
-        memcpy(values, elements->values, (size_t)elements->count * column->width);
+        memcpy(values, elements->values, (size_t)elements->count * width);
     for (int64_t first = 0; is_nullable && first < elements->count; first += 64)
-        zero_nulls(values + (size_t)first * column->width, column->width,
-                   element_nulls(elements, first));
-    column->length += elements->count;
+        zero_nulls(values + (size_t)first * width, width, element_nulls(elements, first));
+    builder->length += elements->count;
     return TFOS_OK;
 }
 
@@ -182,13 +167,13 @@ static enum tfos_status read_boolean_elements(struct tfos__unsafe_column *column
                                               const struct tfos__unsafe_elements *elements,
                                               struct tfos_error *err)
 {
-    TFOS__TRY(reserve_booleans(column, elements->count, err));
+    TFOS__TRY(tfos__arrow_builder_reserve(column->values, elements->count, err));
     for (int64_t first = 0; first < elements->count; first += 64) {
         unsigned count = least(64, elements->count - first);
         uint64_t bits = 0;
         for (unsigned i = 0; i < count; i++)
             bits |= (uint64_t)(elements->values[first + i] != 0) << i;
-        append_booleans(column, bits & ~element_nulls(elements, first), count);
+        tfos__arrow_builder_put_bits(column->values, bits & ~element_nulls(elements, first), count);
     }
     return TFOS_OK;
 }
@@ -213,15 +198,15 @@ enum tfos_status tfos__unsafe_read_elements(struct tfos__unsafe_column *column,
                                             struct tfos__unsafe_elements *elements,
                                             struct tfos_error *err)
 {
-    if (column->kind == TFOS__UNSAFE_NULL || elements->count == 0) {
-        column->length += elements->count;
+    if (tfos__unsafe_column_kind(column) == TFOS__ARROW_NULL || elements->count == 0) {
+        column->values->length += elements->count;
         return TFOS_OK;
     }
     bool is_nullable = has_nulls(elements);
-    if (is_nullable || column->has_validity)
-        TFOS__TRY(mark_elements(column, elements, err));
-    if (column->kind == TFOS__UNSAFE_BOOLEAN)
+    if (is_nullable || column->values->null_count > 0)
+        TFOS__TRY(mark_elements(column->values, elements, err));
+    if (tfos__unsafe_column_kind(column) == TFOS__ARROW_BOOL)
         return read_boolean_elements(column, elements, err);
-    return is_variable(column) ? read_variable_elements(column, elements, err)
+    return column->is_variable ? read_variable_elements(column, elements, err)
                                : read_fixed_elements(column, elements, is_nullable, err);
 }

@@ -11,21 +11,28 @@
 #define FRAME_HEAD 8 ///< size of a row and zero, 4 bytes each
 
 struct tfos_row_batch {
+    struct ArrowSchema schema; ///< owned
+    struct ArrowSchema shown;  ///< the same, not to be released
+    struct tfos__arrow_builder rows;
     struct tfos__unsafe_column root;
 };
 
 enum tfos_status tfos_row_batch_open(const struct ArrowSchema *schema, struct tfos_row_batch **out,
                                      struct tfos_error *err)
 {
-    char text[TFOS_TYPE_TEXT_SIZE];
-
-    if (strcmp(schema->format, "+s") != 0)
-        return tfos__fail(err, TFOS_INVALID, "spark: a batch is a struct of columns, not %s",
-                          tfos_arrow_type_text(schema, TFOS_TYPE_NAMES_SPARK, text, sizeof text));
+    enum tfos_status status = tfos__arrow_check_struct(schema, TFOS_TYPE_NAMES_SPARK, err);
+    if (status < 0) {
+        tfos__fail_prefix(err, "spark");
+        return status;
+    }
     struct tfos_row_batch *batch = tfos__alloc(1, sizeof *batch);
     if (!batch)
         return tfos__no_memory(err, "spark", "a batch of rows");
-    enum tfos_status status = tfos__unsafe_column_init(&batch->root, schema, err);
+    status = tfos__unsafe_column_init(&batch->root, schema, &batch->rows, err);
+    if (status == TFOS_OK)
+        status = tfos_arrow_schema_copy(schema, &batch->schema, err);
+    batch->shown = batch->schema;
+    batch->shown.release = NULL;
     if (status != TFOS_OK)
         tfos_row_batch_close(batch);
     else
@@ -101,8 +108,8 @@ enum tfos_status tfos_row_batch_append(struct tfos_row_batch *batch, const void 
         status =
             tfos__fail(err, TFOS_CORRUPT, "%lld bytes follow the last row", (long long)stream.size);
     if (status != TFOS_OK) {
-        tfos__fail_prefix(err, "spark: row %lld", (long long)root->length);
-        tfos__unsafe_column_truncate(root, root->length);
+        tfos__fail_prefix(err, "spark: row %lld", (long long)batch->rows.length);
+        tfos__arrow_builder_truncate(&batch->rows, batch->rows.length);
     }
     return status;
 }
@@ -110,19 +117,20 @@ enum tfos_status tfos_row_batch_append(struct tfos_row_batch *batch, const void 
 void tfos_row_batch_show(struct tfos_row_batch *batch, const struct ArrowSchema **schema,
                          const struct ArrowArray **array)
 {
-    tfos__unsafe_column_show(&batch->root);
-    *schema = &batch->root.schema;
-    *array = &batch->root.array;
+    // Each value has been marked as null or not, so that nothing can fail here.
+    (void)tfos__arrow_builder_show(&batch->rows, NULL);
+    *schema = &batch->shown;
+    *array = &batch->rows.array;
 }
 
 int64_t tfos__spark_row_batch_row_count(const struct tfos_row_batch *batch)
 {
-    return batch->root.length;
+    return batch->rows.length;
 }
 
 void tfos_row_batch_clear(struct tfos_row_batch *batch)
 {
-    tfos__unsafe_column_truncate(&batch->root, 0);
+    tfos__arrow_builder_truncate(&batch->rows, 0);
 }
 
 void tfos_row_batch_close(struct tfos_row_batch *batch)
@@ -130,5 +138,7 @@ void tfos_row_batch_close(struct tfos_row_batch *batch)
     if (!batch)
         return;
     tfos__unsafe_column_clear(&batch->root);
+    tfos__arrow_builder_clear(&batch->rows);
+    tfos__arrow_schema_release(&batch->schema);
     tfos__free(batch);
 }

@@ -34,47 +34,22 @@ static enum tfos_status take_part(const struct tfos__unsafe_column *column,
     return TFOS_OK;
 }
 
-// Room for the ends of `count` more values, with the 0 before the first of all.
-static enum tfos_status reserve_offsets(struct tfos__unsafe_column *column, int64_t count,
-                                        struct tfos_error *err)
-{
-    size_t used = column->length > 0 ? (size_t)column->length + 1 : 0;
-
-    TFOS__TRY(tfos__unsafe_buffer_reserve(
-        column, &column->values, used * column->width,
-        ((size_t)(column->length + count) + 1 - used) * column->width, err));
-    if (used == 0)
-        memset(column->values.data, 0, column->width);
-    return TFOS_OK;
-}
-
-// Ends the next value at `offset`; there is room.
-static void put_offset(struct tfos__unsafe_column *column, int64_t offset)
-{
-    void *offsets = column->values.data;
-
-    column->length++;
-    if (column->is_wide)
-        ((int64_t *)offsets)[column->length] = offset;
-    else
-        ((int32_t *)offsets)[column->length] = (int32_t)offset;
-}
-
-static enum tfos_status check_end(const struct tfos__unsafe_column *column, int64_t end,
+// What ending a text or a list came to.
+static enum tfos_status check_end(const struct tfos__unsafe_column *column, enum tfos_status status,
                                   struct tfos_error *err)
 {
-    if (end > INT32_MAX && !column->is_wide)
+    if (status == TFOS_AGAIN)
         return tfos__fail(err, TFOS_INVALID,
                           "column %s: the batch grows beyond offsets of 32 bits: clear it sooner",
                           column->path);
-    return TFOS_OK;
+    return status;
 }
 
 static enum tfos_status read_big_decimal(const struct tfos__unsafe_column *column,
                                          const struct tfos__unsafe_region *part, uint8_t *value,
                                          struct tfos_error *err)
 {
-    if (part->size < 1 || part->size > column->width)
+    if (part->size < 1 || part->size > 16)
         return tfos__fail(err, TFOS_CORRUPT, "column %s: a decimal of %u bytes", column->path,
                           part->size);
     memset(value, part->base[0] & 0x80 ? 0xFF : 0, 16);
@@ -90,7 +65,7 @@ static enum tfos_status read_interval(const struct tfos__unsafe_column *column,
 {
     int64_t microseconds = 0, nanoseconds = 0;
 
-    if (part->size != column->width)
+    if (part->size != 16)
         return tfos__fail(err, TFOS_CORRUPT, "column %s: an interval of %u bytes", column->path,
                           part->size);
     memcpy(&microseconds, part->base + 8, sizeof microseconds);
@@ -105,22 +80,24 @@ static enum tfos_status read_interval(const struct tfos__unsafe_column *column,
 }
 
 // Values that lie in the variable part, though all have one width in Arrow.
-static enum tfos_status read_wide(struct tfos__unsafe_column *column,
+static enum tfos_status read_wide(const struct tfos__unsafe_column *column,
                                   struct tfos__unsafe_cells *cells, struct tfos_error *err)
 {
-    TFOS__TRY(tfos__unsafe_column_reserve(column, cells->count, err));
+    struct tfos__arrow_builder *values = column->values;
+
+    TFOS__TRY(tfos__arrow_builder_reserve(values, cells->count, err));
     for (unsigned i = 0; i < cells->count; i++) {
         struct tfos__unsafe_region part;
-        uint8_t *value = tfos__unsafe_column_end(column);
+        uint8_t *value = tfos__arrow_builder_end(values);
         if (is_null(cells, i)) {
-            memset(value, 0, column->width);
+            memset(value, 0, 16);
         } else {
             TFOS__TRY(take_part(column, cells, i, &part, err));
-            TFOS__TRY(column->kind == TFOS__UNSAFE_INTERVAL
+            TFOS__TRY(values->type.kind == TFOS__ARROW_INTERVAL
                           ? read_interval(column, &part, value, err)
                           : read_big_decimal(column, &part, value, err));
         }
-        column->length++;
+        values->length++;
     }
     return TFOS_OK;
 }
@@ -128,19 +105,13 @@ static enum tfos_status read_wide(struct tfos__unsafe_column *column,
 static enum tfos_status read_bytes(struct tfos__unsafe_column *column,
                                    struct tfos__unsafe_cells *cells, struct tfos_error *err)
 {
-    TFOS__TRY(reserve_offsets(column, cells->count, err));
     for (unsigned i = 0; i < cells->count; i++) {
         struct tfos__unsafe_region part = {0};
-        if (!is_null(cells, i)) {
+        if (!is_null(cells, i))
             TFOS__TRY(take_part(column, cells, i, &part, err));
-            TFOS__TRY(check_end(column, (int64_t)column->byte_count + part.size, err));
-            TFOS__TRY(tfos__unsafe_buffer_reserve(column, &column->bytes, column->byte_count,
-                                                  part.size, err));
-            if (part.size > 0)
-                memcpy(column->bytes.data + column->byte_count, part.base, part.size);
-            column->byte_count += part.size;
-        }
-        put_offset(column, (int64_t)column->byte_count);
+        enum tfos_status status =
+            tfos__arrow_builder_append_bytes(column->values, part.base, part.size, err);
+        TFOS__TRY(check_end(column, status, err));
     }
     return TFOS_OK;
 }
@@ -173,12 +144,10 @@ static enum tfos_status open_array(const struct tfos__unsafe_column *element,
 static enum tfos_status read_list(struct tfos__unsafe_column *column,
                                   const struct tfos__unsafe_region *part, struct tfos_error *err)
 {
-    struct tfos__unsafe_column *child = &column->children[0];
     struct tfos__unsafe_elements elements;
 
-    TFOS__TRY(open_array(child, part, &elements, err));
-    TFOS__TRY(check_end(column, child->length + elements.count, err));
-    return tfos__unsafe_read_elements(child, &elements, err);
+    TFOS__TRY(open_array(&column->children[0], part, &elements, err));
+    return tfos__unsafe_read_elements(&column->children[0], &elements, err);
 }
 
 static enum tfos_status read_map(struct tfos__unsafe_column *column,
@@ -187,7 +156,7 @@ static enum tfos_status read_map(struct tfos__unsafe_column *column,
     struct tfos__unsafe_column *entries = &column->children[0];
     struct tfos__unsafe_column *key = &entries->children[0], *value = &entries->children[1];
     struct tfos__unsafe_elements keys, values;
-    int64_t null_count = key->null_count;
+    int64_t null_count = key->values->null_count;
 
     uint64_t key_size =
         part->size < TFOS__UNSAFE_WORD ? UINT64_MAX : tfos__unsafe_load_word(part->base);
@@ -203,27 +172,27 @@ static enum tfos_status read_map(struct tfos__unsafe_column *column,
     if (keys.count != values.count)
         return tfos__fail(err, TFOS_CORRUPT, "column %s: a map of %lld keys and %lld values",
                           column->path, (long long)keys.count, (long long)values.count);
-    TFOS__TRY(check_end(column, entries->length + keys.count, err));
     TFOS__TRY(tfos__unsafe_read_elements(key, &keys, err));
-    if (key->null_count != null_count)
+    if (key->values->null_count != null_count)
         return tfos__fail(err, TFOS_CORRUPT, "column %s: a key is null", column->path);
     TFOS__TRY(tfos__unsafe_read_elements(value, &values, err));
-    entries->length += keys.count;
+    entries->values->length += keys.count;
     return TFOS_OK;
 }
 
 static enum tfos_status read_lists(struct tfos__unsafe_column *column,
                                    struct tfos__unsafe_cells *cells, struct tfos_error *err)
 {
-    TFOS__TRY(reserve_offsets(column, cells->count, err));
+    struct tfos__arrow_builder *values = column->values;
+
     for (unsigned i = 0; i < cells->count; i++) {
         if (!is_null(cells, i)) {
             struct tfos__unsafe_region part;
             TFOS__TRY(take_part(column, cells, i, &part, err));
-            TFOS__TRY(column->kind == TFOS__UNSAFE_MAP ? read_map(column, &part, err)
-                                                       : read_list(column, &part, err));
+            TFOS__TRY(values->type.kind == TFOS__ARROW_MAP ? read_map(column, &part, err)
+                                                           : read_list(column, &part, err));
         }
-        put_offset(column, column->children[0].length);
+        TFOS__TRY(check_end(column, tfos__arrow_builder_end_list(values, err), err));
     }
     return TFOS_OK;
 }
@@ -257,13 +226,14 @@ static enum tfos_status read_structs(struct tfos__unsafe_column *column,
 enum tfos_status tfos__unsafe_read_cells(struct tfos__unsafe_column *column,
                                          struct tfos__unsafe_cells *cells, struct tfos_error *err)
 {
-    switch (column->kind) {
-    case TFOS__UNSAFE_BIG_DECIMAL:
-    case TFOS__UNSAFE_INTERVAL:
+    switch (tfos__unsafe_column_kind(column)) {
+    case TFOS__ARROW_DECIMAL:
+    case TFOS__ARROW_INTERVAL:
         return read_wide(column, cells, err);
-    case TFOS__UNSAFE_BYTES:
+    case TFOS__ARROW_TEXT:
+    case TFOS__ARROW_BINARY:
         return read_bytes(column, cells, err);
-    case TFOS__UNSAFE_STRUCT:
+    case TFOS__ARROW_STRUCT:
         return read_structs(column, cells, err);
     default:
         return read_lists(column, cells, err);

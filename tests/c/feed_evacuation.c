@@ -209,7 +209,7 @@ static enum tfos_status bare_put(struct bare *bare)
         assert_done(tfos__inlet_commit(inlet, size, 0, &err));
         bare->sender.is_sent = true;
     }
-    assert_done(tfos__batch_fit(&bare->sender.plan, bare->sender.schema, &batch.array, 0,
+    assert_done(tfos__batch_fit(&bare->sender.plan, &bare->sender.schema, &batch.array, 0,
                                 SMALL_RING, &head.rows, &err));
     uint64_t size = tfos__sender_batch_size(&bare->sender);
     enum tfos_status status = tfos__inlet_reserve(inlet, size, &space, &err);

@@ -312,7 +312,7 @@ static void allocations_may_fail(void **state)
         tfos__memory_fail_at(n);
         enum tfos_status status = tfos__sender_begin(&sender, &batch.schema, &batch.array, &err);
         if (status == TFOS_OK)
-            status = tfos__batch_fit(&sender.plan, sender.schema, &batch.array, 0, RING_SIZE,
+            status = tfos__batch_fit(&sender.plan, &sender.schema, &batch.array, 0, RING_SIZE,
                                      &head.rows, &err);
         if (status == TFOS_OK) {
             uint64_t sizes[2] = {tfos__sender_schema_size(&sender),

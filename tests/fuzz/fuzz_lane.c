@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "feed/column.h"
+#include "arrow/arrow.h"
 #include "feed/feed.h"
 #include "feed/lane.h"
 
@@ -57,28 +57,28 @@ static uint64_t touch_offsets(const struct ArrowArray *array, bool is_wide)
 // Reads all that a consumer may read of a column.
 static void walk(const struct ArrowSchema *schema, const struct ArrowArray *array)
 {
-    struct tfos__column column;
+    struct tfos__arrow_type type;
     uint64_t size = 0;
 
-    require(tfos__column_parse(schema->format, &column));
-    require(array->n_buffers == tfos__column_buffer_count(&column) && array->offset == 0);
+    require(tfos__arrow_type_read(&type, schema, NULL) == TFOS_OK);
+    require(array->n_buffers == tfos__arrow_buffer_count(&type) && array->offset == 0);
     require(array->n_children == schema->n_children && array->release != NULL);
     require(array->null_count <= array->length &&
             (array->buffers[0] || array->null_count == 0 || array->length == 0));
     if (array->buffers[0])
         touch(array->buffers[0], ((uint64_t)array->length + 7) / 8);
-    if (column.kind == TFOS__COLUMN_FIXED) {
-        require(tfos__column_size(array->length, column.width, &size));
+    if (type.layout == TFOS__ARROW_FIXED) {
+        require(tfos__arrow_size(array->length, type.width, &size));
         touch(array->buffers[1], size);
     }
-    if (column.kind == TFOS__COLUMN_VARIABLE || column.kind == TFOS__COLUMN_LIST)
-        size = touch_offsets(array, column.width == 64);
-    if (column.kind == TFOS__COLUMN_VARIABLE)
+    if (tfos__arrow_has_offsets(&type))
+        size = touch_offsets(array, type.width == 64);
+    if (type.layout == TFOS__ARROW_VARIABLE)
         touch(array->buffers[2], size);
     for (int64_t i = 0; i < array->n_children; i++) {
-        if (column.kind == TFOS__COLUMN_LIST)
+        if (type.layout == TFOS__ARROW_OFFSETS)
             require(array->children[i]->length >= (int64_t)size);
-        if (column.kind == TFOS__COLUMN_STRUCT)
+        if (type.layout == TFOS__ARROW_FIELDS)
             require(array->children[i]->length >= array->length);
         walk(schema->children[i], array->children[i]);
     }

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
 HEADER = SPDX + "#ifndef X\n#define X\n#include <tfos/export.h>\nTFOS_API int tfos_x(void);\n#endif\n"
-TABLE = "# Rules\n\n## Layers\n\n```\ncli  python        <tfos/*.h> only\nnode dataset       base\nfeed  cluster base  libc\n```\n"
+TABLE = "# Rules\n\n## Layers\n\n```\ncli  python  tensorflow   <tfos/*.h> and arrow\nnode dataset       base\nfeed  cluster base arrow  libc\n```\n"
 
 
 @pytest.fixture
@@ -29,12 +29,15 @@ def tree(tmp_path):
         "include/tfos/feed.h": HEADER,
         "include/tfos/rendezvous.h": SPDX,
         "src/base/clock.h": SPDX + "#include <stdint.h>\n",
+        "src/arrow/type.h": SPDX,
+        "src/arrow/arrow.h": SPDX + '#include "arrow/type.h"\n',
         "src/feed/feed.h": SPDX,
         "src/feed/ring.h": SPDX,
-        "src/feed/ring.c": SPDX + '#include "feed/ring.h"\n#include "base/clock.h"\n#include <tfos/feed.h>\n',
+        "src/feed/ring.c": SPDX + '#include "feed/ring.h"\n#include "base/clock.h"\n#include "arrow/type.h"\n#include <tfos/feed.h>\n',
         "src/cluster/server.h": SPDX,
         "src/node/life.c": SPDX + '#include "feed/feed.h"\n#include <tfos/feed.h>\n#include <tfos/rendezvous.h>\n',
-        "cli/main.c": SPDX + '#include <tfos/feed.h>\n#include <stdio.h>\n\nint main(void)\n{\n    puts("free(x)");\n    return tfos_x();\n}\n',
+        "cli/main.c": SPDX + '#include "arrow/arrow.h"\n#include <tfos/feed.h>\n#include <stdio.h>\n\n'
+        'int main(void)\n{\n    puts("free(x)");\n    return tfos_x();\n}\n',
         "CONTRIBUTING.md": TABLE,
         "scripts/run.sh": "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n",
     })
@@ -80,6 +83,10 @@ def test_an_empty_tree_is_no_success(check, tmp_path):
         ("src/base/json.c", "#include <tfos/feed.h>", "of the public headers"),
         ("src/node/more.c", '#include "feed/ring.h"', "feed/feed.h, only"),
         ("src/node/more.c", '#include "cluster/server.h"', "cluster/cluster.h, only"),
+        ("src/base/json.c", '#include "arrow/arrow.h"', "not arrow"),
+        ("src/arrow/type.c", '#include "feed/ring.h"', "not feed"),
+        ("cli/status.c", '#include "arrow/type.h"', "public headers"),
+        ("tensorflow/op.c", '#include "arrow/arrow.h"', "public headers"),
         ("cli/status.c", '#include "base/clock.h"', "public headers"),
         ("cli/status.c", '#include "../src/base/clock.h"', "public headers"),
         ("python/src/object.c", "#include <base/clock.h>", "public headers"),
@@ -100,7 +107,7 @@ def test_layers_finds_an_include_across_layers(path, line, reason, tree):
         ({"src/spark/rows.c": SPDX}, ["src/spark"]),
         ({"java/jni.c": SPDX, "src/io/file.c": SPDX}, ["java", "src/io"]),
         ({"CONTRIBUTING.md": TABLE.replace("node ", "")}, ["src/node"]),
-        ({"CONTRIBUTING.md": "node cli feed cluster base\n"}, ["cli", "src/base", "src/cluster", "src/feed", "src/node"]),
+        ({"CONTRIBUTING.md": "node cli feed cluster base\n"}, ["cli", "src/arrow", "src/base", "src/cluster", "src/feed", "src/node"]),
     ],
 )
 def test_layers_finds_a_folder_that_the_table_lacks(files, lacking, tree):

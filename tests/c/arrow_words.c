@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types and numbers as messages have them.
+// Whole types as messages have them.
 #include "record_proto.h"
 
-#include "base/number.h"
-
-#include <math.h>
+#include "arrow/arrow.h"
 
 static void s95_types_have_the_names_that_people_know(void **state)
 {
@@ -65,29 +63,25 @@ static void s95_structs_maps_and_what_does_not_fit(void **state)
     clear_column(&table);
 }
 
-static void s95_numbers_have_the_fewest_digits(void **state)
+static void values_in_lists(void **state)
 {
     (void)state;
-    static const struct {
-        double number;
-        const char *text;
-    } cases[] = {
-        {1.1, "1.1"},           {0.1, "0.1"},        {100000, "100000"},
-        {1e300, "1e+300"},      {-INFINITY, "-inf"}, {0.1 + 0.2, "0.30000000000000004"},
-        {16777217, "16777217"},
-    };
-    char text[TFOS__NUMBER_TEXT];
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        assert_string_equal(tfos__number_print(cases[i].number, text), cases[i].text);
-    assert_string_equal(tfos__float_print(1.1f, text), "1.1");
-    assert_string_equal(tfos__float_print(16777216.0f, text), "16777216");
-    assert_string_equal(tfos__float_print(NAN, text), "nan");
+    const struct tfos__arrow_type value = tfos__arrow_type_of(TFOS__ARROW_INT, 64, 0);
+    char text[32];
+    assert_string_equal(tfos__arrow_lists_text(&value, 0, TFOS_TYPE_NAMES_ARROW, text, sizeof text),
+                        "int64");
+    assert_string_equal(tfos__arrow_lists_text(&value, 2, TFOS_TYPE_NAMES_ARROW, text, sizeof text),
+                        "list<item: list<item: int64>>");
+    assert_string_equal(tfos__arrow_lists_text(&value, 2, TFOS_TYPE_NAMES_SPARK, text, sizeof text),
+                        "array<array<bigint>>");
+    assert_string_equal(tfos__arrow_lists_text(&value, 2, TFOS_TYPE_NAMES_SPARK, text, 10),
+                        "array<arr");
 }
 
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s95_types_have_the_names_that_people_know),
     cmocka_unit_test(s95_structs_maps_and_what_does_not_fit),
-    cmocka_unit_test(s95_numbers_have_the_fewest_digits),
+    cmocka_unit_test(values_in_lists),
 };
 
 TEST_MAIN(cases)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text is the way between binary fractions and decimals: the C library rounds it correctly.
-#include "record/decimal.h"
+#include "arrow/decimal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -28,15 +28,15 @@ static bool add_digit(wide *number, int digit, wide limit)
     return true;
 }
 
-static void store(wide number, bool is_negative, uint8_t value[TFOS__DECIMAL_SIZE])
+static void store(wide number, bool is_negative, uint8_t value[TFOS__ARROW_DECIMAL_SIZE])
 {
     number = is_negative ? -number : number;
-    for (int i = 0; i < TFOS__DECIMAL_SIZE; i++)
+    for (int i = 0; i < TFOS__ARROW_DECIMAL_SIZE; i++)
         value[i] = (uint8_t)(number >> 8 * i);
 }
 
-bool tfos__decimal_parse(const char *text, size_t size, int precision, int scale,
-                         uint8_t value[TFOS__DECIMAL_SIZE])
+bool tfos__arrow_decimal_parse(const char *text, size_t size, int precision, int scale,
+                               uint8_t value[TFOS__ARROW_DECIMAL_SIZE])
 {
     const char *end = text + size;
     bool is_negative = size > 0 && *text == '-';
@@ -64,15 +64,15 @@ bool tfos__decimal_parse(const char *text, size_t size, int precision, int scale
     return true;
 }
 
-void tfos__decimal_print(const uint8_t value[TFOS__DECIMAL_SIZE], int scale,
-                         char text[TFOS__DECIMAL_TEXT])
+void tfos__arrow_decimal_print(const uint8_t value[TFOS__ARROW_DECIMAL_SIZE], int scale,
+                               char text[TFOS__ARROW_DECIMAL_TEXT])
 {
     wide number = 0;
-    for (int i = TFOS__DECIMAL_SIZE - 1; i >= 0; i--)
+    for (int i = TFOS__ARROW_DECIMAL_SIZE - 1; i >= 0; i--)
         number = number << 8 | value[i];
-    bool is_negative = value[TFOS__DECIMAL_SIZE - 1] >= 0x80;
+    bool is_negative = value[TFOS__ARROW_DECIMAL_SIZE - 1] >= 0x80;
     number = is_negative ? -number : number;
-    char digits[TFOS__DECIMAL_TEXT];
+    char digits[TFOS__ARROW_DECIMAL_TEXT];
     int count = 0;
     for (; number > 0 || count <= scale; number /= 10) {
         if (count == scale && scale > 0)
@@ -88,12 +88,13 @@ void tfos__decimal_print(const uint8_t value[TFOS__DECIMAL_SIZE], int scale,
     *text = '\0';
 }
 
-bool tfos__decimal_of(double number, int precision, int scale, uint8_t value[TFOS__DECIMAL_SIZE])
+bool tfos__arrow_decimal_of(double number, int precision, int scale,
+                            uint8_t value[TFOS__ARROW_DECIMAL_SIZE])
 {
     char text[NUMBER_SIZE];
     if (!isfinite(number))
         return false;
     int size = snprintf(text, sizeof text, "%.*f", scale, number);
     return size > 0 && (size_t)size < sizeof text &&
-           tfos__decimal_parse(text, (size_t)size, precision, scale, value);
+           tfos__arrow_decimal_parse(text, (size_t)size, precision, scale, value);
 }

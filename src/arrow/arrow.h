@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Arrow's types, schemas and arrays, for whoever is not base: the only code that knows format
+/// strings. The command and the bindings may include it too: it has no state, so that the Python
+/// extension, which links to the shared library and its few names, brings a copy of its own.
+#ifndef TFOS_ARROW_ARROW_H
+#define TFOS_ARROW_ARROW_H
+
+#include "arrow/array.h"
+#include "arrow/builder.h"
+#include "arrow/decimal.h"
+#include "arrow/metadata.h"
+#include "arrow/schema_tree.h"
+#include "arrow/type.h"
+
+#endif
