@@ -9,9 +9,7 @@
 
 #include <endian.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <string.h>
-#include <tfos/record.h>
 
 #if defined(__x86_64__)
 #include <nmmintrin.h>
@@ -34,7 +32,7 @@ struct lane {
 static uint32_t tables[WORD_SIZE][256]; ///< [n]: of a byte with n zero bytes behind it
 static struct lane long_lane, short_lane;
 static pthread_once_t tables_made = PTHREAD_ONCE_INIT;
-static tfos__crc32c_update *chosen;
+static tfos__record_crc32c_update *chosen;
 static pthread_once_t way_chosen = PTHREAD_ONCE_INIT;
 
 static uint64_t load_word(const uint8_t *data)
@@ -57,7 +55,7 @@ static void make_tables(void)
             tables[n][byte] = tables[n - 1][byte] >> 8 ^ tables[0][tables[n - 1][byte] & 255];
 }
 
-uint32_t tfos__crc32c_by_tables(uint32_t state, const uint8_t *data, size_t size)
+uint32_t tfos__record_crc32c_by_tables(uint32_t state, const uint8_t *data, size_t size)
 {
     pthread_once(&tables_made, make_tables);
     for (; size >= WORD_SIZE; data += WORD_SIZE, size -= WORD_SIZE) {
@@ -121,7 +119,7 @@ static void make_lane(struct lane *lane, size_t size)
     static const uint8_t zeros[LONG_LANE];
     for (int n = 0; n < 4; n++)
         for (uint32_t byte = 0; byte < 256; byte++)
-            lane->table[n][byte] = tfos__crc32c_by_tables(byte << 8 * n, zeros, size);
+            lane->table[n][byte] = tfos__record_crc32c_by_tables(byte << 8 * n, zeros, size);
 }
 
 static void make_lanes(void)
@@ -167,7 +165,7 @@ INSTRUCTION_TARGET static uint32_t by_instruction(uint32_t state, const uint8_t 
     return state;
 }
 
-tfos__crc32c_update *tfos__crc32c_instruction(void)
+tfos__record_crc32c_update *tfos__record_crc32c_instruction(void)
 {
     static pthread_once_t lanes_made = PTHREAD_ONCE_INIT;
     if (!has_instruction())
@@ -178,7 +176,7 @@ tfos__crc32c_update *tfos__crc32c_instruction(void)
 
 #else
 
-tfos__crc32c_update *tfos__crc32c_instruction(void)
+tfos__record_crc32c_update *tfos__record_crc32c_instruction(void)
 {
     return NULL;
 }
@@ -187,8 +185,8 @@ tfos__crc32c_update *tfos__crc32c_instruction(void)
 
 static void choose(void)
 {
-    tfos__crc32c_update *instruction = tfos__crc32c_instruction();
-    chosen = instruction ? instruction : tfos__crc32c_by_tables;
+    tfos__record_crc32c_update *instruction = tfos__record_crc32c_instruction();
+    chosen = instruction ? instruction : tfos__record_crc32c_by_tables;
 }
 
 uint32_t tfos__record_crc32c(uint32_t crc, const void *data, size_t size)
@@ -200,4 +198,11 @@ uint32_t tfos__record_crc32c(uint32_t crc, const void *data, size_t size)
 uint32_t tfos__record_crc32c_mask(uint32_t crc)
 {
     return (crc >> 15 | crc << 17) + MASK_DELTA;
+}
+
+bool tfos__record_crc32c_is_masked(const uint8_t *place, const void *data, size_t size)
+{
+    uint32_t masked;
+    memcpy(&masked, place, sizeof masked);
+    return le32toh(masked) == tfos__record_crc32c_mask(tfos__record_crc32c(0, data, size));
 }

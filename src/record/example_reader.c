@@ -5,7 +5,6 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "record/example_trait.h"
 #include "record/record.h"
 
 #define DEFAULT_BATCH_ROWS 4096
@@ -123,54 +122,4 @@ void tfos_example_reader_close(struct tfos_example_reader *reader)
     tfos_record_reader_close(reader->frames);
     tfos_example_decoder_close(reader->decoder);
     tfos__free(reader);
-}
-
-// Looks at `count` records; those that are no good are told.
-static enum tfos_status look_at(struct tfos_example_survey *survey,
-                                struct tfos_record_reader *frames, const struct tfos_view *records,
-                                size_t count, struct tfos_error *err)
-{
-    while (count > 0) {
-        size_t seen;
-        struct tfos_error cause;
-        enum tfos_status status = tfos_example_survey_append(survey, records, count, &seen, &cause);
-        if (status == TFOS_CORRUPT)
-            status = tfos_record_reader_reject(frames, records[seen++], &cause);
-        if (status < 0 && err)
-            *err = cause;
-        if (status != TFOS_OK)
-            return status;
-        records += seen;
-        count -= seen;
-    }
-    return TFOS_OK;
-}
-
-enum tfos_status tfos_example_survey_read(struct tfos_example_survey *survey,
-                                          struct tfos_stream *stream,
-                                          const struct tfos_record_reader_options *options,
-                                          uint64_t limit, uint64_t *seen, struct tfos_error *err)
-{
-    struct tfos_record_reader *frames = NULL;
-    struct tfos_view records[VIEW_COUNT];
-    enum tfos_status status = tfos_record_reader_open(stream, options, &frames, err);
-    uint64_t left = limit > 0 ? limit : UINT64_MAX;
-    if (status < 0)
-        return status;
-    survey->frames = frames;
-    survey->file = options && options->name ? options->name : "the file";
-    while (status == TFOS_OK && left > 0) {
-        size_t count = 0;
-        status = tfos_record_reader_next_batch(
-            frames, records, left < VIEW_COUNT ? (size_t)left : VIEW_COUNT, &count, err);
-        if (status == TFOS_OK)
-            status = look_at(survey, frames, records, count, err);
-        left -= count;
-    }
-    struct tfos_record_counts counts = tfos_record_reader_get_counts(frames);
-    *seen = counts.records;
-    survey->passed_over += counts.records == 0 ? counts.damages : 0;
-    survey->frames = NULL;
-    tfos_record_reader_close(frames);
-    return status == TFOS_END ? TFOS_OK : status;
 }

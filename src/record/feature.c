@@ -15,77 +15,79 @@
 #define KEY_FIELD 1
 #define VALUE_FIELD 2
 
-const char *tfos__feature_kind_name(enum tfos__feature_kind kind)
+const char *tfos__record_feature_kind_name(enum tfos__record_feature_kind kind)
 {
     static const char *const names[] = {"of no kind", "a bytes_list", "a float_list",
                                         "an int64_list"};
     return names[kind];
 }
 
-// Failures to parse are CORRUPT without a message up to tfos__features_read(), which words them:
-// the record's checksum is right, so it is not damaged but something else.
+// Failures to parse are CORRUPT without a message up to tfos__record_features_read(), which words
+// them: the record's checksum is right, so it is not damaged but something else.
 static enum tfos_status conclude(enum tfos_status status)
 {
     return status == TFOS_END ? TFOS_OK : status;
 }
 
-static enum tfos_status add_piece(struct tfos__feature *feature, struct tfos__feature_piece piece,
-                                  struct tfos_error *err)
+static enum tfos_status add_chunk(struct tfos__record_feature *feature,
+                                  struct tfos__record_feature_chunk chunk, struct tfos_error *err)
 {
-    if (feature->piece_count == feature->piece_capacity) {
+    if (feature->chunk_count == feature->chunk_capacity) {
         uint32_t capacity =
-            feature->piece_capacity > 0 ? 2 * feature->piece_capacity : FIRST_CAPACITY;
-        struct tfos__feature_piece *pieces =
-            tfos__realloc(feature->pieces, capacity, sizeof *pieces);
-        if (!pieces)
+            feature->chunk_capacity > 0 ? 2 * feature->chunk_capacity : FIRST_CAPACITY;
+        struct tfos__record_feature_chunk *chunks =
+            tfos__realloc(feature->chunks, capacity, sizeof *chunks);
+        if (!chunks)
             return tfos__no_memory(err, "record", "a record's features");
-        feature->pieces = pieces;
-        feature->piece_capacity = capacity;
+        feature->chunks = chunks;
+        feature->chunk_capacity = capacity;
     }
-    feature->pieces[feature->piece_count++] = piece;
+    feature->chunks[feature->chunk_count++] = chunk;
     return TFOS_OK;
 }
 
-// Joins the lists of a Feature to those of the step, which begin at piece `first`.
-static enum tfos_status read_feature(struct tfos_view message, struct tfos__feature *feature,
+// Joins the lists of a Feature to those of the step, which begin at chunk `first`.
+static enum tfos_status read_feature(struct tfos_view message, struct tfos__record_feature *feature,
                                      uint32_t step, uint32_t first, struct tfos_error *err)
 {
-    struct tfos__wire wire = tfos__wire_of(message);
+    struct tfos__record_wire wire = tfos__record_wire_of(message);
     enum tfos_status status;
     struct tfos_view list;
     uint32_t field;
-    while ((status = tfos__wire_next(&wire, TFOS__FEATURE_INT64, &field, &list)) == TFOS_OK) {
-        enum tfos__feature_kind kind = (enum tfos__feature_kind)field;
-        if (feature->piece_count > first && feature->pieces[feature->piece_count - 1].kind != kind)
-            feature->piece_count = first;
-        TFOS__TRY(add_piece(feature, (struct tfos__feature_piece){kind, step, list}, err));
+    while ((status = tfos__record_wire_next(&wire, TFOS__FEATURE_INT64, &field, &list)) ==
+           TFOS_OK) {
+        enum tfos__record_feature_kind kind = (enum tfos__record_feature_kind)field;
+        if (feature->chunk_count > first && feature->chunks[feature->chunk_count - 1].kind != kind)
+            feature->chunk_count = first;
+        TFOS__TRY(add_chunk(feature, (struct tfos__record_feature_chunk){kind, step, list}, err));
     }
     return conclude(status);
 }
 
 // Adds the Features of a FeatureList.
-static enum tfos_status read_feature_list(struct tfos_view message, struct tfos__feature *feature,
+static enum tfos_status read_feature_list(struct tfos_view message,
+                                          struct tfos__record_feature *feature,
                                           struct tfos_error *err)
 {
-    struct tfos__wire wire = tfos__wire_of(message);
+    struct tfos__record_wire wire = tfos__record_wire_of(message);
     enum tfos_status status;
     struct tfos_view item;
     uint32_t field;
-    while ((status = tfos__wire_next(&wire, 1, &field, &item)) == TFOS_OK)
-        TFOS__TRY(read_feature(item, feature, feature->step_count++, feature->piece_count, err));
+    while ((status = tfos__record_wire_next(&wire, 1, &field, &item)) == TFOS_OK)
+        TFOS__TRY(read_feature(item, feature, feature->step_count++, feature->chunk_count, err));
     return conclude(status);
 }
 
 /// Where features go.
 struct destination {
-    tfos__feature_finder *find;
+    tfos__record_feature_finder *find;
     void *context;
     bool is_list;         ///< feature lists
     uint32_t entry_count; ///< of the maps read so far
 };
 
 static enum tfos_status read_value(struct tfos_view value, const struct destination *destination,
-                                   struct tfos__feature *feature, struct tfos_error *err)
+                                   struct tfos__record_feature *feature, struct tfos_error *err)
 {
     return destination->is_list ? read_feature_list(value, feature, err)
                                 : read_feature(value, feature, 0, 0, err);
@@ -95,29 +97,29 @@ static enum tfos_status read_value(struct tfos_view value, const struct destinat
 static enum tfos_status read_entry(struct tfos_view message, struct destination *destination,
                                    struct tfos_error *err)
 {
-    struct tfos__wire wire = tfos__wire_of(message);
+    struct tfos__record_wire wire = tfos__record_wire_of(message);
     enum tfos_status status;
     struct tfos_view key = {"", 0}, value = {"", 0}, bytes;
     uint32_t field, part_count = 0;
     bool is_entry = message.size == 0; // what has neither key nor value is another message
-    while ((status = tfos__wire_next(&wire, VALUE_FIELD, &field, &bytes)) == TFOS_OK) {
+    while ((status = tfos__record_wire_next(&wire, VALUE_FIELD, &field, &bytes)) == TFOS_OK) {
         is_entry = true;
         part_count += field == VALUE_FIELD;
         *(field == KEY_FIELD ? &key : &value) = bytes;
     }
     TFOS__TRY(conclude(status));
     destination->entry_count += is_entry;
-    struct tfos__feature *feature =
+    struct tfos__record_feature *feature =
         destination->find(destination->context, key, destination->is_list);
     if (!feature)
         return TFOS_OK;
-    tfos__feature_reset(feature);
+    tfos__record_feature_reset(feature);
     feature->is_present = true;
     feature->step_count = destination->is_list ? 0 : 1;
     if (part_count <= 1)
         return read_value(value, destination, feature, err);
-    wire = tfos__wire_of(message);
-    while (tfos__wire_next(&wire, VALUE_FIELD, &field, &bytes) == TFOS_OK)
+    wire = tfos__record_wire_of(message);
+    while (tfos__record_wire_next(&wire, VALUE_FIELD, &field, &bytes) == TFOS_OK)
         if (field == VALUE_FIELD)
             TFOS__TRY(read_value(bytes, destination, feature, err));
     return TFOS_OK;
@@ -126,16 +128,16 @@ static enum tfos_status read_entry(struct tfos_view message, struct destination 
 static enum tfos_status read_map(struct tfos_view message, struct destination *destination,
                                  struct tfos_error *err)
 {
-    struct tfos__wire wire = tfos__wire_of(message);
+    struct tfos__record_wire wire = tfos__record_wire_of(message);
     enum tfos_status status;
     struct tfos_view entry;
     uint32_t field;
-    while ((status = tfos__wire_next(&wire, 1, &field, &entry)) == TFOS_OK)
+    while ((status = tfos__record_wire_next(&wire, 1, &field, &entry)) == TFOS_OK)
         TFOS__TRY(read_entry(entry, destination, err));
     return conclude(status);
 }
 
-static struct tfos__feature *note_name(void *context, struct tfos_view name, bool is_list)
+static struct tfos__record_feature *note_name(void *context, struct tfos_view name, bool is_list)
 {
     (void)is_list;
     *(struct tfos_view *)context = name;
@@ -152,34 +154,34 @@ static enum tfos_status refuse_lists(struct tfos_view map, struct tfos_error *er
     return tfos__fail(err, TFOS_CORRUPT,
                       "the record is a SequenceExample, with feature lists (%.*s) that an Example "
                       "does not have: read it with the record type SequenceExample",
-                      tfos__name_width(name), (const char *)name.data);
+                      tfos__record_name_width(name), (const char *)name.data);
 }
 
 // Whether a record without features is a message of its type, and not another one.
 static bool is_without_features(struct tfos_view record)
 {
-    struct tfos__wire wire = tfos__wire_of(record);
+    struct tfos__record_wire wire = tfos__record_wire_of(record);
     struct tfos_view map;
-    enum tfos__wire_type type;
+    enum tfos__record_wire_type type;
     uint32_t field;
     while (wire.at < wire.end)
-        if (!tfos__wire_read_tag(&wire, &field, &type) || type != TFOS__WIRE_BYTES ||
-            field > LISTS_FIELD || !tfos__wire_read_bytes(&wire, &map) || map.size > 0)
+        if (!tfos__record_wire_read_tag(&wire, &field, &type) || type != TFOS__WIRE_BYTES ||
+            field > LISTS_FIELD || !tfos__record_wire_read_bytes(&wire, &map) || map.size > 0)
             return false;
     return true;
 }
 
-enum tfos_status tfos__features_read(struct tfos_view record, enum tfos_record_type type,
-                                     tfos__feature_finder *find, void *context,
-                                     struct tfos_error *err)
+enum tfos_status tfos__record_features_read(struct tfos_view record, enum tfos_record_type type,
+                                            tfos__record_feature_finder *find, void *context,
+                                            struct tfos_error *err)
 {
     bool has_lists = type == TFOS_RECORD_SEQUENCE_EXAMPLE;
     struct destination features = {find, context, false, 0}, lists = {find, context, true, 0};
-    struct tfos__wire wire = tfos__wire_of(record);
+    struct tfos__record_wire wire = tfos__record_wire_of(record);
     enum tfos_status status;
     struct tfos_view map;
     uint32_t field;
-    while ((status = tfos__wire_next(&wire, LISTS_FIELD, &field, &map)) == TFOS_OK) {
+    while ((status = tfos__record_wire_next(&wire, LISTS_FIELD, &field, &map)) == TFOS_OK) {
         if (field == LISTS_FIELD && !has_lists) {
             TFOS__TRY(refuse_lists(map, err));
             continue;
@@ -200,8 +202,8 @@ enum tfos_status tfos__features_read(struct tfos_view record, enum tfos_record_t
                       has_lists ? "SequenceExample" : "Example");
 }
 
-void tfos__feature_clear(struct tfos__feature *feature)
+void tfos__record_feature_clear(struct tfos__record_feature *feature)
 {
-    tfos__free(feature->pieces);
-    *feature = (struct tfos__feature){0};
+    tfos__free(feature->chunks);
+    *feature = (struct tfos__record_feature){0};
 }

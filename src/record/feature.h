@@ -9,7 +9,7 @@
 #include <tfos/status.h>
 
 /// What a feature's list holds: the numbers of the fields of tf.train.Feature.
-enum tfos__feature_kind {
+enum tfos__record_feature_kind {
     TFOS__FEATURE_NONE = 0,
     TFOS__FEATURE_BYTES = 1,
     TFOS__FEATURE_FLOAT = 2,
@@ -17,51 +17,51 @@ enum tfos__feature_kind {
 };
 
 /// "an int64_list" and so on; static storage.
-const char *tfos__feature_kind_name(enum tfos__feature_kind kind);
+const char *tfos__record_feature_kind_name(enum tfos__record_feature_kind kind);
 
 #define TFOS__NAME_WIDTH 256 ///< bytes of a feature's name in a message
 
 /// For "%.*s".
-static inline int tfos__name_width(struct tfos_view name)
+static inline int tfos__record_name_width(struct tfos_view name)
 {
     return name.size < TFOS__NAME_WIDTH ? (int)name.size : TFOS__NAME_WIDTH;
 }
 
 /// A BytesList, FloatList or Int64List. The lists of one step are one list, in their order.
-struct tfos__feature_piece {
-    enum tfos__feature_kind kind;
+struct tfos__record_feature_chunk {
+    enum tfos__record_feature_kind kind;
     uint32_t step; ///< which of a feature list's features it is of; 0 of a plain feature
     struct tfos_view list;
 };
 
 /// A feature, or a feature list, of one record. All zero is none.
-struct tfos__feature {
+struct tfos__record_feature {
     bool is_present;
-    uint32_t step_count;                ///< features of a feature list; 1 of a plain feature
-    struct tfos__feature_piece *pieces; ///< owned
-    uint32_t piece_count, piece_capacity;
+    uint32_t step_count;                       ///< features of a feature list; 1 of a plain feature
+    struct tfos__record_feature_chunk *chunks; ///< owned
+    uint32_t chunk_count, chunk_capacity;
 };
 
 /// Where features of a name go: NULL passes over them. `is_list`: a feature list.
-typedef struct tfos__feature *tfos__feature_finder(void *context, struct tfos_view name,
-                                                   bool is_list);
+typedef struct tfos__record_feature *
+tfos__record_feature_finder(void *context, struct tfos_view name, bool is_list);
 
 /// Finds the features of a record. A later one of the same name takes an earlier one's place, lists
 /// of one kind within a feature are joined, and one of another kind takes their place, as protobuf
 /// reads them. CORRUPT: no message of this type, or an Example with the feature lists of a
 /// SequenceExample.
-enum tfos_status tfos__features_read(struct tfos_view record, enum tfos_record_type type,
-                                     tfos__feature_finder *find, void *context,
-                                     struct tfos_error *err);
+enum tfos_status tfos__record_features_read(struct tfos_view record, enum tfos_record_type type,
+                                            tfos__record_feature_finder *find, void *context,
+                                            struct tfos_error *err);
 
 /// Forgets what it held and keeps the memory.
-static inline void tfos__feature_reset(struct tfos__feature *feature)
+static inline void tfos__record_feature_reset(struct tfos__record_feature *feature)
 {
     feature->is_present = false;
     feature->step_count = 0;
-    feature->piece_count = 0;
+    feature->chunk_count = 0;
 }
 
-void tfos__feature_clear(struct tfos__feature *feature);
+void tfos__record_feature_clear(struct tfos__record_feature *feature);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Numbers of names, found quickly when names come in the same order again and again, as the
-/// features of a file's records do.
+/// An index of names. It is fast when names are looked up in the same order again and again, as
+/// the features of a file's records are.
 #ifndef TFOS_RECORD_NAME_INDEX_H
 #define TFOS_RECORD_NAME_INDEX_H
 
@@ -10,30 +10,40 @@
 
 #define TFOS__NAME_UNKNOWN UINT32_MAX
 
-/// All zero is an empty one.
-struct tfos__name_index {
-    struct tfos_view *names; ///< owned; their bytes are borrowed
+struct tfos__record_name {
+    struct tfos_view text; ///< owned by the index; a NUL follows
+    uint32_t value;        ///< the caller's
+};
+
+/// All zero is an empty one. A name's number is its place in `names`.
+struct tfos__record_name_index {
+    struct tfos__record_name *names; ///< owned
     uint32_t count, capacity;
     uint32_t *buckets; ///< numbers by the hash of their names; owned
     uint32_t bucket_count;
-    uint32_t *order; ///< the number of the n-th name of the round before; owned
+    uint32_t *order; ///< the number of the n-th name of the last round; owned
     uint32_t order_count;
     uint32_t position; ///< of the next name in this round
 };
 
-/// Adds a name that is not there; its number is the count before. Its bytes must outlive the index.
-enum tfos_status tfos__name_index_add(struct tfos__name_index *index, struct tfos_view name,
-                                      struct tfos_error *err);
+/// Adds a copy of a name that is not in the index.
+enum tfos_status tfos__record_name_index_add(struct tfos__record_name_index *index,
+                                             struct tfos_view name, uint32_t value,
+                                             struct tfos_error *err);
 
 /// The number of a name, or UNKNOWN.
-uint32_t tfos__name_index_find(const struct tfos__name_index *index, struct tfos_view name);
+uint32_t tfos__record_name_index_find(const struct tfos__record_name_index *index,
+                                      struct tfos_view name);
 
-/// The next name is the first of a round.
-void tfos__name_index_restart(struct tfos__name_index *index);
+/// Starts a round of look-ups.
+static inline void tfos__record_name_index_restart(struct tfos__record_name_index *index)
+{
+    index->position = 0;
+}
 
-/// The number of a round's next name, or UNKNOWN.
-uint32_t tfos__name_index_next(struct tfos__name_index *index, struct tfos_view name);
+/// The number of the round's next name, or UNKNOWN.
+uint32_t tfos__record_name_index_next(struct tfos__record_name_index *index, struct tfos_view name);
 
-void tfos__name_index_clear(struct tfos__name_index *index);
+void tfos__record_name_index_clear(struct tfos__record_name_index *index);
 
 #endif

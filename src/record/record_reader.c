@@ -17,7 +17,6 @@
 #include "base/memory.h"
 #include "record/compression.h"
 #include "record/crc32c.h"
-#include "record/inflate.h"
 #include "record/record.h"
 
 #define BLOCK_SIZE (256u << 10)            // read at a time, so that it stays in a cache
@@ -131,13 +130,6 @@ static enum tfos_status discard(struct tfos_record_reader *reader, uint64_t size
     return TFOS_OK;
 }
 
-static bool is_checksum(const uint8_t *place, const void *data, size_t size)
-{
-    uint32_t masked;
-    memcpy(&masked, place, sizeof masked);
-    return le32toh(masked) == tfos__record_crc32c_mask(tfos__record_crc32c(0, data, size));
-}
-
 /// What stands at some place of the buffer.
 enum finding {
     WHOLE,
@@ -165,14 +157,15 @@ static struct look look_at(const struct tfos_record_reader *reader, size_t at)
     memcpy(&size, head, sizeof size);
     size = le64toh(size);
     look.size = size;
-    if (!is_checksum(head + SIZE_SIZE, head, SIZE_SIZE)) {
+    if (!tfos__record_crc32c_is_masked(head + SIZE_SIZE, head, SIZE_SIZE)) {
         look.finding = BAD_SIZE;
     } else if (size > reader->options.max_record_size) {
         look.finding = TOO_LARGE;
     } else {
         look.needed = at + FRAME_SIZE + size;
         if (have >= FRAME_SIZE + size)
-            look.finding = is_checksum(bytes + size, bytes, size) ? WHOLE : BAD_BYTES;
+            look.finding =
+                tfos__record_crc32c_is_masked(bytes + size, bytes, size) ? WHOLE : BAD_BYTES;
     }
     return look;
 }
@@ -424,8 +417,8 @@ static enum tfos_status decompress(struct tfos_record_reader *reader,
         return tfos__fail(&reader->failure, TFOS_UNSUPPORTED,
                           "record: %s: it is compressed, so no range of it can be read",
                           reader->options.name);
-    TFOS__TRY(tfos__inflate_open(reader->stream, first, compression, &reader->inflated,
-                                 &reader->failure));
+    TFOS__TRY(tfos__record_inflate_open(reader->stream, first, compression, &reader->inflated,
+                                        &reader->failure));
     reader->buffer.begin = reader->buffer.end = 0;
     reader->is_drained = false;
     reader->stream = reader->inflated;
@@ -442,8 +435,8 @@ static enum tfos_status begin(struct tfos_record_reader *reader)
     if (compression == TFOS_COMPRESSION_AUTO) {
         TFOS__TRY(fill(reader, TFOS__COMPRESSION_FIRST_SIZE));
         struct tfos_view first = {data_of(reader), size_of(reader)};
-        TFOS__TRY(
-            tfos__compression_detect(reader->options.name, first, &compression, &reader->failure));
+        TFOS__TRY(tfos__record_compression_detect(reader->options.name, first, &compression,
+                                                  &reader->failure));
     }
     if (compression != TFOS_COMPRESSION_NONE)
         return decompress(reader, compression);

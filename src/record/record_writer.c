@@ -1,20 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes frames. Small records are gathered into blocks; a large one goes out as it is.
+// Small records are collected into blocks; a large one is written directly.
+#include <endian.h>
+#include <string.h>
 #include <tfos/record.h>
 
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "record/inflate.h"
+#include "record/compression.h"
+#include "record/crc32c.h"
 
 #define BLOCK_SIZE (256u << 10)
 #define DEFAULT_LEVEL 6
+#define SIZE_SIZE 8 // a record's size
 
 struct tfos_record_writer {
     struct tfos_stream *stream;   ///< for frames: the caller's, or `deflated`
     struct tfos_stream *deflated; ///< owned; NULL when the file is plain
     struct tfos__buffer buffer;
 };
+
+static void put_checksum(uint8_t *place, const void *data, size_t size)
+{
+    uint32_t masked = htole32(tfos__record_crc32c_mask(tfos__record_crc32c(0, data, size)));
+    memcpy(place, &masked, sizeof masked);
+}
+
+void tfos_record_frame_init(struct tfos_record_frame *frame, const void *data, size_t size)
+{
+    uint64_t little_endian = htole64(size);
+    memcpy(frame->head, &little_endian, SIZE_SIZE);
+    put_checksum(frame->head + SIZE_SIZE, frame->head, SIZE_SIZE);
+    put_checksum(frame->tail, data, size);
+}
 
 enum tfos_status tfos_record_writer_open(struct tfos_stream *stream,
                                          const struct tfos_record_writer_options *options,
@@ -31,7 +49,7 @@ enum tfos_status tfos_record_writer_open(struct tfos_stream *stream,
     writer->stream = stream;
     if (compression == TFOS_COMPRESSION_GZIP || compression == TFOS_COMPRESSION_ZLIB) {
         enum tfos_status status =
-            tfos__deflate_open(stream, compression, level, &writer->deflated, err);
+            tfos__record_deflate_open(stream, compression, level, &writer->deflated, err);
         if (status < 0) {
             tfos_record_writer_close(writer);
             return status;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The wire format of protocol buffers (https://protobuf.dev/programming-guides/encoding): reading
-/// it in place. What gives a bool gives false where the bytes are not in it.
+/// messages in place, and writing them. A function that returns a bool returns false where the
+/// bytes are not in the format.
 #ifndef TFOS_RECORD_WIRE_H
 #define TFOS_RECORD_WIRE_H
 
@@ -8,7 +9,9 @@
 #include <stdint.h>
 #include <tfos/stream.h>
 
-enum tfos__wire_type {
+#include "base/buffer.h"
+
+enum tfos__record_wire_type {
     TFOS__WIRE_VARINT = 0,
     TFOS__WIRE_FIXED64 = 1,
     TFOS__WIRE_BYTES = 2,
@@ -17,93 +20,127 @@ enum tfos__wire_type {
     TFOS__WIRE_FIXED32 = 5
 };
 
+#define TFOS__VARINT_SIZE 10 ///< most bytes of a varint
+
 /// The bytes not yet read.
-struct tfos__wire {
+struct tfos__record_wire {
     const uint8_t *at, *end;
 };
 
-/// The bits that say whether a byte of eight is the last of its varint.
-#define TFOS__WIRE_CONTINUES UINT64_C(0x8080808080808080)
-
-/// A varint of more than one byte, or none.
-bool tfos__wire_read_long_varint(struct tfos__wire *wire, uint64_t *value);
-
-/// Passes over the value of a field.
-bool tfos__wire_skip(struct tfos__wire *wire, uint32_t field, enum tfos__wire_type type);
-
-static inline struct tfos__wire tfos__wire_of(struct tfos_view view)
+static inline struct tfos__record_wire tfos__record_wire_of(struct tfos_view view)
 {
     const uint8_t *data = view.data;
-    return (struct tfos__wire){data, data + view.size};
+    return (struct tfos__record_wire){data, data + view.size};
 }
 
-static inline bool tfos__wire_read_varint(struct tfos__wire *wire, uint64_t *value)
+/// tfos__record_wire_read_varint() for more than one byte.
+bool tfos__record_wire_read_long_varint(struct tfos__record_wire *wire, uint64_t *value);
+
+static inline bool tfos__record_wire_read_varint(struct tfos__record_wire *wire, uint64_t *value)
 {
     if (wire->at < wire->end && *wire->at < 0x80) {
         *value = *wire->at++;
         return true;
     }
-    return tfos__wire_read_long_varint(wire, value);
+    return tfos__record_wire_read_long_varint(wire, value);
 }
 
 /// The number and type of the next field.
-static inline bool tfos__wire_read_tag(struct tfos__wire *wire, uint32_t *field,
-                                       enum tfos__wire_type *type)
-{
-    uint64_t tag;
-    if (!tfos__wire_read_varint(wire, &tag) || tag > UINT32_MAX || tag >> 3 == 0)
-        return false;
-    *field = (uint32_t)(tag >> 3);
-    *type = (enum tfos__wire_type)(tag & 7);
-    return true;
-}
+bool tfos__record_wire_read_tag(struct tfos__record_wire *wire, uint32_t *field,
+                                enum tfos__record_wire_type *type);
 
 /// The value of a field of type BYTES.
-static inline bool tfos__wire_read_bytes(struct tfos__wire *wire, struct tfos_view *bytes)
+static inline bool tfos__record_wire_read_bytes(struct tfos__record_wire *wire,
+                                                struct tfos_view *bytes)
 {
     uint64_t size;
-    if (!tfos__wire_read_varint(wire, &size) || size > (uint64_t)(wire->end - wire->at))
+    if (!tfos__record_wire_read_varint(wire, &size) || size > (uint64_t)(wire->end - wire->at))
         return false;
     *bytes = (struct tfos_view){wire->at, (size_t)size};
     wire->at += size;
     return true;
 }
 
-/// tfos__wire_next() for a field that it does not know at first sight.
-enum tfos_status tfos__wire_find_next(struct tfos__wire *wire, uint32_t limit, uint32_t *field,
-                                      struct tfos_view *bytes);
+/// tfos__record_wire_next() for a field whose tag is not that of one it looks for.
+enum tfos_status tfos__record_wire_find_next(struct tfos__record_wire *wire, uint32_t limit,
+                                             uint32_t *field, struct tfos_view *bytes);
 
-/// Brings the next field of type BYTES that is numbered from 1 to `limit`, which is at most 15,
-/// passing over others. END at the end, CORRUPT where the bytes are not in the format.
-static inline enum tfos_status tfos__wire_next(struct tfos__wire *wire, uint32_t limit,
-                                               uint32_t *field, struct tfos_view *bytes)
+/// Returns the next field of type BYTES with a number from 1 to `limit`, 15 at most. Skips other
+/// fields. END at the end, CORRUPT where the bytes are not in the format.
+static inline enum tfos_status tfos__record_wire_next(struct tfos__record_wire *wire,
+                                                      uint32_t limit, uint32_t *field,
+                                                      struct tfos_view *bytes)
 {
     if (wire->at == wire->end)
         return TFOS_END;
     uint32_t tag = *wire->at, number = tag >> 3;
     if ((tag & 7) != TFOS__WIRE_BYTES || number == 0 || number > limit)
-        return tfos__wire_find_next(wire, limit, field, bytes);
+        return tfos__record_wire_find_next(wire, limit, field, bytes);
     wire->at++;
     *field = number;
-    return tfos__wire_read_bytes(wire, bytes) ? TFOS_OK : TFOS_CORRUPT;
+    return tfos__record_wire_read_bytes(wire, bytes) ? TFOS_OK : TFOS_CORRUPT;
 }
 
-/// tfos__wire_next_numbers() for what it does not know at first sight.
-enum tfos_status tfos__wire_find_numbers(struct tfos__wire *wire, enum tfos__wire_type single,
-                                         struct tfos_view *numbers);
+/// tfos__record_wire_next_numbers() for a field whose tag is not that of packed numbers.
+enum tfos_status tfos__record_wire_find_numbers(struct tfos__record_wire *wire,
+                                                enum tfos__record_wire_type single,
+                                                struct tfos_view *numbers);
 
-/// Brings the next numbers of field 1: packed ones, or a single one, whose type is `single`. Passes
-/// over other fields. END and CORRUPT as above.
-static inline enum tfos_status tfos__wire_next_numbers(struct tfos__wire *wire,
-                                                       enum tfos__wire_type single,
-                                                       struct tfos_view *numbers)
+/// Returns the next numbers of field 1: packed ones, or a single one, whose type is `single`. Skips
+/// other fields. END and CORRUPT as above.
+static inline enum tfos_status tfos__record_wire_next_numbers(struct tfos__record_wire *wire,
+                                                              enum tfos__record_wire_type single,
+                                                              struct tfos_view *numbers)
 {
     if (wire->at == wire->end)
         return TFOS_END;
     if (*wire->at != (1 << 3 | TFOS__WIRE_BYTES))
-        return tfos__wire_find_numbers(wire, single, numbers);
+        return tfos__record_wire_find_numbers(wire, single, numbers);
     wire->at++;
-    return tfos__wire_read_bytes(wire, numbers) ? TFOS_OK : TFOS_CORRUPT;
+    return tfos__record_wire_read_bytes(wire, numbers) ? TFOS_OK : TFOS_CORRUPT;
 }
+
+/// The number of varints that end in these bytes.
+size_t tfos__record_wire_count_varints(struct tfos_view packed);
+
+/// Decodes up to `limit` varints; `*count` is their number.
+bool tfos__record_wire_read_varints(struct tfos__record_wire *wire, uint64_t *values, size_t limit,
+                                    size_t *count);
+
+/// The same without special instructions: what read_varints() does on a CPU that has none.
+bool tfos__record_wire_read_varints_plain(struct tfos__record_wire *wire, uint64_t *values,
+                                          size_t limit, size_t *count);
+
+/// Writes a varint and returns the place behind it.
+static inline uint8_t *tfos__record_wire_write_varint(uint8_t *at, uint64_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        *at++ = (uint8_t)(value | 0x80);
+    *at++ = (uint8_t)value;
+    return at;
+}
+
+// The following write fields of type BYTES, whose numbers are 15 at most.
+
+/// Bytes of a field that holds `size` bytes.
+static inline size_t tfos__record_wire_bytes_size(size_t size)
+{
+    return 1 + (size_t)(63 - __builtin_clzll((uint64_t)size | 1)) / 7 + 1 + size;
+}
+
+/// Appends the tag and the size of a field, and reserves room for the `size` bytes that follow.
+enum tfos_status tfos__record_wire_append_head(struct tfos__buffer *out, uint32_t field,
+                                               size_t size, struct tfos_error *err);
+
+/// Appends a field that holds `data`.
+enum tfos_status tfos__record_wire_append_bytes(struct tfos__buffer *out, uint32_t field,
+                                                const void *data, size_t size,
+                                                struct tfos_error *err);
+
+/// Writes the tag and the size of a field before its content, which ends `out` and begins `*room`
+/// bytes behind `begin`. Where they need another number of bytes, the content is moved and `*room`
+/// becomes that number.
+enum tfos_status tfos__record_wire_insert_head(struct tfos__buffer *out, uint32_t field,
+                                               size_t begin, size_t *room, struct tfos_error *err);
 
 #endif

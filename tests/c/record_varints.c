@@ -2,7 +2,7 @@
 // Runs of varints of all lengths, by either way of decoding, each beside its bytes' own reading.
 #include "harness.h"
 
-#include "record/varints.h"
+#include "record/wire.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,16 +18,16 @@ static size_t encode(uint8_t *at, uint64_t value)
     return size;
 }
 
-typedef bool decode(struct tfos__wire *wire, uint64_t *values, size_t limit, size_t *count);
+typedef bool decode(struct tfos__record_wire *wire, uint64_t *values, size_t limit, size_t *count);
 
-static decode *const ways[] = {tfos__varints_decode, tfos__varints_decode_plain};
+static decode *const ways[] = {tfos__record_wire_read_varints, tfos__record_wire_read_varints_plain};
 
 static void check(const uint8_t *bytes, size_t size, const uint64_t *values, size_t count)
 {
     for (size_t way = 0; way < 2; way++)
         for (size_t limit = 1; limit <= count; limit += limit < 20 ? 1 : 13) {
             uint64_t *decoded = malloc(limit * sizeof *decoded); // so that a sanitizer sees its end
-            struct tfos__wire wire = {bytes, bytes + size};
+            struct tfos__record_wire wire = {bytes, bytes + size};
             size_t done = 0;
             assert_true(ways[way](&wire, decoded, limit, &done));
             assert_int_equal(done, limit);
@@ -35,7 +35,7 @@ static void check(const uint8_t *bytes, size_t size, const uint64_t *values, siz
             assert_true(limit < count || wire.at == wire.end);
             free(decoded);
         }
-    assert_int_equal(tfos__varints_count((struct tfos_view){bytes, size}), count);
+    assert_int_equal(tfos__record_wire_count_varints((struct tfos_view){bytes, size}), count);
 }
 
 /// All ways in which lengths of one to three bytes can follow each other, and longer ones among
@@ -71,14 +71,14 @@ static void what_is_no_varint(void **state)
     memset(bytes, 1, sizeof bytes);
     for (size_t way = 0; way < 2; way++) {
         memset(bytes + 9, 0xFF, 11); // eleven bytes that continue
-        struct tfos__wire wire = {bytes, bytes + sizeof bytes};
+        struct tfos__record_wire wire = {bytes, bytes + sizeof bytes};
         assert_false(ways[way](&wire, values, LIMIT, &count));
         memset(bytes + 9, 1, 11);
         bytes[39] = 0x81; // and then nothing
-        wire = (struct tfos__wire){bytes, bytes + sizeof bytes};
+        wire = (struct tfos__record_wire){bytes, bytes + sizeof bytes};
         assert_false(ways[way](&wire, values, LIMIT, &count));
         bytes[39] = 1;
-        wire = (struct tfos__wire){bytes, bytes};
+        wire = (struct tfos__record_wire){bytes, bytes};
         assert_true(ways[way](&wire, values, LIMIT, &count));
         assert_int_equal(count, 0);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "record/example_plan.h"
+#include "record/record_schema.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #define WORD_SIZE 16      // most bytes of a metadata's value
 
 // What a list of such values is; NONE: there is none.
-static enum tfos__feature_kind kind_of(const struct tfos__arrow_type *type)
+static enum tfos__record_feature_kind kind_of(const struct tfos__arrow_type *type)
 {
     switch (type->kind) {
     case TFOS__ARROW_BOOL:
@@ -39,9 +39,9 @@ static enum tfos__feature_kind kind_of(const struct tfos__arrow_type *type)
     }
 }
 
-const char *tfos__example_type_of(const struct tfos__example_field *field,
-                                  enum tfos__feature_kind kind, int level_count,
-                                  char text[TFOS_TYPE_TEXT_SIZE])
+const char *tfos__record_field_type_for(const struct tfos__record_field *field,
+                                        enum tfos__record_feature_kind kind, int level_count,
+                                        char text[TFOS_TYPE_TEXT_SIZE])
 {
     static const struct {
         enum tfos__arrow_kind kind;
@@ -55,7 +55,7 @@ const char *tfos__example_type_of(const struct tfos__example_field *field,
                                   TFOS_TYPE_TEXT_SIZE);
 }
 
-static enum tfos_status unsupported(const struct tfos__example_field *field, struct tfos_error *err)
+static enum tfos_status unsupported(const struct tfos__record_field *field, struct tfos_error *err)
 {
     return tfos__fail(err, TFOS_UNSUPPORTED,
                       "record: column %s: records cannot hold %s: cast the column or leave it out",
@@ -63,7 +63,7 @@ static enum tfos_status unsupported(const struct tfos__example_field *field, str
 }
 
 // A list of `inner` at a level that records of this type do not have.
-static enum tfos_status too_deep(const struct tfos__example_field *field,
+static enum tfos_status too_deep(const struct tfos__record_field *field,
                                  const struct tfos__arrow_type *inner, enum tfos_record_type type,
                                  struct tfos_error *err)
 {
@@ -81,9 +81,9 @@ static enum tfos_status too_deep(const struct tfos__example_field *field,
 }
 
 static enum tfos_status read_encoding(const struct ArrowSchema *schema,
-                                      struct tfos__example_field *field, struct tfos_error *err)
+                                      struct tfos__record_field *field, struct tfos_error *err)
 {
-    const struct tfos__arrow_type *type = &tfos__example_values(field)->type;
+    const struct tfos__arrow_type *type = &tfos__record_field_values(field)->type;
     char encoding[WORD_SIZE];
     if (!tfos_arrow_metadata_find(schema->metadata, "tfos.encoding", encoding, sizeof encoding))
         return TFOS_OK;
@@ -99,7 +99,7 @@ static enum tfos_status read_encoding(const struct ArrowSchema *schema,
 
 static enum tfos_status read_leaf(const struct ArrowSchema *schema,
                                   struct tfos__arrow_builder *column, enum tfos_record_type type,
-                                  struct tfos__example_field *field, struct tfos_error *err)
+                                  struct tfos__record_field *field, struct tfos_error *err)
 {
     int limit = type == TFOS_RECORD_SEQUENCE_EXAMPLE ? 2 : type == TFOS_RECORD_EXAMPLE ? 1 : 0;
     field->is_nullable = (schema->flags & ARROW_FLAG_NULLABLE) != 0;
@@ -116,7 +116,7 @@ static enum tfos_status read_leaf(const struct ArrowSchema *schema,
 }
 
 static enum tfos_status name_type(const struct ArrowSchema *schema,
-                                  struct tfos__example_field *field, struct tfos_error *err)
+                                  struct tfos__record_field *field, struct tfos_error *err)
 {
     char text[TFOS_TYPE_TEXT_SIZE];
     tfos_arrow_type_text(schema, field->type_names, text, sizeof text);
@@ -132,37 +132,37 @@ static bool is_name_exact(const struct ArrowSchema *schema)
 }
 
 // Takes over `name`.
-static enum tfos_status add_leaf(struct tfos__example_plan *plan, const struct ArrowSchema *schema,
+static enum tfos_status add_leaf(struct tfos__record_schema *schema, const struct ArrowSchema *node,
                                  struct tfos__arrow_builder *column, char *name, bool is_exact,
                                  struct tfos_error *err)
 {
-    if (plan->field_count == plan->field_capacity) {
-        size_t capacity = plan->field_capacity > 0 ? 2 * plan->field_capacity : 16;
-        void *fields = tfos__realloc(plan->fields, capacity, sizeof *plan->fields);
+    if (schema->field_count == schema->field_capacity) {
+        size_t capacity = schema->field_capacity > 0 ? 2 * schema->field_capacity : 16;
+        void *fields = tfos__realloc(schema->fields, capacity, sizeof *schema->fields);
         if (!fields) {
             tfos__free(name);
             return tfos__no_memory(err, "record", "a schema");
         }
-        plan->fields = fields;
-        plan->field_capacity = capacity;
+        schema->fields = fields;
+        schema->field_capacity = capacity;
     }
-    struct tfos__example_field *field = &plan->fields[plan->field_count++];
-    *field = (struct tfos__example_field){.name = name,
-                                          .name_size = strlen(name),
-                                          .type_names = plan->type_names,
-                                          .is_name_exact = is_exact};
-    TFOS__TRY(name_type(schema, field, err));
-    return read_leaf(schema, column, plan->type, field, err);
+    struct tfos__record_field *field = &schema->fields[schema->field_count++];
+    *field = (struct tfos__record_field){.name = name,
+                                         .name_size = strlen(name),
+                                         .type_names = schema->type_names,
+                                         .is_name_exact = is_exact};
+    TFOS__TRY(name_type(node, field, err));
+    return read_leaf(node, column, schema->type, field, err);
 }
 
 // `parent` is the path with a dot behind it, or empty; `is_exact`: names below it are.
-static enum tfos_status add_fields(struct tfos__example_plan *plan,
-                                   const struct ArrowSchema *schema,
+static enum tfos_status add_fields(struct tfos__record_schema *schema,
+                                   const struct ArrowSchema *node,
                                    struct tfos__arrow_builder *column, const char *parent,
                                    bool is_exact, struct tfos_error *err)
 {
-    for (int64_t i = 0; i < schema->n_children; i++) {
-        const struct ArrowSchema *child = schema->children[i];
+    for (int64_t i = 0; i < node->n_children; i++) {
+        const struct ArrowSchema *child = node->children[i];
         bool is_struct = column->children[i].type.kind == TFOS__ARROW_STRUCT;
         bool is_child_exact = is_exact || is_name_exact(child);
         char *name =
@@ -170,11 +170,11 @@ static enum tfos_status add_fields(struct tfos__example_plan *plan,
         if (!name)
             return tfos__no_memory(err, "record", "a column's name");
         if (!is_struct) {
-            TFOS__TRY(add_leaf(plan, child, &column->children[i], name, is_child_exact, err));
+            TFOS__TRY(add_leaf(schema, child, &column->children[i], name, is_child_exact, err));
             continue;
         }
         enum tfos_status status =
-            add_fields(plan, child, &column->children[i], name, is_child_exact, err);
+            add_fields(schema, child, &column->children[i], name, is_child_exact, err);
         tfos__free(name);
         TFOS__TRY(status);
     }
@@ -186,16 +186,17 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static enum tfos_status check_names(const struct tfos__example_plan *plan, struct tfos_error *err)
+static enum tfos_status check_names(const struct tfos__record_schema *schema,
+                                    struct tfos_error *err)
 {
-    const char **names = tfos__alloc(plan->field_count, sizeof *names);
+    const char **names = tfos__alloc(schema->field_count, sizeof *names);
     enum tfos_status status = TFOS_OK;
     if (!names)
         return tfos__no_memory(err, "record", "a schema");
-    for (size_t i = 0; i < plan->field_count; i++)
-        names[i] = plan->fields[i].name;
-    qsort(names, plan->field_count, sizeof *names, compare_names);
-    for (size_t i = 1; i < plan->field_count && status == TFOS_OK; i++)
+    for (size_t i = 0; i < schema->field_count; i++)
+        names[i] = schema->fields[i].name;
+    qsort(names, schema->field_count, sizeof *names, compare_names);
+    for (size_t i = 1; i < schema->field_count && status == TFOS_OK; i++)
         if (strcmp(names[i - 1], names[i]) == 0)
             status =
                 tfos__fail(err, TFOS_INVALID, "record: two columns have the name %s", names[i]);
@@ -203,42 +204,44 @@ static enum tfos_status check_names(const struct tfos__example_plan *plan, struc
     return status;
 }
 
-static enum tfos_status check_plain(const struct tfos__example_plan *plan, struct tfos_error *err)
+static enum tfos_status check_plain(const struct tfos__record_schema *schema,
+                                    struct tfos_error *err)
 {
-    if (plan->field_count == 1 && plan->fields[0].kind == TFOS__FEATURE_BYTES)
+    if (schema->field_count == 1 && schema->fields[0].kind == TFOS__FEATURE_BYTES)
         return TFOS_OK;
     return tfos__fail(err, TFOS_INVALID,
                       "record: the record type ByteArray is one column of binary or string, not "
                       "%zu columns%s%s%s%s",
-                      plan->field_count, plan->field_count > 0 ? ", the first of which is " : "",
-                      plan->field_count > 0 ? plan->fields[0].name : "",
-                      plan->field_count > 0 ? " of " : "",
-                      plan->field_count > 0 ? plan->fields[0].type : "");
+                      schema->field_count,
+                      schema->field_count > 0 ? ", the first of which is " : "",
+                      schema->field_count > 0 ? schema->fields[0].name : "",
+                      schema->field_count > 0 ? " of " : "",
+                      schema->field_count > 0 ? schema->fields[0].type : "");
 }
 
-enum tfos_status tfos__example_plan_init(struct tfos__example_plan *plan,
-                                         const struct ArrowSchema *schema, struct tfos_error *err)
+enum tfos_status tfos__record_schema_init(struct tfos__record_schema *schema,
+                                          const struct ArrowSchema *node, struct tfos_error *err)
 {
-    enum tfos_status status = tfos__arrow_check_struct(schema, plan->type_names, err);
+    enum tfos_status status = tfos__arrow_check_struct(node, schema->type_names, err);
     if (status == TFOS_OK)
-        status = tfos__arrow_builder_init(&plan->rows, schema, err);
+        status = tfos__arrow_builder_init(&schema->rows, node, err);
     if (status < 0) {
         tfos__fail_prefix(err, "record");
         return status;
     }
-    TFOS__TRY(add_fields(plan, schema, &plan->rows, "", false, err));
-    if (plan->type == TFOS_RECORD_BYTES)
-        return check_plain(plan, err);
-    return check_names(plan, err);
+    TFOS__TRY(add_fields(schema, node, &schema->rows, "", false, err));
+    if (schema->type == TFOS_RECORD_BYTES)
+        return check_plain(schema, err);
+    return check_names(schema, err);
 }
 
-void tfos__example_plan_clear(struct tfos__example_plan *plan)
+void tfos__record_schema_clear(struct tfos__record_schema *schema)
 {
-    for (size_t i = 0; i < plan->field_count; i++) {
-        tfos__free(plan->fields[i].name);
-        tfos__free(plan->fields[i].type);
+    for (size_t i = 0; i < schema->field_count; i++) {
+        tfos__free(schema->fields[i].name);
+        tfos__free(schema->fields[i].type);
     }
-    tfos__free(plan->fields);
-    tfos__arrow_builder_clear(&plan->rows);
-    *plan = (struct tfos__example_plan){0};
+    tfos__free(schema->fields);
+    tfos__arrow_builder_clear(&schema->rows);
+    *schema = (struct tfos__record_schema){0};
 }

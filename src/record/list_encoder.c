@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers are packed, as TensorFlow packs them; a list without values is an empty message.
-#include "record/example_lists.h"
+// Numbers are packed, as TensorFlow packs them. A list without values is an empty message.
+#include "record/list_encoder.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,39 +12,8 @@
 
 #define LIST_FIELD 1 // of all three kinds of lists
 
-uint8_t *tfos__wire_write_head(uint8_t *at, uint32_t field, size_t size)
-{
-    at = tfos__wire_write_varint(at, (uint64_t)field << 3 | TFOS__WIRE_BYTES);
-    return tfos__wire_write_varint(at, size);
-}
-
-enum tfos_status tfos__wire_append_bytes(struct tfos__buffer *out, uint32_t field, const void *data,
-                                         size_t size, struct tfos_error *err)
-{
-    TFOS__TRY(tfos__buffer_reserve(out, tfos__wire_bytes_size(size), err));
-    uint8_t *at = tfos__wire_write_head(out->data + out->end, field, size);
-    if (size > 0)
-        memcpy(at, data, size);
-    out->end = (size_t)(at + size - out->data);
-    return TFOS_OK;
-}
-
-enum tfos_status tfos__wire_insert_head(struct tfos__buffer *out, uint32_t field, size_t begin,
-                                        size_t *room, struct tfos_error *err)
-{
-    size_t size = out->end - begin - *room, head_size = tfos__wire_bytes_size(size) - size;
-    if (head_size != *room) {
-        TFOS__TRY(tfos__buffer_reserve(out, head_size, err));
-        memmove(out->data + begin + head_size, out->data + begin + *room, size);
-        *room = head_size;
-    }
-    tfos__wire_write_head(out->data + begin, field, size);
-    out->end = begin + head_size + size;
-    return TFOS_OK;
-}
-
-enum tfos_status tfos__example_size_check(const struct tfos__example_field *field, size_t size,
-                                          struct tfos_error *err)
+enum tfos_status tfos__record_check_message_size(const struct tfos__record_field *field,
+                                                 size_t size, struct tfos_error *err)
 {
     if (size <= INT32_MAX)
         return TFOS_OK;
@@ -56,10 +25,10 @@ enum tfos_status tfos__example_size_check(const struct tfos__example_field *fiel
 
 #define WRITE(type)                                                                                \
     for (int64_t i = 0; i < count; i++)                                                            \
-        at = tfos__wire_write_varint(at, (uint64_t)(int64_t)((const type *)from)[i]);              \
+        at = tfos__record_wire_write_varint(at, (uint64_t)(int64_t)((const type *)from)[i]);       \
     return at
 
-// Writes integers that lie together; gives the place behind.
+// Writes adjacent integers; returns the place behind them.
 static uint8_t *write_varints(uint8_t *at, const struct tfos__arrow_type *type, const void *from,
                               int64_t count)
 {
@@ -81,30 +50,30 @@ static uint8_t *write_varints(uint8_t *at, const struct tfos__arrow_type *type, 
     }
 }
 
-// Unsigned ones that an int64_list has no room for.
-static enum tfos_status check_huge(const struct tfos__example_source *source,
-                                   struct tfos__arrow_span span, struct tfos_error *err)
+// Refuses unsigned integers of more than 63 bits.
+static enum tfos_status check_huge(const struct tfos__record_field *field,
+                                   const struct ArrowArray *values, struct tfos__arrow_span span,
+                                   struct tfos_error *err)
 {
-    const uint64_t *values = tfos__arrow_value(tfos__example_source_type(source),
-                                               tfos__example_source_values(source), span.first);
+    const uint64_t *numbers =
+        tfos__arrow_value(&tfos__record_field_values(field)->type, values, span.first);
     for (int64_t i = 0; i < span.count; i++)
-        if (values[i] > INT64_MAX)
+        if (numbers[i] > INT64_MAX)
             return tfos__fail(err, TFOS_INVALID, "column %s: %llu is more than an int64_list holds",
-                              source->field->name, (unsigned long long)values[i]);
+                              field->name, (unsigned long long)numbers[i]);
     return TFOS_OK;
 }
 
-static enum tfos_status write_integers(const struct tfos__example_source *source,
+static enum tfos_status write_integers(const struct tfos__record_field *field,
+                                       const struct ArrowArray *values,
                                        struct tfos__arrow_span span, struct tfos__buffer *out,
                                        struct tfos_error *err)
 {
-    const struct tfos__arrow_type *type = tfos__example_source_type(source);
-    const struct ArrowArray *values = tfos__example_source_values(source);
+    const struct tfos__arrow_type *type = &tfos__record_field_values(field)->type;
     size_t count = (size_t)span.count;
-    // If each takes a byte.
-    size_t room = tfos__wire_bytes_size(count) - count;
+    size_t room = tfos__record_wire_bytes_size(count) - count; // right if each takes one byte
     if (tfos__arrow_type_is(type, TFOS__ARROW_UINT, 64))
-        TFOS__TRY(check_huge(source, span, err));
+        TFOS__TRY(check_huge(field, values, span, err));
     TFOS__TRY(tfos__buffer_reserve(out, 2 * TFOS__VARINT_SIZE + count * TFOS__VARINT_SIZE, err));
     size_t begin = out->end;
     uint8_t *at = out->data + begin + room;
@@ -114,10 +83,10 @@ static enum tfos_status write_integers(const struct tfos__example_source *source
     else
         at = write_varints(at, type, tfos__arrow_value(type, values, span.first), span.count);
     out->end = (size_t)(at - out->data);
-    return tfos__wire_insert_head(out, LIST_FIELD, begin, &room, err);
+    return tfos__record_wire_insert_head(out, LIST_FIELD, begin, &room, err);
 }
 
-static enum tfos_status note_rounding(const struct tfos__example_source *source, double number,
+static enum tfos_status note_rounding(const struct tfos__record_field *field, double number,
                                       float nearest, struct tfos_example_loss *loss,
                                       struct tfos_error *err)
 {
@@ -130,21 +99,21 @@ static enum tfos_status note_rounding(const struct tfos__example_source *source,
     return tfos__fail(err, TFOS_INVALID,
                       "column %s: %s is no float, which is what records hold, and is not to be "
                       "rounded: the metadata tfos.encoding=exact keeps it",
-                      source->field->name, tfos__number_print(number, text));
+                      field->name, tfos__number_print(number, text));
 }
 
 // The float of a double or a decimal.
-static enum tfos_status round_value(const struct tfos__example_source *source, const void *at,
+static enum tfos_status round_value(const struct tfos__record_field *field, const void *at,
                                     struct tfos_example_loss *loss, float *out,
                                     struct tfos_error *err)
 {
-    const struct tfos__arrow_type *type = tfos__example_source_type(source);
+    const struct tfos__arrow_type *type = &tfos__record_field_values(field)->type;
     if (type->kind == TFOS__ARROW_FLOAT) {
         double number;
         memcpy(&number, at, sizeof number);
         *out = (float)number;
         bool is_same = (double)*out == number || number != number;
-        return is_same ? TFOS_OK : note_rounding(source, number, *out, loss, err);
+        return is_same ? TFOS_OK : note_rounding(field, number, *out, loss, err);
     }
     char text[TFOS__ARROW_DECIMAL_TEXT];
     uint8_t back[TFOS__ARROW_DECIMAL_SIZE];
@@ -152,23 +121,24 @@ static enum tfos_status round_value(const struct tfos__example_source *source, c
     *out = strtof(text, NULL);
     bool is_same = tfos__arrow_decimal_of((double)*out, type->precision, type->scale, back) &&
                    memcmp(back, at, sizeof back) == 0;
-    return is_same ? TFOS_OK : note_rounding(source, strtod(text, NULL), *out, loss, err);
+    return is_same ? TFOS_OK : note_rounding(field, strtod(text, NULL), *out, loss, err);
 }
 
-static enum tfos_status write_floats(const struct tfos__example_source *source,
-                                     struct tfos__arrow_span span, struct tfos__buffer *out,
-                                     struct tfos_example_loss *loss, struct tfos_error *err)
+static enum tfos_status write_floats(const struct tfos__record_field *field,
+                                     const struct ArrowArray *values, struct tfos__arrow_span span,
+                                     struct tfos__buffer *out, struct tfos_example_loss *loss,
+                                     struct tfos_error *err)
 {
-    const struct tfos__arrow_type *type = tfos__example_source_type(source);
-    const uint8_t *from = tfos__arrow_value(type, tfos__example_source_values(source), span.first);
+    const struct tfos__arrow_type *type = &tfos__record_field_values(field)->type;
+    const uint8_t *from = tfos__arrow_value(type, values, span.first);
     size_t size = (size_t)span.count * sizeof(float);
     if (tfos__arrow_type_is(type, TFOS__ARROW_FLOAT, 32))
-        return tfos__wire_append_bytes(out, LIST_FIELD, from, size, err);
-    TFOS__TRY(tfos__buffer_reserve(out, tfos__wire_bytes_size(size), err));
-    uint8_t *at = tfos__wire_write_head(out->data + out->end, LIST_FIELD, size);
+        return tfos__record_wire_append_bytes(out, LIST_FIELD, from, size, err);
+    TFOS__TRY(tfos__record_wire_append_head(out, LIST_FIELD, size, err));
+    uint8_t *at = out->data + out->end;
     for (int64_t i = 0; i < span.count; i++, at += sizeof(float)) {
         float number;
-        TFOS__TRY(round_value(source, from + i * (type->width / 8), loss, &number, err));
+        TFOS__TRY(round_value(field, from + i * (type->width / 8), loss, &number, err));
         memcpy(at, &number, sizeof number);
     }
     out->end = (size_t)(at - out->data);
@@ -180,18 +150,17 @@ static enum tfos_status write_exact(const struct tfos__arrow_type *type, const v
 {
     char text[TFOS__ARROW_DECIMAL_TEXT];
     if (type->kind == TFOS__ARROW_FLOAT)
-        return tfos__wire_append_bytes(out, LIST_FIELD, at, sizeof(double), err);
+        return tfos__record_wire_append_bytes(out, LIST_FIELD, at, sizeof(double), err);
     tfos__arrow_decimal_print(at, type->scale, text);
-    return tfos__wire_append_bytes(out, LIST_FIELD, text, strlen(text), err);
+    return tfos__record_wire_append_bytes(out, LIST_FIELD, text, strlen(text), err);
 }
 
-enum tfos_status tfos__example_list_write(const struct tfos__example_source *source,
+enum tfos_status tfos__record_list_encode(const struct tfos__record_field *field,
+                                          const struct ArrowArray *values,
                                           struct tfos__arrow_span span, struct tfos__buffer *out,
                                           struct tfos_example_loss *loss, struct tfos_error *err)
 {
-    const struct tfos__example_field *field = source->field;
-    const struct tfos__arrow_type *type = tfos__example_source_type(source);
-    const struct ArrowArray *values = tfos__example_source_values(source);
+    const struct tfos__arrow_type *type = &tfos__record_field_values(field)->type;
     if (tfos__arrow_has_nulls(values) && tfos__arrow_find_null(values, span.first, span.count) >= 0)
         return tfos__fail(err, TFOS_INVALID,
                           "column %s: a null within a list, which a record cannot hold",
@@ -199,11 +168,11 @@ enum tfos_status tfos__example_list_write(const struct tfos__example_source *sou
     if (span.count == 0)
         return TFOS_OK;
     if (field->kind == TFOS__FEATURE_INT64)
-        return write_integers(source, span, out, err);
+        return write_integers(field, values, span, out, err);
     if (field->kind == TFOS__FEATURE_FLOAT)
-        return write_floats(source, span, out, loss, err);
+        return write_floats(field, values, span, out, loss, err);
     if (!field->is_exact)
-        TFOS__TRY(tfos__example_size_check(
+        TFOS__TRY(tfos__record_check_message_size(
             field, (size_t)tfos__arrow_lists(type, values, span.first, span.count).count, err));
     for (int64_t i = span.first; i < span.first + span.count; i++) {
         if (field->is_exact) {
@@ -211,7 +180,7 @@ enum tfos_status tfos__example_list_write(const struct tfos__example_source *sou
             continue;
         }
         struct tfos_view text = tfos__arrow_bytes(type, values, i);
-        TFOS__TRY(tfos__wire_append_bytes(out, LIST_FIELD, text.data, text.size, err));
+        TFOS__TRY(tfos__record_wire_append_bytes(out, LIST_FIELD, text.data, text.size, err));
     }
     return TFOS_OK;
 }
