@@ -6,10 +6,9 @@
 #define TFOS_ARROW_ARROW_H
 
 #include "arrow/array.h"
+#include "arrow/arrow_schema.h"
 #include "arrow/builder.h"
 #include "arrow/decimal.h"
-#include "arrow/metadata.h"
-#include "arrow/schema_tree.h"
 #include "arrow/type.h"
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames to columns. Records are taken from the frame reader in views, which live until its next
-// call, so a decoder that is full keeps those it has not taken yet for the next batch.
+// The reader takes records from the frame reader as views, which live until the next call on that.
+// What a full batch has no room for waits for the next batch. The writer encodes a batch as a whole
+// before it writes any of it.
 #include <tfos/example_file.h>
 
 #include "base/fail.h"
@@ -14,6 +15,8 @@
 #define VIEW_COUNT 256
 // What is decoded is measured each time so large a part of a batch's bytes has been read.
 #define PARTS 16
+
+// ---- reading
 
 struct tfos_example_reader {
     struct tfos_record_reader *frames;    ///< owned
@@ -167,4 +170,62 @@ void tfos_example_reader_close(struct tfos_example_reader *reader)
     tfos_record_reader_close(reader->frames);
     tfos_example_decoder_close(reader->decoder);
     tfos__free(reader);
+}
+
+// ---- writing
+
+struct tfos_example_writer {
+    struct tfos_example_encoder *encoder; ///< owned
+    struct tfos_record_writer *frames;    ///< owned
+};
+
+enum tfos_status tfos_example_writer_open(struct tfos_stream *stream,
+                                          const struct ArrowSchema *schema,
+                                          const struct tfos_example_writer_options *options,
+                                          struct tfos_example_writer **out, struct tfos_error *err)
+{
+    static const struct tfos_example_writer_options defaults;
+    struct tfos_example_writer *writer = tfos__alloc(1, sizeof *writer);
+    if (!writer)
+        return tfos__no_memory(err, "record", "a writer");
+    if (!options)
+        options = &defaults;
+    enum tfos_status status =
+        tfos_example_encoder_open(schema, &options->example, &writer->encoder, err);
+    if (status == TFOS_OK)
+        status = tfos_record_writer_open(stream, &options->record, &writer->frames, err);
+    if (status < 0)
+        tfos_example_writer_close(writer);
+    else
+        *out = writer;
+    return status;
+}
+
+enum tfos_status tfos_example_writer_append(struct tfos_example_writer *writer,
+                                            const struct ArrowArray *batch, struct tfos_error *err)
+{
+    struct tfos_view frames;
+    TFOS__TRY(tfos_example_encoder_encode(writer->encoder, batch, &frames, NULL, err));
+    return tfos_record_writer_append_frames(writer->frames, frames, err);
+}
+
+enum tfos_status tfos_example_writer_finish(struct tfos_example_writer *writer,
+                                            struct tfos_error *err)
+{
+    return tfos_record_writer_finish(writer->frames, err);
+}
+
+const struct tfos_example_loss *tfos_example_writer_losses(const struct tfos_example_writer *writer,
+                                                           size_t *count)
+{
+    return tfos_example_encoder_losses(writer->encoder, count);
+}
+
+void tfos_example_writer_close(struct tfos_example_writer *writer)
+{
+    if (!writer)
+        return;
+    tfos_record_writer_close(writer->frames);
+    tfos_example_encoder_close(writer->encoder);
+    tfos__free(writer);
 }
