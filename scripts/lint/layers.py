@@ -15,7 +15,7 @@ OWN_HEADERS = {
     "cluster": {"rendezvous"},
     "feed": {"feed"},
     "record": {"record", "record_index", "example", "example_file"},
-    "spark": {"result_rows", "spark_schema", "unsafe_row"},
+    "unsafe_row": {"result_rows", "spark_schema", "unsafe_row"},
     "dataset": {"dataset", "record_dataset", "feed", "record", "example", "example_file"},
 }
 # The modules that put others together: whose interfaces, src/<module>/<module>.h, they may include. None: everybody's.

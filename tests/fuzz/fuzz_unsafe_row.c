@@ -8,8 +8,6 @@
 #include <string.h>
 #include <tfos/unsafe_row.h>
 
-#include "spark/spark.h"
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define LEAF(field_format)                                                                         \
@@ -48,7 +46,7 @@ static struct ArrowSchema *flat_columns[] = {&byte, &small, &number, &wide, &rea
 static struct ArrowSchema *list_columns[] = {&reals, &wide,    &flags, &texts, &smalls,
                                              &bigs,  &centses, &voids, &pairs, &lists};
 static struct ArrowSchema *deep_columns[] = {&pair, &map, &deep, &deeps, &text};
-// The rows of spark_nested.c.
+// The rows of unsafe_row_nested.c.
 static struct ArrowSchema *of_counts[] = {&text, &number}, *of_mixed[] = {&flag, &texts};
 static struct ArrowSchema counts = NEST("+s", of_counts, 2), mixed = NEST("+s", of_mixed, 2);
 static struct ArrowSchema *of_count_map[] = {&counts};
@@ -150,7 +148,16 @@ static uint64_t walk_batch(struct tfos_row_batch *batch, const struct ArrowSchem
 
     tfos_row_batch_show(batch, &schema, &array);
     require(schema->n_children == expected->n_children && array->null_count == 0);
-    return walk(1, schema, array, tfos__spark_row_batch_row_count(batch));
+    return walk(1, schema, array, array->length);
+}
+
+static int64_t rows_of(struct tfos_row_batch *batch)
+{
+    const struct ArrowSchema *schema = NULL;
+    const struct ArrowArray *array = NULL;
+
+    tfos_row_batch_show(batch, &schema, &array);
+    return array->length;
 }
 
 // Appends the `count` rows that another batch has taken, one at a time, and one more if
@@ -167,7 +174,7 @@ static void append_singly(struct tfos_row_batch *batch, const uint8_t *data, int
     }
     if (is_faulty)
         require(tfos_row_batch_append(batch, data, size, 1, NULL) == TFOS_CORRUPT);
-    require(tfos__spark_row_batch_row_count(batch) == count);
+    require(rows_of(batch) == count);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -185,13 +192,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(tfos_row_batch_open(schema, &whole, NULL) == TFOS_OK);
     require(tfos_row_batch_open(schema, &singly, NULL) == TFOS_OK);
     enum tfos_status status = tfos_row_batch_append(whole, rows, row_size, row_count, NULL);
-    int64_t taken = tfos__spark_row_batch_row_count(whole);
+    int64_t taken = rows_of(whole);
     require((status == TFOS_OK || status == TFOS_CORRUPT) && taken <= row_count);
     require(status == TFOS_CORRUPT || taken == row_count);
     append_singly(singly, rows, row_size, taken, taken < row_count);
     require(walk_batch(whole, schema) == walk_batch(singly, schema));
     tfos_row_batch_clear(whole);
-    require(tfos__spark_row_batch_row_count(whole) == 0);
+    require(rows_of(whole) == 0);
     walk_batch(whole, schema);
     tfos_row_batch_close(whole);
     tfos_row_batch_close(singly);

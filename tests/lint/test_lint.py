@@ -104,7 +104,7 @@ def test_layers_finds_an_include_across_layers(path, line, reason, tree):
 @pytest.mark.parametrize(
     "files, lacking",
     [
-        ({"src/spark/rows.c": SPDX}, ["src/spark"]),
+        ({"src/unsafe_row/rows.c": SPDX}, ["src/unsafe_row"]),
         ({"java/jni.c": SPDX, "src/io/file.c": SPDX}, ["java", "src/io"]),
         ({"CONTRIBUTING.md": TABLE.replace("node ", "")}, ["src/node"]),
         ({"CONTRIBUTING.md": "node cli feed cluster base\n"}, ["cli", "src/arrow", "src/base", "src/cluster", "src/feed", "src/node"]),

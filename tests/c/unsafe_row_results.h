@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Batches of results made by hand, and the rows that they become, read back as Arrow columns.
-#ifndef TFOS_TEST_SPARK_RESULTS_H
-#define TFOS_TEST_SPARK_RESULTS_H
+#ifndef TFOS_TEST_UNSAFE_ROW_RESULTS_H
+#define TFOS_TEST_UNSAFE_ROW_RESULTS_H
 
 #include "harness.h"
-#include "spark_rows.h"
+#include "unsafe_rows.h"
 
 #include <tfos/result_rows.h>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every type that a row of Spark's holds, with and without nulls, as Arrow arrays.
-#include "spark/spark.h"
-#include "spark_rows.h"
+#include "unsafe_rows.h"
 
 static void types_of_fixed_size(void **state)
 {
@@ -243,7 +242,7 @@ static void rows_without_columns(void **state)
     for (int i = 0; i < 100; i++)
         add_row(&rows, make_row(0));
     append_good(&shown, &rows);
-    assert_int_equal(tfos__spark_row_batch_row_count(shown.batch), 100);
+    assert_int_equal(rows_of(shown.batch), 100);
     assert_int_equal(shown.array->length, 100);
     tfos_row_batch_close(shown.batch);
 }
@@ -271,7 +270,7 @@ static void clearing_forgets_rows_and_nulls(void **state)
         assert_int_equal(list->children[0]->length, 70);
         assert_int_equal(((const int16_t *)list->children[0]->buffers[1])[69], 100 * round + 69);
         tfos_row_batch_clear(shown.batch);
-        assert_int_equal(tfos__spark_row_batch_row_count(shown.batch), 0);
+        assert_int_equal(rows_of(shown.batch), 0);
     }
     tfos_row_batch_close(shown.batch);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arrays, structs and maps in each other, nulls at every level, and rows that are wide, large or
 // were written by Spark itself.
-#include "spark_rows.h"
+#include "unsafe_rows.h"
 
 static void arrays_of_numbers(void **state)
 {

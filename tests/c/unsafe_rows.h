@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Rows in UnsafeRow format made by hand, and what a batch made of them shows.
-#ifndef TFOS_TEST_SPARK_ROWS_H
-#define TFOS_TEST_SPARK_ROWS_H
+#ifndef TFOS_TEST_UNSAFE_ROWS_H
+#define TFOS_TEST_UNSAFE_ROWS_H
 
 #include "harness.h"
 
@@ -135,6 +135,15 @@ struct shown {
     const struct ArrowArray *array;
     struct tfos_error err;
 };
+
+static inline int64_t rows_of(struct tfos_row_batch *batch)
+{
+    const struct ArrowSchema *schema = NULL;
+    const struct ArrowArray *array = NULL;
+
+    tfos_row_batch_show(batch, &schema, &array);
+    return array->length;
+}
 
 static inline void open_batch(struct shown *shown, const struct ArrowSchema *schema)
 {

@@ -5,21 +5,19 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "spark/result_column.h"
+#include "unsafe_row/result_column.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define FRAME_HEAD 8 ///< size of a row and zero, 4 bytes each
-#define WORD 8
 #define NAMES_SIZE 2048
 
 struct tfos_result_rows {
-    struct ArrowSchema schema;           ///< owned; the declared columns
-    struct tfos__result_column *columns; ///< owned
-    struct ArrowSchema batch_schema;     ///< owned while a batch is there
-    struct ArrowArray batch;             ///< the same
-    int64_t row;                         ///< the batch's next
+    struct ArrowSchema schema;                      ///< owned; the declared columns
+    struct tfos__unsafe_row_result_column *columns; ///< owned
+    struct ArrowSchema batch_schema;                ///< owned while a batch is there
+    struct ArrowArray batch;                        ///< the same
+    int64_t row;                                    ///< the batch's next
 };
 
 enum tfos_status tfos_result_rows_open(const struct ArrowSchema *schema,
@@ -34,7 +32,8 @@ enum tfos_status tfos_result_rows_open(const struct ArrowSchema *schema,
     status = rows->columns ? tfos_arrow_schema_copy(schema, &rows->schema, err)
                            : tfos__no_memory(err, "inference", "results");
     for (int64_t i = 0; status == TFOS_OK && i < schema->n_children; i++)
-        status = tfos__result_type_init(&rows->columns[i].type, rows->schema.children[i], err);
+        status = tfos__unsafe_row_result_type_init(&rows->columns[i].type, rows->schema.children[i],
+                                                   err);
     if (status == TFOS_OK)
         *out = rows;
     else
@@ -54,7 +53,7 @@ void tfos_result_rows_close(struct tfos_result_rows *rows)
         return;
     drop_batch(rows);
     for (int64_t i = 0; rows->schema.release && i < rows->schema.n_children; i++)
-        tfos__result_column_clear(&rows->columns[i]);
+        tfos__unsafe_row_result_column_clear(&rows->columns[i]);
     tfos__arrow_schema_release(&rows->schema);
     tfos__free(rows->columns);
     tfos__free(rows);
@@ -143,7 +142,7 @@ static bool is_pickled(const struct ArrowSchema *schema)
 }
 
 /// Whether a tuple or list is itself the value of the one column.
-static bool is_gathered(const struct tfos_result_rows *rows, const struct kind *kind)
+static bool is_zipped(const struct tfos_result_rows *rows, const struct kind *kind)
 {
     const struct ArrowSchema *result = &rows->batch_schema;
     struct tfos__arrow_type type;
@@ -156,15 +155,16 @@ static bool is_gathered(const struct tfos_result_rows *rows, const struct kind *
 }
 
 /// Gives the column `count` sources, the results' columns from `first` on.
-static enum tfos_status bind(struct tfos_result_rows *rows, struct tfos__result_column *column,
-                             int64_t first, int64_t count, struct tfos_error *err)
+static enum tfos_status bind(struct tfos_result_rows *rows,
+                             struct tfos__unsafe_row_result_column *column, int64_t first,
+                             int64_t count, struct tfos_error *err)
 {
-    TFOS__TRY(tfos__result_column_reserve(column, count, err));
+    TFOS__TRY(tfos__unsafe_row_result_column_reserve(column, count, err));
     for (int64_t i = 0; i < count; i++)
-        TFOS__TRY(
-            tfos__result_source_init(&column->sources[i], rows->batch_schema.children[first + i],
-                                     rows->batch.children[first + i], column->type.name, err));
-    return tfos__result_column_check(column, err);
+        TFOS__TRY(tfos__unsafe_row_source_init(
+            &column->sources[i], rows->batch_schema.children[first + i],
+            rows->batch.children[first + i], column->type.name, err));
+    return tfos__unsafe_row_result_column_check(column, err);
 }
 
 static enum tfos_status bind_columns(struct tfos_result_rows *rows, struct tfos_error *err)
@@ -178,15 +178,15 @@ static enum tfos_status bind_columns(struct tfos_result_rows *rows, struct tfos_
                           "inference: results are objects that only Python can read, as each may "
                           "have columns of its own; give all the same columns, or use "
                           "inference(via=\"arrow\")");
-    if (is_gathered(rows, &kind)) {
-        rows->columns[0].is_gathered = true;
+    if (is_zipped(rows, &kind)) {
+        rows->columns[0].is_zipped = true;
         return bind(rows, &rows->columns[0], 0, result->n_children, err);
     }
     TFOS__TRY(kind.has_names ? check_names(declared, result, err)
                              : check_count(declared, result->n_children, err));
     for (int64_t i = 0; i < declared->n_children; i++) {
         int64_t place = kind.has_names ? find(result, declared->children[i]->name, i) : i;
-        rows->columns[i].is_gathered = false;
+        rows->columns[i].is_zipped = false;
         TFOS__TRY(bind(rows, &rows->columns[i], place, 1, err));
     }
     return TFOS_OK;
@@ -210,36 +210,37 @@ enum tfos_status tfos_result_rows_take(struct tfos_result_rows *rows, struct Arr
 // ---- rows
 
 /// Measures the next rows.
-static void measure(const struct tfos_result_rows *rows, struct tfos__result_chunk *chunk)
+static void measure(const struct tfos_result_rows *rows, struct tfos__unsafe_row_chunk *chunk)
 {
     int64_t left = rows->batch.length - rows->row;
     int64_t field_count = rows->schema.n_children;
 
     chunk->first = rows->batch.offset + rows->row;
-    chunk->count = left < TFOS__RESULT_CHUNK ? (unsigned)left : TFOS__RESULT_CHUNK;
-    chunk->slots = (size_t)(field_count + 63) / 64 * WORD;
+    chunk->count = left < TFOS__ROW_CHUNK ? (unsigned)left : TFOS__ROW_CHUNK;
+    chunk->slots = (size_t)tfos__unsafe_row_null_bits_size(field_count);
     for (unsigned i = 0; i < chunk->count; i++)
-        chunk->sizes[i] = chunk->slots + (uint64_t)field_count * WORD;
+        chunk->sizes[i] = chunk->slots + (uint64_t)field_count * TFOS__ROW_WORD;
     for (int64_t i = 0; i < field_count; i++)
-        tfos__result_column_measure(&rows->columns[i], chunk);
+        tfos__unsafe_row_result_column_measure(&rows->columns[i], chunk);
 }
 
 /// Lays out as many of the rows as there is room for. Returns the bytes that they take.
-static uint64_t place_rows(const struct tfos_result_rows *rows, struct tfos__result_chunk *chunk,
-                           uint8_t *data, uint64_t capacity)
+static uint64_t place_rows(const struct tfos_result_rows *rows,
+                           struct tfos__unsafe_row_chunk *chunk, uint8_t *data, uint64_t capacity)
 {
     uint64_t used = 0;
     unsigned count = 0;
 
     for (; count < chunk->count; count++) {
         uint64_t size = chunk->sizes[count];
-        if (size > INT32_MAX || FRAME_HEAD + size > capacity - used)
+        if (size > INT32_MAX || TFOS__ROW_HEAD + size > capacity - used)
             break;
         memcpy(data + used, &size, sizeof size);
-        chunk->rows[count] = data + used + FRAME_HEAD;
+        chunk->rows[count] = data + used + TFOS__ROW_HEAD;
         memset(chunk->rows[count], 0, chunk->slots);
-        chunk->used[count] = (uint32_t)(chunk->slots + (size_t)rows->schema.n_children * WORD);
-        used += FRAME_HEAD + size;
+        chunk->used[count] =
+            (uint32_t)(chunk->slots + (size_t)rows->schema.n_children * TFOS__ROW_WORD);
+        used += TFOS__ROW_HEAD + size;
     }
     chunk->count = count;
     return used;
@@ -249,10 +250,10 @@ static uint64_t place_rows(const struct tfos_result_rows *rows, struct tfos__res
 static enum tfos_status write_chunk(struct tfos_result_rows *rows, uint8_t *data, uint64_t capacity,
                                     uint64_t *size, uint64_t *needed, struct tfos_error *err)
 {
-    struct tfos__result_chunk chunk;
+    struct tfos__unsafe_row_chunk chunk;
 
     measure(rows, &chunk);
-    *needed = FRAME_HEAD + chunk.sizes[0];
+    *needed = TFOS__ROW_HEAD + chunk.sizes[0];
     if (chunk.sizes[0] > INT32_MAX)
         return tfos__fail(
             err, TFOS_INVALID,
@@ -260,7 +261,7 @@ static enum tfos_status write_chunk(struct tfos_result_rows *rows, uint8_t *data
             (unsigned long long)chunk.sizes[0]);
     *size = place_rows(rows, &chunk, data, capacity);
     for (int64_t i = 0; i < rows->schema.n_children; i++)
-        TFOS__TRY(tfos__result_column_write(&rows->columns[i], i, &chunk, err));
+        TFOS__TRY(tfos__unsafe_row_result_column_write(&rows->columns[i], i, &chunk, err));
     rows->row += chunk.count;
     return TFOS_OK;
 }

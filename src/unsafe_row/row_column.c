@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a value of each type lies in a row. The types and widths are those of UnsafeRowWriter and
 // UnsafeArrayWriter.
-#include "spark/unsafe_column.h"
+#include "unsafe_row/row_column.h"
 
 #include <string.h>
 
@@ -48,11 +48,11 @@ static bool is_variable(const struct tfos__arrow_type *type)
 static uint32_t element_size(const struct tfos__arrow_type *type)
 {
     if (type->kind == TFOS__ARROW_NULL || type->kind == TFOS__ARROW_DECIMAL || is_variable(type))
-        return TFOS__UNSAFE_WORD;
+        return TFOS__ROW_WORD;
     return type->kind == TFOS__ARROW_BOOL ? 1 : (uint32_t)type->width / 8;
 }
 
-static enum tfos_status refuse(const struct tfos__unsafe_column *column, const char *type,
+static enum tfos_status refuse(const struct tfos__unsafe_row_column *column, const char *type,
                                struct tfos_error *err)
 {
     return tfos__fail(err, TFOS_UNSUPPORTED,
@@ -61,7 +61,7 @@ static enum tfos_status refuse(const struct tfos__unsafe_column *column, const c
                       column->path, type);
 }
 
-static enum tfos_status read_type(struct tfos__unsafe_column *column,
+static enum tfos_status read_type(struct tfos__unsafe_row_column *column,
                                   const struct ArrowSchema *schema, struct tfos_error *err)
 {
     struct tfos__arrow_type type;
@@ -88,10 +88,11 @@ static enum tfos_status read_type(struct tfos__unsafe_column *column,
 }
 
 // A row in which all is null: its null bits, then its slots.
-static enum tfos_status make_null_row(struct tfos__unsafe_column *column, struct tfos_error *err)
+static enum tfos_status make_null_row(struct tfos__unsafe_row_column *column,
+                                      struct tfos_error *err)
 {
-    size_t slots = (size_t)column->child_count * TFOS__UNSAFE_WORD;
-    size_t bits = ((size_t)column->child_count + 63) / 64 * TFOS__UNSAFE_WORD;
+    size_t slots = (size_t)column->child_count * TFOS__ROW_WORD;
+    size_t bits = tfos__unsafe_row_null_bits_size(column->child_count);
 
     column->fixed_size = bits + slots;
     column->null_row = tfos__alloc(column->fixed_size, 1);
@@ -99,15 +100,15 @@ static enum tfos_status make_null_row(struct tfos__unsafe_column *column, struct
         return tfos__no_memory(err, "spark", "a row of nulls");
     memset(column->null_row, 0xFF, bits);
     for (int64_t i = 0; i < column->child_count; i++) {
-        struct tfos__unsafe_column *child = &column->children[i];
-        child->null_word = (size_t)i / 64 * TFOS__UNSAFE_WORD;
+        struct tfos__unsafe_row_column *child = &column->children[i];
+        child->null_word = (size_t)i / 64 * TFOS__ROW_WORD;
         child->null_bit = (uint32_t)(i % 64);
-        child->slot = bits + (size_t)i * TFOS__UNSAFE_WORD;
+        child->slot = bits + (size_t)i * TFOS__ROW_WORD;
     }
     return TFOS_OK;
 }
 
-static enum tfos_status init_column(struct tfos__unsafe_column *column,
+static enum tfos_status init_column(struct tfos__unsafe_row_column *column,
                                     const struct ArrowSchema *schema, const char *parent, int depth,
                                     struct tfos_error *err)
 {
@@ -130,17 +131,17 @@ static enum tfos_status init_column(struct tfos__unsafe_column *column,
     return tfos__arrow_is_struct(schema) ? make_null_row(column, err) : TFOS_OK;
 }
 
-static void bind(struct tfos__unsafe_column *column, struct tfos__arrow_builder *values)
+static void bind(struct tfos__unsafe_row_column *column, struct tfos__arrow_builder *values)
 {
     column->values = values;
     for (int64_t i = 0; i < column->child_count; i++)
         bind(&column->children[i], &values->children[i]);
 }
 
-enum tfos_status tfos__unsafe_column_init(struct tfos__unsafe_column *column,
-                                          const struct ArrowSchema *schema,
-                                          struct tfos__arrow_builder *values,
-                                          struct tfos_error *err)
+enum tfos_status tfos__unsafe_row_column_init(struct tfos__unsafe_row_column *column,
+                                              const struct ArrowSchema *schema,
+                                              struct tfos__arrow_builder *values,
+                                              struct tfos_error *err)
 {
     TFOS__TRY(init_column(column, schema, "", 0, err));
     TFOS__TRY(tfos__arrow_builder_init(values, schema, err));
@@ -148,10 +149,10 @@ enum tfos_status tfos__unsafe_column_init(struct tfos__unsafe_column *column,
     return TFOS_OK;
 }
 
-void tfos__unsafe_column_clear(struct tfos__unsafe_column *column)
+void tfos__unsafe_row_column_clear(struct tfos__unsafe_row_column *column)
 {
     for (int64_t i = 0; i < column->child_count; i++)
-        tfos__unsafe_column_clear(&column->children[i]);
+        tfos__unsafe_row_column_clear(&column->children[i]);
     tfos__free(column->children);
     tfos__free(column->null_row);
     tfos__free(column->path);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows that end early or lie, schemas that cannot be read, and memory that runs out: a status that
 // says where, and the rows before.
-#include "spark_rows.h"
+#include "unsafe_rows.h"
 
 #include "base/memory.h"
-#include "spark/spark.h"
 
 static void assert_message(const struct shown *shown, const char *part)
 {
@@ -84,7 +83,7 @@ static void expect_fault(struct image row, const char *part)
     assert_int_equal(append_rows(&shown, &rows), TFOS_CORRUPT);
     assert_message(&shown, "spark: row 2: ");
     assert_message(&shown, part);
-    assert_int_equal(tfos__spark_row_batch_row_count(shown.batch), 2);
+    assert_int_equal(rows_of(shown.batch), 2);
     // More rows go on from there.
     add_row(&rows, good_row(5));
     append_good(&shown, &rows);
@@ -239,7 +238,7 @@ static void every_truncation(void **state)
         memcpy(copy + 1, rows.data, size); // not aligned, and with its end guarded
         assert_int_equal(tfos_row_batch_append(shown.batch, copy + 1, (int64_t)size, 2, &shown.err),
                          TFOS_CORRUPT);
-        assert_int_equal(tfos__spark_row_batch_row_count(shown.batch), size >= first);
+        assert_int_equal(rows_of(shown.batch), size >= first);
         assert_message(&shown, size >= first ? "spark: row 1: " : "spark: row 0: ");
         tfos_row_batch_clear(shown.batch);
         free(copy);
@@ -395,7 +394,7 @@ static void memory_that_runs_out(void **state)
         assert_true(status == TFOS_OK || status == TFOS_NO_MEMORY);
         is_done = status == TFOS_OK;
         if (shown.batch) { // What is there can be used, and more can follow.
-            int64_t count = tfos__spark_row_batch_row_count(shown.batch);
+            int64_t count = rows_of(shown.batch);
             rows = (struct rows){0};
             add_row(&rows, good_row(count));
             append_good(&shown, &rows);

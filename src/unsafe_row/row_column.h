@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The columns of a batch of Spark's rows: how their values lie in a row, beside the Arrow columns
 /// that grow as values come.
-#ifndef TFOS_SPARK_UNSAFE_COLUMN_H
-#define TFOS_SPARK_UNSAFE_COLUMN_H
+#ifndef TFOS_UNSAFE_ROW_ROW_COLUMN_H
+#define TFOS_UNSAFE_ROW_ROW_COLUMN_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -10,14 +10,12 @@
 #include <tfos/status.h>
 
 #include "arrow/arrow.h"
-
-#define TFOS__UNSAFE_WORD 8   ///< bytes of a slot, and of a word of null bits
-#define TFOS__UNSAFE_CHUNK 64 ///< values that are read at a time: a word of null bits
+#include "unsafe_row/row_format.h"
 
 /// Values are the same bytes on both sides, but for these: a boolean is a byte in Spark; a decimal
 /// is a long in Spark, or, of more than 18 digits, up to 16 bytes in big-endian order in its
 /// variable part; an interval is there too, and ends with microseconds, in Arrow with nanoseconds.
-struct tfos__unsafe_column {
+struct tfos__unsafe_row_column {
     struct tfos__arrow_builder *values; ///< borrowed
     bool is_variable;                   ///< a value lies in Spark's variable part
     uint32_t element_size;              ///< bytes of a value in one of Spark's arrays
@@ -26,22 +24,22 @@ struct tfos__unsafe_column {
     size_t slot;                        ///< of the field in its row
     size_t fixed_size;                  ///< a struct's null bits and slots
     int64_t child_count;
-    struct tfos__unsafe_column *children; ///< owned
+    struct tfos__unsafe_row_column *children; ///< owned
     uint8_t *null_row; ///< a struct's row of nulls, which a null is read as; owned
     char *path;        ///< names from the top, for messages; owned
 };
 
 /// Makes `column`, zeroed, for the Arrow field `schema`, and those below it; `values` grows by
 /// them. On failure the caller clears it too. UNSUPPORTED names the column and its type.
-enum tfos_status tfos__unsafe_column_init(struct tfos__unsafe_column *column,
-                                          const struct ArrowSchema *schema,
-                                          struct tfos__arrow_builder *values,
-                                          struct tfos_error *err);
+enum tfos_status tfos__unsafe_row_column_init(struct tfos__unsafe_row_column *column,
+                                              const struct ArrowSchema *schema,
+                                              struct tfos__arrow_builder *values,
+                                              struct tfos_error *err);
 
-void tfos__unsafe_column_clear(struct tfos__unsafe_column *column);
+void tfos__unsafe_row_column_clear(struct tfos__unsafe_row_column *column);
 
 static inline enum tfos__arrow_kind
-tfos__unsafe_column_kind(const struct tfos__unsafe_column *column)
+tfos__unsafe_row_column_kind(const struct tfos__unsafe_row_column *column)
 {
     return column->values->type.kind;
 }

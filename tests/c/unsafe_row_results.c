@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Results as rows of Spark's: numbers of every type as every other, text, arrays of any depth, by
 // name and by place; what does not fit, and how it is named; buffers of any size.
-#include "spark_results.h"
+#include "unsafe_row_results.h"
 
 #include "base/memory.h"
 
