@@ -10,7 +10,6 @@ import original
 ROWS = digits.ROWS
 KINDS = {"float": "array<float>", "int64": "array<bigint>", "bytes": "binary"}
 CALL_S = 600
-SPARK_TFRECORD = "spark_tfrecord_0.7"
 
 
 class Session:
@@ -89,9 +88,9 @@ def serve_hadoop(make_functions):
     session.spark.stop()
 
 
-def compare(bench, case, works, rounds, rows, measured, goals):
-    """Works, each of which gives the CPU seconds that it took, in turn; a first round is not counted. The first is ours; a line is printed for each of the
-    others, and for spark-tfrecord, of which there is only what was ``measured`` once, as it is in no registry. ``goals`` are by their names."""
+def compare(bench, case, works, rounds, rows, goals):
+    """Runs works in turn, each of which returns the CPU seconds that it took; a first round is not counted. The first is ours; a line is printed for each of
+    the others. ``goals`` are by their names."""
     found = {name: [] for name in works}
     for index in range(rounds + 1):
         for name, work in works.items():
@@ -100,5 +99,5 @@ def compare(bench, case, works, rounds, rows, measured, goals):
             if index:
                 found[name].append(rate)
     ours = found.pop(next(iter(works)))
-    for name, rates in {**found, SPARK_TFRECORD: [measured]}.items():
+    for name, rates in found.items():
         harness.print_line(bench, case, "CPU rows/s", ours, rates, name, goals.get(name))

@@ -336,7 +336,7 @@ enum tfos_status tfos_example_survey_read(struct tfos_example_survey *survey,
 static enum tfos_status add_summary(struct tfos_example_survey *survey, const struct summary *other,
                                     struct tfos_error *err)
 {
-    struct summary *summary;
+    struct summary *summary = NULL;
     TFOS__TRY(find(survey, (struct tfos_view){other->name, strlen(other->name)}, &summary, err));
     if (other->is_known)
         TFOS__TRY(add_shape(summary, other->is_feature_list, other->place, err));

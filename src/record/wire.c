@@ -249,14 +249,15 @@ __attribute__((target("ssse3"))) static void put_words(uint64_t *values, __m128i
 __attribute__((target("ssse3"))) static bool
 decode_by_table(struct tfos__record_wire *wire, uint64_t *values, size_t limit, size_t *count)
 {
+    struct tfos__record_wire rest = *wire; // not in memory that `values` may overlap
     size_t done = 0;
     pthread_once(&layouts_made, make_layouts);
-    while (done + 8 <= limit && wire->end - wire->at >= 8) {
+    while (done + 8 <= limit && rest.end - rest.at >= 8) {
         uint64_t word;
-        memcpy(&word, wire->at, sizeof word);
+        memcpy(&word, rest.at, sizeof word);
         const struct layout *layout = &layouts[gather(~word & CONTINUATION_BITS)];
         if (layout->count == 0) {
-            if (!decode_one(wire, word, &values[done++]))
+            if (!decode_one(&rest, word, &values[done++]))
                 return false;
             continue;
         }
@@ -266,8 +267,9 @@ decode_by_table(struct tfos__record_wire *wire, uint64_t *values, size_t limit, 
         __m128i high = _mm_srli_epi16(_mm_and_si128(pairs, _mm_set1_epi16(0x7F00)), 1);
         put_words(values + done, _mm_or_si128(low, high));
         done += layout->count;
-        wire->at += layout->size;
+        rest.at += layout->size;
     }
+    *wire = rest;
     *count = done;
     return decode_rest(wire, values, limit, count);
 }
