@@ -6,7 +6,6 @@
 int64_t tfos__arrow_run(const struct ArrowArray *array, int64_t index, int64_t count, bool *is_null)
 {
     int64_t run = 0;
-
     *is_null = tfos__arrow_is_null(array, index);
     if (!tfos__arrow_has_nulls(array))
         return count;
@@ -25,7 +24,6 @@ int64_t tfos__arrow_find_null(const struct ArrowArray *array, int64_t index, int
 {
     bool is_null = false;
     int64_t run = count > 0 ? tfos__arrow_run(array, index, count, &is_null) : 0;
-
     return is_null ? index : run < count ? index + run : -1;
 }
 
@@ -33,7 +31,6 @@ static double read_half(uint16_t bits)
 {
     int exponent = bits >> 10 & 0x1F, fraction = bits & 0x3FF;
     double value = exponent == 0 ? ldexp(fraction, -24) : ldexp(fraction + 1024, exponent - 25);
-
     if (exponent == 0x1F)
         value = fraction ? (double)NAN : (double)INFINITY;
     return bits & 0x8000 ? -value : value;
@@ -46,7 +43,6 @@ double tfos__arrow_real(const struct tfos__arrow_type *type, const struct ArrowA
     uint16_t half = 0;
     float narrow = 0;
     double number = 0;
-
     if (type->width == 64) {
         memcpy(&number, from, sizeof number);
         return number;

@@ -37,7 +37,6 @@ static inline uint64_t tfos__arrow_bits(const void *bits, int64_t index, unsigne
 {
     uint64_t words[2] = {0};
     unsigned shift = (unsigned)(index % 8);
-
     memcpy(words, (const uint8_t *)bits + index / 8, (shift + count + 7) / 8);
     return (shift > 0 ? words[0] >> shift | words[1] << (64 - shift) : words[0]) &
            tfos__arrow_mask(count);
@@ -121,7 +120,6 @@ static inline int64_t tfos__arrow_integer(const struct tfos__arrow_type *type,
                                           const struct ArrowArray *array, int64_t index)
 {
     const void *from = tfos__arrow_value(type, array, index);
-
     switch (type->width + (type->kind == TFOS__ARROW_UINT)) {
     case 1:
         return tfos__arrow_bit(array->buffers[1], array->offset + index);

@@ -17,7 +17,6 @@
 static int32_t take_number(const char **metadata)
 {
     int32_t number = 0;
-
     memcpy(&number, *metadata, sizeof number);
     *metadata += sizeof number;
     return number;
@@ -34,7 +33,6 @@ static const char *take_text(const char **metadata, size_t *size)
 size_t tfos__arrow_metadata_size(const char *metadata, size_t limit)
 {
     const char *end = metadata;
-
     if (!metadata)
         return 0;
     if (limit < sizeof(int32_t))
@@ -53,7 +51,6 @@ size_t tfos__arrow_metadata_size(const char *metadata, size_t limit)
 const char *tfos_arrow_metadata_get(const char *metadata, const char *key, size_t *size)
 {
     size_t wanted_size = strlen(key), key_size = 0;
-
     if (!metadata)
         return NULL;
     for (int32_t left = take_number(&metadata); left > 0; left--) {
@@ -69,7 +66,6 @@ bool tfos_arrow_metadata_find(const char *metadata, const char *key, char *value
 {
     size_t value_size = 0;
     const char *found = tfos_arrow_metadata_get(metadata, key, &value_size);
-
     if (!found || value_size >= size)
         return false;
     memcpy(value, found, value_size);
@@ -85,7 +81,6 @@ char *tfos__arrow_metadata_add(const char *metadata, const char *key, struct tfo
     size_t used = sizeof number;
     char *made =
         tfos__alloc((old_size ? old_size : used) + 2 * used + texts[0].size + value.size, 1);
-
     if (!made)
         return NULL;
     memcpy(made, &number, sizeof number);
@@ -125,7 +120,6 @@ static struct tfos_view view_of(const char *text)
 static void release(struct ArrowSchema *schema)
 {
     struct block *block = schema->private_data;
-
     for (int64_t i = 0; i < schema->n_children; i++)
         tfos__arrow_schema_release(schema->children[i]);
     if (schema->dictionary)
@@ -146,7 +140,6 @@ void tfos__arrow_schema_release(struct ArrowSchema *schema)
 static const char *put_text(char **at, struct tfos_view text)
 {
     char *copy = *at;
-
     if (text.size > 0)
         memcpy(copy, text.data, text.size);
     copy[text.size] = '\0';
@@ -162,7 +155,6 @@ static enum tfos_status make_node(struct ArrowSchema *schema, const struct parts
         tfos__alloc(sizeof *block + count * (sizeof(struct ArrowSchema) + sizeof(void *)) +
                         parts->format.size + parts->name.size + parts->metadata.size + 3,
                     1);
-
     if (!block)
         return tfos__no_memory(err, "arrow", "a schema");
     struct ArrowSchema **list = (struct ArrowSchema **)(void *)(block->children + count);
@@ -189,7 +181,6 @@ enum tfos_status tfos__arrow_schema_init(struct ArrowSchema *schema, struct tfos
                                 .name = view_of(name),
                                 .flags = ARROW_FLAG_NULLABLE,
                                 .child_count = child_count};
-
     return make_node(schema, &parts, err);
 }
 
@@ -207,7 +198,6 @@ enum tfos_status tfos__arrow_schema_note(struct ArrowSchema *schema, const char 
 {
     struct block *block = schema->private_data;
     char *note = tfos__arrow_metadata_add(schema->metadata, key, value);
-
     if (!note)
         return tfos__no_memory(err, "arrow", "a schema's metadata");
     tfos__free(block->note);
@@ -227,7 +217,6 @@ static enum tfos_status copy(const struct ArrowSchema *schema, struct ArrowSchem
         .metadata = {schema->metadata, tfos__arrow_metadata_size(schema->metadata, SIZE_MAX)},
         .flags = schema->flags,
         .child_count = schema->n_children};
-
     if (depth > TFOS__ARROW_DEPTH)
         return tfos__fail(err, TFOS_UNSUPPORTED, "arrow: a schema of more than %d levels",
                           TFOS__ARROW_DEPTH);
@@ -258,7 +247,6 @@ enum tfos_status tfos_arrow_schema_copy(const struct ArrowSchema *schema, struct
                                         struct tfos_error *err)
 {
     struct ArrowSchema made = {0};
-
     return finish(copy(schema, &made, 0, err), &made, out);
 }
 
@@ -270,7 +258,6 @@ static bool is_same_text(const char *a, const char *b)
 bool tfos__arrow_schema_equals(const struct ArrowSchema *a, const struct ArrowSchema *b)
 {
     size_t size = tfos__arrow_metadata_size(a->metadata, SIZE_MAX);
-
     if (!is_same_text(a->format, b->format) || !is_same_text(a->name, b->name) ||
         a->n_children != b->n_children ||
         tfos__arrow_metadata_size(b->metadata, SIZE_MAX) != size ||
@@ -295,7 +282,6 @@ static enum tfos_status put_block(struct tfos__buffer *body, const void *data, s
                                   struct tfos_error *err)
 {
     uint32_t prefix = data ? (uint32_t)size : NO_METADATA;
-
     if (size >= NO_METADATA)
         return tfos__fail(err, TFOS_INVALID, "a schema has a name or metadata of %zu bytes", size);
     TFOS__TRY(tfos__buffer_append(body, &prefix, sizeof prefix, err));
@@ -307,7 +293,6 @@ static enum tfos_status encode_node(const struct ArrowSchema *schema, struct tfo
 {
     const char *name = schema->name ? schema->name : "";
     uint32_t child_count = (uint32_t)schema->n_children;
-
     if (depth > TFOS__ARROW_DEPTH || schema->n_children < 0 ||
         schema->n_children > TFOS__ARROW_FIELDS_LIMIT)
         return tfos__fail(err, TFOS_INVALID,
@@ -354,7 +339,6 @@ static bool take(struct cursor *cursor, void *out, size_t size)
 static bool decode_block(struct cursor *cursor, struct tfos_view *block)
 {
     uint32_t size = 0;
-
     *block = (struct tfos_view){NULL, 0};
     if (!take(cursor, &size, sizeof size))
         return false;
@@ -375,7 +359,6 @@ static bool decode_text(struct cursor *cursor, struct tfos_view *text)
 static bool decode_parts(struct cursor *cursor, struct parts *parts)
 {
     uint32_t child_count = 0;
-
     if (!decode_text(cursor, &parts->format) || !decode_text(cursor, &parts->name) ||
         !decode_block(cursor, &parts->metadata) ||
         !take(cursor, &parts->flags, sizeof parts->flags) ||
@@ -393,7 +376,6 @@ static enum tfos_status decode_node(struct cursor *cursor, struct ArrowSchema *s
                                     struct tfos_error *err)
 {
     struct parts parts;
-
     if (depth > TFOS__ARROW_DEPTH || !decode_parts(cursor, &parts))
         return tfos__fail(err, TFOS_CORRUPT, "a schema of %zu bytes is broken at byte %zu",
                           cursor->size, cursor->position);

@@ -61,7 +61,6 @@ static void put_bits(uint8_t *data, int64_t at, uint64_t word, unsigned count)
 {
     uint64_t *words = (uint64_t *)(void *)data + at / 64;
     unsigned shift = (unsigned)(at % 64);
-
     word &= tfos__arrow_mask(count);
     if (shift == 0) {
         *words = word;
@@ -78,7 +77,6 @@ static enum tfos_status make_children(struct tfos__arrow_builder *builder, int64
                                       struct tfos_error *err)
 {
     const size_t size = sizeof *builder->children + sizeof(struct ArrowArray *);
-
     builder->children = tfos__alloc((size_t)count, size);
     if (!builder->children)
         return tfos__no_memory(err, "arrow", "the columns of a batch");
@@ -93,7 +91,6 @@ static enum tfos_status init(struct tfos__arrow_builder *builder, const struct A
                              int depth, struct tfos_error *err)
 {
     enum tfos_status status = tfos__arrow_type_read(&builder->type, schema, err);
-
     if (status == TFOS_OK && depth > TFOS__ARROW_DEPTH)
         status = tfos__fail(err, TFOS_UNSUPPORTED, "it is nested deeper than %d levels",
                             TFOS__ARROW_DEPTH);
@@ -147,7 +144,6 @@ enum tfos_status tfos__arrow_builder_reserve(struct tfos__arrow_builder *builder
                                              struct tfos_error *err)
 {
     size_t used = values_size(builder, builder->length);
-
     TFOS__TRY(
         reserve(&builder->values, used, values_size(builder, builder->length + count) - used, err));
     if (builder->length == 0 && count > 0 && tfos__arrow_has_offsets(&builder->type))
@@ -168,7 +164,6 @@ static enum tfos_status append_offset(struct tfos__arrow_builder *builder, int64
 {
     bool is_wide = builder->type.width == 64;
     size_t width = is_wide ? sizeof(int64_t) : sizeof(int32_t);
-
     if (!is_wide && end > INT32_MAX)
         return TFOS_AGAIN;
     if (builder->length == 0 || builder->values.capacity < ((size_t)builder->length + 2) * width)
@@ -217,7 +212,6 @@ enum tfos_status tfos__arrow_builder_append_zeros(struct tfos__arrow_builder *bu
 {
     bool is_fixed_list = builder->type.layout == TFOS__ARROW_FIXED_LIST;
     int64_t inner = is_fixed_list ? builder->type.list_size : 1;
-
     if (__builtin_mul_overflow(inner, count, &inner) || inner > INT32_MAX)
         return tfos__fail(err, TFOS_INVALID, "arrow: a list of more than %d values", INT32_MAX);
     if (tfos__arrow_has_offsets(&builder->type)) {
@@ -246,7 +240,6 @@ static enum tfos_status fill_validity(struct tfos__arrow_builder *builder, int64
                                       struct tfos_error *err)
 {
     int64_t at = builder->marked_count;
-
     if (at >= end)
         return TFOS_OK;
     TFOS__TRY(reserve(&builder->validity, bits_size(at), bits_size(end) - bits_size(at), err));
@@ -283,7 +276,6 @@ enum tfos_status tfos__arrow_builder_append_null(struct tfos__arrow_builder *bui
 static int64_t count_nulls(const struct tfos__arrow_builder *builder)
 {
     int64_t null_count = 0;
-
     for (int64_t at = 0; at < builder->marked_count; at += 64) {
         unsigned step =
             builder->marked_count - at < 64 ? (unsigned)(builder->marked_count - at) : 64;
@@ -297,7 +289,6 @@ void tfos__arrow_builder_truncate(struct tfos__arrow_builder *builder, int64_t l
 {
     bool has_offsets = tfos__arrow_has_offsets(&builder->type);
     int64_t inner = length;
-
     if (has_offsets)
         inner = length > 0 ? tfos__arrow_builder_offset(builder, length) : 0;
     else if (builder->type.layout == TFOS__ARROW_FIXED_LIST)
@@ -315,7 +306,6 @@ void tfos__arrow_builder_truncate(struct tfos__arrow_builder *builder, int64_t l
 size_t tfos__arrow_builder_size(const struct tfos__arrow_builder *builder)
 {
     size_t size = values_size(builder, builder->length) + builder->byte_count;
-
     for (int64_t i = 0; i < builder->child_count; i++)
         size += tfos__arrow_builder_size(&builder->children[i]);
     return size;
@@ -365,7 +355,6 @@ static enum tfos_status append_offsets(struct tfos__arrow_builder *builder,
     int64_t shift = to - tfos__arrow_offset(&builder->type, array, first);
     int64_t last = tfos__arrow_offset(&builder->type, array, first + count) + shift;
     bool is_wide = builder->type.width == 64;
-
     if (!is_wide && last > INT32_MAX)
         return TFOS_AGAIN;
     TFOS__TRY(tfos__arrow_builder_reserve(builder, count, err));
@@ -387,7 +376,6 @@ static enum tfos_status append_texts(struct tfos__arrow_builder *builder,
 {
     struct tfos__arrow_span span = tfos__arrow_lists(&builder->type, array, first, count);
     size_t start = builder->byte_count;
-
     TFOS__TRY(
         put_bytes(builder, (const char *)array->buffers[2] + span.first, (size_t)span.count, err));
     builder->byte_count += (size_t)span.count;
@@ -400,7 +388,6 @@ enum tfos_status tfos__arrow_builder_append_span(struct tfos__arrow_builder *bui
 {
     struct tfos__arrow_span inner = {array->offset + first, count};
     enum tfos_status status = TFOS_OK;
-
     if (count == 0) // there may be no buffers then
         return TFOS_OK;
     TFOS__TRY(append_nulls(builder, array, first, count, err));
@@ -431,7 +418,6 @@ static enum tfos_status finish_validity(struct tfos__arrow_builder *builder, str
 static void describe(const struct tfos__arrow_builder *builder, struct ArrowArray *array)
 {
     bool is_null = builder->type.kind == TFOS__ARROW_NULL;
-
     array->length = builder->length;
     array->null_count = is_null ? builder->length : builder->null_count;
     array->n_buffers = tfos__arrow_buffer_count(&builder->type);
@@ -462,7 +448,6 @@ struct holder {
 static void release_taken(struct ArrowArray *array)
 {
     struct holder *holder = array->private_data;
-
     for (int64_t i = 0; i < array->n_children; i++)
         tfos__arrow_array_release(array->children[i]);
     for (int i = 0; i < TFOS__ARROW_BUFFERS; i++)
@@ -484,7 +469,6 @@ static enum tfos_status take(struct tfos__arrow_builder *builder, struct ArrowAr
     size_t count = (size_t)builder->child_count;
     struct holder *holder =
         tfos__alloc(1, sizeof *holder + count * (sizeof(struct ArrowArray) + sizeof(void *)));
-
     if (!holder)
         return tfos__no_memory(err, "arrow", "an array");
     *out = (struct ArrowArray){.buffers = holder->buffers,
@@ -509,7 +493,6 @@ enum tfos_status tfos__arrow_builder_take(struct tfos__arrow_builder *builder,
 {
     struct ArrowArray taken = {0};
     enum tfos_status status = take(builder, &taken, err);
-
     tfos__arrow_builder_truncate(builder, 0);
     if (status == TFOS_OK)
         *out = taken;
@@ -536,7 +519,6 @@ enum tfos_status tfos__arrow_array_extract(const struct ArrowSchema *schema,
 {
     struct tfos__arrow_builder builder = {0};
     enum tfos_status status = tfos__arrow_builder_init(&builder, schema, err);
-
     for (int64_t i = 0; status == TFOS_OK && i < span_count; i++)
         status =
             tfos__arrow_builder_append_span(&builder, array, spans[i].first, spans[i].count, err);

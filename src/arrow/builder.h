@@ -94,7 +94,6 @@ static inline int64_t tfos__arrow_builder_offset(const struct tfos__arrow_builde
                                                  int64_t index)
 {
     const void *offsets = builder->values.data;
-
     return builder->type.width == 64 ? ((const int64_t *)offsets)[index]
                                      : ((const int32_t *)offsets)[index];
 }

@@ -113,7 +113,6 @@ static bool take_number(const char **text, int64_t least, int64_t most, int64_t 
 {
     const char *digits = *text + (**text == '-');
     char *end = NULL;
-
     if (*digits < '0' || *digits > '9')
         return false;
     *number = strtoll(*text, &end, 10); // beyond 64 bits it is the greatest or least of them
@@ -126,7 +125,6 @@ static bool read_decimal(const char *text, struct tfos__arrow_type *type)
 {
     int64_t precision = 0, scale = 0;
     const char *comma = strchr(text, ',');
-
     if (!comma || !take_number(&text, 1, INT16_MAX, &precision) ||
         !take_number(&text, INT16_MIN, INT16_MAX, &scale) ||
         (text[-1] == ',' && !take_number(&text, 32, 256, &type->width)))
@@ -139,7 +137,6 @@ static bool read_decimal(const char *text, struct tfos__arrow_type *type)
 static bool read_rest(const char *text, struct tfos__arrow_type *type)
 {
     int64_t size = 0;
-
     if (type->kind == TFOS__ARROW_TIMESTAMP) {
         type->time_zone = text;
         return true;
@@ -181,7 +178,6 @@ enum tfos_status tfos__arrow_type_read(struct tfos__arrow_type *type,
     struct tfos__arrow_type read;
     char name[TFOS_TYPE_TEXT_SIZE];
     int64_t count = schema->n_children;
-
     if (schema->dictionary)
         return tfos__fail(err, TFOS_UNSUPPORTED, "it is encoded by a dictionary: decode it first");
     if (!tfos__arrow_type_parse(schema->format, &read) || read.kind == TFOS__ARROW_OTHER)
@@ -209,7 +205,6 @@ enum tfos_status tfos__arrow_check_struct(const struct ArrowSchema *schema,
                                           enum tfos_type_names names, struct tfos_error *err)
 {
     char text[TFOS_TYPE_TEXT_SIZE];
-
     if (tfos__arrow_is_struct(schema))
         return TFOS_OK;
     return tfos__fail(err, TFOS_INVALID, "a batch is a struct of columns, not %s",
@@ -223,7 +218,6 @@ const char *tfos__arrow_type_format(const struct tfos__arrow_type *type,
 {
     const struct row *row = find_row(type->kind, type->layout, type->width, type->unit);
     const size_t size = TFOS__ARROW_TEXT_SIZE;
-
     assert(row);
     if (type->kind == TFOS__ARROW_TIMESTAMP)
         snprintf(text, size, "%s%s", row->format, type->time_zone);
@@ -245,7 +239,6 @@ const char *tfos__arrow_type_name(const struct tfos__arrow_type *type, enum tfos
 {
     const struct row *row = find_row(type->kind, type->layout, type->width, type->unit);
     const size_t size = TFOS__ARROW_TEXT_SIZE;
-
     assert(row);
     bool is_spark = names == TFOS_TYPE_NAMES_SPARK && row->spark;
     const char *name = is_spark ? row->spark : row->arrow;
@@ -275,7 +268,6 @@ int64_t tfos__arrow_per_second(const struct tfos__arrow_type *type)
 {
     static const char units[] = "smun";
     int64_t parts = 1;
-
     for (const char *unit = units; *unit && *unit != type->unit; unit++)
         parts *= 1000;
     return parts;

@@ -117,7 +117,6 @@ static inline bool tfos__arrow_has_offsets(const struct tfos__arrow_type *type)
 static inline int tfos__arrow_buffer_count(const struct tfos__arrow_type *type)
 {
     static const int8_t counts[] = {0, 2, 3, 2, 1, 1};
-
     return counts[type->layout];
 }
 
@@ -126,7 +125,6 @@ static inline int tfos__arrow_buffer_count(const struct tfos__arrow_type *type)
 static inline bool tfos__arrow_size(int64_t length, int64_t width, uint64_t *size)
 {
     uint64_t bits = 0;
-
     if (length < 0 || __builtin_mul_overflow((uint64_t)length, (uint64_t)width, &bits) ||
         bits > UINT64_MAX - 7)
         return false;

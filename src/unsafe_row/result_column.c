@@ -41,7 +41,6 @@ static enum tfos_status fail_cast(const struct tfos__unsafe_row_result_column *c
                                   struct tfos_error *err)
 {
     char was[TFOS__RESULT_NAME], wanted[TFOS__RESULT_NAME];
-
     tfos__fail_prefix(
         err, "inference: result column '%s': %s cannot be cast to %s without loss",
         column->type.name,
@@ -57,7 +56,6 @@ static enum tfos_status check_source(const struct tfos__unsafe_row_result_column
     const struct tfos__unsafe_row_result_type *type = &column->type;
     int depth = source->depth + column->is_zipped;
     bool is_nothing = source->type.kind == TFOS__ARROW_NULL;
-
     if (depth != type->depth && !(is_nothing && depth < type->depth))
         tfos__fail(err, TFOS_INVALID, "one is %d levels of lists deep, the other %d", depth,
                    type->depth);
@@ -115,7 +113,6 @@ static uint64_t measure_array(const struct tfos__unsafe_row_result_type *type,
                               struct tfos__arrow_span range)
 {
     uint64_t size = head_size(range.count);
-
     if (!tfos__unsafe_row_is_variable(type, level))
         return size + padded((uint64_t)range.count * type->element_size);
     size += (uint64_t)range.count * TFOS__ROW_WORD;
@@ -128,7 +125,6 @@ static uint64_t measure_zipped(const struct tfos__unsafe_row_result_column *colu
 {
     const struct tfos__unsafe_row_result_type *type = &column->type;
     uint64_t size = head_size(column->source_count);
-
     if (!tfos__unsafe_row_is_variable(type, 1))
         return size + padded((uint64_t)column->source_count * type->element_size);
     size += (uint64_t)column->source_count * TFOS__ROW_WORD;
@@ -200,7 +196,6 @@ static struct frame begin_array(const struct tfos__unsafe_row_result_column *col
     uint32_t width = tfos__unsafe_row_is_variable(&column->type, level) ? TFOS__ROW_WORD
                                                                         : column->type.element_size;
     uint32_t used = head + (uint32_t)count * width;
-
     memcpy(base, &count, sizeof count);
     memset(base + TFOS__ROW_WORD, 0, head - TFOS__ROW_WORD);
     memset(base + used, 0, (size_t)padded(used) - used);
@@ -211,7 +206,6 @@ static struct frame begin_array(const struct tfos__unsafe_row_result_column *col
 static void end_part(struct frame *frame, int64_t index, uint32_t size)
 {
     uint32_t whole = (uint32_t)padded(size);
-
     set_word(frame, index, (uint64_t)frame->used << 32 | size);
     memset(frame->base + frame->used + size, 0, whole - size);
     frame->used += whole;
@@ -224,7 +218,6 @@ static enum tfos_status write_numbers(const struct tfos__unsafe_row_result_colum
 {
     bool has_nulls = tfos__unsafe_row_source_has_nulls(source);
     uint8_t *to = frame->slots + at * column->type.element_size;
-
     if (tfos__unsafe_row_source_cast(source, range.first, range.count, &column->type, to, err) !=
         TFOS_OK)
         return fail_cast(column, source, err);
@@ -241,7 +234,6 @@ static enum tfos_status write_bytes(const struct tfos__unsafe_row_result_column 
     struct tfos_view bytes = tfos__arrow_bytes(&source->type, source->values, value);
     bool may_be_no_text =
         column->type.value.kind == TFOS__ARROW_TEXT && source->type.kind == TFOS__ARROW_BINARY;
-
     if (bytes.size > 0)
         memcpy(frame->base + frame->used, bytes.data, bytes.size);
     if (may_be_no_text && !tfos__is_utf8(frame->base + frame->used, bytes.size)) {
@@ -296,7 +288,6 @@ static enum tfos_status write_zipped(const struct tfos__unsafe_row_result_column
 {
     struct frame array = begin_array(column, 1, frame, column->source_count);
     struct tfos__arrow_span range = {value, 1};
-
     for (int64_t i = 0; i < column->source_count; i++)
         TFOS__TRY(write_elements(column, &column->sources[i], 0, 1, range, &array, i, err));
     end_part(frame, index, array.used);
@@ -312,7 +303,6 @@ static enum tfos_status write_slots(const struct tfos__unsafe_row_result_column 
     uint32_t width = column->type.element_size;
     uint64_t packed[TFOS__ROW_CHUNK];
     bool has_nulls = tfos__unsafe_row_source_has_nulls(source);
-
     if (tfos__unsafe_row_source_cast(source, chunk->first, chunk->count, &column->type, packed,
                                      err) != TFOS_OK)
         return fail_cast(column, source, err);

@@ -25,7 +25,6 @@ enum tfos_status tfos_result_rows_open(const struct ArrowSchema *schema,
 {
     struct tfos_result_rows *rows = tfos__alloc(1, sizeof *rows);
     enum tfos_status status = TFOS_OK;
-
     if (!rows)
         return tfos__no_memory(err, "inference", "results");
     rows->columns = tfos__alloc((size_t)schema->n_children, sizeof *rows->columns);
@@ -64,7 +63,6 @@ void tfos_result_rows_close(struct tfos_result_rows *rows)
 static const char *list_names(const struct ArrowSchema *schema, char names[NAMES_SIZE])
 {
     size_t used = 0;
-
     names[0] = '\0';
     for (int64_t i = 0; i < schema->n_children && used < NAMES_SIZE; i++)
         used += (size_t)snprintf(names + used, NAMES_SIZE - used, "%s'%s'", i ? ", " : "",
@@ -87,7 +85,6 @@ static enum tfos_status check_names(const struct ArrowSchema *declared,
                                     const struct ArrowSchema *result, struct tfos_error *err)
 {
     char names[NAMES_SIZE];
-
     for (int64_t i = 0; i < declared->n_children; i++)
         if (find(result, declared->children[i]->name, i) < 0)
             return tfos__fail(
@@ -107,7 +104,6 @@ static enum tfos_status check_count(const struct ArrowSchema *declared, int64_t 
                                     struct tfos_error *err)
 {
     char names[NAMES_SIZE];
-
     if (count == declared->n_children)
         return TFOS_OK;
     return tfos__fail(
@@ -125,7 +121,6 @@ static struct kind kind_of(const struct ArrowSchema *schema)
 {
     struct kind kind = {.text = "row"};
     char text[sizeof kind.text];
-
     if (tfos_arrow_metadata_find(schema->metadata, "tfos.row", text, sizeof text))
         memcpy(kind.text, text, sizeof text);
     kind.has_names = strcmp(kind.text, "dict") == 0 || strcmp(kind.text, "row") == 0;
@@ -136,7 +131,6 @@ static struct kind kind_of(const struct ArrowSchema *schema)
 static bool is_pickled(const struct ArrowSchema *schema)
 {
     char note[16];
-
     return tfos_arrow_metadata_find(schema->metadata, "tfos.value", note, sizeof note) &&
            strcmp(note, "pickle") == 0;
 }
@@ -146,7 +140,6 @@ static bool is_zipped(const struct tfos_result_rows *rows, const struct kind *ki
 {
     const struct ArrowSchema *result = &rows->batch_schema;
     struct tfos__arrow_type type;
-
     if (!kind->is_sequence || rows->schema.n_children != 1 || rows->columns[0].type.depth == 0)
         return false;
     return result->n_children != 1 ||
@@ -171,7 +164,6 @@ static enum tfos_status bind_columns(struct tfos_result_rows *rows, struct tfos_
 {
     const struct ArrowSchema *declared = &rows->schema, *result = &rows->batch_schema;
     struct kind kind = kind_of(result);
-
     if (strcmp(kind.text, "value") == 0 && declared->n_children != 1 && result->n_children == 1 &&
         is_pickled(result->children[0]))
         return tfos__fail(err, TFOS_UNSUPPORTED,
@@ -214,7 +206,6 @@ static void measure(const struct tfos_result_rows *rows, struct tfos__unsafe_row
 {
     int64_t left = rows->batch.length - rows->row;
     int64_t field_count = rows->schema.n_children;
-
     chunk->first = rows->batch.offset + rows->row;
     chunk->count = left < TFOS__ROW_CHUNK ? (unsigned)left : TFOS__ROW_CHUNK;
     chunk->slots = (size_t)tfos__unsafe_row_null_bits_size(field_count);
@@ -230,7 +221,6 @@ static uint64_t place_rows(const struct tfos_result_rows *rows,
 {
     uint64_t used = 0;
     unsigned count = 0;
-
     for (; count < chunk->count; count++) {
         uint64_t size = chunk->sizes[count];
         if (size > INT32_MAX || TFOS__ROW_HEAD + size > capacity - used)
@@ -251,7 +241,6 @@ static enum tfos_status write_chunk(struct tfos_result_rows *rows, uint8_t *data
                                     uint64_t *size, uint64_t *needed, struct tfos_error *err)
 {
     struct tfos__unsafe_row_chunk chunk;
-
     measure(rows, &chunk);
     *needed = TFOS__ROW_HEAD + chunk.sizes[0];
     if (chunk.sizes[0] > INT32_MAX)
@@ -270,7 +259,6 @@ enum tfos_status tfos_result_rows_next(struct tfos_result_rows *rows, void *data
                                        int64_t *size, struct tfos_error *err)
 {
     uint64_t used = 0, written = 0, needed = 0;
-
     if (!rows->batch.release || rows->row == rows->batch.length)
         return TFOS_END;
     do {

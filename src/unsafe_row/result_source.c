@@ -45,7 +45,6 @@ enum tfos_status tfos__unsafe_row_result_type_init(struct tfos__unsafe_row_resul
     const struct ArrowSchema *whole = schema;
     bool is_list = true;
     enum tfos_status status = TFOS_OK;
-
     *type = (struct tfos__unsafe_row_result_type){.name = schema->name};
     while (status == TFOS_OK && is_list) {
         if (!(schema->flags & ARROW_FLAG_NULLABLE))
@@ -131,7 +130,6 @@ static enum tfos_status add_dimensions(struct tfos__unsafe_row_source *source, c
                                        int64_t total, struct tfos_error *err)
 {
     int64_t product = 1;
-
     while (*shape) {
         char *end = NULL;
         int64_t size = strtoll(shape, &end, 10);
@@ -155,7 +153,6 @@ static enum tfos_status add_lists(struct tfos__unsafe_row_source *source,
                                   const char *name, const char *shape, struct tfos_error *err)
 {
     struct tfos__arrow_type *type = &source->type;
-
     for (;; *schema = (*schema)->children[0], array = array->children[0], shape = "") {
         if (tfos__arrow_type_read(type, *schema, NULL) < 0)
             return refuse(name, "values of such a type are not read here", err);
@@ -194,7 +191,6 @@ enum tfos_status tfos__unsafe_row_source_init(struct tfos__unsafe_row_source *so
                                               struct tfos_error *err)
 {
     struct note note, leaf;
-
     source->depth = 0;
     read_note(&note, schema->metadata);
     if (strcmp(note.text, "pickle") == 0)
@@ -219,7 +215,6 @@ const char *tfos__unsafe_row_source_type_name(char name[TFOS__RESULT_NAME],
                                               int depth)
 {
     const struct tfos__arrow_type boolean = tfos__arrow_type_of(TFOS__ARROW_BOOL, 1, 0);
-
     return tfos__unsafe_row_result_type_name(name, source->is_boolean ? &boolean : &source->type,
                                              depth);
 }
@@ -246,7 +241,6 @@ static void load(const struct tfos__unsafe_row_source *source, int64_t first, in
 {
     const struct tfos__arrow_type *type = &source->type;
     const struct ArrowArray *array = source->values;
-
     if (is_real(type))
         for (int64_t i = 0; i < count; i++)
             numbers->reals[i] = tfos__arrow_real(type, array, first + i);
@@ -262,7 +256,6 @@ static enum tfos_status check_range(const int64_t *integers, int64_t count, int6
                                     int64_t most, struct tfos_error *err)
 {
     int64_t smallest = 0, largest = 0;
-
     for (int64_t i = 0; i < count; i++) {
         smallest = integers[i] < smallest ? integers[i] : smallest;
         largest = integers[i] > largest ? integers[i] : largest;
@@ -299,7 +292,6 @@ static enum tfos_status to_reals(union numbers *numbers, int64_t count, int64_t 
                                  struct tfos_error *err)
 {
     int64_t most = width == 32 ? FLOAT_INTEGERS : DOUBLE_INTEGERS;
-
     TFOS__TRY(check_range(numbers->integers, count, -most, most, err));
     for (int64_t i = 0; i < count; i++)
         numbers->reals[i] = (double)numbers->integers[i];
@@ -364,7 +356,6 @@ static enum tfos_status convert_chunk(const struct tfos__unsafe_row_source *sour
                                       struct tfos_error *err)
 {
     union numbers numbers;
-
     load(source, first, count, &numbers);
     // Only here can a negative integer be too large a one.
     if (tfos__arrow_type_is(&source->type, TFOS__ARROW_UINT, 64) && type->kind != TFOS__ARROW_BOOL)
@@ -379,7 +370,6 @@ enum tfos_status tfos__unsafe_row_source_cast(const struct tfos__unsafe_row_sour
 {
     size_t width = type->element_size;
     uint8_t *next = to;
-
     if (source->type.kind == TFOS__ARROW_NULL) {
         memset(to, 0, (size_t)count * width);
     } else if (tfos__arrow_type_equals(&source->type, &type->value) &&

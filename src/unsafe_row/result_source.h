@@ -84,7 +84,6 @@ static inline bool tfos__unsafe_row_source_is_null(const struct tfos__unsafe_row
 {
     const struct ArrowArray *array =
         depth == source->depth ? source->values : source->levels[depth].array;
-
     if (source->type.kind == TFOS__ARROW_NULL && depth == source->depth)
         return true;
     return array && tfos__arrow_is_null(array, index);
@@ -96,7 +95,6 @@ tfos__unsafe_row_source_list(const struct tfos__unsafe_row_source *source, int d
 {
     const struct tfos__unsafe_row_level *level = &source->levels[depth];
     int64_t size = level->type.list_size;
-
     return level->array ? tfos__arrow_list(&level->type, level->array, index)
                         : (struct tfos__arrow_span){index * size, size};
 }

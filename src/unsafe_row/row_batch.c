@@ -48,7 +48,6 @@ static enum tfos_status next_row(struct stream *stream, size_t fixed_size,
                                  struct tfos__unsafe_row_region *row, struct tfos_error *err)
 {
     uint64_t head = 0;
-
     if (stream->size < TFOS__ROW_HEAD)
         return tfos__fail(err, TFOS_CORRUPT, "the data ends %lld bytes after the row before",
                           (long long)stream->size);
@@ -76,7 +75,6 @@ static enum tfos_status read_chunk(struct tfos__unsafe_row_column *root, struct 
     struct tfos__unsafe_row_region rows[TFOS__ROW_CHUNK];
     enum tfos_status status = TFOS_OK;
     unsigned count = 0;
-
     while (count < limit) {
         status = next_row(stream, root->fixed_size, &rows[count], err);
         if (status != TFOS_OK)
@@ -93,7 +91,6 @@ enum tfos_status tfos_row_batch_append(struct tfos_row_batch *batch, const void 
     struct tfos__unsafe_row_column *root = &batch->root;
     struct stream stream = {data, size};
     enum tfos_status status = TFOS_OK;
-
     if (size < 0 || row_count < 0)
         return tfos__fail(err, TFOS_INVALID, "spark: %lld rows in %lld bytes", (long long)row_count,
                           (long long)size);

@@ -68,7 +68,6 @@ static enum tfos_status read_type(struct tfos__unsafe_row_column *column,
     char text[TFOS_TYPE_TEXT_SIZE];
     enum tfos_status status = tfos__arrow_type_read(&type, schema, err);
     const char *name = tfos_arrow_type_text(schema, TFOS_TYPE_NAMES_SPARK, text, sizeof text);
-
     if (status == TFOS_UNSUPPORTED && !schema->dictionary)
         return refuse(column, name, err);
     if (status < 0) {
@@ -93,7 +92,6 @@ static enum tfos_status make_null_row(struct tfos__unsafe_row_column *column,
 {
     size_t slots = (size_t)column->child_count * TFOS__ROW_WORD;
     size_t bits = tfos__unsafe_row_null_bits_size(column->child_count);
-
     column->fixed_size = bits + slots;
     column->null_row = tfos__alloc(column->fixed_size, 1);
     if (!column->null_row)
@@ -113,7 +111,6 @@ static enum tfos_status init_column(struct tfos__unsafe_row_column *column,
                                     struct tfos_error *err)
 {
     const char *name = schema->name ? schema->name : "";
-
     column->path = depth > 1 ? tfos__format("%s.%s", parent, name) : tfos__strdup(name);
     if (!column->path)
         return tfos__no_memory(err, "spark", "a schema");

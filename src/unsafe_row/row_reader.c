@@ -55,7 +55,6 @@ static enum tfos_status take_part(const struct tfos__unsafe_row_column *column, 
     struct tfos__unsafe_row_region *region = &slots->regions[index * slots->region_step];
     uint32_t offset = (uint32_t)(slots->words[index] >> 32);
     uint32_t size = (uint32_t)slots->words[index];
-
     if (size > region->size || offset > region->size - size)
         return tfos__fail(err, TFOS_CORRUPT,
                           "column %s: %u bytes at offset %u of what has %u bytes", column->path,
@@ -99,7 +98,6 @@ static enum tfos_status read_interval(const struct tfos__unsafe_row_column *colu
                                       struct tfos_error *err)
 {
     int64_t microseconds = 0, nanoseconds = 0;
-
     if (part->size != 16)
         return tfos__fail(err, TFOS_CORRUPT, "column %s: an interval of %u bytes", column->path,
                           part->size);
@@ -119,7 +117,6 @@ static enum tfos_status read_wide(const struct tfos__unsafe_row_column *column, 
                                   struct tfos_error *err)
 {
     struct tfos__arrow_builder *values = column->values;
-
     TFOS__TRY(tfos__arrow_builder_reserve(values, slots->count, err));
     for (unsigned i = 0; i < slots->count; i++) {
         struct tfos__unsafe_row_region part;
@@ -157,7 +154,6 @@ static enum tfos_status open_array(const struct tfos__unsafe_row_column *element
                                    struct elements *elements, struct tfos_error *err)
 {
     uint64_t count = part->size < TFOS__ROW_WORD ? UINT64_MAX : load_word(part->base);
-
     // More elements than bytes: refused first, so that what follows cannot overflow.
     uint64_t head = count > part->size
                         ? UINT64_MAX
@@ -181,7 +177,6 @@ static enum tfos_status read_list(struct tfos__unsafe_row_column *column,
                                   struct tfos_error *err)
 {
     struct elements elements;
-
     TFOS__TRY(open_array(&column->children[0], part, &elements, err));
     return read_elements(&column->children[0], &elements, err);
 }
@@ -193,7 +188,6 @@ static enum tfos_status read_map(struct tfos__unsafe_row_column *column,
     struct tfos__unsafe_row_column *key = &entries->children[0], *value = &entries->children[1];
     struct elements keys, values;
     int64_t null_count = key->values->null_count;
-
     uint64_t key_size = part->size < TFOS__ROW_WORD ? UINT64_MAX : load_word(part->base);
     if (part->size < TFOS__ROW_WORD || key_size > part->size - TFOS__ROW_WORD)
         return tfos__fail(err, TFOS_CORRUPT, "column %s: a map of %u bytes with %llu of keys",
@@ -219,7 +213,6 @@ static enum tfos_status read_lists(struct tfos__unsafe_row_column *column, struc
                                    struct tfos_error *err)
 {
     struct tfos__arrow_builder *values = column->values;
-
     for (unsigned i = 0; i < slots->count; i++) {
         if (!is_null(slots, i)) {
             struct tfos__unsafe_row_region part;
@@ -238,7 +231,6 @@ static enum tfos_status read_structs(struct tfos__unsafe_row_column *column, str
     struct tfos__unsafe_row_region rows[TFOS__ROW_CHUNK];
     enum tfos_status status = TFOS_OK;
     unsigned count = 0;
-
     for (; count < slots->count; count++) {
         struct tfos__unsafe_row_region *row = &rows[count];
         if (is_null(slots, count)) {
@@ -294,7 +286,6 @@ static void zero_nulls(uint8_t *values, size_t width, uint64_t nulls)
 static void put_decimal(uint8_t *value, uint64_t word)
 {
     uint64_t words[2] = {word, word >> 63 ? UINT64_MAX : 0};
-
     memcpy(value, words, sizeof words);
 }
 
@@ -312,7 +303,6 @@ static enum tfos_status read_fixed_slots(struct tfos__unsafe_row_column *column,
 {
     struct tfos__arrow_builder *builder = column->values;
     size_t width = (size_t)builder->type.width / 8;
-
     TFOS__TRY(tfos__arrow_builder_reserve(builder, count, err));
     uint8_t *values = tfos__arrow_builder_end(builder);
     if (builder->type.kind == TFOS__ARROW_DECIMAL)
@@ -334,7 +324,6 @@ static enum tfos_status read_boolean_slots(struct tfos__unsafe_row_column *colum
                                            unsigned count, uint64_t nulls, struct tfos_error *err)
 {
     uint64_t bits = 0;
-
     TFOS__TRY(tfos__arrow_builder_reserve(column->values, count, err));
     for (unsigned i = 0; i < count; i++)
         bits |= (uint64_t)(rows[i].base[column->slot] != 0) << i;
@@ -348,7 +337,6 @@ static enum tfos_status read_field(struct tfos__unsafe_row_column *column,
                                    struct tfos_error *err)
 {
     uint64_t nulls = 0;
-
     if (tfos__unsafe_row_column_kind(column) == TFOS__ARROW_NULL) {
         column->values->length += count;
         return TFOS_OK;
@@ -371,7 +359,6 @@ enum tfos_status tfos__unsafe_row_read_rows(struct tfos__unsafe_row_column *colu
                                             struct tfos_error *err)
 {
     enum tfos_status status = TFOS_OK;
-
     // After a failure the columns behind it are read for the rows before it, as one of those may be
     // at fault too.
     for (int64_t i = 0; i < column->child_count && count > 0; i++) {
@@ -392,14 +379,12 @@ enum tfos_status tfos__unsafe_row_read_rows(struct tfos__unsafe_row_column *colu
 static uint64_t element_nulls(const struct elements *elements, int64_t first)
 {
     uint64_t word = load_word(elements->nulls + first / 64 * TFOS__ROW_WORD);
-
     return word & tfos__arrow_mask(least(64, elements->count - first));
 }
 
 static bool has_nulls(const struct elements *elements)
 {
     uint64_t nulls = 0;
-
     for (int64_t first = 0; first < elements->count; first += 64)
         nulls |= element_nulls(elements, first);
     return nulls != 0;
@@ -421,7 +406,6 @@ static enum tfos_status read_fixed_elements(struct tfos__unsafe_row_column *colu
 {
     struct tfos__arrow_builder *builder = column->values;
     size_t width = (size_t)builder->type.width / 8;
-
     TFOS__TRY(tfos__arrow_builder_reserve(builder, elements->count, err));
     uint8_t *values = tfos__arrow_builder_end(builder);
     if (builder->type.kind == TFOS__ARROW_DECIMAL)
@@ -454,7 +438,6 @@ static enum tfos_status read_variable_elements(struct tfos__unsafe_row_column *c
                                                struct elements *elements, struct tfos_error *err)
 {
     struct slots slots = {.regions = &elements->region};
-
     for (int64_t first = 0; first < elements->count; first += 64) {
         slots.count = least(64, elements->count - first);
         slots.nulls = element_nulls(elements, first);

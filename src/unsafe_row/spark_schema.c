@@ -82,7 +82,6 @@ static enum tfos_status build(const struct place *place, const json_t *type, boo
 static const char *path_of(const struct place *place, char path[PATH_SIZE])
 {
     size_t begin = PATH_SIZE - 1;
-
     if (place->parent && strlen(place->name) > begin)
         return "with the longest name";
 
@@ -104,7 +103,6 @@ static enum tfos_status fail_corrupt(const struct place *place, const char *expe
                                      struct tfos_error *err)
 {
     char path[PATH_SIZE];
-
     return tfos__fail(err, TFOS_CORRUPT, "spark: schema: %s: expected %s", path_of(place, path),
                       expected);
 }
@@ -113,7 +111,6 @@ static enum tfos_status fail_unsupported(const struct place *place, const char *
                                          struct tfos_error *err)
 {
     char path[PATH_SIZE];
-
     return tfos__fail(err, TFOS_UNSUPPORTED,
                       "spark: column %s: the type %.200s cannot be fed; select other columns, or "
                       "cast this one",
@@ -136,7 +133,6 @@ static enum tfos_status build_child(const struct place *parent, const char *name
                                     struct tfos_error *err)
 {
     struct place place = {parent, name, parent->depth + 1, parent->field_count};
-
     return build(&place, type, is_nullable, node, err);
 }
 
@@ -147,7 +143,6 @@ static bool parse_decimal(const char *text, long *precision, long *scale)
 {
     static const char prefix[] = "decimal(";
     char *end = NULL;
-
     if (strncmp(text, prefix, sizeof prefix - 1) != 0)
         return false;
     errno = 0;
@@ -161,7 +156,6 @@ static bool parse_decimal(const char *text, long *precision, long *scale)
 static bool find_word(const char *text, struct tfos__arrow_type *type)
 {
     const struct word *word = NULL;
-
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strcmp(text, words[i].text) == 0)
             word = &words[i];
@@ -178,7 +172,6 @@ static bool find_word(const char *text, struct tfos__arrow_type *type)
 static bool read_word(const char *text, struct tfos__arrow_type *type)
 {
     long precision = 10, scale = 0;
-
     if (find_word(text, type)) {
         type->time_zone = strcmp(text, "timestamp") == 0 ? "UTC" : "";
         return true;
@@ -195,7 +188,6 @@ static enum tfos_status build_word(const struct place *place, const char *text, 
                                    struct ArrowSchema *node, struct tfos_error *err)
 {
     struct tfos__arrow_type type;
-
     if (!read_word(text, &type))
         return fail_unsupported(place, text, err);
     return init_node(place, type, is_nullable, 0, node, err);
@@ -206,7 +198,6 @@ static enum tfos_status add_metadata(struct ArrowSchema *node, const json_t *met
                                      struct tfos_error *err)
 {
     static const char *const keys[] = {"tfos.encoding", "tfos.name"};
-
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const char *value = json_string_value(json_object_get(metadata, keys[i]));
         if (value)
@@ -220,7 +211,6 @@ static enum tfos_status build_field(const struct place *parent, const json_t *fi
                                     struct ArrowSchema *node, struct tfos_error *err)
 {
     const char *name = json_string_value(json_object_get(field, "name"));
-
     // A name with a NUL in it never comes: Jansson refuses it.
     if (!name)
         return fail_corrupt(parent, "fields with names", err);
@@ -234,7 +224,6 @@ static enum tfos_status build_struct(const struct place *place, const json_t *ty
                                      struct tfos_error *err)
 {
     const json_t *fields = json_object_get(type, "fields");
-
     if (!json_is_array(fields))
         return fail_corrupt(place, "a list of fields", err);
     TFOS__TRY(init_node(place, tfos__arrow_type_of(TFOS__ARROW_STRUCT, 0, 0), is_nullable,
@@ -276,7 +265,6 @@ static enum tfos_status build_object(const struct place *place, const json_t *ty
                                      struct tfos_error *err)
 {
     const char *kind = tfos__json_string_or(type, "type", "");
-
     if (strcmp(kind, "struct") == 0)
         return build_struct(place, type, is_nullable, node, err);
     if (strcmp(kind, "array") == 0)
@@ -294,7 +282,6 @@ static enum tfos_status build(const struct place *place, const json_t *type, boo
                               struct ArrowSchema *node, struct tfos_error *err)
 {
     char path[PATH_SIZE];
-
     if (place->depth > MAX_DEPTH)
         return tfos__fail(err, TFOS_UNSUPPORTED, "spark: column %s: nested deeper than %d levels",
                           path_of(place, path), MAX_DEPTH);
@@ -314,7 +301,6 @@ static enum tfos_status build_row(const json_t *json, struct ArrowSchema *row,
 {
     int field_count = 0;
     const struct place place = {NULL, "", 0, &field_count};
-
     if (strcmp(tfos__json_string_or(json, "type", ""), "struct") != 0)
         return fail_corrupt(&place, "a struct", err);
     return build(&place, json, false, row, err);
@@ -325,7 +311,6 @@ enum tfos_status tfos_spark_schema_parse(const char *json, struct ArrowSchema *o
 {
     struct ArrowSchema row = {0};
     json_t *parsed = NULL;
-
     TFOS__TRY(tfos__json_parse(json, strlen(json), &parsed, err));
     enum tfos_status status = build_row(parsed, &row, err);
     json_decref(parsed);
