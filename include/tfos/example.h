@@ -51,7 +51,7 @@ struct tfos_example_decoder_options {
 
 struct tfos_example_decoder;
 
-/// Makes a decoder into columns of this schema; features that it does not name are passed over.
+/// Makes a decoder into columns of this schema; features that it does not name are skipped.
 /// `schema` stays the caller's, `options` may be NULL. UNSUPPORTED names a column and its type.
 /// INVALID: two columns of one name, a schema that is no struct.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
@@ -59,7 +59,7 @@ tfos_example_decoder_open(const struct ArrowSchema *schema,
                           const struct tfos_example_decoder_options *options,
                           struct tfos_example_decoder **out, struct tfos_error *err);
 
-/// Adds `count` records, a row each, and says in `*appended`, always, how many: fewer with OK when
+/// Adds `count` records, a row each. `*appended` is always set to their number: fewer with OK when
 /// the batch can hold no more (its 32-bit offsets), or with a failure, which is then about record
 /// `*appended`; the rows before it are kept and the next call can begin behind it. A feature that
 /// is missing, has no kind, or for a column that is no list has no value, is null. CORRUPT: no
@@ -72,7 +72,7 @@ tfos_example_decoder_append(struct tfos_example_decoder *decoder, const struct t
 
 TFOS_API int64_t tfos_example_decoder_row_count(const struct tfos_example_decoder *decoder);
 
-/// Gives the rows so far away as one struct array; the caller owns it. The decoder is empty then.
+/// Moves the rows so far into one struct array; the caller owns it. The decoder is empty then.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_decoder_take(struct tfos_example_decoder *decoder, struct ArrowArray *out,
                           struct tfos_error *err);
@@ -98,9 +98,9 @@ tfos_example_encoder_open(const struct ArrowSchema *schema,
 /// Makes a record of each row of `batch`, a struct array of the encoder's schema. `*frames` is the
 /// frames of them all, as they stand in a TFRecord file one behind the other; `*records`, if not
 /// NULL, the record of each row. Both live until the next call on the encoder. Null columns leave
-/// their feature out. INVALID names the row, counted
-/// from the first of all batches, and the column: a null within a list, a null struct, a
-/// number that would be rounded and may not be, a message of more than 2 GiB.
+/// their feature out. INVALID names the row, counted from the first of all batches, and the column:
+/// a null within a list, a null struct, a number that would be rounded and may not be, a message of
+/// more than 2 GiB.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_encoder_encode(struct tfos_example_encoder *encoder, const struct ArrowArray *batch,
                             struct tfos_view *frames, const struct tfos_view **records,
@@ -155,7 +155,7 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_example_survey_load(const char *j
 /// where all bytes were UTF-8, else binary (z). Of features of several kinds that is the last of
 /// these; lists without values count only where all are. Reading may refuse an integer that is no
 /// float. Features that never had a kind are left out. All columns are nullable. The caller owns
-/// `*out`. CORRUPT: nothing but damage was found, and passed over.
+/// `*out`. CORRUPT: nothing but damage was found, and skipped.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_survey_schema(const struct tfos_example_survey *survey, struct ArrowSchema *out,
                            struct tfos_error *err);

@@ -34,15 +34,15 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_reader_next(struct tfos_example_reader *reader, struct ArrowArray *out,
                          struct tfos_error *err);
 
-/// What was read so far; records that were passed over do not count as records.
+/// What was read so far; skipped records do not count as records.
 TFOS_API struct tfos_record_counts
 tfos_example_reader_get_counts(const struct tfos_example_reader *reader);
 
 /// NULL is accepted. The stream stays open.
 TFOS_API void tfos_example_reader_close(struct tfos_example_reader *reader);
 
-/// Adds to a survey what the stream's first `limit` records say, or all (limit 0), and says in
-/// `*seen` how many that were. Modes as above.
+/// Adds the stream's first `limit` records, or all (limit 0); `*seen` is their number. Modes as
+/// above.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_survey_read(struct tfos_example_survey *survey, struct tfos_stream *stream,
                          const struct tfos_record_reader_options *options, uint64_t limit,
@@ -68,7 +68,7 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_writer_append(struct tfos_example_writer *writer, const struct ArrowArray *batch,
                            struct tfos_error *err);
 
-/// Writes what is still held back and finishes the stream.
+/// Writes what is still buffered and finishes the stream.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_example_writer_finish(struct tfos_example_writer *writer, struct tfos_error *err);
 

@@ -17,7 +17,7 @@
 #include <tfos/status.h>
 #include <tfos/stream.h>
 
-/// What stands around a record's bytes in a file: head, bytes, tail.
+/// The parts of a record in a file around its bytes: head, bytes, tail.
 struct tfos_record_frame {
     uint8_t head[12]; ///< size of the record (8, little-endian) and the masked checksum of that (4)
     uint8_t tail[4];  ///< masked checksum of the bytes
@@ -34,15 +34,15 @@ enum tfos_compression {
     TFOS_COMPRESSION_ZLIB
 };
 
-/// How a file of this name is to be written where nothing else says so: by gzip if it ends in
-/// ".gz", else plain. UNSUPPORTED: it says bzip2, zstd, xz, lz4, snappy or lzo.
+/// The compression in which a file of this name is written by default: gzip if it ends in ".gz",
+/// else none. UNSUPPORTED: the name is that of bzip2, zstd, xz, lz4, snappy or lzo.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_record_compression_of_name(const char *name, enum tfos_compression *compression,
                                 struct tfos_error *err);
 
-/// Whether a file that has one of Hadoop's codecs for its name is to be read by that, by its first
-/// 12 bytes, or all that it has: not what a reader reads by itself, and neither what is known to be
-/// of another format, which a reader names.
+/// Whether a file whose name belongs to one of Hadoop's codecs is to be read through that codec.
+/// `first` is its first 12 bytes, or all that it has. False for what a reader reads by itself, and
+/// for what is known to be of another format, which a reader's error names.
 TFOS_API bool tfos_record_is_for_codec(const char *name, struct tfos_view first);
 
 /// What is wrong with a file.
@@ -62,16 +62,15 @@ TFOS_API const char *tfos_record_damage_text(enum tfos_record_damage_kind kind);
 struct tfos_record_damage {
     enum tfos_record_damage_kind kind;
     uint64_t offset; ///< of the damaged frame
-    uint64_t size;   ///< bytes that were passed over because of it; 0 when reading ends there
+    uint64_t size;   ///< bytes skipped because of it; 0 when reading ends there
     const char *message;
 };
 
-/// What to do about damage.
+/// What a reader does about damage.
 enum tfos_record_mode {
     TFOS_RECORD_STRICT,      ///< the call fails with CORRUPT, and every call after it
-    TFOS_RECORD_SKIP_RECORD, ///< go on behind it, at the next frame of which both checksums are
-                             ///< right
-    TFOS_RECORD_SKIP_FILE    ///< take it for the file's end
+    TFOS_RECORD_SKIP_RECORD, ///< reading goes on behind it, at the next frame with right checksums
+    TFOS_RECORD_SKIP_FILE    ///< it is taken for the file's end
 };
 
 /// A place between two records of a file. All zero: its beginning.
@@ -95,7 +94,7 @@ struct tfos_record_reader_options {
     /// Gives out only the records whose number in the file, from 0, modulo `stride` is `residue`;
     /// `stride` 0: all. The frames of the others are checked too.
     uint64_t residue, stride;
-    /// Is told each damage that a skipping mode passes over; may be NULL.
+    /// Called for each damage that a mode skips; may be NULL.
     void (*on_damage)(void *context, const struct tfos_record_damage *damage);
     void *context;
 };
@@ -104,8 +103,8 @@ struct tfos_record_reader_options {
 struct tfos_record_counts {
     uint64_t records;
     uint64_t bytes;         ///< of the records, without their frames
-    uint64_t damages;       ///< places where something was passed over
-    uint64_t skipped_bytes; ///< what was passed over, frames included
+    uint64_t damages;       ///< places where something was skipped
+    uint64_t skipped_bytes; ///< frames included
 };
 
 struct tfos_record_reader;
@@ -125,7 +124,7 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_record_reader_next(struct tfos_re
                                                                   struct tfos_view *record,
                                                                   struct tfos_error *err);
 
-/// The next records, as many as are there without further reading, at least one and at most
+/// The next records, as many as are in memory, at least one and at most
 /// `capacity`: views that live until the next call on the reader.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_record_reader_next_batch(struct tfos_record_reader *reader, struct tfos_view *records,
@@ -134,10 +133,10 @@ tfos_record_reader_next_batch(struct tfos_record_reader *reader, struct tfos_vie
 TFOS_API struct tfos_record_counts
 tfos_record_reader_get_counts(const struct tfos_record_reader *reader);
 
-/// Says that a record of the last call is no good, for the reason in `*err`, whose message gets the
-/// file and the offset before it. By the reader's mode: OK, it is told and counted as damage, and
-/// the records behind it can be used; END, it is told, and the file ends before it; CORRUPT, the
-/// reader has failed. After the last two every call gives the same.
+/// Rejects a record of the last call for the reason in `*err`, whose message gets the file and the
+/// offset before it. By the reader's mode: OK, the record is reported and counted as damage, and
+/// the records behind it can be used; END, it is reported, and the file ends before it; CORRUPT,
+/// the reader has failed. After the last two every call returns the same.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_record_reader_reject(struct tfos_record_reader *reader, struct tfos_view record,
                           struct tfos_error *err);
@@ -164,12 +163,12 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_record_writer_append(struct tfos_record_writer *writer, const struct tfos_view *records,
                           size_t count, struct tfos_error *err);
 
-/// Appends frames that are whole already, as tfos_example_encoder_encode() gives them.
+/// Appends whole frames, as tfos_example_encoder_encode() returns them.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_record_writer_append_frames(struct tfos_record_writer *writer, struct tfos_view frames,
                                  struct tfos_error *err);
 
-/// Writes what is still held back and finishes the stream.
+/// Writes what is still buffered and finishes the stream.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_record_writer_finish(struct tfos_record_writer *writer, struct tfos_error *err);
 

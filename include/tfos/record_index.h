@@ -64,8 +64,9 @@ tfos_record_picker_open(struct tfos_stream *stream, const struct tfos_record_ind
                         const struct tfos_record_reader_options *options,
                         struct tfos_record_picker **out, struct tfos_error *err);
 
-/// Record `number`: a view that lives until the next call on the picker. Both checksums are looked
-/// at. CORRUPT names file, offset and kind of damage, or says that the index is not this file's.
+/// Record `number`: a view that lives until the next call on the picker. Both checksums are
+/// checked. CORRUPT names file, offset and kind of damage, or says that the index is not this
+/// file's.
 /// INVALID: there is no such record. After a failure the picker can be used as before.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_record_picker_get(struct tfos_record_picker *picker,
                                                                  uint64_t number,

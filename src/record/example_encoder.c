@@ -160,7 +160,7 @@ static void empty(struct tfos__buffer *buffer)
     buffer->begin = buffer->end = 0;
 }
 
-// Makes encoder->list the list of some values; says how large a Feature of it is.
+// Encodes the list of some values into encoder->list; `*feature_size` is the size of its Feature.
 static enum tfos_status make_list(struct tfos_example_encoder *encoder, const struct source *source,
                                   struct tfos__arrow_span range, size_t *feature_size,
                                   struct tfos_error *err)

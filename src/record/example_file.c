@@ -13,7 +13,7 @@
 // than 32 MiB: larger ones come from the system anew, at a fault for each page.
 #define DEFAULT_BATCH_SIZE (4 << 20)
 #define VIEW_COUNT 256
-// What is decoded is measured each time so large a part of a batch's bytes has been read.
+// The decoded values are measured whenever such a part of a batch's bytes has been read.
 #define PARTS 16
 
 // ---- reading
@@ -25,7 +25,7 @@ struct tfos_example_reader {
     struct tfos_view views[VIEW_COUNT]; ///< records of the last call on `frames`
     size_t view_count, view_at;
     uint64_t residue;
-    bool has_stopped; ///< at a record that nobody may go beyond
+    bool has_stopped; ///< at a record behind which nothing may be read
     struct tfos_record_position stop;
 };
 
@@ -56,7 +56,7 @@ enum tfos_status tfos_example_reader_open(struct tfos_stream *stream,
     return status;
 }
 
-// How many of the records at hand the batch, which has `size` bytes of them, takes up to `limit`.
+// How many of the views the batch, which has `size` bytes of records, takes up to `limit` bytes.
 static size_t choose(const struct tfos_example_reader *reader, int64_t size, int64_t limit)
 {
     int64_t rows = tfos_example_decoder_row_count(reader->decoder);
@@ -73,14 +73,14 @@ static struct tfos_record_position position_of(const struct tfos_example_reader 
         tfos__record_reader_offset(reader->frames, reader->views[view]), reader->residue};
 }
 
-// The next record is no good, for the reason in `*err`.
+// Rejects the next record for the reason in `*err`.
 static enum tfos_status reject(struct tfos_example_reader *reader, struct tfos_error *err)
 {
     size_t view = reader->view_at++;
     enum tfos_status status = tfos_record_reader_reject(reader->frames, reader->views[view], err);
     if (status == TFOS_OK)
         return TFOS_OK;
-    // The frame reader goes on giving this; what it gave before is not looked at any more.
+    // The frame reader returns the same from now on; the views behind this one are not used.
     reader->has_stopped = true;
     reader->stop = position_of(reader, view);
     reader->view_at = reader->view_count;

@@ -22,8 +22,8 @@ const char *tfos__record_feature_kind_name(enum tfos__record_feature_kind kind)
     return names[kind];
 }
 
-// Failures to parse are CORRUPT without a message up to tfos__record_features_read(), which words
-// them: the record's checksum is right, so it is not damaged but something else.
+// Functions that parse return CORRUPT without a message; tfos__record_features_read() writes it. As
+// the record's checksum is right, it is not damaged but another message.
 static enum tfos_status conclude(enum tfos_status status)
 {
     return status == TFOS_END ? TFOS_OK : status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The features of a record, found in its bytes and left there.
+/// The features of a record: views of its bytes.
 #ifndef TFOS_RECORD_FEATURE_H
 #define TFOS_RECORD_FEATURE_H
 
@@ -42,13 +42,13 @@ struct tfos__record_feature {
     uint32_t chunk_count, chunk_capacity;
 };
 
-/// Where features of a name go: NULL passes over them. `is_list`: a feature list.
+/// Returns where a feature of that name goes; NULL skips it. `is_list`: a feature list.
 typedef struct tfos__record_feature *
 tfos__record_feature_finder(void *context, struct tfos_view name, bool is_list);
 
-/// Finds the features of a record. A later one of the same name takes an earlier one's place, lists
-/// of one kind within a feature are joined, and one of another kind takes their place, as protobuf
-/// reads them. CORRUPT: no message of this type, or an Example with the feature lists of a
+/// Finds the features of a record as protobuf reads them: a later feature replaces an earlier one
+/// of the same name; lists of one kind within a feature are joined, and a list of another kind
+/// replaces them. CORRUPT: no message of this type, or an Example with the feature lists of a
 /// SequenceExample.
 enum tfos_status tfos__record_features_read(struct tfos_view record, enum tfos_record_type type,
                                             tfos__record_feature_finder *find, void *context,

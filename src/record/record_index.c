@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Indexes of TFRecord files. Only the ends of the frames are kept: each begins where the one before
-// ends, the first at 0.
+// Only the ends of the frames are kept: each begins where the one before ends, the first at 0.
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,8 +8,8 @@
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "record/record.h"
 
-#define FRAME_SIZE 16 // around a record
 #define VIEW_COUNT 256
 #define TEXT_SIZE (64u << 10) // read and written at a time
 #define LINE_SIZE 64          // more than two numbers of 64 bits take
@@ -56,7 +55,7 @@ static enum tfos_status scan(struct tfos_record_reader *reader, struct tfos_reco
         if (status != TFOS_OK)
             return status == TFOS_END ? TFOS_OK : status;
         for (size_t i = 0; i < count; i++)
-            TFOS__TRY(add(index, end_of(index) + FRAME_SIZE + records[i].size, err));
+            TFOS__TRY(add(index, end_of(index) + TFOS__RECORD_FRAME_SIZE + records[i].size, err));
     }
 }
 
@@ -84,7 +83,7 @@ enum tfos_status tfos_record_index_scan(struct tfos_stream *stream,
     return status;
 }
 
-/// An index on its way from text.
+/// An index that is read from text.
 struct loading {
     struct tfos_record_index *index;
     const char *name;
@@ -125,11 +124,11 @@ static enum tfos_status end_line(struct loading *loading, struct tfos_error *err
     skip_blanks(&text);
     is_place = is_place && read_number(&text, &place.size);
     skip_blanks(&text);
-    if (!is_place || *text != '\0' || place.size < FRAME_SIZE)
+    if (!is_place || *text != '\0' || place.size < TFOS__RECORD_FRAME_SIZE)
         return tfos__fail(err, TFOS_CORRUPT,
                           "record: %s: line %llu: it is not \"OFFSET SIZE\", bytes, of a record "
                           "with its %d bytes of checksums",
-                          loading->name, loading->line_number, FRAME_SIZE);
+                          loading->name, loading->line_number, TFOS__RECORD_FRAME_SIZE);
     if (place.offset != expected)
         return tfos__fail(err, TFOS_CORRUPT,
                           "record: %s: line %llu: the record begins at %llu, where the one before "

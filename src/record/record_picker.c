@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads single records where an index says they are. An index is believed only as far as the file
-// bears it out: its end is looked at once, each frame when it is read.
+// Reads single records at the places of an index. The index is checked against the file: its end
+// once, each frame when it is read.
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,10 +9,7 @@
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
-
-#define HEAD_SIZE 12
-#define FRAME_SIZE 16
-#define DEFAULT_MAX_RECORD_SIZE (1u << 30) // bytes
+#include "record/record.h"
 
 struct tfos_record_picker {
     struct tfos_stream *stream;            ///< borrowed
@@ -72,7 +69,7 @@ enum tfos_status tfos_record_picker_open(struct tfos_stream *stream,
     *picker = (struct tfos_record_picker){
         .stream = stream, .index = index, .name = tfos__strdup(name), .offset = UINT64_MAX};
     picker->max_record_size = options && options->max_record_size > 0 ? options->max_record_size
-                                                                      : DEFAULT_MAX_RECORD_SIZE;
+                                                                      : TFOS__RECORD_SIZE_LIMIT;
     enum tfos_status status =
         picker->name ? check_end(picker, err) : tfos__no_memory(err, "record", "a picker");
     if (status < 0)
@@ -114,11 +111,11 @@ enum tfos_status tfos_record_picker_get(struct tfos_record_picker *picker, uint6
         return tfos__fail(err, TFOS_INVALID, "record: %s: there is no record %llu of %llu",
                           picker->name, (unsigned long long)number, (unsigned long long)count);
     struct tfos_record_place place = tfos_record_index_get(picker->index, number);
-    uint64_t size = place.size - FRAME_SIZE;
+    uint64_t size = place.size - TFOS__RECORD_FRAME_SIZE;
     if (size > picker->max_record_size)
         return refuse(picker, place.offset, tfos_record_damage_text(TFOS_RECORD_TOO_LARGE), err);
     TFOS__TRY(read_frame(picker, place, err));
-    const uint8_t *bytes = picker->frame.data + HEAD_SIZE;
+    const uint8_t *bytes = picker->frame.data + TFOS__RECORD_HEAD_SIZE;
     struct tfos_record_frame frame;
     tfos_record_frame_init(&frame, bytes, (size_t)size);
     if (memcmp(picker->frame.data, frame.head, sizeof frame.head) != 0)

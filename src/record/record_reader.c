@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads frames. `offset` is that of the byte at buffer.begin; what the last call gave out lies
-// there and is dropped by the next. What is at fault is dealt with when it is first in the buffer,
-// behind all that was given out.
+// Reads frames. `offset` is that of the byte at buffer.begin. The records of the last call lie
+// there, and the next call drops them. A faulty frame is handled when it is the first in the
+// buffer.
 //
-// Readers of neighbouring ranges must meet at the same frame, though only one of them knows by
-// counting where frames begin, and the other looks for checksums that are right. So the one before
-// makes sure, when it comes to its end, that the other cannot have found anything else
-// (check_seam()).
+// Readers of adjacent ranges must split the file at the same frame. The reader of the first range
+// knows where frames begin, that of the second searches for right checksums. At its end the first
+// reader checks that the second cannot have found another frame (check_boundary()).
 #include <endian.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,11 +18,8 @@
 #include "record/crc32c.h"
 #include "record/record.h"
 
-#define BLOCK_SIZE (256u << 10)            // read at a time, so that it stays in a cache
-#define DEFAULT_MAX_RECORD_SIZE (1u << 30) // bytes
-#define SIZE_SIZE 8                        // a record's size
-#define HEAD_SIZE 12                       // that and its checksum
-#define FRAME_SIZE 16                      // head, and checksum of the bytes
+#define BLOCK_SIZE (256u << 10) // read at a time, so that it stays in a cache
+#define SIZE_SIZE 8             // a record's size
 
 struct tfos_record_reader {
     struct tfos_record_reader_options options; ///< its name is owned
@@ -31,13 +27,13 @@ struct tfos_record_reader {
     struct tfos_stream *inflated;              ///< owned; NULL when the file is plain
     struct tfos__buffer buffer;
     uint64_t offset;  ///< of the first byte in the buffer
-    size_t given;     ///< bytes at the buffer's beginning that the last call went over
+    size_t used;      ///< bytes at the buffer's beginning that the last call has read
     uint64_t phase;   ///< number of the record behind those, modulo options.stride
     bool is_drained;  ///< the stream has ended
-    bool is_searched; ///< it begins in the middle: the first frame is to be looked for
+    bool is_searched; ///< the range begins within the file: its first frame is to be found
     struct tfos_record_counts counts;
-    enum tfos_status status;   ///< what every call gives from now on, unless OK
-    struct tfos_error failure; ///< written by whatever fails
+    enum tfos_status status;   ///< what every call returns from now on, unless OK
+    struct tfos_error failure; ///< of the last function that failed
 };
 
 const char *tfos_record_damage_text(enum tfos_record_damage_kind kind)
@@ -71,8 +67,8 @@ static void drop(struct tfos_record_reader *reader, size_t size)
         reader->buffer.begin = reader->buffer.end = 0;
 }
 
-static void tell(struct tfos_record_reader *reader, enum tfos_record_damage_kind kind,
-                 uint64_t offset, uint64_t size)
+static void report(struct tfos_record_reader *reader, enum tfos_record_damage_kind kind,
+                   uint64_t offset, uint64_t size)
 {
     struct tfos_record_damage damage = {kind, offset, size, reader->failure.message};
     reader->counts.damages++;
@@ -81,21 +77,21 @@ static void tell(struct tfos_record_reader *reader, enum tfos_record_damage_kind
         reader->options.on_damage(reader->options.context, &damage);
 }
 
-// What is behind the buffer cannot be decompressed, so nothing behind it can be found again.
-static enum tfos_status pass_rest(struct tfos_record_reader *reader)
+// The bytes behind the buffer cannot be decompressed: no frame behind it can be found.
+static enum tfos_status skip_rest(struct tfos_record_reader *reader)
 {
     uint64_t rest = size_of(reader);
     tfos__fail_prefix(&reader->failure, "record: %s: behind offset %llu", reader->options.name,
                       (unsigned long long)(reader->offset + rest));
     if (reader->options.mode == TFOS_RECORD_STRICT)
         return TFOS_CORRUPT;
-    tell(reader, TFOS_RECORD_BAD_COMPRESSION, reader->offset, rest);
+    report(reader, TFOS_RECORD_BAD_COMPRESSION, reader->offset, rest);
     drop(reader, rest);
     return TFOS_END;
 }
 
-// Reads until `size` bytes are in the buffer, or all that there are. A size that a file claims is
-// believed only as far as bytes come.
+// Reads until `size` bytes, or all that there are, are in the buffer. The buffer grows with the
+// bytes that come, not with a size that the file claims.
 static enum tfos_status fill(struct tfos_record_reader *reader, uint64_t size)
 {
     struct tfos__buffer *buffer = &reader->buffer;
@@ -106,7 +102,7 @@ static enum tfos_status fill(struct tfos_record_reader *reader, uint64_t size)
         enum tfos_status status = reader->stream->read(reader->stream, buffer->data + buffer->end,
                                                        room, &count, &reader->failure);
         if (status == TFOS_CORRUPT)
-            status = pass_rest(reader);
+            status = skip_rest(reader);
         if (status < 0)
             return status;
         reader->is_drained = status == TFOS_END;
@@ -115,7 +111,7 @@ static enum tfos_status fill(struct tfos_record_reader *reader, uint64_t size)
     return TFOS_OK;
 }
 
-// Drops `size` bytes, or all that there are, and says how many.
+// Drops `size` bytes, or all that there are; `*discarded` is their number.
 static enum tfos_status discard(struct tfos_record_reader *reader, uint64_t size,
                                 uint64_t *discarded)
 {
@@ -131,99 +127,85 @@ static enum tfos_status discard(struct tfos_record_reader *reader, uint64_t size
     return TFOS_OK;
 }
 
-/// What stands at some place of the buffer.
-enum finding {
-    WHOLE,
-    UNREAD, ///< more bytes are needed, or the file is cut
-    BAD_SIZE,
-    BAD_BYTES,
-    TOO_LARGE
+#define WHOLE (-1)
+
+/// What was found at a place of the buffer.
+struct frame {
+    int fault;       ///< WHOLE, or an enum tfos_record_damage_kind; CUT: more bytes are needed
+    uint64_t needed; ///< bytes of the buffer that must be there; WHOLE, CUT and BAD_CHECKSUM
+    uint64_t size;   ///< of the record; not BAD_SIZE_CHECKSUM
 };
 
-struct look {
-    enum finding finding;
-    uint64_t needed; ///< bytes of the buffer that are to be there, unless BAD_SIZE or TOO_LARGE
-    uint64_t size;   ///< of the record; unless BAD_SIZE
-};
-
-// Looks at the frame `at` bytes into the buffer.
-static struct look look_at(const struct tfos_record_reader *reader, size_t at)
+// Checks the frame `at` bytes into the buffer.
+static struct frame check_frame(const struct tfos_record_reader *reader, size_t at)
 {
-    const uint8_t *head = data_of(reader) + at, *bytes = head + HEAD_SIZE;
+    const uint8_t *head = data_of(reader) + at, *bytes = head + TFOS__RECORD_HEAD_SIZE;
     size_t have = size_of(reader) - at;
-    struct look look = {.finding = UNREAD, .needed = at + HEAD_SIZE};
-    if (have < HEAD_SIZE)
-        return look;
+    struct frame frame = {.fault = TFOS_RECORD_CUT, .needed = at + TFOS__RECORD_HEAD_SIZE};
+    if (have < TFOS__RECORD_HEAD_SIZE)
+        return frame;
     uint64_t size;
     memcpy(&size, head, sizeof size);
     size = le64toh(size);
-    look.size = size;
+    frame.size = size;
     if (!tfos__record_crc32c_is_masked(head + SIZE_SIZE, head, SIZE_SIZE)) {
-        look.finding = BAD_SIZE;
+        frame.fault = TFOS_RECORD_BAD_SIZE_CHECKSUM;
     } else if (size > reader->options.max_record_size) {
-        look.finding = TOO_LARGE;
+        frame.fault = TFOS_RECORD_TOO_LARGE;
     } else {
-        look.needed = at + FRAME_SIZE + size;
-        if (have >= FRAME_SIZE + size)
-            look.finding =
-                tfos__record_crc32c_is_masked(bytes + size, bytes, size) ? WHOLE : BAD_BYTES;
+        frame.needed = at + TFOS__RECORD_FRAME_SIZE + size;
+        if (have >= TFOS__RECORD_FRAME_SIZE + size)
+            frame.fault = tfos__record_crc32c_is_masked(bytes + size, bytes, size)
+                              ? WHOLE
+                              : TFOS_RECORD_BAD_CHECKSUM;
     }
-    return look;
+    return frame;
 }
 
-// The same, after reading what it needs.
-static enum tfos_status read_at(struct tfos_record_reader *reader, size_t at, struct look *look)
+// Reads what the frame `at` bytes into the buffer needs, and checks it.
+static enum tfos_status read_frame(struct tfos_record_reader *reader, size_t at,
+                                   struct frame *frame)
 {
-    *look = look_at(reader, at);
-    while (look->finding == UNREAD && !reader->is_drained) {
-        TFOS__TRY(fill(reader, look->needed));
-        *look = look_at(reader, at);
+    *frame = check_frame(reader, at);
+    while (frame->fault == TFOS_RECORD_CUT && !reader->is_drained) {
+        TFOS__TRY(fill(reader, frame->needed));
+        *frame = check_frame(reader, at);
     }
     return TFOS_OK;
 }
 
-// Drops what is not a whole frame, and adds it to `*skipped`. END: there is no other frame.
+// Drops bytes up to a whole frame, and adds their number to `*skipped`. END: there is no frame.
 static enum tfos_status find_frame(struct tfos_record_reader *reader, uint64_t *skipped)
 {
-    struct look look;
+    struct frame frame;
     for (;; drop(reader, 1), ++*skipped) {
-        TFOS__TRY(read_at(reader, 0, &look));
-        if (look.finding == WHOLE)
+        TFOS__TRY(read_frame(reader, 0, &frame));
+        if (frame.fault == WHOLE)
             return TFOS_OK;
         if (size_of(reader) == 0)
             return TFOS_END;
     }
 }
 
-static enum tfos_record_damage_kind kind_of(enum finding finding)
-{
-    static const enum tfos_record_damage_kind kinds[] = {
-        [UNREAD] = TFOS_RECORD_CUT,
-        [BAD_SIZE] = TFOS_RECORD_BAD_SIZE_CHECKSUM,
-        [BAD_BYTES] = TFOS_RECORD_BAD_CHECKSUM,
-        [TOO_LARGE] = TFOS_RECORD_TOO_LARGE,
-    };
-    return kinds[finding];
-}
-
-// Says in words what stands `at` bytes into the buffer. Always CORRUPT.
-static enum tfos_status describe(struct tfos_record_reader *reader, size_t at, struct look look)
+// Writes the message about the frame `at` bytes into the buffer. Always CORRUPT.
+static enum tfos_status describe(struct tfos_record_reader *reader, size_t at, struct frame frame)
 {
     const uint8_t *data = data_of(reader) + at;
     size_t have = size_of(reader) - at;
     uint64_t offset = reader->offset + at;
     char detail[160] = "";
-    if (look.finding == TOO_LARGE)
+    if (frame.fault == TFOS_RECORD_TOO_LARGE)
         snprintf(detail, sizeof detail, ": %llu bytes, where max_record_size is %llu",
-                 (unsigned long long)look.size,
+                 (unsigned long long)frame.size,
                  (unsigned long long)reader->options.max_record_size);
-    else if (look.finding == BAD_BYTES)
-        snprintf(detail, sizeof detail, ": %llu bytes", (unsigned long long)look.size);
-    else if (look.finding == UNREAD && have < HEAD_SIZE)
-        snprintf(detail, sizeof detail, ": %zu bytes where %d precede a record", have, HEAD_SIZE);
-    else if (look.finding == UNREAD)
+    else if (frame.fault == TFOS_RECORD_BAD_CHECKSUM)
+        snprintf(detail, sizeof detail, ": %llu bytes", (unsigned long long)frame.size);
+    else if (frame.fault == TFOS_RECORD_CUT && have < TFOS__RECORD_HEAD_SIZE)
+        snprintf(detail, sizeof detail, ": %zu bytes where %d precede a record", have,
+                 TFOS__RECORD_HEAD_SIZE);
+    else if (frame.fault == TFOS_RECORD_CUT)
         snprintf(detail, sizeof detail, ": %zu bytes, where a record of %llu takes %d more", have,
-                 (unsigned long long)look.size, FRAME_SIZE);
+                 (unsigned long long)frame.size, TFOS__RECORD_FRAME_SIZE);
     else if (offset == 0 && data[0] == 0x1F && data[1] == 0x8B)
         snprintf(detail, sizeof detail,
                  "; the file begins like one of gzip: let its compression be detected");
@@ -237,22 +219,23 @@ static enum tfos_status describe(struct tfos_record_reader *reader, size_t at, s
                  (unsigned long long)reader->options.begin);
     return tfos__fail(&reader->failure, TFOS_CORRUPT, "record: %s: offset %llu: %s%s%s",
                       reader->options.name, (unsigned long long)offset,
-                      tfos_record_damage_text(kind_of(look.finding)), detail, origin);
+                      tfos_record_damage_text((enum tfos_record_damage_kind)frame.fault), detail,
+                      origin);
 }
 
-// What is first in the buffer is at fault. OK: reading can go on behind it.
-static enum tfos_status pass_damage(struct tfos_record_reader *reader, struct look look)
+// Handles a faulty frame at the buffer's beginning. OK: reading can go on behind it.
+static enum tfos_status skip_damage(struct tfos_record_reader *reader, struct frame frame)
 {
     uint64_t offset = reader->offset, skipped = 0;
-    enum tfos_status status = describe(reader, 0, look);
+    enum tfos_status status = describe(reader, 0, frame);
     if (reader->options.mode == TFOS_RECORD_STRICT)
         return status;
     struct tfos_error words = reader->failure;
     if (reader->options.mode == TFOS_RECORD_SKIP_FILE) {
         status = TFOS_END;
-    } else if (look.finding == BAD_BYTES || look.finding == TOO_LARGE) {
-        // The size has a good checksum: the next frame is where it says.
-        status = discard(reader, look.size + FRAME_SIZE, &skipped);
+    } else if (frame.fault == TFOS_RECORD_BAD_CHECKSUM || frame.fault == TFOS_RECORD_TOO_LARGE) {
+        // The checksum of the size is right: the next frame begins behind so many bytes.
+        status = discard(reader, frame.size + TFOS__RECORD_FRAME_SIZE, &skipped);
     } else {
         status = discard(reader, 1, &skipped);
         if (status == TFOS_OK)
@@ -260,19 +243,19 @@ static enum tfos_status pass_damage(struct tfos_record_reader *reader, struct lo
     }
     struct tfos_error cause = reader->failure;
     reader->failure = words;
-    tell(reader, kind_of(look.finding), offset, skipped);
+    report(reader, (enum tfos_record_damage_kind)frame.fault, offset, skipped);
     reader->failure = cause;
     return status;
 }
 
-// Before the frame, `size` bytes long and first in the buffer, with which this range ends, is given
-// out: whoever searches from options.end on must come to the frame behind it.
-static enum tfos_status check_seam(struct tfos_record_reader *reader, uint64_t size)
+// Checks the last frame of this range, `size` bytes at the buffer's beginning, before it is
+// returned: a search from options.end on must find the frame behind it.
+static enum tfos_status check_boundary(struct tfos_record_reader *reader, uint64_t size)
 {
-    struct look look;
+    struct frame frame;
     for (size_t at = (size_t)(reader->options.end - reader->offset); at < size; at++) {
-        TFOS__TRY(read_at(reader, at, &look));
-        if (look.finding == WHOLE)
+        TFOS__TRY(read_frame(reader, at, &frame));
+        if (frame.fault == WHOLE)
             return tfos__fail(&reader->failure, TFOS_UNSUPPORTED,
                               "record: %s: the record at offset %llu holds records itself (at "
                               "%llu), so the file cannot be read from its middle: read it whole",
@@ -282,23 +265,23 @@ static enum tfos_status check_seam(struct tfos_record_reader *reader, uint64_t s
     return TFOS_OK;
 }
 
-// The first frame of the next range, which nobody else may find, is in order. Always END, or a
-// failure.
+// Checks the first frame of the next range: if it is faulty, no other reader may find it. Always
+// END, or a failure.
 static enum tfos_status end_range(struct tfos_record_reader *reader)
 {
-    struct look look;
-    TFOS__TRY(read_at(reader, 0, &look));
-    if (look.finding == WHOLE || size_of(reader) == 0)
+    struct frame frame;
+    TFOS__TRY(read_frame(reader, 0, &frame));
+    if (frame.fault == WHOLE || size_of(reader) == 0)
         return TFOS_END;
-    enum tfos_status status = describe(reader, 0, look);
+    enum tfos_status status = describe(reader, 0, frame);
     if (reader->options.mode == TFOS_RECORD_STRICT)
         return status;
-    tell(reader, kind_of(look.finding), reader->offset, 0);
+    report(reader, (enum tfos_record_damage_kind)frame.fault, reader->offset, 0);
     return TFOS_END;
 }
 
-// Brings a whole frame to the buffer's beginning.
-static enum tfos_status advance(struct tfos_record_reader *reader, struct look *look)
+// Moves on to the next whole frame.
+static enum tfos_status advance(struct tfos_record_reader *reader, struct frame *frame)
 {
     uint64_t end = reader->options.end, before = 0;
     enum tfos_status status = TFOS_OK;
@@ -308,42 +291,45 @@ static enum tfos_status advance(struct tfos_record_reader *reader, struct look *
     while (status == TFOS_OK) {
         if (end > 0 && reader->offset >= end)
             return end_range(reader);
-        TFOS__TRY(read_at(reader, 0, look));
+        TFOS__TRY(read_frame(reader, 0, frame));
         if (size_of(reader) == 0)
             return TFOS_END;
-        if (look->finding == WHOLE)
-            return end > 0 && reader->offset + look->needed > end ? check_seam(reader, look->needed)
-                                                                  : TFOS_OK;
-        status = pass_damage(reader, *look);
+        if (frame->fault == WHOLE)
+            return end > 0 && reader->offset + frame->needed > end
+                       ? check_boundary(reader, frame->needed)
+                       : TFOS_OK;
+        status = skip_damage(reader, *frame);
     }
     return status;
 }
 
-// Goes over a whole frame. Whether its record is one that is asked for.
-static bool give(struct tfos_record_reader *reader, struct look look, struct tfos_view *record)
+// Returns the record of a whole frame, if it is one that is asked for.
+static bool return_frame(struct tfos_record_reader *reader, struct frame frame,
+                         struct tfos_view *record)
 {
     bool is_wanted = reader->phase == reader->options.residue;
     if (is_wanted) {
-        *record =
-            (struct tfos_view){data_of(reader) + reader->given + HEAD_SIZE, (size_t)look.size};
+        *record = (struct tfos_view){data_of(reader) + reader->used + TFOS__RECORD_HEAD_SIZE,
+                                     (size_t)frame.size};
         reader->counts.records++;
-        reader->counts.bytes += look.size;
+        reader->counts.bytes += frame.size;
     }
-    reader->given += FRAME_SIZE + (size_t)look.size;
+    reader->used += TFOS__RECORD_FRAME_SIZE + (size_t)frame.size;
     reader->phase = reader->phase + 1 < reader->options.stride ? reader->phase + 1 : 0;
     return is_wanted;
 }
 
-// Gives out what is wanted of the whole frames in the buffer, of which there is one.
-static size_t give_batch(struct tfos_record_reader *reader, struct look look,
-                         struct tfos_view *records, size_t capacity)
+// Returns the records that are asked for of the whole frames in the buffer; there is at least one
+// frame.
+static size_t return_batch(struct tfos_record_reader *reader, struct frame frame,
+                           struct tfos_view *records, size_t capacity)
 {
     uint64_t limit = reader->options.end > 0 ? reader->options.end : UINT64_MAX;
     size_t given = 0;
     do {
-        given += give(reader, look, &records[given]);
-        look = look_at(reader, reader->given);
-    } while (given < capacity && look.finding == WHOLE && reader->offset + look.needed <= limit);
+        given += return_frame(reader, frame, &records[given]);
+        frame = check_frame(reader, reader->used);
+    } while (given < capacity && frame.fault == WHOLE && reader->offset + frame.needed <= limit);
     return given;
 }
 
@@ -351,18 +337,18 @@ enum tfos_status tfos_record_reader_next_batch(struct tfos_record_reader *reader
                                                struct tfos_view *records, size_t capacity,
                                                size_t *count, struct tfos_error *err)
 {
-    struct look look = {.finding = UNREAD};
+    struct frame frame = {.fault = TFOS_RECORD_CUT};
     size_t given = 0;
     while (given == 0) {
-        drop(reader, reader->given);
-        reader->given = 0;
+        drop(reader, reader->used);
+        reader->used = 0;
         if (reader->status == TFOS_OK)
-            reader->status = advance(reader, &look);
+            reader->status = advance(reader, &frame);
         if (reader->status < 0 && err)
             *err = reader->failure;
         if (reader->status != TFOS_OK)
             return reader->status;
-        given = give_batch(reader, look, records, capacity);
+        given = return_batch(reader, frame, records, capacity);
     }
     *count = given;
     return TFOS_OK;
@@ -378,12 +364,13 @@ enum tfos_status tfos_record_reader_next(struct tfos_record_reader *reader,
 uint64_t tfos__record_reader_offset(const struct tfos_record_reader *reader,
                                     struct tfos_view record)
 {
-    return reader->offset + (size_t)((const uint8_t *)record.data - HEAD_SIZE - data_of(reader));
+    return reader->offset +
+           (size_t)((const uint8_t *)record.data - TFOS__RECORD_HEAD_SIZE - data_of(reader));
 }
 
 struct tfos_record_position tfos__record_reader_tell(const struct tfos_record_reader *reader)
 {
-    return (struct tfos_record_position){reader->offset + reader->given, reader->phase};
+    return (struct tfos_record_position){reader->offset + reader->used, reader->phase};
 }
 
 enum tfos_status tfos_record_reader_reject(struct tfos_record_reader *reader,
@@ -403,7 +390,8 @@ enum tfos_status tfos_record_reader_reject(struct tfos_record_reader *reader,
     bool is_end = reader->options.mode == TFOS_RECORD_SKIP_FILE;
     reader->counts.records--;
     reader->counts.bytes -= record.size;
-    tell(reader, TFOS_RECORD_BAD_EXAMPLE, offset, is_end ? 0 : FRAME_SIZE + record.size);
+    report(reader, TFOS_RECORD_BAD_EXAMPLE, offset,
+           is_end ? 0 : TFOS__RECORD_FRAME_SIZE + record.size);
     if (is_end)
         reader->status = TFOS_END;
     return is_end ? TFOS_END : TFOS_OK;
@@ -506,13 +494,13 @@ enum tfos_status tfos_record_reader_open(struct tfos_stream *stream,
     if (options)
         reader->options = *options;
     reader->options.name = tfos__strdup(options && options->name ? options->name : "the file");
-    // There is always a buffer, so that there is always a place in it.
+    // The buffer must have memory, as places in it are computed also while it is empty.
     if (tfos__buffer_reserve(&reader->buffer, BLOCK_SIZE, err) < 0) {
         tfos_record_reader_close(reader);
         return TFOS_NO_MEMORY;
     }
     if (reader->options.max_record_size == 0)
-        reader->options.max_record_size = DEFAULT_MAX_RECORD_SIZE;
+        reader->options.max_record_size = TFOS__RECORD_SIZE_LIMIT;
     if (reader->options.stride == 0)
         reader->options.stride = 1;
     reader->phase = reader->options.start.phase;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inferring a schema from records. The kind of a feature, whether it is a list and whether its
-// bytes are text are what all records together say of it.
+// bytes are text depend on all records that have it.
 #include <string.h>
 #include <tfos/example_file.h>
 
