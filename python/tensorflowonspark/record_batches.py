@@ -145,7 +145,8 @@ def _converted(name: str, values: Any) -> Any:
     array = numpy.asanyarray(values)
     if array.ndim == 0:
         raise ValueError(
-            f"data: column {name!r} has no dimension for its rows: expected an array with a value a row; of a list of rows pyarrow.Table.from_pylist() makes a table"
+            f"data: column {name!r} has no dimension for its rows: expected an array with a value a row; of a list of rows "
+            "pyarrow.Table.from_pylist() makes a table"
         )
     return _nested(array)
 

@@ -11,7 +11,6 @@ pd = pytest.importorskip("pandas")
 
 from tensorflowonspark import tfrecord  # noqa: E402
 
-
 NUMBERS = pa.table({"n": [1, 2, 3], "x": pa.array([0.5, 1, 2], pa.float32())})
 
 
