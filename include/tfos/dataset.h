@@ -155,7 +155,7 @@ struct tfos_tensor {
     const void *data;
     int64_t size; ///< bytes at `data`
     const char *bytes;
-    void *lease; ///< private
+    void *owner; ///< private
 };
 
 /// Makes a dataset and a number by which tfos_dataset_acquire() finds it. INVALID names the option.
