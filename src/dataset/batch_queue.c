@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
-#include "base/memory.h"
 
 #define INTERRUPT_INTERVAL_MS 50
 #define FIRST_ROWS_WAIT_MS 5000
@@ -15,21 +14,7 @@
 static enum tfos_status append(struct tfos__dataset_batch_queue *queue,
                                struct tfos__dataset_shared_batch *batch, struct tfos_error *err)
 {
-    if (queue->end == queue->capacity && queue->begin > queue->capacity / 2) {
-        queue->end -= queue->begin;
-        memmove(queue->batches, queue->batches + queue->begin, queue->end * sizeof(void *));
-        queue->begin = 0;
-    }
-    if (queue->end == queue->capacity) {
-        size_t capacity = queue->capacity * 2 + 16;
-        struct tfos__dataset_shared_batch **batches =
-            tfos__realloc(queue->batches, capacity, sizeof(void *));
-        if (!batches)
-            return tfos__no_memory(err, "dataset", "the queue of batches");
-        queue->batches = batches;
-        queue->capacity = capacity;
-    }
-    queue->batches[queue->end++] = batch;
+    TFOS__TRY(tfos__buffer_append(&queue->batches, &batch, sizeof(batch), err));
     queue->row_count += batch->array.length;
     queue->size += batch->size;
     return TFOS_OK;
@@ -112,12 +97,23 @@ int64_t tfos__dataset_batch_queue_deadline(const struct tfos__dataset_batch_queu
                                                       : FIRST_ROWS_WAIT_MS);
 }
 
+struct tfos__dataset_shared_batch *
+tfos__dataset_batch_queue_first(const struct tfos__dataset_batch_queue *queue)
+{
+    struct tfos__dataset_shared_batch *batch = NULL;
+
+    if (tfos__buffer_size(&queue->batches) > 0)
+        memcpy(&batch, queue->batches.data + queue->batches.begin, sizeof(batch));
+    return batch;
+}
+
 static void drop_first(struct tfos__dataset_batch_queue *queue)
 {
-    struct tfos__dataset_shared_batch *batch = queue->batches[queue->begin++];
+    struct tfos__dataset_shared_batch *batch = tfos__dataset_batch_queue_first(queue);
 
     queue->size -= batch->size;
     queue->position = 0;
+    tfos__buffer_consume(&queue->batches, sizeof(batch));
     tfos__dataset_shared_batch_release(batch);
 }
 
@@ -127,7 +123,7 @@ enum tfos_status tfos__dataset_batch_queue_take(struct tfos__dataset_batch_queue
                                                 struct tfos_error *err)
 {
     while (count > 0 && queue->row_count > 0) {
-        struct tfos__dataset_shared_batch *batch = queue->batches[queue->begin];
+        struct tfos__dataset_shared_batch *batch = tfos__dataset_batch_queue_first(queue);
         int64_t left = batch->array.length - queue->position;
         int64_t taken = left < count ? left : count;
         TFOS__TRY(tfos__dataset_row_slices_add(slices, batch, queue->position, taken, err));
@@ -142,17 +138,10 @@ enum tfos_status tfos__dataset_batch_queue_take(struct tfos__dataset_batch_queue
     return TFOS_OK;
 }
 
-struct tfos__dataset_shared_batch *
-tfos__dataset_batch_queue_first(const struct tfos__dataset_batch_queue *queue)
-{
-    return queue->begin < queue->end ? queue->batches[queue->begin] : NULL;
-}
-
 void tfos__dataset_batch_queue_drop(struct tfos__dataset_batch_queue *queue)
 {
-    while (queue->begin < queue->end)
+    while (tfos__buffer_size(&queue->batches) > 0)
         drop_first(queue);
-    queue->begin = queue->end = 0;
     queue->row_count = 0;
 }
 
@@ -171,7 +160,5 @@ void tfos__dataset_batch_queue_begin_epoch(struct tfos__dataset_batch_queue *que
 void tfos__dataset_batch_queue_clear(struct tfos__dataset_batch_queue *queue)
 {
     tfos__dataset_batch_queue_drop(queue);
-    tfos__free(queue->batches);
-    queue->batches = NULL;
-    queue->capacity = 0;
+    tfos__buffer_clear(&queue->batches);
 }

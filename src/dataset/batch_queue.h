@@ -5,24 +5,23 @@
 #define TFOS_DATASET_BATCH_QUEUE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <tfos/dataset.h>
 
+#include "base/buffer.h"
 #include "dataset/shared_batch.h"
 
 struct tfos__dataset_batch_queue {
-    const struct tfos_dataset_options *options;  ///< borrowed: where batches come from
-    struct tfos__dataset_shared_batch **batches; ///< owned; each held
-    size_t begin, end, capacity;                 ///< of `batches`
-    int64_t position;                            ///< first row left in the first batch
-    int64_t row_count;                           ///< rows left
-    int64_t size;                                ///< bytes of the batches
-    int64_t batch_count;                         ///< batches read
-    bool is_ended;                               ///< the epoch has no rows but these
-    bool is_over;                                ///< no further epoch comes
-    bool has_begun;                              ///< rows of this epoch have come
-    bool is_idle;                                ///< the last wait for rows was in vain
+    const struct tfos_dataset_options *options; ///< borrowed: where batches come from
+    struct tfos__buffer batches;                ///< of pointers, each held
+    int64_t position;                           ///< first row left in the first batch
+    int64_t row_count;                          ///< rows left
+    int64_t size;                               ///< bytes of the batches
+    int64_t batch_count;                        ///< batches read
+    bool is_ended;                              ///< the epoch has no rows but these
+    bool is_over;                               ///< no further epoch comes
+    bool has_begun;                             ///< rows of this epoch have come
+    bool is_idle;                               ///< the last wait for rows was in vain
 };
 
 /// Reads one item of the epoch. AGAIN when none came within `timeout_ms` (negative: no limit); END

@@ -131,7 +131,7 @@ static void lend_numbers(const struct tfos__dataset_column_visitor *visitor,
     tfos__dataset_shared_buffer_hold(lender);
     tensor->owner = lender;
     tensor->data = tfos__arrow_value(&visitor->element.type, visitor->values, visitor->first_value);
-    tensor->size = visitor->value_count * (int64_t)tfos__dataset_dtype_size(tensor->dtype);
+    tensor->size = visitor->value_count * (int64_t)tfos__dataset_type_size(tensor->dtype);
 }
 
 // Allocates the numbers that the second traversal writes.
@@ -142,7 +142,7 @@ static enum tfos_status make_numbers(struct column *column, struct tfos_tensor *
     int64_t count = visitor->value_count + visitor->fill_count, size = 0;
     uint8_t *data = NULL;
 
-    if (__builtin_mul_overflow(count, (int64_t)tfos__dataset_dtype_size(tensor->dtype), &size))
+    if (__builtin_mul_overflow(count, (int64_t)tfos__dataset_type_size(tensor->dtype), &size))
         return no_memory(err);
     tensor->owner = tfos__dataset_shared_buffer_open((size_t)size, NULL, &data);
     if (!tensor->owner)

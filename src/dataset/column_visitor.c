@@ -143,14 +143,14 @@ static void put_values(struct tfos__dataset_column_visitor *visitor, const struc
         write_text(visitor, array, first, count);
     } else {
         tfos__dataset_element_copy(element, array, first, count, visitor->out);
-        visitor->out += count * (int64_t)tfos__dataset_dtype_size(visitor->feature->dtype);
+        visitor->out += count * (int64_t)tfos__dataset_type_size(visitor->feature->dtype);
     }
 }
 
 static void put_fill_values(struct tfos__dataset_column_visitor *visitor, int64_t count,
                             const struct tfos__dataset_fill_value *value)
 {
-    size_t width = tfos__dataset_dtype_size(visitor->feature->dtype);
+    size_t width = tfos__dataset_type_size(visitor->feature->dtype);
     int64_t text_size = (int64_t)value->text_size;
     int64_t whole_text_size = multiply(visitor, count, text_size);
 

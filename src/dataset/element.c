@@ -80,17 +80,17 @@ static const struct {
 
 #define DTYPE_COUNT (sizeof dtypes / sizeof dtypes[0])
 
-size_t tfos__dataset_dtype_size(enum tfos_dtype dtype)
+size_t tfos__dataset_type_size(enum tfos_dtype dtype)
 {
     return dtypes[dtype].size;
 }
 
-const char *tfos__dataset_dtype_name(enum tfos_dtype dtype)
+const char *tfos__dataset_type_name(enum tfos_dtype dtype)
 {
     return dtypes[dtype].name;
 }
 
-enum tfos_dtype tfos__dataset_dtype_find(const char *name)
+enum tfos_dtype tfos__dataset_type_find(const char *name)
 {
     for (size_t i = 1; i < DTYPE_COUNT; i++)
         if (strcmp(dtypes[i].name, name) == 0)
@@ -189,35 +189,21 @@ void tfos__dataset_element_copy(const struct tfos__dataset_element *element,
 
 // ---- fill values
 
-static bool is_floating(enum tfos_dtype dtype)
+static bool read_integer(const char *text, bool is_signed, size_t size,
+                         struct tfos__dataset_fill_value *value)
 {
-    return dtype >= TFOS_DTYPE_FLOAT16 && dtype <= TFOS_DTYPE_FLOAT64;
-}
-
-static bool read_unsigned(const char *text, size_t size, struct tfos__dataset_fill_value *value)
-{
+    unsigned bits = 8 * (unsigned)size;
     char *end = NULL;
 
     errno = 0;
-    unsigned long long number = strtoull(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || strchr(text, '-') ||
-        (size < 8 && number >> (8 * size) != 0))
+    uint64_t number = is_signed ? (uint64_t)strtoll(text, &end, 10) : strtoull(text, &end, 10);
+    // How much of a number is left above its bits: nothing, or copies of its sign.
+    uint64_t rest =
+        is_signed ? (uint64_t)((int64_t)number >> (bits - 1)) : number >> (bits - 1) >> 1;
+    if (errno != 0 || end == text || *end != '\0' || (!is_signed && strchr(text, '-')) ||
+        (rest != 0 && !(is_signed && rest == UINT64_MAX)))
         return false;
-    memcpy(value->bytes, &number, sizeof number);
-    return true;
-}
-
-static bool read_signed(const char *text, size_t size, struct tfos__dataset_fill_value *value)
-{
-    int64_t limit = size < 8 ? INT64_C(1) << (8 * size - 1) : INT64_MAX;
-    char *end = NULL;
-
-    errno = 0;
-    long long number = strtoll(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' ||
-        (size < 8 && (number < -limit || number >= limit)))
-        return false;
-    memcpy(value->bytes, &number, sizeof number);
+    memcpy(value->bytes, &number, sizeof(number));
     return true;
 }
 
@@ -288,16 +274,15 @@ enum tfos_status tfos__dataset_fill_value_init(struct tfos__dataset_fill_value *
     }
     if (dtype == TFOS_DTYPE_BOOL)
         is_read = read_bool(text, value);
-    else if (is_floating(dtype))
+    else if (dtype >= TFOS_DTYPE_FLOAT16)
         is_read = read_floating(text, dtype, value);
-    else if (dtype >= TFOS_DTYPE_UINT8 && dtype <= TFOS_DTYPE_UINT64)
-        is_read = read_unsigned(text, tfos__dataset_dtype_size(dtype), value);
     else
-        is_read = read_signed(text, tfos__dataset_dtype_size(dtype), value);
+        is_read =
+            read_integer(text, dtype < TFOS_DTYPE_UINT8, tfos__dataset_type_size(dtype), value);
     if (!is_read)
         return tfos__fail(err, TFOS_INVALID,
-                          "dataset: column %s: null_value \"%s\" is no value of its type, %s",
-                          column, text, tfos__dataset_dtype_name(dtype));
+                          "dataset: column %s: null_value \"%s\" is not a value of its type, %s",
+                          column, text, tfos__dataset_type_name(dtype));
     return TFOS_OK;
 }
 

@@ -42,13 +42,13 @@ void tfos__dataset_element_copy(const struct tfos__dataset_element *element,
                                 uint8_t *out);
 
 /// Bytes of a number in a tensor; 0 for a string.
-size_t tfos__dataset_dtype_size(enum tfos_dtype dtype);
+size_t tfos__dataset_type_size(enum tfos_dtype dtype);
 
 /// "int64".
-const char *tfos__dataset_dtype_name(enum tfos_dtype dtype);
+const char *tfos__dataset_type_name(enum tfos_dtype dtype);
 
 /// The dtype of that name; 0: none.
-enum tfos_dtype tfos__dataset_dtype_find(const char *name);
+enum tfos_dtype tfos__dataset_type_find(const char *name);
 
 /// The value of elements that no row has. All zero: 0, or an empty string.
 struct tfos__dataset_fill_value {

@@ -34,7 +34,7 @@ struct tfos__dataset_file_reader {
 };
 
 /// A batch that was given out.
-struct tfos__dataset_file_read {
+struct read {
     int64_t reader;
     struct tfos__dataset_file_place end; ///< the reader's place behind it
     int64_t row_count, left_count;       ///< rows, and rows not yet given out
@@ -259,29 +259,6 @@ enum tfos_status tfos__dataset_file_source_open(struct tfos__dataset_file_set *s
     return status;
 }
 
-// Notes that a batch is given out.
-static enum tfos_status note_read(struct tfos__dataset_file_source *source,
-                                  const struct tfos__dataset_file_read *read,
-                                  struct tfos_error *err)
-{
-    if (source->end == source->capacity && source->begin > source->capacity / 2) {
-        source->end -= source->begin;
-        memmove(source->reads, source->reads + source->begin, source->end * sizeof(*read));
-        source->begin = 0;
-    }
-    if (source->end == source->capacity) {
-        size_t capacity = source->capacity * 2 + 16;
-        struct tfos__dataset_file_read *reads =
-            tfos__realloc(source->reads, capacity, sizeof(*reads));
-        if (!reads)
-            return tfos__no_memory(err, "dataset", "files");
-        source->reads = reads;
-        source->capacity = capacity;
-    }
-    source->reads[source->end++] = *read;
-    return TFOS_OK;
-}
-
 static enum tfos_status next(struct tfos__dataset_file_source *source, struct tfos_feed_item *item,
                              struct tfos_error *err)
 {
@@ -299,8 +276,8 @@ static enum tfos_status next(struct tfos__dataset_file_source *source, struct tf
         if (status != TFOS_OK)
             return status;
         int64_t row_count = batch.item.array.length;
-        struct tfos__dataset_file_read read = {turn, batch.end, row_count, row_count};
-        status = note_read(source, &read, err);
+        struct read read = {turn, batch.end, row_count, row_count};
+        status = tfos__buffer_append(&source->reads, &read, sizeof(read), err);
         if (status == TFOS_OK)
             *item = batch.item;
         else
@@ -330,15 +307,15 @@ enum tfos_status tfos__dataset_file_source_next(void *context, int64_t timeout_m
 void tfos__dataset_file_source_use(void *context, int64_t number, int64_t count)
 {
     struct tfos__dataset_file_source *source = context;
+    struct read *reads = (void *)(source->reads.data + source->reads.begin);
 
-    source->reads[source->begin + (size_t)(number - source->first)].left_count -= count;
-    for (; source->begin < source->end; source->begin++, source->first++) {
-        const struct tfos__dataset_file_read *read = &source->reads[source->begin];
-        if (read->left_count > 0)
-            break;
-        source->oldest.places[read->reader] = read->end;
-        source->oldest.turn = (read->reader + 1) % source->reader_count;
-        source->oldest.row_count += read->row_count;
+    reads[number - source->first].left_count -= count;
+    for (; tfos__buffer_size(&source->reads) > 0 && reads->left_count == 0; reads++) {
+        source->oldest.places[reads->reader] = reads->end;
+        source->oldest.turn = (reads->reader + 1) % source->reader_count;
+        source->oldest.row_count += reads->row_count;
+        source->first++;
+        tfos__buffer_consume(&source->reads, sizeof(*reads));
     }
 }
 
@@ -356,7 +333,7 @@ void tfos__dataset_file_source_resume(struct tfos__dataset_file_source *source, 
     stop_threads(source);
     tfos__dataset_file_order_set_seed(&source->order, seed);
     source->failure = TFOS_OK;
-    source->begin = source->end = 0;
+    tfos__buffer_consume(&source->reads, tfos__buffer_size(&source->reads));
     source->first = 0;
     source->turn = source->oldest.turn = point->turn;
     source->oldest.row_count = point->row_count;
@@ -377,7 +354,7 @@ void tfos__dataset_file_source_close(void *context)
         close_file(&source->readers[i]);
     tfos__free(source->readers);
     tfos__free(source->oldest.places);
-    tfos__free(source->reads);
+    tfos__buffer_clear(&source->reads);
     tfos__dataset_file_order_clear(&source->order);
     pthread_cond_destroy(&source->changed);
     pthread_mutex_destroy(&source->mutex);

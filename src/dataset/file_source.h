@@ -9,8 +9,8 @@
 #define TFOS_DATASET_FILE_SOURCE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
+#include "base/buffer.h"
 #include "dataset/file_set.h"
 
 /// Where a reader is in its files.
@@ -28,7 +28,6 @@ struct tfos__dataset_file_point {
 };
 
 struct tfos__dataset_file_reader;
-struct tfos__dataset_file_read;
 
 struct tfos__dataset_file_source {
     struct tfos__dataset_file_order order;
@@ -36,10 +35,9 @@ struct tfos__dataset_file_source {
     int64_t reader_count;
     int64_t turn;
     struct tfos__dataset_file_point
-        oldest;                            ///< before the oldest batch with rows left; places owned
-    struct tfos__dataset_file_read *reads; ///< owned; a queue of batches, the oldest has rows left
-    size_t begin, end, capacity;           ///< of `reads`
-    int64_t first;                         ///< number of the oldest one in the pass
+        oldest;                ///< before the oldest batch with rows left; places owned
+    struct tfos__buffer reads; ///< of what was given out, from the oldest that has rows left on
+    int64_t first;             ///< number of the oldest one in the pass
     bool has_begun;
     enum tfos_status failure; ///< kept: other readers would go on without this one's rows
     struct tfos_error failure_error;

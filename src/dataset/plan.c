@@ -334,7 +334,7 @@ static json_t *write_feature(const struct tfos__dataset_feature *feature)
 
     for (int i = 0; i < feature->depth; i++)
         json_array_append_new(path, json_string(feature->path[i]));
-    return json_pack("[o, s, i, o, o, i]", path, tfos__dataset_dtype_name(feature->dtype),
+    return json_pack("[o, s, i, o, o, i]", path, tfos__dataset_type_name(feature->dtype),
                      (int)feature->form, write_numbers(feature->lengths, feature->level_count),
                      write_numbers(feature->shape, feature->rank), flags);
 }
@@ -379,7 +379,7 @@ static bool read_feature(const json_t *value, struct tfos__dataset_plan *plan)
     int64_t flags = json_integer_value(json_array_get(value, 5));
 
     if (depth == 0 || depth > TFOS__PATH_LIMIT || !dtype || form < TFOS_FORM_DENSE ||
-        form > TFOS_FORM_SPARSE || tfos__dataset_dtype_find(dtype) == 0)
+        form > TFOS_FORM_SPARSE || tfos__dataset_type_find(dtype) == 0)
         return false;
     for (size_t i = 0; i < depth; i++) {
         names[i] = json_string_value(json_array_get(path, i));
@@ -389,7 +389,7 @@ static bool read_feature(const json_t *value, struct tfos__dataset_plan *plan)
     struct tfos__dataset_feature *feature = tfos__dataset_plan_add(plan, names, (int)depth);
     if (!feature)
         return false;
-    feature->dtype = tfos__dataset_dtype_find(dtype);
+    feature->dtype = tfos__dataset_type_find(dtype);
     feature->form = (enum tfos_column_form)form;
     feature->is_vector = flags & FLAG_VECTOR;
     feature->is_flexible = flags & FLAG_FLEXIBLE;

@@ -208,7 +208,7 @@ static void describe(const struct tfos__dataset_feature *feature, char *text, si
                                         [TFOS_FORM_SPARSE] = "sparse "};
     size_t used = (size_t)snprintf(text, size, "%s%s%s", forms[feature->form],
                                    feature->is_vector ? "vector of " : "",
-                                   tfos__dataset_dtype_name(feature->dtype));
+                                   tfos__dataset_type_name(feature->dtype));
 
     for (int i = 0; i < feature->level_count && used < size; i++)
         used += (size_t)(feature->lengths[i] < 0 ? snprintf(text + used, size - used, "[any]")

@@ -18,7 +18,7 @@ static void describe(enum tfos_dtype dtype, bool is_vector, int level_count, cha
     text[0] = '\0';
     for (int i = 0; i < level_count && !is_vector && i < 4; i++)
         memcpy(text + strlen(text), "list of ", sizeof "list of ");
-    const char *name = is_vector ? "MLlib vector" : tfos__dataset_dtype_name(dtype);
+    const char *name = is_vector ? "MLlib vector" : tfos__dataset_type_name(dtype);
     memcpy(text + strlen(text), name, strlen(name) + 1);
 }
 

@@ -54,7 +54,7 @@ enum tfos_status tfos__dataset_tensor_init(struct tfos_tensor *tensor, enum tfos
                                            int rank, const int64_t *shape, uint8_t **data,
                                            struct tfos_error *err)
 {
-    int64_t size = (int64_t)tfos__dataset_dtype_size(dtype);
+    int64_t size = (int64_t)tfos__dataset_type_size(dtype);
 
     *tensor = (struct tfos_tensor){.dtype = dtype, .rank = rank};
     for (int i = 0; i < rank; i++) {
