@@ -38,7 +38,7 @@ static enum tfos_status locate_failure(const struct column *column, struct tfos_
             tfos__dataset_column_visitor_rows(&visitor, &batch->array, row, 1, err);
         if (status == TFOS_OK)
             continue;
-        tfos__dataset_shared_batch_locate_row(batch, row, err);
+        tfos__dataset_shared_batch_locate(batch, row, err);
         return status;
     }
     // The memory has changed meanwhile.

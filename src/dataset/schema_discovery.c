@@ -134,7 +134,7 @@ static enum tfos_status decide(struct tfos__dataset_schema_discovery *discovery,
         enum tfos_status status = tfos__dataset_column_measure(
             feature, &batch->binding->paths[i], &batch->array, shortest, longest, err);
         if (status < 0) {
-            tfos__dataset_shared_batch_locate(batch, err);
+            tfos__dataset_shared_batch_locate(batch, -1, err);
             return status;
         }
         TFOS__TRY(tfos__dataset_feature_decide(feature, shortest, longest, err));

@@ -1,9 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
-// A batch is released by whichever thread gives up its last reference.
+// A buffer is one allocation: its header, then the data at the next multiple of the alignment. A
+// batch is a buffer whose data is Arrow's.
 #include "dataset/shared_batch.h"
+
+#include <stdio.h>
 
 #include "base/fail.h"
 #include "base/memory.h"
+
+#define ALIGNMENT 64 // bytes
+
+// ---- buffers and tensors
+
+struct block {
+    struct tfos__dataset_shared_buffer buffer;
+    struct tfos__dataset_shared_buffer *parent; ///< held
+};
+
+static void free_block(struct tfos__dataset_shared_buffer *buffer)
+{
+    struct block *block = (struct block *)buffer;
+
+    tfos__dataset_shared_buffer_release(block->parent);
+    tfos__free(block);
+}
+
+struct tfos__dataset_shared_buffer *
+tfos__dataset_shared_buffer_open(size_t size, struct tfos__dataset_shared_buffer *parent,
+                                 uint8_t **data)
+{
+    size_t whole = 0;
+
+    if (__builtin_add_overflow(size, sizeof(struct block) + ALIGNMENT, &whole))
+        return NULL;
+    struct block *block = tfos__realloc(NULL, whole, 1);
+    if (!block)
+        return NULL;
+    *block = (struct block){.buffer = {.reference_count = 1, .free = free_block}, .parent = parent};
+    if (parent)
+        tfos__dataset_shared_buffer_hold(parent);
+    uintptr_t end = (uintptr_t)(block + 1);
+    *data = (uint8_t *)(block + 1) + (-end & (ALIGNMENT - 1));
+    return &block->buffer;
+}
+
+void tfos__dataset_shared_buffer_hold(struct tfos__dataset_shared_buffer *buffer)
+{
+    atomic_fetch_add_explicit(&buffer->reference_count, 1, memory_order_relaxed);
+}
+
+void tfos__dataset_shared_buffer_release(struct tfos__dataset_shared_buffer *buffer)
+{
+    if (buffer && atomic_fetch_sub(&buffer->reference_count, 1) == 1)
+        buffer->free(buffer);
+}
+
+enum tfos_status tfos__dataset_tensor_init(struct tfos_tensor *tensor, enum tfos_dtype dtype,
+                                           int rank, const int64_t *shape, uint8_t **data,
+                                           struct tfos_error *err)
+{
+    int64_t size = (int64_t)tfos__dataset_type_size(dtype);
+
+    *tensor = (struct tfos_tensor){.dtype = dtype, .rank = rank};
+    for (int i = 0; i < rank; i++) {
+        tensor->shape[i] = shape[i];
+        if (__builtin_mul_overflow(size, shape[i], &size))
+            return tfos__no_memory(err, "dataset", "a batch of tensors");
+    }
+    tensor->owner = tfos__dataset_shared_buffer_open((size_t)size, NULL, data);
+    if (!tensor->owner)
+        return tfos__no_memory(err, "dataset", "a batch of tensors");
+    tensor->data = *data;
+    tensor->size = size;
+    return TFOS_OK;
+}
+
+void tfos_tensor_release(struct tfos_tensor *tensor)
+{
+    tfos__dataset_shared_buffer_release(tensor->owner);
+    *tensor = (struct tfos_tensor){0};
+}
+
+// ---- batches
 
 static void free_batch(struct tfos__dataset_shared_buffer *buffer)
 {
@@ -115,7 +193,7 @@ enum tfos_status tfos__dataset_shared_batch_bind(struct tfos__dataset_shared_bat
         enum tfos_status status =
             tfos__dataset_schema_binding_open(&batch->schema, plan, &binding, err);
         if (status != TFOS_OK) {
-            tfos__dataset_shared_batch_locate_row(batch, 0, err);
+            tfos__dataset_shared_batch_locate(batch, 0, err);
             return status;
         }
         tfos__dataset_schema_binding_release(*last);
@@ -125,25 +203,17 @@ enum tfos_status tfos__dataset_shared_batch_bind(struct tfos__dataset_shared_bat
     return TFOS_OK;
 }
 
-void tfos__dataset_shared_batch_locate(const struct tfos__dataset_shared_batch *batch,
+void tfos__dataset_shared_batch_locate(const struct tfos__dataset_shared_batch *batch, int64_t row,
                                        struct tfos_error *err)
 {
-    if (batch->partition_name)
-        tfos__fail_prefix(err, "dataset: %s", batch->partition_name);
-    else
-        tfos__fail_prefix(err, "dataset: partition %lld", (long long)batch->partition);
-}
+    char place[48] = "";
 
-void tfos__dataset_shared_batch_locate_row(const struct tfos__dataset_shared_batch *batch,
-                                           int64_t row, struct tfos_error *err)
-{
-    long long number = (long long)row_number(batch, row);
-
+    if (row >= 0)
+        snprintf(place, sizeof(place), ", row %lld", (long long)row_number(batch, row));
     if (batch->partition_name)
-        tfos__fail_prefix(err, "dataset: %s, row %lld", batch->partition_name, number);
+        tfos__fail_prefix(err, "dataset: %s%s", batch->partition_name, place);
     else
-        tfos__fail_prefix(err, "dataset: partition %lld, row %lld", (long long)batch->partition,
-                          number);
+        tfos__fail_prefix(err, "dataset: partition %lld%s", (long long)batch->partition, place);
 }
 
 void tfos__dataset_shared_batch_hold(struct tfos__dataset_shared_batch *batch)
@@ -155,6 +225,8 @@ void tfos__dataset_shared_batch_release(struct tfos__dataset_shared_batch *batch
 {
     tfos__dataset_shared_buffer_release(&batch->buffer);
 }
+
+// ---- slices
 
 enum tfos_status tfos__dataset_row_slices_add(struct tfos__dataset_row_slices *list,
                                               struct tfos__dataset_shared_batch *batch,

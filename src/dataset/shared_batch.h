@@ -1,15 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Batches of rows as the reader gave them, shared by the tensors that use their memory, and slices
-/// of their rows.
+/// The memory that tensors share: buffers with a count of references, batches of rows as the reader
+/// gave them, and slices of their rows.
 #ifndef TFOS_DATASET_SHARED_BATCH_H
 #define TFOS_DATASET_SHARED_BATCH_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <tfos/dataset.h>
 #include <tfos/feed.h>
 
 #include "dataset/schema_binding.h"
-#include "dataset/shared_buffer.h"
+
+/// Freed when the last reference is released.
+struct tfos__dataset_shared_buffer {
+    atomic_int reference_count;
+    void (*free)(struct tfos__dataset_shared_buffer *buffer); ///< called by the last release
+};
+
+/// `size` bytes, not zeroed, aligned for vector instructions. The buffer holds `parent` (NULL:
+/// none) as long as it lives. NULL: no memory.
+struct tfos__dataset_shared_buffer *
+tfos__dataset_shared_buffer_open(size_t size, struct tfos__dataset_shared_buffer *parent,
+                                 uint8_t **data);
+
+void tfos__dataset_shared_buffer_hold(struct tfos__dataset_shared_buffer *buffer);
+
+/// Any thread. NULL is accepted.
+void tfos__dataset_shared_buffer_release(struct tfos__dataset_shared_buffer *buffer);
+
+/// A tensor with memory for the elements of its shape, whose dtype is not string.
+enum tfos_status tfos__dataset_tensor_init(struct tfos_tensor *tensor, enum tfos_dtype dtype,
+                                           int rank, const int64_t *shape, uint8_t **data,
+                                           struct tfos_error *err);
 
 struct tfos__dataset_shared_batch {
     struct tfos__dataset_shared_buffer buffer; ///< first
@@ -44,11 +68,9 @@ enum tfos_status tfos__dataset_shared_batch_bind(struct tfos__dataset_shared_bat
                                                  struct tfos__dataset_schema_binding **last,
                                                  struct tfos_error *err);
 
-/// Prefixes the message in `err` with the batch's partition, or also with its row `row`.
-void tfos__dataset_shared_batch_locate(const struct tfos__dataset_shared_batch *batch,
+/// Prefixes the message in `err` with the batch's partition, and its row unless `row` is negative.
+void tfos__dataset_shared_batch_locate(const struct tfos__dataset_shared_batch *batch, int64_t row,
                                        struct tfos_error *err);
-void tfos__dataset_shared_batch_locate_row(const struct tfos__dataset_shared_batch *batch,
-                                           int64_t row, struct tfos_error *err);
 
 void tfos__dataset_shared_batch_hold(struct tfos__dataset_shared_batch *batch);
 void tfos__dataset_shared_batch_release(struct tfos__dataset_shared_batch *batch);

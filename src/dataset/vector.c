@@ -205,7 +205,7 @@ for_each(struct traversal *traversal, int64_t number, const struct tfos__dataset
             enum tfos_status status = act(traversal, row, err);
             if (status == TFOS_OK)
                 continue;
-            tfos__dataset_shared_batch_locate_row(slice->batch, row, err);
+            tfos__dataset_shared_batch_locate(slice->batch, row, err);
             return status;
         }
     }
