@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// TfosNextBatch gives the next batch; its number in the pass says where a pass begins. For passes
-// over files, TfosReadBatch gives the batch that is so many behind a position, and TfosPassPosition
-// the position that is so many batches behind another.
-// These two have no state that TensorFlow would have to save: an iterator over files is saved and
-// restored by their inputs. Invariant: each tensor that a dataset gives is released once, by
-// TensorFlow when it has done with the memory, or here.
+// The ops of the dataset whose number is their first input. TfosNextBatch gives the next batch; its
+// index in the pass says where a pass begins. For passes over files, TfosReadBatch gives the batch
+// that is so many behind a position, and TfosPassPosition the position that is so many batches
+// behind another. These two have no state that TensorFlow would have to save: an iterator over
+// files is saved and restored by their inputs.
 //
-// A call may wait as long as the feed does: TensorFlow's C API tells kernels nothing of
+// Invariant: each tensor that a dataset gives is released once, by TensorFlow when it no longer
+// uses the memory, or here.
+//
+// A call may wait as long as the feed does, since TensorFlow's C API does not tell kernels of
 // cancellation. It ends with a batch, with the end of the epoch or of the feed, and when the
 // cluster fails.
-#include "batch_op.h"
-#include "outcome.h"
-#include "registration.h"
-#include "tensorflow_api.h"
+#include "plugin.h"
 
 #include <stdlib.h>
 #include <tfos/record_dataset.h>
@@ -23,10 +22,6 @@
 #define MODULE "libtfos_tf"
 
 enum input { DATASET, INDEX, POSITION = INDEX, BATCH_COUNT };
-
-/// tfos_dataset_next() or tfos_dataset_first().
-typedef enum tfos_status give_batch(struct tfos_dataset *dataset, struct tfos_tensor *tensors,
-                                    struct tfos_error *err);
 
 static int type_of(enum tfos_dtype dtype)
 {
@@ -43,7 +38,7 @@ static int type_of(enum tfos_dtype dtype)
     return types[dtype];
 }
 
-/// TensorFlow's deallocator: gives the memory back to the ring.
+/// TensorFlow's deallocator.
 static void release(void *data, size_t size, void *argument)
 {
     (void)data;
@@ -65,8 +60,8 @@ static void lend_output(struct TF_OpKernelContext *context, int index, struct tf
         return;
     }
     *lent = *tensor;
-    // The data is writable: a kernel that overwrites its input writes into a batch that nobody else
-    // reads. The deallocator is also called when no tensor is made.
+    // A kernel may overwrite its input: nobody else reads the batch. The deallocator is also called
+    // when no tensor is made.
     made = tfos__tf.NewTensor(type_of(tensor->dtype), tensor->shape, tensor->rank,
                               (void *)(uintptr_t)tensor->data, (size_t)tensor->size, release, lent);
     if (made == NULL) {
@@ -98,7 +93,7 @@ static void copy_strings(const struct tfos_tensor *tensor, const struct TF_Tenso
                             (size_t)(offsets[i + 1] - offsets[i]));
 }
 
-/// Strings are TensorFlow's own objects, and no data is worth no lease: both are allocated by it.
+/// Copies strings, which are TensorFlow's own objects. Empty tensors are not worth lending either.
 static void copy_output(struct TF_OpKernelContext *context, int index, struct tfos_tensor *tensor,
                         struct TF_Status *status)
 {
@@ -107,7 +102,7 @@ static void copy_output(struct TF_OpKernelContext *context, int index, struct tf
     struct TF_Tensor *made = tfos__tf.AllocateOutput(context, index, type_of(tensor->dtype),
                                                      tensor->shape, tensor->rank, size, status);
 
-    if (tfos__outcome_is_ok(status) && is_text)
+    if (tfos__op_is_ok(status) && is_text)
         copy_strings(tensor, made);
     if (made != NULL)
         tfos__tf.DeleteTensor(made);
@@ -134,25 +129,25 @@ static void set_outputs(struct TF_OpKernelContext *context, struct tfos_tensor *
 {
     int i = 0;
 
-    for (; i < count && tfos__outcome_is_ok(status); i++)
+    for (; i < count && tfos__op_is_ok(status); i++)
         set_output(context, i, &tensors[i], status);
     for (; i < count; i++)
         tfos_tensor_release(&tensors[i]);
 }
 
-/// What `give` gives of `dataset` as the outputs.
+/// Makes the next batch, or the first of a pass, the outputs.
 static void output_batch(struct TF_OpKernelContext *context, struct tfos_dataset *dataset,
-                         give_batch *give, struct TF_Status *status)
+                         bool is_first, struct TF_Status *status)
 {
     const struct tfos_tensor_spec *specs = NULL;
     enum tfos_row_structure structure = TFOS_ROW_TUPLE;
     int64_t count = 0;
     struct tfos_tensor *tensors = NULL;
     struct tfos_error err = {0};
-    enum tfos_status outcome = tfos_dataset_get_specs(dataset, 0, &specs, &count, &structure, &err);
+    enum tfos_status result = tfos_dataset_get_specs(dataset, 0, &specs, &count, &structure, &err);
 
-    if (outcome != TFOS_OK) {
-        tfos__outcome_set(status, outcome, &err);
+    if (result != TFOS_OK) {
+        tfos__op_set_status(status, result, &err);
         return;
     }
     if (count != tfos__tf.NumOutputs(context)) {
@@ -165,63 +160,64 @@ static void output_batch(struct TF_OpKernelContext *context, struct tfos_dataset
         tfos__tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, MODULE ": no memory for the tensors");
         return;
     }
-    outcome = give(dataset, tensors, &err);
-    if (outcome == TFOS_OK)
+    result = is_first ? tfos_dataset_first(dataset, tensors, &err)
+                      : tfos_dataset_next(dataset, tensors, &err);
+    if (result == TFOS_OK)
         set_outputs(context, tensors, (int)count, status);
     else
-        tfos__outcome_set(status, outcome, &err);
+        tfos__op_set_status(status, result, &err);
     free(tensors);
 }
 
 static void next_batch(struct TF_OpKernelContext *context, struct tfos_dataset *dataset,
                        struct TF_Status *status)
 {
-    int64_t index = tfos__outcome_read_number(context, INDEX, MODULE ": index", status);
+    int64_t index = tfos__op_read_number(context, INDEX, MODULE ": index", status);
 
-    if (tfos__outcome_is_ok(status))
-        output_batch(context, dataset, index == 0 ? tfos_dataset_first : tfos_dataset_next, status);
+    if (tfos__op_is_ok(status))
+        output_batch(context, dataset, index == 0, status);
 }
 
-/// Goes where the inputs say: a position and a number of batches. A position that has no numbers is
-/// that of the beginning, where a new pass is. END: the pass has fewer batches.
+/// Goes to the batch of the inputs: a position and a number of batches behind it. An empty position
+/// is that of a new pass. END: the pass has fewer batches.
 static enum tfos_status go_to_batch(struct TF_OpKernelContext *context,
                                     struct tfos_dataset *dataset, struct TF_Status *status)
 {
     int64_t batch_count =
-        tfos__outcome_read_number(context, BATCH_COUNT, MODULE ": batch_count", status);
+        tfos__op_read_number(context, BATCH_COUNT, MODULE ": batch_count", status);
     struct TF_Tensor *input = NULL;
     struct tfos_error err = {0};
-    enum tfos_status outcome = TFOS_OK;
+    enum tfos_status result = TFOS_OK;
 
-    if (tfos__outcome_is_ok(status))
+    if (tfos__op_is_ok(status))
         tfos__tf.GetInput(context, POSITION, &input, status);
-    if (!tfos__outcome_is_ok(status))
+    if (!tfos__op_is_ok(status))
         return TFOS_INVALID;
     if (tfos__tf.NumDims(input) != 1 || tfos__tf.TensorType(input) != TF_INT64)
         tfos__tf.SetStatus(status, TF_INVALID_ARGUMENT,
                            MODULE ": the position must be a vector of int64");
     else if (tfos__tf.Dim(input, 0) > 0)
-        outcome = tfos_record_dataset_set_position(dataset, tfos__tf.TensorData(input),
-                                                   tfos__tf.Dim(input, 0), batch_count, &err);
-    if (outcome < 0)
-        tfos__outcome_set(status, outcome, &err);
+        result = tfos_record_dataset_set_position(dataset, tfos__tf.TensorData(input),
+                                                  tfos__tf.Dim(input, 0), batch_count, &err);
+    if (result < 0)
+        tfos__op_set_status(status, result, &err);
     tfos__tf.DeleteTensor(input);
-    return outcome;
+    return result;
 }
 
 static void read_batch(struct TF_OpKernelContext *context, struct tfos_dataset *dataset,
                        struct TF_Status *status)
 {
-    enum tfos_status outcome = go_to_batch(context, dataset, status);
+    enum tfos_status result = go_to_batch(context, dataset, status);
 
-    if (outcome == TFOS_END)
-        tfos__outcome_set(status, outcome, NULL);
-    else if (tfos__outcome_is_ok(status))
-        output_batch(context, dataset, tfos_dataset_next, status);
+    if (result == TFOS_END)
+        tfos__op_set_status(status, result, NULL);
+    else if (tfos__op_is_ok(status))
+        output_batch(context, dataset, false, status);
 }
 
-/// Behind the end of the pass its end is the position, so that the pass stays what TensorFlow
-/// saves.
+/// Outputs the position. Behind the end of the pass, it is that of the end, so TensorFlow still
+/// saves the same pass.
 static void give_position(struct TF_OpKernelContext *context, struct tfos_dataset *dataset,
                           struct TF_Status *status)
 {
@@ -230,14 +226,14 @@ static void give_position(struct TF_OpKernelContext *context, struct tfos_datase
     struct tfos_error err = {0};
 
     (void)go_to_batch(context, dataset, status);
-    if (tfos__outcome_is_ok(status))
+    if (tfos__op_is_ok(status))
         made = tfos__tf.AllocateOutput(context, 0, TF_INT64, &count, 1,
                                        (size_t)count * sizeof(int64_t), status);
-    if (tfos__outcome_is_ok(status)) {
-        enum tfos_status outcome =
+    if (tfos__op_is_ok(status)) {
+        enum tfos_status result =
             tfos_record_dataset_get_position(dataset, tfos__tf.TensorData(made), &err);
-        if (outcome != TFOS_OK)
-            tfos__outcome_set(status, outcome, &err);
+        if (result != TFOS_OK)
+            tfos__op_set_status(status, result, &err);
     }
     if (made != NULL)
         tfos__tf.DeleteTensor(made);
@@ -249,19 +245,19 @@ static void with_dataset(struct TF_OpKernelContext *context,
                                       struct tfos_dataset *dataset, struct TF_Status *status))
 {
     struct TF_Status *status = tfos__tf.NewStatus();
-    int64_t number = tfos__outcome_read_number(context, DATASET, MODULE ": dataset", status);
+    int64_t number = tfos__op_read_number(context, DATASET, MODULE ": dataset", status);
     struct tfos_dataset *dataset = NULL;
     struct tfos_error err = {0};
 
-    if (tfos__outcome_is_ok(status)) {
-        enum tfos_status outcome = tfos_dataset_acquire(number, &dataset, &err);
-        if (outcome == TFOS_OK)
+    if (tfos__op_is_ok(status)) {
+        enum tfos_status result = tfos_dataset_acquire(number, &dataset, &err);
+        if (result == TFOS_OK)
             work(context, dataset, status);
         else
-            tfos__outcome_set(status, outcome, &err);
+            tfos__op_set_status(status, result, &err);
         tfos_dataset_close(dataset);
     }
-    if (!tfos__outcome_is_ok(status))
+    if (!tfos__op_is_ok(status))
         tfos__tf.OpKernelContext_Failure(context, status);
     tfos__tf.DeleteStatus(status);
 }
@@ -318,7 +314,7 @@ void tfos__batch_ops_register(struct TF_Status *status)
     add_components(read);
     add_position(position);
     tfos__tf.OpDefinitionBuilderAddOutput(position, "next: int64");
-    tfos__registration_finish(next, NEXT_OP, compute_next, status);
-    tfos__registration_finish(read, READ_OP, compute_read, status);
-    tfos__registration_finish(position, POSITION_OP, compute_position, status);
+    tfos__op_register(next, NEXT_OP, compute_next, status);
+    tfos__op_register(read, READ_OP, compute_read, status);
+    tfos__op_register(position, POSITION_OP, compute_position, status);
 }

@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// TfosBeginPass: opens a pass of the dataset whose number is its input, and gives the number
-// of that, for TfosReadBatch. The number lies in memory of ours: TensorFlow frees it when nobody
-// holds the tensor any more, with the iterator that does, and then the dataset is closed.
-// Invariant: each dataset that is opened here is closed by that, once.
+// TfosBeginPass opens a pass of the dataset whose number is its first input, and outputs the number
+// of that, for TfosReadBatch. The number is in memory of this library. TensorFlow releases it with
+// the iterator that holds the tensor, and that closes the dataset.
+// Invariant: each dataset that is opened here is closed so, once.
 //
-// The shard is read off two elements of 0, 1, 2, ... of which tf.data has left out those of other
+// The shard follows from two elements of 0, 1, 2, ... after tf.data has left out those of other
 // shards: the first is the shard's index, and the step to the second is the number of shards.
-#include "pass_op.h"
-#include "outcome.h"
-#include "registration.h"
-#include "tensorflow_api.h"
+#include "plugin.h"
 
 #include <stdlib.h>
 #include <tfos/record_dataset.h>
 
 #define OP "TfosBeginPass"
-#define ALIGNMENT 64 ///< that TensorFlow takes memory with; it copies other memory
+#define ALIGNMENT 64 // bytes; TensorFlow copies memory with a smaller alignment
 
 enum input { DATASET, ELEMENTS, PARALLEL_READS, SHUFFLE_FILES, SEED };
 
-/// What the tensor of a pass lies in.
+/// The memory of the output.
 struct pass {
     int64_t number; ///< first: the tensor's value
     struct tfos_dataset *dataset;
@@ -64,7 +61,7 @@ static void read_shard(struct TF_OpKernelContext *context, struct tfos_record_pa
     struct TF_Tensor *input = NULL;
 
     tfos__tf.GetInput(context, ELEMENTS, &input, status);
-    if (!tfos__outcome_is_ok(status))
+    if (!tfos__op_is_ok(status))
         return;
     if (tfos__tf.NumDims(input) == 1 && tfos__tf.TensorType(input) == TF_INT64 &&
         tfos__tf.Dim(input, 0) == 2) {
@@ -82,37 +79,34 @@ static void begin(struct TF_OpKernelContext *context, int64_t number,
 {
     struct tfos_dataset *like = NULL, *dataset = NULL;
     struct tfos_error err = {0};
-    enum tfos_status outcome = tfos_dataset_acquire(number, &like, &err);
+    enum tfos_status result = tfos_dataset_acquire(number, &like, &err);
 
-    if (outcome == TFOS_OK)
-        outcome = tfos_record_dataset_repeat(like, pass, &dataset, &err);
+    if (result == TFOS_OK)
+        result = tfos_record_dataset_repeat(like, pass, &dataset, &err);
     tfos_dataset_close(like);
-    if (outcome == TFOS_OK)
+    if (result == TFOS_OK)
         give(context, dataset, status);
     else
-        tfos__outcome_set(status, outcome, &err);
+        tfos__op_set_status(status, result, &err);
 }
 
 static void compute(void *kernel, struct TF_OpKernelContext *context)
 {
     struct TF_Status *status = tfos__tf.NewStatus();
-    int64_t number = tfos__outcome_read_number(context, DATASET, OP ": dataset", status);
+    int64_t number = tfos__op_read_number(context, DATASET, OP ": dataset", status);
     struct tfos_record_pass pass = {0};
 
     (void)kernel;
-    if (tfos__outcome_is_ok(status))
-        pass.parallel_reads =
-            tfos__outcome_read_number(context, PARALLEL_READS, OP ": parallel_reads", status);
-    if (tfos__outcome_is_ok(status))
-        pass.shuffle_files =
-            tfos__outcome_read_number(context, SHUFFLE_FILES, OP ": shuffle_files", status) != 0;
-    if (tfos__outcome_is_ok(status))
-        pass.seed = (uint64_t)tfos__outcome_read_number(context, SEED, OP ": seed", status);
-    if (tfos__outcome_is_ok(status))
+    pass.parallel_reads =
+        tfos__op_read_number(context, PARALLEL_READS, OP ": parallel_reads", status);
+    pass.shuffle_files =
+        tfos__op_read_number(context, SHUFFLE_FILES, OP ": shuffle_files", status) != 0;
+    pass.seed = (uint64_t)tfos__op_read_number(context, SEED, OP ": seed", status);
+    if (tfos__op_is_ok(status))
         read_shard(context, &pass, status);
-    if (tfos__outcome_is_ok(status))
+    if (tfos__op_is_ok(status))
         begin(context, number, &pass, status);
-    if (!tfos__outcome_is_ok(status))
+    if (!tfos__op_is_ok(status))
         tfos__tf.OpKernelContext_Failure(context, status);
     tfos__tf.DeleteStatus(status);
 }
@@ -127,5 +121,5 @@ void tfos__pass_op_register(struct TF_Status *status)
     tfos__tf.OpDefinitionBuilderAddInput(op, "shuffle_files: int64");
     tfos__tf.OpDefinitionBuilderAddInput(op, "seed: int64");
     tfos__tf.OpDefinitionBuilderAddOutput(op, "number: int64");
-    tfos__registration_finish(op, OP, compute, status);
+    tfos__op_register(op, OP, compute, status);
 }

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens when libtfos_tf is loaded: TensorFlow learns the ops while tf.load_op_library()
+// What happens when libtfos_tf is loaded: the ops are registered while tf.load_op_library()
 // listens. In a process without TensorFlow nothing happens.
-#include "batch_op.h"
-#include "pass_op.h"
-#include "tensorflow_api.h"
+#include "plugin.h"
 
 #include <stdio.h>
 #include <tfos/export.h>
 
 static char failure[512];
 
-/// Why the library registered nothing, in words; NULL: it did. For who loads it.
+/// Why the library registered nothing; NULL: it registered its ops. For the program that loads it.
 TFOS_API const char *tfos_tf_failure(void);
 
 TFOS_API const char *tfos_tf_failure(void)
@@ -21,17 +19,94 @@ TFOS_API const char *tfos_tf_failure(void)
 __attribute__((constructor)) static void register_all(void)
 {
     const char *reason = tfos__tensorflow_find();
-    struct TF_Status *status = NULL;
 
     if (reason != NULL) {
-        snprintf(failure, sizeof failure, "libtfos_tf: %s", reason);
+        snprintf(failure, sizeof(failure), "libtfos_tf: %s", reason);
         return;
     }
-    status = tfos__tf.NewStatus();
+    struct TF_Status *status = tfos__tf.NewStatus();
     tfos__batch_ops_register(status);
     tfos__pass_op_register(status);
-    if (tfos__tf.GetCode(status) != TF_OK)
-        snprintf(failure, sizeof failure, "libtfos_tf: TensorFlow refuses the ops: %s",
+    if (!tfos__op_is_ok(status))
+        snprintf(failure, sizeof(failure), "libtfos_tf: TensorFlow refuses the ops: %s",
                  tfos__tf.Message(status));
     tfos__tf.DeleteStatus(status);
+}
+
+static void infer_shapes(struct TF_ShapeInferenceContext *context, struct TF_Status *status)
+{
+    tfos__tf.ShapeInferenceContextSetUnknownShape(context, status);
+}
+
+void tfos__op_register(struct TF_OpDefinitionBuilder *op, const char *name,
+                       void (*compute)(void *kernel, struct TF_OpKernelContext *context),
+                       struct TF_Status *status)
+{
+    tfos__tf.OpDefinitionBuilderSetShapeInferenceFunction(op, infer_shapes);
+    if (tfos__op_is_ok(status))
+        tfos__tf.RegisterOpDefinition(op, status);
+    if (tfos__op_is_ok(status))
+        tfos__tf.RegisterKernelBuilder(
+            name, tfos__tf.NewKernelBuilder(name, "CPU", NULL, compute, NULL), status);
+}
+
+bool tfos__op_is_ok(const struct TF_Status *status)
+{
+    return tfos__tf.GetCode(status) == TF_OK;
+}
+
+// UNAVAILABLE would fit some of them better, but TensorFlow changes it to INTERNAL when it comes
+// from an op that does not communicate.
+static int code_of(enum tfos_status status)
+{
+    switch (status) {
+    case TFOS_END:
+        return TF_OUT_OF_RANGE;
+    case TFOS_INVALID:
+        return TF_INVALID_ARGUMENT;
+    case TFOS_NO_MEMORY:
+        return TF_RESOURCE_EXHAUSTED;
+    case TFOS_NOT_FOUND:
+        return TF_NOT_FOUND;
+    case TFOS_CORRUPT:
+        return TF_DATA_LOSS;
+    case TFOS_DENIED:
+        return TF_PERMISSION_DENIED;
+    case TFOS_TIMEOUT:
+        return TF_DEADLINE_EXCEEDED;
+    case TFOS_CLOSED:
+    case TFOS_BUSY:
+        return TF_ABORTED;
+    case TFOS_UNSUPPORTED:
+        return TF_UNIMPLEMENTED;
+    default:
+        return TF_INTERNAL;
+    }
+}
+
+void tfos__op_set_status(struct TF_Status *status, enum tfos_status result,
+                         const struct tfos_error *err)
+{
+    tfos__tf.SetStatus(status, code_of(result), result < 0 ? err->message : "the epoch has ended");
+}
+
+int64_t tfos__op_read_number(struct TF_OpKernelContext *context, int index, const char *name,
+                             struct TF_Status *status)
+{
+    struct TF_Tensor *input = NULL;
+    char message[64];
+    int64_t number = 0;
+
+    if (tfos__op_is_ok(status))
+        tfos__tf.GetInput(context, index, &input, status);
+    if (!tfos__op_is_ok(status))
+        return 0;
+    if (tfos__tf.NumDims(input) == 0 && tfos__tf.TensorType(input) == TF_INT64) {
+        number = *(const int64_t *)tfos__tf.TensorData(input);
+    } else {
+        snprintf(message, sizeof(message), "%s must be one int64", name);
+        tfos__tf.SetStatus(status, TF_INVALID_ARGUMENT, message);
+    }
+    tfos__tf.DeleteTensor(input);
+    return number;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A dataset: the rows of a node's feed as batches of tensors, `batch_size` rows each, made without
-/// Python. It reads a tfos_feed_reader, joins or cuts the batches that came through the ring, and
-/// gives them out as plain buffers in the form that TensorFlow's tensors have. Where a batch lies
-/// whole in the ring its memory is lent, not copied.
+/// Python. It reads a tfos_feed_reader, joins or splits the batches that came through the ring, and
+/// gives them out as buffers in the form of TensorFlow's tensors. The memory of a batch that is
+/// contiguous in the ring is lent, not copied.
 #ifndef TFOS_DATASET_H
 #define TFOS_DATASET_H
 
@@ -32,11 +32,12 @@ enum tfos_dtype {
     TFOS_DTYPE_STRING
 };
 
-/// How nodes that train in step stay so, though they get unequal numbers of rows.
+/// How nodes that train in step do the same number of steps, though they get different numbers of
+/// rows.
 enum tfos_uneven {
     TFOS_UNEVEN_IGNORE = 0, ///< each node on its own
-    TFOS_UNEVEN_PAD = 1,    ///< who runs out gives batches filled up with zero rows of weight 0
-    TFOS_UNEVEN_JOIN = 2,   ///< who runs out gives batches of fewer rows, at last of none
+    TFOS_UNEVEN_PAD = 1,    ///< a node without rows pads batches with rows of zeros, of weight 0
+    TFOS_UNEVEN_JOIN = 2,   ///< a node without rows gives batches of fewer rows, or of none
     TFOS_UNEVEN_STOP = 3    ///< the epoch ends for all when one node has no whole batch left
 };
 
@@ -46,12 +47,12 @@ enum tfos_column_form {
                           ///< ragged; an MLlib vector: dense
     TFOS_FORM_DENSE = 1,  ///< one tensor; a row of another length is refused
     TFOS_FORM_RAGGED = 2, ///< values and row splits, as tf.RaggedTensor has them
-    TFOS_FORM_PADDED = 3, ///< dense, short rows filled up with zeros (or null_value) to `shape`;
-                          ///< where that is not given, to the longest row of the batch
+    TFOS_FORM_PADDED = 3, ///< dense, short rows padded with zeros (or null_value) to `shape`; where
+                          ///< that is not given, to the longest row of the batch
     TFOS_FORM_SPARSE = 4  ///< an MLlib vector as tf.SparseTensor
 };
 
-/// What is asked of one column; `name` is a path with dots ("person.age") as the specs show it.
+/// The options of one column; `name` is a path with dots ("person.age") as the specs show it.
 /// All borrowed for the call.
 struct tfos_dataset_column {
     const char *name;
@@ -70,10 +71,10 @@ struct tfos_dataset_options {
     int64_t shuffle_rows; ///< rows to draw from at random; 0: in order of coming
     uint64_t seed;
     enum tfos_uneven uneven;
-    int64_t first_rows_wait_ms; ///< in step, how long an epoch's first rows are waited for before
-                                ///< the other nodes hear that there are none yet; 0: 5,000
+    int64_t first_rows_wait_ms; ///< in step, how long to wait for an epoch's first rows before the
+                                ///< other nodes are told that there are none; 0: 5,000
     int64_t rows_wait_ms;       ///< the same for later rows; 0: 200
-    const struct tfos_dataset_column *columns; ///< only those of which something is asked
+    const struct tfos_dataset_column *columns; ///< only those that have options
     int64_t column_count;
     const char *null_value; ///< for columns that have none of their own; NULL: a null is refused
     const char *const *selection; ///< columns to give out, in this order; NULL: all
@@ -91,28 +92,27 @@ struct tfos_dataset_options {
     void (*release)(void *context);
     void *context;    ///< given to all of them; must outlive the dataset
     const char *name; ///< distinguishes this dataset's agreements from others': "input"
-    const struct tfos_dataset *like; ///< its structure, which is known, is this one's too: nobody
-                                     ///< waits for a row to know it. Borrowed for the call; NULL:
-                                     ///< none
-    /// What is known of the rows of feed `feed` before they come (tfos_trainer_get_schema()); asked
-    /// during waits for the structure, if not NULL, with `context`. OK: an Arrow schema, which the
-    /// dataset releases, or one without `release`: rows will come, but nothing is known of them.
-    /// AGAIN: nothing is known within `timeout_ms`.
+    const struct tfos_dataset *like; ///< a dataset whose structure is known, and becomes that of
+                                     ///< this one. Borrowed for the call; NULL: none
+    /// The schema of the rows of feed `feed` before they come (tfos_trainer_get_schema()). Called
+    /// during waits for the structure, if not NULL. OK: an Arrow schema, which the dataset
+    /// releases, or one without `release`: rows will come, but nothing is known of them. AGAIN:
+    /// nothing is known within `timeout_ms`.
     enum tfos_status (*describe)(void *context, int64_t feed, int64_t timeout_ms,
                                  struct ArrowSchema *schema, struct tfos_error *err);
-    /// Whether feed `feed` has the rows of the feed before it again (tfos_trainer_is_repeat()),
-    /// with `context`. With PAD all epochs then have the steps of the first at least: Keras takes
-    /// the first's number for all, and ends training where one has fewer. NULL: no feed has.
+    /// Whether feed `feed` has the rows of the feed before it again (tfos_trainer_is_repeat()).
+    /// With PAD all such epochs have at least the steps of the first: Keras takes that number for
+    /// all of them, and ends training where one has fewer. NULL: no feed has.
     bool (*is_repeat)(void *context, int64_t feed);
-    /// Where rows come from that no feed brings: gives the next item as tfos_feed_reader_next()
-    /// does, at last END, but may take longer than `timeout_ms`. One call at a time.
+    /// Gives the next item of rows that come from no feed, as tfos_feed_reader_next() does, and END
+    /// after the last. May take longer than `timeout_ms`. One call at a time.
     enum tfos_status (*next)(void *context, int64_t timeout_ms, struct tfos_feed_item *item,
                              struct tfos_error *err);
-    /// What an item's `partition` is called in messages, "FILE" instead of "partition 3", if not
-    /// NULL; lives as long as `context`. `row_step`: by how much the numbers of its rows grow, 1
-    /// unless it is set.
+    /// The name of an item's `partition` in messages, "FILE" instead of "partition 3", if not NULL;
+    /// valid as long as `context`. `row_step`: by how much the numbers of its rows grow; 1 unless
+    /// it is set.
     const char *(*name_partition)(void *context, int64_t partition, int64_t *row_step);
-    /// Told, if not NULL, that `count` rows of item `number` of those that `next` gave, from 0,
+    /// Called, if not NULL, when `count` rows of item `number`, from 0, of those that `next` gave
     /// have been given out.
     void (*use)(void *context, int64_t number, int64_t count);
 };
@@ -125,7 +125,7 @@ enum tfos_tensor_role {
     TFOS_TENSOR_SPARSE_INDICES, ///< int64, (values, 2)
     TFOS_TENSOR_SPARSE_VALUES,
     TFOS_TENSOR_SPARSE_SHAPE, ///< int64, (2)
-    TFOS_TENSOR_WEIGHTS       ///< float32, (rows): with PAD, 1 for rows and 0 for filling
+    TFOS_TENSOR_WEIGHTS       ///< float32, (rows): with PAD, 1 for rows and 0 for padding
 };
 
 /// One tensor of each batch. Consecutive specs with the same path are one column's. docs/types.md
@@ -155,7 +155,7 @@ struct tfos_tensor {
     const void *data;
     int64_t size; ///< bytes at `data`
     const char *bytes;
-    void *lease; ///< private
+    void *owner; ///< private
 };
 
 /// Makes a dataset and a number by which tfos_dataset_acquire() finds it. INVALID names the option.
@@ -163,14 +163,14 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_dataset_open(const struct tfos_dataset_options *options, struct tfos_dataset **out,
                   struct tfos_error *err);
 
-/// Waits until the structure of the rows is known: for a schema, which `describe` gives before the
-/// first row, and, where lengths of lists decide, for a first batch, here or (in step) on another
-/// node. Where an epoch without a row here leaves a described length open, it is -1: each batch has
-/// its own. An epoch without a row of which nothing
-/// was known is looked over. In step, exchanges until the nodes know it together. Later calls give
-/// the same at once, also the same INVALID. INVALID: a column has no tensor form, an asked column
-/// does not exist, or nodes were fed different structures. END: the feed ended without a row, and
-/// nothing was known of them. TIMEOUT after `timeout_ms`.
+/// Waits until the structure of the rows is known: for a schema, which `describe` may give before
+/// the first row, and, where lengths of lists decide, for a first batch, here or (in step) on
+/// another node. If an epoch has no row here, a length that the schema leaves open is -1: each
+/// batch has its own. An epoch without rows and without a schema is skipped. In step, exchanges
+/// with the other nodes until all know the structure. Later calls give the same at once, also the
+/// same INVALID. INVALID: a column has no tensor form, a column of the options does not exist, or
+/// nodes were fed different structures. END: the feed ended without rows and without a schema.
+/// TIMEOUT after `timeout_ms`.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_dataset_get_specs(struct tfos_dataset *dataset, int64_t timeout_ms,
                        const struct tfos_tensor_spec **specs, int64_t *spec_count,
@@ -186,8 +186,8 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_dataset_next(struct tfos_dataset 
                                                             struct tfos_error *err);
 
 /// As tfos_dataset_next(), for the first batch of a pass over an epoch. The pass before may have
-/// taken all batches of its epoch and not asked for the end: where the epoch has given batches and
-/// has no more, the pass is of the next one. Where it has given as many as the first of the epochs
+/// taken all batches of its epoch without asking for the end: if the epoch has given batches and
+/// has no more, the pass is over the next one. If it has given as many as the first of the epochs
 /// that it repeats and has more, these and the batches of the next one are one pass.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_dataset_first(struct tfos_dataset *dataset,
                                                              struct tfos_tensor *tensors,
@@ -199,7 +199,7 @@ TFOS_API void tfos_tensor_release(struct tfos_tensor *tensor);
 /// The dataset's number in this process, never used twice.
 TFOS_API int64_t tfos_dataset_number(const struct tfos_dataset *dataset);
 
-/// The dataset of a number, kept from being freed until tfos_dataset_close() is called on it too.
+/// The dataset of a number, held until tfos_dataset_close() is called on it too.
 /// NOT_FOUND when it was closed, or belongs to another process.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_dataset_acquire(int64_t number, struct tfos_dataset **out, struct tfos_error *err);

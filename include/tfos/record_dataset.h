@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// TFRecord files as a dataset (<tfos/dataset.h>): the rows of files as batches of tensors, one
-/// file behind the other or several side by side. Such a dataset has one epoch; another pass over
-/// the files is another dataset of the same structure.
+/// TFRecord files as a dataset (<tfos/dataset.h>): the rows of files as batches of tensors. The
+/// files are read one after the other, or several in parallel. Such a dataset has one epoch;
+/// another pass over the files is another dataset of the same structure.
 ///
 /// A pass has a position between any two batches. It is a vector of numbers that may be kept, and
 /// from which a pass of a dataset that was made in the same way goes on, in any process.
@@ -13,9 +13,9 @@
 
 /// How the files are read in one pass. Copied.
 struct tfos_record_pass {
-    int64_t parallel_reads; ///< files that are read side by side, by as many threads: batches of
+    int64_t parallel_reads; ///< files that are read in parallel, by as many threads: batches of
                             ///< them in turn, always the same for the same files; 0, 1: one file
-                            ///< behind the other, by the thread that asks
+                            ///< after the other, by the calling thread
     bool shuffle_files;
     uint64_t seed; ///< of the orders of files and rows, with shuffle_files and shuffle_rows
     /// Reads only the records of this shard of so many. Each record is in one shard, and as many

@@ -1,17 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dataset reads ahead of what it gives out only as far as it can without waiting; in step, that
-// is what it may promise the other nodes.
-#include <string.h>
+// A dataset reads ahead only what it can read without waiting; in step, that is what it reports to
+// the other nodes.
+//
+// Its handle is a number, which can be passed where a pointer cannot. The registry is a list: there
+// are few datasets, and each is looked up once.
+#include "dataset/dataset.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "dataset/state.h"
-#include "dataset/tensor.h"
+#include "dataset/column_tensors.h"
 #include "feed/feed.h"
 
-#define FIRST_ROWS_WAIT_MS 5000
-#define ROWS_WAIT_MS 200
+// ---- the registry
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tfos_dataset *datasets; // guarded by the lock, as is the next
+static int64_t last_number;
+
+static void lock_registry(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void unlock_registry(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/// A forked process must not inherit the lock locked.
+__attribute__((constructor)) static void handle_forks(void)
+{
+    (void)pthread_atfork(lock_registry, unlock_registry, unlock_registry);
+}
+
+static void add_to_registry(struct tfos_dataset *dataset)
+{
+    pthread_mutex_lock(&lock);
+    dataset->number = ++last_number;
+    dataset->hold_count = 1;
+    dataset->next = datasets;
+    datasets = dataset;
+    pthread_mutex_unlock(&lock);
+}
+
+// Gives up a hold. True when it was the last: the dataset is no longer in the registry.
+static bool drop_hold(struct tfos_dataset *dataset)
+{
+    pthread_mutex_lock(&lock);
+    bool is_last = --dataset->hold_count == 0;
+    for (struct tfos_dataset **link = &datasets; is_last && *link; link = &(*link)->next)
+        if (*link == dataset) {
+            *link = dataset->next;
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+    return is_last;
+}
+
+int64_t tfos_dataset_number(const struct tfos_dataset *dataset)
+{
+    return dataset->number;
+}
+
+enum tfos_status tfos_dataset_acquire(int64_t number, struct tfos_dataset **out,
+                                      struct tfos_error *err)
+{
+    struct tfos_dataset *dataset = NULL;
+
+    pthread_mutex_lock(&lock);
+    for (dataset = datasets; dataset && dataset->number != number; dataset = dataset->next)
+        ;
+    if (dataset)
+        dataset->hold_count++;
+    pthread_mutex_unlock(&lock);
+    if (!dataset)
+        return tfos__fail(err, TFOS_NOT_FOUND,
+                          "dataset: this process has no open dataset %lld: it was closed, or is "
+                          "another process's",
+                          (long long)number);
+    *out = dataset;
+    return TFOS_OK;
+}
+
+// ---- opening and closing
 
 static enum tfos_status check_options(const struct tfos_dataset_options *options,
                                       struct tfos_error *err)
@@ -35,13 +107,13 @@ static enum tfos_status check_options(const struct tfos_dataset_options *options
 
 static void free_dataset(struct tfos_dataset *dataset)
 {
-    tfos__run_list_clear(&dataset->batch);
-    tfos__shuffle_clear(&dataset->pool);
-    tfos__supply_clear(&dataset->supply);
-    tfos__binding_release(dataset->binding);
-    tfos__plan_clear(&dataset->plan);
-    tfos__outlook_clear(&dataset->outlook);
-    tfos__wishes_clear(&dataset->wishes);
+    tfos__dataset_row_slices_clear(&dataset->batch);
+    tfos__dataset_shuffle_buffer_clear(&dataset->shuffle);
+    tfos__dataset_batch_queue_clear(&dataset->queue);
+    tfos__dataset_schema_binding_release(dataset->binding);
+    tfos__dataset_plan_clear(&dataset->plan);
+    tfos__dataset_schema_discovery_clear(&dataset->discovery);
+    tfos__dataset_column_options_clear(&dataset->column_options);
     pthread_mutex_destroy(&dataset->mutex);
     tfos__fork_guard_clear(&dataset->guard);
     tfos__free(dataset->specs);
@@ -49,40 +121,88 @@ static void free_dataset(struct tfos_dataset *dataset)
     tfos__free(dataset);
 }
 
-enum tfos_status tfos_dataset_open(const struct tfos_dataset_options *options,
-                                   struct tfos_dataset **out, struct tfos_error *err)
+static void init_state(struct tfos_dataset *dataset, const struct tfos_dataset_options *options)
 {
-    TFOS__TRY(check_options(options, err));
-    struct tfos_dataset *dataset = tfos__alloc(1, sizeof *dataset);
-    if (!dataset)
-        return tfos__no_memory(err, "dataset", "a dataset");
     pthread_mutex_init(&dataset->mutex, NULL);
     dataset->options = *options;
     dataset->options.columns = NULL;
     dataset->options.selection = NULL;
     dataset->options.like = NULL;
     dataset->options.null_value = NULL;
-    dataset->supply.options = &dataset->options;
-    dataset->pool.limit = options->shuffle_rows;
-    tfos__shuffle_begin(&dataset->pool, options->seed, 1);
-    dataset->cohort = (struct tfos__cohort){.options = &dataset->options, .epoch = 1};
-    enum tfos_status status = tfos__fork_guard_init(&dataset->guard, err);
+    dataset->options.name = NULL;
+    dataset->queue.options = &dataset->options;
+    dataset->shuffle.limit = options->shuffle_rows;
+    tfos__dataset_shuffle_buffer_begin(&dataset->shuffle, options->seed, 1);
+    dataset->steps.options = &dataset->options;
+    dataset->steps.epoch = 1;
+    dataset->discovery.options = &dataset->options;
+    dataset->discovery.columns = &dataset->column_options;
+    dataset->discovery.queue = &dataset->queue;
+    dataset->discovery.steps = &dataset->steps;
+    dataset->discovery.binding = &dataset->binding;
+}
+
+static enum tfos_status make_ready(struct tfos_dataset *dataset, struct tfos_error *err)
+{
+    const struct tfos_dataset_options *options = &dataset->options;
+    bool is_pad = options->uneven == TFOS_UNEVEN_PAD;
+    bool is_static = is_pad || options->uneven == TFOS_UNEVEN_STOP ||
+                     (options->uneven == TFOS_UNEVEN_IGNORE && options->drop_remainder);
+
+    TFOS__TRY(tfos__dataset_plan_specs(&dataset->plan, is_static ? options->batch_size : -1, is_pad,
+                                       &dataset->specs, &dataset->spec_count, err));
+    atomic_store(&dataset->is_ready, true);
+    return TFOS_OK;
+}
+
+// Takes over the plan of `like`. It is copied as other nodes get it: as JSON.
+static enum tfos_status copy_plan(struct tfos_dataset *dataset, const struct tfos_dataset *like,
+                                  struct tfos_error *err)
+{
+    if (!atomic_load(&like->is_ready))
+        return tfos__fail(err, TFOS_INVALID,
+                          "dataset: option like: the structure of that dataset is not known yet");
+    json_t *layout = tfos__dataset_plan_write(&like->plan, err);
+    if (!layout)
+        return TFOS_INVALID;
+    enum tfos_status status = tfos__dataset_plan_read(layout, &dataset->plan, err);
+    json_decref(layout);
     if (status == TFOS_OK)
-        status = tfos__wishes_init(&dataset->wishes, options, err);
-    if (status == TFOS_OK && !(dataset->name = tfos__strdup(options->name ? options->name : "")))
-        status = tfos__no_memory(err, "dataset", "a dataset");
-    if (status == TFOS_OK && options->like)
-        status = tfos__dataset_adopt(dataset, options->like, err);
+        status = tfos__dataset_plan_set_fill_values(&dataset->plan, &dataset->column_options, err);
+    return status == TFOS_OK ? make_ready(dataset, err) : status;
+}
+
+static enum tfos_status init_dataset(struct tfos_dataset *dataset,
+                                     const struct tfos_dataset_options *options,
+                                     struct tfos_error *err)
+{
+    TFOS__TRY(tfos__fork_guard_init(&dataset->guard, err));
+    TFOS__TRY(tfos__dataset_column_options_init(&dataset->column_options, options, err));
+    dataset->name = tfos__strdup(options->name ? options->name : "");
+    if (!dataset->name)
+        return tfos__no_memory(err, "dataset", "a dataset");
+    dataset->options.name = dataset->name;
+    return options->like ? copy_plan(dataset, options->like, err) : TFOS_OK;
+}
+
+enum tfos_status tfos_dataset_open(const struct tfos_dataset_options *options,
+                                   struct tfos_dataset **out, struct tfos_error *err)
+{
+    TFOS__TRY(check_options(options, err));
+    struct tfos_dataset *dataset = tfos__alloc(1, sizeof(*dataset));
+    if (!dataset)
+        return tfos__no_memory(err, "dataset", "a dataset");
+    init_state(dataset, options);
+    enum tfos_status status = init_dataset(dataset, options, err);
     if (status != TFOS_OK) {
         free_dataset(dataset);
         return status;
     }
-    dataset->options.name = dataset->name;
-    // Rows that are shuffled are gathered anyway.
+    // Rows that are shuffled are copied in any case, so the sizes of batches do not matter.
     if (options->reader)
         tfos__feed_reader_set_batch_rows(options->reader,
                                          options->shuffle_rows > 0 ? 0 : options->batch_size);
-    tfos__catalogue_add(&dataset->card, dataset);
+    add_to_registry(dataset);
     *out = dataset;
     return TFOS_OK;
 }
@@ -95,6 +215,30 @@ enum tfos_status tfos__dataset_check_process(const struct tfos_dataset *dataset,
     if (!tfos__fork_guard_is_inherited(&dataset->guard))
         return TFOS_OK;
     return tfos__fork_guard_check(&dataset->guard, "dataset", "open the files in it anew", err);
+}
+
+void tfos_dataset_close(struct tfos_dataset *dataset)
+{
+    if (!dataset || tfos__fork_guard_is_inherited(&dataset->guard) || !drop_hold(dataset))
+        return;
+    void (*release)(void *) = dataset->options.release;
+    void *context = dataset->options.context;
+    free_dataset(dataset);
+    if (release)
+        release(context);
+}
+
+// ---- the plan
+
+enum tfos_status tfos__dataset_prepare(struct tfos_dataset *dataset, int64_t timeout_ms,
+                                       struct tfos_error *err)
+{
+    if (atomic_load(&dataset->is_ready))
+        return TFOS_OK;
+    if (dataset->plan.feature_count == 0)
+        TFOS__PASS(tfos__dataset_schema_discovery_run(&dataset->discovery, &dataset->plan,
+                                                      timeout_ms, err));
+    return make_ready(dataset, err);
 }
 
 enum tfos_status tfos_dataset_get_specs(struct tfos_dataset *dataset, int64_t timeout_ms,
@@ -116,11 +260,13 @@ enum tfos_status tfos_dataset_get_specs(struct tfos_dataset *dataset, int64_t ti
     return TFOS_OK;
 }
 
-// Rows that can be given out without waiting: all but those that the pool is to be refilled with.
-static int64_t rows_at_hand(const struct tfos_dataset *dataset)
+// ---- the rows of a batch
+
+// Rows that can be given out without waiting: all but those that refill the shuffle buffer.
+static int64_t ready_row_count(const struct tfos_dataset *dataset)
 {
-    int64_t count = dataset->supply.row_count + dataset->pool.count;
-    int64_t kept = dataset->supply.is_ended ? 0 : dataset->pool.limit;
+    int64_t count = dataset->queue.row_count + dataset->shuffle.count;
+    int64_t kept = dataset->queue.is_ended ? 0 : dataset->shuffle.limit;
 
     return count > kept ? count - kept : 0;
 }
@@ -129,59 +275,48 @@ static int64_t rows_at_hand(const struct tfos_dataset *dataset)
 static enum tfos_status await_batch(struct tfos_dataset *dataset, int64_t deadline,
                                     struct tfos_error *err)
 {
-    while (!dataset->supply.is_ended && rows_at_hand(dataset) < dataset->options.batch_size) {
-        enum tfos_status status = tfos__supply_await(&dataset->supply, deadline, err);
+    while (!dataset->queue.is_ended && ready_row_count(dataset) < dataset->options.batch_size) {
+        enum tfos_status status = tfos__dataset_batch_queue_await(&dataset->queue, deadline, err);
         if (status < 0 || status == TFOS_AGAIN)
             return status;
     }
     return TFOS_OK;
 }
 
-// Reads what is there already. Whether there may be more than it reads.
-static enum tfos_status look_ahead(struct tfos_dataset *dataset, bool *is_full,
+// Reads what has come. `*is_full`: there may be more than it reads.
+static enum tfos_status read_ahead(struct tfos_dataset *dataset, bool *is_full,
                                    struct tfos_error *err)
 {
-    int64_t most = dataset->options.batch_size * TFOS__COHORT_STEPS;
+    int64_t most = dataset->options.batch_size * TFOS__STEP_LOOKAHEAD;
     enum tfos_status status = TFOS_OK;
 
     while (status == TFOS_OK &&
-           (dataset->cohort.is_pressed ||
-            (rows_at_hand(dataset) < most && dataset->supply.size < TFOS__AHEAD_SIZE)))
-        status = tfos__supply_read(&dataset->supply, 0, err);
+           (dataset->steps.must_read_on ||
+            (ready_row_count(dataset) < most && dataset->queue.size < TFOS__READ_AHEAD_SIZE)))
+        status = tfos__dataset_batch_queue_read(&dataset->queue, 0, err);
     *is_full = status == TFOS_OK;
     return status < 0 ? status : TFOS_OK;
 }
 
-int64_t tfos__dataset_patience(const struct tfos_dataset *dataset)
-{
-    const struct tfos_dataset_options *options = &dataset->options;
-
-    if (dataset->has_begun || dataset->is_forsaken)
-        return tfos__deadline(options->rows_wait_ms ? options->rows_wait_ms : ROWS_WAIT_MS);
-    return tfos__deadline(options->first_rows_wait_ms ? options->first_rows_wait_ms
-                                                      : FIRST_ROWS_WAIT_MS);
-}
-
-// Asks the other nodes how many steps to go.
 static enum tfos_status agree_on_steps(struct tfos_dataset *dataset, struct tfos_error *err)
 {
     const struct tfos_dataset_options *options = &dataset->options;
-
+    struct tfos__dataset_batch_queue *queue = &dataset->queue;
     bool is_full = false;
+    enum tfos_status status = await_batch(dataset, tfos__dataset_batch_queue_deadline(queue), err);
 
-    enum tfos_status status = await_batch(dataset, tfos__dataset_patience(dataset), err);
     TFOS__TRY(status);
-    TFOS__TRY(look_ahead(dataset, &is_full, err));
-    dataset->has_begun |= rows_at_hand(dataset) > 0;
-    dataset->is_forsaken =
-        rows_at_hand(dataset) == 0 && (dataset->is_forsaken || status == TFOS_AGAIN);
-    int64_t batch_count = rows_at_hand(dataset) / options->batch_size;
-    if (dataset->supply.is_ended && options->uneven != TFOS_UNEVEN_STOP &&
-        rows_at_hand(dataset) % options->batch_size > 0)
+    TFOS__TRY(read_ahead(dataset, &is_full, err));
+    int64_t row_count = ready_row_count(dataset);
+    queue->has_begun |= row_count > 0;
+    queue->is_idle = row_count == 0 && (queue->is_idle || status == TFOS_AGAIN);
+    int64_t batch_count = row_count / options->batch_size;
+    if (queue->is_ended && options->uneven != TFOS_UNEVEN_STOP &&
+        row_count % options->batch_size > 0)
         batch_count++;
-    struct tfos__standing standing = {batch_count, dataset->supply.is_ended, is_full,
-                                      dataset->supply.is_over};
-    return tfos__cohort_agree(&dataset->cohort, &standing, err);
+    struct tfos__dataset_step_report report = {batch_count, queue->is_ended, is_full,
+                                               queue->is_over};
+    return tfos__dataset_step_agreement_reach(&dataset->steps, &report, err);
 }
 
 static bool is_repeat_next(const struct tfos_dataset *dataset)
@@ -192,19 +327,19 @@ static bool is_repeat_next(const struct tfos_dataset *dataset)
            options->is_repeat(options->context, tfos__feed_reader_feed(options->reader));
 }
 
-// Goes on to the next epoch. Rows of this one that nobody wants must not begin it.
+// Goes on to the next epoch, without the rows of this one that are left.
 static enum tfos_status end_epoch(struct tfos_dataset *dataset, struct tfos_error *err)
 {
     do {
-        tfos__supply_drop(&dataset->supply);
-        tfos__shuffle_drop(&dataset->pool);
-        if (!dataset->supply.is_ended)
-            TFOS__TRY(tfos__supply_await(&dataset->supply, TFOS__NEVER, err));
-    } while (!dataset->supply.is_ended);
-    tfos__supply_begin(&dataset->supply);
-    dataset->has_begun = false;
-    tfos__cohort_begin_epoch(&dataset->cohort, is_repeat_next(dataset));
-    tfos__shuffle_begin(&dataset->pool, dataset->options.seed, dataset->cohort.epoch);
+        tfos__dataset_batch_queue_drop(&dataset->queue);
+        tfos__dataset_shuffle_buffer_drop(&dataset->shuffle);
+        if (!dataset->queue.is_ended)
+            TFOS__TRY(tfos__dataset_batch_queue_await(&dataset->queue, TFOS__NEVER, err));
+    } while (!dataset->queue.is_ended);
+    tfos__dataset_batch_queue_begin_epoch(&dataset->queue);
+    tfos__dataset_step_agreement_begin_epoch(&dataset->steps, is_repeat_next(dataset));
+    tfos__dataset_shuffle_buffer_begin(&dataset->shuffle, dataset->options.seed,
+                                       dataset->steps.epoch);
     return TFOS_OK;
 }
 
@@ -212,89 +347,84 @@ static enum tfos_status end_epoch(struct tfos_dataset *dataset, struct tfos_erro
 static enum tfos_status begin_batch(struct tfos_dataset *dataset, struct tfos_error *err)
 {
     const struct tfos_dataset_options *options = &dataset->options;
-    struct tfos__cohort *cohort = &dataset->cohort;
+    struct tfos__dataset_step_agreement *steps = &dataset->steps;
 
     if (options->uneven == TFOS_UNEVEN_IGNORE) {
         TFOS__TRY(await_batch(dataset, TFOS__NEVER, err));
         int64_t least = options->drop_remainder ? options->batch_size : 1;
-        return rows_at_hand(dataset) >= least ? TFOS_OK : TFOS_END;
+        return ready_row_count(dataset) >= least ? TFOS_OK : TFOS_END;
     }
-    while (cohort->steps == 0 && !cohort->is_last && !cohort->is_over)
+    while (steps->steps == 0 && !steps->is_last && !steps->is_over)
         TFOS__TRY(agree_on_steps(dataset, err));
-    if (cohort->steps == 0)
-        cohort->steps = tfos__cohort_missing_steps(cohort);
-    if (cohort->steps == 0)
+    if (steps->steps == 0)
+        steps->steps = tfos__dataset_step_agreement_missing_steps(steps);
+    if (steps->steps == 0)
         return TFOS_END;
-    cohort->steps--;
+    steps->steps--;
     return TFOS_OK;
 }
 
 // As begin_batch(), and goes on to the next epoch at the end of this one. Keras counts the steps of
-// its first pass and takes as many of each later one, without a look at what comes then. So a pass
-// that begins where an epoch has given its steps goes on behind the end of it: when nothing is
-// left, and when the epoch is longer than the first of those that it repeats, and more come.
+// its first pass and takes the same number in each later pass, without asking for the end. So a
+// pass that begins after the steps of an epoch continues behind that epoch's end: when nothing is
+// left of it, and when it is longer than the first of the epochs that it repeats, and more of them
+// come.
 static enum tfos_status begin_batch_of_pass(struct tfos_dataset *dataset, bool is_first,
                                             struct tfos_error *err)
 {
-    struct tfos__cohort *cohort = &dataset->cohort;
-    bool is_behind = is_first && cohort->step_count > 0, goes_on = false;
+    struct tfos__dataset_step_agreement *steps = &dataset->steps;
+    bool is_behind = is_first && steps->step_count > 0, goes_on = false;
 
     if (is_first)
-        dataset->is_rest =
-            cohort->first_step_count > 0 && cohort->step_count >= cohort->first_step_count;
+        dataset->is_remainder =
+            steps->first_step_count > 0 && steps->step_count >= steps->first_step_count;
     do {
         enum tfos_status status = begin_batch(dataset, err);
         if (status == TFOS_OK)
-            cohort->step_count++;
+            steps->step_count++;
         if (status != TFOS_END)
             return status;
         TFOS__TRY(end_epoch(dataset, err));
-        goes_on = is_behind || (dataset->is_rest && cohort->first_step_count > 0);
-        is_behind = dataset->is_rest = false;
+        goes_on = is_behind || (dataset->is_remainder && steps->first_step_count > 0);
+        is_behind = dataset->is_remainder = false;
     } while (goes_on);
     return TFOS_END;
 }
 
+// ---- batches
+
 static enum tfos_status make_tensors(struct tfos_dataset *dataset, struct tfos_tensor *tensors,
                                      struct tfos_error *err)
 {
-    const struct tfos__plan *plan = &dataset->plan;
-    const struct tfos__run_list *batch = &dataset->batch;
-    bool is_padded = dataset->options.uneven == TFOS_UNEVEN_PAD;
-    struct tfos__rows rows = {batch->runs, batch->count, batch->row_count,
-                              is_padded ? dataset->options.batch_size - batch->row_count : 0};
+    const struct tfos__dataset_plan *plan = &dataset->plan;
+    struct tfos__dataset_row_slices *rows = &dataset->batch;
+    bool is_pad = dataset->options.uneven == TFOS_UNEVEN_PAD;
     int64_t position = 0;
     enum tfos_status status = TFOS_OK;
 
-    for (int64_t i = 0; i < batch->count && status == TFOS_OK; i++)
-        status = tfos__piece_bind(batch->runs[i].piece, plan, &dataset->binding, err);
+    rows->zero_count = is_pad ? dataset->options.batch_size - rows->row_count : 0;
+    for (int64_t i = 0; i < rows->count && status == TFOS_OK; i++)
+        status =
+            tfos__dataset_shared_batch_bind(rows->slices[i].batch, plan, &dataset->binding, err);
     for (int64_t i = 0; i < plan->feature_count && status == TFOS_OK; i++) {
-        status = tfos__tensors_make(plan, i, &rows, &tensors[position], err);
+        status = tfos__dataset_column_tensors_make(plan, i, rows, &tensors[position], err);
         if (status == TFOS_OK)
-            position += tfos__feature_tensor_count(&plan->features[i]);
+            position += tfos__dataset_feature_tensor_count(&plan->features[i]);
     }
-    if (status == TFOS_OK && is_padded)
-        status = tfos__weights_make(&rows, &tensors[position], err);
+    if (status == TFOS_OK && is_pad)
+        status = tfos__dataset_weights_make(rows, &tensors[position], err);
     while (status != TFOS_OK && position > 0)
         tfos_tensor_release(&tensors[--position]);
     return status;
 }
 
-// The rows of the batch are given out, or lost with it.
-static void use_batch(struct tfos_dataset *dataset)
+// Takes the rows of the next batch. They count as given out, also if no tensors can be made of
+// them.
+static enum tfos_status take_rows(struct tfos_dataset *dataset, bool is_first,
+                                  struct tfos_error *err)
 {
     const struct tfos_dataset_options *options = &dataset->options;
-    const struct tfos__run_list *batch = &dataset->batch;
-
-    for (int64_t i = 0; i < batch->count && options->use; i++)
-        options->use(options->context, batch->runs[i].piece->number, batch->runs[i].count);
-    dataset->given_count += batch->row_count;
-}
-
-// Finds the rows of the next batch.
-static enum tfos_status find_batch(struct tfos_dataset *dataset, bool is_first,
-                                   struct tfos_error *err)
-{
+    struct tfos__dataset_row_slices *rows = &dataset->batch;
     enum tfos_status status = tfos__dataset_prepare(dataset, -1, err);
 
     if (status == TFOS_OK)
@@ -304,19 +434,22 @@ static enum tfos_status find_batch(struct tfos_dataset *dataset, bool is_first,
     dataset->batch_count++;
     if (status != TFOS_OK)
         return status;
-    int64_t count = dataset->options.batch_size;
-    if (dataset->pool.limit > 0)
-        status = tfos__shuffle_draw(&dataset->pool, &dataset->supply, count, &dataset->batch, err);
+    if (dataset->shuffle.limit > 0)
+        status = tfos__dataset_shuffle_buffer_draw(&dataset->shuffle, &dataset->queue,
+                                                   options->batch_size, rows, err);
     else
-        status = tfos__supply_take(&dataset->supply, count, &dataset->batch, err);
-    use_batch(dataset);
+        status = tfos__dataset_batch_queue_take(&dataset->queue, options->batch_size, rows, err);
+    for (int64_t i = 0; i < rows->count && options->use; i++)
+        options->use(options->context, rows->slices[i].batch->number, rows->slices[i].count);
+    dataset->given_count += rows->row_count;
     return status;
 }
 
 enum tfos_status tfos__dataset_skip(struct tfos_dataset *dataset, struct tfos_error *err)
 {
-    enum tfos_status status = find_batch(dataset, false, err);
-    tfos__run_list_drop(&dataset->batch);
+    enum tfos_status status = take_rows(dataset, false, err);
+
+    tfos__dataset_row_slices_drop(&dataset->batch);
     return status;
 }
 
@@ -325,10 +458,10 @@ static enum tfos_status give_batch(struct tfos_dataset *dataset, bool is_first,
 {
     TFOS__TRY(tfos__dataset_check_process(dataset, err));
     pthread_mutex_lock(&dataset->mutex);
-    enum tfos_status status = find_batch(dataset, is_first, err);
+    enum tfos_status status = take_rows(dataset, is_first, err);
     if (status == TFOS_OK)
         status = make_tensors(dataset, tensors, err);
-    tfos__run_list_drop(&dataset->batch);
+    tfos__dataset_row_slices_drop(&dataset->batch);
     pthread_mutex_unlock(&dataset->mutex);
     return status;
 }
@@ -343,35 +476,4 @@ enum tfos_status tfos_dataset_next(struct tfos_dataset *dataset, struct tfos_ten
                                    struct tfos_error *err)
 {
     return give_batch(dataset, false, tensors, err);
-}
-
-int64_t tfos_dataset_number(const struct tfos_dataset *dataset)
-{
-    return dataset->card.number;
-}
-
-enum tfos_status tfos_dataset_acquire(int64_t number, struct tfos_dataset **out,
-                                      struct tfos_error *err)
-{
-    struct tfos_dataset *dataset = tfos__catalogue_find(number);
-
-    if (!dataset)
-        return tfos__fail(err, TFOS_NOT_FOUND,
-                          "dataset: this process has no open dataset %lld: it was closed, or is "
-                          "another process's",
-                          (long long)number);
-    *out = dataset;
-    return TFOS_OK;
-}
-
-void tfos_dataset_close(struct tfos_dataset *dataset)
-{
-    if (!dataset || tfos__fork_guard_is_inherited(&dataset->guard) ||
-        !tfos__catalogue_drop(&dataset->card))
-        return;
-    void (*release)(void *) = dataset->options.release;
-    void *context = dataset->options.context;
-    free_dataset(dataset);
-    if (release)
-        release(context);
 }

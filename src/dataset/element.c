@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The feed has checked types against Arrow's table; some of them have no tensor form.
 #include "dataset/element.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-/// The dtype of integers; 0: none.
+#include "base/fail.h"
+#include "base/memory.h"
+
 static enum tfos_dtype integer_dtype(bool is_signed, int64_t width)
 {
     switch (width) {
@@ -46,13 +49,14 @@ static enum tfos_dtype dtype_of(const struct tfos__arrow_type *type)
     }
 }
 
-bool tfos__element_init(struct tfos__element *element, const struct tfos__arrow_type *type)
+bool tfos__dataset_element_init(struct tfos__dataset_element *element,
+                                const struct tfos__arrow_type *type)
 {
-    *element = (struct tfos__element){.type = *type, .dtype = dtype_of(type)};
+    *element = (struct tfos__dataset_element){.type = *type, .dtype = dtype_of(type)};
     return element->dtype != 0;
 }
 
-bool tfos__element_is_plain(const struct tfos__element *element)
+bool tfos__dataset_element_is_plain(const struct tfos__dataset_element *element)
 {
     const struct tfos__arrow_type *type = &element->type;
 
@@ -63,7 +67,7 @@ bool tfos__element_is_plain(const struct tfos__element *element)
 
 static const struct {
     const char *name;
-    size_t size;
+    size_t size; // bytes of a number
 } dtypes[] = {
     [TFOS_DTYPE_BOOL] = {"bool", 1},       [TFOS_DTYPE_INT8] = {"int8", 1},
     [TFOS_DTYPE_INT16] = {"int16", 2},     [TFOS_DTYPE_INT32] = {"int32", 4},
@@ -76,17 +80,17 @@ static const struct {
 
 #define DTYPE_COUNT (sizeof dtypes / sizeof dtypes[0])
 
-size_t tfos__dtype_size(enum tfos_dtype dtype)
+size_t tfos__dataset_type_size(enum tfos_dtype dtype)
 {
     return dtypes[dtype].size;
 }
 
-const char *tfos__dtype_name(enum tfos_dtype dtype)
+const char *tfos__dataset_type_name(enum tfos_dtype dtype)
 {
     return dtypes[dtype].name;
 }
 
-enum tfos_dtype tfos__dtype_find(const char *name)
+enum tfos_dtype tfos__dataset_type_find(const char *name)
 {
     for (size_t i = 1; i < DTYPE_COUNT; i++)
         if (strcmp(dtypes[i].name, name) == 0)
@@ -140,18 +144,8 @@ static void copy_decimals(const struct tfos__arrow_type *type, const uint8_t *va
     }
 }
 
-static void copy_integers(const uint8_t *values, int64_t count, uint8_t *out)
-{
-    for (int64_t i = 0; i < count; i++) {
-        int64_t integer = 0;
-        memcpy(&integer, values + i * (int64_t)sizeof integer, sizeof integer);
-        double number = (double)integer;
-        memcpy(out + i * (int64_t)sizeof number, &number, sizeof number);
-    }
-}
-
 // Months and days, 4 bytes each, and nanoseconds: what is finer than a microsecond is cut off.
-static void copy_parts(enum tfos__element_part part, const uint8_t *values, int64_t count,
+static void copy_parts(enum tfos__dataset_element_part part, const uint8_t *values, int64_t count,
                        uint8_t *out)
 {
     size_t offset = part == TFOS__PART_DAYS ? 4 : 0;
@@ -168,8 +162,9 @@ static void copy_parts(enum tfos__element_part part, const uint8_t *values, int6
     }
 }
 
-void tfos__element_copy(const struct tfos__element *element, const struct ArrowArray *array,
-                        int64_t first, int64_t count, uint8_t *out)
+void tfos__dataset_element_copy(const struct tfos__dataset_element *element,
+                                const struct ArrowArray *array, int64_t first, int64_t count,
+                                uint8_t *out)
 {
     const struct tfos__arrow_type *type = &element->type;
 
@@ -182,9 +177,117 @@ void tfos__element_copy(const struct tfos__element *element, const struct ArrowA
     else if (type->kind == TFOS__ARROW_DECIMAL)
         copy_decimals(type, values, count, out);
     else if (element->part == TFOS__PART_DOUBLE)
-        copy_integers(values, count, out);
+        for (int64_t i = 0; i < count; i++) {
+            double number = (double)tfos__arrow_integer(type, array, first + i);
+            memcpy(out + i * (int64_t)sizeof number, &number, sizeof number);
+        }
     else if (element->part != TFOS__PART_WHOLE)
         copy_parts(element->part, values, count, out);
     else
         memcpy(out, values, (size_t)(count * (type->width / 8)));
+}
+
+// ---- fill values
+
+static bool read_integer(const char *text, bool is_signed, size_t size,
+                         struct tfos__dataset_fill_value *value)
+{
+    unsigned bits = 8 * (unsigned)size;
+    char *end = NULL;
+
+    errno = 0;
+    uint64_t number = is_signed ? (uint64_t)strtoll(text, &end, 10) : strtoull(text, &end, 10);
+    // How much of a number is left above its bits: nothing, or copies of its sign.
+    uint64_t rest =
+        is_signed ? (uint64_t)((int64_t)number >> (bits - 1)) : number >> (bits - 1) >> 1;
+    if (errno != 0 || end == text || *end != '\0' || (!is_signed && strchr(text, '-')) ||
+        (rest != 0 && !(is_signed && rest == UINT64_MAX)))
+        return false;
+    memcpy(value->bytes, &number, sizeof(number));
+    return true;
+}
+
+// The nearest half, or infinity; ties go to the even one.
+static uint16_t half_of(float number)
+{
+    uint32_t bits = 0;
+
+    memcpy(&bits, &number, sizeof bits);
+    uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
+    uint32_t magnitude = bits & 0x7fffffff;
+    if (magnitude > 0x7f800000) // not a number
+        return sign | 0x7e00;
+    if (magnitude >= 0x47800000) // 65,536 and more
+        return sign | 0x7c00;
+    if (magnitude < 0x38800000) { // below the normal halves: the float unit aligns and rounds
+        float shifted = 0, unit = 0.5f;
+        memcpy(&shifted, &magnitude, sizeof shifted);
+        shifted += unit;
+        uint32_t aligned = 0, base = 0;
+        memcpy(&aligned, &shifted, sizeof aligned);
+        memcpy(&base, &unit, sizeof base);
+        return (uint16_t)(sign | (aligned - base));
+    }
+    uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1) - (UINT32_C(112) << 23);
+    return (uint16_t)(sign | rounded >> 13);
+}
+
+static bool read_floating(const char *text, enum tfos_dtype dtype,
+                          struct tfos__dataset_fill_value *value)
+{
+    char *end = NULL;
+    double number = strtod(text, &end);
+    float single = (float)number;
+    uint16_t half = half_of(single);
+
+    if (end == text || *end != '\0')
+        return false;
+    if (dtype == TFOS_DTYPE_FLOAT64)
+        memcpy(value->bytes, &number, sizeof number);
+    else if (dtype == TFOS_DTYPE_FLOAT32)
+        memcpy(value->bytes, &single, sizeof single);
+    else
+        memcpy(value->bytes, &half, sizeof half);
+    return true;
+}
+
+static bool read_bool(const char *text, struct tfos__dataset_fill_value *value)
+{
+    bool is_true = strcmp(text, "1") == 0 || strcmp(text, "true") == 0 || strcmp(text, "True") == 0;
+
+    value->bytes[0] = is_true;
+    return is_true || strcmp(text, "0") == 0 || strcmp(text, "false") == 0 ||
+           strcmp(text, "False") == 0;
+}
+
+enum tfos_status tfos__dataset_fill_value_init(struct tfos__dataset_fill_value *value,
+                                               enum tfos_dtype dtype, const char *text,
+                                               const char *column, struct tfos_error *err)
+{
+    bool is_read = false;
+
+    *value = (struct tfos__dataset_fill_value){0};
+    if (dtype == TFOS_DTYPE_STRING) {
+        value->text = tfos__strdup(text);
+        value->text_size = strlen(text);
+        return value->text ? TFOS_OK : tfos__no_memory(err, "dataset", "a null_value");
+    }
+    if (dtype == TFOS_DTYPE_BOOL)
+        is_read = read_bool(text, value);
+    else if (dtype >= TFOS_DTYPE_FLOAT16)
+        is_read = read_floating(text, dtype, value);
+    else
+        is_read =
+            read_integer(text, dtype < TFOS_DTYPE_UINT8, tfos__dataset_type_size(dtype), value);
+    if (!is_read)
+        return tfos__fail(err, TFOS_INVALID,
+                          "dataset: column %s: null_value \"%s\" is not a value of its type, %s",
+                          column, text, tfos__dataset_type_name(dtype));
+    return TFOS_OK;
+}
+
+void tfos__dataset_fill_value_clear(struct tfos__dataset_fill_value *value)
+{
+    tfos__free(value->text);
+    *value = (struct tfos__dataset_fill_value){0};
 }

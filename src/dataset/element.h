@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Elements: what single values of an Arrow type become in a tensor, and what takes a null's place.
+/// Elements of tensors: which dtype the values of an Arrow type have, their conversion, and the
+/// values that replace nulls.
 #ifndef TFOS_DATASET_ELEMENT_H
 #define TFOS_DATASET_ELEMENT_H
 
@@ -11,53 +12,57 @@
 
 #include "arrow/arrow.h"
 
-/// What of a value becomes an element.
-enum tfos__element_part {
+/// Which part of a value becomes the element.
+enum tfos__dataset_element_part {
     TFOS__PART_WHOLE,
-    TFOS__PART_DOUBLE, ///< the nearest double to an integer of 64 bits
+    TFOS__PART_DOUBLE, ///< the double nearest to an integer of 64 bits
     TFOS__PART_MONTHS, ///< of an interval
     TFOS__PART_DAYS,
-    TFOS__PART_MICROSECONDS, ///< of an interval, which ends with nanoseconds
-    TFOS__PART_NOTHING       ///< nulls only: the type of a column that has had no value yet
+    TFOS__PART_MICROSECONDS, ///< of an interval, from its nanoseconds
+    TFOS__PART_NOTHING       ///< all values are null: the column has no type yet
 };
 
-struct tfos__element {
+struct tfos__dataset_element {
     struct tfos__arrow_type type;
-    enum tfos__element_part part;
+    enum tfos__dataset_element_part part;
     enum tfos_dtype dtype;
 };
 
-/// The whole of a value. False for a type that has no tensor form, lists and structs among them.
-bool tfos__element_init(struct tfos__element *element, const struct tfos__arrow_type *type);
+/// The element that is the whole value. False: the type, which may be a list or a struct, has no
+/// tensor form.
+bool tfos__dataset_element_init(struct tfos__dataset_element *element,
+                                const struct tfos__arrow_type *type);
 
-/// Whether the buffer of values, or of bytes, is as the tensor wants it.
-bool tfos__element_is_plain(const struct tfos__element *element);
+/// Whether the tensor can use the array's buffer without a conversion.
+bool tfos__dataset_element_is_plain(const struct tfos__dataset_element *element);
+
+/// Writes `count` values of an array from number `first` on, which are not strings, to `out`.
+void tfos__dataset_element_copy(const struct tfos__dataset_element *element,
+                                const struct ArrowArray *array, int64_t first, int64_t count,
+                                uint8_t *out);
 
 /// Bytes of a number in a tensor; 0 for a string.
-size_t tfos__dtype_size(enum tfos_dtype dtype);
+size_t tfos__dataset_type_size(enum tfos_dtype dtype);
 
-/// "int64"; NULL for no dtype.
-const char *tfos__dtype_name(enum tfos_dtype dtype);
+/// "int64".
+const char *tfos__dataset_type_name(enum tfos_dtype dtype);
 
-/// 0 when there is none of that name.
-enum tfos_dtype tfos__dtype_find(const char *name);
+/// The dtype of that name; 0: none.
+enum tfos_dtype tfos__dataset_type_find(const char *name);
 
-/// Writes `count` values of an array from number `first` on, which are no strings, to `out`.
-void tfos__element_copy(const struct tfos__element *element, const struct ArrowArray *array,
-                        int64_t first, int64_t count, uint8_t *out);
-
-/// A value to fill places with. All zero is a zero, or an empty string.
-struct tfos__filler {
+/// The value of elements that no row has. All zero: 0, or an empty string.
+struct tfos__dataset_fill_value {
     unsigned char bytes[8]; ///< a number, in the dtype's size
     char *text;             ///< a string, owned
     size_t text_size;
 };
 
-/// Reads what a column's user wants in place of nulls. INVALID, naming the column, when `text` is
-/// no value of the dtype.
-enum tfos_status tfos__filler_init(struct tfos__filler *filler, enum tfos_dtype dtype,
-                                   const char *text, const char *column, struct tfos_error *err);
+/// Parses the option null_value of a column. INVALID, with the column's name: `text` is not a value
+/// of the dtype.
+enum tfos_status tfos__dataset_fill_value_init(struct tfos__dataset_fill_value *value,
+                                               enum tfos_dtype dtype, const char *text,
+                                               const char *column, struct tfos_error *err);
 
-void tfos__filler_clear(struct tfos__filler *filler);
+void tfos__dataset_fill_value_clear(struct tfos__dataset_fill_value *value);
 
 #endif

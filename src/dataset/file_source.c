@@ -1,228 +1,298 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes give their batches in turn, one each, so that the order does not depend on which thread is
-// faster. A lane with a thread reads ahead by a few batches.
+// A single reader reads when it is asked. Several readers have a thread each, which reads ahead by
+// a few batches.
 #include "dataset/file_source.h"
 
-#include <stdbool.h>
 #include <string.h>
 
+#include "arrow/arrow.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "record/record.h"
 
-#define AHEAD 3         // batches that a lane holds ready
-#define MOST_LANES 1024 // threads
+#define READ_AHEAD 3      // batches that a reader with a thread holds
+#define READER_LIMIT 1024 // threads
 
-/// A batch, and where its lane stood behind it.
-struct ready {
-    struct tfos_feed_item item; ///< owned
-    struct tfos__file_place behind;
+/// A batch that was read.
+struct batch {
+    struct tfos_feed_item item;          ///< owned
+    struct tfos__dataset_file_place end; ///< the reader's place behind it
 };
 
-/// A lane and what it has read. Guarded by the source's mutex but for the files, which are the
-/// thread's.
-struct lane {
-    struct tfos__file_lane files;
-    struct tfos__file_source *source;
+/// The source's mutex guards the batches and what follows them; the files belong to the thread.
+struct tfos__dataset_file_reader {
+    struct tfos__dataset_file_source *source;
+    struct tfos__dataset_file_place place; ///< of the next batch
+    struct tfos_stream *stream;            ///< owned; NULL: no file is open
+    struct tfos_example_reader *examples;  ///< owned
     pthread_t thread;
     bool has_thread;
-    struct ready ready[AHEAD]; ///< from `first` on
+    struct batch batches[READ_AHEAD]; ///< a ring, from `first` on
     int first, count;
-    enum tfos_status status; ///< what comes behind them, once it is not OK
+    enum tfos_status status; ///< what comes behind the batches, once it is not OK
     struct tfos_error failure;
 };
 
-struct tfos__file_source {
-    struct tfos__recipe *recipe; ///< held
-    struct tfos__file_order order;
-    struct tfos__read_log log;
-    struct lane *lanes; ///< owned
-    int64_t lane_count;
-    int64_t turn; ///< the lane that is next
-    bool has_begun;
-    enum tfos_status failure; ///< what every call gives from now on, unless OK
-    struct tfos_error failure_error;
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    bool is_closing; ///< guarded by the mutex
+/// A batch that was given out.
+struct read {
+    int64_t reader;
+    struct tfos__dataset_file_place end; ///< the reader's place behind it
+    int64_t row_count, left_count;       ///< rows, and rows not yet given out
 };
 
-static enum tfos_status make_lanes(struct tfos__file_source *source, int64_t parallel_reads,
+// ---- a reader
+
+static void close_file(struct tfos__dataset_file_reader *reader)
+{
+    if (reader->examples)
+        tfos__dataset_file_set_count(reader->source->order.set,
+                                     tfos_example_reader_get_counts(reader->examples));
+    tfos_example_reader_close(reader->examples);
+    tfos_stream_close(reader->stream);
+    reader->examples = NULL;
+    reader->stream = NULL;
+}
+
+static enum tfos_status open_file(struct tfos__dataset_file_reader *reader, struct tfos_error *err)
+{
+    const struct tfos__dataset_file_order *order = &reader->source->order;
+    const struct tfos__dataset_file *file = &order->files[reader->place.file];
+    struct tfos_example_reader_options reading = order->set->reading;
+
+    reading.record.name = file->path;
+    reading.record.start = reader->place.position;
+    reading.record.residue = file->residue;
+    reading.record.stride = file->stride;
+    TFOS__TRY(tfos_stream_open_reader(file->path, &reader->stream, err));
+    return tfos_example_reader_open(reader->stream, &order->set->schema, &reading,
+                                    &reader->examples, err);
+}
+
+static void move(struct tfos__dataset_file_reader *reader, struct tfos__dataset_file_place place)
+{
+    close_file(reader);
+    reader->place = place;
+}
+
+// Reads the next batch; its partition is the file's number in the pass. END behind the last file.
+static enum tfos_status read_batch(struct tfos__dataset_file_reader *reader, struct batch *out,
                                    struct tfos_error *err)
 {
-    int64_t files = source->order.file_count;
-    int64_t count = parallel_reads < files ? parallel_reads : files;
-    count = count < 1 ? 1 : count;
-    source->lanes = tfos__alloc((size_t)count, sizeof *source->lanes);
-    if (!source->lanes)
-        return tfos__no_memory(err, "dataset", "files");
-    source->lane_count = count;
-    for (int64_t i = 0; i < count; i++) {
-        source->lanes[i].source = source;
-        source->lanes[i].files =
-            (struct tfos__file_lane){.order = &source->order, .place = {.file = i}, .step = count};
+    const struct tfos__dataset_file_order *order = &reader->source->order;
+    struct tfos__dataset_file_place *place = &reader->place;
+    struct tfos_feed_item item = {.kind = TFOS_FEED_BATCH, .feed = 1};
+    enum tfos_status status = TFOS_END;
+
+    while (status == TFOS_END && place->file < order->file_count) {
+        status = reader->examples ? TFOS_OK : open_file(reader, err);
+        if (status < 0) {
+            close_file(reader);
+            return status;
+        }
+        status = tfos_example_reader_next(reader->examples, &item.array, err);
+        if (status == TFOS_END)
+            move(reader, (struct tfos__dataset_file_place){.file = place->file +
+                                                                   reader->source->reader_count});
     }
-    return tfos__read_log_init(&source->log, count, err);
+    if (status != TFOS_OK)
+        return status;
+    status = tfos_arrow_schema_copy(&order->set->schema, &item.schema, err);
+    if (status < 0) {
+        item.array.release(&item.array);
+        return status;
+    }
+    const struct tfos__dataset_file *file = &order->files[place->file];
+    item.partition = place->file;
+    item.first_row = file->residue + place->row * file->stride;
+    place->row += item.array.length;
+    place->position = tfos__record_example_reader_tell(reader->examples);
+    *out = (struct batch){item, *place};
+    return TFOS_OK;
 }
 
-enum tfos_status tfos__file_source_open(struct tfos__recipe *recipe,
-                                        const struct tfos_record_pass *pass,
-                                        struct tfos__file_source **out, struct tfos_error *err)
+static void drop_batch(struct batch *batch)
 {
-    if (pass->parallel_reads < 0 || pass->parallel_reads > MOST_LANES)
-        return tfos__fail(err, TFOS_INVALID, "dataset: option parallel_reads: it is from 0 to %d",
-                          MOST_LANES);
-    struct tfos__file_source *source = tfos__alloc(1, sizeof *source);
-    if (!source)
-        return tfos__no_memory(err, "dataset", "files");
-    pthread_mutex_init(&source->mutex, NULL);
-    pthread_cond_init(&source->changed, NULL);
-    tfos__recipe_hold(recipe);
-    source->recipe = recipe;
-    enum tfos_status status = tfos__file_order_init(&source->order, recipe, pass, err);
-    if (status == TFOS_OK)
-        status = make_lanes(source, pass->parallel_reads, err);
-    if (status < 0)
-        tfos__file_source_close(source);
-    else
-        *out = source;
-    return status;
+    batch->item.array.release(&batch->item.array);
+    batch->item.schema.release(&batch->item.schema);
 }
 
-const struct tfos__file_order *tfos__file_source_order(const struct tfos__file_source *source)
-{
-    return &source->order;
-}
+// ---- a reader's thread
 
-const struct tfos__read_log *tfos__file_source_log(const struct tfos__file_source *source)
+// Waits until there is room for a batch, and puts it there. False: the thread has to end.
+static bool put(struct tfos__dataset_file_reader *reader, enum tfos_status status,
+                struct batch *batch, const struct tfos_error *failure)
 {
-    return &source->log;
-}
+    struct tfos__dataset_file_source *source = reader->source;
 
-const char *tfos__file_source_name(void *context, int64_t partition, int64_t *row_step)
-{
-    const struct tfos__file_source *source = context;
-    *row_step = source->order.files[partition].stride;
-    return source->order.files[partition].path;
-}
-
-static void drop_item(struct tfos_feed_item *item)
-{
-    item->array.release(&item->array);
-    item->schema.release(&item->schema);
-}
-
-// Waits for room and puts what was read there. False: there is nothing more to do.
-static bool put(struct lane *lane, enum tfos_status status, struct tfos_feed_item *item,
-                const struct tfos_error *failure)
-{
-    struct tfos__file_source *source = lane->source;
     pthread_mutex_lock(&source->mutex);
-    while (status == TFOS_OK && lane->count == AHEAD && !source->is_closing)
+    while (status == TFOS_OK && reader->count == READ_AHEAD && !source->is_closing)
         pthread_cond_wait(&source->changed, &source->mutex);
     bool goes_on = status == TFOS_OK && !source->is_closing;
     if (goes_on)
-        lane->ready[(lane->first + lane->count++) % AHEAD] =
-            (struct ready){*item, lane->files.place};
+        reader->batches[(reader->first + reader->count++) % READ_AHEAD] = *batch;
     else if (status == TFOS_OK)
-        drop_item(item);
-    lane->status = status;
+        drop_batch(batch);
+    reader->status = status;
     if (status < 0)
-        lane->failure = *failure;
+        reader->failure = *failure;
     pthread_cond_broadcast(&source->changed);
     pthread_mutex_unlock(&source->mutex);
     return goes_on;
 }
 
-static void *run_lane(void *context)
+static void *run_reader(void *context)
 {
-    struct lane *lane = context;
-    struct tfos_feed_item item = {0};
+    struct tfos__dataset_file_reader *reader = context;
+    struct batch batch;
     struct tfos_error failure;
     enum tfos_status status;
+
     do
-        status = tfos__file_lane_next(&lane->files, &item, &failure);
-    while (put(lane, status, &item, &failure));
+        status = read_batch(reader, &batch, &failure);
+    while (put(reader, status, &batch, &failure));
     return NULL;
 }
 
-static enum tfos_status start_lanes(struct tfos__file_source *source, struct tfos_error *err)
+// Takes the next batch that the thread has read. END: there are no more.
+static enum tfos_status take(struct tfos__dataset_file_reader *reader, struct batch *out,
+                             struct tfos_error *err)
 {
-    source->has_begun = true;
-    for (int64_t i = 0; i < source->lane_count && source->lane_count > 1; i++) {
-        struct lane *lane = &source->lanes[i];
-        int fault = pthread_create(&lane->thread, NULL, run_lane, lane);
-        if (fault != 0)
-            return tfos__fail(err, TFOS_IO,
-                              "dataset: cannot start thread %lld of %lld for files: %s",
-                              (long long)i + 1, (long long)source->lane_count, strerror(fault));
-        lane->has_thread = true;
-    }
-    return TFOS_OK;
-}
-
-// The next batch of a lane with a thread. END: the lane has no more.
-static enum tfos_status take(struct lane *lane, struct ready *taken, struct tfos_error *err)
-{
-    struct tfos__file_source *source = lane->source;
-    pthread_mutex_lock(&source->mutex);
-    while (lane->count == 0 && lane->status == TFOS_OK)
-        pthread_cond_wait(&source->changed, &source->mutex);
+    struct tfos__dataset_file_source *source = reader->source;
     enum tfos_status status = TFOS_OK;
-    if (lane->count > 0) {
-        *taken = lane->ready[lane->first];
-        lane->first = (lane->first + 1) % AHEAD;
-        lane->count--;
+
+    pthread_mutex_lock(&source->mutex);
+    while (reader->count == 0 && reader->status == TFOS_OK)
+        pthread_cond_wait(&source->changed, &source->mutex);
+    if (reader->count > 0) {
+        *out = reader->batches[reader->first];
+        reader->first = (reader->first + 1) % READ_AHEAD;
+        reader->count--;
         pthread_cond_broadcast(&source->changed);
     } else {
-        status = lane->status;
-        if (status < 0 && err)
-            *err = lane->failure;
+        status = reader->status;
+        if (status < 0)
+            *err = reader->failure;
     }
     pthread_mutex_unlock(&source->mutex);
     return status;
 }
 
-static enum tfos_status read_alone(struct lane *lane, struct ready *taken, struct tfos_error *err)
+static enum tfos_status start_threads(struct tfos__dataset_file_source *source,
+                                      struct tfos_error *err)
 {
-    enum tfos_status status = tfos__file_lane_next(&lane->files, &taken->item, err);
-    taken->behind = lane->files.place;
+    source->has_begun = true;
+    for (int64_t i = 0; i < source->reader_count && source->reader_count > 1; i++) {
+        struct tfos__dataset_file_reader *reader = &source->readers[i];
+        int fault = pthread_create(&reader->thread, NULL, run_reader, reader);
+        if (fault != 0)
+            return tfos__fail(err, TFOS_IO,
+                              "dataset: cannot start thread %lld of %lld for files: %s",
+                              (long long)i + 1, (long long)source->reader_count, strerror(fault));
+        reader->has_thread = true;
+    }
+    return TFOS_OK;
+}
+
+static void stop_threads(struct tfos__dataset_file_source *source)
+{
+    pthread_mutex_lock(&source->mutex);
+    source->is_closing = true;
+    pthread_cond_broadcast(&source->changed);
+    pthread_mutex_unlock(&source->mutex);
+    for (int64_t i = 0; i < source->reader_count; i++) {
+        struct tfos__dataset_file_reader *reader = &source->readers[i];
+        if (reader->has_thread)
+            pthread_join(reader->thread, NULL);
+        reader->has_thread = false;
+        for (; reader->count > 0; reader->count--) {
+            drop_batch(&reader->batches[reader->first]);
+            reader->first = (reader->first + 1) % READ_AHEAD;
+        }
+        reader->status = TFOS_OK;
+    }
+    source->is_closing = false;
+    source->has_begun = false;
+}
+
+// ---- the source
+
+static enum tfos_status make_readers(struct tfos__dataset_file_source *source,
+                                     int64_t parallel_reads, struct tfos_error *err)
+{
+    int64_t files = source->order.file_count;
+    int64_t count = parallel_reads < files ? parallel_reads : files;
+
+    count = count < 1 ? 1 : count;
+    source->readers = tfos__alloc((size_t)count, sizeof(*source->readers));
+    source->oldest.places = tfos__alloc((size_t)count, sizeof(*source->oldest.places));
+    if (!source->readers || !source->oldest.places)
+        return tfos__no_memory(err, "dataset", "files");
+    source->reader_count = count;
+    for (int64_t i = 0; i < count; i++) {
+        source->oldest.places[i].file = i;
+        source->readers[i].source = source;
+        source->readers[i].place.file = i;
+    }
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__dataset_file_source_open(struct tfos__dataset_file_set *set,
+                                                const struct tfos_record_pass *pass,
+                                                struct tfos__dataset_file_source **out,
+                                                struct tfos_error *err)
+{
+    if (pass->parallel_reads < 0 || pass->parallel_reads > READER_LIMIT)
+        return tfos__fail(err, TFOS_INVALID, "dataset: option parallel_reads: it is from 0 to %d",
+                          READER_LIMIT);
+    struct tfos__dataset_file_source *source = tfos__alloc(1, sizeof(*source));
+    if (!source)
+        return tfos__no_memory(err, "dataset", "files");
+    pthread_mutex_init(&source->mutex, NULL);
+    pthread_cond_init(&source->changed, NULL);
+    enum tfos_status status = tfos__dataset_file_order_init(&source->order, set, pass, err);
+    if (status == TFOS_OK)
+        status = make_readers(source, pass->parallel_reads, err);
+    if (status < 0)
+        tfos__dataset_file_source_close(source);
+    else
+        *out = source;
     return status;
 }
 
-static enum tfos_status next(struct tfos__file_source *source, struct tfos_feed_item *item,
+static enum tfos_status next(struct tfos__dataset_file_source *source, struct tfos_feed_item *item,
                              struct tfos_error *err)
 {
     if (!source->has_begun)
-        TFOS__TRY(start_lanes(source, err));
-    for (int64_t tried = 0; tried < source->lane_count; tried++) {
+        TFOS__TRY(start_threads(source, err));
+    for (int64_t tried = 0; tried < source->reader_count; tried++) {
         int64_t turn = source->turn;
-        struct lane *lane = &source->lanes[turn];
-        struct ready taken;
-        source->turn = (turn + 1) % source->lane_count;
+        struct tfos__dataset_file_reader *reader = &source->readers[turn];
+        struct batch batch;
+        source->turn = (turn + 1) % source->reader_count;
         enum tfos_status status =
-            lane->has_thread ? take(lane, &taken, err) : read_alone(lane, &taken, err);
+            reader->has_thread ? take(reader, &batch, err) : read_batch(reader, &batch, err);
         if (status == TFOS_END)
             continue;
         if (status != TFOS_OK)
             return status;
-        int64_t row_count = taken.item.array.length;
-        struct tfos__read read = {turn, taken.behind, row_count, row_count};
-        status = tfos__read_log_add(&source->log, &read, err);
+        int64_t row_count = batch.item.array.length;
+        struct read read = {turn, batch.end, row_count, row_count};
+        status = tfos__buffer_append(&source->reads, &read, sizeof(read), err);
         if (status == TFOS_OK)
-            *item = taken.item;
+            *item = batch.item;
         else
-            drop_item(&taken.item);
+            drop_batch(&batch);
         return status;
     }
     return TFOS_END;
 }
 
-// What has failed stays so: other lanes would go on without the rows of that one.
-enum tfos_status tfos__file_source_next(void *context, int64_t timeout_ms,
-                                        struct tfos_feed_item *item, struct tfos_error *err)
+enum tfos_status tfos__dataset_file_source_next(void *context, int64_t timeout_ms,
+                                                struct tfos_feed_item *item, struct tfos_error *err)
 {
-    struct tfos__file_source *source = context;
-    (void)timeout_ms; // files are there
+    struct tfos__dataset_file_source *source = context;
+
+    (void)timeout_ms; // files can be read at any time
     if (source->failure == TFOS_OK) {
         enum tfos_status status = next(source, item, &source->failure_error);
         if (status >= 0)
@@ -234,61 +304,58 @@ enum tfos_status tfos__file_source_next(void *context, int64_t timeout_ms,
     return source->failure;
 }
 
-void tfos__file_source_use(void *context, int64_t number, int64_t count)
+void tfos__dataset_file_source_use(void *context, int64_t number, int64_t count)
 {
-    struct tfos__file_source *source = context;
-    tfos__read_log_use(&source->log, number, count);
-}
+    struct tfos__dataset_file_source *source = context;
+    struct read *reads = (void *)(source->reads.data + source->reads.begin);
 
-static void stop_lanes(struct tfos__file_source *source)
-{
-    pthread_mutex_lock(&source->mutex);
-    source->is_closing = true;
-    pthread_cond_broadcast(&source->changed);
-    pthread_mutex_unlock(&source->mutex);
-    for (int64_t i = 0; i < source->lane_count; i++) {
-        struct lane *lane = &source->lanes[i];
-        if (lane->has_thread)
-            pthread_join(lane->thread, NULL);
-        lane->has_thread = false;
-        for (; lane->count > 0; lane->count--) {
-            drop_item(&lane->ready[lane->first].item);
-            lane->first = (lane->first + 1) % AHEAD;
-        }
-        lane->status = TFOS_OK;
+    reads[number - source->first].left_count -= count;
+    for (; tfos__buffer_size(&source->reads) > 0 && reads->left_count == 0; reads++) {
+        source->oldest.places[reads->reader] = reads->end;
+        source->oldest.turn = (reads->reader + 1) % source->reader_count;
+        source->oldest.row_count += reads->row_count;
+        source->first++;
+        tfos__buffer_consume(&source->reads, sizeof(*reads));
     }
-    source->is_closing = false;
-    source->has_begun = false;
 }
 
-void tfos__file_source_resume(struct tfos__file_source *source,
-                              const struct tfos__file_resumption *from)
+const char *tfos__dataset_file_source_name(void *context, int64_t partition, int64_t *row_step)
 {
-    stop_lanes(source);
+    const struct tfos__dataset_file_source *source = context;
+
+    *row_step = source->order.files[partition].stride;
+    return source->order.files[partition].path;
+}
+
+void tfos__dataset_file_source_resume(struct tfos__dataset_file_source *source, uint64_t seed,
+                                      const struct tfos__dataset_file_point *point)
+{
+    stop_threads(source);
+    tfos__dataset_file_order_set_seed(&source->order, seed);
     source->failure = TFOS_OK;
-    source->turn = from->turn;
-    tfos__file_order_set_seed(&source->order, from->seed);
-    tfos__read_log_restart(&source->log);
-    source->log.turn = from->turn;
-    source->log.row_count = from->row_count;
-    for (int64_t i = 0; i < source->lane_count; i++) {
-        source->log.places[i] = from->places[i];
-        tfos__file_lane_move(&source->lanes[i].files, from->places[i]);
+    tfos__buffer_consume(&source->reads, tfos__buffer_size(&source->reads));
+    source->first = 0;
+    source->turn = source->oldest.turn = point->turn;
+    source->oldest.row_count = point->row_count;
+    for (int64_t i = 0; i < source->reader_count; i++) {
+        source->oldest.places[i] = point->places[i];
+        move(&source->readers[i], point->places[i]);
     }
 }
 
-void tfos__file_source_close(void *context)
+void tfos__dataset_file_source_close(void *context)
 {
-    struct tfos__file_source *source = context;
+    struct tfos__dataset_file_source *source = context;
+
     if (!source)
         return;
-    stop_lanes(source);
-    for (int64_t i = 0; i < source->lane_count; i++)
-        tfos__file_lane_move(&source->lanes[i].files, (struct tfos__file_place){0});
-    tfos__free(source->lanes);
-    tfos__read_log_clear(&source->log);
-    tfos__file_order_clear(&source->order);
-    tfos__recipe_release(source->recipe);
+    stop_threads(source);
+    for (int64_t i = 0; i < source->reader_count; i++)
+        close_file(&source->readers[i]);
+    tfos__free(source->readers);
+    tfos__free(source->oldest.places);
+    tfos__buffer_clear(&source->reads);
+    tfos__dataset_file_order_clear(&source->order);
     pthread_cond_destroy(&source->changed);
     pthread_mutex_destroy(&source->mutex);
     tfos__free(source);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Features are made in the order of the schema and then put into that of the selection. A feature
-// is found again by its path, whatever the order in another schema.
+// Features are added in the order of the schema and then sorted in that of the selection. They are
+// found by their paths, whatever the order in another schema.
+//
+// As JSON: {"structure": 1, "selective": false, "columns": [[path, dtype, form, [lengths], [shape],
+// flags], ...]}.
 #include "dataset/plan.h"
 
 #include <stdio.h>
@@ -8,10 +11,10 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/json.h"
 #include "base/memory.h"
-#include "dataset/shape.h"
 
-#define NAMES_SIZE 640 ///< bytes of the names of columns in a message
+#define NAMES_SIZE 640 // bytes of the names of columns in a message
 
 /// Names of columns, as far as they fit.
 struct names {
@@ -19,13 +22,13 @@ struct names {
     size_t size;
 };
 
-struct making {
-    struct tfos__plan *plan;
-    const struct tfos__wishes *wishes;
-    bool *is_selection_known; ///< owned: for each selected name, whether it leads to a column
-    bool *is_wish_known;      ///< owned
-    struct names there;       ///< of all columns
+struct builder {
+    struct tfos__dataset_plan *plan;
+    const struct tfos__dataset_column_options *options;
+    struct names names; ///< of all columns
 };
+
+enum { FLAG_VECTOR = 1, FLAG_FLEXIBLE = 2, FLAG_PRODUCT = 4, FLAG_NUMBER = 8 };
 
 static void add_name(struct names *names, const char *name)
 {
@@ -42,7 +45,7 @@ static void add_name(struct names *names, const char *name)
     names->size = sizeof names->text;
 }
 
-// Path, names and joined name in one block.
+// The path, its names and the joined name in one block.
 static const char **copy_path(const char *const *path, int depth, const char **name)
 {
     size_t pointers_size = (size_t)depth * sizeof(char *), size = 0;
@@ -68,14 +71,15 @@ static const char **copy_path(const char *const *path, int depth, const char **n
     return copy;
 }
 
-struct tfos__feature *tfos__plan_add(struct tfos__plan *plan, const char *const *path, int depth)
+struct tfos__dataset_feature *tfos__dataset_plan_add(struct tfos__dataset_plan *plan,
+                                                     const char *const *path, int depth)
 {
     const char *name = NULL;
 
-    // Room doubles whenever the count is a power of two.
+    // The capacity doubles whenever the count is a power of two.
     if ((plan->feature_count & (plan->feature_count - 1)) == 0) {
         size_t capacity = plan->feature_count > 0 ? 2 * (size_t)plan->feature_count : 1;
-        struct tfos__feature *features =
+        struct tfos__dataset_feature *features =
             tfos__realloc(plan->features, capacity, sizeof *plan->features);
         if (!features)
             return NULL;
@@ -84,136 +88,114 @@ struct tfos__feature *tfos__plan_add(struct tfos__plan *plan, const char *const 
     const char **copy = copy_path(path, depth, &name);
     if (!copy)
         return NULL;
-    struct tfos__feature *feature = &plan->features[plan->feature_count++];
-    *feature = (struct tfos__feature){
+    struct tfos__dataset_feature *feature = &plan->features[plan->feature_count++];
+    *feature = (struct tfos__dataset_feature){
         .path = copy, .name = name, .depth = depth, .number = plan->feature_count};
     return feature;
 }
 
-// Whether `selected` is the path or, as "person" of "person.age", leads to it.
-static bool leads_to(const char *selected, const char *name)
+static enum tfos_status add_leaf(void *context, const struct tfos__dataset_leaf_column *leaf,
+                                 struct tfos_error *err)
 {
-    size_t size = strlen(selected);
-
-    return strncmp(selected, name, size) == 0 && (name[size] == '\0' || name[size] == '.');
-}
-
-// Notes the order of a feature. False when it is not selected.
-static bool select_feature(struct making *making, struct tfos__feature *feature)
-{
-    const struct tfos__wishes *wishes = making->wishes;
-
-    for (int64_t i = 0; i < wishes->selection_count; i++)
-        if (leads_to(wishes->selection[i], feature->name)) {
-            making->is_selection_known[i] = true;
-            feature->order = i;
-            return true;
-        }
-    return wishes->selection_count == 0;
-}
-
-static int64_t find_wish(const struct tfos__wishes *wishes, const char *name)
-{
-    for (int64_t i = 0; i < wishes->column_count; i++)
-        if (strcmp(wishes->columns[i].name, name) == 0)
-            return i;
-    return -1;
-}
-
-static enum tfos_status take_leaf(void *context, const struct tfos__leaf *leaf,
-                                  struct tfos_error *err)
-{
-    struct making *making = context;
-    struct tfos__feature *feature = tfos__plan_add(making->plan, leaf->names, leaf->depth);
+    struct builder *builder = context;
+    struct tfos__dataset_plan *plan = builder->plan;
+    struct tfos__dataset_feature *feature = tfos__dataset_plan_add(plan, leaf->names, leaf->depth);
 
     if (!feature)
         return tfos__no_memory(err, "dataset", "a column");
-    add_name(&making->there, feature->name);
-    if (!select_feature(making, feature)) {
+    add_name(&builder->names, feature->name);
+    feature->order = tfos__dataset_column_options_select(builder->options, feature->name);
+    if (feature->order < 0) {
         tfos__free(feature->path);
-        making->plan->feature_count--;
+        plan->feature_count--;
         return TFOS_OK;
     }
     if (leaf->problem)
         return tfos__fail(err, TFOS_INVALID, "dataset: column %s has no tensor form: %s",
                           feature->name, leaf->problem);
-    if (leaf->element.part == TFOS__PART_NOTHING)
+    if (leaf->path.element.part == TFOS__PART_NOTHING)
         return tfos__fail(err, TFOS_INVALID,
                           "dataset: column %s has no type yet: no row of the first batch has a "
                           "value in it",
                           feature->name);
-    int64_t wish = find_wish(making->wishes, feature->name);
-    if (wish >= 0)
-        making->is_wish_known[wish] = true;
-    return tfos__feature_shape(feature, leaf, wish < 0 ? NULL : &making->wishes->columns[wish],
-                               err);
+    return tfos__dataset_feature_init(
+        feature, leaf, tfos__dataset_column_options_find(builder->options, feature->name), err);
 }
 
-static enum tfos_status refuse_wish(const struct tfos__plan *plan, const char *missing,
-                                    struct tfos_error *err)
+// The first selected name that selects no feature, or -1. Features are sorted by the names'
+// numbers.
+static int64_t find_unused(const struct tfos__dataset_plan *plan, int64_t selection_count)
 {
-    struct names given = {.size = 0};
+    int64_t next = 0;
 
+    for (int64_t i = 0; i < plan->feature_count && plan->features[i].order <= next; i++)
+        next = plan->features[i].order + 1;
+    return next < selection_count ? next : -1;
+}
+
+static bool has_feature(const struct tfos__dataset_plan *plan, const char *name)
+{
     for (int64_t i = 0; i < plan->feature_count; i++)
-        add_name(&given, plan->features[i].name);
-    return tfos__fail(err, TFOS_INVALID,
-                      "dataset: there is no column %s among those that are given out: %s", missing,
-                      given.text);
+        if (strcmp(plan->features[i].name, name) == 0)
+            return true;
+    return false;
 }
 
-static enum tfos_status check_wishes(const struct making *making, struct tfos_error *err)
+static enum tfos_status check_options(const struct builder *builder, struct tfos_error *err)
 {
-    const struct tfos__wishes *wishes = making->wishes;
+    const struct tfos__dataset_column_options *options = builder->options;
+    const struct tfos__dataset_plan *plan = builder->plan;
+    struct names names = {.size = 0};
 
-    for (int64_t i = 0; i < wishes->selection_count; i++)
-        if (!making->is_selection_known[i])
-            return tfos__fail(err, TFOS_INVALID, "dataset: there is no column %s: the rows have %s",
-                              wishes->selection[i], making->there.text);
-    for (int64_t i = 0; i < wishes->column_count; i++)
-        if (!making->is_wish_known[i])
-            return refuse_wish(making->plan, wishes->columns[i].name, err);
-    if (making->plan->feature_count == 0)
-        return tfos__fail(err, TFOS_INVALID, "dataset: the rows have no columns");
-    return TFOS_OK;
+    int64_t unused = find_unused(plan, options->selection_count);
+    if (unused >= 0)
+        return tfos__fail(err, TFOS_INVALID, "dataset: there is no column %s: the rows have %s",
+                          options->selection[unused], builder->names.text);
+    for (int64_t i = 0; i < plan->feature_count; i++)
+        add_name(&names, plan->features[i].name);
+    for (int64_t i = 0; i < options->column_count; i++)
+        if (!has_feature(plan, options->columns[i].name))
+            return tfos__fail(err, TFOS_INVALID,
+                              "dataset: there is no column %s among those that are given out: %s",
+                              options->columns[i].name, names.text);
+    return plan->feature_count > 0
+               ? TFOS_OK
+               : tfos__fail(err, TFOS_INVALID, "dataset: the rows have no columns");
 }
 
 static int compare_orders(const void *a, const void *b)
 {
-    const struct tfos__feature *left = a, *right = b;
+    const struct tfos__dataset_feature *left = a, *right = b;
 
     if (left->order != right->order)
         return left->order < right->order ? -1 : 1;
     return left->number < right->number ? -1 : left->number > right->number;
 }
 
-enum tfos_status tfos__plan_init(struct tfos__plan *plan, const struct ArrowSchema *schema,
-                                 const struct tfos__wishes *wishes, struct tfos_error *err)
+enum tfos_status tfos__dataset_plan_init(struct tfos__dataset_plan *plan,
+                                         const struct ArrowSchema *schema,
+                                         const struct tfos__dataset_column_options *options,
+                                         struct tfos_error *err)
 {
-    struct making making = {
-        .plan = plan,
-        .wishes = wishes,
-        .is_selection_known = tfos__alloc((size_t)wishes->selection_count, sizeof(bool)),
-        .is_wish_known = tfos__alloc((size_t)wishes->column_count, sizeof(bool)),
-    };
-    enum tfos_status status = TFOS_OK;
+    struct builder builder = {.plan = plan, .options = options};
 
-    *plan = (struct tfos__plan){.is_selective = wishes->selection_count > 0};
-    if (!making.is_selection_known || !making.is_wish_known)
-        status = tfos__no_memory(err, "dataset", "the columns");
+    *plan = (struct tfos__dataset_plan){.is_selective = options->selection_count > 0};
+    enum tfos_status status =
+        tfos__dataset_leaf_columns_visit(schema, &plan->structure, add_leaf, &builder, err);
+    if (status == TFOS_OK && plan->feature_count > 0)
+        qsort(plan->features, (size_t)plan->feature_count, sizeof(*plan->features), compare_orders);
     if (status == TFOS_OK)
-        status = tfos__leaf_scan(schema, &plan->structure, take_leaf, &making, err);
+        status = check_options(&builder, err);
     if (status == TFOS_OK)
-        status = check_wishes(&making, err);
-    if (status == TFOS_OK && plan->is_selective)
-        qsort(plan->features, (size_t)plan->feature_count, sizeof *plan->features, compare_orders);
-    tfos__free(making.is_selection_known);
-    tfos__free(making.is_wish_known);
+        status = tfos__dataset_plan_set_fill_values(plan, options, err);
+    if (status == TFOS_OK)
+        status = tfos__dataset_plan_sort(plan, err);
     if (status != TFOS_OK)
-        tfos__plan_clear(plan);
+        tfos__dataset_plan_clear(plan);
     return status;
 }
 
-bool tfos__plan_is_undecided(const struct tfos__plan *plan)
+bool tfos__dataset_plan_is_undecided(const struct tfos__dataset_plan *plan)
 {
     for (int64_t i = 0; i < plan->feature_count; i++)
         if (plan->features[i].is_undecided)
@@ -221,7 +203,7 @@ bool tfos__plan_is_undecided(const struct tfos__plan *plan)
     return false;
 }
 
-bool tfos__plan_follows_rows(const struct tfos__plan *plan)
+bool tfos__dataset_plan_follows_rows(const struct tfos__dataset_plan *plan)
 {
     for (int64_t i = 0; i < plan->feature_count; i++)
         if (plan->features[i].is_measured || plan->features[i].is_flexible)
@@ -229,41 +211,54 @@ bool tfos__plan_follows_rows(const struct tfos__plan *plan)
     return false;
 }
 
-void tfos__plan_leave_open(struct tfos__plan *plan)
+void tfos__dataset_plan_leave_open(struct tfos__dataset_plan *plan)
 {
     for (int64_t i = 0; i < plan->feature_count; i++) {
-        struct tfos__feature *feature = &plan->features[i];
+        struct tfos__dataset_feature *feature = &plan->features[i];
         if (feature->is_undecided && feature->form == TFOS_FORM_AUTO)
             feature->form = TFOS_FORM_DENSE;
         feature->is_undecided = false;
     }
 }
 
-enum tfos_status tfos__plan_read_fillers(struct tfos__plan *plan, const struct tfos__wishes *wishes,
-                                         struct tfos_error *err)
+enum tfos_status
+tfos__dataset_plan_set_fill_values(struct tfos__dataset_plan *plan,
+                                   const struct tfos__dataset_column_options *options,
+                                   struct tfos_error *err)
 {
     for (int64_t i = 0; i < plan->feature_count; i++) {
-        struct tfos__feature *feature = &plan->features[i];
-        int64_t wish = find_wish(wishes, feature->name);
-        const char *text = wish >= 0 ? wishes->columns[wish].null_value : NULL;
-        text = text ? text : wishes->null_value;
+        struct tfos__dataset_feature *feature = &plan->features[i];
+        const struct tfos_dataset_column *column =
+            tfos__dataset_column_options_find(options, feature->name);
+        const char *text = column && column->null_value ? column->null_value : options->null_value;
         if (!text)
             continue;
-        TFOS__TRY(tfos__filler_init(&feature->filler, feature->dtype, text, feature->name, err));
+        TFOS__TRY(tfos__dataset_fill_value_init(&feature->fill_value, feature->dtype, text,
+                                                feature->name, err));
         feature->fills_nulls = true;
     }
     return TFOS_OK;
 }
 
-static int compare_features(const void *a, const void *b)
+static int compare_paths(const char *const *a, int a_depth, const char *const *b, int b_depth)
 {
-    const struct tfos__feature *const *left = a;
-    const struct tfos__feature *const *right = b;
-
-    return tfos__path_compare((*left)->path, (*left)->depth, (*right)->path, (*right)->depth);
+    for (int i = 0; i < a_depth && i < b_depth; i++) {
+        int order = strcmp(a[i], b[i]);
+        if (order != 0)
+            return order;
+    }
+    return a_depth - b_depth;
 }
 
-enum tfos_status tfos__plan_sort(struct tfos__plan *plan, struct tfos_error *err)
+static int compare_features(const void *a, const void *b)
+{
+    const struct tfos__dataset_feature *const *left = a;
+    const struct tfos__dataset_feature *const *right = b;
+
+    return compare_paths((*left)->path, (*left)->depth, (*right)->path, (*right)->depth);
+}
+
+enum tfos_status tfos__dataset_plan_sort(struct tfos__dataset_plan *plan, struct tfos_error *err)
 {
     size_t count = (size_t)plan->feature_count;
 
@@ -281,14 +276,15 @@ enum tfos_status tfos__plan_sort(struct tfos__plan *plan, struct tfos_error *err
     return TFOS_OK;
 }
 
-int64_t tfos__plan_find(const struct tfos__plan *plan, const char *const *path, int depth)
+int64_t tfos__dataset_plan_find(const struct tfos__dataset_plan *plan, const char *const *path,
+                                int depth)
 {
     int64_t low = 0, high = plan->feature_count;
 
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        const struct tfos__feature *feature = plan->sorted[middle];
-        int order = tfos__path_compare(path, depth, feature->path, feature->depth);
+        const struct tfos__dataset_feature *feature = plan->sorted[middle];
+        int order = compare_paths(path, depth, feature->path, feature->depth);
         if (order == 0)
             return feature - plan->features;
         if (order < 0)
@@ -299,13 +295,139 @@ int64_t tfos__plan_find(const struct tfos__plan *plan, const char *const *path, 
     return -1;
 }
 
-void tfos__plan_clear(struct tfos__plan *plan)
+enum tfos_status tfos__dataset_plan_specs(const struct tfos__dataset_plan *plan, int64_t rows,
+                                          bool has_weights, struct tfos_tensor_spec **out,
+                                          int64_t *count, struct tfos_error *err)
+{
+    int64_t total = has_weights, position = 0;
+
+    for (int64_t i = 0; i < plan->feature_count; i++)
+        total += tfos__dataset_feature_tensor_count(&plan->features[i]);
+    struct tfos_tensor_spec *specs = tfos__alloc((size_t)total, sizeof(*specs));
+    if (!specs)
+        return tfos__no_memory(err, "dataset", "the specs");
+    for (int64_t i = 0; i < plan->feature_count; i++)
+        position += tfos__dataset_feature_specs(&plan->features[i], rows, &specs[position]);
+    if (has_weights)
+        specs[position] = (struct tfos_tensor_spec){
+            .role = TFOS_TENSOR_WEIGHTS, .dtype = TFOS_DTYPE_FLOAT32, .rank = 1, .shape = {rows}};
+    *out = specs;
+    *count = total;
+    return TFOS_OK;
+}
+
+static json_t *write_numbers(const int64_t *numbers, int count)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < count; i++)
+        json_array_append_new(array, json_integer(numbers[i]));
+    return array;
+}
+
+static json_t *write_feature(const struct tfos__dataset_feature *feature)
+{
+    json_t *path = json_array();
+    int flags = (feature->is_vector ? FLAG_VECTOR : 0) |
+                (feature->is_flexible ? FLAG_FLEXIBLE : 0) |
+                (feature->is_product ? FLAG_PRODUCT : 0) | (feature->is_number ? FLAG_NUMBER : 0);
+
+    for (int i = 0; i < feature->depth; i++)
+        json_array_append_new(path, json_string(feature->path[i]));
+    return json_pack("[o, s, i, o, o, i]", path, tfos__dataset_type_name(feature->dtype),
+                     (int)feature->form, write_numbers(feature->lengths, feature->level_count),
+                     write_numbers(feature->shape, feature->rank), flags);
+}
+
+json_t *tfos__dataset_plan_write(const struct tfos__dataset_plan *plan, struct tfos_error *err)
+{
+    json_t *columns = json_array();
+    json_t *layout = NULL;
+
+    for (int64_t i = 0; i < plan->feature_count; i++)
+        json_array_append_new(columns, write_feature(&plan->features[i]));
+    if (json_array_size(columns) == (size_t)plan->feature_count)
+        layout = json_pack("{s:i, s:b, s:O}", "structure", (int)plan->structure, "selective",
+                           (int)plan->is_selective, "columns", columns);
+    json_decref(columns);
+    if (!layout)
+        tfos__fail(err, TFOS_INVALID,
+                   "dataset: the columns cannot be sent to other nodes: a name is not UTF-8, or "
+                   "there is no memory");
+    return layout;
+}
+
+static bool read_numbers(const json_t *array, int64_t *numbers, int *count)
+{
+    size_t size = json_array_size(array);
+
+    if (!json_is_array(array) || size > TFOS__LIST_LEVELS)
+        return false;
+    *count = (int)size;
+    for (size_t i = 0; i < size; i++)
+        numbers[i] = (int64_t)json_integer_value(json_array_get(array, i));
+    return true;
+}
+
+static bool read_feature(const json_t *value, struct tfos__dataset_plan *plan)
+{
+    const char *names[TFOS__PATH_LIMIT];
+    const json_t *path = json_array_get(value, 0);
+    size_t depth = json_array_size(path);
+    const char *dtype = json_string_value(json_array_get(value, 1));
+    int64_t form = json_integer_value(json_array_get(value, 2));
+    int64_t flags = json_integer_value(json_array_get(value, 5));
+
+    if (depth == 0 || depth > TFOS__PATH_LIMIT || !dtype || form < TFOS_FORM_DENSE ||
+        form > TFOS_FORM_SPARSE || tfos__dataset_type_find(dtype) == 0)
+        return false;
+    for (size_t i = 0; i < depth; i++) {
+        names[i] = json_string_value(json_array_get(path, i));
+        if (!names[i])
+            return false;
+    }
+    struct tfos__dataset_feature *feature = tfos__dataset_plan_add(plan, names, (int)depth);
+    if (!feature)
+        return false;
+    feature->dtype = tfos__dataset_type_find(dtype);
+    feature->form = (enum tfos_column_form)form;
+    feature->is_vector = flags & FLAG_VECTOR;
+    feature->is_flexible = flags & FLAG_FLEXIBLE;
+    feature->is_product = flags & FLAG_PRODUCT;
+    feature->is_number = flags & FLAG_NUMBER;
+    return read_numbers(json_array_get(value, 3), feature->lengths, &feature->level_count) &&
+           read_numbers(json_array_get(value, 4), feature->shape, &feature->rank);
+}
+
+enum tfos_status tfos__dataset_plan_read(const json_t *layout, struct tfos__dataset_plan *plan,
+                                         struct tfos_error *err)
+{
+    const json_t *columns = json_object_get(layout, "columns");
+    size_t index = 0;
+    json_t *column = NULL;
+    bool is_read = json_array_size(columns) > 0;
+    enum tfos_status status = TFOS_OK;
+
+    *plan = (struct tfos__dataset_plan){
+        .structure = (enum tfos_row_structure)tfos__json_int_or(layout, "structure", TFOS_ROW_DICT),
+        .is_selective = tfos__json_bool_or(layout, "selective", false)};
+    json_array_foreach(columns, index, column) is_read = is_read && read_feature(column, plan);
+    if (!is_read)
+        status = tfos__fail(err, TFOS_INVALID, "dataset: the plan of another node cannot be read");
+    if (status == TFOS_OK)
+        status = tfos__dataset_plan_sort(plan, err);
+    if (status != TFOS_OK)
+        tfos__dataset_plan_clear(plan);
+    return status;
+}
+
+void tfos__dataset_plan_clear(struct tfos__dataset_plan *plan)
 {
     for (int64_t i = 0; i < plan->feature_count; i++) {
         tfos__free(plan->features[i].path);
-        tfos__filler_clear(&plan->features[i].filler);
+        tfos__dataset_fill_value_clear(&plan->features[i].fill_value);
     }
     tfos__free(plan->features);
     tfos__free(plan->sorted);
-    *plan = (struct tfos__plan){0};
+    *plan = (struct tfos__dataset_plan){0};
 }

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vector is a struct: type (0 sparse, 1 dense), size and indices of a sparse one, values. What is
-// read of it once is checked and used from then on, since the memory may change.
+// A vector is a struct: type (0 sparse, 1 dense), size and indices of a sparse one, values. Each is
+// read once, then checked and used, since another process can change the memory.
 #include "dataset/vector.h"
 
 #include <string.h>
 
 #include "base/fail.h"
-#include "dataset/walk.h"
 
 enum { TYPE, SIZE, INDICES, VALUES };
 
 /// One row's vector.
 struct vector {
     bool is_null, is_sparse;
-    int64_t size;           ///< with the zeros
-    int64_t count;          ///< values
-    const double *values;   ///< where they lie
+    int64_t size;  ///< with the zeros
+    int64_t count; ///< values
+    const double *values;
     const int32_t *indices; ///< of a sparse one
 };
 
@@ -33,8 +32,9 @@ static const void *list_at(const struct tfos__arrow_type *type, const struct Arr
     return (const uint8_t *)child->buffers[1] + (size_t)(child->offset + span.first) * width;
 }
 
-static enum tfos_status read_vector(const struct tfos__route *route, const struct ArrowArray *array,
-                                    int64_t index, struct vector *vector, struct tfos_error *err)
+static enum tfos_status read_vector(const struct tfos__dataset_leaf_path *path,
+                                    const struct ArrowArray *array, int64_t index,
+                                    struct vector *vector, struct tfos_error *err)
 {
     *vector = (struct vector){0};
     for (int step = 0;; step++) {
@@ -43,17 +43,17 @@ static enum tfos_status read_vector(const struct tfos__route *route, const struc
             return TFOS_OK;
         }
         index += array->offset;
-        if (step == route->step_count)
+        if (step == path->step_count)
             break;
-        array = array->children[route->steps[step].member];
+        array = array->children[path->steps[step].member];
     }
     const struct ArrowArray *type = array->children[TYPE], *size = array->children[SIZE];
     int64_t index_count = 0;
     vector->is_sparse = ((const int8_t *)type->buffers[1])[type->offset + index] == 0;
     vector->values =
-        list_at(&route->lists, array->children[VALUES], index, sizeof(double), &vector->count);
+        list_at(&path->lists, array->children[VALUES], index, sizeof(double), &vector->count);
     vector->indices =
-        list_at(&route->lists, array->children[INDICES], index, sizeof(int32_t), &index_count);
+        list_at(&path->lists, array->children[INDICES], index, sizeof(int32_t), &index_count);
     vector->size = vector->is_sparse ? ((const int32_t *)size->buffers[1])[size->offset + index]
                                      : vector->count;
     if (vector->is_sparse && (vector->size < 0 || index_count != vector->count))
@@ -63,9 +63,9 @@ static enum tfos_status read_vector(const struct tfos__route *route, const struc
     return TFOS_OK;
 }
 
-struct walk {
-    const struct tfos__feature *feature;
-    const struct tfos__route *route;
+struct traversal {
+    const struct tfos__dataset_feature *feature;
+    const struct tfos__dataset_leaf_path *path;
     const struct ArrowArray *batch;
     int64_t size; ///< of each vector
 
@@ -76,191 +76,196 @@ struct walk {
 };
 
 // Reads the vector of one row and checks it against the feature.
-static enum tfos_status take_row(const struct walk *walk, int64_t row, struct vector *vector,
-                                 struct tfos_error *err)
+static enum tfos_status take_row(const struct traversal *traversal, int64_t row,
+                                 struct vector *vector, struct tfos_error *err)
 {
-    if (read_vector(walk->route, walk->batch, row, vector, err) < 0) {
-        tfos__fail_prefix(err, "column %s", walk->feature->name);
+    if (read_vector(traversal->path, traversal->batch, row, vector, err) < 0) {
+        tfos__fail_prefix(err, "column %s", traversal->feature->name);
         return TFOS_INVALID;
     }
-    if (vector->is_null && !walk->feature->fills_nulls)
+    if (vector->is_null && !traversal->feature->fills_nulls)
         return tfos__fail(err, TFOS_INVALID,
                           "column %s is null: say by null_value what a null becomes",
-                          walk->feature->name);
-    if (!vector->is_null && vector->size != walk->size)
-        return tfos__fail(err, TFOS_INVALID,
-                          "column %s has a vector of size %lld where each has %lld",
-                          walk->feature->name, (long long)vector->size, (long long)walk->size);
+                          traversal->feature->name);
+    if (!vector->is_null && vector->size != traversal->size)
+        return tfos__fail(
+            err, TFOS_INVALID, "column %s has a vector of size %lld where each has %lld",
+            traversal->feature->name, (long long)vector->size, (long long)traversal->size);
     return TFOS_OK;
 }
 
-static enum tfos_status refuse_index(const struct walk *walk, int64_t index, struct tfos_error *err)
+static enum tfos_status refuse_index(const struct traversal *traversal, int64_t index,
+                                     struct tfos_error *err)
 {
     return tfos__fail(
         err, TFOS_INVALID,
         "column %s: the index %lld of a sparse vector of size %lld is out of range or "
         "out of order",
-        walk->feature->name, (long long)index, (long long)walk->size);
+        traversal->feature->name, (long long)index, (long long)traversal->size);
 }
 
-static enum tfos_status put_dense(struct walk *walk, const struct vector *vector,
+static enum tfos_status put_dense(struct traversal *traversal, const struct vector *vector,
                                   struct tfos_error *err)
 {
-    uint8_t *row = walk->dense;
+    uint8_t *row = traversal->dense;
     size_t width = sizeof(double);
 
-    walk->dense += (size_t)walk->size * width;
+    traversal->dense += (size_t)traversal->size * width;
     if (!vector->is_null && !vector->is_sparse) {
-        if (walk->size > 0)
-            memcpy(row, vector->values, (size_t)walk->size * width);
+        if (traversal->size > 0)
+            memcpy(row, vector->values, (size_t)traversal->size * width);
         return TFOS_OK;
     }
-    for (int64_t i = 0; vector->is_null && i < walk->size; i++)
-        memcpy(row + (size_t)i * width, walk->feature->filler.bytes, width);
+    for (int64_t i = 0; vector->is_null && i < traversal->size; i++)
+        memcpy(row + (size_t)i * width, traversal->feature->fill_value.bytes, width);
     if (vector->is_null)
         return TFOS_OK;
-    memset(row, 0, (size_t)walk->size * width);
+    memset(row, 0, (size_t)traversal->size * width);
     for (int64_t i = 0; i < vector->count; i++) {
         int32_t index = ((const volatile int32_t *)vector->indices)[i];
-        if (index < 0 || index >= walk->size)
-            return refuse_index(walk, index, err);
+        if (index < 0 || index >= traversal->size)
+            return refuse_index(traversal, index, err);
         memcpy(row + (size_t)index * width, &vector->values[i], width);
     }
     return TFOS_OK;
 }
 
-static enum tfos_status put_sparse(struct walk *walk, const struct vector *vector,
+static enum tfos_status put_sparse(struct traversal *traversal, const struct vector *vector,
                                    struct tfos_error *err)
 {
     int64_t previous = -1;
 
-    if (vector->count > walk->room)
+    if (vector->count > traversal->room)
         return tfos__fail(err, TFOS_CORRUPT, "column %s changed while it was read",
-                          walk->feature->name);
+                          traversal->feature->name);
     for (int64_t i = 0; i < vector->count; i++) {
         int64_t index = vector->is_sparse ? ((const volatile int32_t *)vector->indices)[i] : i;
-        if (index <= previous || index >= walk->size)
-            return refuse_index(walk, index, err);
+        if (index <= previous || index >= traversal->size)
+            return refuse_index(traversal, index, err);
         previous = index;
-        *walk->indices++ = walk->row;
-        *walk->indices++ = index;
+        *traversal->indices++ = traversal->row;
+        *traversal->indices++ = index;
     }
     if (vector->count > 0)
-        memcpy(walk->values, vector->values, (size_t)vector->count * sizeof(double));
-    walk->values += (size_t)vector->count * sizeof(double);
-    walk->room -= vector->count;
-    walk->row++;
+        memcpy(traversal->values, vector->values, (size_t)vector->count * sizeof(double));
+    traversal->values += (size_t)vector->count * sizeof(double);
+    traversal->room -= vector->count;
+    traversal->row++;
     return TFOS_OK;
 }
 
 // One row in either form; a null is an empty row of a sparse tensor.
 static enum tfos_status put_row(void *context, int64_t row, struct tfos_error *err)
 {
-    struct walk *walk = context;
+    struct traversal *traversal = context;
     struct vector vector;
 
-    TFOS__TRY(take_row(walk, row, &vector, err));
-    return walk->dense ? put_dense(walk, &vector, err) : put_sparse(walk, &vector, err);
+    TFOS__TRY(take_row(traversal, row, &vector, err));
+    return traversal->dense ? put_dense(traversal, &vector, err)
+                            : put_sparse(traversal, &vector, err);
 }
 
 static enum tfos_status count_row(void *context, int64_t row, struct tfos_error *err)
 {
-    struct walk *walk = context;
+    struct traversal *traversal = context;
     struct vector vector;
 
-    TFOS__TRY(take_row(walk, row, &vector, err));
-    walk->room += vector.count;
+    TFOS__TRY(take_row(traversal, row, &vector, err));
+    traversal->room += vector.count;
     return TFOS_OK;
 }
 
-// The size of all is that of the first, where nothing else says it.
+// Takes the size of the first vector for all, where the feature has none.
 static enum tfos_status note_size(void *context, int64_t row, struct tfos_error *err)
 {
-    struct walk *walk = context;
+    struct traversal *traversal = context;
     struct vector vector;
 
-    if (walk->size >= 0)
+    if (traversal->size >= 0)
         return TFOS_OK;
-    if (read_vector(walk->route, walk->batch, row, &vector, err) < 0) {
-        tfos__fail_prefix(err, "column %s", walk->feature->name);
+    if (read_vector(traversal->path, traversal->batch, row, &vector, err) < 0) {
+        tfos__fail_prefix(err, "column %s", traversal->feature->name);
         return TFOS_INVALID;
     }
     if (!vector.is_null)
-        walk->size = vector.size;
+        traversal->size = vector.size;
     return TFOS_OK;
 }
 
-static enum tfos_status for_each(struct walk *walk, int64_t number, const struct tfos__rows *rows,
-                                 enum tfos_status (*act)(void *context, int64_t row,
-                                                         struct tfos_error *err),
-                                 struct tfos_error *err)
+static enum tfos_status
+for_each(struct traversal *traversal, int64_t number, const struct tfos__dataset_row_slices *rows,
+         enum tfos_status (*act)(void *context, int64_t row, struct tfos_error *err),
+         struct tfos_error *err)
 {
-    for (int64_t i = 0; i < rows->run_count; i++) {
-        const struct tfos__run *run = &rows->runs[i];
-        walk->route = &run->piece->binding->routes[number];
-        walk->batch = &run->piece->array;
-        for (int64_t row = run->first; row < run->first + run->count; row++) {
-            enum tfos_status status = act(walk, row, err);
+    for (int64_t i = 0; i < rows->count; i++) {
+        const struct tfos__dataset_row_slice *slice = &rows->slices[i];
+        traversal->path = &slice->batch->binding->paths[number];
+        traversal->batch = &slice->batch->array;
+        for (int64_t row = slice->first; row < slice->first + slice->count; row++) {
+            enum tfos_status status = act(traversal, row, err);
             if (status == TFOS_OK)
                 continue;
-            tfos__piece_locate_row(run->piece, row, err);
+            tfos__dataset_shared_batch_locate(slice->batch, row, err);
             return status;
         }
     }
     return TFOS_OK;
 }
 
-static enum tfos_status make_sparse(struct walk *walk, int64_t number,
-                                    const struct tfos__rows *rows, struct tfos_tensor *tensors,
-                                    struct tfos_error *err)
+static enum tfos_status make_sparse(struct traversal *traversal, int64_t number,
+                                    const struct tfos__dataset_row_slices *rows,
+                                    struct tfos_tensor *tensors, struct tfos_error *err)
 {
-    int64_t shape[] = {rows->row_count + rows->zero_count, walk->size};
+    int64_t shape[] = {rows->row_count + rows->zero_count, traversal->size};
     const int64_t two = 2;
     uint8_t *data = NULL;
 
-    TFOS__TRY(for_each(walk, number, rows, count_row, err));
-    int64_t pairs[] = {walk->room, 2};
-    TFOS__TRY(tfos__tensor_init(&tensors[0], TFOS_DTYPE_INT64, 2, pairs, &data, err));
-    walk->indices = (int64_t *)(void *)data;
-    TFOS__TRY(tfos__tensor_init(&tensors[1], TFOS_DTYPE_FLOAT64, 1, pairs, &walk->values, err));
-    TFOS__TRY(tfos__tensor_init(&tensors[2], TFOS_DTYPE_INT64, 1, &two, &data, err));
+    TFOS__TRY(for_each(traversal, number, rows, count_row, err));
+    int64_t pairs[] = {traversal->room, 2};
+    TFOS__TRY(tfos__dataset_tensor_init(&tensors[0], TFOS_DTYPE_INT64, 2, pairs, &data, err));
+    traversal->indices = (int64_t *)(void *)data;
+    TFOS__TRY(tfos__dataset_tensor_init(&tensors[1], TFOS_DTYPE_FLOAT64, 1, pairs,
+                                        &traversal->values, err));
+    TFOS__TRY(tfos__dataset_tensor_init(&tensors[2], TFOS_DTYPE_INT64, 1, &two, &data, err));
     memcpy(data, shape, sizeof shape);
-    TFOS__TRY(for_each(walk, number, rows, put_row, err));
-    return walk->room == 0
+    TFOS__TRY(for_each(traversal, number, rows, put_row, err));
+    return traversal->room == 0
                ? TFOS_OK
                : tfos__fail(err, TFOS_CORRUPT, "dataset: column %s changed while it was read",
-                            walk->feature->name);
+                            traversal->feature->name);
 }
 
-enum tfos_status tfos__vectors_make(const struct tfos__feature *feature, int64_t number,
-                                    const struct tfos__rows *rows, struct tfos_tensor *tensors,
-                                    struct tfos_error *err)
+enum tfos_status tfos__dataset_vectors_make(const struct tfos__dataset_feature *feature,
+                                            int64_t number,
+                                            const struct tfos__dataset_row_slices *rows,
+                                            struct tfos_tensor *tensors, struct tfos_error *err)
 {
-    struct walk walk = {.feature = feature, .size = feature->lengths[0]};
+    struct traversal traversal = {.feature = feature, .size = feature->lengths[0]};
 
-    if (walk.size < 0) {
-        TFOS__TRY(for_each(&walk, number, rows, note_size, err));
-        walk.size = walk.size < 0 ? 0 : walk.size;
+    if (traversal.size < 0) {
+        TFOS__TRY(for_each(&traversal, number, rows, note_size, err));
+        traversal.size = traversal.size < 0 ? 0 : traversal.size;
     }
     if (feature->form == TFOS_FORM_SPARSE)
-        return make_sparse(&walk, number, rows, tensors, err);
-    int64_t shape[] = {rows->row_count + rows->zero_count, walk.size};
-    TFOS__TRY(tfos__tensor_init(&tensors[0], TFOS_DTYPE_FLOAT64, 2, shape, &walk.dense, err));
-    TFOS__TRY(for_each(&walk, number, rows, put_row, err));
-    memset(walk.dense, 0, (size_t)(rows->zero_count * walk.size) * sizeof(double));
+        return make_sparse(&traversal, number, rows, tensors, err);
+    int64_t shape[] = {rows->row_count + rows->zero_count, traversal.size};
+    TFOS__TRY(tfos__dataset_tensor_init(&tensors[0], TFOS_DTYPE_FLOAT64, 2, shape, &traversal.dense,
+                                        err));
+    TFOS__TRY(for_each(&traversal, number, rows, put_row, err));
+    memset(traversal.dense, 0, (size_t)(rows->zero_count * traversal.size) * sizeof(double));
     return TFOS_OK;
 }
 
-enum tfos_status tfos__vectors_measure(const struct tfos__route *route,
-                                       const struct ArrowArray *batch, int64_t *shortest,
-                                       int64_t *longest, struct tfos_error *err)
+enum tfos_status tfos__dataset_vectors_measure(const struct tfos__dataset_leaf_path *path,
+                                               const struct ArrowArray *batch, int64_t *shortest,
+                                               int64_t *longest, struct tfos_error *err)
 {
     struct vector vector;
 
     *shortest = INT64_MAX;
     *longest = -1;
     for (int64_t row = 0; row < batch->length; row++) {
-        TFOS__TRY(read_vector(route, batch, row, &vector, err));
+        TFOS__TRY(read_vector(path, batch, row, &vector, err));
         if (vector.is_null)
             continue;
         *shortest = vector.size < *shortest ? vector.size : *shortest;

@@ -3,7 +3,7 @@
 #include "dataset_fixture.h"
 
 /// What stands for the driver: one description, of which a dataset asks.
-struct told {
+struct description {
     const struct made_column *batch; ///< its schema; NULL: nothing is known of the rows
     int64_t first_feed, last_feed;   ///< 0: nothing was said
     bool comes_late;                 ///< only who waits for it gets it
@@ -20,18 +20,19 @@ static void keep_schema(struct ArrowSchema *schema)
 static enum tfos_status describe(void *context, int64_t feed, int64_t timeout_ms,
                                  struct ArrowSchema *schema, struct tfos_error *err)
 {
-    struct told *told = context;
+    struct description *description = context;
 
-    told->asked++;
-    if (told->failure < 0) {
+    description->asked++;
+    if (description->failure < 0) {
         snprintf(err->message, sizeof err->message, "the node has gone");
-        return told->failure;
+        return description->failure;
     }
-    if (feed < told->first_feed || feed > told->last_feed || (told->comes_late && timeout_ms == 0))
+    if (feed < description->first_feed || feed > description->last_feed ||
+        (description->comes_late && timeout_ms == 0))
         return TFOS_AGAIN;
     *schema = (struct ArrowSchema){0};
-    if (told->batch) {
-        *schema = told->batch->schema;
+    if (description->batch) {
+        *schema = description->batch->schema;
         schema->release = keep_schema;
     }
     return TFOS_OK;
@@ -39,15 +40,17 @@ static enum tfos_status describe(void *context, int64_t feed, int64_t timeout_ms
 
 static bool is_interrupted(void *context)
 {
-    const struct told *told = context;
+    const struct description *description = context;
 
-    return told->interrupted_at > 0 && told->asked >= told->interrupted_at;
+    return description->interrupted_at > 0 && description->asked >= description->interrupted_at;
 }
 
-static struct tfos_dataset_options options_for(struct told *told)
+static struct tfos_dataset_options options_for(struct description *description)
 {
-    return (struct tfos_dataset_options){
-        .batch_size = 2, .describe = describe, .is_interrupted = is_interrupted, .context = told};
+    return (struct tfos_dataset_options){.batch_size = 2,
+                                         .describe = describe,
+                                         .is_interrupted = is_interrupted,
+                                         .context = description};
 }
 
 /// Two rows: a number, text, and a list each.
@@ -102,8 +105,8 @@ static void specs_come_before_rows(void **state)
     };
     struct node node;
     struct rows rows;
-    struct told told = {.batch = &rows.batch, .first_feed = 1, .last_feed = 10};
-    struct tfos_dataset_options options = options_for(&told);
+    struct description description = {.batch = &rows.batch, .first_feed = 1, .last_feed = 10};
+    struct tfos_dataset_options options = options_for(&description);
     struct tfos_tensor tensors[TENSOR_LIMIT];
 
     (void)state;
@@ -120,7 +123,7 @@ static void specs_come_before_rows(void **state)
     assert_int_equal(specs.list[1].dtype, TFOS_DTYPE_STRING);
     assert_int_equal(specs.list[2].rank, 2);
     assert_int_equal(specs.list[2].shape[1], 3);
-    assert_int_equal(told.asked, 1);
+    assert_int_equal(description.asked, 1);
     feed_rows(&node, 1, &rows);
     assert_true(next_batch(dataset, tensors));
     assert_int_equal(int_at(&tensors[0], 1), 8);
@@ -138,8 +141,8 @@ static void what_does_not_go_with_a_description_is_refused(void **state)
     enum tfos_row_structure structure = TFOS_ROW_DICT;
     struct node node;
     struct rows rows;
-    struct told told = {.batch = &rows.batch, .first_feed = 1, .last_feed = 1};
-    struct tfos_dataset_options options = options_for(&told);
+    struct description description = {.batch = &rows.batch, .first_feed = 1, .last_feed = 1};
+    struct tfos_dataset_options options = options_for(&description);
     struct tfos_tensor tensors[TENSOR_LIMIT];
     struct tfos_error err;
     int64_t count = 0;
@@ -156,7 +159,7 @@ static void what_does_not_go_with_a_description_is_refused(void **state)
         assert_non_null(strstr(err.message, "no column missing: the rows have n, t, x"));
     }
     assert_int_equal(tfos_dataset_next(dataset, tensors, &err), TFOS_INVALID);
-    assert_int_equal(told.asked, 1);
+    assert_int_equal(description.asked, 1);
     close_all(dataset, &node);
 }
 
@@ -164,8 +167,8 @@ static void rows_say_what_a_description_leaves_open(void **state)
 {
     struct node node;
     struct rows rows;
-    struct told told = {.batch = &rows.batch, .first_feed = 1, .last_feed = 1};
-    struct tfos_dataset_options options = options_for(&told);
+    struct description description = {.batch = &rows.batch, .first_feed = 1, .last_feed = 1};
+    struct tfos_dataset_options options = options_for(&description);
     const struct tfos_tensor_spec *list = NULL;
     enum tfos_row_structure structure = TFOS_ROW_DICT;
     struct tfos_error err;
@@ -191,8 +194,8 @@ static void an_epoch_without_rows_is_one(void **state)
 {
     struct node node;
     struct rows rows;
-    struct told told = {.batch = &rows.batch, .first_feed = 1, .last_feed = 3};
-    struct tfos_dataset_options options = options_for(&told);
+    struct description description = {.batch = &rows.batch, .first_feed = 1, .last_feed = 3};
+    struct tfos_dataset_options options = options_for(&description);
     struct tfos_tensor tensors[TENSOR_LIMIT];
     struct tfos_error err;
 
@@ -200,7 +203,7 @@ static void an_epoch_without_rows_is_one(void **state)
     open_node(&node);
     make_rows(&rows, even);
     node_end_epoch(&node, 1);
-    told.comes_late = true; // behind the epoch's end
+    description.comes_late = true; // behind the epoch's end
     struct tfos_dataset *dataset = dataset_of(&node, &options);
     struct specs specs = specs_of(dataset);
     assert_int_equal(specs.list[2].role, TFOS_TENSOR_DENSE);
@@ -225,8 +228,8 @@ static void nothing_but_a_description(void **state)
 {
     struct node node;
     struct rows rows;
-    struct told told = {.batch = &rows.batch, .first_feed = 1, .last_feed = 1};
-    struct tfos_dataset_options options = options_for(&told);
+    struct description description = {.batch = &rows.batch, .first_feed = 1, .last_feed = 1};
+    struct tfos_dataset_options options = options_for(&description);
     struct tfos_tensor tensors[TENSOR_LIMIT];
 
     (void)state;
@@ -251,12 +254,12 @@ static void other_feeds_are_not_described(void **state)
     make_rows(&rows, even);
     rows.batch.schema.n_children = 2;
     rows.batch.array.n_children = 2;
-    const struct told all[] = {{.batch = &rows.list, .first_feed = 3, .last_feed = 9},
-                               {.first_feed = 1, .last_feed = 9},
-                               {.batch = &rows.list}};
+    const struct description all[] = {{.batch = &rows.list, .first_feed = 3, .last_feed = 9},
+                                      {.first_feed = 1, .last_feed = 9},
+                                      {.batch = &rows.list}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        struct told told = all[i];
-        struct tfos_dataset_options options = options_for(&told);
+        struct description description = all[i];
+        struct tfos_dataset_options options = options_for(&description);
         open_node(&node);
         node_end_epoch(&node, 1); // without a row, and nothing is known: looked over
         feed_rows(&node, 2, &rows);
@@ -272,8 +275,9 @@ static void waits_for_a_description_end(void **state)
 {
     struct node node;
     struct rows rows;
-    struct told told = {.batch = &rows.batch, .first_feed = 1, .last_feed = 1, .interrupted_at = 2};
-    struct tfos_dataset_options options = options_for(&told);
+    struct description description = {
+        .batch = &rows.batch, .first_feed = 1, .last_feed = 1, .interrupted_at = 2};
+    struct tfos_dataset_options options = options_for(&description);
     const struct tfos_tensor_spec *list = NULL;
     enum tfos_row_structure structure = TFOS_ROW_DICT;
     struct tfos_error err;
@@ -282,16 +286,16 @@ static void waits_for_a_description_end(void **state)
     (void)state;
     open_node(&node);
     make_rows(&rows, even);
-    told.comes_late = true;
+    description.comes_late = true;
     struct tfos_dataset *dataset = dataset_of(&node, &options);
     assert_int_equal(tfos_dataset_get_specs(dataset, -1, &list, &count, &structure, &err),
                      TFOS_CLOSED);
     assert_non_null(strstr(err.message, "interrupted"));
-    told.failure = TFOS_CLOSED; // not for good
+    description.failure = TFOS_CLOSED; // not for good
     assert_int_equal(tfos_dataset_get_specs(dataset, -1, &list, &count, &structure, &err),
                      TFOS_CLOSED);
     assert_string_equal(err.message, "the node has gone");
-    told = (struct told){.first_feed = 1, .last_feed = 1};
+    description = (struct description){.first_feed = 1, .last_feed = 1};
     feed_rows(&node, 1, &rows);
     assert_int_equal(specs_of(dataset).count, 3);
     close_all(dataset, &node);
@@ -323,8 +327,8 @@ static void vectors_of_a_size_that_nobody_said(void **state)
     struct tfos_dataset_column column = {.name = "v"};
     struct made_column batch, parts[7];
     struct node node;
-    struct told told = {.batch = &batch, .first_feed = 1, .last_feed = 2};
-    struct tfos_dataset_options options = options_for(&told);
+    struct description description = {.batch = &batch, .first_feed = 1, .last_feed = 2};
+    struct tfos_dataset_options options = options_for(&description);
     struct tfos_tensor tensors[TENSOR_LIMIT];
 
     (void)state;

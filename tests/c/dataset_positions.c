@@ -117,12 +117,12 @@ static void s88_only_what_is_needed_is_read_again(void **state)
     (void)state;
     struct tfos_error err;
     struct files files = make_files(TFOS_COMPRESSION_NONE);
-    for (int64_t pool = 0; pool < 3; pool += 2) {
+    for (int64_t shuffle_rows = 0; shuffle_rows < 3; shuffle_rows += 2) {
         struct tfos_record_dataset_options options = options_for(&files, 0);
         struct tfos_dataset *dataset = NULL, *other = NULL;
         struct tfos_record_counts counts;
         int64_t values[LIMIT], position[NUMBERS];
-        options.rows.shuffle_rows = pool;
+        options.rows.shuffle_rows = shuffle_rows;
         assert_done(tfos_record_dataset_open(&options, &dataset, &err));
         for (int i = 0; i < 4; i++)
             assert_int_equal(read_batch(dataset, values), 4); // row 15 is in the last file

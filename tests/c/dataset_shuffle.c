@@ -63,12 +63,12 @@ static void rows_are_shuffled_within_a_pool(void **state)
     assert_memory_not_equal(orders[0][0], orders[2][0], size);
     int64_t distance = 0;
     for (int64_t i = 0; i < SHUFFLED; i++) {
-        // A row cannot be drawn before it is in the pool.
+        // A row cannot be drawn before it is in the buffer.
         assert_true(orders[0][0][i] < i + 400);
         distance += llabs(orders[0][0][i] - i);
     }
     assert_true(distance / SHUFFLED > 100);
-    shuffle(100000, 7, SHUFFLED, orders[0][0], orders[0][1]); // all rows in one pool
+    shuffle(100000, 7, SHUFFLED, orders[0][0], orders[0][1]); // all rows in one buffer
     shuffle(1, 7, SHUFFLED, orders[0][0], orders[0][1]);
     for (int64_t i = 0; i < SHUFFLED; i++)
         assert_int_equal(orders[0][0][i], i);
