@@ -12,15 +12,15 @@
 struct column {
     PyObject *array;   ///< owned; keeps `interface` and borrowed elements alive
     PyObject *capsule; ///< of the interface; owned
-    const struct tfos__array_interface *interface;
+    const struct tfos__py_numpy_interface_struct *interface;
     PyObject *name;           ///< bytes; NULL where rows have no names; owned
-    struct tfos__field field; ///< its elements are borrowed where `is_borrowed`
+    struct tfos__py_field field; ///< its elements are borrowed where `is_borrowed`
     bool is_borrowed;
     const char *format; ///< of dates and times, which are plain columns; else NULL
 };
 
-struct tfos__array_batch {
-    enum tfos__row_kind kind;
+struct tfos__py_array_batch {
+    enum tfos__py_row_kind kind;
     bool wants_columns;
     int64_t column_count, row_count;
     struct column *columns; ///< owned
@@ -33,7 +33,7 @@ struct tfos__array_batch {
 };
 
 /// What messages call a column.
-static PyObject *say_name(const struct tfos__array_batch *batch, int64_t index)
+static PyObject *say_name(const struct tfos__py_array_batch *batch, int64_t index)
 {
     const struct column *column = &batch->columns[index];
 
@@ -45,12 +45,12 @@ static PyObject *say_name(const struct tfos__array_batch *batch, int64_t index)
 }
 
 /// Raises InvalidError: "results: column 'x': " and `what`, which is taken over.
-static int refuse(const struct tfos__array_batch *batch, int64_t index, PyObject *what)
+static int refuse(const struct tfos__py_array_batch *batch, int64_t index, PyObject *what)
 {
     PyObject *name = say_name(batch, index);
 
     if (name != NULL && what != NULL)
-        tfos__raise_format(TFOS_INVALID, "results: %U: %U", name, what);
+        tfos__py_raise_format(TFOS_INVALID, "results: %U: %U", name, what);
     Py_XDECREF(name);
     Py_XDECREF(what);
     return -1;
@@ -63,10 +63,10 @@ static int no_memory(void)
 }
 
 /// Shows numbers where they lie: `type` is that of the array with its rows.
-static int borrow_numbers(struct column *column, const struct tfos__value_type *type)
+static int borrow_numbers(struct column *column, const struct tfos__py_value_type *type)
 {
-    struct tfos__series *series = &column->field.typed.series;
-    struct tfos__value_type row = *type;
+    struct tfos__py_series *series = &column->field.typed.series;
+    struct tfos__py_value_type row = *type;
     int64_t count = type->shape[0];
 
     row.dimension_count--;
@@ -75,10 +75,10 @@ static int borrow_numbers(struct column *column, const struct tfos__value_type *
         row.kind = TFOS__VALUE_SCALAR;
         row.is_fixed = false;
     }
-    if (!tfos__series_init(series, &row))
+    if (!tfos__py_series_init(series, &row))
         return no_memory();
     series->length = count;
-    series->element_count = count * tfos__value_item_count(&row);
+    series->element_count = count * tfos__py_value_type_item_count(&row);
     if (series->element_count > 0) {
         series->elements.data = column->interface->data;
         column->is_borrowed = true;
@@ -87,13 +87,13 @@ static int borrow_numbers(struct column *column, const struct tfos__value_type *
 }
 
 /// Appends a value; one that does not fit makes the field wider and empty. -1 with an exception.
-static int append(struct tfos__field *field, PyObject *value, bool *is_done)
+static int append(struct tfos__py_field *field, PyObject *value, bool *is_done)
 {
-    enum tfos__pack_result result = tfos__field_append(field, value);
+    enum tfos__py_pack_result result = tfos__py_field_append(field, value);
 
     *is_done = result == TFOS__PACK_DONE;
     if (result == TFOS__PACK_REFUSED)
-        return tfos__field_widen(field, value);
+        return tfos__py_field_widen(field, value);
     return result == TFOS__PACK_ERROR ? -1 : 0;
 }
 
@@ -102,7 +102,7 @@ static int append(struct tfos__field *field, PyObject *value, bool *is_done)
 static int copy_objects(struct column *column, PyObject *values, bool wants_columns)
 {
     Py_ssize_t count = values != NULL ? PyList_Size(values) : -1;
-    int result = count < 0 || tfos__field_init(&column->field, wants_columns) < 0 ? -1 : 0;
+    int result = count < 0 || tfos__py_field_init(&column->field, wants_columns) < 0 ? -1 : 0;
 
     for (Py_ssize_t i = 0; result == 0 && i < count;) {
         bool is_done = false;
@@ -138,34 +138,34 @@ static const char *find_format(PyObject *array)
 static int copy_moments(struct column *column)
 {
     bool is_days = column->format[1] == 'd';
-    struct tfos__value_type type = {
+    struct tfos__py_value_type type = {
         .kind = TFOS__VALUE_SCALAR, .letter = 'i', .itemsize = is_days ? 4 : 8};
-    struct tfos__series *series = &column->field.typed.series;
+    struct tfos__py_series *series = &column->field.typed.series;
     const int64_t *from = column->interface->data;
 
-    if (!tfos__series_init(series, &type))
+    if (!tfos__py_series_init(series, &type))
         return no_memory();
     for (intptr_t i = 0; i < column->interface->shape[0]; i++) {
         void *room = NULL;
         if (from[i] == INT64_MIN) {
-            if (!tfos__series_commit_null(series))
+            if (!tfos__py_series_commit_null(series))
                 return no_memory();
             continue;
         }
-        room = tfos__series_reserve(series, 1);
+        room = tfos__py_series_reserve(series, 1);
         if (room == NULL)
             return no_memory();
         if (is_days)
             *(int32_t *)room = (int32_t)from[i];
         else
             *(int64_t *)room = from[i];
-        if (!tfos__series_commit(series, 1))
+        if (!tfos__py_series_commit(series, 1))
             return no_memory();
     }
     return 0;
 }
 
-static int refuse_type(const struct tfos__array_batch *batch, int64_t index)
+static int refuse_type(const struct tfos__py_array_batch *batch, int64_t index)
 {
     PyObject *dtype = PyObject_GetAttrString(batch->columns[index].array, "dtype");
     int result = -1;
@@ -179,13 +179,13 @@ static int refuse_type(const struct tfos__array_batch *batch, int64_t index)
     return result;
 }
 
-static int read_values(struct tfos__array_batch *batch, int64_t index,
-                       const struct tfos__numpy *numpy)
+static int read_values(struct tfos__py_array_batch *batch, int64_t index,
+                       const struct tfos__py_numpy *numpy)
 {
     struct column *column = &batch->columns[index];
-    struct tfos__value_type type;
+    struct tfos__py_value_type type;
 
-    if (tfos__numpy_classify(numpy, column->array, &type) && !tfos__value_is_moment(&type))
+    if (tfos__py_numpy_classify(numpy, column->array, &type) && !tfos__py_value_type_is_moment(&type))
         return borrow_numbers(column, &type);
     if (PyErr_Occurred())
         return -1;
@@ -204,23 +204,23 @@ static int read_values(struct tfos__array_batch *batch, int64_t index,
 
 /// The array's elements one behind the other, numbers in the machine's byte order. NULL with an
 /// exception.
-static PyObject *straighten(const struct tfos__numpy *numpy, PyObject *array)
+static PyObject *straighten(const struct tfos__py_numpy *numpy, PyObject *array)
 {
-    struct tfos__value_type type = {.kind = TFOS__VALUE_ARRAY};
+    struct tfos__py_value_type type = {.kind = TFOS__VALUE_ARRAY};
     bool is_native = true;
     PyObject *dtype = NULL, *straight = NULL;
 
-    if (tfos__numpy_read_elements(numpy, array, &type, &is_native) && !is_native)
-        dtype = tfos__numpy_dtype(numpy, &type);
+    if (tfos__py_numpy_read_elements(numpy, array, &type, &is_native) && !is_native)
+        dtype = tfos__py_numpy_dtype(numpy, &type);
     if (!PyErr_Occurred())
         straight = PyObject_CallFunctionObjArgs(numpy->ascontiguousarray, array, dtype, NULL);
     Py_XDECREF(dtype);
     return straight;
 }
 
-static int read_column(struct tfos__array_batch *batch, int64_t index, PyObject *value)
+static int read_column(struct tfos__py_array_batch *batch, int64_t index, PyObject *value)
 {
-    const struct tfos__numpy *numpy = tfos__numpy_load();
+    const struct tfos__py_numpy *numpy = tfos__py_numpy_load();
     struct column *column = &batch->columns[index];
 
     if (numpy == NULL)
@@ -228,7 +228,7 @@ static int read_column(struct tfos__array_batch *batch, int64_t index, PyObject 
     if (Py_TYPE(value) != numpy->ndarray)
         return refuse(batch, index,
                       PyUnicode_FromFormat("expected a numpy array, not %R", Py_TYPE(value)));
-    column->interface = tfos__numpy_interface(value, &column->capsule);
+    column->interface = tfos__py_numpy_interface(value, &column->capsule);
     if (column->interface == NULL)
         return -1;
     if (column->interface->nd == 0)
@@ -237,7 +237,7 @@ static int read_column(struct tfos__array_batch *batch, int64_t index, PyObject 
     column->array = straighten(numpy, value);
     if (column->array == NULL)
         return -1;
-    column->interface = tfos__numpy_interface(column->array, &column->capsule);
+    column->interface = tfos__py_numpy_interface(column->array, &column->capsule);
     if (column->interface == NULL)
         return -1;
     if (index == 0)
@@ -250,21 +250,21 @@ static int read_column(struct tfos__array_batch *batch, int64_t index, PyObject 
     return read_values(batch, index, numpy);
 }
 
-static int read_name(struct tfos__array_batch *batch, int64_t index, PyObject *name)
+static int read_name(struct tfos__py_array_batch *batch, int64_t index, PyObject *name)
 {
     PyObject *bytes = PyUnicode_Check(name) ? PyUnicode_AsUTF8String(name) : NULL;
 
     if (bytes == NULL || strlen(PyBytes_AsString(bytes)) != (size_t)PyBytes_Size(bytes)) {
         Py_XDECREF(bytes);
         if (!PyErr_Occurred())
-            tfos__raise_format(TFOS_INVALID, "results: %R cannot be a column's name", name);
+            tfos__py_raise_format(TFOS_INVALID, "results: %R cannot be a column's name", name);
         return -1;
     }
     batch->columns[index].name = bytes;
     return 0;
 }
 
-static int make_columns(struct tfos__array_batch *batch, int64_t count)
+static int make_columns(struct tfos__py_array_batch *batch, int64_t count)
 {
     size_t room = (size_t)count + 1;
 
@@ -277,7 +277,7 @@ static int make_columns(struct tfos__array_batch *batch, int64_t count)
     return 0;
 }
 
-static int read_tuple(struct tfos__array_batch *batch, PyObject *arrays)
+static int read_tuple(struct tfos__py_array_batch *batch, PyObject *arrays)
 {
     batch->kind = TFOS__ROW_TUPLE;
     if (make_columns(batch, PyTuple_Size(arrays)) < 0)
@@ -289,7 +289,7 @@ static int read_tuple(struct tfos__array_batch *batch, PyObject *arrays)
     return 0;
 }
 
-static int read_dict(struct tfos__array_batch *batch, PyObject *arrays)
+static int read_dict(struct tfos__py_array_batch *batch, PyObject *arrays)
 {
     PyObject *name = NULL, *array = NULL;
     Py_ssize_t place = 0;
@@ -305,7 +305,7 @@ static int read_dict(struct tfos__array_batch *batch, PyObject *arrays)
     return 0;
 }
 
-static int read_arrays(struct tfos__array_batch *batch, PyObject *arrays)
+static int read_arrays(struct tfos__py_array_batch *batch, PyObject *arrays)
 {
     if (PyDict_Check(arrays))
         return read_dict(batch, arrays);
@@ -317,9 +317,9 @@ static int read_arrays(struct tfos__array_batch *batch, PyObject *arrays)
     return read_column(batch, 0, arrays);
 }
 
-struct tfos__array_batch *tfos__array_batch_open(PyObject *arrays, bool wants_columns)
+struct tfos__py_array_batch *tfos__py_array_batch_open(PyObject *arrays, bool wants_columns)
 {
-    struct tfos__array_batch *batch = PyMem_Calloc(1, sizeof(*batch));
+    struct tfos__py_array_batch *batch = PyMem_Calloc(1, sizeof(*batch));
 
     if (batch == NULL) {
         PyErr_NoMemory();
@@ -328,11 +328,11 @@ struct tfos__array_batch *tfos__array_batch_open(PyObject *arrays, bool wants_co
     batch->wants_columns = wants_columns;
     if (read_arrays(batch, arrays) == 0)
         return batch;
-    tfos__array_batch_close(batch);
+    tfos__py_array_batch_close(batch);
     return NULL;
 }
 
-int64_t tfos__array_batch_row_count(const struct tfos__array_batch *batch)
+int64_t tfos__py_array_batch_row_count(const struct tfos__py_array_batch *batch)
 {
     return batch->row_count;
 }
@@ -347,20 +347,20 @@ static void release_array(struct ArrowArray *array)
     array->release = NULL;
 }
 
-void tfos__array_batch_show(struct tfos__array_batch *batch, const struct ArrowSchema **schema,
+void tfos__py_array_batch_show(struct tfos__py_array_batch *batch, const struct ArrowSchema **schema,
                             const struct ArrowArray **array)
 {
     for (int64_t i = 0; i < batch->column_count; i++) {
         struct column *column = &batch->columns[i];
         const char *name = column->name != NULL ? PyBytes_AsString(column->name) : "";
-        tfos__field_show(&column->field, name, &batch->schema_children[i],
+        tfos__py_field_show(&column->field, name, &batch->schema_children[i],
                          &batch->array_children[i]);
         if (column->format != NULL) {
             batch->schema_children[i]->format = column->format;
             batch->schema_children[i]->metadata = NULL;
         }
     }
-    tfos__metadata_write("tfos.row", tfos__row_names[batch->kind], batch->metadata);
+    tfos__py_metadata_write("tfos.row", tfos__py_row_kind_names[batch->kind], batch->metadata);
     batch->schema = (struct ArrowSchema){
         .format = "+s",
         .name = "",
@@ -381,15 +381,15 @@ void tfos__array_batch_show(struct tfos__array_batch *batch, const struct ArrowS
     *array = &batch->array;
 }
 
-void tfos__array_batch_close(struct tfos__array_batch *batch)
+void tfos__py_array_batch_close(struct tfos__py_array_batch *batch)
 {
     if (batch == NULL)
         return;
     for (int64_t i = 0; i < batch->column_count; i++) {
         struct column *column = &batch->columns[i];
         if (column->is_borrowed)
-            column->field.typed.series.elements = (struct tfos__block){0};
-        tfos__field_clear(&column->field);
+            column->field.typed.series.elements = (struct tfos__py_block){0};
+        tfos__py_field_clear(&column->field);
         Py_XDECREF(column->capsule);
         Py_XDECREF(column->array);
         Py_XDECREF(column->name);

@@ -29,7 +29,7 @@ static void release_array(PyObject *capsule)
     PyMem_Free(array);
 }
 
-PyObject *tfos__arrow_schema_wrap(struct ArrowSchema *schema)
+PyObject *tfos__py_arrow_schema_wrap(struct ArrowSchema *schema)
 {
     struct ArrowSchema *moved = PyMem_Malloc(sizeof(*moved));
     PyObject *capsule = moved != NULL ? PyCapsule_New(moved, "arrow_schema", release_schema) : NULL;
@@ -57,9 +57,9 @@ static PyObject *wrap_array(struct ArrowArray *array)
     return capsule;
 }
 
-PyObject *tfos__arrow_batch_new(struct ArrowSchema *schema, struct ArrowArray *array)
+PyObject *tfos__py_arrow_batch_new(struct ArrowSchema *schema, struct ArrowArray *array)
 {
-    PyObject *schema_capsule = tfos__arrow_schema_wrap(schema), *array_capsule = wrap_array(array);
+    PyObject *schema_capsule = tfos__py_arrow_schema_wrap(schema), *array_capsule = wrap_array(array);
     struct batch *self = NULL;
 
     if (schema_capsule != NULL && array_capsule != NULL)
@@ -82,7 +82,7 @@ static PyObject *give(PyObject *object, PyObject *args, PyObject *kwargs)
     (void)args; // a requested schema, which a producer need not follow
     (void)kwargs;
     if (self->schema == NULL)
-        return tfos__raise_format(TFOS_INVALID, "arrow batch: it was given out before");
+        return tfos__py_raise_format(TFOS_INVALID, "arrow batch: it was given out before");
     pair = PyTuple_Pack(2, self->schema, self->array);
     if (pair != NULL) {
         Py_CLEAR(self->schema);
@@ -97,7 +97,7 @@ static void dealloc(PyObject *object)
 
     Py_XDECREF(self->schema);
     Py_XDECREF(self->array);
-    tfos__class_free(object);
+    tfos__py_class_free(object);
 }
 
 static PyMethodDef methods[] = {
@@ -107,7 +107,7 @@ static PyMethodDef methods[] = {
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, "An Arrow batch, to be imported once, such as by pyarrow.record_batch()."},
-    {Py_tp_new, tfos__class_refuse_new},
+    {Py_tp_new, tfos__py_class_refuse_new},
     {Py_tp_dealloc, dealloc},
     {Py_tp_methods, methods},
     {0, NULL},
@@ -120,8 +120,8 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-int tfos__arrow_batch_class_add(PyObject *module)
+int tfos__py_arrow_batch_class_add(PyObject *module)
 {
-    class = tfos__class_add(module, &spec);
+    class = tfos__py_class_add(module, &spec);
     return class != NULL ? 0 : -1;
 }

@@ -10,9 +10,9 @@
 
 /// An object whose __arrow_c_array__() gives the batch, which it takes over, also on failure. NULL
 /// with an exception.
-PyObject *tfos__arrow_batch_new(struct ArrowSchema *schema, struct ArrowArray *array);
+PyObject *tfos__py_arrow_batch_new(struct ArrowSchema *schema, struct ArrowArray *array);
 
 /// A capsule of the schema, which it takes over, also on failure. NULL with an exception.
-PyObject *tfos__arrow_schema_wrap(struct ArrowSchema *schema);
+PyObject *tfos__py_arrow_schema_wrap(struct ArrowSchema *schema);
 
 #endif

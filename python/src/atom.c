@@ -2,7 +2,7 @@
 // Classes are compared exactly: a value of a subclass of int or str has a form only by its base.
 #include "atom.h"
 
-PyObject *tfos__atom_encode(PyObject *text)
+PyObject *tfos__py_atom_encode(PyObject *text)
 {
     PyObject *bytes = PyUnicode_AsUTF8String(text);
 
@@ -11,7 +11,7 @@ PyObject *tfos__atom_encode(PyObject *text)
     return bytes;
 }
 
-int tfos__atom_classify(PyObject *value, enum tfos__value_kind *kind)
+int tfos__py_atom_classify(PyObject *value, enum tfos__py_value_kind *kind)
 {
     *kind = TFOS__VALUE_OPAQUE;
     if (value == Py_True || value == Py_False) {
@@ -24,7 +24,7 @@ int tfos__atom_classify(PyObject *value, enum tfos__value_kind *kind)
         if (overflow == 0)
             *kind = TFOS__VALUE_INT;
     } else if (Py_TYPE(value) == &PyUnicode_Type) {
-        PyObject *bytes = tfos__atom_encode(value);
+        PyObject *bytes = tfos__py_atom_encode(value);
         if (bytes == NULL)
             return PyErr_Occurred() ? -1 : 0;
         Py_DECREF(bytes);
@@ -40,7 +40,7 @@ static bool is_of_subclass(PyObject *value, PyTypeObject *class)
     return Py_TYPE(value) != class && PyType_IsSubtype(Py_TYPE(value), class);
 }
 
-PyObject *tfos__atom_base(PyObject *value)
+PyObject *tfos__py_atom_base(PyObject *value)
 {
     int overflow = 0;
 

@@ -5,7 +5,7 @@
 
 #include "arrow/arrow.h"
 
-int tfos__capsule_init(struct tfos__capsule *capsule, PyObject *batch)
+int tfos__py_capsule_init(struct tfos__py_capsule *capsule, PyObject *batch)
 {
     PyObject *pair = NULL;
 
@@ -34,7 +34,7 @@ int tfos__capsule_init(struct tfos__capsule *capsule, PyObject *batch)
         goto drop_pair;
     }
     if (tfos__arrow_has_nulls(capsule->array)) {
-        tfos__raise_format(TFOS_INVALID, "feed: a batch has rows that are null themselves");
+        tfos__py_raise_format(TFOS_INVALID, "feed: a batch has rows that are null themselves");
         goto drop_pair;
     }
     capsule->pair = pair;
@@ -45,7 +45,7 @@ drop_pair:
     return -1;
 }
 
-PyObject *tfos__capsule_schema(PyObject *schema)
+PyObject *tfos__py_capsule_schema(PyObject *schema)
 {
     PyObject *capsule = NULL;
     const struct ArrowSchema *view = NULL;
@@ -71,7 +71,7 @@ PyObject *tfos__capsule_schema(PyObject *schema)
     return NULL;
 }
 
-void tfos__capsule_clear(struct tfos__capsule *capsule)
+void tfos__py_capsule_clear(struct tfos__py_capsule *capsule)
 {
     Py_CLEAR(capsule->pair);
 }

@@ -8,7 +8,7 @@
 #include <Python.h>
 #include <tfos/arrow.h>
 
-struct tfos__capsule {
+struct tfos__py_capsule {
     const struct ArrowSchema *schema; ///< both live until clear(), and stay their producer's
     const struct ArrowArray *array;
     PyObject *pair; ///< of the capsules; owned
@@ -16,12 +16,12 @@ struct tfos__capsule {
 
 /// Asks anything with __arrow_c_array__ for its batch: a struct of columns of which no row is null.
 /// -1 with an exception.
-int tfos__capsule_init(struct tfos__capsule *capsule, PyObject *batch);
+int tfos__py_capsule_init(struct tfos__py_capsule *capsule, PyObject *batch);
 
 /// Asks anything with __arrow_c_schema__ for its schema: a capsule that the caller owns, whose
 /// schema is a struct of columns. A capsule is taken as it is. NULL with an exception.
-PyObject *tfos__capsule_schema(PyObject *schema);
+PyObject *tfos__py_capsule_schema(PyObject *schema);
 
-void tfos__capsule_clear(struct tfos__capsule *capsule);
+void tfos__py_capsule_clear(struct tfos__py_capsule *capsule);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <tfos/memory.h>
 
-PyTypeObject *tfos__class_add(PyObject *module, PyType_Spec *spec)
+PyTypeObject *tfos__py_class_add(PyObject *module, PyType_Spec *spec)
 {
     PyObject *class = PyType_FromSpec(spec);
 
@@ -20,7 +20,7 @@ PyTypeObject *tfos__class_add(PyObject *module, PyType_Spec *spec)
     return (PyTypeObject *)class;
 }
 
-PyObject *tfos__class_refuse_new(PyTypeObject *class, PyObject *args, PyObject *kwargs)
+PyObject *tfos__py_class_refuse_new(PyTypeObject *class, PyObject *args, PyObject *kwargs)
 {
     (void)class;
     (void)args;
@@ -31,7 +31,7 @@ PyObject *tfos__class_refuse_new(PyTypeObject *class, PyObject *args, PyObject *
     return NULL;
 }
 
-void tfos__class_free(PyObject *self)
+void tfos__py_class_free(PyObject *self)
 {
     PyTypeObject *class = Py_TYPE(self);
 
@@ -39,7 +39,7 @@ void tfos__class_free(PyObject *self)
     Py_DECREF((PyObject *)class);
 }
 
-PyObject *tfos__class_text(char *text)
+PyObject *tfos__py_class_text(char *text)
 {
     PyObject *object = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 

@@ -21,7 +21,7 @@ static PyObject *call(const char *name)
     return result;
 }
 
-bool tfos__collector_pause(void)
+bool tfos__py_collector_pause(void)
 {
     PyObject *enabled = call("isenabled");
     bool was_enabled = enabled == Py_True;
@@ -32,7 +32,7 @@ bool tfos__collector_pause(void)
     return was_enabled;
 }
 
-void tfos__collector_resume(void)
+void tfos__py_collector_resume(void)
 {
     PyObject *type = NULL, *value = NULL, *trace = NULL;
 

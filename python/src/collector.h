@@ -7,9 +7,9 @@
 #include <stdbool.h>
 
 /// Turns it off. true: it was on, and resume() must follow, also after an exception.
-bool tfos__collector_pause(void);
+bool tfos__py_collector_pause(void);
 
 /// Turns it on again; an exception that is set stays set.
-void tfos__collector_resume(void);
+void tfos__py_collector_resume(void);
 
 #endif

@@ -2,7 +2,7 @@
 // Damage is rare enough to take the GIL for.
 #include "damage_list.h"
 
-void tfos__damage_list_add(void *list, const struct tfos_record_damage *damage)
+void tfos__py_damage_list_add(void *list, const struct tfos_record_damage *damage)
 {
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *note = Py_BuildValue("(sKKs)", tfos_record_damage_text(damage->kind),
@@ -15,7 +15,7 @@ void tfos__damage_list_add(void *list, const struct tfos_record_damage *damage)
     PyGILState_Release(state);
 }
 
-PyObject *tfos__record_counts_tuple(const struct tfos_record_counts *counts)
+PyObject *tfos__py_record_counts_tuple(const struct tfos_record_counts *counts)
 {
     return Py_BuildValue("(KKKK)", (unsigned long long)counts->records,
                          (unsigned long long)counts->bytes, (unsigned long long)counts->damages,

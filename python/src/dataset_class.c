@@ -15,25 +15,25 @@
 #include <stdio.h>
 
 struct dataset {
-    struct tfos__handle handle;        ///< of a struct tfos_dataset
-    struct tfos__trainer_queue *queue; ///< with a reference to its trainer; NULL: not opened
+    struct tfos__py_handle handle;        ///< of a struct tfos_dataset
+    struct tfos__py_trainer_queue *queue; ///< with a reference to its trainer; NULL: not opened
 };
 
 /// Set while a thread of Python waits for the structure: what its signals and close() end.
-static _Thread_local struct tfos__gate_watch *watched;
+static _Thread_local struct tfos__py_guard_watch *watched;
 
 static bool is_interrupted(void *context)
 {
-    struct tfos__trainer_queue *queue = context;
+    struct tfos__py_trainer_queue *queue = context;
 
     return atomic_load(&queue->trainer->is_closing) || atomic_load(&queue->is_ending) ||
-           (watched != NULL && tfos__gate_is_interrupted(watched));
+           (watched != NULL && tfos__py_guard_is_interrupted(watched));
 }
 
 static enum tfos_status agree(void *context, const char *name, const char *value_json,
                               char **values_json, struct tfos_error *err)
 {
-    struct tfos__trainer_queue *queue = context;
+    struct tfos__py_trainer_queue *queue = context;
     struct tfos_wait wait = {queue->agree_timeout_ms, is_interrupted, queue};
 
     return tfos_trainer_agree(queue->agreeing, name, value_json, &wait, values_json, err);
@@ -42,14 +42,14 @@ static enum tfos_status agree(void *context, const char *name, const char *value
 static enum tfos_status describe(void *context, int64_t feed, int64_t timeout_ms,
                                  struct ArrowSchema *schema, struct tfos_error *err)
 {
-    struct tfos__trainer_queue *queue = context;
+    struct tfos__py_trainer_queue *queue = context;
 
     return tfos_trainer_get_schema(queue->agreeing, queue->name, feed, timeout_ms, schema, err);
 }
 
 static bool is_repeat(void *context, int64_t feed)
 {
-    struct tfos__trainer_queue *queue = context;
+    struct tfos__py_trainer_queue *queue = context;
 
     return tfos_trainer_is_repeat(queue->agreeing, queue->name, feed);
 }
@@ -57,13 +57,13 @@ static bool is_repeat(void *context, int64_t feed)
 /// The dataset is gone: the feed is free for the next.
 static void release(void *context)
 {
-    struct tfos__trainer_queue *queue = context;
+    struct tfos__py_trainer_queue *queue = context;
 
     atomic_store(&queue->is_ending, false);
-    tfos__gate_leave(&queue->feed);
+    tfos__py_guard_leave(&queue->feed);
 }
 
-static void close_dataset(struct tfos__handle *handle, void *object)
+static void close_dataset(struct tfos__py_handle *handle, void *object)
 {
     struct dataset *self = (struct dataset *)handle;
 
@@ -76,37 +76,37 @@ static void close_dataset(struct tfos__handle *handle, void *object)
     Py_END_ALLOW_THREADS
 }
 
-static const struct tfos__handle_kind kind = {
+static const struct tfos__py_handle_kind kind = {
     .name = "dataset", .state = "opened", .close = close_dataset};
 
 static PyObject *make(PyTypeObject *class, PyObject *args, PyObject *kwargs)
 {
     (void)args;
     (void)kwargs;
-    return tfos__handle_new(class, &kind);
+    return tfos__py_handle_new(class, &kind);
 }
 
 /// Takes the turn to read the queue; an earlier dataset is closed for it. -1 with an exception.
-static int take_feed(struct tfos__trainer_queue *queue)
+static int take_feed(struct tfos__py_trainer_queue *queue)
 {
     if (queue->dataset != NULL)
-        Py_DECREF(tfos__handle_close((PyObject *)queue->dataset, NULL));
+        Py_DECREF(tfos__py_handle_close((PyObject *)queue->dataset, NULL));
     if (atomic_load(&queue->is_ending))
-        tfos__gate_drain(&queue->feed);
-    if (tfos__gate_is_taken(&queue->feed)) {
-        tfos__raise_format(
+        tfos__py_guard_drain(&queue->feed);
+    if (tfos__py_guard_is_used(&queue->feed)) {
+        tfos__py_raise_format(
             TFOS_INVALID, "dataset: the feed is being read by a DataFeed, and it belongs to one at "
                           "a time");
         return -1;
     }
-    return tfos__gate_enter(&queue->feed);
+    return tfos__py_guard_enter(&queue->feed);
 }
 
 /// Opens the library's dataset on the trainer, which the caller has entered.
-static int open_dataset(struct dataset *self, struct tfos__trainer_object *trainer,
-                        struct tfos__dataset_options *options)
+static int open_dataset(struct dataset *self, struct tfos__py_trainer *trainer,
+                        struct tfos__py_dataset_options *options)
 {
-    struct tfos__trainer_queue *queue = tfos__trainer_open_queue(trainer, options->queue);
+    struct tfos__py_trainer_queue *queue = tfos__py_trainer_open_queue(trainer, options->queue);
     struct tfos_dataset *object = NULL;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
@@ -117,7 +117,7 @@ static int open_dataset(struct dataset *self, struct tfos__trainer_object *train
     queue->agreeing = trainer->handle.object;
     queue->agree_timeout_ms = options->agree_timeout_ms;
     snprintf(name, sizeof name, "%s/%lld", queue->name, (long long)++queue->dataset_count);
-    options->library.reader = tfos__cursor_reader(queue->cursor);
+    options->library.reader = tfos__py_row_iterator_reader(queue->cursor);
     options->library.agree = agree;
     options->library.describe = describe;
     options->library.is_repeat = is_repeat;
@@ -130,7 +130,7 @@ static int open_dataset(struct dataset *self, struct tfos__trainer_object *train
     Py_END_ALLOW_THREADS
     if (status < 0)
         release(queue);
-    if (tfos__handle_adopt(&self->handle, object, status, &err) < 0)
+    if (tfos__py_handle_adopt(&self->handle, object, status, &err) < 0)
         return -1;
     Py_INCREF((PyObject *)trainer);
     self->queue = queue;
@@ -141,10 +141,10 @@ static int open_dataset(struct dataset *self, struct tfos__trainer_object *train
 static PyTypeObject *class; // set when the module is made, kept until the process ends
 
 /// The same with the structure of another dataset, if one is given.
-static int open_like(struct dataset *self, struct tfos__trainer_object *trainer,
-                     struct tfos__dataset_options *options)
+static int open_like(struct dataset *self, struct tfos__py_trainer *trainer,
+                     struct tfos__py_dataset_options *options)
 {
-    struct tfos__handle *like = (struct tfos__handle *)options->like;
+    struct tfos__py_handle *like = (struct tfos__py_handle *)options->like;
     int result = -1;
 
     if (options->like == Py_None)
@@ -154,29 +154,29 @@ static int open_like(struct dataset *self, struct tfos__trainer_object *trainer,
                      (PyObject *)Py_TYPE(options->like));
         return -1;
     }
-    if (tfos__handle_enter(like) < 0)
+    if (tfos__py_handle_enter(like) < 0)
         return -1;
     options->library.like = like->object;
     result = open_dataset(self, trainer, options);
-    tfos__handle_leave(like);
+    tfos__py_handle_leave(like);
     return result;
 }
 
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     struct dataset *self = (struct dataset *)object;
-    struct tfos__trainer_object *trainer = NULL;
-    struct tfos__dataset_options options;
+    struct tfos__py_trainer *trainer = NULL;
+    struct tfos__py_dataset_options options;
     int result = -1;
 
-    if (tfos__dataset_options_read(&options, args, kwargs) == 0 &&
-        tfos__handle_check_new(&self->handle) == 0)
-        trainer = tfos__trainer_of(options.trainer, "Dataset");
-    if (trainer != NULL && tfos__trainer_enter(trainer) == 0) {
+    if (tfos__py_dataset_options_read(&options, args, kwargs) == 0 &&
+        tfos__py_handle_check_new(&self->handle) == 0)
+        trainer = tfos__py_trainer_of(options.trainer, "Dataset");
+    if (trainer != NULL && tfos__py_trainer_enter(trainer) == 0) {
         result = open_like(self, trainer, &options);
-        tfos__handle_leave(&trainer->handle);
+        tfos__py_handle_leave(&trainer->handle);
     }
-    tfos__dataset_options_clear(&options);
+    tfos__py_dataset_options_clear(&options);
     return result;
 }
 
@@ -184,30 +184,30 @@ static void dealloc(PyObject *object)
 {
     struct dataset *self = (struct dataset *)object;
 
-    Py_XDECREF(tfos__handle_close(object, NULL));
+    Py_XDECREF(tfos__py_handle_close(object, NULL));
     if (self->queue != NULL)
         Py_DECREF((PyObject *)self->queue->trainer);
-    tfos__handle_dealloc(object);
+    tfos__py_handle_dealloc(object);
 }
 
 static PyObject *get_specs(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     struct dataset *self = (struct dataset *)object;
-    struct tfos__gate_watch watch = {.gate = &self->handle.gate};
+    struct tfos__py_guard_watch watch = {.gate = &self->handle.gate};
     const struct tfos_tensor_spec *specs = NULL;
     enum tfos_row_structure structure = TFOS_ROW_TUPLE;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
     int64_t timeout_ms = 0, count = 0;
     PyObject *kept = NULL, *result = NULL;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"timeout_ms", TFOS__INT, true, -1, INT64_MAX, &timeout_ms},
     };
 
-    if (tfos__parameters_read("Dataset.specs", parameters, 1, args, kwargs, &kept) < 0)
+    if (tfos__py_parameters_read("Dataset.specs", parameters, 1, args, kwargs, &kept) < 0)
         return NULL;
     Py_DECREF(kept);
-    if (tfos__handle_enter(&self->handle) < 0)
+    if (tfos__py_handle_enter(&self->handle) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
     watched = &watch;
@@ -216,32 +216,32 @@ static PyObject *get_specs(PyObject *object, PyObject *args, PyObject *kwargs)
     watched = NULL;
     Py_END_ALLOW_THREADS
     if (status == TFOS_OK)
-        result = tfos__dataset_specs_make(specs, count, structure);
-    tfos__handle_leave(&self->handle);
+        result = tfos__py_dataset_specs_make(specs, count, structure);
+    tfos__py_handle_leave(&self->handle);
     if (status == TFOS_OK || watch.is_interrupted)
         return result;
     if (status < 0)
-        return tfos__raise(status, &err);
+        return tfos__py_raise(status, &err);
     Py_RETURN_NONE;
 }
 
 static PyObject *get_number(PyObject *object, void *closure)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_handle *self = (struct tfos__py_handle *)object;
     PyObject *number = NULL;
 
     (void)closure;
-    if (tfos__handle_enter(self) < 0)
+    if (tfos__py_handle_enter(self) < 0)
         return NULL;
     number = PyLong_FromLongLong(tfos_dataset_number(self->object));
-    tfos__handle_leave(self);
+    tfos__py_handle_leave(self);
     return number;
 }
 
 static PyMethodDef methods[] = {
     {"specs", TFOS__KEYWORDS(get_specs),
      "Waits for the structure of the rows; None: there are none."},
-    {"close", tfos__handle_close, METH_NOARGS, "Gives the dataset up."},
+    {"close", tfos__py_handle_close, METH_NOARGS, "Gives the dataset up."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -267,8 +267,8 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-int tfos__dataset_class_add(PyObject *module)
+int tfos__py_dataset_class_add(PyObject *module)
 {
-    class = tfos__class_add(module, &spec);
+    class = tfos__py_class_add(module, &spec);
     return class != NULL ? 0 : -1;
 }

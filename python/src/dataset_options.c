@@ -44,17 +44,17 @@ static const char *const structure_names[] = {
     [TFOS_ROW_VALUE] = "value",
 };
 
-const char *tfos__dataset_dtype_name(enum tfos_dtype dtype)
+const char *tfos__py_dataset_dtype_name(enum tfos_dtype dtype)
 {
     return dtype_names[dtype];
 }
 
-const char *tfos__dataset_role_name(enum tfos_tensor_role role)
+const char *tfos__py_dataset_role_name(enum tfos_tensor_role role)
 {
     return role_names[role];
 }
 
-const char *tfos__dataset_structure_name(enum tfos_row_structure structure)
+const char *tfos__py_dataset_structure_name(enum tfos_row_structure structure)
 {
     return structure_names[structure];
 }
@@ -145,7 +145,7 @@ static int read_column(struct tfos_dataset_column *column, PyObject *value, PyOb
     return read_shape(column, shape, kept);
 }
 
-int tfos__dataset_columns_read(struct tfos__dataset_options *options, PyObject *columns)
+int tfos__py_dataset_columns_read(struct tfos__py_dataset_options *options, PyObject *columns)
 {
     Py_ssize_t count = columns != NULL ? PyList_Size(columns) : 0;
 
@@ -165,7 +165,7 @@ int tfos__dataset_columns_read(struct tfos__dataset_options *options, PyObject *
     return 0;
 }
 
-int tfos__dataset_texts_read(PyObject *list, PyObject *(*encode)(PyObject *text), PyObject *kept,
+int tfos__py_dataset_texts_read(PyObject *list, PyObject *(*encode)(PyObject *text), PyObject *kept,
                              const char ***texts, int64_t *count)
 {
     bool is_given = list != NULL && list != Py_None;
@@ -191,16 +191,16 @@ int tfos__dataset_texts_read(PyObject *list, PyObject *(*encode)(PyObject *text)
     return 0;
 }
 
-static int read_selection(struct tfos__dataset_options *options, PyObject *selection)
+static int read_selection(struct tfos__py_dataset_options *options, PyObject *selection)
 {
-    int result = tfos__dataset_texts_read(selection, PyUnicode_AsUTF8String, options->kept,
+    int result = tfos__py_dataset_texts_read(selection, PyUnicode_AsUTF8String, options->kept,
                                           &options->selection, &options->library.selection_count);
 
     options->library.selection = options->selection;
     return result;
 }
 
-int tfos__dataset_options_read(struct tfos__dataset_options *options, PyObject *args,
+int tfos__py_dataset_options_read(struct tfos__py_dataset_options *options, PyObject *args,
                                PyObject *kwargs)
 {
     struct tfos_dataset_options *library = &options->library;
@@ -208,7 +208,7 @@ int tfos__dataset_options_read(struct tfos__dataset_options *options, PyObject *
     const char *uneven = "ignore";
     int64_t seed = 0;
     int number = -1;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"trainer", TFOS__ANY, true, 0, 0, &options->trainer},
         {"batch_size", TFOS__INT, true, 1, INT32_MAX, &library->batch_size},
         {"drop_remainder", TFOS__BOOL, false, 0, 0, &library->drop_remainder},
@@ -223,8 +223,8 @@ int tfos__dataset_options_read(struct tfos__dataset_options *options, PyObject *
         {"agree_timeout_ms", TFOS__INT, false, 0, INT64_MAX, &options->agree_timeout_ms},
     };
 
-    *options = (struct tfos__dataset_options){.queue = "input", .like = Py_None};
-    if (tfos__parameters_read("Dataset", parameters, TFOS__PARAMETER_COUNT(parameters), args,
+    *options = (struct tfos__py_dataset_options){.queue = "input", .like = Py_None};
+    if (tfos__py_parameters_read("Dataset", parameters, TFOS__PARAMETER_COUNT(parameters), args,
                               kwargs, &options->kept) < 0)
         return -1;
     number = find_name("uneven", uneven, uneven_names, NAME_COUNT(uneven_names));
@@ -232,11 +232,11 @@ int tfos__dataset_options_read(struct tfos__dataset_options *options, PyObject *
         return -1;
     library->uneven = (enum tfos_uneven)number;
     library->seed = (uint64_t)seed;
-    return tfos__dataset_columns_read(options, columns) < 0 ? -1
+    return tfos__py_dataset_columns_read(options, columns) < 0 ? -1
                                                             : read_selection(options, selection);
 }
 
-void tfos__dataset_options_clear(struct tfos__dataset_options *options)
+void tfos__py_dataset_options_clear(struct tfos__py_dataset_options *options)
 {
     PyMem_Free(options->columns);
     PyMem_Free(options->selection);

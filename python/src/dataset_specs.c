@@ -37,14 +37,14 @@ static PyObject *make_spec(const struct tfos_tensor_spec *spec)
     PyObject *path = make_path(spec), *shape = make_shape(spec), *made = NULL;
 
     if (path != NULL && shape != NULL)
-        made = Py_BuildValue("(OssO)", path, tfos__dataset_role_name(spec->role),
-                             tfos__dataset_dtype_name(spec->dtype), shape);
+        made = Py_BuildValue("(OssO)", path, tfos__py_dataset_role_name(spec->role),
+                             tfos__py_dataset_dtype_name(spec->dtype), shape);
     Py_XDECREF(path);
     Py_XDECREF(shape);
     return made;
 }
 
-PyObject *tfos__dataset_specs_make(const struct tfos_tensor_spec *specs, int64_t count,
+PyObject *tfos__py_dataset_specs_make(const struct tfos_tensor_spec *specs, int64_t count,
                                    enum tfos_row_structure structure)
 {
     PyObject *list = PyList_New(0);
@@ -57,5 +57,5 @@ PyObject *tfos__dataset_specs_make(const struct tfos_tensor_spec *specs, int64_t
     }
     if (list == NULL)
         return NULL;
-    return Py_BuildValue("(sN)", tfos__dataset_structure_name(structure), list);
+    return Py_BuildValue("(sN)", tfos__py_dataset_structure_name(structure), list);
 }

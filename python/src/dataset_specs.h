@@ -8,7 +8,7 @@
 
 /// (structure, [(path, role, dtype, shape)]); None in a shape for what varies. NULL with an
 /// exception.
-PyObject *tfos__dataset_specs_make(const struct tfos_tensor_spec *specs, int64_t count,
+PyObject *tfos__py_dataset_specs_make(const struct tfos_tensor_spec *specs, int64_t count,
                                    enum tfos_row_structure structure);
 
 #endif

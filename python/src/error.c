@@ -63,7 +63,7 @@ static PyObject *add_class(PyObject *module, const char *name, const char *doc, 
     return class;
 }
 
-int tfos__errors_add(PyObject *module)
+int tfos__py_errors_add(PyObject *module)
 {
     base = add_class(module, MODULE "Error", "A failed call; str() is the library's message.",
                      PyExc_RuntimeError, "UNKNOWN");
@@ -115,7 +115,7 @@ static PyObject *raise_text(enum tfos_status status, int os_errno, PyObject *mes
     return NULL;
 }
 
-PyObject *tfos__raise(enum tfos_status status, const struct tfos_error *err)
+PyObject *tfos__py_raise(enum tfos_status status, const struct tfos_error *err)
 {
     const char *message = err->message[0] != '\0' ? err->message : tfos_status_text(status);
 
@@ -123,7 +123,7 @@ PyObject *tfos__raise(enum tfos_status status, const struct tfos_error *err)
                       PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace"));
 }
 
-PyObject *tfos__raise_format(enum tfos_status status, const char *format, ...)
+PyObject *tfos__py_raise_format(enum tfos_status status, const char *format, ...)
 {
     PyObject *message = NULL;
     va_list arguments;

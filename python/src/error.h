@@ -7,12 +7,12 @@
 #include <tfos/status.h>
 
 /// Adds Error and its subclasses to the module; -1 with an exception.
-int tfos__errors_add(PyObject *module);
+int tfos__py_errors_add(PyObject *module);
 
 /// Raises the class of a negative status with the library's message; returns NULL.
-PyObject *tfos__raise(enum tfos_status status, const struct tfos_error *err);
+PyObject *tfos__py_raise(enum tfos_status status, const struct tfos_error *err);
 
 /// The same with a message of our own, in the form of PyUnicode_FromFormat().
-PyObject *tfos__raise_format(enum tfos_status status, const char *format, ...);
+PyObject *tfos__py_raise_format(enum tfos_status status, const char *format, ...);
 
 #endif

@@ -14,7 +14,7 @@
 #include <tfos/example_file.h>
 
 struct reader {
-    struct tfos__handle handle; ///< of a struct tfos_example_reader
+    struct tfos__py_handle handle; ///< of a struct tfos_example_reader
     struct tfos_stream *stream; ///< owned
     struct ArrowSchema schema;  ///< owned when it has a release
     PyObject *damages;          ///< a list; owned
@@ -23,7 +23,7 @@ struct reader {
 
 static PyTypeObject *class; // set when the module is made, kept until the process ends
 
-static void close_reader(struct tfos__handle *handle, void *object)
+static void close_reader(struct tfos__py_handle *handle, void *object)
 {
     struct reader *self = (struct reader *)handle;
 
@@ -35,14 +35,14 @@ static void close_reader(struct tfos__handle *handle, void *object)
     Py_CLEAR(self->failure);
 }
 
-static const struct tfos__handle_kind kind = {
+static const struct tfos__py_handle_kind kind = {
     .name = "example reader", .state = "opened", .is_exclusive = true, .close = close_reader};
 
 static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     (void)args;
     (void)kwargs;
-    return tfos__handle_new(type, &kind);
+    return tfos__py_handle_new(type, &kind);
 }
 
 /// Opens the file with the schema, which is a view that the caller holds. -1 with an exception.
@@ -55,9 +55,9 @@ static int open_reader(struct reader *self, PyObject *file, const char *path,
     enum tfos_status status = TFOS_OK;
 
     options->record.name = path;
-    options->record.on_damage = tfos__damage_list_add;
+    options->record.on_damage = tfos__py_damage_list_add;
     options->record.context = self->damages;
-    self->stream = tfos__file_object_open_reader(file, path, &self->failure);
+    self->stream = tfos__py_file_object_open_reader(file, path, &self->failure);
     if (self->stream == NULL)
         return -1;
     Py_BEGIN_ALLOW_THREADS
@@ -66,10 +66,10 @@ static int open_reader(struct reader *self, PyObject *file, const char *path,
         status = tfos_example_reader_open(self->stream, schema, options, &object, &err);
     Py_END_ALLOW_THREADS
     if (status < 0) {
-        tfos__file_object_raise(status, &err, &self->failure);
+        tfos__py_file_object_raise(status, &err, &self->failure);
         return -1;
     }
-    return tfos__handle_adopt(&self->handle, object, status, &err);
+    return tfos__py_handle_adopt(&self->handle, object, status, &err);
 }
 
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)
@@ -79,7 +79,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     int64_t type = 0, compression = 0, mode = 0, batch_rows = 0, max_size = 0, begin = 0, end = 0;
     PyObject *kept = NULL, *schema = NULL, *capsule = NULL, *file = Py_None;
     int result = -1;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"path", TFOS__PATH, true, 0, 0, &path},
         {"schema", TFOS__ANY, true, 0, 0, &schema},
         {"type", TFOS__INT, false, 0, TFOS_RECORD_BYTES, &type},
@@ -92,12 +92,12 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         {"file", TFOS__ANY, false, 0, 0, &file},
     };
 
-    if (tfos__handle_check_new(&self->handle) < 0 ||
-        tfos__parameters_read("ExampleReader", parameters, TFOS__PARAMETER_COUNT(parameters), args,
+    if (tfos__py_handle_check_new(&self->handle) < 0 ||
+        tfos__py_parameters_read("ExampleReader", parameters, TFOS__PARAMETER_COUNT(parameters), args,
                               kwargs, &kept) < 0)
         return -1;
     self->damages = PyList_New(0);
-    capsule = self->damages != NULL ? tfos__capsule_schema(schema) : NULL;
+    capsule = self->damages != NULL ? tfos__py_capsule_schema(schema) : NULL;
     if (capsule != NULL) {
         struct tfos_example_reader_options options = {
             .record = {.compression = (enum tfos_compression)compression,
@@ -125,7 +125,7 @@ static PyObject *next(PyObject *object, PyObject *unused)
     enum tfos_status status = TFOS_OK;
 
     (void)unused;
-    if (tfos__handle_enter(&self->handle) < 0)
+    if (tfos__py_handle_enter(&self->handle) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
     status = tfos_example_reader_next(self->handle.object, &array, &err);
@@ -135,12 +135,12 @@ static PyObject *next(PyObject *object, PyObject *unused)
             array.release(&array);
     }
     Py_END_ALLOW_THREADS
-    tfos__handle_leave(&self->handle);
+    tfos__py_handle_leave(&self->handle);
     if (status < 0)
-        return tfos__file_object_raise(status, &err, &self->failure);
+        return tfos__py_file_object_raise(status, &err, &self->failure);
     if (status == TFOS_END)
         Py_RETURN_NONE;
-    return tfos__arrow_batch_new(&schema, &array);
+    return tfos__py_arrow_batch_new(&schema, &array);
 }
 
 static PyObject *take_damages(PyObject *object, PyObject *unused)
@@ -149,12 +149,12 @@ static PyObject *take_damages(PyObject *object, PyObject *unused)
     PyObject *damages = NULL;
 
     (void)unused;
-    if (tfos__handle_enter(&self->handle) < 0)
+    if (tfos__py_handle_enter(&self->handle) < 0)
         return NULL;
     damages = PyList_GetSlice(self->damages, 0, PyList_Size(self->damages));
     if (damages != NULL && PyList_SetSlice(self->damages, 0, PyList_Size(damages), NULL) < 0)
         Py_CLEAR(damages);
-    tfos__handle_leave(&self->handle);
+    tfos__py_handle_leave(&self->handle);
     return damages;
 }
 
@@ -164,20 +164,20 @@ static PyObject *get_counts(PyObject *object, void *closure)
     struct tfos_record_counts counts;
 
     (void)closure;
-    if (tfos__handle_enter(&self->handle) < 0)
+    if (tfos__py_handle_enter(&self->handle) < 0)
         return NULL;
     counts = tfos_example_reader_get_counts(self->handle.object);
-    tfos__handle_leave(&self->handle);
-    return tfos__record_counts_tuple(&counts);
+    tfos__py_handle_leave(&self->handle);
+    return tfos__py_record_counts_tuple(&counts);
 }
 
 static PyMethodDef methods[] = {
     {"next", next, METH_NOARGS, "The next ArrowBatch; None at the end."},
     {"take_damages", take_damages, METH_NOARGS,
      "What was passed over since the last call: (kind, offset, size, message) each."},
-    {"close", tfos__handle_close, METH_NOARGS, "Closes the file."},
-    {"__enter__", tfos__handle_enter_context, METH_NOARGS, "The reader."},
-    {"__exit__", tfos__handle_close, METH_VARARGS, "Closes the file."},
+    {"close", tfos__py_handle_close, METH_NOARGS, "Closes the file."},
+    {"__enter__", tfos__py_handle_enter_context, METH_NOARGS, "The reader."},
+    {"__exit__", tfos__py_handle_close, METH_VARARGS, "Closes the file."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -190,7 +190,7 @@ static PyType_Slot slots[] = {
     {Py_tp_doc, "A file of Examples as Arrow batches. One thread at a time."},
     {Py_tp_new, make},
     {Py_tp_init, init},
-    {Py_tp_dealloc, tfos__handle_dealloc},
+    {Py_tp_dealloc, tfos__py_handle_dealloc},
     {Py_tp_methods, methods},
     {Py_tp_getset, properties},
     {0, NULL},
@@ -203,8 +203,8 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-int tfos__example_reader_class_add(PyObject *module)
+int tfos__py_example_reader_class_add(PyObject *module)
 {
-    class = tfos__class_add(module, &spec);
+    class = tfos__py_class_add(module, &spec);
     return class != NULL ? 0 : -1;
 }

@@ -10,14 +10,14 @@
 #include <tfos/example_file.h>
 
 struct writer {
-    struct tfos__handle handle; ///< of a struct tfos_example_writer
+    struct tfos__py_handle handle; ///< of a struct tfos_example_writer
     struct tfos_stream *stream; ///< owned
     PyObject *failure;          ///< what the file object has raised; owned, or NULL
 };
 
 static PyTypeObject *class; // set when the module is made, kept until the process ends
 
-static void close_writer(struct tfos__handle *handle, void *object)
+static void close_writer(struct tfos__py_handle *handle, void *object)
 {
     struct writer *self = (struct writer *)handle;
 
@@ -27,14 +27,14 @@ static void close_writer(struct tfos__handle *handle, void *object)
     Py_CLEAR(self->failure);
 }
 
-static const struct tfos__handle_kind kind = {
+static const struct tfos__py_handle_kind kind = {
     .name = "example writer", .state = "opened", .is_exclusive = true, .close = close_writer};
 
 static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     (void)args;
     (void)kwargs;
-    return tfos__handle_new(type, &kind);
+    return tfos__py_handle_new(type, &kind);
 }
 
 static int open_writer(struct writer *self, PyObject *file, const char *path,
@@ -45,13 +45,13 @@ static int open_writer(struct writer *self, PyObject *file, const char *path,
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
 
-    self->stream = tfos__file_object_open_writer(file, path, &self->failure);
+    self->stream = tfos__py_file_object_open_writer(file, path, &self->failure);
     if (self->stream == NULL)
         return -1;
     Py_BEGIN_ALLOW_THREADS
     status = tfos_example_writer_open(self->stream, schema, options, &object, &err);
     Py_END_ALLOW_THREADS
-    return tfos__handle_adopt(&self->handle, object, status, &err);
+    return tfos__py_handle_adopt(&self->handle, object, status, &err);
 }
 
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)
@@ -62,7 +62,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     bool is_exact = false;
     PyObject *kept = NULL, *schema = NULL, *capsule = NULL, *file = Py_None;
     int result = -1;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"path", TFOS__PATH, true, 0, 0, &path},
         {"schema", TFOS__ANY, true, 0, 0, &schema},
         {"type", TFOS__INT, false, 0, TFOS_RECORD_BYTES, &type},
@@ -72,11 +72,11 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         {"file", TFOS__ANY, false, 0, 0, &file},
     };
 
-    if (tfos__handle_check_new(&self->handle) < 0 ||
-        tfos__parameters_read("ExampleWriter", parameters, TFOS__PARAMETER_COUNT(parameters), args,
+    if (tfos__py_handle_check_new(&self->handle) < 0 ||
+        tfos__py_parameters_read("ExampleWriter", parameters, TFOS__PARAMETER_COUNT(parameters), args,
                               kwargs, &kept) < 0)
         return -1;
-    capsule = tfos__capsule_schema(schema);
+    capsule = tfos__py_capsule_schema(schema);
     if (capsule != NULL) {
         struct tfos_example_writer_options options = {
             .record = {.compression = (enum tfos_compression)compression, .level = (int)level},
@@ -93,23 +93,23 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
 static PyObject *append(PyObject *object, PyObject *batch)
 {
     struct writer *self = (struct writer *)object;
-    struct tfos__capsule capsule = {0};
+    struct tfos__py_capsule capsule = {0};
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
 
-    if (tfos__handle_enter(&self->handle) < 0)
+    if (tfos__py_handle_enter(&self->handle) < 0)
         return NULL;
-    if (tfos__capsule_init(&capsule, batch) < 0) {
-        tfos__handle_leave(&self->handle);
+    if (tfos__py_capsule_init(&capsule, batch) < 0) {
+        tfos__py_handle_leave(&self->handle);
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS
     status = tfos_example_writer_append(self->handle.object, capsule.array, &err);
     Py_END_ALLOW_THREADS
-    tfos__capsule_clear(&capsule);
-    tfos__handle_leave(&self->handle);
+    tfos__py_capsule_clear(&capsule);
+    tfos__py_handle_leave(&self->handle);
     if (status < 0)
-        return tfos__file_object_raise(status, &err, &self->failure);
+        return tfos__py_file_object_raise(status, &err, &self->failure);
     Py_RETURN_NONE;
 }
 
@@ -141,16 +141,16 @@ static PyObject *finish(PyObject *object, PyObject *unused)
     PyObject *losses = NULL;
 
     (void)unused;
-    if (tfos__handle_enter(&self->handle) < 0)
+    if (tfos__py_handle_enter(&self->handle) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
     status = tfos_example_writer_finish(self->handle.object, &err);
     Py_END_ALLOW_THREADS
     if (status == TFOS_OK)
         losses = list_losses(self->handle.object);
-    tfos__handle_leave(&self->handle);
+    tfos__py_handle_leave(&self->handle);
     if (status < 0)
-        return tfos__file_object_raise(status, &err, &self->failure);
+        return tfos__py_file_object_raise(status, &err, &self->failure);
     return losses;
 }
 
@@ -159,9 +159,9 @@ static PyMethodDef methods[] = {
     {"finish", finish, METH_NOARGS,
      "Makes the file appear; gives (column, rounded, infinite) of the columns with rounded "
      "values."},
-    {"close", tfos__handle_close, METH_NOARGS, "Gives up what was not finished."},
-    {"__enter__", tfos__handle_enter_context, METH_NOARGS, "The writer."},
-    {"__exit__", tfos__handle_close, METH_VARARGS, "Gives up what was not finished."},
+    {"close", tfos__py_handle_close, METH_NOARGS, "Gives up what was not finished."},
+    {"__enter__", tfos__py_handle_enter_context, METH_NOARGS, "The writer."},
+    {"__exit__", tfos__py_handle_close, METH_VARARGS, "Gives up what was not finished."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -169,7 +169,7 @@ static PyType_Slot slots[] = {
     {Py_tp_doc, "Arrow batches to a file of Examples. One thread at a time."},
     {Py_tp_new, make},
     {Py_tp_init, init},
-    {Py_tp_dealloc, tfos__handle_dealloc},
+    {Py_tp_dealloc, tfos__py_handle_dealloc},
     {Py_tp_methods, methods},
     {0, NULL},
 };
@@ -181,8 +181,8 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-int tfos__example_writer_class_add(PyObject *module)
+int tfos__py_example_writer_class_add(PyObject *module)
 {
-    class = tfos__class_add(module, &spec);
+    class = tfos__py_class_add(module, &spec);
     return class != NULL ? 0 : -1;
 }

@@ -6,52 +6,52 @@
 #ifndef TFOS_PYTHON_FIELD_H
 #define TFOS_PYTHON_FIELD_H
 
-#include "packer.h"
+#include "row_packer.h"
 #include "tree.h"
 #include "typed.h"
 
-struct tfos__field {
-    struct tfos__typed typed;
+struct tfos__py_field {
+    struct tfos__py_typed typed;
     bool wants_columns;             ///< as of a packer
-    struct tfos__tree *tree;        ///< has the values, and `typed` none; owned; mostly NULL
-    struct tfos__series *originals; ///< of a tree's values those that it does not make again,
+    struct tfos__py_tree *tree;        ///< has the values, and `typed` none; owned; mostly NULL
+    struct tfos__py_series *originals; ///< of a tree's values those that it does not make again,
                                     ///< pickled; NULL: there are none; owned
-    struct tfos__field_view *view;  ///< of both; owned
+    struct tfos__py_field_view *view;  ///< of both; owned
 };
 
 /// An empty field of unknown type in zeroed memory; -1 with an exception.
-int tfos__field_init(struct tfos__field *field, bool wants_columns);
+int tfos__py_field_init(struct tfos__py_field *field, bool wants_columns);
 
 /// Puts a value at the end. REFUSED when the field's type is too narrow; then it is as it was.
-enum tfos__pack_result tfos__field_append(struct tfos__field *field, PyObject *value);
+enum tfos__py_pack_result tfos__py_field_append(struct tfos__py_field *field, PyObject *value);
 
 /// Makes a tree of the values and puts the one behind them that was refused, unless a batch was
 /// taken before. REFUSED when that cannot be; then the field is as it was.
-enum tfos__pack_result tfos__field_convert(struct tfos__field *field, PyObject *value);
+enum tfos__py_pack_result tfos__py_field_convert(struct tfos__py_field *field, PyObject *value);
 
 /// Empties the field and gives it a type that takes `value` as well as what it took before. -1 with
 /// an exception.
-int tfos__field_widen(struct tfos__field *field, PyObject *value);
+int tfos__py_field_widen(struct tfos__py_field *field, PyObject *value);
 
 /// Empties the field and makes it a tree. -1 with an exception.
-int tfos__field_make_tree(struct tfos__field *field);
+int tfos__py_field_make_tree(struct tfos__py_field *field);
 
 /// Empties the field and makes it take any value. -1 with an exception.
-int tfos__field_make_opaque(struct tfos__field *field);
+int tfos__py_field_make_opaque(struct tfos__py_field *field);
 
 /// Drops values from the end until `length` are left.
-void tfos__field_truncate(struct tfos__field *field, int64_t length);
+void tfos__py_field_truncate(struct tfos__py_field *field, int64_t length);
 
 /// Bytes of the values, about.
-size_t tfos__field_size(const struct tfos__field *field);
+size_t tfos__py_field_size(const struct tfos__py_field *field);
 
 /// The column, which lives until the field changes. `name` is borrowed.
-void tfos__field_show(struct tfos__field *field, const char *name, struct ArrowSchema **schema,
+void tfos__py_field_show(struct tfos__py_field *field, const char *name, struct ArrowSchema **schema,
                       struct ArrowArray **array);
 
 /// The batch was taken: drops the values, keeps the type.
-void tfos__field_reset(struct tfos__field *field);
+void tfos__py_field_reset(struct tfos__py_field *field);
 
-void tfos__field_clear(struct tfos__field *field);
+void tfos__py_field_clear(struct tfos__py_field *field);
 
 #endif

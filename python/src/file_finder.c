@@ -83,7 +83,7 @@ static PyObject *make_names(const struct tfos_file_list *found)
     return names;
 }
 
-PyObject *tfos__find_files(PyObject *module, PyObject *args, PyObject *kwargs)
+PyObject *tfos__py_find_files(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     struct object_system system = {.base = {look, list}, .object = Py_None};
     struct tfos_file_list *found = NULL;
@@ -91,13 +91,13 @@ PyObject *tfos__find_files(PyObject *module, PyObject *args, PyObject *kwargs)
     enum tfos_status status = TFOS_OK;
     const char *name = NULL;
     PyObject *kept = NULL, *names = NULL;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"name", TFOS__PATH, true, 0, 0, &name},
         {"system", TFOS__ANY, false, 0, 0, &system.object},
     };
 
     (void)module;
-    if (tfos__parameters_read("find_files", parameters, TFOS__PARAMETER_COUNT(parameters), args,
+    if (tfos__py_parameters_read("find_files", parameters, TFOS__PARAMETER_COUNT(parameters), args,
                               kwargs, &kept) < 0)
         return NULL;
     if (system.object == Py_None) {
@@ -110,7 +110,7 @@ PyObject *tfos__find_files(PyObject *module, PyObject *args, PyObject *kwargs)
     if (status == TFOS_OK)
         names = make_names(found);
     else if (!PyErr_Occurred())
-        tfos__raise(status, &err);
+        tfos__py_raise(status, &err);
     tfos_file_list_close(found);
     Py_DECREF(kept);
     return names;
@@ -128,7 +128,7 @@ static PyObject *encode(PyObject *name)
     return bytes;
 }
 
-PyObject *tfos__new_file(PyObject *module, PyObject *name)
+PyObject *tfos__py_new_file(PyObject *module, PyObject *name)
 {
     struct tfos_error err = {0};
     const char *path = NULL;
@@ -140,14 +140,14 @@ PyObject *tfos__new_file(PyObject *module, PyObject *name)
         return NULL;
     status = tfos_file_name_get_new(PyBytes_AsString(bytes), &path, &err);
     if (status < 0)
-        tfos__raise(status, &err);
+        tfos__py_raise(status, &err);
     else
         result = path != NULL ? PyUnicode_DecodeFSDefault(path) : Py_BuildValue("");
     Py_DECREF(bytes);
     return result;
 }
 
-PyObject *tfos__compression_of_name(PyObject *module, PyObject *name)
+PyObject *tfos__py_compression_of_name(PyObject *module, PyObject *name)
 {
     struct tfos_error err = {0};
     enum tfos_compression compression = TFOS_COMPRESSION_NONE;
@@ -159,10 +159,10 @@ PyObject *tfos__compression_of_name(PyObject *module, PyObject *name)
         return NULL;
     status = tfos_record_compression_of_name(PyBytes_AsString(bytes), &compression, &err);
     Py_DECREF(bytes);
-    return status < 0 ? tfos__raise(status, &err) : PyLong_FromLong(compression);
+    return status < 0 ? tfos__py_raise(status, &err) : PyLong_FromLong(compression);
 }
 
-PyObject *tfos__split_names(PyObject *module, PyObject *names)
+PyObject *tfos__py_split_names(PyObject *module, PyObject *names)
 {
     PyObject *bytes = encode(names), *list = bytes != NULL ? PyList_New(0) : NULL;
     const char *text = bytes != NULL ? PyBytes_AsString(bytes) : NULL;
@@ -180,7 +180,7 @@ PyObject *tfos__split_names(PyObject *module, PyObject *names)
     return list;
 }
 
-PyObject *tfos__split_uri(PyObject *module, PyObject *name)
+PyObject *tfos__py_split_uri(PyObject *module, PyObject *name)
 {
     PyObject *bytes = encode(name), *head = NULL, *path = NULL, *result = NULL;
     const char *text = bytes != NULL ? PyBytes_AsString(bytes) : NULL;

@@ -257,25 +257,25 @@ static struct tfos_stream *open_path(const char *path,
     status = open(path, &stream, &err);
     Py_END_ALLOW_THREADS
     if (status < 0)
-        tfos__raise(status, &err);
+        tfos__py_raise(status, &err);
     return stream;
 }
 
-struct tfos_stream *tfos__file_object_open_reader(PyObject *file, const char *path,
+struct tfos_stream *tfos__py_file_object_open_reader(PyObject *file, const char *path,
                                                   PyObject **failure)
 {
     return file == Py_None ? open_path(path, tfos_stream_open_reader)
                            : make_reader(file, path, failure);
 }
 
-struct tfos_stream *tfos__file_object_open_writer(PyObject *file, const char *path,
+struct tfos_stream *tfos__py_file_object_open_writer(PyObject *file, const char *path,
                                                   PyObject **failure)
 {
     return file == Py_None ? open_path(path, tfos_stream_open_writer)
                            : make_writer(file, path, failure);
 }
 
-PyObject *tfos__file_object_raise(enum tfos_status status, const struct tfos_error *err,
+PyObject *tfos__py_file_object_raise(enum tfos_status status, const struct tfos_error *err,
                                   PyObject **failure)
 {
     PyObject *cause = *failure, *type = NULL, *value = NULL, *trace = NULL;
@@ -286,7 +286,7 @@ PyObject *tfos__file_object_raise(enum tfos_status status, const struct tfos_err
         Py_DECREF(cause);
         return NULL;
     }
-    tfos__raise(status, err);
+    tfos__py_raise(status, err);
     if (cause == NULL)
         return NULL;
     PyErr_Fetch(&type, &value, &trace);

@@ -45,17 +45,17 @@ static PyObject *check(PyObject *json,
         schema.release(&schema);
     }
     if (status != TFOS_OK)
-        return tfos__raise(status, &err);
+        return tfos__py_raise(status, &err);
     Py_RETURN_NONE;
 }
 
-PyObject *tfos__frame_schema_check(PyObject *module, PyObject *json)
+PyObject *tfos__py_frame_schema_check(PyObject *module, PyObject *json)
 {
     (void)module;
     return check(json, check_fed);
 }
 
-PyObject *tfos__frame_schema_check_results(PyObject *module, PyObject *json)
+PyObject *tfos__py_frame_schema_check_results(PyObject *module, PyObject *json)
 {
     (void)module;
     return check(json, check_results);

@@ -6,9 +6,9 @@
 #include <Python.h>
 
 /// check_spark_schema(json): None, or an exception that names the column and its type.
-PyObject *tfos__frame_schema_check(PyObject *module, PyObject *json);
+PyObject *tfos__py_frame_schema_check(PyObject *module, PyObject *json);
 
 /// check_result_schema(json): the same of results that become rows in the JVM.
-PyObject *tfos__frame_schema_check_results(PyObject *module, PyObject *json);
+PyObject *tfos__py_frame_schema_check_results(PyObject *module, PyObject *json);
 
 #endif

@@ -71,7 +71,7 @@ static PyObject *find_class_fields(PyObject *class)
     return names;
 }
 
-PyObject *tfos__named_row_fields(PyObject *row)
+PyObject *tfos__py_named_row_fields(PyObject *row)
 {
     PyObject *class = (PyObject *)Py_TYPE(row);
 
@@ -80,7 +80,7 @@ PyObject *tfos__named_row_fields(PyObject *row)
     return PyTuple_Check(row) ? find_tuple_fields(class) : find_class_fields(class);
 }
 
-int tfos__named_row_is_whole(PyObject *row, PyObject *names)
+int tfos__py_named_row_is_whole(PyObject *row, PyObject *names)
 {
     PyObject *state = find(row, "__dict__");
     Py_ssize_t count = PyTuple_Size(names), own_count = PyTuple_Check(row) ? 0 : count;
@@ -106,7 +106,7 @@ int tfos__named_row_is_whole(PyObject *row, PyObject *names)
     return is_whole;
 }
 
-PyObject *tfos__named_row_value(PyObject *row, PyObject *names, Py_ssize_t index)
+PyObject *tfos__py_named_row_value(PyObject *row, PyObject *names, Py_ssize_t index)
 {
     PyObject *value = NULL;
 
@@ -137,7 +137,7 @@ static PyObject *make_object(PyObject *class, PyObject *names, PyObject *values)
     return row;
 }
 
-PyObject *tfos__named_row_make(PyObject *class, PyObject *names, PyObject *values)
+PyObject *tfos__py_named_row_make(PyObject *class, PyObject *names, PyObject *values)
 {
     PyObject *row = NULL;
 

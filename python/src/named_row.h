@@ -10,16 +10,16 @@
 
 /// The names of a row's fields, a tuple of str and a new reference, or NULL without an exception:
 /// its class is of no such kind.
-PyObject *tfos__named_row_fields(PyObject *row);
+PyObject *tfos__py_named_row_fields(PyObject *row);
 
 /// Whether a row of a class with `names` has its fields and nothing else. -1 with an exception.
-int tfos__named_row_is_whole(PyObject *row, PyObject *names);
+int tfos__py_named_row_is_whole(PyObject *row, PyObject *names);
 
 /// The value of a field, a new reference. NULL with an exception.
-PyObject *tfos__named_row_value(PyObject *row, PyObject *names, Py_ssize_t index);
+PyObject *tfos__py_named_row_value(PyObject *row, PyObject *names, Py_ssize_t index);
 
 /// A row of a class, of values that it takes over (NULL with an exception is passed on): a tuple.
 /// NULL with an exception.
-PyObject *tfos__named_row_make(PyObject *class, PyObject *names, PyObject *values);
+PyObject *tfos__py_named_row_make(PyObject *class, PyObject *names, PyObject *values);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <tfos/node.h>
 
-static void close_launch(struct tfos__handle *handle, void *launch)
+static void close_launch(struct tfos__py_handle *handle, void *launch)
 {
     (void)handle;
     Py_BEGIN_ALLOW_THREADS
@@ -14,17 +14,17 @@ static void close_launch(struct tfos__handle *handle, void *launch)
     Py_END_ALLOW_THREADS
 }
 
-static const struct tfos__handle_kind kind = {
+static const struct tfos__py_handle_kind kind = {
     .name = "node", .state = "started", .is_exclusive = true, .close = close_launch};
 
 static PyObject *make(PyTypeObject *class, PyObject *args, PyObject *kwargs)
 {
     (void)args;
     (void)kwargs;
-    return tfos__handle_new(class, &kind);
+    return tfos__py_handle_new(class, &kind);
 }
 
-static int launch(struct tfos__handle *self, const char *executable, const char *config,
+static int launch(struct tfos__py_handle *self, const char *executable, const char *config,
                   PyObject *payload)
 {
     struct tfos_error err = {0};
@@ -33,12 +33,12 @@ static int launch(struct tfos__handle *self, const char *executable, const char 
     Py_ssize_t size = 0;
     char *data = NULL;
 
-    if (tfos__handle_check_new(self) < 0 || PyBytes_AsStringAndSize(payload, &data, &size) < 0)
+    if (tfos__py_handle_check_new(self) < 0 || PyBytes_AsStringAndSize(payload, &data, &size) < 0)
         return -1;
     Py_BEGIN_ALLOW_THREADS
     status = tfos_node_launch(executable, config, data, (size_t)size, &handle, &err);
     Py_END_ALLOW_THREADS
-    return tfos__handle_adopt(self, handle, status, &err);
+    return tfos__py_handle_adopt(self, handle, status, &err);
 }
 
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)
@@ -46,15 +46,15 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     const char *executable = NULL, *config = NULL;
     PyObject *payload = NULL, *kept = NULL;
     int result = 0;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"executable", TFOS__TEXT, true, 0, 0, &executable},
         {"config", TFOS__TEXT, true, 0, 0, &config},
         {"payload", TFOS__BYTES, true, 0, 0, &payload},
     };
 
-    if (tfos__parameters_read("Node", parameters, 3, args, kwargs, &kept) < 0)
+    if (tfos__py_parameters_read("Node", parameters, 3, args, kwargs, &kept) < 0)
         return -1;
-    result = launch((struct tfos__handle *)object, executable, config, payload);
+    result = launch((struct tfos__py_handle *)object, executable, config, payload);
     Py_DECREF(kept);
     return result;
 }
@@ -67,31 +67,31 @@ static enum tfos_status wait_message(void *handle, int64_t timeout_ms, char **js
 
 static PyObject *next_message(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    return tfos__handle_wait_text(self, "Node.next", args, kwargs, wait_message);
+    return tfos__py_handle_wait_text(self, "Node.next", args, kwargs, wait_message);
 }
 
 static PyObject *detach(PyObject *object, PyObject *unused)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_handle *self = (struct tfos__py_handle *)object;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
 
     (void)unused;
-    if (tfos__handle_enter(self) < 0)
+    if (tfos__py_handle_enter(self) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
     status = tfos_node_launch_detach(self->object, &err);
     Py_END_ALLOW_THREADS
-    return tfos__handle_conclude(self, status, &err);
+    return tfos__py_handle_conclude(self, status, &err);
 }
 
 static PyMethodDef methods[] = {
     {"next", TFOS__KEYWORDS(next_message),
      "The node's next message as JSON text; None after the timeout."},
     {"detach", detach, METH_NOARGS, "Lets the node live on after close()."},
-    {"close", tfos__handle_close, METH_NOARGS, "Ends the node unless it was detached."},
-    {"__enter__", tfos__handle_enter_context, METH_NOARGS, NULL},
-    {"__exit__", tfos__handle_close, METH_VARARGS, NULL},
+    {"close", tfos__py_handle_close, METH_NOARGS, "Ends the node unless it was detached."},
+    {"__enter__", tfos__py_handle_enter_context, METH_NOARGS, NULL},
+    {"__exit__", tfos__py_handle_close, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -99,33 +99,33 @@ static PyType_Slot slots[] = {
     {Py_tp_doc, "A node process that this process started. One thread at a time."},
     {Py_tp_new, make},
     {Py_tp_init, init},
-    {Py_tp_dealloc, tfos__handle_dealloc},
+    {Py_tp_dealloc, tfos__py_handle_dealloc},
     {Py_tp_methods, methods},
     {0, NULL},
 };
 
 static PyType_Spec spec = {
     .name = "tensorflowonspark._tfos.Node",
-    .basicsize = sizeof(struct tfos__handle),
+    .basicsize = sizeof(struct tfos__py_handle),
     .flags = Py_TPFLAGS_DEFAULT,
     .slots = slots,
 };
 
-int tfos__node_class_add(PyObject *module)
+int tfos__py_node_class_add(PyObject *module)
 {
-    return tfos__class_add(module, &spec) != NULL ? 0 : -1;
+    return tfos__py_class_add(module, &spec) != NULL ? 0 : -1;
 }
 
-PyObject *tfos__node_find_executor(PyObject *module, PyObject *args, PyObject *kwargs)
+PyObject *tfos__py_node_find_executor(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     int64_t pid = 0, executor = 0;
     PyObject *kept = NULL;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"pid", TFOS__INT, true, 1, INT32_MAX, &pid},
     };
 
     (void)module;
-    if (tfos__parameters_read("find_executor", parameters, 1, args, kwargs, &kept) < 0)
+    if (tfos__py_parameters_read("find_executor", parameters, 1, args, kwargs, &kept) < 0)
         return NULL;
     Py_DECREF(kept);
     Py_BEGIN_ALLOW_THREADS

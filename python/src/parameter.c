@@ -12,7 +12,7 @@ static int wrong_type(const char *function, const char *name, const char *expect
     return -1;
 }
 
-static int read_text(const char *function, const struct tfos__parameter *parameter, PyObject *value,
+static int read_text(const char *function, const struct tfos__py_parameter *parameter, PyObject *value,
                      PyObject *kept)
 {
     bool is_optional = parameter->kind == TFOS__OPTIONAL_TEXT;
@@ -43,7 +43,7 @@ static int read_text(const char *function, const struct tfos__parameter *paramet
     return result;
 }
 
-static int read_int(const char *function, const struct tfos__parameter *parameter, PyObject *value)
+static int read_int(const char *function, const struct tfos__py_parameter *parameter, PyObject *value)
 {
     PyObject *index = PyBool_Check(value) ? NULL : PyNumber_Index(value);
     int overflow = 0;
@@ -65,7 +65,7 @@ static int read_int(const char *function, const struct tfos__parameter *paramete
     return 0;
 }
 
-static int read_value(const char *function, const struct tfos__parameter *parameter,
+static int read_value(const char *function, const struct tfos__py_parameter *parameter,
                       PyObject *value, PyObject *kept)
 {
     switch (parameter->kind) {
@@ -92,7 +92,7 @@ static int read_value(const char *function, const struct tfos__parameter *parame
 }
 
 /// Refuses keywords that are none of the parameters.
-static int check_keywords(const char *function, const struct tfos__parameter *parameters,
+static int check_keywords(const char *function, const struct tfos__py_parameter *parameters,
                           Py_ssize_t count, PyObject *kwargs)
 {
     PyObject *key = NULL, *value = NULL;
@@ -110,7 +110,7 @@ static int check_keywords(const char *function, const struct tfos__parameter *pa
     return 0;
 }
 
-static int read_all(const char *function, const struct tfos__parameter *parameters,
+static int read_all(const char *function, const struct tfos__py_parameter *parameters,
                     Py_ssize_t count, PyObject *args, PyObject *kwargs, PyObject *kept)
 {
     Py_ssize_t given = PyTuple_Size(args);
@@ -139,7 +139,7 @@ static int read_all(const char *function, const struct tfos__parameter *paramete
     return check_keywords(function, parameters, count, kwargs);
 }
 
-int tfos__parameters_read(const char *function, const struct tfos__parameter *parameters,
+int tfos__py_parameters_read(const char *function, const struct tfos__py_parameter *parameters,
                           Py_ssize_t count, PyObject *args, PyObject *kwargs, PyObject **kept)
 {
     PyObject *list = PyList_New(0);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum tfos__parameter_kind {
+enum tfos__py_parameter_kind {
     TFOS__TEXT,          ///< str; `out` is a const char ** (UTF-8)
     TFOS__OPTIONAL_TEXT, ///< str or None, which gives NULL
     TFOS__PATH,          ///< the same as TEXT, in the bytes that the file system has for it
@@ -19,9 +19,9 @@ enum tfos__parameter_kind {
 };
 
 /// One parameter; `out` keeps its value when the argument is left out.
-struct tfos__parameter {
+struct tfos__py_parameter {
     const char *name;
-    enum tfos__parameter_kind kind;
+    enum tfos__py_parameter_kind kind;
     bool is_required;
     int64_t min, max; ///< INT
     void *out;
@@ -30,7 +30,7 @@ struct tfos__parameter {
 /// Reads positional and keyword arguments of `function`. On success `*kept`, owned by the caller,
 /// keeps the texts alive. -1 with TypeError or ValueError, which name the argument and what was
 /// expected.
-int tfos__parameters_read(const char *function, const struct tfos__parameter *parameters,
+int tfos__py_parameters_read(const char *function, const struct tfos__py_parameter *parameters,
                           Py_ssize_t count, PyObject *args, PyObject *kwargs, PyObject **kept);
 
 #define TFOS__PARAMETER_COUNT(parameters)                                                          \

@@ -9,7 +9,7 @@
 
 static const struct {
     const char *format;
-    enum tfos__plain_kind kind;
+    enum tfos__py_plain_kind kind;
     int width;
     char letter; // numpy's, of numbers
 } formats[] = {
@@ -26,9 +26,9 @@ static const struct {
     {"+m", TFOS__PLAIN_MAP, 4, 0},       {"+s", TFOS__PLAIN_STRUCT, 0, 0},
 };
 
-static void set_numbers(struct tfos__layout_column *column, char letter, int itemsize, char unit)
+static void set_numbers(struct tfos__py_column *column, char letter, int itemsize, char unit)
 {
-    column->type = (struct tfos__value_type){
+    column->type = (struct tfos__py_value_type){
         .kind = TFOS__VALUE_SCALAR,
         .letter = letter,
         .itemsize = itemsize,
@@ -36,7 +36,7 @@ static void set_numbers(struct tfos__layout_column *column, char letter, int ite
     };
 }
 
-static bool read_simple(struct tfos__layout_column *column, const char *format)
+static bool read_simple(struct tfos__py_column *column, const char *format)
 {
     for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
         if (strcmp(format, formats[i].format) == 0) {
@@ -63,7 +63,7 @@ static int64_t parts_of(char unit)
 }
 
 /// "tDu" and "ttn".
-static bool read_span(struct tfos__layout_column *column, const char *format)
+static bool read_span(struct tfos__py_column *column, const char *format)
 {
     bool is_time = strcmp(format, "ttn") == 0 || strcmp(format, "ttu") == 0;
 
@@ -77,7 +77,7 @@ static bool read_span(struct tfos__layout_column *column, const char *format)
 }
 
 /// "tdD", or "tsu:" and a time zone.
-static bool read_time(struct tfos__layout_column *column, const char *format)
+static bool read_time(struct tfos__py_column *column, const char *format)
 {
     if (strcmp(format, "tdD") == 0) {
         column->plain = TFOS__PLAIN_DATE;
@@ -98,7 +98,7 @@ static bool read_time(struct tfos__layout_column *column, const char *format)
 }
 
 /// "d:10,2", or "d:10,2,64" with the bits of a value.
-static bool read_decimal(struct tfos__layout_column *column, const char *format)
+static bool read_decimal(struct tfos__py_column *column, const char *format)
 {
     const char *scale = strncmp(format, "d:", 2) == 0 ? strchr(format, ',') : NULL;
     char *end = NULL;
@@ -118,7 +118,7 @@ static bool read_decimal(struct tfos__layout_column *column, const char *format)
 }
 
 /// "w:16" (bytes) and "+w:16" (a list).
-static bool read_fixed(struct tfos__layout_column *column, const char *format)
+static bool read_fixed(struct tfos__py_column *column, const char *format)
 {
     bool is_list = format[0] == '+';
     char *end = NULL;
@@ -137,7 +137,7 @@ static int refuse(const struct ArrowSchema *schema, const char *why)
 {
     const char *name = schema->name != NULL ? schema->name : "";
 
-    tfos__raise_format(TFOS_UNSUPPORTED,
+    tfos__py_raise_format(TFOS_UNSUPPORTED,
                        "feed: column '%s': rows have no values of its type%s: cast the column "
                        "before it is fed, to numbers, text, bytes, dates, or lists or structs of "
                        "these",
@@ -145,7 +145,7 @@ static int refuse(const struct ArrowSchema *schema, const char *why)
     return -1;
 }
 
-static int read_children(struct tfos__layout_column *column, const struct ArrowSchema *schema)
+static int read_children(struct tfos__py_column *column, const struct ArrowSchema *schema)
 {
     size_t count = (size_t)schema->n_children;
 
@@ -155,16 +155,16 @@ static int read_children(struct tfos__layout_column *column, const struct ArrowS
         return -1;
     }
     for (; column->child_count < schema->n_children; column->child_count++) {
-        struct tfos__layout_column *child = &column->children[column->child_count];
-        if (tfos__plain_init(child, schema->children[column->child_count]) < 0) {
-            tfos__plain_clear(child);
+        struct tfos__py_column *child = &column->children[column->child_count];
+        if (tfos__py_plain_init(child, schema->children[column->child_count]) < 0) {
+            tfos__py_plain_clear(child);
             return -1;
         }
     }
     return 0;
 }
 
-static int read_names(struct tfos__layout_column *column, const struct ArrowSchema *schema)
+static int read_names(struct tfos__py_column *column, const struct ArrowSchema *schema)
 {
     column->names = PyTuple_New((Py_ssize_t)schema->n_children);
     for (int64_t i = 0; column->names != NULL && i < schema->n_children; i++) {
@@ -178,11 +178,11 @@ static int read_names(struct tfos__layout_column *column, const struct ArrowSche
 }
 
 /// Fixed lists of numbers are numbers of one dimension more.
-static void set_shape(struct tfos__layout_column *column)
+static void set_shape(struct tfos__py_column *column)
 {
-    const struct tfos__value_type *element = &column->children[0].type;
+    const struct tfos__py_value_type *element = &column->children[0].type;
 
-    if (!tfos__value_is_numeric(element) || element->dimension_count == TFOS__MAX_DIMENSIONS)
+    if (!tfos__py_value_type_is_numeric(element) || element->dimension_count == TFOS__MAX_DIMENSIONS)
         return;
     column->type = *element;
     column->type.kind = TFOS__VALUE_ARRAY;
@@ -193,9 +193,9 @@ static void set_shape(struct tfos__layout_column *column)
            (size_t)element->dimension_count * sizeof(element->shape[0]));
 }
 
-int tfos__plain_init(struct tfos__layout_column *column, const struct ArrowSchema *schema)
+int tfos__py_plain_init(struct tfos__py_column *column, const struct ArrowSchema *schema)
 {
-    column->type = (struct tfos__value_type){.kind = TFOS__VALUE_OPAQUE};
+    column->type = (struct tfos__py_value_type){.kind = TFOS__VALUE_OPAQUE};
     if (!read_simple(column, schema->format) && !read_time(column, schema->format) &&
         !read_span(column, schema->format) && !read_decimal(column, schema->format) &&
         !read_fixed(column, schema->format))
@@ -218,7 +218,7 @@ int tfos__plain_init(struct tfos__layout_column *column, const struct ArrowSchem
     return 0;
 }
 
-bool tfos__plain_check(const struct tfos__layout_column *column, const struct ArrowArray *array)
+bool tfos__py_plain_check(const struct tfos__py_column *column, const struct ArrowArray *array)
 {
     int64_t end = array->offset + array->length;
 
@@ -231,16 +231,16 @@ bool tfos__plain_check(const struct tfos__layout_column *column, const struct Ar
             is_short = child->length < end;
         else if (column->plain == TFOS__PLAIN_FIXED_LIST && column->list_size > 0)
             is_short = child->length / column->list_size < end;
-        if (is_short || !tfos__plain_check(&column->children[i], child))
+        if (is_short || !tfos__py_plain_check(&column->children[i], child))
             return false;
     }
     return true;
 }
 
-void tfos__plain_clear(struct tfos__layout_column *column)
+void tfos__py_plain_clear(struct tfos__py_column *column)
 {
     for (int64_t i = 0; i < column->child_count; i++)
-        tfos__plain_clear(&column->children[i]);
+        tfos__py_plain_clear(&column->children[i]);
     PyMem_Free(column->children);
     Py_XDECREF(column->names);
     Py_XDECREF(column->fields);

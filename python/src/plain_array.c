@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static bool is_list(const struct tfos__layout_column *column)
+static bool is_list(const struct tfos__py_column *column)
 {
     return column->plain == TFOS__PLAIN_LIST || column->plain == TFOS__PLAIN_FIXED_LIST;
 }
@@ -17,21 +17,21 @@ static int64_t find_none(const struct ArrowArray *array, int64_t index, int64_t 
     if (array->null_count == 0 || array->buffers[0] == NULL)
         return -1;
     for (int64_t i = 0; i < count; i++) {
-        if (tfos__layout_is_null(array, index + i))
+        if (tfos__arrow_is_null(array, index + i))
             return i;
     }
     return -1;
 }
 
 /// The first of the values that is None or has one inside, or -1. Lists have one length.
-static int64_t find_null(const struct tfos__layout_column *column, const struct ArrowArray *array,
+static int64_t find_null(const struct tfos__py_column *column, const struct ArrowArray *array,
                          int64_t index, int64_t count)
 {
     int64_t found = find_none(array, index, count);
     int64_t before = found < 0 ? count : found, first = 0, size = 0;
 
     if (is_list(column) && before > 0)
-        tfos__plain_find(column, array, index, &first, &size);
+        tfos__py_plain_find(column, array, index, &first, &size);
     if (size > 0) {
         int64_t inside = find_null(&column->children[0], array->children[0], first, before * size);
         if (inside >= 0)
@@ -41,30 +41,30 @@ static int64_t find_null(const struct tfos__layout_column *column, const struct 
 }
 
 /// Where the elements of `count` lists begin, and how many each has: false when that differs.
-static bool find_length(const struct tfos__layout_column *column, const struct ArrowArray *array,
+static bool find_length(const struct tfos__py_column *column, const struct ArrowArray *array,
                         int64_t index, int64_t count, int64_t *first, int64_t *size)
 {
     *first = 0;
     *size = column->plain == TFOS__PLAIN_FIXED_LIST ? column->list_size : 0;
     if (count > 0)
-        tfos__plain_find(column, array, index, first, size);
+        tfos__py_plain_find(column, array, index, first, size);
     for (int64_t i = 1; i < count; i++) {
         int64_t other_first = 0, other_size = 0;
-        tfos__plain_find(column, array, index + i, &other_first, &other_size);
+        tfos__py_plain_find(column, array, index + i, &other_first, &other_size);
         if (other_size != *size)
             return false;
     }
     return true;
 }
 
-bool tfos__plain_find_shape(const struct tfos__layout_column *column,
+bool tfos__py_plain_find_shape(const struct tfos__py_column *column,
                             const struct ArrowArray *array, int64_t index, int64_t count,
-                            struct tfos__value_type *type)
+                            struct tfos__py_value_type *type)
 {
     int64_t sizes[TFOS__MAX_DIMENSIONS];
     int depth = 0, inner = 0;
 
-    for (; !tfos__value_is_numeric(&column->type); column = &column->children[0]) {
+    for (; !tfos__py_value_type_is_numeric(&column->type); column = &column->children[0]) {
         int64_t first = 0;
         if (!is_list(column) || depth == TFOS__MAX_DIMENSIONS ||
             find_none(array, index, count) >= 0 ||
@@ -88,7 +88,7 @@ bool tfos__plain_find_shape(const struct tfos__layout_column *column,
     return true;
 }
 
-int64_t tfos__plain_copy(const struct tfos__layout_column *column, const struct ArrowArray *array,
+int64_t tfos__py_plain_copy(const struct tfos__py_column *column, const struct ArrowArray *array,
                          int64_t index, int64_t count, void *to)
 {
     int64_t null = find_null(column, array, index, count), place = 0, size = 0;
@@ -97,7 +97,7 @@ int64_t tfos__plain_copy(const struct tfos__layout_column *column, const struct 
     if (null >= 0)
         return null;
     for (; is_list(column) && count > 0; column = &column->children[0]) {
-        tfos__plain_find(column, array, index, &index, &size);
+        tfos__py_plain_find(column, array, index, &index, &size);
         count *= size;
         array = array->children[0];
     }
@@ -118,33 +118,33 @@ int64_t tfos__plain_copy(const struct tfos__layout_column *column, const struct 
 }
 
 /// An array of values of this type.
-static PyObject *make_numbers(const struct tfos__layout_column *column,
-                              const struct tfos__value_type *type, const struct ArrowArray *array,
+static PyObject *make_numbers(const struct tfos__py_column *column,
+                              const struct tfos__py_value_type *type, const struct ArrowArray *array,
                               int64_t index, int64_t count)
 {
-    const struct tfos__numpy *numpy = tfos__numpy_load();
-    PyObject *dtype = numpy != NULL ? tfos__numpy_dtype(numpy, type) : NULL, *numbers = NULL;
+    const struct tfos__py_numpy *numpy = tfos__py_numpy_load();
+    PyObject *dtype = numpy != NULL ? tfos__py_numpy_dtype(numpy, type) : NULL, *numbers = NULL;
     void *data = NULL;
 
     if (dtype != NULL)
-        numbers = tfos__numpy_new_array(numpy, type, dtype, count, &data);
+        numbers = tfos__py_numpy_new_array(numpy, type, dtype, count, &data);
     Py_XDECREF(dtype);
-    if (numbers != NULL && tfos__plain_copy(column, array, index, count, data) >= 0)
+    if (numbers != NULL && tfos__py_plain_copy(column, array, index, count, data) >= 0)
         Py_CLEAR(numbers);
     return numbers;
 }
 
-static PyObject *make_arrays(const struct tfos__layout_column *column,
+static PyObject *make_arrays(const struct tfos__py_column *column,
                              const struct ArrowArray *array, int64_t index, int64_t count);
 
-static PyObject *make_objects(const struct tfos__layout_column *column,
+static PyObject *make_objects(const struct tfos__py_column *column,
                               const struct ArrowArray *array, int64_t index, int64_t count)
 {
-    const struct tfos__numpy *numpy = tfos__numpy_load();
-    PyObject *objects = numpy != NULL ? tfos__numpy_new_objects(numpy, (Py_ssize_t)count) : NULL;
+    const struct tfos__py_numpy *numpy = tfos__py_numpy_load();
+    PyObject *objects = numpy != NULL ? tfos__py_numpy_new_objects(numpy, (Py_ssize_t)count) : NULL;
 
     for (int64_t i = 0; objects != NULL && i < count; i++) {
-        PyObject *object = tfos__plain_object(column, array, index + i);
+        PyObject *object = tfos__py_plain_object(column, array, index + i);
         if (object == NULL || PySequence_SetItem(objects, (Py_ssize_t)i, object) < 0)
             Py_CLEAR(objects);
         Py_XDECREF(object);
@@ -153,13 +153,13 @@ static PyObject *make_objects(const struct tfos__layout_column *column,
 }
 
 /// A dict of the fields' arrays.
-static PyObject *make_fields(const struct tfos__layout_column *column,
+static PyObject *make_fields(const struct tfos__py_column *column,
                              const struct ArrowArray *array, int64_t index, int64_t count)
 {
     PyObject *fields = NULL;
 
     for (int64_t i = index; i < index + count; i++) {
-        if (tfos__layout_is_null(array, i))
+        if (tfos__arrow_is_null(array, i))
             return NULL;
     }
     fields = PyDict_New();
@@ -177,25 +177,25 @@ static PyObject *make_fields(const struct tfos__layout_column *column,
 /// `count` values as an array of that length, lists of numbers of one length as one of more
 /// dimensions, structs as a dict of such. NULL without an exception:
 /// as object().
-static PyObject *make_arrays(const struct tfos__layout_column *column,
+static PyObject *make_arrays(const struct tfos__py_column *column,
                              const struct ArrowArray *array, int64_t index, int64_t count)
 {
-    struct tfos__value_type type;
+    struct tfos__py_value_type type;
 
-    if (tfos__plain_find_shape(column, array, index, count, &type))
+    if (tfos__py_plain_find_shape(column, array, index, count, &type))
         return make_numbers(column, &type, array, index, count);
     if (column->plain == TFOS__PLAIN_STRUCT)
         return make_fields(column, array, index, count);
     return make_objects(column, array, index, count);
 }
 
-PyObject *tfos__plain_object(const struct tfos__layout_column *column,
+PyObject *tfos__py_plain_object(const struct tfos__py_column *column,
                              const struct ArrowArray *array, int64_t index)
 {
     int64_t first = 0, count = 0;
 
-    if (!is_list(column) || tfos__layout_is_null(array, index))
-        return tfos__plain_value(column, array, index);
-    tfos__plain_find(column, array, index, &first, &count);
+    if (!is_list(column) || tfos__arrow_is_null(array, index))
+        return tfos__py_plain_value(column, array, index);
+    tfos__py_plain_find(column, array, index, &first, &count);
     return make_arrays(&column->children[0], array->children[0], first, count);
 }

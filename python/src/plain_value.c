@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plain columns into the values of rows, as pyspark's collect() gives them.
 #include "plain.h"
-#include "spark.h"
+#include "spark_value.h"
 
 #include <math.h>
 #include <string.h>
 
-static int64_t offset_at(const struct tfos__layout_column *column, const struct ArrowArray *array,
+static int64_t offset_at(const struct tfos__py_column *column, const struct ArrowArray *array,
                          int64_t index)
 {
     size_t place = (size_t)(array->offset + index);
@@ -15,7 +15,7 @@ static int64_t offset_at(const struct tfos__layout_column *column, const struct 
                               : ((const int64_t *)array->buffers[1])[place];
 }
 
-void tfos__plain_find(const struct tfos__layout_column *column, const struct ArrowArray *array,
+void tfos__py_plain_find(const struct tfos__py_column *column, const struct ArrowArray *array,
                       int64_t index, int64_t *first, int64_t *count)
 {
     if (column->plain == TFOS__PLAIN_FIXED_LIST) {
@@ -76,7 +76,7 @@ static double read_float(const unsigned char *data, int width)
 }
 
 /// Text or bytes.
-static PyObject *make_string(const struct tfos__layout_column *column,
+static PyObject *make_string(const struct tfos__py_column *column,
                              const struct ArrowArray *array, int64_t index)
 {
     int64_t first = 0, size = 0;
@@ -86,42 +86,42 @@ static PyObject *make_string(const struct tfos__layout_column *column,
         data = (const char *)array->buffers[1] + (array->offset + index) * column->list_size;
         return PyBytes_FromStringAndSize(data, (Py_ssize_t)column->list_size);
     }
-    tfos__plain_find(column, array, index, &first, &size);
+    tfos__py_plain_find(column, array, index, &first, &size);
     data = size > 0 ? (const char *)array->buffers[2] + first : "";
     if (column->plain == TFOS__PLAIN_TEXT)
         return PyUnicode_DecodeUTF8(data, (Py_ssize_t)size, NULL);
     return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
 }
 
-static PyObject *make_list(const struct tfos__layout_column *column, const struct ArrowArray *array,
+static PyObject *make_list(const struct tfos__py_column *column, const struct ArrowArray *array,
                            int64_t index)
 {
     int64_t first = 0, count = 0;
     PyObject *list = NULL;
 
-    tfos__plain_find(column, array, index, &first, &count);
+    tfos__py_plain_find(column, array, index, &first, &count);
     list = PyList_New((Py_ssize_t)count);
     for (int64_t i = 0; list != NULL && i < count; i++) {
-        PyObject *item = tfos__plain_value(&column->children[0], array->children[0], first + i);
+        PyObject *item = tfos__py_plain_value(&column->children[0], array->children[0], first + i);
         if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0)
             Py_CLEAR(list);
     }
     return list;
 }
 
-static PyObject *make_map(const struct tfos__layout_column *column, const struct ArrowArray *array,
+static PyObject *make_map(const struct tfos__py_column *column, const struct ArrowArray *array,
                           int64_t index)
 {
-    const struct tfos__layout_column *entry = &column->children[0];
+    const struct tfos__py_column *entry = &column->children[0];
     const struct ArrowArray *entries = array->children[0];
     int64_t first = 0, count = 0;
     PyObject *map = PyDict_New();
 
-    tfos__plain_find(column, array, index, &first, &count);
+    tfos__py_plain_find(column, array, index, &first, &count);
     first += entries->offset;
     for (int64_t i = first; map != NULL && i < first + count; i++) {
-        PyObject *key = tfos__plain_value(&entry->children[0], entries->children[0], i);
-        PyObject *value = tfos__plain_value(&entry->children[1], entries->children[1], i);
+        PyObject *key = tfos__py_plain_value(&entry->children[0], entries->children[0], i);
+        PyObject *value = tfos__py_plain_value(&entry->children[1], entries->children[1], i);
         if (key == NULL || value == NULL || PyDict_SetItem(map, key, value) < 0)
             Py_CLEAR(map);
         Py_XDECREF(key);
@@ -130,27 +130,27 @@ static PyObject *make_map(const struct tfos__layout_column *column, const struct
     return map;
 }
 
-static PyObject *make_struct(const struct tfos__layout_column *column,
+static PyObject *make_struct(const struct tfos__py_column *column,
                              const struct ArrowArray *array, int64_t index)
 {
     PyObject *values = PyTuple_New((Py_ssize_t)column->child_count);
 
     for (int64_t i = 0; values != NULL && i < column->child_count; i++) {
         PyObject *value =
-            tfos__plain_value(&column->children[i], array->children[i], array->offset + index);
+            tfos__py_plain_value(&column->children[i], array->children[i], array->offset + index);
         if (value == NULL || PyTuple_SetItem(values, (Py_ssize_t)i, value) < 0)
             Py_CLEAR(values);
     }
-    return tfos__spark_row(values, column->fields);
+    return tfos__py_spark_row(values, column->fields);
 }
 
-PyObject *tfos__plain_value(const struct tfos__layout_column *column,
+PyObject *tfos__py_plain_value(const struct tfos__py_column *column,
                             const struct ArrowArray *array, int64_t index)
 {
     int64_t place = array->offset + index;
     const unsigned char *data = NULL;
 
-    if (tfos__layout_is_null(array, index)) {
+    if (tfos__arrow_is_null(array, index)) {
         Py_INCREF(Py_None);
         return Py_None;
     }
@@ -167,20 +167,20 @@ PyObject *tfos__plain_value(const struct tfos__layout_column *column,
     case TFOS__PLAIN_FLOAT:
         return PyFloat_FromDouble(read_float(data, column->width));
     case TFOS__PLAIN_DATE:
-        return tfos__spark_date(read_int(data, column->width));
+        return tfos__py_spark_date(read_int(data, column->width));
     case TFOS__PLAIN_TIMESTAMP:
-        return tfos__spark_timestamp(read_int(data, column->width), column->per_second,
+        return tfos__py_spark_timestamp(read_int(data, column->width), column->per_second,
                                      column->is_local);
     case TFOS__PLAIN_TIME:
-        return tfos__spark_time(read_int(data, column->width), column->per_second);
+        return tfos__py_spark_time(read_int(data, column->width), column->per_second);
     case TFOS__PLAIN_DURATION:
-        return tfos__spark_duration(read_int(data, column->width), column->per_second);
+        return tfos__py_spark_duration(read_int(data, column->width), column->per_second);
     case TFOS__PLAIN_INTERVAL:
         return Py_BuildValue("(LLL)", (long long)read_int(data, 4),
                              (long long)read_int(data + 4, 4),
                              (long long)(read_int(data + 8, 8) / 1000));
     case TFOS__PLAIN_DECIMAL:
-        return tfos__spark_decimal(data, column->width, column->scale);
+        return tfos__py_spark_decimal(data, column->width, column->scale);
     case TFOS__PLAIN_STRUCT:
         return make_struct(column, array, index);
     case TFOS__PLAIN_MAP:

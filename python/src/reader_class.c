@@ -8,12 +8,12 @@
 
 struct reader {
     PyObject_HEAD
-    struct tfos__trainer_queue *queue; ///< with a reference to its trainer
+    struct tfos__py_trainer_queue *queue; ///< with a reference to its trainer
 };
 
 static PyTypeObject *class; // set when the module is made, kept until the process ends
 
-PyObject *tfos__reader_new(struct tfos__trainer_queue *queue)
+PyObject *tfos__py_reader_new(struct tfos__py_trainer_queue *queue)
 {
     struct reader *self = (struct reader *)PyType_GenericAlloc(class, 0);
 
@@ -26,25 +26,25 @@ PyObject *tfos__reader_new(struct tfos__trainer_queue *queue)
 
 static int enter(struct reader *self)
 {
-    const struct tfos__cursor *cursor = self->queue->cursor;
+    const struct tfos__py_row_iterator *cursor = self->queue->cursor;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
 
     // Rows that the cursor holds are another process's, too.
     if (cursor != NULL)
-        status = tfos_feed_reader_check(tfos__cursor_reader(cursor), &err);
+        status = tfos_feed_reader_check(tfos__py_row_iterator_reader(cursor), &err);
     if (status < 0)
-        tfos__raise(status, &err);
-    return status < 0 ? -1 : tfos__handle_enter(&self->queue->trainer->handle);
+        tfos__py_raise(status, &err);
+    return status < 0 ? -1 : tfos__py_handle_enter(&self->queue->trainer->handle);
 }
 
 static void leave(struct reader *self)
 {
-    tfos__handle_leave(&self->queue->trainer->handle);
+    tfos__py_handle_leave(&self->queue->trainer->handle);
 }
 
-typedef PyObject *next_function(struct tfos__cursor *cursor,
-                                const struct tfos__cursor_request *request);
+typedef PyObject *next_function(struct tfos__py_row_iterator *cursor,
+                                const struct tfos__py_row_iterator_request *request);
 
 /// Makes a tuple of names of what a user gave. NULL with an exception.
 static PyObject *read_names(const char *function, PyObject *columns)
@@ -66,9 +66,9 @@ static PyObject *next(PyObject *object, const char *function, bool needs_partiti
                       PyObject *kwargs, next_function *call)
 {
     struct reader *self = (struct reader *)object;
-    struct tfos__cursor_request request = {.timeout_ms = -1};
+    struct tfos__py_row_iterator_request request = {.timeout_ms = -1};
     PyObject *kept = NULL, *result = NULL, *columns = NULL;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"count", TFOS__INT, true, 1, INT64_MAX / 4, &request.count},
         {"stop_at_partition", TFOS__BOOL, needs_partition, 0, 0, &request.stop_at_partition},
         {"stop_at_epoch", TFOS__BOOL, false, 0, 0, &request.stop_at_epoch},
@@ -76,7 +76,7 @@ static PyObject *next(PyObject *object, const char *function, bool needs_partiti
         {"columns", TFOS__ANY, false, 0, 0, &columns},
     };
 
-    if (tfos__parameters_read(function, parameters, TFOS__PARAMETER_COUNT(parameters), args, kwargs,
+    if (tfos__py_parameters_read(function, parameters, TFOS__PARAMETER_COUNT(parameters), args, kwargs,
                               &kept) < 0)
         return NULL;
     Py_DECREF(kept);
@@ -95,12 +95,12 @@ static PyObject *next(PyObject *object, const char *function, bool needs_partiti
 
 static PyObject *next_rows(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    return next(self, "FeedReader.next_rows", true, args, kwargs, tfos__cursor_next_rows);
+    return next(self, "FeedReader.next_rows", true, args, kwargs, tfos__py_row_iterator_next_rows);
 }
 
 static PyObject *next_arrays(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    return next(self, "FeedReader.next_arrays", false, args, kwargs, tfos__cursor_next_arrays);
+    return next(self, "FeedReader.next_arrays", false, args, kwargs, tfos__py_row_iterator_next_arrays);
 }
 
 static PyObject *put_results(PyObject *object, PyObject *args, PyObject *kwargs)
@@ -108,11 +108,11 @@ static PyObject *put_results(PyObject *object, PyObject *args, PyObject *kwargs)
     struct reader *self = (struct reader *)object;
     PyObject *kept = NULL, *results = NULL;
     int result = 0;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"results", TFOS__ANY, true, 0, 0, &results},
     };
 
-    if (tfos__parameters_read("FeedReader.put_results", parameters, 1, args, kwargs, &kept) < 0)
+    if (tfos__py_parameters_read("FeedReader.put_results", parameters, 1, args, kwargs, &kept) < 0)
         return NULL;
     Py_DECREF(kept);
     if (!PyList_Check(results)) {
@@ -122,7 +122,7 @@ static PyObject *put_results(PyObject *object, PyObject *args, PyObject *kwargs)
     }
     if (enter(self) < 0)
         return NULL;
-    result = tfos__cursor_put_results(self->queue->cursor, results);
+    result = tfos__py_row_iterator_put_results(self->queue->cursor, results);
     leave(self);
     if (result < 0)
         return NULL;
@@ -136,7 +136,7 @@ static PyObject *put_arrays(PyObject *object, PyObject *arrays)
 
     if (enter(self) < 0)
         return NULL;
-    result = tfos__cursor_put_arrays(self->queue->cursor, arrays);
+    result = tfos__py_row_iterator_put_arrays(self->queue->cursor, arrays);
     leave(self);
     if (result < 0)
         return NULL;
@@ -151,7 +151,7 @@ static PyObject *get_at_end(PyObject *object, void *closure)
     (void)closure;
     if (enter(self) < 0)
         return NULL;
-    result = tfos__cursor_is_at_end(self->queue->cursor);
+    result = tfos__py_row_iterator_is_at_end(self->queue->cursor);
     leave(self);
     return result < 0 ? NULL : PyBool_FromLong(result);
 }
@@ -163,7 +163,7 @@ static PyObject *terminate(PyObject *object, PyObject *unused)
     (void)unused;
     if (enter(self) < 0)
         return NULL;
-    tfos__cursor_terminate(self->queue->cursor);
+    tfos__py_row_iterator_terminate(self->queue->cursor);
     leave(self);
     Py_RETURN_NONE;
 }
@@ -174,7 +174,7 @@ static void dealloc(PyObject *object)
 
     if (self->queue != NULL)
         Py_DECREF((PyObject *)self->queue->trainer);
-    tfos__class_free(object);
+    tfos__py_class_free(object);
 }
 
 static PyMethodDef methods[] = {
@@ -194,7 +194,7 @@ static PyGetSetDef properties[] = {
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, "Rows and arrays from the node's feed. Thread-safe."},
-    {Py_tp_new, tfos__class_refuse_new},
+    {Py_tp_new, tfos__py_class_refuse_new},
     {Py_tp_dealloc, dealloc},
     {Py_tp_methods, methods},
     {Py_tp_getset, properties},
@@ -208,8 +208,8 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-int tfos__reader_class_add(PyObject *module)
+int tfos__py_reader_class_add(PyObject *module)
 {
-    class = tfos__class_add(module, &spec);
+    class = tfos__py_class_add(module, &spec);
     return class != NULL ? 0 : -1;
 }

@@ -14,7 +14,7 @@
 
 static PyTypeObject *class; // set when the module is made, kept until the process ends
 
-static void close_dataset(struct tfos__handle *handle, void *object)
+static void close_dataset(struct tfos__py_handle *handle, void *object)
 {
     (void)handle;
     Py_BEGIN_ALLOW_THREADS
@@ -22,14 +22,14 @@ static void close_dataset(struct tfos__handle *handle, void *object)
     Py_END_ALLOW_THREADS
 }
 
-static const struct tfos__handle_kind kind = {
+static const struct tfos__py_handle_kind kind = {
     .name = "record dataset", .state = "opened", .close = close_dataset};
 
 static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     (void)args;
     (void)kwargs;
-    return tfos__handle_new(type, &kind);
+    return tfos__py_handle_new(type, &kind);
 }
 
 /// Opens the dataset and finds its structure. What is kept is one of no files: it has read nothing,
@@ -53,10 +53,10 @@ static enum tfos_status find_structure(const struct tfos_record_dataset_options 
 }
 
 /// -1 with an exception.
-static int open_dataset(struct tfos__handle *self, PyObject *schema,
+static int open_dataset(struct tfos__py_handle *self, PyObject *schema,
                         struct tfos_record_dataset_options *options)
 {
-    PyObject *capsule = tfos__capsule_schema(schema);
+    PyObject *capsule = tfos__py_capsule_schema(schema);
     struct tfos_dataset *object = NULL;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
@@ -68,20 +68,20 @@ static int open_dataset(struct tfos__handle *self, PyObject *schema,
     status = find_structure(options, &object, &err);
     Py_END_ALLOW_THREADS
     Py_DECREF(capsule);
-    return tfos__handle_adopt(self, object, status, &err);
+    return tfos__py_handle_adopt(self, object, status, &err);
 }
 
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
-    struct tfos__dataset_options rows = {0};
+    struct tfos__py_handle *self = (struct tfos__py_handle *)object;
+    struct tfos__py_dataset_options rows = {0};
     struct tfos_record_dataset_options options = {0};
     struct tfos_record_reader_options *record = &options.reading.record;
     PyObject *paths = NULL, *schema = NULL, *columns = NULL;
     int64_t type = 0, compression = 0, mode = 0, max_size = 0;
     const char **names = NULL;
     int result = -1;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"paths", TFOS__ANY, true, 0, 0, &paths},
         {"schema", TFOS__ANY, true, 0, 0, &schema},
         {"batch_size", TFOS__INT, true, 1, INT32_MAX, &rows.library.batch_size},
@@ -95,11 +95,11 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         {"max_record_size", TFOS__INT, false, 0, INT64_MAX, &max_size},
     };
 
-    if (tfos__handle_check_new(self) == 0 &&
-        tfos__parameters_read("RecordDataset", parameters, TFOS__PARAMETER_COUNT(parameters), args,
+    if (tfos__py_handle_check_new(self) == 0 &&
+        tfos__py_parameters_read("RecordDataset", parameters, TFOS__PARAMETER_COUNT(parameters), args,
                               kwargs, &rows.kept) == 0 &&
-        tfos__dataset_columns_read(&rows, columns) == 0 &&
-        tfos__dataset_texts_read(paths, PyUnicode_EncodeFSDefault, rows.kept, &names,
+        tfos__py_dataset_columns_read(&rows, columns) == 0 &&
+        tfos__py_dataset_texts_read(paths, PyUnicode_EncodeFSDefault, rows.kept, &names,
                                  &options.pass.path_count) == 0) {
         record->compression = (enum tfos_compression)compression;
         record->mode = (enum tfos_record_mode)mode;
@@ -110,13 +110,13 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         result = open_dataset(self, schema, &options);
     }
     PyMem_Free(names);
-    tfos__dataset_options_clear(&rows);
+    tfos__py_dataset_options_clear(&rows);
     return result;
 }
 
 static PyObject *get_specs(PyObject *object, PyObject *unused)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_handle *self = (struct tfos__py_handle *)object;
     const struct tfos_tensor_spec *specs = NULL;
     enum tfos_row_structure structure = TFOS_ROW_TUPLE;
     struct tfos_error err = {0};
@@ -125,48 +125,48 @@ static PyObject *get_specs(PyObject *object, PyObject *unused)
     PyObject *result = NULL;
 
     (void)unused;
-    if (tfos__handle_enter(self) < 0)
+    if (tfos__py_handle_enter(self) < 0)
         return NULL;
     status = tfos_dataset_get_specs(self->object, 0, &specs, &count, &structure, &err);
     if (status == TFOS_OK)
-        result = tfos__dataset_specs_make(specs, count, structure);
-    tfos__handle_leave(self);
-    return status < 0 ? tfos__raise(status, &err) : result;
+        result = tfos__py_dataset_specs_make(specs, count, structure);
+    tfos__py_handle_leave(self);
+    return status < 0 ? tfos__py_raise(status, &err) : result;
 }
 
 static PyObject *get_number(PyObject *object, void *closure)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_handle *self = (struct tfos__py_handle *)object;
     int64_t number = 0;
 
     (void)closure;
-    if (tfos__handle_enter(self) < 0)
+    if (tfos__py_handle_enter(self) < 0)
         return NULL;
     number = tfos_dataset_number(self->object);
-    tfos__handle_leave(self);
+    tfos__py_handle_leave(self);
     return PyLong_FromLongLong(number);
 }
 
 static PyObject *get_counts(PyObject *object, void *closure)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_handle *self = (struct tfos__py_handle *)object;
     struct tfos_record_counts counts = {0};
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
 
     (void)closure;
-    if (tfos__handle_enter(self) < 0)
+    if (tfos__py_handle_enter(self) < 0)
         return NULL;
     status = tfos_record_dataset_get_counts(self->object, &counts, &err);
-    tfos__handle_leave(self);
+    tfos__py_handle_leave(self);
     if (status < 0)
-        return tfos__raise(status, &err);
-    return tfos__record_counts_tuple(&counts);
+        return tfos__py_raise(status, &err);
+    return tfos__py_record_counts_tuple(&counts);
 }
 
 static PyMethodDef methods[] = {
     {"specs", get_specs, METH_NOARGS, "The structure, which is known."},
-    {"close", tfos__handle_close, METH_NOARGS, "Begins no more passes."},
+    {"close", tfos__py_handle_close, METH_NOARGS, "Begins no more passes."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -180,7 +180,7 @@ static PyType_Slot slots[] = {
     {Py_tp_doc, "TFRecord files as batches of tensors."},
     {Py_tp_new, make},
     {Py_tp_init, init},
-    {Py_tp_dealloc, tfos__handle_dealloc},
+    {Py_tp_dealloc, tfos__py_handle_dealloc},
     {Py_tp_methods, methods},
     {Py_tp_getset, properties},
     {0, NULL},
@@ -188,13 +188,13 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {
     .name = "tensorflowonspark._tfos.RecordDataset",
-    .basicsize = sizeof(struct tfos__handle),
+    .basicsize = sizeof(struct tfos__py_handle),
     .flags = Py_TPFLAGS_DEFAULT,
     .slots = slots,
 };
 
-int tfos__record_dataset_class_add(PyObject *module)
+int tfos__py_record_dataset_class_add(PyObject *module)
 {
-    class = tfos__class_add(module, &spec);
+    class = tfos__py_class_add(module, &spec);
     return class != NULL ? 0 : -1;
 }

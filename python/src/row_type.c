@@ -10,7 +10,7 @@
 
 #define METADATA_SIZE 64 ///< room for all but a class
 
-const char *const tfos__row_names[TFOS__ROW_KINDS] = {
+const char *const tfos__py_row_kind_names[TFOS__ROW_KINDS] = {
     [TFOS__ROW_VALUE] = "value", [TFOS__ROW_TUPLE] = "tuple", [TFOS__ROW_LIST] = "list",
     [TFOS__ROW_DICT] = "dict",   [TFOS__ROW_SPARK] = "row",   [TFOS__ROW_NAMED] = "named",
 };
@@ -37,7 +37,7 @@ static bool is_spark_row(PyObject *row)
 }
 
 /// What a row is, as far as its class says. `names`, which may be NULL, is set to those of NAMED.
-static enum tfos__row_kind kind_of(PyObject *row, PyObject **names)
+static enum tfos__py_row_kind kind_of(PyObject *row, PyObject **names)
 {
     PyObject *found = NULL;
 
@@ -49,7 +49,7 @@ static enum tfos__row_kind kind_of(PyObject *row, PyObject **names)
         return TFOS__ROW_DICT;
     if (is_spark_row(row))
         return TFOS__ROW_SPARK;
-    found = tfos__named_row_fields(row);
+    found = tfos__py_named_row_fields(row);
     if (found == NULL)
         return TFOS__ROW_VALUE;
     if (names != NULL)
@@ -90,7 +90,7 @@ static PyObject *encode_names(PyObject *names)
 }
 
 /// Notes the names of a dict's or Row's columns.
-static int note_names(struct tfos__row_type *type, PyObject *row)
+static int note_names(struct tfos__py_row_type *type, PyObject *row)
 {
     bool is_row = type->kind == TFOS__ROW_SPARK;
     PyObject *fields = is_row ? PyObject_GetAttrString(row, "__fields__") : PyDict_Keys(row);
@@ -109,13 +109,13 @@ static int note_names(struct tfos__row_type *type, PyObject *row)
 
 /// Notes the class of a row whose names are noted, for the reader. It need not be one that can be
 /// imported.
-static int note_class(struct tfos__row_type *type, PyObject *row, bool wants_columns)
+static int note_class(struct tfos__py_row_type *type, PyObject *row, bool wants_columns)
 {
-    int is_whole = tfos__named_row_is_whole(row, type->names);
+    int is_whole = tfos__py_named_row_is_whole(row, type->names);
 
     if (is_whole <= 0 || wants_columns)
         return is_whole;
-    type->pickled_class = tfos__pickle_dump((PyObject *)Py_TYPE(row));
+    type->pickled_class = tfos__py_pickle_dump((PyObject *)Py_TYPE(row));
     if (type->pickled_class != NULL)
         return 1;
     if (!PyErr_ExceptionMatches(PyExc_Exception))
@@ -124,7 +124,7 @@ static int note_class(struct tfos__row_type *type, PyObject *row, bool wants_col
     return 0;
 }
 
-int tfos__row_type_init(struct tfos__row_type *type, PyObject *row, bool wants_columns)
+int tfos__py_row_type_init(struct tfos__py_row_type *type, PyObject *row, bool wants_columns)
 {
     int result = 1;
 
@@ -149,7 +149,7 @@ int tfos__row_type_init(struct tfos__row_type *type, PyObject *row, bool wants_c
 }
 
 /// Whether a Row has the type's names. -1 with an exception.
-static int has_names(struct tfos__row_type *type, PyObject *row)
+static int has_names(struct tfos__py_row_type *type, PyObject *row)
 {
     PyObject *fields = PyObject_GetAttrString(row, "__fields__");
     PyObject *names = NULL;
@@ -179,7 +179,7 @@ static int has_names(struct tfos__row_type *type, PyObject *row)
 }
 
 /// Whether a row that is one value is no other kind of row. -1 with an exception.
-static int is_value(struct tfos__row_type *type, PyObject *row)
+static int is_value(struct tfos__py_row_type *type, PyObject *row)
 {
     if (Py_TYPE(row) == type->class)
         return 1;
@@ -191,7 +191,7 @@ static int is_value(struct tfos__row_type *type, PyObject *row)
     return 1;
 }
 
-int tfos__row_type_fits(struct tfos__row_type *type, PyObject *row)
+int tfos__py_row_type_fits(struct tfos__py_row_type *type, PyObject *row)
 {
     switch (type->kind) {
     case TFOS__ROW_VALUE:
@@ -207,16 +207,16 @@ int tfos__row_type_fits(struct tfos__row_type *type, PyObject *row)
                    ? has_names(type, row)
                    : 0;
     default:
-        return Py_TYPE(row) == type->class ? tfos__named_row_is_whole(row, type->names) : 0;
+        return Py_TYPE(row) == type->class ? tfos__py_named_row_is_whole(row, type->names) : 0;
     }
 }
 
-PyObject *tfos__row_type_value(const struct tfos__row_type *type, PyObject *row, int64_t column)
+PyObject *tfos__py_row_type_value(const struct tfos__py_row_type *type, PyObject *row, int64_t column)
 {
     PyObject *value = row;
 
     if (type->kind == TFOS__ROW_NAMED)
-        return tfos__named_row_value(row, type->names, (Py_ssize_t)column);
+        return tfos__py_named_row_value(row, type->names, (Py_ssize_t)column);
     if (type->kind == TFOS__ROW_TUPLE || type->kind == TFOS__ROW_SPARK)
         value = PyTuple_GetItem(row, (Py_ssize_t)column);
     else if (type->kind == TFOS__ROW_LIST)
@@ -227,16 +227,16 @@ PyObject *tfos__row_type_value(const struct tfos__row_type *type, PyObject *row,
     return value;
 }
 
-const char *tfos__row_type_name(const struct tfos__row_type *type, int64_t column)
+const char *tfos__py_row_type_name(const struct tfos__py_row_type *type, int64_t column)
 {
     return type->encoded_names != NULL
                ? PyBytes_AsString(PyTuple_GetItem(type->encoded_names, (Py_ssize_t)column))
                : "";
 }
 
-bool tfos__row_type_write(struct tfos__row_type *type)
+bool tfos__py_row_type_write(struct tfos__py_row_type *type)
 {
-    enum tfos__row_kind kind = type->kind;
+    enum tfos__py_row_kind kind = type->kind;
     bool has_class = type->pickled_class != NULL;
     Py_ssize_t size = has_class ? PyBytes_Size(type->pickled_class) : 0;
     char *end = NULL;
@@ -248,14 +248,14 @@ bool tfos__row_type_write(struct tfos__row_type *type)
         return false;
     if (kind == TFOS__ROW_NAMED && !has_class)
         kind = TFOS__ROW_DICT; // as columns they are the same
-    end = tfos__metadata_begin(has_class ? 2 : 1, type->metadata);
-    end = tfos__metadata_add("tfos.row", tfos__row_names[kind], strlen(tfos__row_names[kind]), end);
+    end = tfos__py_metadata_begin(has_class ? 2 : 1, type->metadata);
+    end = tfos__py_metadata_add("tfos.row", tfos__py_row_kind_names[kind], strlen(tfos__py_row_kind_names[kind]), end);
     if (has_class)
-        tfos__metadata_add("tfos.class", PyBytes_AsString(type->pickled_class), (size_t)size, end);
+        tfos__py_metadata_add("tfos.class", PyBytes_AsString(type->pickled_class), (size_t)size, end);
     return true;
 }
 
-void tfos__row_type_clear(struct tfos__row_type *type)
+void tfos__py_row_type_clear(struct tfos__py_row_type *type)
 {
     Py_XDECREF(type->names);
     Py_XDECREF(type->encoded_names);

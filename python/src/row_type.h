@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum tfos__row_kind {
+enum tfos__py_row_kind {
     TFOS__ROW_VALUE, ///< the row is one value
     TFOS__ROW_TUPLE,
     TFOS__ROW_LIST,
@@ -19,16 +19,16 @@ enum tfos__row_kind {
 #define TFOS__ROW_KINDS 6
 
 /// As metadata says it ("tfos.row").
-extern const char *const tfos__row_names[TFOS__ROW_KINDS];
+extern const char *const tfos__py_row_kind_names[TFOS__ROW_KINDS];
 
-static inline bool tfos__row_has_names(enum tfos__row_kind kind)
+static inline bool tfos__py_row_kind_has_names(enum tfos__py_row_kind kind)
 {
     return kind == TFOS__ROW_DICT || kind == TFOS__ROW_SPARK || kind == TFOS__ROW_NAMED;
 }
 
 /// All zero is the type of rows that are one value.
-struct tfos__row_type {
-    enum tfos__row_kind kind;
+struct tfos__py_row_type {
+    enum tfos__py_row_kind kind;
     PyTypeObject *class;     ///< SPARK, NAMED: of all rows, VALUE: of the last; owned
     int64_t column_count;    ///< but for VALUE
     PyObject *names;         ///< of kinds that have them: tuple of str; owned
@@ -40,21 +40,21 @@ struct tfos__row_type {
 
 /// Takes the type of a row into a zeroed one, which is to be ended by clear() whatever comes. 1:
 /// done, 0: such rows cannot be columns, -1: an exception. `wants_columns`: as of a packer.
-int tfos__row_type_init(struct tfos__row_type *type, PyObject *row, bool wants_columns);
+int tfos__py_row_type_init(struct tfos__py_row_type *type, PyObject *row, bool wants_columns);
 
 /// Whether a row is of the type. -1 with an exception.
-int tfos__row_type_fits(struct tfos__row_type *type, PyObject *row);
+int tfos__py_row_type_fits(struct tfos__py_row_type *type, PyObject *row);
 
 /// The row's value in a column, a new reference. NULL: it has none (a dict with other keys), or an
 /// exception.
-PyObject *tfos__row_type_value(const struct tfos__row_type *type, PyObject *row, int64_t column);
+PyObject *tfos__py_row_type_value(const struct tfos__py_row_type *type, PyObject *row, int64_t column);
 
 /// The column's name, "" where there is none; borrowed.
-const char *tfos__row_type_name(const struct tfos__row_type *type, int64_t column);
+const char *tfos__py_row_type_name(const struct tfos__py_row_type *type, int64_t column);
 
 /// The metadata of the rows' schema, which live as long as the type; false: out of memory.
-bool tfos__row_type_write(struct tfos__row_type *type);
+bool tfos__py_row_type_write(struct tfos__py_row_type *type);
 
-void tfos__row_type_clear(struct tfos__row_type *type);
+void tfos__py_row_type_clear(struct tfos__py_row_type *type);
 
 #endif

@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows through the packer and back. A batch is taken as soon as the feed would take it.
 #include "sample.h"
-#include "arrays.h"
+#include "row_arrays.h"
 #include "capsule.h"
 #include "error.h"
-#include "packer.h"
-#include "unpacker.h"
+#include "row_packer.h"
+#include "row_unpacker.h"
 
 /// What a batch goes into: rows, or arrays.
 struct taker {
     PyObject *rows;
-    struct tfos__arrays *arrays;
+    struct tfos__py_row_arrays *arrays;
     int64_t row_count; ///< taken so far
 };
 
 static int take(struct taker *taker, const struct ArrowSchema *schema,
                 const struct ArrowArray *array)
 {
-    struct tfos__row_origin origin = {.first_row = taker->row_count};
-    struct tfos__layout layout;
+    struct tfos__py_row_origin origin = {.first_row = taker->row_count};
+    struct tfos__py_row_schema layout;
     int result = 0;
 
-    if (tfos__layout_init(&layout, schema, array) < 0)
+    if (tfos__py_row_schema_init(&layout, schema, array) < 0)
         return -1;
     if (taker->rows != NULL)
-        result = tfos__unpack_rows(&layout, array, 0, array->length, taker->rows);
+        result = tfos__py_unpack_rows(&layout, array, 0, array->length, taker->rows);
     else
-        result = tfos__arrays_append(taker->arrays, &layout, array, 0, array->length, &origin);
-    tfos__layout_clear(&layout);
+        result = tfos__py_row_arrays_append(taker->arrays, &layout, array, 0, array->length, &origin);
+    tfos__py_row_schema_clear(&layout);
     taker->row_count += array->length;
     return result;
 }
 
-static int take_batch(void *context, struct tfos__packer *packer)
+static int take_batch(void *context, struct tfos__py_row_packer *packer)
 {
     const struct ArrowSchema *schema = NULL;
     const struct ArrowArray *array = NULL;
 
-    tfos__packer_show(packer, &schema, &array);
+    tfos__py_row_packer_show(packer, &schema, &array);
     return take(context, schema, array);
 }
 
@@ -53,36 +53,36 @@ static int check_rows(PyObject *rows)
 static PyObject *pack(PyObject *rows, bool takes_trees)
 {
     struct taker taker = {0};
-    struct tfos__packer *packer = NULL;
+    struct tfos__py_row_packer *packer = NULL;
 
     if (check_rows(rows) < 0)
         return NULL;
-    packer = tfos__packer_open(0, takes_trees);
+    packer = tfos__py_row_packer_open(0, takes_trees);
     if (packer == NULL)
         return NULL;
     taker.rows = PyList_New(0);
-    if (taker.rows != NULL && tfos__packer_append_all(packer, rows, take_batch, &taker) < 0)
+    if (taker.rows != NULL && tfos__py_row_packer_append_all(packer, rows, take_batch, &taker) < 0)
         Py_CLEAR(taker.rows);
-    tfos__packer_close(packer);
+    tfos__py_row_packer_close(packer);
     return taker.rows;
 }
 
-PyObject *tfos__sample_pack(PyObject *module, PyObject *rows)
+PyObject *tfos__py_sample_pack(PyObject *module, PyObject *rows)
 {
     (void)module;
     return pack(rows, false);
 }
 
-PyObject *tfos__sample_pack_columns(PyObject *module, PyObject *rows)
+PyObject *tfos__py_sample_pack_columns(PyObject *module, PyObject *rows)
 {
     (void)module;
     return pack(rows, true);
 }
 
-PyObject *tfos__sample_pack_arrays(PyObject *module, PyObject *rows)
+PyObject *tfos__py_sample_pack_arrays(PyObject *module, PyObject *rows)
 {
     struct taker taker = {0};
-    struct tfos__packer *packer = NULL;
+    struct tfos__py_row_packer *packer = NULL;
     PyObject *result = NULL;
 
     (void)module;
@@ -90,45 +90,45 @@ PyObject *tfos__sample_pack_arrays(PyObject *module, PyObject *rows)
         return NULL;
     if (PyList_Size(rows) == 0)
         return PyTuple_New(0);
-    packer = tfos__packer_open(0, false);
+    packer = tfos__py_row_packer_open(0, false);
     if (packer == NULL)
         return NULL;
-    taker.arrays = tfos__arrays_open(PyList_Size(rows), NULL);
-    if (taker.arrays != NULL && tfos__packer_append_all(packer, rows, take_batch, &taker) == 0)
-        result = tfos__arrays_finish(taker.arrays);
-    tfos__arrays_close(taker.arrays);
-    tfos__packer_close(packer);
+    taker.arrays = tfos__py_row_arrays_open(PyList_Size(rows), NULL);
+    if (taker.arrays != NULL && tfos__py_row_packer_append_all(packer, rows, take_batch, &taker) == 0)
+        result = tfos__py_row_arrays_finish(taker.arrays);
+    tfos__py_row_arrays_close(taker.arrays);
+    tfos__py_row_packer_close(packer);
     return result;
 }
 
-PyObject *tfos__sample_unpack(PyObject *module, PyObject *batch)
+PyObject *tfos__py_sample_unpack(PyObject *module, PyObject *batch)
 {
     struct taker taker = {0};
-    struct tfos__capsule capsule;
+    struct tfos__py_capsule capsule;
 
     (void)module;
-    if (tfos__capsule_init(&capsule, batch) < 0)
+    if (tfos__py_capsule_init(&capsule, batch) < 0)
         return NULL;
     taker.rows = PyList_New(0);
     if (taker.rows != NULL && take(&taker, capsule.schema, capsule.array) < 0)
         Py_CLEAR(taker.rows);
-    tfos__capsule_clear(&capsule);
+    tfos__py_capsule_clear(&capsule);
     return taker.rows;
 }
 
-PyObject *tfos__sample_unpack_arrays(PyObject *module, PyObject *batch)
+PyObject *tfos__py_sample_unpack_arrays(PyObject *module, PyObject *batch)
 {
     struct taker taker = {0};
-    struct tfos__capsule capsule;
+    struct tfos__py_capsule capsule;
     PyObject *result = NULL;
 
     (void)module;
-    if (tfos__capsule_init(&capsule, batch) < 0)
+    if (tfos__py_capsule_init(&capsule, batch) < 0)
         return NULL;
-    taker.arrays = tfos__arrays_open(capsule.array->length, NULL);
+    taker.arrays = tfos__py_row_arrays_open(capsule.array->length, NULL);
     if (taker.arrays != NULL && take(&taker, capsule.schema, capsule.array) == 0)
-        result = tfos__arrays_finish(taker.arrays);
-    tfos__arrays_close(taker.arrays);
-    tfos__capsule_clear(&capsule);
+        result = tfos__py_row_arrays_finish(taker.arrays);
+    tfos__py_row_arrays_close(taker.arrays);
+    tfos__py_capsule_clear(&capsule);
     return result;
 }

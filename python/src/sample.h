@@ -6,18 +6,18 @@
 #include <Python.h>
 
 /// pack(rows): the rows, packed into batches and unpacked again.
-PyObject *tfos__sample_pack(PyObject *module, PyObject *rows);
+PyObject *tfos__py_sample_pack(PyObject *module, PyObject *rows);
 
 /// pack_columns(rows): the same as results for a DataFrame, which become columns.
-PyObject *tfos__sample_pack_columns(PyObject *module, PyObject *rows);
+PyObject *tfos__py_sample_pack_columns(PyObject *module, PyObject *rows);
 
 /// pack_arrays(rows): the arrays of the rows' batches.
-PyObject *tfos__sample_pack_arrays(PyObject *module, PyObject *rows);
+PyObject *tfos__py_sample_pack_arrays(PyObject *module, PyObject *rows);
 
 /// unpack(batch): the rows of an Arrow batch, anything with __arrow_c_array__.
-PyObject *tfos__sample_unpack(PyObject *module, PyObject *batch);
+PyObject *tfos__py_sample_unpack(PyObject *module, PyObject *batch);
 
 /// unpack_arrays(batch): its arrays.
-PyObject *tfos__sample_unpack_arrays(PyObject *module, PyObject *batch);
+PyObject *tfos__py_sample_unpack_arrays(PyObject *module, PyObject *batch);
 
 #endif

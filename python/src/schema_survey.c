@@ -84,7 +84,7 @@ static PyObject *run_task(struct task *task, PyObject *file)
     char *json = NULL;
 
     if (file != Py_None) {
-        task->stream = tfos__file_object_open_reader(file, task->paths[0], &failure);
+        task->stream = tfos__py_file_object_open_reader(file, task->paths[0], &failure);
         if (task->stream == NULL)
             return NULL;
     }
@@ -92,15 +92,15 @@ static PyObject *run_task(struct task *task, PyObject *file)
     status = survey_files(task, &json, &err);
     tfos_stream_close(task->stream);
     Py_END_ALLOW_THREADS
-    return status < 0 ? tfos__file_object_raise(status, &err, &failure) : tfos__class_text(json);
+    return status < 0 ? tfos__py_file_object_raise(status, &err, &failure) : tfos__py_class_text(json);
 }
 
-PyObject *tfos__survey_examples(PyObject *module, PyObject *args, PyObject *kwargs)
+PyObject *tfos__py_survey_examples(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     int64_t type = 0, compression = 0, mode = 0, limit = 0, max_size = 0;
     struct task task = {0};
     PyObject *kept = NULL, *paths = NULL, *result = NULL, *file = Py_None;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"paths", TFOS__ANY, true, 0, 0, &paths},
         {"type", TFOS__INT, false, 0, TFOS_RECORD_BYTES, &type},
         {"compression", TFOS__INT, false, 0, TFOS_COMPRESSION_ZLIB, &compression},
@@ -111,14 +111,14 @@ PyObject *tfos__survey_examples(PyObject *module, PyObject *args, PyObject *kwar
     };
 
     (void)module;
-    if (tfos__parameters_read("survey_examples", parameters, TFOS__PARAMETER_COUNT(parameters),
+    if (tfos__py_parameters_read("survey_examples", parameters, TFOS__PARAMETER_COUNT(parameters),
                               args, kwargs, &kept) < 0)
         return NULL;
     if (!PyList_Check(paths) || PyList_Size(paths) == 0 ||
         (file != Py_None && PyList_Size(paths) > 1)) {
         PyErr_SetString(PyExc_TypeError, "survey_examples(): paths: expected a list of one path at "
                                          "least, and with a file of no more");
-    } else if (tfos__dataset_texts_read(paths, PyUnicode_EncodeFSDefault, kept, &task.paths,
+    } else if (tfos__py_dataset_texts_read(paths, PyUnicode_EncodeFSDefault, kept, &task.paths,
                                         &task.path_count) == 0) {
         task.type = (enum tfos_record_type)type;
         task.options.compression = (enum tfos_compression)compression;
@@ -148,10 +148,10 @@ static PyObject *give_schema(const struct tfos_example_survey *survey)
     struct tfos_error err = {0};
     enum tfos_status status = tfos_example_survey_schema(survey, &schema, &err);
 
-    return status < 0 ? tfos__raise(status, &err) : tfos__arrow_schema_wrap(&schema);
+    return status < 0 ? tfos__py_raise(status, &err) : tfos__py_arrow_schema_wrap(&schema);
 }
 
-PyObject *tfos__survey_merge(PyObject *module, PyObject *surveys)
+PyObject *tfos__py_survey_merge(PyObject *module, PyObject *surveys)
 {
     struct tfos_example_survey *survey = NULL;
     struct tfos_error err = {0};
@@ -173,7 +173,7 @@ PyObject *tfos__survey_merge(PyObject *module, PyObject *surveys)
             return NULL;
         Py_DECREF(text);
         if (status < 0)
-            return tfos__raise(status, &err);
+            return tfos__py_raise(status, &err);
     }
     result = give_schema(survey);
     tfos_example_survey_close(survey);

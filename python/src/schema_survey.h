@@ -7,9 +7,9 @@
 
 /// `survey_examples(paths, type, compression, mode, limit, max_record_size, file)`: what the files'
 /// records say, as JSON text.
-PyObject *tfos__survey_examples(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *tfos__py_survey_examples(PyObject *module, PyObject *args, PyObject *kwargs);
 
 /// `merge_surveys(surveys)`: the schema, as a capsule, of a list of such texts.
-PyObject *tfos__survey_merge(PyObject *module, PyObject *surveys);
+PyObject *tfos__py_survey_merge(PyObject *module, PyObject *surveys);
 
 #endif

@@ -2,12 +2,12 @@
 // A column is never taken for another: where rows have names, a name that is not there is an error.
 #include "selection.h"
 #include "error.h"
-#include "unpacker.h"
+#include "row_unpacker.h"
 
-static int refuse(const struct tfos__row_origin *origin, int64_t row, PyObject *what)
+static int refuse(const struct tfos__py_row_origin *origin, int64_t row, PyObject *what)
 {
     if (what != NULL)
-        tfos__raise_format(TFOS_INVALID, "feed: partition %lld, row %lld: %U",
+        tfos__py_raise_format(TFOS_INVALID, "feed: partition %lld, row %lld: %U",
                            (long long)origin->partition, (long long)(origin->first_row + row),
                            what);
     Py_XDECREF(what);
@@ -23,8 +23,8 @@ static int64_t find_name(PyObject *names, PyObject *name)
     return -1;
 }
 
-int tfos__selection_find(PyObject *names, const struct tfos__layout *layout,
-                         const struct tfos__row_origin *origin, int64_t row, int64_t *places)
+int tfos__py_selection_find(PyObject *names, const struct tfos__py_row_schema *layout,
+                         const struct tfos__py_row_origin *origin, int64_t row, int64_t *places)
 {
     int64_t count = PyTuple_Size(names);
 
@@ -33,7 +33,7 @@ int tfos__selection_find(PyObject *names, const struct tfos__layout *layout,
                       PyUnicode_FromString("the row is one value, or has other columns than those "
                                            "before it, and input_mapping needs columns: feed "
                                            "tuples, dicts or Rows of one kind"));
-    if (!tfos__row_has_names(layout->kind) && layout->column_count < count)
+    if (!tfos__py_row_kind_has_names(layout->kind) && layout->column_count < count)
         return refuse(origin, row,
                       PyUnicode_FromFormat("the row has %lld columns and no names, and "
                                            "input_mapping names %lld: feed tuples of all of "
@@ -41,7 +41,7 @@ int tfos__selection_find(PyObject *names, const struct tfos__layout *layout,
                                            (long long)layout->column_count, (long long)count));
     for (int64_t i = 0; i < count; i++) {
         PyObject *name = PyTuple_GetItem(names, (Py_ssize_t)i);
-        places[i] = tfos__row_has_names(layout->kind) ? find_name(layout->names, name) : i;
+        places[i] = tfos__py_row_kind_has_names(layout->kind) ? find_name(layout->names, name) : i;
         if (places[i] < 0)
             return refuse(origin, row,
                           PyUnicode_FromFormat("there is no column %R, which input_mapping names: "
@@ -63,7 +63,7 @@ static PyObject *find_item(PyObject *row, PyObject *name, Py_ssize_t index)
     return PySequence_GetItem(row, index);
 }
 
-static int append_items(PyObject *names, PyObject *row, const struct tfos__row_origin *origin,
+static int append_items(PyObject *names, PyObject *row, const struct tfos__py_row_origin *origin,
                         int64_t number, PyObject *lists)
 {
     for (Py_ssize_t i = 0; i < PyTuple_Size(names); i++) {
@@ -84,13 +84,13 @@ static int append_items(PyObject *names, PyObject *row, const struct tfos__row_o
     return 0;
 }
 
-static int unpack_objects(PyObject *names, const struct tfos__layout *layout,
+static int unpack_objects(PyObject *names, const struct tfos__py_row_schema *layout,
                           const struct ArrowArray *array, int64_t start, int64_t count,
-                          const struct tfos__row_origin *origin, PyObject *lists)
+                          const struct tfos__py_row_origin *origin, PyObject *lists)
 {
     for (int64_t i = start; i < start + count; i++) {
         PyObject *row =
-            tfos__unpack_value(&layout->columns[0], array->children[0], array->offset + i);
+            tfos__py_unpack_value(&layout->columns[0], array->children[0], array->offset + i);
         int result = row != NULL ? append_items(names, row, origin, i, lists) : -1;
         Py_XDECREF(row);
         if (result < 0)
@@ -99,11 +99,11 @@ static int unpack_objects(PyObject *names, const struct tfos__layout *layout,
     return 0;
 }
 
-static int append_values(const struct tfos__layout_column *column, const struct ArrowArray *array,
+static int append_values(const struct tfos__py_column *column, const struct ArrowArray *array,
                          int64_t start, int64_t count, PyObject *list)
 {
     for (int64_t i = start; i < start + count; i++) {
-        PyObject *value = tfos__unpack_value(column, array, i);
+        PyObject *value = tfos__py_unpack_value(column, array, i);
         int result = value != NULL ? PyList_Append(list, value) : -1;
         Py_XDECREF(value);
         if (result < 0)
@@ -112,9 +112,9 @@ static int append_values(const struct tfos__layout_column *column, const struct 
     return 0;
 }
 
-int tfos__selection_unpack(PyObject *names, const struct tfos__layout *layout,
+int tfos__py_selection_unpack(PyObject *names, const struct tfos__py_row_schema *layout,
                            const struct ArrowArray *array, int64_t start, int64_t count,
-                           const struct tfos__row_origin *origin, PyObject *lists)
+                           const struct tfos__py_row_origin *origin, PyObject *lists)
 {
     Py_ssize_t column_count = PyTuple_Size(names);
     int64_t *places = NULL;
@@ -127,7 +127,7 @@ int tfos__selection_unpack(PyObject *names, const struct tfos__layout *layout,
         PyErr_NoMemory();
         return -1;
     }
-    result = tfos__selection_find(names, layout, origin, start, places);
+    result = tfos__py_selection_find(names, layout, origin, start, places);
     for (Py_ssize_t i = 0; i < column_count && result == 0; i++)
         result = append_values(&layout->columns[places[i]], array->children[places[i]],
                                array->offset + start, count, PyTuple_GetItem(lists, i));

@@ -4,23 +4,23 @@
 #ifndef TFOS_PYTHON_SELECTION_H
 #define TFOS_PYTHON_SELECTION_H
 
-#include "layout.h"
+#include "row_schema.h"
 
 /// Where rows come from, for messages.
-struct tfos__row_origin {
+struct tfos__py_row_origin {
     int64_t partition;
     int64_t first_row; ///< number in its partition of the array's row 0
 };
 
 /// The place of each column among those of the layout, whose rows have columns. -1 with an
 /// exception: InvalidError that names the column that is not there, as everywhere here.
-int tfos__selection_find(PyObject *names, const struct tfos__layout *layout,
-                         const struct tfos__row_origin *origin, int64_t row, int64_t *places);
+int tfos__py_selection_find(PyObject *names, const struct tfos__py_row_schema *layout,
+                         const struct tfos__py_row_origin *origin, int64_t row, int64_t *places);
 
 /// Appends the values of rows `start` to `start + count` to a tuple of lists, one a column. Rows
 /// that are one value are looked into: each may be another object.
-int tfos__selection_unpack(PyObject *names, const struct tfos__layout *layout,
+int tfos__py_selection_unpack(PyObject *names, const struct tfos__py_row_schema *layout,
                            const struct ArrowArray *array, int64_t start, int64_t count,
-                           const struct tfos__row_origin *origin, PyObject *lists);
+                           const struct tfos__py_row_origin *origin, PyObject *lists);
 
 #endif

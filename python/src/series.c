@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-bool tfos__block_grow(struct tfos__block *block, size_t size)
+bool tfos__py_block_grow(struct tfos__py_block *block, size_t size)
 {
     size_t capacity = block->capacity < 256 ? 256 : block->capacity;
     unsigned char *data = NULL;
@@ -24,15 +24,15 @@ bool tfos__block_grow(struct tfos__block *block, size_t size)
     return true;
 }
 
-static bool write_end(struct tfos__block *block, int64_t index, int64_t end)
+static bool write_end(struct tfos__py_block *block, int64_t index, int64_t end)
 {
-    if (!tfos__block_grow(block, (size_t)(index + 1) * sizeof(end)))
+    if (!tfos__py_block_grow(block, (size_t)(index + 1) * sizeof(end)))
         return false;
     memcpy(block->data + (size_t)index * sizeof(end), &end, sizeof(end));
     return true;
 }
 
-static int64_t read_end(const struct tfos__block *block, int64_t index)
+static int64_t read_end(const struct tfos__py_block *block, int64_t index)
 {
     int64_t end = 0;
 
@@ -40,22 +40,22 @@ static int64_t read_end(const struct tfos__block *block, int64_t index)
     return end;
 }
 
-static bool has_value_ends(const struct tfos__series *series)
+static bool has_value_ends(const struct tfos__py_series *series)
 {
-    return tfos__value_is_sequence(&series->type) && !series->type.is_fixed;
+    return tfos__py_value_type_is_sequence(&series->type) && !series->type.is_fixed;
 }
 
-bool tfos__series_init(struct tfos__series *series, const struct tfos__value_type *type)
+bool tfos__py_series_init(struct tfos__py_series *series, const struct tfos__py_value_type *type)
 {
     series->type = *type;
-    series->width = tfos__value_width(type);
+    series->width = tfos__py_value_type_width(type);
     series->length = 0;
     series->null_count = 0;
     series->element_count = 0;
     return write_end(&series->value_ends, 0, 0) && write_end(&series->element_ends, 0, 0);
 }
 
-bool tfos__series_adopt(struct tfos__series *series, const struct tfos__value_type *type)
+bool tfos__py_series_adopt(struct tfos__py_series *series, const struct tfos__py_value_type *type)
 {
     int64_t length = series->length;
     bool was_null = series->type.kind == TFOS__VALUE_NULL;
@@ -63,21 +63,21 @@ bool tfos__series_adopt(struct tfos__series *series, const struct tfos__value_ty
     assert(was_null || series->element_count == 0);
     if (!was_null) {
         series->type = *type;
-        series->width = tfos__value_width(type);
+        series->width = tfos__py_value_type_width(type);
         return true;
     }
-    if (!tfos__series_init(series, type))
+    if (!tfos__py_series_init(series, type))
         return false;
     while (series->length < length) {
-        if (!tfos__series_commit_null(series))
+        if (!tfos__py_series_commit_null(series))
             return false;
     }
     return true;
 }
 
-bool tfos__series_vary(struct tfos__series *series)
+bool tfos__py_series_vary(struct tfos__py_series *series)
 {
-    int64_t count = tfos__value_item_count(&series->type);
+    int64_t count = tfos__py_value_type_item_count(&series->type);
 
     assert(series->type.is_fixed && series->type.dimension_count == 1);
     for (int64_t i = 1; i <= series->length; i++) {
@@ -88,23 +88,23 @@ bool tfos__series_vary(struct tfos__series *series)
     return true;
 }
 
-void *tfos__series_reserve(struct tfos__series *series, int64_t count)
+void *tfos__py_series_reserve(struct tfos__py_series *series, int64_t count)
 {
     size_t used = (size_t)series->element_count * (size_t)series->width;
 
     assert(series->width > 0);
-    if (!tfos__block_grow(&series->elements, used + (size_t)count * (size_t)series->width + 1))
+    if (!tfos__py_block_grow(&series->elements, used + (size_t)count * (size_t)series->width + 1))
         return NULL;
     return series->elements.data + used;
 }
 
-bool tfos__series_write(struct tfos__series *series, int64_t index, const void *data, size_t size)
+bool tfos__py_series_write(struct tfos__py_series *series, int64_t index, const void *data, size_t size)
 {
     int64_t place = series->element_count + index;
     size_t start = (size_t)read_end(&series->element_ends, place);
 
     assert(series->width == 0);
-    if (!tfos__block_grow(&series->elements, start + size) ||
+    if (!tfos__py_block_grow(&series->elements, start + size) ||
         !write_end(&series->element_ends, place + 1, (int64_t)(start + size)))
         return false;
     if (size > 0)
@@ -112,12 +112,12 @@ bool tfos__series_write(struct tfos__series *series, int64_t index, const void *
     return true;
 }
 
-static bool mark(struct tfos__series *series, bool is_valid)
+static bool mark(struct tfos__py_series *series, bool is_valid)
 {
     size_t index = (size_t)series->length;
     unsigned char bit = (unsigned char)(1u << (index % 8));
 
-    if (!tfos__block_grow(&series->validity, index / 8 + 1))
+    if (!tfos__py_block_grow(&series->validity, index / 8 + 1))
         return false;
     if (series->null_count == 0) // the first None: everything before it is valid
         memset(series->validity.data, 0xff, index / 8 + 1);
@@ -128,7 +128,7 @@ static bool mark(struct tfos__series *series, bool is_valid)
     return true;
 }
 
-bool tfos__series_commit(struct tfos__series *series, int64_t count)
+bool tfos__py_series_commit(struct tfos__py_series *series, int64_t count)
 {
     if (series->null_count > 0 && !mark(series, true))
         return false;
@@ -140,18 +140,18 @@ bool tfos__series_commit(struct tfos__series *series, int64_t count)
     return true;
 }
 
-bool tfos__series_commit_null(struct tfos__series *series)
+bool tfos__py_series_commit_null(struct tfos__py_series *series)
 {
-    int64_t count = tfos__value_item_count(&series->type);
+    int64_t count = tfos__py_value_type_item_count(&series->type);
 
     if (series->width > 0) {
-        void *room = tfos__series_reserve(series, count);
+        void *room = tfos__py_series_reserve(series, count);
         if (room == NULL)
             return false;
         memset(room, 0, (size_t)count * (size_t)series->width);
     } else {
         for (int64_t i = 0; i < count; i++) {
-            if (!tfos__series_write(series, i, NULL, 0))
+            if (!tfos__py_series_write(series, i, NULL, 0))
                 return false;
         }
     }
@@ -169,7 +169,7 @@ bool tfos__series_commit_null(struct tfos__series *series)
     return true;
 }
 
-void tfos__series_truncate(struct tfos__series *series, int64_t length)
+void tfos__py_series_truncate(struct tfos__py_series *series, int64_t length)
 {
     while (series->length > length) {
         size_t index = (size_t)--series->length;
@@ -179,17 +179,17 @@ void tfos__series_truncate(struct tfos__series *series, int64_t length)
     if (has_value_ends(series))
         series->element_count = read_end(&series->value_ends, length);
     else
-        series->element_count = length * tfos__value_item_count(&series->type);
+        series->element_count = length * tfos__py_value_type_item_count(&series->type);
 }
 
-static size_t element_size(const struct tfos__series *series)
+static size_t element_size(const struct tfos__py_series *series)
 {
     if (series->width > 0)
         return (size_t)series->element_count * (size_t)series->width;
     return (size_t)read_end(&series->element_ends, series->element_count);
 }
 
-size_t tfos__series_size(const struct tfos__series *series)
+size_t tfos__py_series_size(const struct tfos__py_series *series)
 {
     size_t size = element_size(series);
 
@@ -211,7 +211,7 @@ static void release_array(struct ArrowArray *array)
 }
 
 /// Fills an array that holds the elements, and the buffers behind it; `null_count` concerns values.
-static void show_elements(const struct tfos__series *series, int64_t null_count,
+static void show_elements(const struct tfos__py_series *series, int64_t null_count,
                           const void *buffers[3], struct ArrowArray *array)
 {
     static const unsigned char nothing[8];
@@ -229,14 +229,14 @@ static void show_elements(const struct tfos__series *series, int64_t null_count,
     };
 }
 
-struct tfos__series_view *tfos__series_show(struct tfos__series *series, const char *name)
+struct tfos__py_series_view *tfos__py_series_show(struct tfos__py_series *series, const char *name)
 {
-    struct tfos__series_view *view = &series->view;
+    struct tfos__py_series_view *view = &series->view;
     char text[TFOS__VALUE_TEXT_SIZE];
 
-    tfos__value_write(&series->type, text);
-    tfos__metadata_write("tfos.value", text, view->metadata);
-    tfos__value_format(&series->type, view->format);
+    tfos__py_value_type_write(&series->type, text);
+    tfos__py_metadata_write("tfos.value", text, view->metadata);
+    tfos__py_value_type_format(&series->type, view->format);
     view->schema = (struct ArrowSchema){
         .format = view->format,
         .name = name,
@@ -244,11 +244,11 @@ struct tfos__series_view *tfos__series_show(struct tfos__series *series, const c
         .flags = ARROW_FLAG_NULLABLE,
         .release = release_schema,
     };
-    if (!tfos__value_is_sequence(&series->type)) {
+    if (!tfos__py_value_type_is_sequence(&series->type)) {
         show_elements(series, series->null_count, view->buffers, &view->array);
         return view;
     }
-    tfos__value_item_format(&series->type, view->item_format);
+    tfos__py_value_type_item_format(&series->type, view->item_format);
     view->item_schema = (struct ArrowSchema){
         .format = view->item_format,
         .name = "item",
@@ -273,7 +273,7 @@ struct tfos__series_view *tfos__series_show(struct tfos__series *series, const c
     return view;
 }
 
-void tfos__series_clear(struct tfos__series *series)
+void tfos__py_series_clear(struct tfos__py_series *series)
 {
     PyMem_Free(series->validity.data);
     PyMem_Free(series->value_ends.data);
@@ -291,18 +291,18 @@ static char *write_counted(char *to, const void *data, size_t size)
     return to + sizeof(count) + size;
 }
 
-char *tfos__metadata_begin(int32_t pair_count, char *metadata)
+char *tfos__py_metadata_begin(int32_t pair_count, char *metadata)
 {
     memcpy(metadata, &pair_count, sizeof(pair_count));
     return metadata + sizeof(pair_count);
 }
 
-char *tfos__metadata_add(const char *key, const void *value, size_t size, char *place)
+char *tfos__py_metadata_add(const char *key, const void *value, size_t size, char *place)
 {
     return write_counted(write_counted(place, key, strlen(key)), value, size);
 }
 
-void tfos__metadata_write(const char *key, const char *value, char *metadata)
+void tfos__py_metadata_write(const char *key, const char *value, char *metadata)
 {
-    tfos__metadata_add(key, value, strlen(value), tfos__metadata_begin(1, metadata));
+    tfos__py_metadata_add(key, value, strlen(value), tfos__py_metadata_begin(1, metadata));
 }

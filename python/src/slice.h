@@ -8,12 +8,12 @@
 #define TFOS__SLICE_MS 100
 
 /// Milliseconds on the monotonic clock.
-int64_t tfos__slice_now(void);
+int64_t tfos__py_slice_now(void);
 
 /// When a wait of `timeout_ms` ends; negative: never.
-int64_t tfos__slice_deadline(int64_t timeout_ms);
+int64_t tfos__py_slice_deadline(int64_t timeout_ms);
 
 /// How long the next call may take: TFOS__SLICE_MS, less near the deadline, 0 from there on.
-int64_t tfos__slice_next(int64_t deadline);
+int64_t tfos__py_slice_next(int64_t deadline);
 
 #endif

@@ -14,29 +14,29 @@
 static PyTypeObject *class; // set when the module is made, kept until the process ends
 
 /// Ends the datasets, which TensorFlow's threads may be waiting in.
-static void interrupt_trainer(struct tfos__handle *handle, void *trainer)
+static void interrupt_trainer(struct tfos__py_handle *handle, void *trainer)
 {
-    struct tfos__trainer_object *self = (struct tfos__trainer_object *)handle;
+    struct tfos__py_trainer *self = (struct tfos__py_trainer *)handle;
 
     (void)trainer;
     atomic_store(&self->is_closing, true);
-    for (struct tfos__trainer_queue *queue = self->queues; queue != NULL; queue = queue->next)
-        tfos_feed_reader_fail(tfos__cursor_reader(queue->cursor), TFOS_CLOSED,
+    for (struct tfos__py_trainer_queue *queue = self->queues; queue != NULL; queue = queue->next)
+        tfos_feed_reader_fail(tfos__py_row_iterator_reader(queue->cursor), TFOS_CLOSED,
                               "trainer: its link to the node was closed");
-    for (struct tfos__trainer_queue *queue = self->queues; queue != NULL; queue = queue->next) {
+    for (struct tfos__py_trainer_queue *queue = self->queues; queue != NULL; queue = queue->next) {
         if (queue->dataset != NULL)
-            Py_DECREF(tfos__handle_close((PyObject *)queue->dataset, NULL));
+            Py_DECREF(tfos__py_handle_close((PyObject *)queue->dataset, NULL));
     }
 }
 
-static void close_trainer(struct tfos__handle *handle, void *trainer)
+static void close_trainer(struct tfos__py_handle *handle, void *trainer)
 {
-    struct tfos__trainer_object *self = (struct tfos__trainer_object *)handle;
+    struct tfos__py_trainer *self = (struct tfos__py_trainer *)handle;
 
-    for (struct tfos__trainer_queue *queue = self->queues; queue != NULL; queue = queue->next) {
-        tfos__gate_shut(&queue->feed);
-        tfos__gate_drain(&queue->feed);
-        tfos__cursor_close(queue->cursor); // gives the batch it holds back to the reader
+    for (struct tfos__py_trainer_queue *queue = self->queues; queue != NULL; queue = queue->next) {
+        tfos__py_guard_close(&queue->feed);
+        tfos__py_guard_drain(&queue->feed);
+        tfos__py_row_iterator_close(queue->cursor); // gives the batch it holds back to the reader
         queue->cursor = NULL;
     }
     Py_BEGIN_ALLOW_THREADS
@@ -44,16 +44,16 @@ static void close_trainer(struct tfos__handle *handle, void *trainer)
     Py_END_ALLOW_THREADS
 }
 
-static const struct tfos__handle_kind kind = {
+static const struct tfos__py_handle_kind kind = {
     .name = "trainer", .state = "opened", .close = close_trainer, .interrupt = interrupt_trainer};
 
 static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    struct tfos__trainer_object *self = NULL;
+    struct tfos__py_trainer *self = NULL;
 
     (void)args;
     (void)kwargs;
-    self = (struct tfos__trainer_object *)tfos__handle_new(type, &kind);
+    self = (struct tfos__py_trainer *)tfos__py_handle_new(type, &kind);
     if (self != NULL)
         atomic_init(&self->is_closing, false);
     return (PyObject *)self;
@@ -61,23 +61,23 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
 static void dealloc(PyObject *object)
 {
-    struct tfos__trainer_object *self = (struct tfos__trainer_object *)object;
+    struct tfos__py_trainer *self = (struct tfos__py_trainer *)object;
 
-    Py_XDECREF(tfos__handle_close(object, NULL));
+    Py_XDECREF(tfos__py_handle_close(object, NULL));
     while (self->queues != NULL) {
-        struct tfos__trainer_queue *queue = self->queues;
+        struct tfos__py_trainer_queue *queue = self->queues;
         self->queues = queue->next;
-        tfos__gate_clear(&queue->feed);
+        tfos__py_guard_clear(&queue->feed);
         PyMem_Free(queue->name);
         PyMem_Free(queue);
     }
-    tfos__handle_dealloc(object);
+    tfos__py_handle_dealloc(object);
 }
 
-struct tfos__trainer_object *tfos__trainer_of(PyObject *object, const char *function)
+struct tfos__py_trainer *tfos__py_trainer_of(PyObject *object, const char *function)
 {
     if (PyObject_TypeCheck(object, class))
-        return (struct tfos__trainer_object *)object;
+        return (struct tfos__py_trainer *)object;
     PyErr_Format(PyExc_TypeError, "%s(): trainer: expected a Trainer, not %R", function,
                  (PyObject *)Py_TYPE(object));
     return NULL;
@@ -85,37 +85,37 @@ struct tfos__trainer_object *tfos__trainer_of(PyObject *object, const char *func
 
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_handle *self = (struct tfos__py_handle *)object;
     struct tfos_trainer *handle = NULL;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
     int64_t fd = TFOS_TRAINER_FD;
     PyObject *kept = NULL;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"fd", TFOS__INT, false, 0, INT32_MAX, &fd},
     };
 
-    if (tfos__parameters_read("Trainer", parameters, 1, args, kwargs, &kept) < 0)
+    if (tfos__py_parameters_read("Trainer", parameters, 1, args, kwargs, &kept) < 0)
         return -1;
     Py_DECREF(kept);
-    if (tfos__handle_check_new(self) < 0)
+    if (tfos__py_handle_check_new(self) < 0)
         return -1;
     Py_BEGIN_ALLOW_THREADS
     status = tfos_trainer_open((int)fd, &handle, &err);
     Py_END_ALLOW_THREADS
-    return tfos__handle_adopt(self, handle, status, &err);
+    return tfos__py_handle_adopt(self, handle, status, &err);
 }
 
 static PyObject *get_context(PyObject *object, void *closure)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_handle *self = (struct tfos__py_handle *)object;
     PyObject *context = NULL;
 
     (void)closure;
-    if (tfos__handle_enter(self) < 0)
+    if (tfos__py_handle_enter(self) < 0)
         return NULL;
     context = PyUnicode_FromString(tfos_trainer_context(self->object));
-    tfos__handle_leave(self);
+    tfos__py_handle_leave(self);
     return context;
 }
 
@@ -144,7 +144,7 @@ static PyObject *read_payload(int fd)
         return PyBytes_FromStringAndSize(NULL, 0);
     if (fstat(fd, &info) != 0) {
         err.os_errno = errno;
-        return tfos__raise(TFOS_IO, &err);
+        return tfos__py_raise(TFOS_IO, &err);
     }
     payload = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)info.st_size);
     if (payload == NULL)
@@ -156,36 +156,36 @@ static PyObject *read_payload(int fd)
     if (err.os_errno == 0)
         return payload;
     Py_DECREF(payload);
-    return tfos__raise(TFOS_IO, &err);
+    return tfos__py_raise(TFOS_IO, &err);
 }
 
 static PyObject *get_payload(PyObject *object, PyObject *unused)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_handle *self = (struct tfos__py_handle *)object;
     PyObject *payload = NULL;
 
     (void)unused;
-    if (tfos__handle_enter(self) < 0)
+    if (tfos__py_handle_enter(self) < 0)
         return NULL;
     payload = read_payload(tfos_trainer_payload_fd(self->object));
-    tfos__handle_leave(self);
+    tfos__py_handle_leave(self);
     return payload;
 }
 
-static struct tfos__trainer_queue *find_queue(const struct tfos__trainer_object *self,
+static struct tfos__py_trainer_queue *find_queue(const struct tfos__py_trainer *self,
                                               const char *name)
 {
-    struct tfos__trainer_queue *queue = self->queues;
+    struct tfos__py_trainer_queue *queue = self->queues;
 
     while (queue != NULL && strcmp(queue->name, name) != 0)
         queue = queue->next;
     return queue;
 }
 
-static struct tfos__trainer_queue *add_queue(struct tfos__trainer_object *self, const char *name,
+static struct tfos__py_trainer_queue *add_queue(struct tfos__py_trainer *self, const char *name,
                                              struct tfos_feed_reader *reader)
 {
-    struct tfos__trainer_queue *queue = PyMem_Calloc(1, sizeof(*queue));
+    struct tfos__py_trainer_queue *queue = PyMem_Calloc(1, sizeof(*queue));
     size_t size = strlen(name) + 1;
     char *copy = PyMem_Malloc(size);
 
@@ -195,7 +195,7 @@ static struct tfos__trainer_queue *add_queue(struct tfos__trainer_object *self, 
         PyErr_NoMemory();
         return NULL;
     }
-    queue->cursor = tfos__cursor_open(reader, &self->handle.gate, &queue->feed);
+    queue->cursor = tfos__py_row_iterator_open(reader, &self->handle.gate, &queue->feed);
     if (queue->cursor == NULL) {
         PyMem_Free(queue);
         PyMem_Free(copy);
@@ -204,41 +204,41 @@ static struct tfos__trainer_queue *add_queue(struct tfos__trainer_object *self, 
     queue->trainer = self;
     memcpy(copy, name, size);
     queue->name = copy;
-    tfos__gate_init(&queue->feed, "feed", true);
+    tfos__py_guard_init(&queue->feed, "feed", true);
     queue->next = self->queues;
     self->queues = queue;
     return queue;
 }
 
-static int check_processes(const struct tfos__handle *self)
+static int check_processes(const struct tfos__py_handle *self)
 {
     struct tfos_error err = {0};
     enum tfos_status status =
         self->object != NULL ? tfos_trainer_check(self->object, &err) : TFOS_OK;
 
     if (status < 0)
-        tfos__raise(status, &err);
+        tfos__py_raise(status, &err);
     return status < 0 ? -1 : 0;
 }
 
-int tfos__trainer_enter(struct tfos__trainer_object *self)
+int tfos__py_trainer_enter(struct tfos__py_trainer *self)
 {
     // Behind the gate, a forked process would only hear that it cannot use the trainer.
-    return check_processes(&self->handle) < 0 ? -1 : tfos__handle_enter(&self->handle);
+    return check_processes(&self->handle) < 0 ? -1 : tfos__py_handle_enter(&self->handle);
 }
 
 static PyObject *check(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    if (check_processes((struct tfos__handle *)self) < 0)
+    if (check_processes((struct tfos__py_handle *)self) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
 
-struct tfos__trainer_queue *tfos__trainer_open_queue(struct tfos__trainer_object *self,
+struct tfos__py_trainer_queue *tfos__py_trainer_open_queue(struct tfos__py_trainer *self,
                                                      const char *name)
 {
-    struct tfos__trainer_queue *queue = NULL;
+    struct tfos__py_trainer_queue *queue = NULL;
     struct tfos_feed_reader *reader = NULL;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
@@ -247,7 +247,7 @@ struct tfos__trainer_queue *tfos__trainer_open_queue(struct tfos__trainer_object
     status = tfos_trainer_open_feed(self->handle.object, name, &reader, &err);
     Py_END_ALLOW_THREADS
     if (status < 0) {
-        tfos__raise(status, &err);
+        tfos__py_raise(status, &err);
         return NULL;
     }
     // Another thread may have come first while the GIL was released; there is one reader a process
@@ -258,20 +258,20 @@ struct tfos__trainer_queue *tfos__trainer_open_queue(struct tfos__trainer_object
 
 static PyObject *open_feed(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    struct tfos__trainer_object *self = (struct tfos__trainer_object *)object;
+    struct tfos__py_trainer *self = (struct tfos__py_trainer *)object;
     const char *name = "input";
     PyObject *kept = NULL, *reader = NULL;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"queue", TFOS__TEXT, false, 0, 0, &name},
     };
 
-    if (tfos__parameters_read("Trainer.open_feed", parameters, 1, args, kwargs, &kept) < 0)
+    if (tfos__py_parameters_read("Trainer.open_feed", parameters, 1, args, kwargs, &kept) < 0)
         return NULL;
-    if (tfos__trainer_enter(self) == 0) {
-        struct tfos__trainer_queue *queue = tfos__trainer_open_queue(self, name);
+    if (tfos__py_trainer_enter(self) == 0) {
+        struct tfos__py_trainer_queue *queue = tfos__py_trainer_open_queue(self, name);
         if (queue != NULL)
-            reader = tfos__reader_new(queue);
-        tfos__handle_leave(&self->handle);
+            reader = tfos__py_reader_new(queue);
+        tfos__py_handle_leave(&self->handle);
     }
     Py_DECREF(kept);
     return reader;
@@ -279,23 +279,23 @@ static PyObject *open_feed(PyObject *object, PyObject *args, PyObject *kwargs)
 
 static PyObject *agree(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_handle *self = (struct tfos__py_handle *)object;
     const char *name = NULL, *value = NULL;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
-    struct tfos__gate_watch watch = {.gate = &self->gate};
-    struct tfos_wait wait = {.is_interrupted = tfos__gate_is_interrupted, .context = &watch};
+    struct tfos__py_guard_watch watch = {.gate = &self->gate};
+    struct tfos_wait wait = {.is_interrupted = tfos__py_guard_is_interrupted, .context = &watch};
     PyObject *kept = NULL;
     char *values = NULL;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"name", TFOS__TEXT, true, 0, 0, &name},
         {"value_json", TFOS__TEXT, true, 0, 0, &value},
         {"timeout_ms", TFOS__INT, false, 0, INT64_MAX, &wait.timeout_ms},
     };
 
-    if (tfos__parameters_read("Trainer.agree", parameters, 3, args, kwargs, &kept) < 0)
+    if (tfos__py_parameters_read("Trainer.agree", parameters, 3, args, kwargs, &kept) < 0)
         return NULL;
-    if (tfos__handle_enter(self) < 0) {
+    if (tfos__py_handle_enter(self) < 0) {
         Py_DECREF(kept);
         return NULL;
     }
@@ -304,30 +304,30 @@ static PyObject *agree(PyObject *object, PyObject *args, PyObject *kwargs)
     Py_END_ALLOW_THREADS
     Py_DECREF(kept);
     if (watch.is_interrupted) {
-        tfos__handle_leave(self);
+        tfos__py_handle_leave(self);
         return NULL;
     }
-    return tfos__handle_conclude_text(self, values, status, &err);
+    return tfos__py_handle_conclude_text(self, values, status, &err);
 }
 
 static PyObject *get_description(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_handle *self = (struct tfos__py_handle *)object;
     const char *queue = "input";
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
-    struct tfos__gate_watch watch = {.gate = &self->gate};
-    struct tfos_wait wait = {.is_interrupted = tfos__gate_is_interrupted, .context = &watch};
+    struct tfos__py_guard_watch watch = {.gate = &self->gate};
+    struct tfos_wait wait = {.is_interrupted = tfos__py_guard_is_interrupted, .context = &watch};
     PyObject *kept = NULL;
     char *schema = NULL;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"queue", TFOS__TEXT, false, 0, 0, &queue},
         {"timeout_ms", TFOS__INT, false, 0, INT64_MAX, &wait.timeout_ms},
     };
 
-    if (tfos__parameters_read("Trainer.description", parameters, 2, args, kwargs, &kept) < 0)
+    if (tfos__py_parameters_read("Trainer.description", parameters, 2, args, kwargs, &kept) < 0)
         return NULL;
-    if (tfos__handle_enter(self) < 0) {
+    if (tfos__py_handle_enter(self) < 0) {
         Py_DECREF(kept);
         return NULL;
     }
@@ -336,12 +336,12 @@ static PyObject *get_description(PyObject *object, PyObject *args, PyObject *kwa
     Py_END_ALLOW_THREADS
     Py_DECREF(kept);
     if (watch.is_interrupted || status == TFOS_TIMEOUT) {
-        tfos__handle_leave(self);
+        tfos__py_handle_leave(self);
         if (watch.is_interrupted)
             return NULL;
         Py_RETURN_NONE;
     }
-    return tfos__handle_conclude_text(self, schema, status, &err);
+    return tfos__py_handle_conclude_text(self, schema, status, &err);
 }
 
 typedef enum tfos_status say_text(struct tfos_trainer *handle, const char *text,
@@ -351,18 +351,18 @@ typedef enum tfos_status say_text(struct tfos_trainer *handle, const char *text,
 static PyObject *say(PyObject *object, PyObject *args, PyObject *kwargs, const char *function,
                      const char *parameter, say_text *call)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_handle *self = (struct tfos__py_handle *)object;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
     const char *text = NULL;
     PyObject *kept = NULL;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {parameter, TFOS__TEXT, true, 0, 0, &text},
     };
 
-    if (tfos__parameters_read(function, parameters, 1, args, kwargs, &kept) < 0)
+    if (tfos__py_parameters_read(function, parameters, 1, args, kwargs, &kept) < 0)
         return NULL;
-    if (tfos__handle_enter(self) < 0) {
+    if (tfos__py_handle_enter(self) < 0) {
         Py_DECREF(kept);
         return NULL;
     }
@@ -370,7 +370,7 @@ static PyObject *say(PyObject *object, PyObject *args, PyObject *kwargs, const c
     status = call(self->object, text, &err);
     Py_END_ALLOW_THREADS
     Py_DECREF(kept);
-    return tfos__handle_conclude(self, status, &err);
+    return tfos__py_handle_conclude(self, status, &err);
 }
 
 static PyObject *report(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -387,16 +387,16 @@ typedef enum tfos_status tell(struct tfos_trainer *handle, struct tfos_error *er
 
 static PyObject *tell_node(PyObject *object, tell *call)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_handle *self = (struct tfos__py_handle *)object;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
 
-    if (tfos__handle_enter(self) < 0)
+    if (tfos__py_handle_enter(self) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
     status = call(self->object, &err);
     Py_END_ALLOW_THREADS
-    return tfos__handle_conclude(self, status, &err);
+    return tfos__py_handle_conclude(self, status, &err);
 }
 
 static PyObject *release_port(PyObject *self, PyObject *unused)
@@ -425,7 +425,7 @@ static PyMethodDef methods[] = {
     {"terminate", terminate, METH_NOARGS, "Tells the cluster that this node wants no more rows."},
     {"fail", TFOS__KEYWORDS(fail),
      "The reason to report when this process now ends with a failure."},
-    {"close", tfos__handle_close, METH_NOARGS, "Ends the link and its readers."},
+    {"close", tfos__py_handle_close, METH_NOARGS, "Ends the link and its readers."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -446,13 +446,13 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {
     .name = "tensorflowonspark._tfos.Trainer",
-    .basicsize = sizeof(struct tfos__trainer_object),
+    .basicsize = sizeof(struct tfos__py_trainer),
     .flags = Py_TPFLAGS_DEFAULT,
     .slots = slots,
 };
 
-int tfos__trainer_class_add(PyObject *module)
+int tfos__py_trainer_class_add(PyObject *module)
 {
-    class = tfos__class_add(module, &spec);
+    class = tfos__py_class_add(module, &spec);
     return class != NULL ? 0 : -1;
 }

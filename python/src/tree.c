@@ -14,8 +14,8 @@
 /// Values of one depth.
 struct level {
     int64_t length;
-    struct tfos__block validity; ///< bits
-    struct tfos__block ends;     ///< int64 offsets: of lists, and of texts and bytes
+    struct tfos__py_block validity; ///< bits
+    struct tfos__py_block ends;     ///< int64 offsets: of lists, and of texts and bytes
 };
 
 struct view {
@@ -24,18 +24,18 @@ struct view {
     const void *buffers[3];
 };
 
-struct tfos__tree {
+struct tfos__py_tree {
     bool mixes_bools;
     int depth;                    ///< of the leaves
-    struct tfos__value_type leaf; ///< kind BOOL to BYTES; NULL while there is none
+    struct tfos__py_value_type leaf; ///< kind BOOL to BYTES; NULL while there is none
     struct level levels[TFOS__TREE_DEPTH + 1];
-    struct tfos__block leaves;
+    struct tfos__py_block leaves;
     struct view views[TFOS__TREE_DEPTH + 1];
     char format[TFOS__FORMAT_SIZE]; ///< of the leaves
     char metadata[NOTE_SIZE];
 };
 
-static enum tfos__pack_result no_memory(void)
+static enum tfos__py_pack_result no_memory(void)
 {
     PyErr_NoMemory();
     return TFOS__PACK_ERROR;
@@ -43,11 +43,11 @@ static enum tfos__pack_result no_memory(void)
 
 // ---- room
 
-static bool set_bit(struct tfos__block *block, int64_t index, bool is_set)
+static bool set_bit(struct tfos__py_block *block, int64_t index, bool is_set)
 {
     unsigned char bit = (unsigned char)(1U << index % 8);
 
-    if (!tfos__block_grow(block, (size_t)index / 8 + 1))
+    if (!tfos__py_block_grow(block, (size_t)index / 8 + 1))
         return false;
     if (is_set)
         block->data[index / 8] |= bit;
@@ -58,7 +58,7 @@ static bool set_bit(struct tfos__block *block, int64_t index, bool is_set)
 
 static bool set_end(struct level *level, int64_t index, int64_t end)
 {
-    if (!tfos__block_grow(&level->ends, (size_t)(index + 1) * sizeof end))
+    if (!tfos__py_block_grow(&level->ends, (size_t)(index + 1) * sizeof end))
         return false;
     memcpy(level->ends.data + (size_t)index * sizeof end, &end, sizeof end);
     return true;
@@ -72,13 +72,13 @@ static int64_t end_of(const struct level *level, int64_t index)
     return end;
 }
 
-static bool is_bytes(const struct tfos__value_type *leaf)
+static bool is_bytes(const struct tfos__py_value_type *leaf)
 {
     return leaf->kind == TFOS__VALUE_TEXT || leaf->kind == TFOS__VALUE_BYTES;
 }
 
 /// Bytes of a leaf of fixed width, of a boolean too: a bit of it is used.
-static size_t width_of(const struct tfos__value_type *leaf)
+static size_t width_of(const struct tfos__py_value_type *leaf)
 {
     bool is_number = leaf->kind == TFOS__VALUE_INT || leaf->kind == TFOS__VALUE_FLOAT;
 
@@ -95,29 +95,29 @@ static bool add_ends(struct level *level)
     return true;
 }
 
-static bool add_leaf(struct tfos__tree *tree, const struct tfos__value_type *leaf)
+static bool add_leaf(struct tfos__py_tree *tree, const struct tfos__py_value_type *leaf)
 {
     struct level *level = &tree->levels[tree->depth];
     size_t size = (size_t)level->length * width_of(leaf);
 
     if (is_bytes(leaf))
         return add_ends(level);
-    if (!tfos__block_grow(&tree->leaves, size + 1))
+    if (!tfos__py_block_grow(&tree->leaves, size + 1))
         return false;
     memset(tree->leaves.data, 0, size);
     return true;
 }
 
-static bool is_same_leaf(const struct tfos__value_type *a, const struct tfos__value_type *b)
+static bool is_same_leaf(const struct tfos__py_value_type *a, const struct tfos__py_value_type *b)
 {
     return a->kind == b->kind && a->letter == b->letter && a->itemsize == b->itemsize;
 }
 
 /// Makes the tree as deep and wide as a form needs. DONE, REFUSED or ERROR.
-static enum tfos__pack_result adapt(struct tfos__tree *tree, const struct tfos__tree_form *form)
+static enum tfos__py_pack_result adapt(struct tfos__py_tree *tree, const struct tfos__py_tree_form *form)
 {
-    struct tfos__value_type leaf =
-        tfos__tree_form_widen(&tree->leaf, &form->leaf, tree->mixes_bools);
+    struct tfos__py_value_type leaf =
+        tfos__py_tree_form_widen(&tree->leaf, &form->leaf, tree->mixes_bools);
     int depth = tree->depth > form->depth ? tree->depth : form->depth;
     bool has_leaf = tree->leaf.kind != TFOS__VALUE_NULL;
 
@@ -138,7 +138,7 @@ static enum tfos__pack_result adapt(struct tfos__tree *tree, const struct tfos__
 
 // ---- values
 
-static bool write_number(struct tfos__tree *tree, int64_t index, PyObject *value)
+static bool write_number(struct tfos__py_tree *tree, int64_t index, PyObject *value)
 {
     size_t width = width_of(&tree->leaf), at = (size_t)index * width;
     double real = 0;
@@ -146,7 +146,7 @@ static bool write_number(struct tfos__tree *tree, int64_t index, PyObject *value
     int64_t whole = 0;
     const void *from = &whole; // whose first bytes are those of a smaller integer
 
-    if (!tfos__block_grow(&tree->leaves, at + sizeof real))
+    if (!tfos__py_block_grow(&tree->leaves, at + sizeof real))
         return false;
     if (value != NULL && tree->leaf.kind == TFOS__VALUE_INT)
         whole = PyLong_AsLongLong(value);
@@ -159,7 +159,7 @@ static bool write_number(struct tfos__tree *tree, int64_t index, PyObject *value
     return true;
 }
 
-static bool write_bytes(struct tfos__tree *tree, int64_t index, PyObject *value)
+static bool write_bytes(struct tfos__py_tree *tree, int64_t index, PyObject *value)
 {
     struct level *level = &tree->levels[tree->depth];
     int64_t start = end_of(level, index);
@@ -168,10 +168,10 @@ static bool write_bytes(struct tfos__tree *tree, int64_t index, PyObject *value)
     Py_ssize_t size = 0;
 
     if (value != NULL && tree->leaf.kind == TFOS__VALUE_TEXT)
-        value = text = tfos__atom_encode(value); // it was encoded before, in the survey
+        value = text = tfos__py_atom_encode(value); // it was encoded before, in the survey
     if (value != NULL)
         PyBytes_AsStringAndSize(value, &data, &size);
-    bool is_done = tfos__block_grow(&tree->leaves, (size_t)(start + size) + 1) &&
+    bool is_done = tfos__py_block_grow(&tree->leaves, (size_t)(start + size) + 1) &&
                    set_end(level, index + 1, start + size);
     if (is_done && size > 0)
         memcpy(tree->leaves.data + start, data, (size_t)size);
@@ -180,7 +180,7 @@ static bool write_bytes(struct tfos__tree *tree, int64_t index, PyObject *value)
 }
 
 /// Writes a leaf; NULL is a null one.
-static bool write_leaf(struct tfos__tree *tree, PyObject *value)
+static bool write_leaf(struct tfos__py_tree *tree, PyObject *value)
 {
     int64_t index = tree->levels[tree->depth].length;
 
@@ -192,7 +192,7 @@ static bool write_leaf(struct tfos__tree *tree, PyObject *value)
     case TFOS__VALUE_BYTES:
         return write_bytes(tree, index, value);
     default: // a null has a byte, as has a boolean: more than its bit
-        if (!tfos__block_grow(&tree->leaves, (size_t)index + 1))
+        if (!tfos__py_block_grow(&tree->leaves, (size_t)index + 1))
             return false;
         if (tree->leaf.kind == TFOS__VALUE_NULL) {
             tree->leaves.data[index] = 0;
@@ -203,15 +203,15 @@ static bool write_leaf(struct tfos__tree *tree, PyObject *value)
 }
 
 /// Puts a value behind the last of its depth. -1 with an exception.
-static int put(struct tfos__tree *tree, PyObject *value, int depth);
+static int put(struct tfos__py_tree *tree, PyObject *value, int depth);
 
-static int put_list(struct tfos__tree *tree, PyObject *list, int depth)
+static int put_list(struct tfos__py_tree *tree, PyObject *list, int depth)
 {
     struct level *level = &tree->levels[depth];
     Py_ssize_t count = list != NULL ? PyObject_Size(list) : 0;
 
     for (Py_ssize_t i = 0; i < count; i++) {
-        if (put(tree, tfos__tree_form_item(list, i), depth + 1) < 0)
+        if (put(tree, tfos__py_tree_form_item(list, i), depth + 1) < 0)
             return -1;
     }
     if (set_end(level, level->length + 1, tree->levels[depth + 1].length))
@@ -219,9 +219,9 @@ static int put_list(struct tfos__tree *tree, PyObject *list, int depth)
     return no_memory();
 }
 
-static int put(struct tfos__tree *tree, PyObject *value, int depth)
+static int put(struct tfos__py_tree *tree, PyObject *value, int depth)
 {
-    PyObject *own = tfos__tree_form_plain(value);
+    PyObject *own = tfos__py_tree_form_plain(value);
     PyObject *there = own != Py_None ? own : NULL;
     struct level *level = &tree->levels[depth];
     int result = 0;
@@ -241,11 +241,11 @@ static int put(struct tfos__tree *tree, PyObject *value, int depth)
 }
 
 /// Surveys a value and adapts the tree to it.
-static enum tfos__pack_result prepare(struct tfos__tree *tree, PyObject *value, bool *is_same)
+static enum tfos__py_pack_result prepare(struct tfos__py_tree *tree, PyObject *value, bool *is_same)
 {
-    struct tfos__tree_form form;
-    int fits = tfos__tree_form_init(&form, value, tree->mixes_bools);
-    enum tfos__pack_result result = fits == 0 ? TFOS__PACK_REFUSED : TFOS__PACK_ERROR;
+    struct tfos__py_tree_form form;
+    int fits = tfos__py_tree_form_init(&form, value, tree->mixes_bools);
+    enum tfos__py_pack_result result = fits == 0 ? TFOS__PACK_REFUSED : TFOS__PACK_ERROR;
 
     if (fits > 0)
         result = adapt(tree, &form);
@@ -255,53 +255,53 @@ static enum tfos__pack_result prepare(struct tfos__tree *tree, PyObject *value, 
     return result;
 }
 
-enum tfos__pack_result tfos__tree_append(struct tfos__tree *tree, PyObject *value, bool *is_same)
+enum tfos__py_pack_result tfos__py_tree_append(struct tfos__py_tree *tree, PyObject *value, bool *is_same)
 {
     int64_t length = tree->levels[0].length;
-    enum tfos__pack_result result = prepare(tree, value, is_same);
+    enum tfos__py_pack_result result = prepare(tree, value, is_same);
 
     if (result == TFOS__PACK_DONE && put(tree, value, 0) < 0) {
-        tfos__tree_truncate(tree, length);
+        tfos__py_tree_truncate(tree, length);
         result = TFOS__PACK_ERROR;
     }
     return result;
 }
 
-enum tfos__pack_result tfos__tree_widen(struct tfos__tree *tree, PyObject *value)
+enum tfos__py_pack_result tfos__py_tree_widen(struct tfos__py_tree *tree, PyObject *value)
 {
     bool is_same = false;
 
     return prepare(tree, value, &is_same);
 }
 
-enum tfos__pack_result tfos__tree_widen_by(struct tfos__tree *tree,
-                                           const struct tfos__value_type *type)
+enum tfos__py_pack_result tfos__py_tree_widen_by(struct tfos__py_tree *tree,
+                                           const struct tfos__py_value_type *type)
 {
-    struct tfos__tree_form form;
+    struct tfos__py_tree_form form;
 
-    return tfos__tree_form_of_type(&form, type) ? adapt(tree, &form) : TFOS__PACK_REFUSED;
+    return tfos__py_tree_form_of_type(&form, type) ? adapt(tree, &form) : TFOS__PACK_REFUSED;
 }
 
-void tfos__tree_truncate(struct tfos__tree *tree, int64_t length)
+void tfos__py_tree_truncate(struct tfos__py_tree *tree, int64_t length)
 {
     tree->levels[0].length = length;
     for (int depth = 0; depth < tree->depth; depth++)
         tree->levels[depth + 1].length = end_of(&tree->levels[depth], tree->levels[depth].length);
 }
 
-void tfos__tree_reset(struct tfos__tree *tree)
+void tfos__py_tree_reset(struct tfos__py_tree *tree)
 {
     tree->levels[0].length = 0;
     tree->depth = 0;
-    tree->leaf = (struct tfos__value_type){.kind = TFOS__VALUE_NULL};
+    tree->leaf = (struct tfos__py_value_type){.kind = TFOS__VALUE_NULL};
 }
 
-int64_t tfos__tree_length(const struct tfos__tree *tree)
+int64_t tfos__py_tree_length(const struct tfos__py_tree *tree)
 {
     return tree->levels[0].length;
 }
 
-size_t tfos__tree_size(const struct tfos__tree *tree)
+size_t tfos__py_tree_size(const struct tfos__py_tree *tree)
 {
     const struct level *leaves = &tree->levels[tree->depth];
     size_t size = (size_t)leaves->length * width_of(&tree->leaf);
@@ -335,19 +335,19 @@ static int64_t count_nulls(const struct level *level)
 }
 
 /// Arrow's format of the leaves, of which booleans are bits.
-static const char *leaf_format(struct tfos__tree *tree)
+static const char *leaf_format(struct tfos__py_tree *tree)
 {
-    struct tfos__value_type leaf = tree->leaf;
+    struct tfos__py_value_type leaf = tree->leaf;
 
     if (leaf.kind == TFOS__VALUE_BOOL)
         return "b";
     if (leaf.kind == TFOS__VALUE_INT || leaf.kind == TFOS__VALUE_FLOAT)
         leaf.kind = TFOS__VALUE_SCALAR;
-    tfos__value_format(&leaf, tree->format);
+    tfos__py_value_type_format(&leaf, tree->format);
     return tree->format;
 }
 
-static void show_level(struct tfos__tree *tree, int depth)
+static void show_level(struct tfos__py_tree *tree, int depth)
 {
     static const unsigned char nothing[8];
     const void *leaves = tree->leaves.data != NULL ? tree->leaves.data : nothing;
@@ -381,7 +381,7 @@ static void show_level(struct tfos__tree *tree, int depth)
     };
 }
 
-void tfos__tree_show(struct tfos__tree *tree, const char *name, struct ArrowSchema **schema,
+void tfos__py_tree_show(struct tfos__py_tree *tree, const char *name, struct ArrowSchema **schema,
                      struct ArrowArray **array)
 {
     for (int depth = tree->depth; depth >= 0; depth--)
@@ -389,17 +389,17 @@ void tfos__tree_show(struct tfos__tree *tree, const char *name, struct ArrowSche
     tree->views[0].schema.name = name;
     if (tree->leaf.kind ==
         TFOS__VALUE_NULL) { // only nulls and empty lists so far: no type is known
-        tfos__metadata_write("tfos.value", "null", tree->metadata);
+        tfos__py_metadata_write("tfos.value", "null", tree->metadata);
         tree->views[tree->depth].schema.metadata = tree->metadata;
     }
     *schema = &tree->views[0].schema;
     *array = &tree->views[0].array;
 }
 
-struct tfos__tree *tfos__tree_open(const struct tfos__tree *like, bool mixes_bools)
+struct tfos__py_tree *tfos__py_tree_open(const struct tfos__py_tree *like, bool mixes_bools)
 {
-    struct tfos__tree *tree = PyMem_Calloc(1, sizeof(*tree));
-    struct tfos__tree_form form = {.leaf_depth = -1};
+    struct tfos__py_tree *tree = PyMem_Calloc(1, sizeof(*tree));
+    struct tfos__py_tree_form form = {.leaf_depth = -1};
 
     if (tree == NULL) {
         PyErr_NoMemory();
@@ -412,11 +412,11 @@ struct tfos__tree *tfos__tree_open(const struct tfos__tree *like, bool mixes_boo
     }
     if (adapt(tree, &form) == TFOS__PACK_DONE)
         return tree;
-    tfos__tree_close(tree);
+    tfos__py_tree_close(tree);
     return NULL;
 }
 
-void tfos__tree_close(struct tfos__tree *tree)
+void tfos__py_tree_close(struct tfos__py_tree *tree)
 {
     if (tree == NULL)
         return;

@@ -10,9 +10,9 @@
 #define EXACT_LIMIT ((int64_t)1 << 53) ///< integers up to this size are floats without loss
 
 /// Leaves of Python's own.
-static struct tfos__value_type leaf_of(enum tfos__value_kind kind)
+static struct tfos__py_value_type leaf_of(enum tfos__py_value_kind kind)
 {
-    struct tfos__value_type leaf = {.kind = kind};
+    struct tfos__py_value_type leaf = {.kind = kind};
 
     if (kind >= TFOS__VALUE_BOOL && kind <= TFOS__VALUE_FLOAT) {
         leaf.letter = kind == TFOS__VALUE_BOOL ? 'b' : kind == TFOS__VALUE_INT ? 'i' : 'f';
@@ -22,9 +22,9 @@ static struct tfos__value_type leaf_of(enum tfos__value_kind kind)
 }
 
 /// What leaves are whose elements numpy calls so; kind OPAQUE: none.
-static struct tfos__value_type leaf_of_elements(const struct tfos__value_type *elements)
+static struct tfos__py_value_type leaf_of_elements(const struct tfos__py_value_type *elements)
 {
-    struct tfos__value_type leaf = *elements;
+    struct tfos__py_value_type leaf = *elements;
 
     leaf.kind = leaf.letter == 'b'                         ? TFOS__VALUE_BOOL
                 : leaf.letter == 'i' || leaf.letter == 'u' ? TFOS__VALUE_INT
@@ -35,8 +35,8 @@ static struct tfos__value_type leaf_of_elements(const struct tfos__value_type *e
     return leaf;
 }
 
-struct tfos__value_type tfos__tree_form_widen(const struct tfos__value_type *a,
-                                              const struct tfos__value_type *b, bool mixes_bools)
+struct tfos__py_value_type tfos__py_tree_form_widen(const struct tfos__py_value_type *a,
+                                              const struct tfos__py_value_type *b, bool mixes_bools)
 {
     bool are_numbers = a->kind >= (mixes_bools ? TFOS__VALUE_BOOL : TFOS__VALUE_INT) &&
                        b->kind >= (mixes_bools ? TFOS__VALUE_BOOL : TFOS__VALUE_INT) &&
@@ -56,12 +56,12 @@ struct tfos__value_type tfos__tree_form_widen(const struct tfos__value_type *a,
 }
 
 /// Whether it is an array of numpy's, of whichever class, or one of its scalars.
-static int is_numpy(const struct tfos__numpy *numpy, PyObject *value)
+static int is_numpy(const struct tfos__py_numpy *numpy, PyObject *value)
 {
-    struct tfos__value_type type;
+    struct tfos__py_value_type type;
 
     if (PyType_IsSubtype(Py_TYPE(value), numpy->ndarray) ||
-        tfos__numpy_classify(numpy, value, &type))
+        tfos__py_numpy_classify(numpy, value, &type))
         return 1;
     return PyErr_Occurred() ? -1 : 0;
 }
@@ -87,17 +87,17 @@ static bool is_own(PyObject *value)
 {
     PyTypeObject *class = Py_TYPE(value);
 
-    return class == &PyFloat_Type || class == &PyLong_Type || tfos__tree_form_is_list(value) ||
+    return class == &PyFloat_Type || class == &PyLong_Type || tfos__py_tree_form_is_list(value) ||
            value == Py_None || class == &PyBool_Type || class == &PyUnicode_Type ||
            class == &PyBytes_Type;
 }
 
 /// As plain(); `*leaf` becomes the type of the leaves of an array or scalar of numpy's numbers, and
 /// else is left alone.
-static PyObject *make_plain(PyObject *value, struct tfos__value_type *leaf)
+static PyObject *make_plain(PyObject *value, struct tfos__py_value_type *leaf)
 {
-    const struct tfos__numpy *numpy = NULL;
-    struct tfos__value_type elements = {.kind = TFOS__VALUE_SCALAR};
+    const struct tfos__py_numpy *numpy = NULL;
+    struct tfos__py_value_type elements = {.kind = TFOS__VALUE_SCALAR};
     bool is_native = false;
     int is = 0;
 
@@ -105,13 +105,13 @@ static PyObject *make_plain(PyObject *value, struct tfos__value_type *leaf)
         Py_INCREF(value);
         return value;
     }
-    numpy = tfos__numpy_find();
+    numpy = tfos__py_numpy_find();
     is = numpy != NULL ? is_numpy(numpy, value) : 0;
     if (is < 0 || PyErr_Occurred())
         return NULL;
     if (is == 0)
-        return tfos__atom_base(value);
-    if (tfos__numpy_read_elements(numpy, value, &elements, &is_native)) {
+        return tfos__py_atom_base(value);
+    if (tfos__py_numpy_read_elements(numpy, value, &elements, &is_native)) {
         elements = leaf_of_elements(&elements);
         is = elements.kind != TFOS__VALUE_OPAQUE;
         if (is)
@@ -127,17 +127,17 @@ static PyObject *make_plain(PyObject *value, struct tfos__value_type *leaf)
     return value;
 }
 
-PyObject *tfos__tree_form_plain(PyObject *value)
+PyObject *tfos__py_tree_form_plain(PyObject *value)
 {
-    struct tfos__value_type leaf;
+    struct tfos__py_value_type leaf;
 
     return make_plain(value, &leaf);
 }
 
 struct survey {
-    struct tfos__tree_form *form;
+    struct tfos__py_tree_form *form;
     bool mixes_bools;
-    struct tfos__value_type leaf; ///< of the leaves below, if kind is not NULL: an array's
+    struct tfos__py_value_type leaf; ///< of the leaves below, if kind is not NULL: an array's
 };
 
 /// 1: the value fits, 0: it does not, -1 with an exception.
@@ -145,7 +145,7 @@ static int look(struct survey *survey, PyObject *value, int depth);
 
 static int look_at_list(struct survey *survey, PyObject *list, int depth)
 {
-    struct tfos__tree_form *form = survey->form;
+    struct tfos__py_tree_form *form = survey->form;
     Py_ssize_t count = PyObject_Size(list);
     int result = depth < TFOS__TREE_DEPTH;
 
@@ -153,14 +153,14 @@ static int look_at_list(struct survey *survey, PyObject *list, int depth)
         form->depth = depth + 1;
     form->is_other |= Py_TYPE(list) == &PyTuple_Type;
     for (Py_ssize_t i = 0; result > 0 && i < count; i++)
-        result = look(survey, tfos__tree_form_item(list, i), depth + 1);
+        result = look(survey, tfos__py_tree_form_item(list, i), depth + 1);
     return result;
 }
 
 /// Whether one of Python's leaves adds nothing to the form, as most do.
-static bool is_familiar(const struct survey *survey, enum tfos__value_kind kind)
+static bool is_familiar(const struct survey *survey, enum tfos__py_value_kind kind)
 {
-    const struct tfos__tree_form *form = survey->form;
+    const struct tfos__py_tree_form *form = survey->form;
     bool is_wide = form->leaf.letter != 'u' &&
                    (form->leaf.itemsize == 8 || form->leaf.letter == 'b' || form->leaf.letter == 0);
 
@@ -170,10 +170,10 @@ static bool is_familiar(const struct survey *survey, enum tfos__value_kind kind)
 }
 
 /// Takes a leaf of a kind into the form. False: it does not go among those before.
-static bool take_leaf(struct survey *survey, enum tfos__value_kind kind, int depth)
+static bool take_leaf(struct survey *survey, enum tfos__py_value_kind kind, int depth)
 {
-    struct tfos__tree_form *form = survey->form;
-    struct tfos__value_type leaf;
+    struct tfos__py_tree_form *form = survey->form;
+    struct tfos__py_value_type leaf;
 
     if (form->leaf_depth >= 0 && form->leaf_depth != depth)
         return false;
@@ -182,16 +182,16 @@ static bool take_leaf(struct survey *survey, enum tfos__value_kind kind, int dep
     leaf = survey->leaf.kind == kind ? survey->leaf : leaf_of(kind);
     form->is_mixed |= form->leaf.kind != TFOS__VALUE_NULL && form->leaf.kind != kind;
     form->leaf_depth = depth;
-    form->leaf = tfos__tree_form_widen(&form->leaf, &leaf, survey->mixes_bools);
+    form->leaf = tfos__py_tree_form_widen(&form->leaf, &leaf, survey->mixes_bools);
     return form->leaf.kind != TFOS__VALUE_OPAQUE;
 }
 
 static int look_at_leaf(struct survey *survey, PyObject *value, int depth)
 {
-    struct tfos__tree_form *form = survey->form;
-    enum tfos__value_kind kind = TFOS__VALUE_NULL;
+    struct tfos__py_tree_form *form = survey->form;
+    enum tfos__py_value_kind kind = TFOS__VALUE_NULL;
 
-    if (tfos__atom_classify(value, &kind) < 0)
+    if (tfos__py_atom_classify(value, &kind) < 0)
         return -1;
     if (kind == TFOS__VALUE_OPAQUE)
         return 0;
@@ -207,13 +207,13 @@ static int look_at_own(struct survey *survey, PyObject *value, int depth)
 {
     if (value == Py_None)
         return 1;
-    return tfos__tree_form_is_list(value) ? look_at_list(survey, value, depth)
+    return tfos__py_tree_form_is_list(value) ? look_at_list(survey, value, depth)
                                           : look_at_leaf(survey, value, depth);
 }
 
 static int look(struct survey *survey, PyObject *value, int depth)
 {
-    struct tfos__value_type outer;
+    struct tfos__py_value_type outer;
     PyObject *own = NULL;
     int result = -1;
 
@@ -229,21 +229,21 @@ static int look(struct survey *survey, PyObject *value, int depth)
     return result;
 }
 
-int tfos__tree_form_init(struct tfos__tree_form *form, PyObject *value, bool mixes_bools)
+int tfos__py_tree_form_init(struct tfos__py_tree_form *form, PyObject *value, bool mixes_bools)
 {
     struct survey survey = {.form = form, .mixes_bools = mixes_bools};
 
-    *form = (struct tfos__tree_form){.leaf_depth = -1};
+    *form = (struct tfos__py_tree_form){.leaf_depth = -1};
     return look(&survey, value, 0);
 }
 
-bool tfos__tree_form_of_type(struct tfos__tree_form *form, const struct tfos__value_type *type)
+bool tfos__py_tree_form_of_type(struct tfos__py_tree_form *form, const struct tfos__py_value_type *type)
 {
     bool is_list = type->kind == TFOS__VALUE_LIST || type->kind == TFOS__VALUE_TUPLE;
-    enum tfos__value_kind kind = is_list ? type->item : type->kind;
-    struct tfos__value_type elements = tfos__value_elements(type);
+    enum tfos__py_value_kind kind = is_list ? type->item : type->kind;
+    struct tfos__py_value_type elements = tfos__py_value_type_elements(type);
 
-    *form = (struct tfos__tree_form){.leaf_depth = -1};
+    *form = (struct tfos__py_tree_form){.leaf_depth = -1};
     form->depth = is_list ? 1 : type->kind == TFOS__VALUE_ARRAY ? type->dimension_count : 0;
     if (kind == TFOS__VALUE_NULL)
         return true;

@@ -13,7 +13,7 @@ static void add(char text[TFOS__VALUE_TEXT_SIZE], const char *word)
 }
 
 /// Spark's name of single numbers, dates or times; NULL where it has none.
-static const char *find_spark_name(const struct tfos__layout_column *column)
+static const char *find_spark_name(const struct tfos__py_column *column)
 {
     static const struct {
         char letter;
@@ -30,7 +30,7 @@ static const char *find_spark_name(const struct tfos__layout_column *column)
         [TFOS__PLAIN_BYTES] = "binary",      [TFOS__PLAIN_DECIMAL] = "decimal",
         [TFOS__PLAIN_STRUCT] = "struct",     [TFOS__PLAIN_MAP] = "map",
     };
-    struct tfos__value_type elements = tfos__value_elements(&column->type);
+    struct tfos__py_value_type elements = tfos__py_value_type_elements(&column->type);
 
     if (column->plain == TFOS__PLAIN_TIMESTAMP && !column->is_local)
         return "timestamp_ntz";
@@ -43,21 +43,21 @@ static const char *find_spark_name(const struct tfos__layout_column *column)
     return NULL;
 }
 
-static void add_elements(const struct tfos__layout_column *column, char text[TFOS__VALUE_TEXT_SIZE])
+static void add_elements(const struct tfos__py_column *column, char text[TFOS__VALUE_TEXT_SIZE])
 {
-    struct tfos__value_type elements = tfos__value_elements(&column->type);
+    struct tfos__py_value_type elements = tfos__py_value_type_elements(&column->type);
     const char *name = find_spark_name(column);
     char words[TFOS__VALUE_TEXT_SIZE];
 
     if (name == NULL)
-        tfos__value_describe(elements.letter != 0 ? &elements : &column->type, words);
+        tfos__py_value_type_describe(elements.letter != 0 ? &elements : &column->type, words);
     add(text, name != NULL ? name : words);
 }
 
-static void add_spark_type(const struct tfos__layout_column *column,
+static void add_spark_type(const struct tfos__py_column *column,
                            char text[TFOS__VALUE_TEXT_SIZE])
 {
-    int depth = tfos__value_is_sequence(&column->type) ? column->type.dimension_count : 0;
+    int depth = tfos__py_value_type_is_sequence(&column->type) ? column->type.dimension_count : 0;
     bool is_list = column->plain == TFOS__PLAIN_LIST || column->plain == TFOS__PLAIN_FIXED_LIST;
 
     if (is_list && column->child_count == 1) {
@@ -74,10 +74,10 @@ static void add_spark_type(const struct tfos__layout_column *column,
 }
 
 /// What the packer shows as plain columns are Python's lists, numbers, texts and bytes.
-static void add_python_type(const struct tfos__layout_column *column,
+static void add_python_type(const struct tfos__py_column *column,
                             char text[TFOS__VALUE_TEXT_SIZE])
 {
-    struct tfos__value_type type = column->type;
+    struct tfos__py_value_type type = column->type;
     char words[TFOS__VALUE_TEXT_SIZE];
 
     if (column->plain == TFOS__PLAIN_LIST) {
@@ -96,11 +96,11 @@ static void add_python_type(const struct tfos__layout_column *column,
         type.kind = TFOS__VALUE_INT;
     else if (column->plain == TFOS__PLAIN_FLOAT && column->width == 8)
         type.kind = TFOS__VALUE_FLOAT;
-    tfos__value_describe(&type, words);
+    tfos__py_value_type_describe(&type, words);
     add(text, words);
 }
 
-void tfos__type_words(const struct tfos__layout_column *column, bool is_frame,
+void tfos__py_type_words(const struct tfos__py_column *column, bool is_frame,
                       char text[TFOS__VALUE_TEXT_SIZE])
 {
     text[0] = '\0';

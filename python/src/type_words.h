@@ -4,10 +4,10 @@
 #ifndef TFOS_PYTHON_TYPE_WORDS_H
 #define TFOS_PYTHON_TYPE_WORDS_H
 
-#include "layout.h"
+#include "row_schema.h"
 
 /// "array<int>", "list of 784 float".
-void tfos__type_words(const struct tfos__layout_column *column, bool is_frame,
+void tfos__py_type_words(const struct tfos__py_column *column, bool is_frame,
                       char text[TFOS__VALUE_TEXT_SIZE]);
 
 #endif

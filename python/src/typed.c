@@ -13,7 +13,7 @@
 
 typedef PyObject *item_getter(PyObject *sequence, Py_ssize_t index); // borrowed reference
 
-static enum tfos__pack_result no_memory(void)
+static enum tfos__py_pack_result no_memory(void)
 {
     PyErr_NoMemory();
     return TFOS__PACK_ERROR;
@@ -25,32 +25,32 @@ static item_getter *getter_of(PyObject *sequence)
 }
 
 /// Classifies a value that is neither None nor a sequence of Python's.
-static int classify_single(PyObject *value, struct tfos__value_type *type)
+static int classify_single(PyObject *value, struct tfos__py_value_type *type)
 {
-    const struct tfos__numpy *numpy = NULL;
+    const struct tfos__py_numpy *numpy = NULL;
 
-    if (tfos__atom_classify(value, &type->kind) < 0)
+    if (tfos__py_atom_classify(value, &type->kind) < 0)
         return -1;
     if (type->kind != TFOS__VALUE_OPAQUE)
         return 0;
-    numpy = tfos__numpy_find();
-    if (numpy == NULL || !tfos__numpy_classify(numpy, value, type))
-        *type = (struct tfos__value_type){.kind = TFOS__VALUE_OPAQUE};
+    numpy = tfos__py_numpy_find();
+    if (numpy == NULL || !tfos__py_numpy_classify(numpy, value, type))
+        *type = (struct tfos__py_value_type){.kind = TFOS__VALUE_OPAQUE};
     return PyErr_Occurred() ? -1 : 0;
 }
 
-static int classify_sequence(PyObject *value, struct tfos__value_type *type)
+static int classify_sequence(PyObject *value, struct tfos__py_value_type *type)
 {
     item_getter *get = getter_of(value);
     Py_ssize_t count = PySequence_Size(value);
-    struct tfos__value_type item = {.kind = TFOS__VALUE_NULL};
+    struct tfos__py_value_type item = {.kind = TFOS__VALUE_NULL};
 
     for (Py_ssize_t i = 0; i < count; i++) {
-        struct tfos__value_type next = {.kind = TFOS__VALUE_NULL};
+        struct tfos__py_value_type next = {.kind = TFOS__VALUE_NULL};
         if (classify_single(get(value, i), &next) < 0)
             return -1;
         if ((next.kind >= TFOS__VALUE_OPAQUE && next.kind != TFOS__VALUE_SCALAR) ||
-            (i > 0 && !tfos__value_equals(&next, &item))) {
+            (i > 0 && !tfos__py_value_type_equals(&next, &item))) {
             type->kind = TFOS__VALUE_OPAQUE;
             return 0;
         }
@@ -59,73 +59,73 @@ static int classify_sequence(PyObject *value, struct tfos__value_type *type)
     *type = item; // the letter, itemsize and unit
     type->kind = Py_TYPE(value) == &PyList_Type ? TFOS__VALUE_LIST : TFOS__VALUE_TUPLE;
     type->item = item.kind;
-    type->is_fixed = tfos__value_width(type) > 0 && item.kind != TFOS__VALUE_NULL;
+    type->is_fixed = tfos__py_value_type_width(type) > 0 && item.kind != TFOS__VALUE_NULL;
     type->dimension_count = type->is_fixed ? 1 : 0;
     type->shape[0] = count;
     return 0;
 }
 
-int tfos__typed_classify(const struct tfos__typed *typed, PyObject *value,
-                         struct tfos__value_type *type)
+int tfos__py_typed_classify(const struct tfos__py_typed *typed, PyObject *value,
+                         struct tfos__py_value_type *type)
 {
     bool is_sequence = Py_TYPE(value) == &PyList_Type || Py_TYPE(value) == &PyTuple_Type;
     int result = 0;
 
-    *type = (struct tfos__value_type){.kind = TFOS__VALUE_NULL};
+    *type = (struct tfos__py_value_type){.kind = TFOS__VALUE_NULL};
     if (value != Py_None)
         result = is_sequence ? classify_sequence(value, type) : classify_single(value, type);
-    if (typed->refuses_moments && tfos__value_is_moment(type))
-        *type = (struct tfos__value_type){.kind = TFOS__VALUE_OPAQUE};
+    if (typed->refuses_moments && tfos__py_value_type_is_moment(type))
+        *type = (struct tfos__py_value_type){.kind = TFOS__VALUE_OPAQUE};
     return result;
 }
 
 /// What numpy values are compared with.
-static int note_classes(struct tfos__typed *typed)
+static int note_classes(struct tfos__py_typed *typed)
 {
-    const struct tfos__value_type *type = &typed->series.type;
-    const struct tfos__numpy *numpy = NULL;
+    const struct tfos__py_value_type *type = &typed->series.type;
+    const struct tfos__py_numpy *numpy = NULL;
 
     if (type->letter == 0)
         return 0;
-    numpy = tfos__numpy_load();
+    numpy = tfos__py_numpy_load();
     if (numpy == NULL)
         return -1;
-    typed->scalar = tfos__numpy_scalar_type(numpy, type);
+    typed->scalar = tfos__py_numpy_scalar_type(numpy, type);
     Py_XDECREF(typed->dtype);
-    typed->dtype = tfos__numpy_dtype(numpy, type);
+    typed->dtype = tfos__py_numpy_dtype(numpy, type);
     return typed->dtype != NULL ? 0 : -1;
 }
 
-static int adopt(struct tfos__typed *typed, const struct tfos__value_type *type)
+static int adopt(struct tfos__py_typed *typed, const struct tfos__py_value_type *type)
 {
-    if (!tfos__series_adopt(&typed->series, type)) {
+    if (!tfos__py_series_adopt(&typed->series, type)) {
         no_memory();
         return -1;
     }
     return note_classes(typed);
 }
 
-static enum tfos__pack_result commit(struct tfos__typed *typed, int64_t count)
+static enum tfos__py_pack_result commit(struct tfos__py_typed *typed, int64_t count)
 {
-    return tfos__series_commit(&typed->series, count) ? TFOS__PACK_DONE : no_memory();
+    return tfos__py_series_commit(&typed->series, count) ? TFOS__PACK_DONE : no_memory();
 }
 
-static enum tfos__pack_result write_bytes(struct tfos__typed *typed, int64_t index, PyObject *bytes)
+static enum tfos__py_pack_result write_bytes(struct tfos__py_typed *typed, int64_t index, PyObject *bytes)
 {
     char *data = NULL;
     Py_ssize_t size = 0;
 
     if (PyBytes_AsStringAndSize(bytes, &data, &size) < 0)
         return TFOS__PACK_ERROR;
-    if (!tfos__series_write(&typed->series, index, data, (size_t)size))
+    if (!tfos__py_series_write(&typed->series, index, data, (size_t)size))
         return no_memory();
     return TFOS__PACK_DONE;
 }
 
 /// Writes and drops a new reference to bytes; NULL is what a failed or refusing maker gave.
-static enum tfos__pack_result write_made(struct tfos__typed *typed, int64_t index, PyObject *bytes)
+static enum tfos__py_pack_result write_made(struct tfos__py_typed *typed, int64_t index, PyObject *bytes)
 {
-    enum tfos__pack_result result = TFOS__PACK_REFUSED;
+    enum tfos__py_pack_result result = TFOS__PACK_REFUSED;
 
     if (bytes == NULL)
         return PyErr_Occurred() ? TFOS__PACK_ERROR : TFOS__PACK_REFUSED;
@@ -134,7 +134,7 @@ static enum tfos__pack_result write_made(struct tfos__typed *typed, int64_t inde
     return result;
 }
 
-static enum tfos__pack_result write_bools(void *room, PyObject *value, Py_ssize_t count,
+static enum tfos__py_pack_result write_bools(void *room, PyObject *value, Py_ssize_t count,
                                           item_getter *get)
 {
     unsigned char *to = room;
@@ -148,7 +148,7 @@ static enum tfos__pack_result write_bools(void *room, PyObject *value, Py_ssize_
     return TFOS__PACK_DONE;
 }
 
-static enum tfos__pack_result write_ints(void *room, PyObject *value, Py_ssize_t count,
+static enum tfos__py_pack_result write_ints(void *room, PyObject *value, Py_ssize_t count,
                                          item_getter *get)
 {
     PyTypeObject *class = &PyLong_Type;
@@ -167,7 +167,7 @@ static enum tfos__pack_result write_ints(void *room, PyObject *value, Py_ssize_t
 }
 
 /// The loop that feeding lists of floats lives by.
-static enum tfos__pack_result write_floats(void *room, PyObject *value, Py_ssize_t count,
+static enum tfos__py_pack_result write_floats(void *room, PyObject *value, Py_ssize_t count,
                                            item_getter *get)
 {
     PyTypeObject *class = &PyFloat_Type;
@@ -183,14 +183,14 @@ static enum tfos__pack_result write_floats(void *room, PyObject *value, Py_ssize
 }
 
 /// Whether a value is a scalar of the column's dtype. -1 with an exception.
-static int is_scalar(const struct tfos__typed *typed, PyObject *value)
+static int is_scalar(const struct tfos__py_typed *typed, PyObject *value)
 {
     PyObject *dtype = NULL;
     int is_same = 0;
 
     if (Py_TYPE(value) != typed->scalar)
         return 0;
-    if (!tfos__value_is_moment(&typed->series.type))
+    if (!tfos__py_value_type_is_moment(&typed->series.type))
         return 1;
     dtype = PyObject_GetAttrString(value, "dtype"); // the class does not say the unit
     is_same = dtype != NULL ? PyObject_RichCompareBool(dtype, typed->dtype, Py_EQ) : -1;
@@ -199,10 +199,10 @@ static int is_scalar(const struct tfos__typed *typed, PyObject *value)
 }
 
 /// numpy's scalars by way of one array of them.
-static enum tfos__pack_result write_scalars(struct tfos__typed *typed, void *room, PyObject *value,
+static enum tfos__py_pack_result write_scalars(struct tfos__py_typed *typed, void *room, PyObject *value,
                                             Py_ssize_t count, item_getter *get)
 {
-    const struct tfos__array_interface *interface = NULL;
+    const struct tfos__py_numpy_interface_struct *interface = NULL;
     PyObject *array = NULL, *capsule = NULL;
 
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -210,9 +210,9 @@ static enum tfos__pack_result write_scalars(struct tfos__typed *typed, void *roo
         if (is <= 0)
             return is == 0 ? TFOS__PACK_REFUSED : TFOS__PACK_ERROR;
     }
-    array = PyObject_CallFunctionObjArgs(tfos__numpy_load()->ascontiguousarray, value, typed->dtype,
+    array = PyObject_CallFunctionObjArgs(tfos__py_numpy_load()->ascontiguousarray, value, typed->dtype,
                                          NULL);
-    interface = array != NULL ? tfos__numpy_interface(array, &capsule) : NULL;
+    interface = array != NULL ? tfos__py_numpy_interface(array, &capsule) : NULL;
     if (interface != NULL)
         memcpy(room, interface->data, (size_t)count * (size_t)typed->series.width);
     Py_XDECREF(capsule);
@@ -220,10 +220,10 @@ static enum tfos__pack_result write_scalars(struct tfos__typed *typed, void *roo
     return interface != NULL ? TFOS__PACK_DONE : TFOS__PACK_ERROR;
 }
 
-static enum tfos__pack_result write_numbers(struct tfos__typed *typed, PyObject *value,
+static enum tfos__py_pack_result write_numbers(struct tfos__py_typed *typed, PyObject *value,
                                             Py_ssize_t count, item_getter *get)
 {
-    void *room = tfos__series_reserve(&typed->series, count);
+    void *room = tfos__py_series_reserve(&typed->series, count);
 
     if (room == NULL)
         return no_memory();
@@ -239,19 +239,19 @@ static enum tfos__pack_result write_numbers(struct tfos__typed *typed, PyObject 
     }
 }
 
-static enum tfos__pack_result write_texts(struct tfos__typed *typed, PyObject *value,
+static enum tfos__py_pack_result write_texts(struct tfos__py_typed *typed, PyObject *value,
                                           Py_ssize_t count, item_getter *get)
 {
     bool is_text = typed->series.type.item == TFOS__VALUE_TEXT;
     PyTypeObject *class = is_text ? &PyUnicode_Type : &PyBytes_Type;
-    enum tfos__pack_result result = TFOS__PACK_DONE;
+    enum tfos__py_pack_result result = TFOS__PACK_DONE;
 
     for (Py_ssize_t i = 0; i < count && result == TFOS__PACK_DONE; i++) {
         PyObject *item = get(value, i);
         if (Py_TYPE(item) != class)
             return TFOS__PACK_REFUSED;
         if (is_text)
-            result = write_made(typed, i, tfos__atom_encode(item));
+            result = write_made(typed, i, tfos__py_atom_encode(item));
         else
             result = write_bytes(typed, i, item);
     }
@@ -261,17 +261,17 @@ static enum tfos__pack_result write_texts(struct tfos__typed *typed, PyObject *v
 /// Whether the column may take a value of another length. One whose lengths differ from the start
 /// never had one length; once more values, or a batch, had it, a change is worth a new schema, by
 /// which the reader knows the row.
-static bool may_vary(const struct tfos__typed *typed)
+static bool may_vary(const struct tfos__py_typed *typed)
 {
     return !typed->is_established && typed->series.length < CHANCE_COUNT &&
            typed->series.type.dimension_count == 1;
 }
 
-static enum tfos__pack_result append_sequence(struct tfos__typed *typed, PyObject *value)
+static enum tfos__py_pack_result append_sequence(struct tfos__py_typed *typed, PyObject *value)
 {
-    const struct tfos__value_type *type = &typed->series.type;
+    const struct tfos__py_value_type *type = &typed->series.type;
     bool is_list = type->kind == TFOS__VALUE_LIST;
-    enum tfos__pack_result result = TFOS__PACK_DONE;
+    enum tfos__py_pack_result result = TFOS__PACK_DONE;
     Py_ssize_t count = 0;
 
     if (Py_TYPE(value) != (is_list ? &PyList_Type : &PyTuple_Type))
@@ -280,16 +280,16 @@ static enum tfos__pack_result append_sequence(struct tfos__typed *typed, PyObjec
     if (type->is_fixed && count != type->shape[0]) {
         if (!may_vary(typed))
             return TFOS__PACK_REFUSED;
-        if (!tfos__series_vary(&typed->series))
+        if (!tfos__py_series_vary(&typed->series))
             return no_memory();
     }
     if (type->item == TFOS__VALUE_NULL && count > 0) {
-        struct tfos__value_type found;
-        if (tfos__typed_classify(typed, value, &found) < 0)
+        struct tfos__py_value_type found;
+        if (tfos__py_typed_classify(typed, value, &found) < 0)
             return TFOS__PACK_ERROR;
         if (found.kind != type->kind)
             return TFOS__PACK_REFUSED;
-        found = tfos__value_widen(type, &found);
+        found = tfos__py_value_type_widen(type, &found);
         if (adopt(typed, &found) < 0)
             return TFOS__PACK_ERROR;
     }
@@ -300,8 +300,8 @@ static enum tfos__pack_result append_sequence(struct tfos__typed *typed, PyObjec
     return result == TFOS__PACK_DONE ? commit(typed, count) : result;
 }
 
-static bool has_shape(const struct tfos__array_interface *interface,
-                      const struct tfos__value_type *type)
+static bool has_shape(const struct tfos__py_numpy_interface_struct *interface,
+                      const struct tfos__py_value_type *type)
 {
     if (interface->nd != type->dimension_count)
         return false;
@@ -312,31 +312,31 @@ static bool has_shape(const struct tfos__array_interface *interface,
     return true;
 }
 
-static enum tfos__pack_result copy_array(struct tfos__typed *typed,
-                                         const struct tfos__array_interface *interface)
+static enum tfos__py_pack_result copy_array(struct tfos__py_typed *typed,
+                                         const struct tfos__py_numpy_interface_struct *interface)
 {
     int64_t count = 1;
     void *room = NULL;
 
     for (int i = 0; i < interface->nd; i++)
         count *= interface->shape[i];
-    room = tfos__series_reserve(&typed->series, count);
+    room = tfos__py_series_reserve(&typed->series, count);
     if (room == NULL)
         return no_memory();
     memcpy(room, interface->data, (size_t)count * (size_t)typed->series.width);
     return commit(typed, count);
 }
 
-static enum tfos__pack_result copy_any_array(struct tfos__typed *typed, PyObject *array,
-                                             const struct tfos__array_interface *interface)
+static enum tfos__py_pack_result copy_any_array(struct tfos__py_typed *typed, PyObject *array,
+                                             const struct tfos__py_numpy_interface_struct *interface)
 {
     PyObject *copy = NULL, *capsule = NULL;
-    enum tfos__pack_result result = TFOS__PACK_ERROR;
+    enum tfos__py_pack_result result = TFOS__PACK_ERROR;
 
     if ((interface->flags & ARRAY_CONTIGUOUS) != 0)
         return copy_array(typed, interface);
-    copy = PyObject_CallFunctionObjArgs(tfos__numpy_load()->ascontiguousarray, array, NULL);
-    interface = copy != NULL ? tfos__numpy_interface(copy, &capsule) : NULL;
+    copy = PyObject_CallFunctionObjArgs(tfos__py_numpy_load()->ascontiguousarray, array, NULL);
+    interface = copy != NULL ? tfos__py_numpy_interface(copy, &capsule) : NULL;
     if (interface != NULL)
         result = copy_array(typed, interface);
     Py_XDECREF(capsule);
@@ -344,30 +344,30 @@ static enum tfos__pack_result copy_any_array(struct tfos__typed *typed, PyObject
     return result;
 }
 
-static enum tfos__pack_result append_elements(struct tfos__typed *typed, PyObject *array)
+static enum tfos__py_pack_result append_elements(struct tfos__py_typed *typed, PyObject *array)
 {
     PyObject *capsule = NULL;
-    const struct tfos__array_interface *interface = tfos__numpy_interface(array, &capsule);
-    enum tfos__pack_result result = TFOS__PACK_REFUSED;
+    const struct tfos__py_numpy_interface_struct *interface = tfos__py_numpy_interface(array, &capsule);
+    enum tfos__py_pack_result result = TFOS__PACK_REFUSED;
 
     if (interface == NULL)
         return TFOS__PACK_ERROR;
     if (has_shape(interface, &typed->series.type))
         result = copy_any_array(typed, array, interface);
     else if (interface->nd == 1 && may_vary(typed))
-        result = tfos__series_vary(&typed->series) ? copy_any_array(typed, array, interface)
+        result = tfos__py_series_vary(&typed->series) ? copy_any_array(typed, array, interface)
                                                    : no_memory();
     Py_DECREF(capsule);
     return result;
 }
 
-static enum tfos__pack_result append_array(struct tfos__typed *typed, PyObject *value)
+static enum tfos__py_pack_result append_array(struct tfos__py_typed *typed, PyObject *value)
 {
-    const struct tfos__numpy *numpy = tfos__numpy_find();
+    const struct tfos__py_numpy *numpy = tfos__py_numpy_find();
     PyObject *dtype = NULL;
     int is_same = 1;
 
-    if (numpy == NULL || !tfos__numpy_is_array(numpy, value))
+    if (numpy == NULL || !tfos__py_numpy_is_array(numpy, value))
         return PyErr_Occurred() ? TFOS__PACK_ERROR : TFOS__PACK_REFUSED;
     dtype = PyObject_GetAttrString(value, "dtype");
     if (dtype == NULL)
@@ -384,7 +384,7 @@ static enum tfos__pack_result append_array(struct tfos__typed *typed, PyObject *
     return append_elements(typed, value);
 }
 
-static enum tfos__pack_result append_scalar(struct tfos__typed *typed, PyObject *value)
+static enum tfos__py_pack_result append_scalar(struct tfos__py_typed *typed, PyObject *value)
 {
     PyObject *bytes = NULL;
     char *data = NULL;
@@ -395,7 +395,7 @@ static enum tfos__pack_result append_scalar(struct tfos__typed *typed, PyObject 
     if (is <= 0)
         return is == 0 ? TFOS__PACK_REFUSED : TFOS__PACK_ERROR;
     bytes = PyObject_CallMethod(value, "tobytes", NULL);
-    room = tfos__series_reserve(&typed->series, 1);
+    room = tfos__py_series_reserve(&typed->series, 1);
     if (bytes == NULL || PyBytes_AsStringAndSize(bytes, &data, &size) < 0 ||
         size != typed->series.width || room == NULL) {
         Py_XDECREF(bytes);
@@ -413,10 +413,10 @@ static PyObject *get_itself(PyObject *value, Py_ssize_t index)
     return value;
 }
 
-static enum tfos__pack_result append_number(struct tfos__typed *typed, PyObject *value)
+static enum tfos__py_pack_result append_number(struct tfos__py_typed *typed, PyObject *value)
 {
-    enum tfos__pack_result result = TFOS__PACK_DONE;
-    void *room = tfos__series_reserve(&typed->series, 1);
+    enum tfos__py_pack_result result = TFOS__PACK_DONE;
+    void *room = tfos__py_series_reserve(&typed->series, 1);
 
     if (room == NULL)
         return no_memory();
@@ -429,36 +429,36 @@ static enum tfos__pack_result append_number(struct tfos__typed *typed, PyObject 
     return result == TFOS__PACK_DONE ? commit(typed, 1) : result;
 }
 
-static enum tfos__pack_result append_bytes(struct tfos__typed *typed, PyObject *value)
+static enum tfos__py_pack_result append_bytes(struct tfos__py_typed *typed, PyObject *value)
 {
-    enum tfos__pack_result result = TFOS__PACK_REFUSED;
+    enum tfos__py_pack_result result = TFOS__PACK_REFUSED;
 
     if (typed->series.type.kind == TFOS__VALUE_OPAQUE)
-        result = write_made(typed, 0, tfos__pickle_dump(value));
+        result = write_made(typed, 0, tfos__py_pickle_dump(value));
     else if (typed->series.type.kind == TFOS__VALUE_TEXT && Py_TYPE(value) == &PyUnicode_Type)
-        result = write_made(typed, 0, tfos__atom_encode(value));
+        result = write_made(typed, 0, tfos__py_atom_encode(value));
     else if (typed->series.type.kind == TFOS__VALUE_BYTES && Py_TYPE(value) == &PyBytes_Type)
         result = write_bytes(typed, 0, value);
     return result == TFOS__PACK_DONE ? commit(typed, 1) : result;
 }
 
-int tfos__typed_init(struct tfos__typed *typed)
+int tfos__py_typed_init(struct tfos__py_typed *typed)
 {
-    struct tfos__value_type unknown = {.kind = TFOS__VALUE_NULL};
+    struct tfos__py_value_type unknown = {.kind = TFOS__VALUE_NULL};
 
-    if (tfos__series_init(&typed->series, &unknown))
+    if (tfos__py_series_init(&typed->series, &unknown))
         return 0;
     no_memory();
     return -1;
 }
 
-enum tfos__pack_result tfos__typed_append(struct tfos__typed *typed, PyObject *value)
+enum tfos__py_pack_result tfos__py_typed_append(struct tfos__py_typed *typed, PyObject *value)
 {
     if (value == Py_None)
-        return tfos__series_commit_null(&typed->series) ? TFOS__PACK_DONE : no_memory();
+        return tfos__py_series_commit_null(&typed->series) ? TFOS__PACK_DONE : no_memory();
     if (typed->series.type.kind == TFOS__VALUE_NULL) {
-        struct tfos__value_type type;
-        if (tfos__typed_classify(typed, value, &type) < 0)
+        struct tfos__py_value_type type;
+        if (tfos__py_typed_classify(typed, value, &type) < 0)
             return TFOS__PACK_ERROR;
         if (type.kind == TFOS__VALUE_OPAQUE && !typed->takes_any)
             return TFOS__PACK_REFUSED;
@@ -482,17 +482,17 @@ enum tfos__pack_result tfos__typed_append(struct tfos__typed *typed, PyObject *v
     }
 }
 
-int tfos__typed_reset(struct tfos__typed *typed, const struct tfos__value_type *type)
+int tfos__py_typed_reset(struct tfos__py_typed *typed, const struct tfos__py_value_type *type)
 {
-    if (tfos__series_init(&typed->series, type))
+    if (tfos__py_series_init(&typed->series, type))
         return note_classes(typed);
     no_memory();
     return -1;
 }
 
-void tfos__typed_clear(struct tfos__typed *typed)
+void tfos__py_typed_clear(struct tfos__py_typed *typed)
 {
     Py_XDECREF(typed->dtype);
-    tfos__series_clear(&typed->series);
+    tfos__py_series_clear(&typed->series);
     memset(typed, 0, sizeof(*typed));
 }

@@ -8,8 +8,8 @@
 
 #include <Python.h>
 
-struct tfos__writer_object {
-    struct tfos__handle handle; ///< of a struct tfos__row_feeder
+struct tfos__py_writer {
+    struct tfos__py_handle handle; ///< of a struct tfos__py_row_feeder
     bool is_used;               ///< rows were fed, or the partition's end
     bool has_batches;           ///< batches were
     bool is_over;               ///< the reader wants no more, or the partition is skipped
@@ -17,7 +17,7 @@ struct tfos__writer_object {
 
 /// An iterator of results, which takes rows from `iterator` (borrowed), or `has_columns`, Arrow
 /// batches, and gives such. NULL with an exception.
-PyObject *tfos__results_new(struct tfos__writer_object *writer, PyObject *iterator,
+PyObject *tfos__py_results_new(struct tfos__py_writer *writer, PyObject *iterator,
                             bool has_columns);
 
 #endif

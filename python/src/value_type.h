@@ -13,7 +13,7 @@
 #define TFOS__VALUE_TEXT_SIZE 256 ///< room for any type as text
 #define TFOS__FORMAT_SIZE 32      ///< room for any format string made here
 
-enum tfos__value_kind {
+enum tfos__py_value_kind {
     TFOS__VALUE_NULL, ///< None, and nothing else so far
     TFOS__VALUE_BOOL, ///< one byte, 0 or 1
     TFOS__VALUE_INT,
@@ -27,10 +27,10 @@ enum tfos__value_kind {
     TFOS__VALUE_ARRAY ///< a numpy array
 };
 
-struct tfos__value_type {
-    enum tfos__value_kind kind;
+struct tfos__py_value_type {
+    enum tfos__py_value_kind kind;
     /// LIST, TUPLE: BOOL to BYTES, or SCALAR; NULL while all of them were empty
-    enum tfos__value_kind item;
+    enum tfos__py_value_kind item;
     char letter;         ///< numpy's elements: their kind, one of "biufcMm"
     char unit;           ///< "M", "m": "D", "s", "m" (milliseconds), "u" or "n"
     int itemsize;        ///< numpy's elements: bytes of one
@@ -40,47 +40,47 @@ struct tfos__value_type {
 };
 
 /// Whether values are sequences of elements: LIST, TUPLE or ARRAY.
-bool tfos__value_is_sequence(const struct tfos__value_type *type);
+bool tfos__py_value_type_is_sequence(const struct tfos__py_value_type *type);
 
 /// Elements of one value; for sequences that are not fixed there is no answer, and it is 0.
-int64_t tfos__value_item_count(const struct tfos__value_type *type);
+int64_t tfos__py_value_type_item_count(const struct tfos__py_value_type *type);
 
 /// Bytes of one element, 0 when elements differ in size (text, bytes, pickles).
-int tfos__value_width(const struct tfos__value_type *type);
+int tfos__py_value_type_width(const struct tfos__py_value_type *type);
 
 /// Whether values have a numpy dtype, so that many of them make one array.
-bool tfos__value_is_numeric(const struct tfos__value_type *type);
+bool tfos__py_value_type_is_numeric(const struct tfos__py_value_type *type);
 
 /// Whether elements are dates, times or durations of numpy.
-bool tfos__value_is_moment(const struct tfos__value_type *type);
+bool tfos__py_value_type_is_moment(const struct tfos__py_value_type *type);
 
 /// numpy's code of the elements' dtype ("f8", "M8[us]"); only for those that have one.
-void tfos__value_dtype(const struct tfos__value_type *type, char text[8]);
+void tfos__py_value_type_dtype(const struct tfos__py_value_type *type, char text[8]);
 
 /// Reads such a code into letter, itemsize and unit. False for a text that is none.
-bool tfos__value_read_dtype(const char *text, struct tfos__value_type *type);
+bool tfos__py_value_type_read_dtype(const char *text, struct tfos__py_value_type *type);
 
 /// The letter, itemsize and unit of the elements' dtype, also of Python's numbers; letter 0: they
 /// have none.
-struct tfos__value_type tfos__value_elements(const struct tfos__value_type *type);
+struct tfos__py_value_type tfos__py_value_type_elements(const struct tfos__py_value_type *type);
 
 /// Whether values of type `b` can be elements of a column of type `a` as it is.
-bool tfos__value_equals(const struct tfos__value_type *a, const struct tfos__value_type *b);
+bool tfos__py_value_type_equals(const struct tfos__py_value_type *a, const struct tfos__py_value_type *b);
 
 /// The narrowest type that holds values of both.
-struct tfos__value_type tfos__value_widen(const struct tfos__value_type *a,
-                                          const struct tfos__value_type *b);
+struct tfos__py_value_type tfos__py_value_type_widen(const struct tfos__py_value_type *a,
+                                          const struct tfos__py_value_type *b);
 
 /// Arrow's format strings: of the column, and of the elements of a sequence.
-void tfos__value_format(const struct tfos__value_type *type, char format[TFOS__FORMAT_SIZE]);
-void tfos__value_item_format(const struct tfos__value_type *type, char format[TFOS__FORMAT_SIZE]);
+void tfos__py_value_type_format(const struct tfos__py_value_type *type, char format[TFOS__FORMAT_SIZE]);
+void tfos__py_value_type_item_format(const struct tfos__py_value_type *type, char format[TFOS__FORMAT_SIZE]);
 
 /// The type as metadata text, and read again. read() says false for a text that is none, and takes
 /// from the column's format whether the type is fixed.
-void tfos__value_write(const struct tfos__value_type *type, char text[TFOS__VALUE_TEXT_SIZE]);
-bool tfos__value_read(const char *text, const char *format, struct tfos__value_type *type);
+void tfos__py_value_type_write(const struct tfos__py_value_type *type, char text[TFOS__VALUE_TEXT_SIZE]);
+bool tfos__py_value_type_read(const char *text, const char *format, struct tfos__py_value_type *type);
 
 /// The type in words, for messages: "list of 784 float".
-void tfos__value_describe(const struct tfos__value_type *type, char text[TFOS__VALUE_TEXT_SIZE]);
+void tfos__py_value_type_describe(const struct tfos__py_value_type *type, char text[TFOS__VALUE_TEXT_SIZE]);
 
 #endif

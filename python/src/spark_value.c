@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Python's and pyspark's own classes, looked up once.
-#include "spark.h"
+#include "spark_value.h"
 
 #include <stdio.h>
 
@@ -22,7 +22,7 @@ static PyObject *find(PyObject **found, const char *module_name, const char *nam
     return *found;
 }
 
-PyObject *tfos__spark_row(PyObject *values, PyObject *fields)
+PyObject *tfos__py_spark_row(PyObject *values, PyObject *fields)
 {
     static PyObject *class, *make_tuple; // guarded by the GIL
     PyObject *row = NULL;
@@ -40,7 +40,7 @@ PyObject *tfos__spark_row(PyObject *values, PyObject *fields)
     return row;
 }
 
-PyObject *tfos__spark_date(int64_t days)
+PyObject *tfos__py_spark_date(int64_t days)
 {
     static PyObject *class; // guarded by the GIL
 
@@ -100,7 +100,7 @@ static int split_seconds(int64_t count, int64_t per_second, int64_t *seconds)
                                       : rest / (per_second / 1000000));
 }
 
-PyObject *tfos__spark_timestamp(int64_t time, int64_t per_second, bool is_local)
+PyObject *tfos__py_spark_timestamp(int64_t time, int64_t per_second, bool is_local)
 {
     static PyObject *class; // guarded by the GIL
     int64_t seconds = 0;
@@ -112,7 +112,7 @@ PyObject *tfos__spark_timestamp(int64_t time, int64_t per_second, bool is_local)
                     : make_naive(class, seconds, microseconds);
 }
 
-PyObject *tfos__spark_time(int64_t time, int64_t per_second)
+PyObject *tfos__py_spark_time(int64_t time, int64_t per_second)
 {
     static PyObject *class; // guarded by the GIL
     int64_t seconds = 0;
@@ -125,7 +125,7 @@ PyObject *tfos__spark_time(int64_t time, int64_t per_second)
                                  microseconds);
 }
 
-PyObject *tfos__spark_duration(int64_t duration, int64_t per_second)
+PyObject *tfos__py_spark_duration(int64_t duration, int64_t per_second)
 {
     static PyObject *class; // guarded by the GIL
     int64_t seconds = 0;
@@ -136,7 +136,7 @@ PyObject *tfos__spark_duration(int64_t duration, int64_t per_second)
     return PyObject_CallFunction(class, "iLi", 0, (long long)seconds, microseconds);
 }
 
-PyObject *tfos__spark_decimal(const void *data, int size, int scale)
+PyObject *tfos__py_spark_decimal(const void *data, int size, int scale)
 {
     static PyObject *class; // guarded by the GIL
     char hex[2 * 32 + 1];

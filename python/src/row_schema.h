@@ -6,12 +6,14 @@
 #define TFOS_PYTHON_LAYOUT_H
 
 #include "row_type.h"
-#include "value.h"
+#include "value_type.h"
 
 #include <Python.h>
 #include <tfos/arrow.h>
 
-enum tfos__plain_kind {
+#include "arrow/arrow.h"
+
+enum tfos__py_plain_kind {
     TFOS__PLAIN_NONE, ///< the column is one of ours; `type` says all
     TFOS__PLAIN_BOOL, ///< bits
     TFOS__PLAIN_INT,
@@ -31,15 +33,15 @@ enum tfos__plain_kind {
     TFOS__PLAIN_MAP
 };
 
-struct tfos__layout_column {
+struct tfos__py_column {
     /// Of plain columns: SCALAR where each value is one number or date, ARRAY where it is a fixed
     /// number of them, OPAQUE elsewhere.
-    struct tfos__value_type type;
+    struct tfos__py_value_type type;
     PyObject *dtype;      ///< numpy's dtype, of numpy's elements of ours; owned
     PyTypeObject *scalar; ///< SCALAR of ours: the class; borrowed from numpy
 
     bool has_originals; ///< of ours: two children, the values and, pickled, the originals of some
-    enum tfos__plain_kind plain;
+    enum tfos__py_plain_kind plain;
     int width;          ///< bytes of a value, or of an offset to values of varying size
     int64_t list_size;  ///< FIXED_LIST
     int64_t per_second; ///< TIMESTAMP, TIME, DURATION
@@ -48,14 +50,14 @@ struct tfos__layout_column {
     PyObject *names;    ///< STRUCT: tuple of str; owned
     PyObject *fields;   ///< STRUCT: the same as a list, for Row.__fields__; owned
     int64_t child_count;
-    struct tfos__layout_column *children; ///< owned
+    struct tfos__py_column *children; ///< owned
 };
 
-struct tfos__layout {
-    enum tfos__row_kind kind;
+struct tfos__py_row_schema {
+    enum tfos__py_row_kind kind;
     bool is_frame; ///< rows of a DataFrame, or of another who does not say what they are
     int64_t column_count;
-    struct tfos__layout_column *columns; ///< owned
+    struct tfos__py_column *columns; ///< owned
     PyObject *names;                     ///< tuple of str; owned
     PyObject *fields;                    ///< SPARK: the names as a list, for __fields__; owned
     const char *pickled_class;           ///< NAMED: borrowed from the schema
@@ -65,32 +67,22 @@ struct tfos__layout {
 /// Reads a batch's schema into `layout`, to be ended by clear(), and checks that the array has the
 /// columns that it says. -1 with an exception (CorruptError, or UnsupportedError that names a
 /// column of a format that rows do not have); then there is nothing to clear.
-int tfos__layout_init(struct tfos__layout *layout, const struct ArrowSchema *schema,
+int tfos__py_row_schema_init(struct tfos__py_row_schema *layout, const struct ArrowSchema *schema,
                       const struct ArrowArray *array);
 
 /// Reads the schema of one column into `column`, zeroed before, also when it fails to be ended by
 /// clear(). -1 with an exception as from init(), which does not say which column.
-int tfos__layout_column_init(struct tfos__layout_column *column, const struct ArrowSchema *schema);
+int tfos__py_column_init(struct tfos__py_column *column, const struct ArrowSchema *schema);
 
-void tfos__layout_column_clear(struct tfos__layout_column *column);
+void tfos__py_column_clear(struct tfos__py_column *column);
 
 /// How messages call a column: its name in quotes, or its number. A new reference.
-PyObject *tfos__layout_column_name(const struct tfos__layout *layout, int64_t column);
+PyObject *tfos__py_row_schema_column_name(const struct tfos__py_row_schema *layout, int64_t column);
 
-void tfos__layout_clear(struct tfos__layout *layout);
-
-/// Whether a value of a column is None; `index` counts from the array's offset.
-static inline bool tfos__layout_is_null(const struct ArrowArray *array, int64_t index)
-{
-    const unsigned char *validity = array->buffers[0];
-    size_t place = (size_t)(array->offset + index);
-
-    return validity != NULL && array->null_count != 0 &&
-           (validity[place / 8] >> (place % 8) & 1) == 0;
-}
+void tfos__py_row_schema_clear(struct tfos__py_row_schema *layout);
 
 /// Steps from a column with originals down to its values: `index` counts from the array's offset.
-static inline void tfos__layout_find_values(const struct tfos__layout_column **column,
+static inline void tfos__py_column_find_values(const struct tfos__py_column **column,
                                             const struct ArrowArray **array, int64_t *index)
 {
     if (!(*column)->has_originals)

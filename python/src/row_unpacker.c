@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns into rows. Objects are made new for each row and share nothing with the batch, so that
 // the batch's memory can go back to its writer at once.
-#include "unpacker.h"
+#include "row_unpacker.h"
 #include "collector.h"
 #include "error.h"
 #include "named_row.h"
 #include "numpy.h"
 #include "pickle.h"
 #include "plain.h"
-#include "spark.h"
+#include "spark_value.h"
 
 #include <string.h>
 
@@ -57,12 +57,12 @@ static PyObject *make_opaque(const struct ArrowArray *elements, int64_t index)
     Py_ssize_t size = 0;
     const char *data = find_bytes(elements, index, &size);
 
-    return tfos__pickle_load(data, size);
+    return tfos__py_pickle_load(data, size);
 }
 
 typedef PyObject *element_maker(const struct ArrowArray *elements, int64_t index);
 
-static element_maker *maker_of(enum tfos__value_kind kind)
+static element_maker *maker_of(enum tfos__py_value_kind kind)
 {
     switch (kind) {
     case TFOS__VALUE_BOOL:
@@ -81,14 +81,14 @@ static element_maker *maker_of(enum tfos__value_kind kind)
 }
 
 /// The elements of the sequence at `place` of the column's buffers. -1 with an exception.
-static int find_elements(const struct tfos__value_type *type, const struct ArrowArray *column,
+static int find_elements(const struct tfos__py_value_type *type, const struct ArrowArray *column,
                          int64_t place, int64_t *first, int64_t *count)
 {
     const struct ArrowArray *elements = column->children[0];
     const int64_t *ends = NULL;
 
     if (type->is_fixed) {
-        *count = tfos__value_item_count(type);
+        *count = tfos__py_value_type_item_count(type);
         *first = elements->offset + place * *count;
         return 0;
     }
@@ -97,7 +97,7 @@ static int find_elements(const struct tfos__value_type *type, const struct Arrow
     *first = elements->offset + ends[place];
     if (*count >= 0 && ends[place] >= 0 && ends[place + 1] <= elements->length)
         return 0;
-    tfos__raise_format(TFOS_CORRUPT, "feed: a batch cannot be unpacked: a list leaves its column");
+    tfos__py_raise_format(TFOS_CORRUPT, "feed: a batch cannot be unpacked: a list leaves its column");
     return -1;
 }
 
@@ -114,7 +114,7 @@ static int fill_floats(PyObject *sequence, int (*set)(PyObject *, Py_ssize_t, Py
 }
 
 static int fill(PyObject *sequence, int (*set)(PyObject *, Py_ssize_t, PyObject *),
-                enum tfos__value_kind kind, const struct ArrowArray *elements, int64_t first,
+                enum tfos__py_value_kind kind, const struct ArrowArray *elements, int64_t first,
                 int64_t count)
 {
     element_maker *make = maker_of(kind);
@@ -129,11 +129,11 @@ static int fill(PyObject *sequence, int (*set)(PyObject *, Py_ssize_t, PyObject 
     return 0;
 }
 
-static PyObject *make_array(const struct tfos__layout_column *layout,
+static PyObject *make_array(const struct tfos__py_column *layout,
                             const struct ArrowArray *column, int64_t place)
 {
-    const struct tfos__numpy *numpy = tfos__numpy_load();
-    struct tfos__value_type type = layout->type;
+    const struct tfos__py_numpy *numpy = tfos__py_numpy_load();
+    struct tfos__py_value_type type = layout->type;
     size_t width = (size_t)type.itemsize;
     int64_t first = 0, count = 0;
     PyObject *array = NULL;
@@ -143,7 +143,7 @@ static PyObject *make_array(const struct tfos__layout_column *layout,
         return NULL;
     if (!type.is_fixed)
         type.shape[0] = count;
-    array = tfos__numpy_new_array(numpy, &type, layout->dtype, -1, &data);
+    array = tfos__py_numpy_new_array(numpy, &type, layout->dtype, -1, &data);
     if (array != NULL && count > 0)
         memcpy(data, (const char *)column->children[0]->buffers[1] + (size_t)first * width,
                (size_t)count * width);
@@ -151,10 +151,10 @@ static PyObject *make_array(const struct tfos__layout_column *layout,
 }
 
 /// A list or tuple of numpy's scalars.
-static PyObject *make_scalars(const struct tfos__layout_column *layout,
+static PyObject *make_scalars(const struct tfos__py_column *layout,
                               const struct ArrowArray *column, int64_t place)
 {
-    struct tfos__layout_column as_array = *layout;
+    struct tfos__py_column as_array = *layout;
     PyObject *array = NULL, *scalars = NULL;
 
     as_array.type.kind = TFOS__VALUE_ARRAY;
@@ -167,10 +167,10 @@ static PyObject *make_scalars(const struct tfos__layout_column *layout,
     return scalars;
 }
 
-static PyObject *make_sequence(const struct tfos__layout_column *layout,
+static PyObject *make_sequence(const struct tfos__py_column *layout,
                                const struct ArrowArray *column, int64_t place)
 {
-    const struct tfos__value_type *type = &layout->type;
+    const struct tfos__py_value_type *type = &layout->type;
     const struct ArrowArray *elements = column->children[0];
     bool is_list = type->kind == TFOS__VALUE_LIST;
     int (*set)(PyObject *, Py_ssize_t, PyObject *) = is_list ? PyList_SetItem : PyTuple_SetItem;
@@ -182,7 +182,7 @@ static PyObject *make_sequence(const struct tfos__layout_column *layout,
     if (find_elements(type, column, place, &first, &count) < 0)
         return NULL;
     if (type->item == TFOS__VALUE_NULL && count > 0)
-        return tfos__raise_format(
+        return tfos__py_raise_format(
             TFOS_CORRUPT,
             "feed: a batch cannot be unpacked: a list that says it is empty has "
             "%lld elements",
@@ -193,16 +193,16 @@ static PyObject *make_sequence(const struct tfos__layout_column *layout,
     return sequence;
 }
 
-static PyObject *make_scalar(const struct tfos__layout_column *layout,
+static PyObject *make_scalar(const struct tfos__py_column *layout,
                              const struct ArrowArray *column, int64_t place)
 {
-    const struct tfos__numpy *numpy = tfos__numpy_load();
-    struct tfos__value_type type = {.kind = TFOS__VALUE_ARRAY, .is_fixed = true};
+    const struct tfos__py_numpy *numpy = tfos__py_numpy_load();
+    struct tfos__py_value_type type = {.kind = TFOS__VALUE_ARRAY, .is_fixed = true};
     PyObject *array = NULL, *index = NULL, *scalar = NULL;
     void *data = NULL;
 
     // An array of no dimension, indexed by (), is the scalar, bit for bit whatever its type.
-    array = numpy != NULL ? tfos__numpy_new_array(numpy, &type, layout->dtype, -1, &data) : NULL;
+    array = numpy != NULL ? tfos__py_numpy_new_array(numpy, &type, layout->dtype, -1, &data) : NULL;
     if (array == NULL)
         return NULL;
     memcpy(data, (const char *)column->buffers[1] + (size_t)place * (size_t)layout->type.itemsize,
@@ -216,15 +216,15 @@ static PyObject *make_scalar(const struct tfos__layout_column *layout,
 }
 
 /// The original of a value where there is one, else what the value itself makes.
-static PyObject *make_original(const struct tfos__layout_column *layout,
+static PyObject *make_original(const struct tfos__py_column *layout,
                                const struct ArrowArray *column, int64_t place)
 {
-    int child = tfos__layout_is_null(column->children[1], place) ? 0 : 1;
+    int child = tfos__arrow_is_null(column->children[1], place) ? 0 : 1;
 
-    return tfos__unpack_value(&layout->children[child], column->children[child], place);
+    return tfos__py_unpack_value(&layout->children[child], column->children[child], place);
 }
 
-PyObject *tfos__unpack_value(const struct tfos__layout_column *layout,
+PyObject *tfos__py_unpack_value(const struct tfos__py_column *layout,
                              const struct ArrowArray *column, int64_t index)
 {
     int64_t place = column->offset + index;
@@ -232,8 +232,8 @@ PyObject *tfos__unpack_value(const struct tfos__layout_column *layout,
     if (layout->has_originals)
         return make_original(layout, column, place);
     if (layout->plain != TFOS__PLAIN_NONE)
-        return tfos__plain_value(layout, column, index);
-    if (layout->type.kind == TFOS__VALUE_NULL || tfos__layout_is_null(column, index)) {
+        return tfos__py_plain_value(layout, column, index);
+    if (layout->type.kind == TFOS__VALUE_NULL || tfos__arrow_is_null(column, index)) {
         Py_INCREF(Py_None);
         return Py_None;
     }
@@ -251,7 +251,7 @@ PyObject *tfos__unpack_value(const struct tfos__layout_column *layout,
 }
 
 /// A row of columns as a list or a tuple.
-static PyObject *make_sequence_row(const struct tfos__layout *layout,
+static PyObject *make_sequence_row(const struct tfos__py_row_schema *layout,
                                    const struct ArrowArray *array, int64_t index)
 {
     bool is_list = layout->kind == TFOS__ROW_LIST;
@@ -259,7 +259,7 @@ static PyObject *make_sequence_row(const struct tfos__layout *layout,
     PyObject *row = is_list ? PyList_New(count) : PyTuple_New(count);
 
     for (Py_ssize_t i = 0; row != NULL && i < count; i++) {
-        PyObject *value = tfos__unpack_value(&layout->columns[i], array->children[i], index);
+        PyObject *value = tfos__py_unpack_value(&layout->columns[i], array->children[i], index);
         if (value == NULL ||
             (is_list ? PyList_SetItem(row, i, value) : PyTuple_SetItem(row, i, value)) < 0)
             Py_CLEAR(row);
@@ -267,13 +267,13 @@ static PyObject *make_sequence_row(const struct tfos__layout *layout,
     return row;
 }
 
-static PyObject *make_dict_row(const struct tfos__layout *layout, const struct ArrowArray *array,
+static PyObject *make_dict_row(const struct tfos__py_row_schema *layout, const struct ArrowArray *array,
                                int64_t index)
 {
     PyObject *row = PyDict_New();
 
     for (int64_t i = 0; row != NULL && i < layout->column_count; i++) {
-        PyObject *value = tfos__unpack_value(&layout->columns[i], array->children[i], index);
+        PyObject *value = tfos__py_unpack_value(&layout->columns[i], array->children[i], index);
         if (value == NULL ||
             PyDict_SetItem(row, PyTuple_GetItem(layout->names, (Py_ssize_t)i), value) < 0)
             Py_CLEAR(row);
@@ -283,24 +283,24 @@ static PyObject *make_dict_row(const struct tfos__layout *layout, const struct A
 }
 
 /// `class` is that of NAMED.
-static PyObject *make_row(const struct tfos__layout *layout, const struct ArrowArray *array,
+static PyObject *make_row(const struct tfos__py_row_schema *layout, const struct ArrowArray *array,
                           int64_t index, PyObject *class)
 {
     switch (layout->kind) {
     case TFOS__ROW_VALUE:
-        return tfos__unpack_value(&layout->columns[0], array->children[0], index);
+        return tfos__py_unpack_value(&layout->columns[0], array->children[0], index);
     case TFOS__ROW_DICT:
         return make_dict_row(layout, array, index);
     case TFOS__ROW_SPARK:
-        return tfos__spark_row(make_sequence_row(layout, array, index), layout->fields);
+        return tfos__py_spark_row(make_sequence_row(layout, array, index), layout->fields);
     case TFOS__ROW_NAMED:
-        return tfos__named_row_make(class, layout->names, make_sequence_row(layout, array, index));
+        return tfos__py_named_row_make(class, layout->names, make_sequence_row(layout, array, index));
     default:
         return make_sequence_row(layout, array, index);
     }
 }
 
-static int append_rows(const struct tfos__layout *layout, const struct ArrowArray *array,
+static int append_rows(const struct tfos__py_row_schema *layout, const struct ArrowArray *array,
                        int64_t start, int64_t count, PyObject *rows)
 {
     PyObject *class = NULL;
@@ -308,7 +308,7 @@ static int append_rows(const struct tfos__layout *layout, const struct ArrowArra
 
     if (layout->kind == TFOS__ROW_NAMED) {
         class =
-            tfos__pickle_load_shared(layout->pickled_class, (Py_ssize_t)layout->pickled_class_size);
+            tfos__py_pickle_load_shared(layout->pickled_class, (Py_ssize_t)layout->pickled_class_size);
         if (class == NULL)
             return -1;
     }
@@ -321,13 +321,13 @@ static int append_rows(const struct tfos__layout *layout, const struct ArrowArra
     return result;
 }
 
-int tfos__unpack_rows(const struct tfos__layout *layout, const struct ArrowArray *array,
+int tfos__py_unpack_rows(const struct tfos__py_row_schema *layout, const struct ArrowArray *array,
                       int64_t start, int64_t count, PyObject *rows)
 {
-    bool was_collecting = tfos__collector_pause();
+    bool was_collecting = tfos__py_collector_pause();
     int result = append_rows(layout, array, start, count, rows);
 
     if (was_collecting)
-        tfos__collector_resume();
+        tfos__py_collector_resume();
     return result;
 }

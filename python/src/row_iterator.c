@@ -2,14 +2,14 @@
 // Cursors. Invariant: the cursor holds at most one batch, and gives it back to the ring as soon as
 // its last row was given out; rows with results are counted in `waiting` in the order in which they
 // were given out.
-#include "cursor.h"
+#include "row_iterator.h"
 #include "array_batch.h"
-#include "arrays.h"
+#include "row_arrays.h"
 #include "error.h"
-#include "packer.h"
+#include "row_packer.h"
 #include "slice.h"
-#include "turn.h"
-#include "unpacker.h"
+#include "ticket_lock.h"
+#include "row_unpacker.h"
 
 #include <string.h>
 
@@ -24,11 +24,11 @@ struct unanswered {
     bool is_frame; ///< they came from a DataFrame, and their results go to one
 };
 
-struct tfos__cursor {
+struct tfos__py_row_iterator {
     struct tfos_feed_reader *reader; ///< borrowed
-    struct tfos__gate *gate;         ///< borrowed
-    struct tfos__gate *feed;         ///< borrowed; while `calls` is above 0 it is entered
-    struct tfos__turn turn;          ///< of the calls: who has it uses the reader and what follows
+    struct tfos__py_guard *gate;         ///< borrowed
+    struct tfos__py_guard *feed;         ///< borrowed; while `calls` is above 0 it is entered
+    struct tfos__py_ticket_lock turn;          ///< of the calls: who has it uses the reader and what follows
     int calls;                       ///< that use the reader or have given way to another
     bool is_shared;                  ///< a call has found another at work
     bool is_terminated;
@@ -36,7 +36,7 @@ struct tfos__cursor {
     int64_t epoch_end; ///< ends of epochs that came and were not told yet
     bool has_batch;
     struct tfos_feed_item batch; ///< owned while has_batch
-    struct tfos__layout layout;  ///< of the batch
+    struct tfos__py_row_schema layout;  ///< of the batch
     int64_t row;                 ///< next row of the batch
     struct unanswered *waiting;  ///< owned; oldest first
     size_t waiting_count, waiting_capacity;
@@ -46,15 +46,15 @@ struct tfos__cursor {
 struct taker {
     PyObject *rows;
     PyObject *columns, *lists; ///< names, and a list for each
-    struct tfos__arrays *arrays;
+    struct tfos__py_row_arrays *arrays;
 };
 
 enum outcome { FAILED = -1, ROWS, EPOCH_END, FEED_END };
 
-struct tfos__cursor *tfos__cursor_open(struct tfos_feed_reader *reader, struct tfos__gate *gate,
-                                       struct tfos__gate *feed)
+struct tfos__py_row_iterator *tfos__py_row_iterator_open(struct tfos_feed_reader *reader, struct tfos__py_guard *gate,
+                                       struct tfos__py_guard *feed)
 {
-    struct tfos__cursor *cursor = PyMem_Calloc(1, sizeof(*cursor));
+    struct tfos__py_row_iterator *cursor = PyMem_Calloc(1, sizeof(*cursor));
 
     if (cursor == NULL) {
         PyErr_NoMemory();
@@ -63,76 +63,76 @@ struct tfos__cursor *tfos__cursor_open(struct tfos_feed_reader *reader, struct t
     cursor->reader = reader;
     cursor->gate = gate;
     cursor->feed = feed;
-    tfos__turn_init(&cursor->turn);
+    tfos__py_ticket_lock_init(&cursor->turn);
     return cursor;
 }
 
-struct tfos_feed_reader *tfos__cursor_reader(const struct tfos__cursor *cursor)
+struct tfos_feed_reader *tfos__py_row_iterator_reader(const struct tfos__py_row_iterator *cursor)
 {
     return cursor->reader;
 }
 
 /// Keeps datasets out, and other threads as long as this one does not give way.
-static int take(struct tfos__cursor *cursor)
+static int take(struct tfos__py_row_iterator *cursor)
 {
     int result = 0;
 
-    cursor->is_shared = cursor->is_shared || tfos__turn_is_taken(&cursor->turn);
-    tfos__turn_take(&cursor->turn);
-    if (cursor->calls == 0 && tfos__gate_is_taken(cursor->feed)) {
-        tfos__raise_format(TFOS_INVALID, "feed: a dataset (ctx.get_dataset) is reading it, and it "
+    cursor->is_shared = cursor->is_shared || tfos__py_ticket_lock_is_taken(&cursor->turn);
+    tfos__py_ticket_lock_take(&cursor->turn);
+    if (cursor->calls == 0 && tfos__py_guard_is_used(cursor->feed)) {
+        tfos__py_raise_format(TFOS_INVALID, "feed: a dataset (ctx.get_dataset) is reading it, and it "
                                          "belongs to one at a time");
         result = -1;
     } else if (cursor->calls == 0) {
-        result = tfos__gate_enter(cursor->feed);
+        result = tfos__py_guard_enter(cursor->feed);
     }
     if (result == 0)
         cursor->calls++;
     else
-        tfos__turn_pass(&cursor->turn);
+        tfos__py_ticket_lock_pass(&cursor->turn);
     return result;
 }
 
-static void leave(struct tfos__cursor *cursor)
+static void leave(struct tfos__py_row_iterator *cursor)
 {
     if (--cursor->calls == 0)
-        tfos__gate_leave(cursor->feed);
-    tfos__turn_pass(&cursor->turn);
+        tfos__py_guard_leave(cursor->feed);
+    tfos__py_ticket_lock_pass(&cursor->turn);
 }
 
 /// Between two looks for rows: lets those come in that wait meanwhile, so that one thread can
 /// answer rows while another waits for more. What the cursor holds may be another's then.
-static void give_way(struct tfos__cursor *cursor)
+static void give_way(struct tfos__py_row_iterator *cursor)
 {
-    if (!tfos__turn_is_wanted(&cursor->turn))
+    if (!tfos__py_ticket_lock_is_wanted(&cursor->turn))
         return;
-    tfos__turn_pass(&cursor->turn);
-    tfos__turn_take(&cursor->turn);
+    tfos__py_ticket_lock_pass(&cursor->turn);
+    tfos__py_ticket_lock_take(&cursor->turn);
 }
 
 /// How long a look for rows may take.
-static int64_t next_slice(const struct tfos__cursor *cursor, int64_t deadline)
+static int64_t next_slice(const struct tfos__py_row_iterator *cursor, int64_t deadline)
 {
-    int64_t slice = tfos__slice_next(deadline);
+    int64_t slice = tfos__py_slice_next(deadline);
 
     return cursor->is_shared && slice > SHARED_SLICE_MS ? SHARED_SLICE_MS : slice;
 }
 
-static void drop_batch(struct tfos__cursor *cursor)
+static void drop_batch(struct tfos__py_row_iterator *cursor)
 {
     if (!cursor->has_batch)
         return;
     cursor->has_batch = false;
-    tfos__layout_clear(&cursor->layout);
+    tfos__py_row_schema_clear(&cursor->layout);
     cursor->batch.array.release(&cursor->batch.array);
     cursor->batch.schema.release(&cursor->batch.schema);
 }
 
-static int hold_batch(struct tfos__cursor *cursor, const struct tfos_feed_item *item)
+static int hold_batch(struct tfos__py_row_iterator *cursor, const struct tfos_feed_item *item)
 {
     cursor->batch = *item;
     cursor->row = 0;
-    if (tfos__layout_init(&cursor->layout, &cursor->batch.schema, &cursor->batch.array) == 0) {
+    if (tfos__py_row_schema_init(&cursor->layout, &cursor->batch.schema, &cursor->batch.array) == 0) {
         cursor->has_batch = true;
         return 0;
     }
@@ -143,7 +143,7 @@ static int hold_batch(struct tfos__cursor *cursor, const struct tfos_feed_item *
 
 /// Looks for the next thing of the feed: OK (in `item`; a batch is held), END, AGAIN when none
 /// comes within `slice` ms; negative with an exception.
-static enum tfos_status fetch(struct tfos__cursor *cursor, int64_t slice,
+static enum tfos_status fetch(struct tfos__py_row_iterator *cursor, int64_t slice,
                               struct tfos_feed_item *item)
 {
     struct tfos_error err = {0};
@@ -157,20 +157,20 @@ static enum tfos_status fetch(struct tfos__cursor *cursor, int64_t slice,
     status = tfos_feed_reader_next(cursor->reader, slice, item, &err);
     Py_END_ALLOW_THREADS
     if (status < 0)
-        tfos__raise(status, &err);
+        tfos__py_raise(status, &err);
     if (status == TFOS_END)
         cursor->is_ended = true;
     if (status == TFOS_OK && item->kind == TFOS_FEED_BATCH && hold_batch(cursor, item) < 0)
         return TFOS_CORRUPT;
     if (status == TFOS_OK && item->kind == TFOS_FEED_EPOCH_END)
         cursor->epoch_end++;
-    if (status == TFOS_AGAIN && tfos__gate_check(cursor->gate) < 0)
+    if (status == TFOS_AGAIN && tfos__py_guard_check(cursor->gate) < 0)
         return TFOS_CLOSED;
     return status;
 }
 
 /// Notes that `count` rows of the batch wait for results.
-static int note_unanswered(struct tfos__cursor *cursor, int64_t count)
+static int note_unanswered(struct tfos__py_row_iterator *cursor, int64_t count)
 {
     struct unanswered *last = NULL;
     char kind[16];
@@ -205,10 +205,10 @@ static int note_unanswered(struct tfos__cursor *cursor, int64_t count)
 }
 
 /// Gives out rows of the batch, `limit` at most; their number, or -1.
-static int64_t give(struct tfos__cursor *cursor, int64_t limit, struct taker *taker)
+static int64_t give(struct tfos__py_row_iterator *cursor, int64_t limit, struct taker *taker)
 {
     const struct ArrowArray *array = &cursor->batch.array;
-    struct tfos__row_origin origin = {
+    struct tfos__py_row_origin origin = {
         .partition = cursor->batch.partition,
         .first_row = cursor->batch.first_row,
     };
@@ -217,13 +217,13 @@ static int64_t give(struct tfos__cursor *cursor, int64_t limit, struct taker *ta
     int result = 0;
 
     if (taker->rows != NULL)
-        result = tfos__unpack_rows(&cursor->layout, array, cursor->row, count, taker->rows);
+        result = tfos__py_unpack_rows(&cursor->layout, array, cursor->row, count, taker->rows);
     else if (taker->lists != NULL)
-        result = tfos__selection_unpack(taker->columns, &cursor->layout, array, cursor->row, count,
+        result = tfos__py_selection_unpack(taker->columns, &cursor->layout, array, cursor->row, count,
                                         &origin, taker->lists);
     else if (count > 0)
         result =
-            tfos__arrays_append(taker->arrays, &cursor->layout, array, cursor->row, count, &origin);
+            tfos__py_row_arrays_append(taker->arrays, &cursor->layout, array, cursor->row, count, &origin);
     if (result < 0 || (count > 0 && note_unanswered(cursor, count) < 0))
         return -1;
     cursor->row += count;
@@ -243,18 +243,18 @@ static bool is_same(const struct origin *origin, const struct tfos_feed_item *it
     return origin->feed == item->feed && origin->partition == item->partition;
 }
 
-static enum outcome time_out(const struct tfos__cursor_request *request)
+static enum outcome time_out(const struct tfos__py_row_iterator_request *request)
 {
-    tfos__raise_format(TFOS_TIMEOUT, "feed: no row came within %lld ms",
+    tfos__py_raise_format(TFOS_TIMEOUT, "feed: no row came within %lld ms",
                        (long long)request->timeout_ms);
     return FAILED;
 }
 
 /// Gives rows to the taker until the request is met.
-static enum outcome gather(struct tfos__cursor *cursor, const struct tfos__cursor_request *request,
+static enum outcome gather(struct tfos__py_row_iterator *cursor, const struct tfos__py_row_iterator_request *request,
                            struct taker *taker)
 {
-    int64_t deadline = tfos__slice_deadline(request->timeout_ms), taken = 0;
+    int64_t deadline = tfos__py_slice_deadline(request->timeout_ms), taken = 0;
     struct origin origin = {0};
     struct tfos_feed_item item;
 
@@ -286,7 +286,7 @@ static enum outcome gather(struct tfos__cursor *cursor, const struct tfos__curso
                 return FAILED;
             if (status == TFOS_END)
                 return taken > 0 ? ROWS : FEED_END;
-            if (status == TFOS_AGAIN && tfos__slice_next(deadline) == 0)
+            if (status == TFOS_AGAIN && tfos__py_slice_next(deadline) == 0)
                 return taken > 0 ? ROWS : time_out(request);
             if (status == TFOS_AGAIN)
                 give_way(cursor);
@@ -317,8 +317,8 @@ static PyObject *new_lists(Py_ssize_t count)
     return lists;
 }
 
-PyObject *tfos__cursor_next_rows(struct tfos__cursor *cursor,
-                                 const struct tfos__cursor_request *request)
+PyObject *tfos__py_row_iterator_next_rows(struct tfos__py_row_iterator *cursor,
+                                 const struct tfos__py_row_iterator_request *request)
 {
     struct taker taker = {.columns = request->columns};
     enum outcome outcome = FAILED;
@@ -340,10 +340,10 @@ PyObject *tfos__cursor_next_rows(struct tfos__cursor *cursor,
     return outcome == FEED_END ? none() : NULL;
 }
 
-PyObject *tfos__cursor_next_arrays(struct tfos__cursor *cursor,
-                                   const struct tfos__cursor_request *request)
+PyObject *tfos__py_row_iterator_next_arrays(struct tfos__py_row_iterator *cursor,
+                                   const struct tfos__py_row_iterator_request *request)
 {
-    struct taker taker = {.arrays = tfos__arrays_open(request->count, request->columns)};
+    struct taker taker = {.arrays = tfos__py_row_arrays_open(request->count, request->columns)};
     enum outcome outcome = FAILED;
     PyObject *result = NULL;
 
@@ -354,16 +354,16 @@ PyObject *tfos__cursor_next_arrays(struct tfos__cursor *cursor,
         leave(cursor);
     }
     if (outcome == ROWS)
-        result = tfos__arrays_finish(taker.arrays);
+        result = tfos__py_row_arrays_finish(taker.arrays);
     else if (outcome == EPOCH_END)
         result = PyTuple_New(0);
     else if (outcome == FEED_END)
         result = none();
-    tfos__arrays_close(taker.arrays);
+    tfos__py_row_arrays_close(taker.arrays);
     return result;
 }
 
-static void note_answered(struct tfos__cursor *cursor, int64_t count)
+static void note_answered(struct tfos__py_row_iterator *cursor, int64_t count)
 {
     struct unanswered *oldest = &cursor->waiting[0];
 
@@ -375,12 +375,12 @@ static void note_answered(struct tfos__cursor *cursor, int64_t count)
 }
 
 /// Sends a batch of results. Those for a task that has gone are dropped: Spark runs it again.
-static int send_batch(struct tfos__cursor *cursor, const struct ArrowSchema *schema,
+static int send_batch(struct tfos__py_row_iterator *cursor, const struct ArrowSchema *schema,
                       const struct ArrowArray *array)
 {
     int lane = cursor->waiting_count > 0 ? cursor->waiting[0].lane : -1;
-    struct tfos__gate_watch watch = {.gate = cursor->gate};
-    struct tfos_wait wait = {.is_interrupted = tfos__gate_is_interrupted, .context = &watch};
+    struct tfos__py_guard_watch watch = {.gate = cursor->gate};
+    struct tfos_wait wait = {.is_interrupted = tfos__py_guard_is_interrupted, .context = &watch};
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
 
@@ -390,35 +390,35 @@ static int send_batch(struct tfos__cursor *cursor, const struct ArrowSchema *sch
     if (watch.is_interrupted)
         return -1;
     if (status < 0 && status != TFOS_CLOSED) {
-        tfos__raise(status, &err);
+        tfos__py_raise(status, &err);
         return -1;
     }
     note_answered(cursor, array->length);
-    return tfos__gate_check(cursor->gate);
+    return tfos__py_guard_check(cursor->gate);
 }
 
 /// Sends what is packed.
-static int send_packed(void *context, struct tfos__packer *packer)
+static int send_packed(void *context, struct tfos__py_row_packer *packer)
 {
     const struct ArrowSchema *schema = NULL;
     const struct ArrowArray *array = NULL;
 
-    tfos__packer_show(packer, &schema, &array);
+    tfos__py_row_packer_show(packer, &schema, &array);
     return send_batch(context, schema, array);
 }
 
 /// Whether the next results become columns of a DataFrame.
-static bool is_for_frame(const struct tfos__cursor *cursor)
+static bool is_for_frame(const struct tfos__py_row_iterator *cursor)
 {
     return cursor->waiting_count > 0 && cursor->waiting[0].is_frame;
 }
 
-static int check_results(const struct tfos__cursor *cursor, int64_t count)
+static int check_results(const struct tfos__py_row_iterator *cursor, int64_t count)
 {
     const struct unanswered *oldest = &cursor->waiting[0];
 
     if (cursor->waiting_count == 0) {
-        tfos__raise_format(
+        tfos__py_raise_format(
             TFOS_INVALID,
             "feed: %lld results, but no row waits for one: all have theirs, or they were "
             "fed for training",
@@ -426,7 +426,7 @@ static int check_results(const struct tfos__cursor *cursor, int64_t count)
         return -1;
     }
     if (count > oldest->count) {
-        tfos__raise_format(
+        tfos__py_raise_format(
             TFOS_INVALID,
             "feed: partition %lld: %lld results for the %lld rows that have none yet: give "
             "one result for each row, before the next partition's",
@@ -436,9 +436,9 @@ static int check_results(const struct tfos__cursor *cursor, int64_t count)
     return 0;
 }
 
-int tfos__cursor_put_results(struct tfos__cursor *cursor, PyObject *results)
+int tfos__py_row_iterator_put_results(struct tfos__py_row_iterator *cursor, PyObject *results)
 {
-    struct tfos__packer *packer = NULL;
+    struct tfos__py_row_packer *packer = NULL;
     int result = -1;
 
     if (PyList_Size(results) == 0)
@@ -446,17 +446,17 @@ int tfos__cursor_put_results(struct tfos__cursor *cursor, PyObject *results)
     if (take(cursor) < 0)
         return -1;
     if (check_results(cursor, PyList_Size(results)) == 0) {
-        packer = tfos__packer_open(0, is_for_frame(cursor));
+        packer = tfos__py_row_packer_open(0, is_for_frame(cursor));
         if (packer != NULL)
-            result = tfos__packer_append_all(packer, results, send_packed, cursor);
-        tfos__packer_close(packer);
+            result = tfos__py_row_packer_append_all(packer, results, send_packed, cursor);
+        tfos__py_row_packer_close(packer);
     }
     leave(cursor);
     return result;
 }
 
 /// Sends arrays that have rows.
-static int send_arrays(struct tfos__cursor *cursor, struct tfos__array_batch *batch)
+static int send_arrays(struct tfos__py_row_iterator *cursor, struct tfos__py_array_batch *batch)
 {
     const struct ArrowSchema *schema = NULL;
     const struct ArrowArray *array = NULL;
@@ -464,36 +464,36 @@ static int send_arrays(struct tfos__cursor *cursor, struct tfos__array_batch *ba
 
     if (take(cursor) < 0)
         return -1;
-    if (check_results(cursor, tfos__array_batch_row_count(batch)) == 0) {
-        tfos__array_batch_show(batch, &schema, &array);
+    if (check_results(cursor, tfos__py_array_batch_row_count(batch)) == 0) {
+        tfos__py_array_batch_show(batch, &schema, &array);
         result = send_batch(cursor, schema, array);
     }
     leave(cursor);
     return result;
 }
 
-int tfos__cursor_put_arrays(struct tfos__cursor *cursor, PyObject *arrays)
+int tfos__py_row_iterator_put_arrays(struct tfos__py_row_iterator *cursor, PyObject *arrays)
 {
-    struct tfos__array_batch *batch = tfos__array_batch_open(arrays, is_for_frame(cursor));
+    struct tfos__py_array_batch *batch = tfos__py_array_batch_open(arrays, is_for_frame(cursor));
     int result = 0;
 
     if (batch == NULL)
         return -1;
-    if (tfos__array_batch_row_count(batch) > 0)
+    if (tfos__py_array_batch_row_count(batch) > 0)
         result = send_arrays(cursor, batch);
-    tfos__array_batch_close(batch);
+    tfos__py_array_batch_close(batch);
     return result;
 }
 
-int tfos__cursor_is_at_end(struct tfos__cursor *cursor)
+int tfos__py_row_iterator_is_at_end(struct tfos__py_row_iterator *cursor)
 {
     enum tfos_status status = TFOS_OK;
     struct tfos_feed_item item;
 
     if (cursor->is_terminated)
         return 1;
-    if (cursor->has_batch || tfos__turn_is_taken(&cursor->turn) ||
-        tfos__gate_is_taken(cursor->feed))
+    if (cursor->has_batch || tfos__py_ticket_lock_is_taken(&cursor->turn) ||
+        tfos__py_guard_is_used(cursor->feed))
         return 0;
     if (take(cursor) < 0)
         return -1;
@@ -506,7 +506,7 @@ int tfos__cursor_is_at_end(struct tfos__cursor *cursor)
     return status == TFOS_END;
 }
 
-void tfos__cursor_terminate(struct tfos__cursor *cursor)
+void tfos__py_row_iterator_terminate(struct tfos__py_row_iterator *cursor)
 {
     cursor->is_terminated = true;
     Py_BEGIN_ALLOW_THREADS
@@ -514,12 +514,12 @@ void tfos__cursor_terminate(struct tfos__cursor *cursor)
     Py_END_ALLOW_THREADS
 }
 
-void tfos__cursor_close(struct tfos__cursor *cursor)
+void tfos__py_row_iterator_close(struct tfos__py_row_iterator *cursor)
 {
     if (cursor == NULL)
         return;
     drop_batch(cursor);
-    tfos__turn_clear(&cursor->turn);
+    tfos__py_ticket_lock_clear(&cursor->turn);
     PyMem_Free(cursor->waiting);
     PyMem_Free(cursor);
 }

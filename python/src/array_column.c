@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values of one column, gathered. Invariant: a column is exactly one of three: an array, a list of
 // objects, or a struct of columns.
-#include "gathered.h"
+#include "array_column.h"
 #include "lists.h"
 #include "numpy.h"
 #include "plain.h"
 #include "type_words.h"
-#include "unpacker.h"
+#include "row_unpacker.h"
 
 #include <string.h>
 
-static int init_children(struct tfos__gathered *column, const struct tfos__gathered_values *values)
+static int init_children(struct tfos__py_array_column *column, const struct tfos__py_array_column_values *values)
 {
-    const struct tfos__layout_column *layout = values->layout;
-    struct tfos__gathered_values field = {
+    const struct tfos__py_column *layout = values->layout;
+    struct tfos__py_array_column_values field = {
         .index = values->array->offset + values->index,
         .count = values->count,
     };
@@ -29,41 +29,41 @@ static int init_children(struct tfos__gathered *column, const struct tfos__gathe
     for (int64_t i = 0; i < column->child_count; i++) {
         field.layout = &layout->children[i];
         field.array = values->array->children[i];
-        if (tfos__gathered_init(&column->children[i], &field) < 0)
+        if (tfos__py_array_column_init(&column->children[i], &field) < 0)
             return -1;
     }
     return 0;
 }
 
-int tfos__gathered_init(struct tfos__gathered *column, const struct tfos__gathered_values *values)
+int tfos__py_array_column_init(struct tfos__py_array_column *column, const struct tfos__py_array_column_values *values)
 {
     column->type = values->layout->type;
     if (values->layout->plain == TFOS__PLAIN_STRUCT)
         return init_children(column, values);
-    column->is_shaped = tfos__lists_find_shape(values->layout, values->array, values->index,
+    column->is_shaped = tfos__py_lists_find_shape(values->layout, values->array, values->index,
                                                values->count, &column->type);
-    if (tfos__value_is_numeric(&column->type)) {
-        column->row_size = (size_t)tfos__value_item_count(&column->type) *
-                           (size_t)tfos__value_width(&column->type);
+    if (tfos__py_value_type_is_numeric(&column->type)) {
+        column->row_size = (size_t)tfos__py_value_type_item_count(&column->type) *
+                           (size_t)tfos__py_value_type_width(&column->type);
         return 0;
     }
     column->objects = PyList_New(0);
     return column->objects != NULL ? 0 : -1;
 }
 
-size_t tfos__gathered_row_size(const struct tfos__gathered *column)
+size_t tfos__py_array_column_row_size(const struct tfos__py_array_column *column)
 {
     size_t widest = column->row_size;
 
     for (int64_t i = 0; i < column->child_count; i++) {
-        size_t size = tfos__gathered_row_size(&column->children[i]);
+        size_t size = tfos__py_array_column_row_size(&column->children[i]);
         widest = size > widest ? size : widest;
     }
     return widest;
 }
 
-static bool has_fields(const struct tfos__gathered *column,
-                       const struct tfos__layout_column *layout)
+static bool has_fields(const struct tfos__py_array_column *column,
+                       const struct tfos__py_column *layout)
 {
     int is_same = 0;
 
@@ -73,7 +73,7 @@ static bool has_fields(const struct tfos__gathered *column,
     if (is_same < 0)
         PyErr_Clear(); // two tuples of str: only memory can be lacking
     for (int64_t i = 0; is_same == 1 && i < column->child_count; i++)
-        is_same = tfos__gathered_fits(&column->children[i], &layout->children[i]);
+        is_same = tfos__py_array_column_fits(&column->children[i], &layout->children[i]);
     return is_same == 1;
 }
 
@@ -86,25 +86,25 @@ enum match {
 };
 
 /// Python's integers and floats are one column, as np.array() has it.
-static enum match match_types(const struct tfos__value_type *column,
-                              const struct tfos__value_type *values)
+static enum match match_types(const struct tfos__py_value_type *column,
+                              const struct tfos__py_value_type *values)
 {
-    struct tfos__value_type types[2] = {*column, *values}, elements[2];
+    struct tfos__py_value_type types[2] = {*column, *values}, elements[2];
     bool are_floats[2];
 
     for (int i = 0; i < 2; i++) {
-        if (!tfos__value_is_numeric(&types[i]))
+        if (!tfos__py_value_type_is_numeric(&types[i]))
             return MATCH_NONE;
-        elements[i] = tfos__value_elements(&types[i]);
+        elements[i] = tfos__py_value_type_elements(&types[i]);
         are_floats[i] = elements[i].letter == 'f';
-        types[i].kind = tfos__value_is_sequence(&types[i]) ? TFOS__VALUE_ARRAY : TFOS__VALUE_SCALAR;
+        types[i].kind = tfos__py_value_type_is_sequence(&types[i]) ? TFOS__VALUE_ARRAY : TFOS__VALUE_SCALAR;
         types[i].letter = 'b'; // the shapes are what is compared of them
         types[i].itemsize = 1;
         types[i].unit = 0;
     }
-    if (!tfos__value_equals(&types[0], &types[1]))
+    if (!tfos__py_value_type_equals(&types[0], &types[1]))
         return MATCH_NONE;
-    if (tfos__value_equals(&elements[0], &elements[1]))
+    if (tfos__py_value_type_equals(&elements[0], &elements[1]))
         return MATCH_SAME;
     for (int i = 0; i < 2; i++) {
         if (elements[i].itemsize != 8 || (elements[i].letter != 'f' && elements[i].letter != 'i'))
@@ -113,43 +113,43 @@ static enum match match_types(const struct tfos__value_type *column,
     return are_floats[0] ? MATCH_NARROW : are_floats[1] ? MATCH_WIDE : MATCH_NONE;
 }
 
-bool tfos__gathered_fits(const struct tfos__gathered *column,
-                         const struct tfos__layout_column *layout)
+bool tfos__py_array_column_fits(const struct tfos__py_array_column *column,
+                         const struct tfos__py_column *layout)
 {
     bool is_struct = layout->plain == TFOS__PLAIN_STRUCT;
 
     if (column->names != NULL || is_struct)
         return column->names != NULL && is_struct && has_fields(column, layout);
-    if ((column->objects != NULL || column->is_shaped) && !tfos__value_is_numeric(&layout->type))
+    if ((column->objects != NULL || column->is_shaped) && !tfos__py_value_type_is_numeric(&layout->type))
         return true;
     return match_types(&column->type, &layout->type) != MATCH_NONE;
 }
 
-static int make_array(struct tfos__gathered *column, int64_t capacity)
+static int make_array(struct tfos__py_array_column *column, int64_t capacity)
 {
-    const struct tfos__numpy *numpy = tfos__numpy_load();
+    const struct tfos__py_numpy *numpy = tfos__py_numpy_load();
     PyObject *dtype = NULL;
     void *data = NULL;
 
     if (numpy == NULL)
         return -1;
-    dtype = tfos__numpy_dtype(numpy, &column->type);
+    dtype = tfos__py_numpy_dtype(numpy, &column->type);
     if (dtype == NULL)
         return -1;
-    column->array = tfos__numpy_new_array(numpy, &column->type, dtype, capacity, &data);
+    column->array = tfos__py_numpy_new_array(numpy, &column->type, dtype, capacity, &data);
     column->data = data;
     Py_DECREF(dtype);
     return column->array != NULL ? 0 : -1;
 }
 
-static int resize_array(struct tfos__gathered *column, int64_t capacity)
+static int resize_array(struct tfos__py_array_column *column, int64_t capacity)
 {
-    const struct tfos__numpy *numpy = tfos__numpy_load();
-    struct tfos__value_type *type = &column->type;
+    const struct tfos__py_numpy *numpy = tfos__py_numpy_load();
+    struct tfos__py_value_type *type = &column->type;
     PyObject *method = PyObject_GetAttrString(column->array, "resize");
     PyObject *shape = PyTuple_New(1 + type->dimension_count);
     PyObject *arguments = NULL, *done = NULL, *capsule = NULL;
-    const struct tfos__array_interface *interface = NULL;
+    const struct tfos__py_numpy_interface_struct *interface = NULL;
 
     for (int i = 0; shape != NULL && i <= type->dimension_count; i++) {
         PyObject *size = PyLong_FromLongLong(i == 0 ? capacity : type->shape[i - 1]);
@@ -161,7 +161,7 @@ static int resize_array(struct tfos__gathered *column, int64_t capacity)
     if (method != NULL && arguments != NULL)
         done = PyObject_Call(method, arguments, numpy->no_check);
     if (done != NULL)
-        interface = tfos__numpy_interface(column->array, &capsule);
+        interface = tfos__py_numpy_interface(column->array, &capsule);
     if (interface != NULL)
         column->data = interface->data;
     Py_XDECREF(capsule);
@@ -172,10 +172,10 @@ static int resize_array(struct tfos__gathered *column, int64_t capacity)
     return interface != NULL ? 0 : -1;
 }
 
-int tfos__gathered_resize(struct tfos__gathered *column, int64_t capacity)
+int tfos__py_array_column_resize(struct tfos__py_array_column *column, int64_t capacity)
 {
     for (int64_t i = 0; i < column->child_count; i++) {
-        if (tfos__gathered_resize(&column->children[i], capacity) < 0)
+        if (tfos__py_array_column_resize(&column->children[i], capacity) < 0)
             return -1;
     }
     if (column->names != NULL || column->objects != NULL)
@@ -184,25 +184,25 @@ int tfos__gathered_resize(struct tfos__gathered *column, int64_t capacity)
 }
 
 /// Copies numbers that the packer has packed; the first that is None, or -1.
-static int64_t copy_packed(struct tfos__gathered *column, int64_t length,
-                           const struct tfos__gathered_values *values)
+static int64_t copy_packed(struct tfos__py_array_column *column, int64_t length,
+                           const struct tfos__py_array_column_values *values)
 {
     const struct ArrowArray *array = values->array;
-    const struct tfos__value_type *type = &column->type;
+    const struct tfos__py_value_type *type = &column->type;
     size_t place = (size_t)(array->offset + values->index);
     const unsigned char *from = NULL;
 
     for (int64_t i = 0; array->null_count != 0 && array->buffers[0] != NULL && i < values->count;
          i++) {
-        if (tfos__layout_is_null(array, values->index + i))
+        if (tfos__arrow_is_null(array, values->index + i))
             return i;
     }
     if (column->row_size == 0)
         return -1;
-    if (tfos__value_is_sequence(type)) {
+    if (tfos__py_value_type_is_sequence(type)) {
         const struct ArrowArray *elements = array->children[0];
         from = (const unsigned char *)elements->buffers[1] +
-               (size_t)elements->offset * (size_t)tfos__value_width(type);
+               (size_t)elements->offset * (size_t)tfos__py_value_type_width(type);
     } else {
         from = array->buffers[1];
     }
@@ -212,36 +212,36 @@ static int64_t copy_packed(struct tfos__gathered *column, int64_t length,
 }
 
 /// A sequence of numbers becomes an array, so that all elements of an array of objects are arrays.
-static PyObject *make_object(const struct tfos__layout_column *layout,
+static PyObject *make_object(const struct tfos__py_column *layout,
                              const struct ArrowArray *column, int64_t index)
 {
-    struct tfos__layout_column as_array = *layout;
+    struct tfos__py_column as_array = *layout;
     bool is_numeric =
-        tfos__value_is_sequence(&layout->type) && tfos__value_elements(&layout->type).letter != 0;
-    const struct tfos__numpy *numpy = tfos__numpy_load();
+        tfos__py_value_type_is_sequence(&layout->type) && tfos__py_value_type_elements(&layout->type).letter != 0;
+    const struct tfos__py_numpy *numpy = tfos__py_numpy_load();
     PyObject *object = NULL;
 
     if (layout->plain != TFOS__PLAIN_NONE)
-        return tfos__plain_object(layout, column, index);
+        return tfos__py_plain_object(layout, column, index);
     if (!is_numeric || layout->type.kind == TFOS__VALUE_ARRAY)
-        return tfos__unpack_value(layout, column, index);
-    as_array.type = tfos__lists_array_type(&layout->type);
+        return tfos__py_unpack_value(layout, column, index);
+    as_array.type = tfos__py_lists_array_type(&layout->type);
     as_array.type.is_fixed = layout->type.is_fixed;
     as_array.type.shape[0] = layout->type.shape[0];
-    as_array.dtype = numpy != NULL ? tfos__numpy_dtype(numpy, &layout->type) : NULL;
+    as_array.dtype = numpy != NULL ? tfos__py_numpy_dtype(numpy, &layout->type) : NULL;
     if (as_array.dtype == NULL)
         return NULL;
-    object = tfos__unpack_value(&as_array, column, index);
+    object = tfos__py_unpack_value(&as_array, column, index);
     Py_DECREF(as_array.dtype);
     return object;
 }
 
 /// What append() says of a None.
-static int meet(struct tfos__gathered_null *null, const struct tfos__gathered_values *values,
+static int meet(struct tfos__py_array_column_null *null, const struct tfos__py_array_column_values *values,
                 int64_t row)
 {
     null->is_met = true;
-    null->is_inside = !tfos__layout_is_null(values->array, values->index + row);
+    null->is_inside = !tfos__arrow_is_null(values->array, values->index + row);
     null->row = row;
     null->column = values->layout;
     null->path = PyUnicode_FromString("");
@@ -249,7 +249,7 @@ static int meet(struct tfos__gathered_null *null, const struct tfos__gathered_va
 }
 
 /// Makes the first `length` rows objects of their own, for others of another shape to follow.
-static int take_apart(struct tfos__gathered *column, int64_t length)
+static int take_apart(struct tfos__py_array_column *column, int64_t length)
 {
     column->objects = PyList_New(0);
     for (int64_t i = 0; i < length && column->objects != NULL; i++) {
@@ -261,7 +261,7 @@ static int take_apart(struct tfos__gathered *column, int64_t length)
         Py_XDECREF(row);
     }
     column->is_shaped = false;
-    column->type = (struct tfos__value_type){.kind = TFOS__VALUE_OPAQUE};
+    column->type = (struct tfos__py_value_type){.kind = TFOS__VALUE_OPAQUE};
     column->row_size = 0;
     Py_CLEAR(column->array);
     return column->objects != NULL ? 0 : -1;
@@ -269,25 +269,25 @@ static int take_apart(struct tfos__gathered *column, int64_t length)
 
 /// How the values go into the array: lists, whose length their type leaves open, by that which they
 /// have.
-static enum match match_values(const struct tfos__gathered *column,
-                               const struct tfos__gathered_values *values)
+static enum match match_values(const struct tfos__py_array_column *column,
+                               const struct tfos__py_array_column_values *values)
 {
-    struct tfos__value_type type;
+    struct tfos__py_value_type type;
 
-    if (tfos__value_is_numeric(&values->layout->type))
+    if (tfos__py_value_type_is_numeric(&values->layout->type))
         return match_types(&column->type, &values->layout->type);
-    return tfos__lists_find_shape(values->layout, values->array, values->index, values->count,
+    return tfos__py_lists_find_shape(values->layout, values->array, values->index, values->count,
                                   &type)
                ? match_types(&column->type, &type)
                : MATCH_NONE;
 }
 
 /// Makes the array's integers floats.
-static int make_floats(struct tfos__gathered *column)
+static int make_floats(struct tfos__py_array_column *column)
 {
     PyObject *floats = PyObject_CallMethod(column->array, "astype", "s", "f8"), *capsule = NULL;
-    const struct tfos__array_interface *interface =
-        floats != NULL ? tfos__numpy_interface(floats, &capsule) : NULL;
+    const struct tfos__py_numpy_interface_struct *interface =
+        floats != NULL ? tfos__py_numpy_interface(floats, &capsule) : NULL;
 
     if (interface == NULL) {
         Py_XDECREF(floats);
@@ -298,7 +298,7 @@ static int make_floats(struct tfos__gathered *column)
     Py_DECREF(column->array);
     column->array = floats;
     column->type.kind =
-        tfos__value_is_sequence(&column->type) ? TFOS__VALUE_ARRAY : TFOS__VALUE_SCALAR;
+        tfos__py_value_type_is_sequence(&column->type) ? TFOS__VALUE_ARRAY : TFOS__VALUE_SCALAR;
     column->type.letter = 'f';
     column->type.itemsize = 8;
     return 0;
@@ -316,14 +316,14 @@ static void convert_copied(unsigned char *data, size_t size)
     }
 }
 
-static int append_objects(struct tfos__gathered *column, const struct tfos__gathered_values *values,
-                          struct tfos__gathered_null *null)
+static int append_objects(struct tfos__py_array_column *column, const struct tfos__py_array_column_values *values,
+                          struct tfos__py_array_column_null *null)
 {
     for (int64_t i = 0; i < values->count; i++) {
         PyObject *object = make_object(values->layout, values->array, values->index + i);
         int result = 0;
         if (object == NULL && values->is_python && !PyErr_Occurred())
-            object = tfos__unpack_value(values->layout, values->array, values->index + i);
+            object = tfos__py_unpack_value(values->layout, values->array, values->index + i);
         if (object == NULL)
             return PyErr_Occurred() ? -1 : meet(null, values, i);
         result = PyList_Append(column->objects, object);
@@ -334,23 +334,23 @@ static int append_objects(struct tfos__gathered *column, const struct tfos__gath
     return 0;
 }
 
-static int append_fields(struct tfos__gathered *column, int64_t length,
-                         const struct tfos__gathered_values *values,
-                         struct tfos__gathered_null *null)
+static int append_fields(struct tfos__py_array_column *column, int64_t length,
+                         const struct tfos__py_array_column_values *values,
+                         struct tfos__py_array_column_null *null)
 {
-    struct tfos__gathered_values field = {
+    struct tfos__py_array_column_values field = {
         .index = values->array->offset + values->index,
         .count = values->count,
     };
 
     for (int64_t i = 0; i < values->count; i++) {
-        if (tfos__layout_is_null(values->array, values->index + i))
+        if (tfos__arrow_is_null(values->array, values->index + i))
             return meet(null, values, i);
     }
     for (int64_t i = 0; i < column->child_count; i++) {
         field.layout = &values->layout->children[i];
         field.array = values->array->children[i];
-        if (tfos__gathered_append(&column->children[i], length, &field, null) == 0)
+        if (tfos__py_array_column_append(&column->children[i], length, &field, null) == 0)
             continue;
         if (null->path != NULL) {
             PyObject *path = null->path;
@@ -364,21 +364,21 @@ static int append_fields(struct tfos__gathered *column, int64_t length,
 }
 
 /// Copies numbers behind the first `length` rows; the first that is None, or -1.
-static int64_t copy_numbers(struct tfos__gathered *column, int64_t length,
-                            const struct tfos__gathered_values *values)
+static int64_t copy_numbers(struct tfos__py_array_column *column, int64_t length,
+                            const struct tfos__py_array_column_values *values)
 {
     unsigned char *to = column->data + (size_t)length * column->row_size;
 
-    if (!tfos__value_is_numeric(&values->layout->type))
-        return tfos__lists_copy(values->layout, values->array, values->index, values->count, to);
+    if (!tfos__py_value_type_is_numeric(&values->layout->type))
+        return tfos__py_lists_copy(values->layout, values->array, values->index, values->count, to);
     if (values->layout->plain != TFOS__PLAIN_NONE)
-        return tfos__plain_copy(values->layout, values->array, values->index, values->count, to);
+        return tfos__py_plain_copy(values->layout, values->array, values->index, values->count, to);
     return copy_packed(column, length, values);
 }
 
-int tfos__gathered_append(struct tfos__gathered *column, int64_t length,
-                          const struct tfos__gathered_values *values,
-                          struct tfos__gathered_null *null)
+int tfos__py_array_column_append(struct tfos__py_array_column *column, int64_t length,
+                          const struct tfos__py_array_column_values *values,
+                          struct tfos__py_array_column_null *null)
 {
     enum match match = MATCH_NONE;
     int64_t row = 0;
@@ -395,7 +395,7 @@ int tfos__gathered_append(struct tfos__gathered *column, int64_t length,
         return -1;
     row = copy_numbers(column, length, values);
     if (row >= 0 && values->is_python && column->is_shaped &&
-        !tfos__layout_is_null(values->array, values->index + row))
+        !tfos__arrow_is_null(values->array, values->index + row))
         return take_apart(column, length) < 0 ? -1 : append_objects(column, values, null);
     if (row >= 0)
         return meet(null, values, row);
@@ -405,19 +405,19 @@ int tfos__gathered_append(struct tfos__gathered *column, int64_t length,
     return 0;
 }
 
-PyObject *tfos__gathered_finish(struct tfos__gathered *column)
+PyObject *tfos__py_array_column_finish(struct tfos__py_array_column *column)
 {
     PyObject *fields = NULL;
 
     if (column->objects != NULL)
-        return tfos__numpy_object_array(column->objects);
+        return tfos__py_numpy_object_array(column->objects);
     if (column->array != NULL) {
         Py_INCREF(column->array);
         return column->array;
     }
     fields = PyDict_New();
     for (int64_t i = 0; fields != NULL && i < column->child_count; i++) {
-        PyObject *values = tfos__gathered_finish(&column->children[i]);
+        PyObject *values = tfos__py_array_column_finish(&column->children[i]);
         if (values == NULL ||
             PyDict_SetItem(fields, PyTuple_GetItem(column->names, (Py_ssize_t)i), values) < 0)
             Py_CLEAR(fields);
@@ -426,23 +426,23 @@ PyObject *tfos__gathered_finish(struct tfos__gathered *column)
     return fields;
 }
 
-void tfos__gathered_describe(const struct tfos__gathered *column, bool is_frame,
+void tfos__py_array_column_describe(const struct tfos__py_array_column *column, bool is_frame,
                              char text[TFOS__VALUE_TEXT_SIZE])
 {
-    struct tfos__layout_column layout = {
+    struct tfos__py_column layout = {
         .type = column->type,
         .plain = column->names != NULL            ? TFOS__PLAIN_STRUCT
                  : column->is_shaped && !is_frame ? TFOS__PLAIN_LIST
                                                   : TFOS__PLAIN_NONE,
     };
 
-    tfos__type_words(&layout, is_frame, text);
+    tfos__py_type_words(&layout, is_frame, text);
 }
 
-void tfos__gathered_clear(struct tfos__gathered *column)
+void tfos__py_array_column_clear(struct tfos__py_array_column *column)
 {
     for (int64_t i = 0; i < column->child_count; i++)
-        tfos__gathered_clear(&column->children[i]);
+        tfos__py_array_column_clear(&column->children[i]);
     PyMem_Free(column->children);
     Py_XDECREF(column->names);
     Py_XDECREF(column->array);

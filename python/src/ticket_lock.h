@@ -8,25 +8,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct tfos__turn {
+struct tfos__py_ticket_lock {
     pthread_mutex_t mutex;
     pthread_cond_t passed;
     int64_t next;    ///< the number that the next thread draws; guarded by the GIL
     int64_t present; ///< the number whose turn it is; guarded by the mutex
 };
 
-void tfos__turn_init(struct tfos__turn *turn);
+void tfos__py_ticket_lock_init(struct tfos__py_ticket_lock *turn);
 
 /// Waits for those that came before.
-void tfos__turn_take(struct tfos__turn *turn);
-void tfos__turn_pass(struct tfos__turn *turn);
+void tfos__py_ticket_lock_take(struct tfos__py_ticket_lock *turn);
+void tfos__py_ticket_lock_pass(struct tfos__py_ticket_lock *turn);
 
 /// Whether some thread has its turn or waits for it.
-bool tfos__turn_is_taken(struct tfos__turn *turn);
+bool tfos__py_ticket_lock_is_taken(struct tfos__py_ticket_lock *turn);
 
 /// Whether others wait for the caller to pass its turn.
-bool tfos__turn_is_wanted(struct tfos__turn *turn);
+bool tfos__py_ticket_lock_is_wanted(struct tfos__py_ticket_lock *turn);
 
-void tfos__turn_clear(struct tfos__turn *turn);
+void tfos__py_ticket_lock_clear(struct tfos__py_ticket_lock *turn);
 
 #endif

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns. Invariant: present <= next, and the two are equal while nobody has the turn.
-#include "turn.h"
+#include "ticket_lock.h"
 
 #include <Python.h>
 
-void tfos__turn_init(struct tfos__turn *turn)
+void tfos__py_ticket_lock_init(struct tfos__py_ticket_lock *turn)
 {
     pthread_mutex_init(&turn->mutex, NULL);
     pthread_cond_init(&turn->passed, NULL);
     turn->next = turn->present = 0;
 }
 
-static int64_t get_present(struct tfos__turn *turn)
+static int64_t get_present(struct tfos__py_ticket_lock *turn)
 {
     int64_t present = 0;
 
@@ -21,7 +21,7 @@ static int64_t get_present(struct tfos__turn *turn)
     return present;
 }
 
-void tfos__turn_take(struct tfos__turn *turn)
+void tfos__py_ticket_lock_take(struct tfos__py_ticket_lock *turn)
 {
     int64_t number = turn->next++;
 
@@ -35,7 +35,7 @@ void tfos__turn_take(struct tfos__turn *turn)
     Py_END_ALLOW_THREADS
 }
 
-void tfos__turn_pass(struct tfos__turn *turn)
+void tfos__py_ticket_lock_pass(struct tfos__py_ticket_lock *turn)
 {
     pthread_mutex_lock(&turn->mutex);
     turn->present++;
@@ -43,17 +43,17 @@ void tfos__turn_pass(struct tfos__turn *turn)
     pthread_mutex_unlock(&turn->mutex);
 }
 
-bool tfos__turn_is_taken(struct tfos__turn *turn)
+bool tfos__py_ticket_lock_is_taken(struct tfos__py_ticket_lock *turn)
 {
     return get_present(turn) != turn->next;
 }
 
-bool tfos__turn_is_wanted(struct tfos__turn *turn)
+bool tfos__py_ticket_lock_is_wanted(struct tfos__py_ticket_lock *turn)
 {
     return get_present(turn) + 1 != turn->next;
 }
 
-void tfos__turn_clear(struct tfos__turn *turn)
+void tfos__py_ticket_lock_clear(struct tfos__py_ticket_lock *turn)
 {
     pthread_cond_destroy(&turn->passed);
     pthread_mutex_destroy(&turn->mutex);

@@ -4,16 +4,16 @@
 #ifndef TFOS_PYTHON_UNPACKER_H
 #define TFOS_PYTHON_UNPACKER_H
 
-#include "layout.h"
+#include "row_schema.h"
 
 /// Appends the rows from `start` to `start + count` of a checked array to the list `rows`. -1 with
 /// an exception.
-int tfos__unpack_rows(const struct tfos__layout *layout, const struct ArrowArray *array,
+int tfos__py_unpack_rows(const struct tfos__py_row_schema *layout, const struct ArrowArray *array,
                       int64_t start, int64_t count, PyObject *rows);
 
 /// One value of a column, a new reference. `column` is the column's array and `index` counts in it
 /// from its offset.
-PyObject *tfos__unpack_value(const struct tfos__layout_column *layout,
+PyObject *tfos__py_unpack_value(const struct tfos__py_column *layout,
                              const struct ArrowArray *column, int64_t index);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layouts. Invariant: a layout's types agree with the formats of the schema that it was read from,
 // and its array has as many values and elements as they say.
-#include "layout.h"
+#include "row_schema.h"
 #include "error.h"
 #include "numpy.h"
 #include "plain.h"
@@ -12,13 +12,13 @@
 
 static int corrupt(const char *what, int64_t column)
 {
-    tfos__raise_format(TFOS_CORRUPT, "feed: a batch cannot be unpacked: column %lld %s",
+    tfos__py_raise_format(TFOS_CORRUPT, "feed: a batch cannot be unpacked: column %lld %s",
                        (long long)column, what);
     return -1;
 }
 
 /// Rows of a batch that does not say what they are have named columns, as Spark's have.
-static int read_kind(const struct ArrowSchema *schema, struct tfos__layout *layout)
+static int read_kind(const struct ArrowSchema *schema, struct tfos__py_row_schema *layout)
 {
     char text[16];
 
@@ -29,40 +29,40 @@ static int read_kind(const struct ArrowSchema *schema, struct tfos__layout *layo
         if (layout->is_frame)
             return 0;
         for (int i = 0; i < TFOS__ROW_KINDS; i++) {
-            if (strcmp(text, tfos__row_names[i]) == 0) {
-                layout->kind = (enum tfos__row_kind)i;
+            if (strcmp(text, tfos__py_row_kind_names[i]) == 0) {
+                layout->kind = (enum tfos__py_row_kind)i;
                 return 0;
             }
         }
     }
-    tfos__raise_format(
+    tfos__py_raise_format(
         TFOS_CORRUPT,
         "feed: a batch cannot be unpacked: its schema does not say what its rows are");
     return -1;
 }
 
-static int find_dtype(struct tfos__layout_column *column)
+static int find_dtype(struct tfos__py_column *column)
 {
-    const struct tfos__numpy *numpy = tfos__numpy_load();
+    const struct tfos__py_numpy *numpy = tfos__py_numpy_load();
 
     if (numpy == NULL)
         return -1;
-    column->dtype = tfos__numpy_dtype(numpy, &column->type);
+    column->dtype = tfos__py_numpy_dtype(numpy, &column->type);
     if (column->type.kind == TFOS__VALUE_SCALAR)
-        column->scalar = tfos__numpy_scalar_type(numpy, &column->type);
+        column->scalar = tfos__py_numpy_scalar_type(numpy, &column->type);
     return column->dtype != NULL ? 0 : -1;
 }
 
 /// A column of one type that the packer has packed.
-static int read_packed(struct tfos__layout_column *column, int64_t index, const char *text,
+static int read_packed(struct tfos__py_column *column, int64_t index, const char *text,
                        const struct ArrowSchema *schema)
 {
     char item_format[TFOS__FORMAT_SIZE];
 
-    if (!tfos__value_read(text, schema->format, &column->type))
+    if (!tfos__py_value_type_read(text, schema->format, &column->type))
         return corrupt("does not say what its values are", index);
-    if (tfos__value_is_sequence(&column->type)) {
-        tfos__value_item_format(&column->type, item_format);
+    if (tfos__py_value_type_is_sequence(&column->type)) {
+        tfos__py_value_type_item_format(&column->type, item_format);
         if (schema->n_children != 1 || strcmp(schema->children[0]->format, item_format) != 0)
             return corrupt("has elements of another type than it says", index);
     }
@@ -75,13 +75,13 @@ static int read_packed(struct tfos__layout_column *column, int64_t index, const 
     return 0;
 }
 
-static int read_values(struct tfos__layout_column *column, int64_t index,
+static int read_values(struct tfos__py_column *column, int64_t index,
                        const struct ArrowSchema *schema);
 
-static int read_originals(struct tfos__layout_column *column, int64_t index,
+static int read_originals(struct tfos__py_column *column, int64_t index,
                           const struct ArrowSchema *schema)
 {
-    const struct tfos__layout_column *originals = NULL;
+    const struct tfos__py_column *originals = NULL;
 
     if (strcmp(schema->format, "+s") != 0 || schema->n_children != 2)
         return corrupt("has no originals beside its values", index);
@@ -95,7 +95,7 @@ static int read_originals(struct tfos__layout_column *column, int64_t index,
     for (; column->child_count < 2; column->child_count++) {
         if (read_values(&column->children[column->child_count], index,
                         schema->children[column->child_count]) < 0) {
-            tfos__layout_column_clear(&column->children[column->child_count]);
+            tfos__py_column_clear(&column->children[column->child_count]);
             return -1;
         }
     }
@@ -106,35 +106,35 @@ static int read_originals(struct tfos__layout_column *column, int64_t index,
     return 0;
 }
 
-static int read_values(struct tfos__layout_column *column, int64_t index,
+static int read_values(struct tfos__py_column *column, int64_t index,
                        const struct ArrowSchema *schema)
 {
     char text[TFOS__VALUE_TEXT_SIZE];
 
     if (!tfos_arrow_metadata_find(schema->metadata, "tfos.value", text, sizeof(text)))
-        return tfos__plain_init(column, schema);
+        return tfos__py_plain_init(column, schema);
     if (strcmp(text, "original") == 0)
         return read_originals(column, index, schema);
     return read_packed(column, index, text, schema);
 }
 
-int tfos__layout_column_init(struct tfos__layout_column *column, const struct ArrowSchema *schema)
+int tfos__py_column_init(struct tfos__py_column *column, const struct ArrowSchema *schema)
 {
     return read_values(column, 0, schema);
 }
 
-void tfos__layout_column_clear(struct tfos__layout_column *column)
+void tfos__py_column_clear(struct tfos__py_column *column)
 {
     for (int64_t i = 0; column->has_originals && i < column->child_count; i++)
-        tfos__layout_column_clear(&column->children[i]);
+        tfos__py_column_clear(&column->children[i]);
     if (column->has_originals)
         column->child_count = 0;
     Py_XDECREF(column->dtype);
-    tfos__plain_clear(column);
+    tfos__py_plain_clear(column);
     memset(column, 0, sizeof(*column));
 }
 
-static int read_column(struct tfos__layout *layout, int64_t index, const struct ArrowSchema *schema)
+static int read_column(struct tfos__py_row_schema *layout, int64_t index, const struct ArrowSchema *schema)
 {
     PyObject *name = NULL;
 
@@ -144,7 +144,7 @@ static int read_column(struct tfos__layout *layout, int64_t index, const struct 
     return name != NULL ? PyTuple_SetItem(layout->names, (Py_ssize_t)index, name) : -1;
 }
 
-static int read_schema(struct tfos__layout *layout, const struct ArrowSchema *schema)
+static int read_schema(struct tfos__py_row_schema *layout, const struct ArrowSchema *schema)
 {
     if (read_kind(schema, layout) < 0)
         return -1;
@@ -175,11 +175,11 @@ static int read_schema(struct tfos__layout *layout, const struct ArrowSchema *sc
 }
 
 /// Whether a column's array has `length` values, and as many elements as they need.
-static int check_column(const struct tfos__layout_column *column, const struct ArrowArray *array,
+static int check_column(const struct tfos__py_column *column, const struct ArrowArray *array,
                         int64_t length, int64_t index)
 {
-    const struct tfos__value_type *type = &column->type;
-    int64_t count = tfos__value_item_count(type);
+    const struct tfos__py_value_type *type = &column->type;
+    int64_t count = tfos__py_value_type_item_count(type);
 
     if (array->length < length)
         return corrupt("has fewer values than the batch has rows", index);
@@ -193,20 +193,20 @@ static int check_column(const struct tfos__layout_column *column, const struct A
                                   index);
     }
     if (column->plain != TFOS__PLAIN_NONE)
-        return tfos__plain_check(column, array)
+        return tfos__py_plain_check(column, array)
                    ? 0
                    : corrupt("has fewer elements than its values need", index);
-    if (tfos__value_is_sequence(type) &&
+    if (tfos__py_value_type_is_sequence(type) &&
         (array->n_children != 1 ||
          (count > 0 && array->children[0]->length / count < array->offset + array->length)))
         return corrupt("has fewer elements than its values need", index);
     return 0;
 }
 
-static int check(const struct tfos__layout *layout, const struct ArrowArray *array)
+static int check(const struct tfos__py_row_schema *layout, const struct ArrowArray *array)
 {
     if (array->n_children != layout->column_count) {
-        tfos__raise_format(TFOS_CORRUPT, "feed: a batch has %lld columns, its schema %lld",
+        tfos__py_raise_format(TFOS_CORRUPT, "feed: a batch has %lld columns, its schema %lld",
                            (long long)array->n_children, (long long)layout->column_count);
         return -1;
     }
@@ -218,27 +218,27 @@ static int check(const struct tfos__layout *layout, const struct ArrowArray *arr
     return 0;
 }
 
-int tfos__layout_init(struct tfos__layout *layout, const struct ArrowSchema *schema,
+int tfos__py_row_schema_init(struct tfos__py_row_schema *layout, const struct ArrowSchema *schema,
                       const struct ArrowArray *array)
 {
     memset(layout, 0, sizeof(*layout));
     if (read_schema(layout, schema) == 0 && check(layout, array) == 0)
         return 0;
-    tfos__layout_clear(layout);
+    tfos__py_row_schema_clear(layout);
     return -1;
 }
 
-PyObject *tfos__layout_column_name(const struct tfos__layout *layout, int64_t column)
+PyObject *tfos__py_row_schema_column_name(const struct tfos__py_row_schema *layout, int64_t column)
 {
-    if (tfos__row_has_names(layout->kind))
+    if (tfos__py_row_kind_has_names(layout->kind))
         return PyUnicode_FromFormat("%R", PyTuple_GetItem(layout->names, (Py_ssize_t)column));
     return PyUnicode_FromFormat("%lld", (long long)column);
 }
 
-void tfos__layout_clear(struct tfos__layout *layout)
+void tfos__py_row_schema_clear(struct tfos__py_row_schema *layout)
 {
     for (int64_t i = 0; i < layout->column_count; i++)
-        tfos__layout_column_clear(&layout->columns[i]);
+        tfos__py_column_clear(&layout->columns[i]);
     PyMem_Free(layout->columns);
     Py_XDECREF(layout->names);
     Py_XDECREF(layout->fields);

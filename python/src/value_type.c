@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Types of columns. Invariant: what write() and format() give, read() turns into an equal type.
-#include "value.h"
+#include "value_type.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -29,40 +29,40 @@ static const char *const spoken_names[KIND_COUNT] = {
     [TFOS__VALUE_ARRAY] = "array",
 };
 
-bool tfos__value_is_sequence(const struct tfos__value_type *type)
+bool tfos__py_value_type_is_sequence(const struct tfos__py_value_type *type)
 {
     return type->kind >= TFOS__VALUE_LIST;
 }
 
-static bool is_list(const struct tfos__value_type *type)
+static bool is_list(const struct tfos__py_value_type *type)
 {
     return type->kind == TFOS__VALUE_LIST || type->kind == TFOS__VALUE_TUPLE;
 }
 
 /// What one element is.
-static enum tfos__value_kind element_kind(const struct tfos__value_type *type)
+static enum tfos__py_value_kind element_kind(const struct tfos__py_value_type *type)
 {
     return is_list(type) ? type->item : type->kind;
 }
 
 /// Whether elements are numpy's.
-static bool has_dtype(const struct tfos__value_type *type)
+static bool has_dtype(const struct tfos__py_value_type *type)
 {
-    enum tfos__value_kind element = element_kind(type);
+    enum tfos__py_value_kind element = element_kind(type);
 
     return element == TFOS__VALUE_SCALAR || element == TFOS__VALUE_ARRAY;
 }
 
-bool tfos__value_is_moment(const struct tfos__value_type *type)
+bool tfos__py_value_type_is_moment(const struct tfos__py_value_type *type)
 {
     return type->letter == 'M' || type->letter == 'm';
 }
 
-int64_t tfos__value_item_count(const struct tfos__value_type *type)
+int64_t tfos__py_value_type_item_count(const struct tfos__py_value_type *type)
 {
     int64_t count = 1;
 
-    if (!tfos__value_is_sequence(type))
+    if (!tfos__py_value_type_is_sequence(type))
         return 1;
     if (!type->is_fixed)
         return 0;
@@ -71,7 +71,7 @@ int64_t tfos__value_item_count(const struct tfos__value_type *type)
     return count;
 }
 
-int tfos__value_width(const struct tfos__value_type *type)
+int tfos__py_value_type_width(const struct tfos__py_value_type *type)
 {
     switch (element_kind(type)) {
     case TFOS__VALUE_SCALAR:
@@ -88,16 +88,16 @@ int tfos__value_width(const struct tfos__value_type *type)
     }
 }
 
-bool tfos__value_is_numeric(const struct tfos__value_type *type)
+bool tfos__py_value_type_is_numeric(const struct tfos__py_value_type *type)
 {
-    enum tfos__value_kind element = element_kind(type);
+    enum tfos__py_value_kind element = element_kind(type);
 
-    if (tfos__value_is_sequence(type) && !type->is_fixed)
+    if (tfos__py_value_type_is_sequence(type) && !type->is_fixed)
         return false;
     return has_dtype(type) || (element >= TFOS__VALUE_BOOL && element <= TFOS__VALUE_FLOAT);
 }
 
-void tfos__value_dtype(const struct tfos__value_type *type, char text[8])
+void tfos__py_value_type_dtype(const struct tfos__py_value_type *type, char text[8])
 {
     switch (element_kind(type)) {
     case TFOS__VALUE_BOOL:
@@ -111,7 +111,7 @@ void tfos__value_dtype(const struct tfos__value_type *type, char text[8])
         return;
     default:
         assert(has_dtype(type));
-        if (tfos__value_is_moment(type))
+        if (tfos__py_value_type_is_moment(type))
             snprintf(text, 8, strchr("mun", type->unit) != NULL ? "%c8[%cs]" : "%c8[%c]",
                      type->letter, type->unit);
         else
@@ -119,7 +119,7 @@ void tfos__value_dtype(const struct tfos__value_type *type, char text[8])
     }
 }
 
-bool tfos__value_read_dtype(const char *text, struct tfos__value_type *type)
+bool tfos__py_value_type_read_dtype(const char *text, struct tfos__py_value_type *type)
 {
     static const char *const units[] = {"[D]", "[s]", "[ms]", "[us]", "[ns]"};
     char *end = NULL;
@@ -131,7 +131,7 @@ bool tfos__value_read_dtype(const char *text, struct tfos__value_type *type)
     type->letter = *text;
     type->itemsize = (int)size;
     type->unit = 0;
-    if (!tfos__value_is_moment(type))
+    if (!tfos__py_value_type_is_moment(type))
         return *end == '\0' && size >= 1 && size <= 32;
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         if (size == 8 && strcmp(end, units[i]) == 0)
@@ -140,28 +140,28 @@ bool tfos__value_read_dtype(const char *text, struct tfos__value_type *type)
     return type->unit != 0;
 }
 
-struct tfos__value_type tfos__value_elements(const struct tfos__value_type *type)
+struct tfos__py_value_type tfos__py_value_type_elements(const struct tfos__py_value_type *type)
 {
-    struct tfos__value_type elements = {.kind = TFOS__VALUE_SCALAR};
-    enum tfos__value_kind element = element_kind(type);
+    struct tfos__py_value_type elements = {.kind = TFOS__VALUE_SCALAR};
+    enum tfos__py_value_kind element = element_kind(type);
     char text[8];
 
     if (has_dtype(type) || (element >= TFOS__VALUE_BOOL && element <= TFOS__VALUE_FLOAT)) {
-        tfos__value_dtype(type, text);
-        tfos__value_read_dtype(text, &elements);
+        tfos__py_value_type_dtype(type, text);
+        tfos__py_value_type_read_dtype(text, &elements);
     }
     return elements;
 }
 
 /// Whether elements are of one kind, and numpy's of one dtype.
-static bool has_elements(const struct tfos__value_type *a, const struct tfos__value_type *b)
+static bool has_elements(const struct tfos__py_value_type *a, const struct tfos__py_value_type *b)
 {
     return element_kind(a) == element_kind(b) &&
            (!has_dtype(a) ||
             (a->letter == b->letter && a->itemsize == b->itemsize && a->unit == b->unit));
 }
 
-bool tfos__value_equals(const struct tfos__value_type *a, const struct tfos__value_type *b)
+bool tfos__py_value_type_equals(const struct tfos__py_value_type *a, const struct tfos__py_value_type *b)
 {
     if (a->kind != b->kind || !has_elements(a, b) || a->is_fixed != b->is_fixed)
         return false;
@@ -170,13 +170,13 @@ bool tfos__value_equals(const struct tfos__value_type *a, const struct tfos__val
             memcmp(a->shape, b->shape, (size_t)a->dimension_count * sizeof(a->shape[0])) == 0);
 }
 
-struct tfos__value_type tfos__value_widen(const struct tfos__value_type *a,
-                                          const struct tfos__value_type *b)
+struct tfos__py_value_type tfos__py_value_type_widen(const struct tfos__py_value_type *a,
+                                          const struct tfos__py_value_type *b)
 {
-    struct tfos__value_type wide = *a;
+    struct tfos__py_value_type wide = *a;
     bool are_lists = a->kind == b->kind && is_list(a);
 
-    if (tfos__value_equals(a, b) || b->kind == TFOS__VALUE_NULL)
+    if (tfos__py_value_type_equals(a, b) || b->kind == TFOS__VALUE_NULL)
         return wide;
     if (a->kind == TFOS__VALUE_NULL)
         return *b;
@@ -189,10 +189,10 @@ struct tfos__value_type tfos__value_widen(const struct tfos__value_type *a,
     if (a->kind == TFOS__VALUE_ARRAY && b->kind == TFOS__VALUE_ARRAY && has_elements(a, b) &&
         a->dimension_count == 1 && b->dimension_count == 1)
         return wide;
-    return (struct tfos__value_type){.kind = TFOS__VALUE_OPAQUE};
+    return (struct tfos__py_value_type){.kind = TFOS__VALUE_OPAQUE};
 }
 
-static void element_format(enum tfos__value_kind kind, char letter, int itemsize, char *format)
+static void element_format(enum tfos__py_value_kind kind, char letter, int itemsize, char *format)
 {
     static const char *const integers[2][9] = {
         {[1] = "c", [2] = "s", [4] = "i", [8] = "l"},
@@ -235,23 +235,23 @@ static void element_format(enum tfos__value_kind kind, char letter, int itemsize
         snprintf(format, TFOS__FORMAT_SIZE, "w:%d", itemsize);
 }
 
-void tfos__value_item_format(const struct tfos__value_type *type, char format[TFOS__FORMAT_SIZE])
+void tfos__py_value_type_item_format(const struct tfos__py_value_type *type, char format[TFOS__FORMAT_SIZE])
 {
     element_format(element_kind(type), type->letter, type->itemsize, format);
 }
 
-void tfos__value_format(const struct tfos__value_type *type, char format[TFOS__FORMAT_SIZE])
+void tfos__py_value_type_format(const struct tfos__py_value_type *type, char format[TFOS__FORMAT_SIZE])
 {
-    if (!tfos__value_is_sequence(type))
-        tfos__value_item_format(type, format);
+    if (!tfos__py_value_type_is_sequence(type))
+        tfos__py_value_type_item_format(type, format);
     else if (type->is_fixed)
-        snprintf(format, TFOS__FORMAT_SIZE, "+w:%" PRId64, tfos__value_item_count(type));
+        snprintf(format, TFOS__FORMAT_SIZE, "+w:%" PRId64, tfos__py_value_type_item_count(type));
     else
         snprintf(format, TFOS__FORMAT_SIZE, "+L");
 }
 
 /// Appends " 28 28".
-static void write_shape(const struct tfos__value_type *type, char *text, size_t size)
+static void write_shape(const struct tfos__py_value_type *type, char *text, size_t size)
 {
     for (int i = 0; i < type->dimension_count; i++) {
         size_t used = strlen(text);
@@ -259,14 +259,14 @@ static void write_shape(const struct tfos__value_type *type, char *text, size_t 
     }
 }
 
-void tfos__value_write(const struct tfos__value_type *type, char text[TFOS__VALUE_TEXT_SIZE])
+void tfos__py_value_type_write(const struct tfos__py_value_type *type, char text[TFOS__VALUE_TEXT_SIZE])
 {
     const char *name = kind_names[type->kind];
     char dtype[8] = "";
 
     if (has_dtype(type))
-        tfos__value_dtype(type, dtype);
-    if (*dtype != '\0' || tfos__value_is_sequence(type)) {
+        tfos__py_value_type_dtype(type, dtype);
+    if (*dtype != '\0' || tfos__py_value_type_is_sequence(type)) {
         snprintf(text, TFOS__VALUE_TEXT_SIZE, "%s %s", name,
                  *dtype != '\0' ? dtype : kind_names[type->item]);
         if (type->is_fixed)
@@ -289,11 +289,11 @@ static const char *next_word(const char **text, char word[32])
     return word;
 }
 
-static bool read_kind(const char *word, enum tfos__value_kind *kind)
+static bool read_kind(const char *word, enum tfos__py_value_kind *kind)
 {
     for (size_t i = 0; i < KIND_COUNT; i++) {
         if (strcmp(word, kind_names[i]) == 0) {
-            *kind = (enum tfos__value_kind)i;
+            *kind = (enum tfos__py_value_kind)i;
             return true;
         }
     }
@@ -310,7 +310,7 @@ static bool read_number(const char *word, int64_t *number)
     return *end == '\0' && *number <= INT64_MAX / 2;
 }
 
-static bool read_shape(const char *text, struct tfos__value_type *type)
+static bool read_shape(const char *text, struct tfos__py_value_type *type)
 {
     char word[32];
     int64_t product = 1;
@@ -329,31 +329,31 @@ static bool read_shape(const char *text, struct tfos__value_type *type)
 }
 
 /// Whether write() and format() would have given this text and format for the type.
-static bool is_written_so(const struct tfos__value_type *type, const char *text, const char *format)
+static bool is_written_so(const struct tfos__py_value_type *type, const char *text, const char *format)
 {
     char own_text[TFOS__VALUE_TEXT_SIZE], own_format[TFOS__FORMAT_SIZE];
 
     if (is_list(type) && type->is_fixed &&
-        (type->dimension_count != 1 || !tfos__value_is_numeric(type)))
+        (type->dimension_count != 1 || !tfos__py_value_type_is_numeric(type)))
         return false;
-    tfos__value_write(type, own_text);
-    tfos__value_format(type, own_format);
+    tfos__py_value_type_write(type, own_text);
+    tfos__py_value_type_format(type, own_format);
     return strcmp(own_text, text) == 0 && strcmp(own_format, format) == 0;
 }
 
 /// The word behind the kind: what elements are.
-static bool read_elements(const char *word, struct tfos__value_type *type)
+static bool read_elements(const char *word, struct tfos__py_value_type *type)
 {
-    if (tfos__value_read_dtype(word, type)) {
+    if (tfos__py_value_type_read_dtype(word, type)) {
         type->item = TFOS__VALUE_SCALAR;
         return true;
     }
     return is_list(type) && read_kind(word, &type->item) && type->item <= TFOS__VALUE_BYTES;
 }
 
-bool tfos__value_read(const char *text, const char *format, struct tfos__value_type *type)
+bool tfos__py_value_type_read(const char *text, const char *format, struct tfos__py_value_type *type)
 {
-    struct tfos__value_type read = {0};
+    struct tfos__py_value_type read = {0};
     const char *whole = text;
     char word[32];
 
@@ -375,7 +375,7 @@ bool tfos__value_read(const char *text, const char *format, struct tfos__value_t
 }
 
 /// numpy's full name of the elements' dtype: "float32", "datetime64[us]".
-static void write_dtype_name(const struct tfos__value_type *type, char text[DTYPE_NAME_SIZE])
+static void write_dtype_name(const struct tfos__py_value_type *type, char text[DTYPE_NAME_SIZE])
 {
     char code[8];
     const char *name = type->letter == 'b'   ? "bool"
@@ -386,8 +386,8 @@ static void write_dtype_name(const struct tfos__value_type *type, char text[DTYP
                        : type->letter == 'M' ? "datetime64"
                                              : "timedelta64";
 
-    tfos__value_dtype(type, code);
-    if (tfos__value_is_moment(type))
+    tfos__py_value_type_dtype(type, code);
+    if (tfos__py_value_type_is_moment(type))
         snprintf(text, DTYPE_NAME_SIZE, "%s%s", name, code + 2);
     else if (type->letter == 'b')
         snprintf(text, DTYPE_NAME_SIZE, "%s", name);
@@ -395,7 +395,7 @@ static void write_dtype_name(const struct tfos__value_type *type, char text[DTYP
         snprintf(text, DTYPE_NAME_SIZE, "%s%d", name, 8 * type->itemsize);
 }
 
-static void describe_array(const struct tfos__value_type *type, const char dtype[DTYPE_NAME_SIZE],
+static void describe_array(const struct tfos__py_value_type *type, const char dtype[DTYPE_NAME_SIZE],
                            char text[TFOS__VALUE_TEXT_SIZE])
 {
     size_t used = 0;
@@ -414,7 +414,7 @@ static void describe_array(const struct tfos__value_type *type, const char dtype
     snprintf(text + used, TFOS__VALUE_TEXT_SIZE - used, type->dimension_count == 1 ? ",)" : ")");
 }
 
-void tfos__value_describe(const struct tfos__value_type *type, char text[TFOS__VALUE_TEXT_SIZE])
+void tfos__py_value_type_describe(const struct tfos__py_value_type *type, char text[TFOS__VALUE_TEXT_SIZE])
 {
     const char *name = spoken_names[type->kind], *element = spoken_names[element_kind(type)];
     const char *prefix = has_dtype(type) ? "numpy." : "";

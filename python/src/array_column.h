@@ -5,10 +5,10 @@
 #ifndef TFOS_PYTHON_GATHERED_H
 #define TFOS_PYTHON_GATHERED_H
 
-#include "layout.h"
+#include "row_schema.h"
 
-struct tfos__gathered {
-    struct tfos__value_type type; ///< of a row in the array
+struct tfos__py_array_column {
+    struct tfos__py_value_type type; ///< of a row in the array
     bool is_shaped;               ///< it is what the rows were so far; their layout leaves it open
     PyObject *array;              ///< numbers: the array, once there is room; owned
     unsigned char *data;          ///< its memory; borrowed
@@ -16,53 +16,53 @@ struct tfos__gathered {
     PyObject *objects;            ///< objects: a list; owned
     PyObject *names;              ///< structs: tuple of str; owned
     int64_t child_count;
-    struct tfos__gathered *children; ///< owned
+    struct tfos__py_array_column *children; ///< owned
 };
 
 /// Values to put in: `count` of `array`, from `index` on, which counts from its offset.
-struct tfos__gathered_values {
-    const struct tfos__layout_column *layout;
+struct tfos__py_array_column_values {
+    const struct tfos__py_column *layout;
     const struct ArrowArray *array;
     int64_t index, count;
     bool is_python; ///< of rows of Python, whose lists with None are objects
 };
 
 /// A None that was met where there can be none.
-struct tfos__gathered_null {
+struct tfos__py_array_column_null {
     bool is_met;
     bool is_inside; ///< a value, though not None itself, has one
     int64_t row;    ///< of the rows given
     PyObject *path; ///< "" or the way to the field, as in ".position.x"; owned
-    const struct tfos__layout_column *column;
+    const struct tfos__py_column *column;
 };
 
 /// Begins, in zeroed memory and without room, a column that fits these values. -1 with an
 /// exception; clear() is then due all the same (as everywhere here).
-int tfos__gathered_init(struct tfos__gathered *column, const struct tfos__gathered_values *values);
+int tfos__py_array_column_init(struct tfos__py_array_column *column, const struct tfos__py_array_column_values *values);
 
 /// Bytes of a row in the widest array of the column.
-size_t tfos__gathered_row_size(const struct tfos__gathered *column);
+size_t tfos__py_array_column_row_size(const struct tfos__py_array_column *column);
 
 /// Whether values of this layout go into the column; objects of any kind go among objects.
-bool tfos__gathered_fits(const struct tfos__gathered *column,
-                         const struct tfos__layout_column *layout);
+bool tfos__py_array_column_fits(const struct tfos__py_array_column *column,
+                         const struct tfos__py_column *layout);
 
 /// Makes room for `capacity` values.
-int tfos__gathered_resize(struct tfos__gathered *column, int64_t capacity);
+int tfos__py_array_column_resize(struct tfos__py_array_column *column, int64_t capacity);
 
 /// Puts values behind the first `length`. Lists of another shape make all of them objects. -1 with
 /// an exception, or without one but with `null` filled in.
-int tfos__gathered_append(struct tfos__gathered *column, int64_t length,
-                          const struct tfos__gathered_values *values,
-                          struct tfos__gathered_null *null);
+int tfos__py_array_column_append(struct tfos__py_array_column *column, int64_t length,
+                          const struct tfos__py_array_column_values *values,
+                          struct tfos__py_array_column_null *null);
 
 /// An array, or a dict of those of the fields; a new reference. NULL with an exception.
-PyObject *tfos__gathered_finish(struct tfos__gathered *column);
+PyObject *tfos__py_array_column_finish(struct tfos__py_array_column *column);
 
 /// The column's type in words. `is_frame`: it is a DataFrame's.
-void tfos__gathered_describe(const struct tfos__gathered *column, bool is_frame,
+void tfos__py_array_column_describe(const struct tfos__py_array_column *column, bool is_frame,
                              char text[TFOS__VALUE_TEXT_SIZE]);
 
-void tfos__gathered_clear(struct tfos__gathered *column);
+void tfos__py_array_column_clear(struct tfos__py_array_column *column);
 
 #endif

@@ -15,42 +15,42 @@
 #define TFOS__BATCH_SIZE (1 << 20) ///< bytes at which a batch is full
 #define TFOS__BATCH_ROWS 4096      ///< rows at which it is
 
-enum tfos__pack_result {
+enum tfos__py_pack_result {
     TFOS__PACK_ERROR = -1, ///< with an exception
     TFOS__PACK_DONE = 0,   ///< the row is in the batch
     TFOS__PACK_REFUSED =
         1, ///< it does not fit: take the batch, clear() and append the same row again
 };
 
-struct tfos__packer;
+struct tfos__py_row_packer;
 
 /// `first_row` is the number of the first row, for messages. `wants_columns`: the reader wants
 /// columns of the same values, not the same objects. NULL with an exception.
-struct tfos__packer *tfos__packer_open(int64_t first_row, bool wants_columns);
+struct tfos__py_row_packer *tfos__py_row_packer_open(int64_t first_row, bool wants_columns);
 
-enum tfos__pack_result tfos__packer_append(struct tfos__packer *packer, PyObject *row);
+enum tfos__py_pack_result tfos__py_row_packer_append(struct tfos__py_row_packer *packer, PyObject *row);
 
 /// Whether the batch should be taken before more rows are appended.
-bool tfos__packer_is_full(const struct tfos__packer *packer);
+bool tfos__py_row_packer_is_full(const struct tfos__py_row_packer *packer);
 
 /// Rows in the batch.
-int64_t tfos__packer_row_count(const struct tfos__packer *packer);
+int64_t tfos__py_row_packer_row_count(const struct tfos__py_row_packer *packer);
 
 /// The batch; both live until the next append() or clear(), and have nothing to be released.
-void tfos__packer_show(struct tfos__packer *packer, const struct ArrowSchema **schema,
+void tfos__py_row_packer_show(struct tfos__py_row_packer *packer, const struct ArrowSchema **schema,
                        const struct ArrowArray **array);
 
 /// Begins the next batch.
-void tfos__packer_clear(struct tfos__packer *packer);
+void tfos__py_row_packer_clear(struct tfos__py_row_packer *packer);
 
 /// What takes a batch out of the packer; -1 with an exception.
-typedef int tfos__packer_taker(void *context, struct tfos__packer *packer);
+typedef int tfos__py_row_packer_taker(void *context, struct tfos__py_row_packer *packer);
 
 /// Appends all rows of a list and has each batch of them taken, the last too. -1 with an exception.
-int tfos__packer_append_all(struct tfos__packer *packer, PyObject *rows, tfos__packer_taker *take,
+int tfos__py_row_packer_append_all(struct tfos__py_row_packer *packer, PyObject *rows, tfos__py_row_packer_taker *take,
                             void *context);
 
 /// NULL is accepted.
-void tfos__packer_close(struct tfos__packer *packer);
+void tfos__py_row_packer_close(struct tfos__py_row_packer *packer);
 
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gates. Invariant: once shut() and drain() have returned nobody is inside, and nobody will be.
-#include "gate.h"
+#include "use_guard.h"
 #include "error.h"
 
 #include <tfos/fork.h>
 #include <unistd.h>
 
-void tfos__gate_init(struct tfos__gate *gate, const char *name, bool is_exclusive)
+void tfos__py_guard_init(struct tfos__py_guard *gate, const char *name, bool is_exclusive)
 {
     gate->name = name;
     gate->is_exclusive = is_exclusive;
@@ -18,23 +18,23 @@ void tfos__gate_init(struct tfos__gate *gate, const char *name, bool is_exclusiv
     gate->is_closed = false;
 }
 
-static int raise_closed(const struct tfos__gate *gate)
+static int raise_closed(const struct tfos__py_guard *gate)
 {
-    tfos__raise_format(TFOS_CLOSED, "%s: it is closed", gate->name);
+    tfos__py_raise_format(TFOS_CLOSED, "%s: it is closed", gate->name);
     return -1;
 }
 
-static bool is_inherited(const struct tfos__gate *gate)
+static bool is_inherited(const struct tfos__py_guard *gate)
 {
     return gate->generation != tfos_fork_generation();
 }
 
-int tfos__gate_enter(struct tfos__gate *gate)
+int tfos__py_guard_enter(struct tfos__py_guard *gate)
 {
     bool is_taken = false;
 
     if (is_inherited(gate)) {
-        tfos__raise_format(TFOS_INVALID,
+        tfos__py_raise_format(TFOS_INVALID,
                            "%s: process %d was forked from process %d, which opened this, and "
                            "cannot use it: open another in process %d",
                            gate->name, (int)getpid(), gate->pid, (int)getpid());
@@ -46,7 +46,7 @@ int tfos__gate_enter(struct tfos__gate *gate)
         gate->inside++;
     pthread_mutex_unlock(&gate->mutex);
     if (is_taken) {
-        tfos__raise_format(TFOS_INVALID,
+        tfos__py_raise_format(TFOS_INVALID,
                            "%s: another thread is using it, and it belongs to one at a time",
                            gate->name);
         return -1;
@@ -54,7 +54,7 @@ int tfos__gate_enter(struct tfos__gate *gate)
     return gate->is_closed ? raise_closed(gate) : 0;
 }
 
-void tfos__gate_leave(struct tfos__gate *gate)
+void tfos__py_guard_leave(struct tfos__py_guard *gate)
 {
     pthread_mutex_lock(&gate->mutex);
     gate->inside--;
@@ -62,7 +62,7 @@ void tfos__gate_leave(struct tfos__gate *gate)
     pthread_mutex_unlock(&gate->mutex);
 }
 
-bool tfos__gate_is_taken(struct tfos__gate *gate)
+bool tfos__py_guard_is_used(struct tfos__py_guard *gate)
 {
     bool is_taken = false;
 
@@ -72,24 +72,24 @@ bool tfos__gate_is_taken(struct tfos__gate *gate)
     return is_taken;
 }
 
-int tfos__gate_check(struct tfos__gate *gate)
+int tfos__py_guard_check(struct tfos__py_guard *gate)
 {
     if (PyErr_CheckSignals() < 0)
         return -1;
     return gate->is_closed ? raise_closed(gate) : 0;
 }
 
-bool tfos__gate_is_interrupted(void *context)
+bool tfos__py_guard_is_interrupted(void *context)
 {
-    struct tfos__gate_watch *watch = context;
+    struct tfos__py_guard_watch *watch = context;
     PyGILState_STATE state = PyGILState_Ensure();
 
-    watch->is_interrupted = tfos__gate_check(watch->gate) < 0;
+    watch->is_interrupted = tfos__py_guard_check(watch->gate) < 0;
     PyGILState_Release(state);
     return watch->is_interrupted;
 }
 
-bool tfos__gate_shut(struct tfos__gate *gate)
+bool tfos__py_guard_close(struct tfos__py_guard *gate)
 {
     bool was_closed = gate->is_closed || is_inherited(gate);
 
@@ -97,7 +97,7 @@ bool tfos__gate_shut(struct tfos__gate *gate)
     return !was_closed;
 }
 
-void tfos__gate_drain(struct tfos__gate *gate)
+void tfos__py_guard_drain(struct tfos__py_guard *gate)
 {
     if (is_inherited(gate))
         return;
@@ -109,7 +109,7 @@ void tfos__gate_drain(struct tfos__gate *gate)
     Py_END_ALLOW_THREADS
 }
 
-void tfos__gate_clear(struct tfos__gate *gate)
+void tfos__py_guard_clear(struct tfos__py_guard *gate)
 {
     if (is_inherited(gate))
         return;

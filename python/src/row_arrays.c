@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns into numpy arrays. Invariant: each column holds the first `length` rows, and has room for
 // `capacity`.
-#include "arrays.h"
+#include "row_arrays.h"
 #include "error.h"
-#include "gathered.h"
+#include "array_column.h"
 #include "type_words.h"
 
 #include <assert.h>
@@ -11,21 +11,21 @@
 #define FIRST_SIZE                                                                                 \
     (32 << 20) ///< bytes of a column reserved before it is known whether so many rows come
 
-struct tfos__arrays {
+struct tfos__py_row_arrays {
     int64_t limit;
     int64_t capacity, length;
     bool has_columns;
-    enum tfos__row_kind kind;
+    enum tfos__py_row_kind kind;
     int64_t column_count;
-    struct tfos__gathered *columns; ///< owned
+    struct tfos__py_array_column *columns; ///< owned
     int64_t *places;                ///< of the columns among those of the last rows; owned
     PyObject *names;                ///< of all columns of the first rows: tuple of str; owned
     PyObject *selected;             ///< names of the columns; NULL: all; owned
 };
 
-struct tfos__arrays *tfos__arrays_open(int64_t count, PyObject *names)
+struct tfos__py_row_arrays *tfos__py_row_arrays_open(int64_t count, PyObject *names)
 {
-    struct tfos__arrays *arrays = PyMem_Calloc(1, sizeof(*arrays));
+    struct tfos__py_row_arrays *arrays = PyMem_Calloc(1, sizeof(*arrays));
 
     if (arrays == NULL) {
         PyErr_NoMemory();
@@ -38,13 +38,13 @@ struct tfos__arrays *tfos__arrays_open(int64_t count, PyObject *names)
 }
 
 /// Rows to reserve: all that were asked for, unless that is much more than is known to come.
-static int64_t choose_capacity(const struct tfos__arrays *arrays, int64_t count)
+static int64_t choose_capacity(const struct tfos__py_row_arrays *arrays, int64_t count)
 {
     size_t widest = 1;
     int64_t capacity = 0;
 
     for (int64_t i = 0; i < arrays->column_count; i++) {
-        size_t size = tfos__gathered_row_size(&arrays->columns[i]);
+        size_t size = tfos__py_array_column_row_size(&arrays->columns[i]);
         widest = size > widest ? size : widest;
     }
     capacity = (int64_t)(FIRST_SIZE / widest);
@@ -53,10 +53,10 @@ static int64_t choose_capacity(const struct tfos__arrays *arrays, int64_t count)
     return capacity < arrays->limit ? capacity : arrays->limit;
 }
 
-static int resize_all(struct tfos__arrays *arrays, int64_t capacity)
+static int resize_all(struct tfos__py_row_arrays *arrays, int64_t capacity)
 {
     for (int64_t i = 0; i < arrays->column_count; i++) {
-        if (tfos__gathered_resize(&arrays->columns[i], capacity) < 0)
+        if (tfos__py_array_column_resize(&arrays->columns[i], capacity) < 0)
             return -1;
     }
     arrays->capacity = capacity;
@@ -64,52 +64,52 @@ static int resize_all(struct tfos__arrays *arrays, int64_t capacity)
 }
 
 /// The layout of a column's values, without their originals.
-static const struct tfos__layout_column *values_layout(const struct tfos__layout *layout,
+static const struct tfos__py_column *values_layout(const struct tfos__py_row_schema *layout,
                                                        int64_t column)
 {
-    const struct tfos__layout_column *values = &layout->columns[column];
+    const struct tfos__py_column *values = &layout->columns[column];
 
     return values->has_originals ? &values->children[0] : values;
 }
 
 /// Rows of a column: `first` counts from the start of the columns.
-static struct tfos__gathered_values values_of(const struct tfos__layout *layout,
+static struct tfos__py_array_column_values values_of(const struct tfos__py_row_schema *layout,
                                               const struct ArrowArray *array, int64_t column,
                                               int64_t first, int64_t count)
 {
-    struct tfos__gathered_values values = {&layout->columns[column], array->children[column], first,
+    struct tfos__py_array_column_values values = {&layout->columns[column], array->children[column], first,
                                            count, !layout->is_frame};
 
-    tfos__layout_find_values(&values.layout, &values.array, &values.index);
+    tfos__py_column_find_values(&values.layout, &values.array, &values.index);
     return values;
 }
 
 /// Finds the columns among those of a layout.
-static int find_places(struct tfos__arrays *arrays, const struct tfos__layout *layout,
-                       const struct tfos__row_origin *origin, int64_t row)
+static int find_places(struct tfos__py_row_arrays *arrays, const struct tfos__py_row_schema *layout,
+                       const struct tfos__py_row_origin *origin, int64_t row)
 {
     if (arrays->selected != NULL)
-        return tfos__selection_find(arrays->selected, layout, origin, row, arrays->places);
+        return tfos__py_selection_find(arrays->selected, layout, origin, row, arrays->places);
     for (int64_t i = 0; i < arrays->column_count; i++)
         arrays->places[i] = i;
     return 0;
 }
 
 /// Begins columns for such rows: `first` counts from the start of the columns.
-static int begin(struct tfos__arrays *arrays, const struct tfos__layout *layout,
+static int begin(struct tfos__py_row_arrays *arrays, const struct tfos__py_row_schema *layout,
                  const struct ArrowArray *array, int64_t first, int64_t count)
 {
     for (int64_t i = 0; i < arrays->column_count; i++) {
-        struct tfos__gathered_values values =
+        struct tfos__py_array_column_values values =
             values_of(layout, array, arrays->places[i], first, count);
-        if (tfos__gathered_init(&arrays->columns[i], &values) < 0)
+        if (tfos__py_array_column_init(&arrays->columns[i], &values) < 0)
             return -1;
     }
     return resize_all(arrays, choose_capacity(arrays, count));
 }
 
 /// Makes room for as many columns as such rows have, or are selected.
-static int make_columns(struct tfos__arrays *arrays, const struct tfos__layout *layout)
+static int make_columns(struct tfos__py_row_arrays *arrays, const struct tfos__py_row_schema *layout)
 {
     int64_t count =
         arrays->selected != NULL ? (int64_t)PyTuple_Size(arrays->selected) : layout->column_count;
@@ -127,28 +127,28 @@ static int make_columns(struct tfos__arrays *arrays, const struct tfos__layout *
     return 0;
 }
 
-static int refuse_rows(const struct tfos__arrays *arrays, const struct tfos__layout *layout,
-                       const struct tfos__row_origin *origin, int64_t row)
+static int refuse_rows(const struct tfos__py_row_arrays *arrays, const struct tfos__py_row_schema *layout,
+                       const struct tfos__py_row_origin *origin, int64_t row)
 {
-    tfos__raise_format(
+    tfos__py_raise_format(
         TFOS_INVALID,
         "feed: partition %lld, row %lld: rows are of kind '%s' with %lld columns here, "
         "and of kind '%s' with %lld before, so they do not go into the same arrays: "
         "feed rows of one kind, or use next_rows()",
         (long long)origin->partition, (long long)(origin->first_row + row),
-        tfos__row_names[layout->kind], (long long)layout->column_count,
-        tfos__row_names[arrays->kind], (long long)arrays->column_count);
+        tfos__py_row_kind_names[layout->kind], (long long)layout->column_count,
+        tfos__py_row_kind_names[arrays->kind], (long long)arrays->column_count);
     return -1;
 }
 
 /// Says where a value is that does not go into its array, and what it is.
-static int refuse_value(const struct tfos__layout *layout, const struct tfos__row_origin *origin,
+static int refuse_value(const struct tfos__py_row_schema *layout, const struct tfos__py_row_origin *origin,
                         int64_t row, int64_t column, PyObject *path, PyObject *what)
 {
-    PyObject *name = tfos__layout_column_name(layout, column);
+    PyObject *name = tfos__py_row_schema_column_name(layout, column);
 
     if (name != NULL && path != NULL && what != NULL)
-        tfos__raise_format(TFOS_INVALID, "feed: partition %lld, row %lld, column %U%U: %U",
+        tfos__py_raise_format(TFOS_INVALID, "feed: partition %lld, row %lld, column %U%U: %U",
                            (long long)origin->partition, (long long)(origin->first_row + row), name,
                            path, what);
     Py_XDECREF(name);
@@ -157,13 +157,13 @@ static int refuse_value(const struct tfos__layout *layout, const struct tfos__ro
     return -1;
 }
 
-static int refuse_type(const struct tfos__arrays *arrays, const struct tfos__layout *layout,
-                       const struct tfos__row_origin *origin, int64_t row, int64_t column)
+static int refuse_type(const struct tfos__py_row_arrays *arrays, const struct tfos__py_row_schema *layout,
+                       const struct tfos__py_row_origin *origin, int64_t row, int64_t column)
 {
     char was[TFOS__VALUE_TEXT_SIZE], is[TFOS__VALUE_TEXT_SIZE];
 
-    tfos__gathered_describe(&arrays->columns[column], layout->is_frame, was);
-    tfos__type_words(values_layout(layout, arrays->places[column]), layout->is_frame, is);
+    tfos__py_array_column_describe(&arrays->columns[column], layout->is_frame, was);
+    tfos__py_type_words(values_layout(layout, arrays->places[column]), layout->is_frame, is);
     return refuse_value(
         layout, origin, row, arrays->places[column], PyUnicode_FromString(""),
         PyUnicode_FromFormat("was %s, is now %s, so they do not go into one array: feed values of "
@@ -172,12 +172,12 @@ static int refuse_type(const struct tfos__arrays *arrays, const struct tfos__lay
 }
 
 /// `null->path` is taken over.
-static int refuse_null(const struct tfos__layout *layout, const struct tfos__row_origin *origin,
-                       int64_t row, int64_t column, struct tfos__gathered_null *null)
+static int refuse_null(const struct tfos__py_row_schema *layout, const struct tfos__py_row_origin *origin,
+                       int64_t row, int64_t column, struct tfos__py_array_column_null *null)
 {
     char is[TFOS__VALUE_TEXT_SIZE];
 
-    tfos__type_words(null->column, layout->is_frame, is);
+    tfos__py_type_words(null->column, layout->is_frame, is);
     return refuse_value(
         layout, origin, row, column, null->path,
         PyUnicode_FromFormat("%s None among values that are %s, and an array of numbers has no "
@@ -186,8 +186,8 @@ static int refuse_null(const struct tfos__layout *layout, const struct tfos__row
 }
 
 /// Whether rows are of the kind of those before, where all their columns are asked for.
-static int check_kind(const struct tfos__arrays *arrays, const struct tfos__layout *layout,
-                      const struct tfos__row_origin *origin, int64_t row)
+static int check_kind(const struct tfos__py_row_arrays *arrays, const struct tfos__py_row_schema *layout,
+                      const struct tfos__py_row_origin *origin, int64_t row)
 {
     int has_same_names = 1;
 
@@ -195,7 +195,7 @@ static int check_kind(const struct tfos__arrays *arrays, const struct tfos__layo
         return 0;
     if (layout->kind != arrays->kind || layout->column_count != arrays->column_count)
         return refuse_rows(arrays, layout, origin, row);
-    if (tfos__row_has_names(layout->kind))
+    if (tfos__py_row_kind_has_names(layout->kind))
         has_same_names = PyObject_RichCompareBool(layout->names, arrays->names, Py_EQ);
     if (has_same_names <= 0)
         return has_same_names < 0 ? -1 : refuse_rows(arrays, layout, origin, row);
@@ -203,19 +203,19 @@ static int check_kind(const struct tfos__arrays *arrays, const struct tfos__layo
 }
 
 /// Whether the rows' values go into the arrays begun.
-static int check_types(const struct tfos__arrays *arrays, const struct tfos__layout *layout,
-                       const struct tfos__row_origin *origin, int64_t row)
+static int check_types(const struct tfos__py_row_arrays *arrays, const struct tfos__py_row_schema *layout,
+                       const struct tfos__py_row_origin *origin, int64_t row)
 {
     for (int64_t i = 0; i < arrays->column_count; i++) {
-        if (!tfos__gathered_fits(&arrays->columns[i], values_layout(layout, arrays->places[i])))
+        if (!tfos__py_array_column_fits(&arrays->columns[i], values_layout(layout, arrays->places[i])))
             return refuse_type(arrays, layout, origin, row, i);
     }
     return 0;
 }
 
-int tfos__arrays_append(struct tfos__arrays *arrays, const struct tfos__layout *layout,
+int tfos__py_row_arrays_append(struct tfos__py_row_arrays *arrays, const struct tfos__py_row_schema *layout,
                         const struct ArrowArray *array, int64_t start, int64_t count,
-                        const struct tfos__row_origin *origin)
+                        const struct tfos__py_row_origin *origin)
 {
     int64_t needed = arrays->length + count, first = array->offset + start;
 
@@ -237,10 +237,10 @@ int tfos__arrays_append(struct tfos__arrays *arrays, const struct tfos__layout *
             return -1;
     }
     for (int64_t i = 0; i < arrays->column_count; i++) {
-        struct tfos__gathered_values values =
+        struct tfos__py_array_column_values values =
             values_of(layout, array, arrays->places[i], first, count);
-        struct tfos__gathered_null null = {0};
-        if (tfos__gathered_append(&arrays->columns[i], arrays->length, &values, &null) < 0)
+        struct tfos__py_array_column_null null = {0};
+        if (tfos__py_array_column_append(&arrays->columns[i], arrays->length, &values, &null) < 0)
             return null.is_met
                        ? refuse_null(layout, origin, start + null.row, arrays->places[i], &null)
                        : -1;
@@ -249,20 +249,20 @@ int tfos__arrays_append(struct tfos__arrays *arrays, const struct tfos__layout *
     return 0;
 }
 
-PyObject *tfos__arrays_finish(struct tfos__arrays *arrays)
+PyObject *tfos__py_row_arrays_finish(struct tfos__py_row_arrays *arrays)
 {
     bool is_selected = arrays->selected != NULL;
-    bool has_names = tfos__row_has_names(arrays->kind) && !is_selected;
+    bool has_names = tfos__py_row_kind_has_names(arrays->kind) && !is_selected;
     PyObject *result = NULL;
 
     assert(arrays->has_columns);
     if (arrays->length < arrays->capacity && resize_all(arrays, arrays->length) < 0)
         return NULL;
     if (arrays->kind == TFOS__ROW_VALUE && !is_selected)
-        return tfos__gathered_finish(&arrays->columns[0]);
+        return tfos__py_array_column_finish(&arrays->columns[0]);
     result = has_names ? PyDict_New() : PyTuple_New((Py_ssize_t)arrays->column_count);
     for (int64_t i = 0; result != NULL && i < arrays->column_count; i++) {
-        PyObject *array = tfos__gathered_finish(&arrays->columns[i]);
+        PyObject *array = tfos__py_array_column_finish(&arrays->columns[i]);
         int done = -1;
         if (array != NULL && has_names) {
             done = PyDict_SetItem(result, PyTuple_GetItem(arrays->names, (Py_ssize_t)i), array);
@@ -276,12 +276,12 @@ PyObject *tfos__arrays_finish(struct tfos__arrays *arrays)
     return result;
 }
 
-void tfos__arrays_close(struct tfos__arrays *arrays)
+void tfos__py_row_arrays_close(struct tfos__py_row_arrays *arrays)
 {
     if (arrays == NULL)
         return;
     for (int64_t i = 0; arrays->columns != NULL && i < arrays->column_count; i++)
-        tfos__gathered_clear(&arrays->columns[i]);
+        tfos__py_array_column_clear(&arrays->columns[i]);
     PyMem_Free(arrays->columns);
     PyMem_Free(arrays->places);
     Py_XDECREF(arrays->selected);

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows into columns. Invariant: between calls all fields have row_count values; a row that is
 // refused or fails leaves nothing behind.
-#include "packer.h"
+#include "row_packer.h"
 #include "field.h"
-#include "layout.h"
+#include "row_schema.h"
 #include "row_type.h"
-#include "unpacker.h"
+#include "row_unpacker.h"
 
 #include <string.h>
 
 #define COLUMN_LIMIT 4096 ///< rows of more columns travel as opaque values
 
-struct tfos__packer {
+struct tfos__py_row_packer {
     bool has_kind;       ///< the first row was seen
     bool is_whole;       ///< the row is one value, whatever comes
     bool is_established; ///< a batch was taken
     bool wants_columns;
-    struct tfos__row_type type;
+    struct tfos__py_row_type type;
     int64_t column_count;
-    struct tfos__field *fields; ///< owned
+    struct tfos__py_field *fields; ///< owned
     int64_t row_count;
     size_t size;
     int64_t row; ///< number of the next row, for messages
@@ -29,21 +29,21 @@ struct tfos__packer {
     const void *buffers[1];
 };
 
-struct tfos__packer *tfos__packer_open(int64_t first_row, bool wants_columns)
+struct tfos__py_row_packer *tfos__py_row_packer_open(int64_t first_row, bool wants_columns)
 {
-    struct tfos__packer *packer = PyMem_Calloc(1, sizeof(*packer));
+    struct tfos__py_row_packer *packer = PyMem_Calloc(1, sizeof(*packer));
 
     if (packer == NULL)
         PyErr_NoMemory();
     else
-        *packer = (struct tfos__packer){.row = first_row, .wants_columns = wants_columns};
+        *packer = (struct tfos__py_row_packer){.row = first_row, .wants_columns = wants_columns};
     return packer;
 }
 
-static void drop_columns(struct tfos__packer *packer)
+static void drop_columns(struct tfos__py_row_packer *packer)
 {
     for (int64_t i = 0; i < packer->column_count; i++)
-        tfos__field_clear(&packer->fields[i]);
+        tfos__py_field_clear(&packer->fields[i]);
     PyMem_Free(packer->fields);
     PyMem_Free(packer->schema_children);
     PyMem_Free(packer->array_children);
@@ -51,10 +51,10 @@ static void drop_columns(struct tfos__packer *packer)
     packer->schema_children = NULL;
     packer->array_children = NULL;
     packer->column_count = 0;
-    tfos__row_type_clear(&packer->type);
+    tfos__py_row_type_clear(&packer->type);
 }
 
-static int make_columns(struct tfos__packer *packer, int64_t count)
+static int make_columns(struct tfos__py_row_packer *packer, int64_t count)
 {
     size_t room = (size_t)count + 1;
 
@@ -62,20 +62,20 @@ static int make_columns(struct tfos__packer *packer, int64_t count)
     packer->schema_children = PyMem_Calloc(room, sizeof(*packer->schema_children));
     packer->array_children = PyMem_Calloc(room, sizeof(*packer->array_children));
     if (packer->fields == NULL || packer->schema_children == NULL ||
-        packer->array_children == NULL || !tfos__row_type_write(&packer->type)) {
+        packer->array_children == NULL || !tfos__py_row_type_write(&packer->type)) {
         PyErr_NoMemory();
         return -1;
     }
     for (; packer->column_count < count; packer->column_count++) {
-        struct tfos__field *field = &packer->fields[packer->column_count];
-        if (tfos__field_init(field, packer->wants_columns) < 0)
+        struct tfos__py_field *field = &packer->fields[packer->column_count];
+        if (tfos__py_field_init(field, packer->wants_columns) < 0)
             return -1;
     }
     return 0;
 }
 
 /// From now on the row is one value.
-static int make_whole(struct tfos__packer *packer)
+static int make_whole(struct tfos__py_row_packer *packer)
 {
     drop_columns(packer);
     packer->has_kind = true;
@@ -84,18 +84,18 @@ static int make_whole(struct tfos__packer *packer)
 }
 
 /// From now on the row is one opaque value.
-static int make_opaque(struct tfos__packer *packer)
+static int make_opaque(struct tfos__py_row_packer *packer)
 {
-    return make_whole(packer) < 0 ? -1 : tfos__field_make_opaque(&packer->fields[0]);
+    return make_whole(packer) < 0 ? -1 : tfos__py_field_make_opaque(&packer->fields[0]);
 }
 
 /// Takes the kind of row and the columns from the first row.
-static int begin(struct tfos__packer *packer, PyObject *row)
+static int begin(struct tfos__py_row_packer *packer, PyObject *row)
 {
     int is_known = 0;
 
     drop_columns(packer);
-    is_known = tfos__row_type_init(&packer->type, row, packer->wants_columns);
+    is_known = tfos__py_row_type_init(&packer->type, row, packer->wants_columns);
     if (is_known < 0)
         return -1;
     if (is_known == 0 || packer->type.column_count > COLUMN_LIMIT)
@@ -106,7 +106,7 @@ static int begin(struct tfos__packer *packer, PyObject *row)
 }
 
 /// Says which value could not be packed; the cause stays visible beneath.
-static void explain(const struct tfos__packer *packer, int64_t column)
+static void explain(const struct tfos__py_row_packer *packer, int64_t column)
 {
     PyObject *class = NULL, *cause = NULL, *trace = NULL, *type = NULL, *error = NULL;
     PyObject *name = NULL;
@@ -137,26 +137,26 @@ static void explain(const struct tfos__packer *packer, int64_t column)
     Py_XDECREF(trace);
 }
 
-static void take_back(struct tfos__packer *packer, int64_t column_count)
+static void take_back(struct tfos__py_row_packer *packer, int64_t column_count)
 {
     for (int64_t i = 0; i < column_count; i++)
-        tfos__field_truncate(&packer->fields[i], packer->row_count);
+        tfos__py_field_truncate(&packer->fields[i], packer->row_count);
 }
 
 /// Puts the row's values into the fields; REFUSED names the column that refused, or -1 for the
 /// whole row.
-static enum tfos__pack_result put(struct tfos__packer *packer, PyObject *row, int64_t *refusing)
+static enum tfos__py_pack_result put(struct tfos__py_row_packer *packer, PyObject *row, int64_t *refusing)
 {
     size_t size = 0;
 
     for (int64_t i = 0; i < packer->column_count; i++) {
-        enum tfos__pack_result result = TFOS__PACK_REFUSED;
-        PyObject *value = tfos__row_type_value(&packer->type, row, i);
+        enum tfos__py_pack_result result = TFOS__PACK_REFUSED;
+        PyObject *value = tfos__py_row_type_value(&packer->type, row, i);
         *refusing = value != NULL ? i : -1;
         if (value != NULL) {
-            result = tfos__field_append(&packer->fields[i], value);
+            result = tfos__py_field_append(&packer->fields[i], value);
             if (result == TFOS__PACK_REFUSED && packer->row_count > 0)
-                result = tfos__field_convert(&packer->fields[i], value);
+                result = tfos__py_field_convert(&packer->fields[i], value);
             if (result == TFOS__PACK_ERROR)
                 explain(packer, i);
             Py_DECREF(value);
@@ -167,7 +167,7 @@ static enum tfos__pack_result put(struct tfos__packer *packer, PyObject *row, in
             take_back(packer, i);
             return result;
         }
-        size += tfos__field_size(&packer->fields[i]);
+        size += tfos__py_field_size(&packer->fields[i]);
     }
     packer->size = size;
     packer->row_count++;
@@ -178,11 +178,11 @@ static enum tfos__pack_result put(struct tfos__packer *packer, PyObject *row, in
 /// Whether rows so far and this one can all be lists that are one value, or None: those before
 /// were lists and this one has another length or is None, or it is a list behind None. Tuples are
 /// that only in columns: elsewhere each has its fields.
-static bool is_ragged(const struct tfos__packer *packer, PyObject *row)
+static bool is_ragged(const struct tfos__py_row_packer *packer, PyObject *row)
 {
     PyTypeObject *class = Py_TYPE(row);
     bool is_list = class == &PyList_Type || (packer->wants_columns && class == &PyTuple_Type);
-    enum tfos__row_kind kind = class == &PyList_Type ? TFOS__ROW_LIST : TFOS__ROW_TUPLE;
+    enum tfos__py_row_kind kind = class == &PyList_Type ? TFOS__ROW_LIST : TFOS__ROW_TUPLE;
 
     if (packer->type.kind == TFOS__ROW_VALUE)
         return is_list && packer->fields[0].typed.series.type.kind == TFOS__VALUE_NULL;
@@ -192,91 +192,91 @@ static bool is_ragged(const struct tfos__packer *packer, PyObject *row)
     return is_list && kind == packer->type.kind;
 }
 
-static int widen_row(struct tfos__packer *packer, PyObject *row)
+static int widen_row(struct tfos__py_row_packer *packer, PyObject *row)
 {
     if (!is_ragged(packer, row))
         return make_opaque(packer);
-    return make_whole(packer) < 0 ? -1 : tfos__field_make_tree(&packer->fields[0]);
+    return make_whole(packer) < 0 ? -1 : tfos__py_field_make_tree(&packer->fields[0]);
 }
 
 /// The rows of the batch, a new list; NULL with an exception.
-static PyObject *unpack(struct tfos__packer *packer)
+static PyObject *unpack(struct tfos__py_row_packer *packer)
 {
     const struct ArrowSchema *schema = NULL;
     const struct ArrowArray *array = NULL;
-    struct tfos__layout layout;
+    struct tfos__py_row_schema layout;
     PyObject *rows = PyList_New(0);
 
-    tfos__packer_show(packer, &schema, &array);
-    if (rows == NULL || tfos__layout_init(&layout, schema, array) < 0) {
+    tfos__py_row_packer_show(packer, &schema, &array);
+    if (rows == NULL || tfos__py_row_schema_init(&layout, schema, array) < 0) {
         Py_XDECREF(rows);
         return NULL;
     }
-    if (tfos__unpack_rows(&layout, array, 0, array->length, rows) < 0)
+    if (tfos__py_unpack_rows(&layout, array, 0, array->length, rows) < 0)
         Py_CLEAR(rows);
-    tfos__layout_clear(&layout);
+    tfos__py_row_schema_clear(&layout);
     return rows;
 }
 
 /// Makes the rows of the first batch, which were lists, one value each, for another that has
 /// another length. REFUSED, with the packer as it was: that cannot be.
-static enum tfos__pack_result convert(struct tfos__packer *packer, PyObject *row)
+static enum tfos__py_pack_result convert(struct tfos__py_row_packer *packer, PyObject *row)
 {
-    struct tfos__field field = {.wants_columns = packer->wants_columns};
-    enum tfos__pack_result result = TFOS__PACK_DONE;
+    struct tfos__py_field field = {.wants_columns = packer->wants_columns};
+    enum tfos__py_pack_result result = TFOS__PACK_DONE;
     int64_t count = packer->row_count;
     PyObject *rows = NULL;
 
     if (packer->is_established || !is_ragged(packer, row))
         return TFOS__PACK_REFUSED;
     rows = unpack(packer);
-    if (rows == NULL || PyList_Append(rows, row) < 0 || tfos__field_make_tree(&field) < 0)
+    if (rows == NULL || PyList_Append(rows, row) < 0 || tfos__py_field_make_tree(&field) < 0)
         result = TFOS__PACK_ERROR;
     for (int64_t i = 0; result == TFOS__PACK_DONE && i <= count; i++) {
         PyObject *value = PyList_GetItem(rows, (Py_ssize_t)i);
-        result = tfos__field_append(&field, value);
+        result = tfos__py_field_append(&field, value);
         if (result == TFOS__PACK_REFUSED)
-            result = tfos__field_convert(&field, value);
+            result = tfos__py_field_convert(&field, value);
     }
     Py_XDECREF(rows);
     if (result == TFOS__PACK_DONE && make_whole(packer) < 0)
         result = TFOS__PACK_ERROR;
     if (result != TFOS__PACK_DONE) {
-        tfos__field_clear(&field);
+        tfos__py_field_clear(&field);
         return result;
     }
-    tfos__field_clear(&packer->fields[0]);
+    tfos__py_field_clear(&packer->fields[0]);
     packer->fields[0] = field;
-    packer->size = tfos__field_size(&field);
+    packer->size = tfos__py_field_size(&field);
     packer->row_count = count + 1;
     packer->row++;
     return TFOS__PACK_DONE;
 }
 
 /// Makes the empty packer take the row that it refused.
-static int widen(struct tfos__packer *packer, PyObject *row, int64_t refusing)
+static int widen(struct tfos__py_row_packer *packer, PyObject *row, int64_t refusing)
 {
     PyObject *value = NULL;
     int result = 0;
 
     if (refusing < 0)
         return widen_row(packer, row);
-    value = tfos__row_type_value(&packer->type, row, refusing);
+    value = tfos__py_row_type_value(&packer->type, row, refusing);
     if (value == NULL)
         return PyErr_Occurred() ? -1 : make_opaque(packer);
-    result = tfos__field_widen(&packer->fields[refusing], value);
+    result = tfos__py_field_widen(&packer->fields[refusing], value);
     Py_DECREF(value);
     return result;
 }
 
-enum tfos__pack_result tfos__packer_append(struct tfos__packer *packer, PyObject *row)
+enum tfos__py_pack_result tfos__py_row_packer_append(struct tfos__py_row_packer *packer, PyObject *row)
 {
     if (!packer->has_kind && begin(packer, row) < 0)
         return TFOS__PACK_ERROR;
     for (;;) {
-        enum tfos__pack_result result = TFOS__PACK_REFUSED;
+        enum tfos__py_pack_result result = TFOS__PACK_REFUSED;
         int64_t refusing = -1;
-        int is_fit = packer->is_whole ? 1 : tfos__row_type_fits(&packer->type, row);
+        int is_fit = packer->is_whole ? 1 : tfos__py_row_type_fits(&packer->type, row);
         if (is_fit < 0)
             return TFOS__PACK_ERROR;
         if (is_fit > 0)
@@ -290,12 +290,12 @@ enum tfos__pack_result tfos__packer_append(struct tfos__packer *packer, PyObject
     }
 }
 
-bool tfos__packer_is_full(const struct tfos__packer *packer)
+bool tfos__py_row_packer_is_full(const struct tfos__py_row_packer *packer)
 {
     return packer->size >= TFOS__BATCH_SIZE || packer->row_count >= TFOS__BATCH_ROWS;
 }
 
-int64_t tfos__packer_row_count(const struct tfos__packer *packer)
+int64_t tfos__py_row_packer_row_count(const struct tfos__py_row_packer *packer)
 {
     return packer->row_count;
 }
@@ -310,11 +310,11 @@ static void release_array(struct ArrowArray *array)
     array->release = NULL;
 }
 
-void tfos__packer_show(struct tfos__packer *packer, const struct ArrowSchema **schema,
+void tfos__py_row_packer_show(struct tfos__py_row_packer *packer, const struct ArrowSchema **schema,
                        const struct ArrowArray **array)
 {
     for (int64_t i = 0; i < packer->column_count; i++) {
-        tfos__field_show(&packer->fields[i], tfos__row_type_name(&packer->type, i),
+        tfos__py_field_show(&packer->fields[i], tfos__py_row_type_name(&packer->type, i),
                          &packer->schema_children[i], &packer->array_children[i]);
     }
     packer->schema = (struct ArrowSchema){
@@ -337,42 +337,42 @@ void tfos__packer_show(struct tfos__packer *packer, const struct ArrowSchema **s
     *array = &packer->array;
 }
 
-void tfos__packer_clear(struct tfos__packer *packer)
+void tfos__py_row_packer_clear(struct tfos__py_row_packer *packer)
 {
     packer->is_established = packer->is_established || packer->row_count > 0;
     packer->row_count = 0;
     packer->size = 0;
     for (int64_t i = 0; i < packer->column_count; i++)
-        tfos__field_reset(&packer->fields[i]);
+        tfos__py_field_reset(&packer->fields[i]);
 }
 
 /// Has the batch taken, if there is one.
-static int flush(struct tfos__packer *packer, tfos__packer_taker *take, void *context)
+static int flush(struct tfos__py_row_packer *packer, tfos__py_row_packer_taker *take, void *context)
 {
     if (packer->row_count == 0)
         return 0;
     if (take(context, packer) < 0)
         return -1;
-    tfos__packer_clear(packer);
+    tfos__py_row_packer_clear(packer);
     return 0;
 }
 
-int tfos__packer_append_all(struct tfos__packer *packer, PyObject *rows, tfos__packer_taker *take,
+int tfos__py_row_packer_append_all(struct tfos__py_row_packer *packer, PyObject *rows, tfos__py_row_packer_taker *take,
                             void *context)
 {
     for (Py_ssize_t i = 0; i < PyList_Size(rows);) {
-        enum tfos__pack_result result = tfos__packer_append(packer, PyList_GetItem(rows, i));
+        enum tfos__py_pack_result result = tfos__py_row_packer_append(packer, PyList_GetItem(rows, i));
         if (result == TFOS__PACK_ERROR)
             return -1;
         i += result == TFOS__PACK_DONE;
-        if ((result == TFOS__PACK_REFUSED || tfos__packer_is_full(packer)) &&
+        if ((result == TFOS__PACK_REFUSED || tfos__py_row_packer_is_full(packer)) &&
             flush(packer, take, context) < 0)
             return -1;
     }
     return flush(packer, take, context);
 }
 
-void tfos__packer_close(struct tfos__packer *packer)
+void tfos__py_row_packer_close(struct tfos__py_row_packer *packer)
 {
     if (packer == NULL)
         return;

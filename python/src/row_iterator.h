@@ -5,17 +5,17 @@
 #ifndef TFOS_PYTHON_CURSOR_H
 #define TFOS_PYTHON_CURSOR_H
 
-#include "gate.h"
+#include "use_guard.h"
 
 #include <Python.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <tfos/feed.h>
 
-struct tfos__cursor;
+struct tfos__py_row_iterator;
 
 /// What a call asks for.
-struct tfos__cursor_request {
+struct tfos__py_row_iterator_request {
     int64_t count;
     bool stop_at_partition, stop_at_epoch;
     int64_t timeout_ms; ///< negative: no limit
@@ -24,34 +24,34 @@ struct tfos__cursor_request {
 
 /// `reader` is borrowed and must outlive the cursor. `gate` is that of its owner; waits end when it
 /// is shut. `feed`, exclusive, is entered while calls use the reader. NULL with an exception.
-struct tfos__cursor *tfos__cursor_open(struct tfos_feed_reader *reader, struct tfos__gate *gate,
-                                       struct tfos__gate *feed);
+struct tfos__py_row_iterator *tfos__py_row_iterator_open(struct tfos_feed_reader *reader, struct tfos__py_guard *gate,
+                                       struct tfos__py_guard *feed);
 
-struct tfos_feed_reader *tfos__cursor_reader(const struct tfos__cursor *cursor);
+struct tfos_feed_reader *tfos__py_row_iterator_reader(const struct tfos__py_row_iterator *cursor);
 
 /// A list of rows, or a tuple of the columns' lists, without rows at an epoch's end, or None. NULL
 /// with an exception.
-PyObject *tfos__cursor_next_rows(struct tfos__cursor *cursor,
-                                 const struct tfos__cursor_request *request);
+PyObject *tfos__py_row_iterator_next_rows(struct tfos__py_row_iterator *cursor,
+                                 const struct tfos__py_row_iterator_request *request);
 
 /// Arrays of rows, () at an epoch's end, or None. NULL with an exception.
-PyObject *tfos__cursor_next_arrays(struct tfos__cursor *cursor,
-                                   const struct tfos__cursor_request *request);
+PyObject *tfos__py_row_iterator_next_arrays(struct tfos__py_row_iterator *cursor,
+                                   const struct tfos__py_row_iterator_request *request);
 
 /// Sends results (a list) for the oldest rows without one. -1 with an exception.
-int tfos__cursor_put_results(struct tfos__cursor *cursor, PyObject *results);
+int tfos__py_row_iterator_put_results(struct tfos__py_row_iterator *cursor, PyObject *results);
 
 /// The same with numpy arrays: one, a tuple or a dict of them (array_batch.h).
-int tfos__cursor_put_arrays(struct tfos__cursor *cursor, PyObject *arrays);
+int tfos__py_row_iterator_put_arrays(struct tfos__py_row_iterator *cursor, PyObject *arrays);
 
 /// 1: the feed has ended and all rows were given out, 0: not so, as far as is known without
 /// waiting, -1: an exception.
-int tfos__cursor_is_at_end(struct tfos__cursor *cursor);
+int tfos__py_row_iterator_is_at_end(struct tfos__py_row_iterator *cursor);
 
 /// From any thread: rows that were not given out yet never will be.
-void tfos__cursor_terminate(struct tfos__cursor *cursor);
+void tfos__py_row_iterator_terminate(struct tfos__py_row_iterator *cursor);
 
 /// NULL is accepted.
-void tfos__cursor_close(struct tfos__cursor *cursor);
+void tfos__py_row_iterator_close(struct tfos__py_row_iterator *cursor);
 
 #endif
