@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Batches of other libraries, by Arrow's PyCapsule interface
+/// Batches of other libraries and for them, by Arrow's PyCapsule interface
 /// (https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html). The caller holds
 /// the GIL.
 #ifndef TFOS_PYTHON_CAPSULE_H
@@ -23,5 +23,12 @@ int tfos__py_capsule_init(struct tfos__py_capsule *capsule, PyObject *batch);
 PyObject *tfos__py_capsule_schema(PyObject *schema);
 
 void tfos__py_capsule_clear(struct tfos__py_capsule *capsule);
+
+/// An object whose __arrow_c_array__() gives the batch, which it takes over, also on failure. NULL
+/// with an exception.
+PyObject *tfos__py_arrow_batch_new(struct ArrowSchema *schema, struct ArrowArray *array);
+
+/// A capsule of the schema, which it takes over, also on failure. NULL with an exception.
+PyObject *tfos__py_arrow_schema_wrap(struct ArrowSchema *schema);
 
 #endif

@@ -5,11 +5,8 @@
 // Such a thread may be inside when the Dataset is closed, and holds the library's dataset until it
 // is through: its wait is interrupted. So the turn to read the trainer's feed ends when the library
 // says that the dataset is gone, and the trainer is not freed before that.
-#include "classes.h"
 #include "dataset_options.h"
-#include "dataset_specs.h"
 #include "error.h"
-#include "parameter.h"
 #include "trainer_class.h"
 
 #include <stdio.h>
@@ -20,7 +17,7 @@ struct dataset {
 };
 
 /// Set while a thread of Python waits for the structure: what its signals and close() end.
-static _Thread_local struct tfos__py_guard_watch *watched;
+static _Thread_local struct tfos__py_watch *watched;
 
 static bool is_interrupted(void *context)
 {
@@ -76,16 +73,6 @@ static void close_dataset(struct tfos__py_handle *handle, void *object)
     Py_END_ALLOW_THREADS
 }
 
-static const struct tfos__py_handle_kind kind = {
-    .name = "dataset", .state = "opened", .close = close_dataset};
-
-static PyObject *make(PyTypeObject *class, PyObject *args, PyObject *kwargs)
-{
-    (void)args;
-    (void)kwargs;
-    return tfos__py_handle_new(class, &kind);
-}
-
 /// Takes the turn to read the queue; an earlier dataset is closed for it. -1 with an exception.
 static int take_feed(struct tfos__py_trainer_queue *queue)
 {
@@ -107,9 +94,8 @@ static int open_dataset(struct dataset *self, struct tfos__py_trainer *trainer,
                         struct tfos__py_dataset_options *options)
 {
     struct tfos__py_trainer_queue *queue = tfos__py_trainer_open_queue(trainer, options->queue);
-    struct tfos_dataset *object = NULL;
-    struct tfos_error err = {0};
-    enum tfos_status status = TFOS_OK;
+    struct tfos__py_call call;
+    struct tfos_dataset *dataset = NULL;
     char name[280];
 
     if (queue == NULL || take_feed(queue) < 0)
@@ -117,7 +103,7 @@ static int open_dataset(struct dataset *self, struct tfos__py_trainer *trainer,
     queue->agreeing = trainer->handle.object;
     queue->agree_timeout_ms = options->agree_timeout_ms;
     snprintf(name, sizeof name, "%s/%lld", queue->name, (long long)++queue->dataset_count);
-    options->library.reader = tfos__py_row_iterator_reader(queue->cursor);
+    options->library.reader = tfos__py_row_iterator_reader(queue->iterator);
     options->library.agree = agree;
     options->library.describe = describe;
     options->library.is_repeat = is_repeat;
@@ -125,20 +111,20 @@ static int open_dataset(struct dataset *self, struct tfos__py_trainer *trainer,
     options->library.release = release;
     options->library.context = queue;
     options->library.name = name;
-    Py_BEGIN_ALLOW_THREADS
-    status = tfos_dataset_open(&options->library, &object, &err);
-    Py_END_ALLOW_THREADS
-    if (status < 0)
+    if (!tfos__py_call_enter_new(&call, (PyObject *)self)) {
         release(queue);
-    if (tfos__py_handle_adopt(&self->handle, object, status, &err) < 0)
+        return -1;
+    }
+    call.status = tfos_dataset_open(&options->library, &dataset, &call.err);
+    if (call.status < 0)
+        release(queue);
+    if (tfos__py_call_leave_new(&call, dataset) < 0)
         return -1;
     Py_INCREF((PyObject *)trainer);
     self->queue = queue;
     queue->dataset = &self->handle;
     return 0;
 }
-
-static PyTypeObject *class; // set when the module is made, kept until the process ends
 
 /// The same with the structure of another dataset, if one is given.
 static int open_like(struct dataset *self, struct tfos__py_trainer *trainer,
@@ -149,7 +135,7 @@ static int open_like(struct dataset *self, struct tfos__py_trainer *trainer,
 
     if (options->like == Py_None)
         return open_dataset(self, trainer, options);
-    if (!PyObject_TypeCheck(options->like, class)) {
+    if (!PyObject_TypeCheck(options->like, tfos__py_dataset_class.type)) {
         PyErr_Format(PyExc_TypeError, "Dataset(): like: expected a Dataset or None, not %R",
                      (PyObject *)Py_TYPE(options->like));
         return -1;
@@ -190,85 +176,65 @@ static void dealloc(PyObject *object)
     tfos__py_handle_dealloc(object);
 }
 
-static PyObject *get_specs(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *get_specs(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    struct dataset *self = (struct dataset *)object;
-    struct tfos__py_guard_watch watch = {.gate = &self->handle.gate};
+    struct tfos__py_call call;
     const struct tfos_tensor_spec *specs = NULL;
     enum tfos_row_structure structure = TFOS_ROW_TUPLE;
-    struct tfos_error err = {0};
-    enum tfos_status status = TFOS_OK;
     int64_t timeout_ms = 0, count = 0;
-    PyObject *kept = NULL, *result = NULL;
+    PyObject *result = NULL;
     const struct tfos__py_parameter parameters[] = {
         {"timeout_ms", TFOS__INT, true, -1, INT64_MAX, &timeout_ms},
+        {0},
     };
 
-    if (tfos__py_parameters_read("Dataset.specs", parameters, 1, args, kwargs, &kept) < 0)
+    if (!tfos__py_call_begin(&call, self, "Dataset.specs", parameters, args, kwargs))
         return NULL;
-    Py_DECREF(kept);
-    if (tfos__py_handle_enter(&self->handle) < 0)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    watched = &watch;
-    status =
-        tfos_dataset_get_specs(self->handle.object, timeout_ms, &specs, &count, &structure, &err);
+    watched = &call.watch;
+    call.status = tfos_dataset_get_specs(call.object, timeout_ms, &specs, &count, &structure,
+                                         &call.err);
     watched = NULL;
-    Py_END_ALLOW_THREADS
-    if (status == TFOS_OK)
+    tfos__py_call_resume(&call);
+    if (call.status == TFOS_OK)
         result = tfos__py_dataset_specs_make(specs, count, structure);
-    tfos__py_handle_leave(&self->handle);
-    if (status == TFOS_OK || watch.is_interrupted)
+    if (call.status == TFOS_OK || call.watch.is_interrupted) {
+        tfos__py_call_leave(&call);
         return result;
-    if (status < 0)
-        return tfos__py_raise(status, &err);
-    Py_RETURN_NONE;
+    }
+    return tfos__py_call_end(&call);
 }
 
-static PyObject *get_number(PyObject *object, void *closure)
+static PyObject *get_number(PyObject *self, void *closure)
 {
-    struct tfos__py_handle *self = (struct tfos__py_handle *)object;
-    PyObject *number = NULL;
+    struct tfos__py_call call;
 
     (void)closure;
-    if (tfos__py_handle_enter(self) < 0)
+    if (!tfos__py_call_enter(&call, self))
         return NULL;
-    number = PyLong_FromLongLong(tfos_dataset_number(self->object));
-    tfos__py_handle_leave(self);
-    return number;
+    int64_t number = tfos_dataset_number(call.object);
+    return tfos__py_call_leave(&call) < 0 ? NULL : PyLong_FromLongLong(number);
 }
 
 static PyMethodDef methods[] = {
     {"specs", TFOS__KEYWORDS(get_specs),
      "Waits for the structure of the rows; None: there are none."},
-    {"close", tfos__py_handle_close, METH_NOARGS, "Gives the dataset up."},
-    {NULL, NULL, 0, NULL},
+    TFOS__CLOSE_METHODS("Gives the dataset up."),
+    {0},
 };
 
 static PyGetSetDef properties[] = {
     {"number", get_number, NULL, "By which the op TfosNextBatch finds the dataset.", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
+    {0},
 };
 
-static PyType_Slot slots[] = {
-    {Py_tp_doc, "The rows of a trainer's feed as batches of tensors, one at a time."},
-    {Py_tp_new, make},
-    {Py_tp_init, init},
-    {Py_tp_dealloc, dealloc},
-    {Py_tp_methods, methods},
-    {Py_tp_getset, properties},
-    {0, NULL},
-};
-
-static PyType_Spec spec = {
+struct tfos__py_class tfos__py_dataset_class = {
     .name = "tensorflowonspark._tfos.Dataset",
-    .basicsize = sizeof(struct dataset),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = slots,
+    .doc = "The rows of a trainer's feed as batches of tensors, one at a time.",
+    .size = sizeof(struct dataset),
+    .methods = methods,
+    .properties = properties,
+    .init = init,
+    .dealloc = dealloc,
+    .label = "dataset",
+    .close = close_dataset,
 };
-
-int tfos__py_dataset_class_add(PyObject *module)
-{
-    class = tfos__py_class_add(module, &spec);
-    return class != NULL ? 0 : -1;
-}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of Dataset(), and the words that stand for the library's enums on either way.
+// The arguments of Dataset(), its structure, and the words that stand for the library's enums.
 #include "dataset_options.h"
 #include "parameter.h"
 
@@ -43,21 +43,6 @@ static const char *const structure_names[] = {
     [TFOS_ROW_DICT] = "dict",
     [TFOS_ROW_VALUE] = "value",
 };
-
-const char *tfos__py_dataset_dtype_name(enum tfos_dtype dtype)
-{
-    return dtype_names[dtype];
-}
-
-const char *tfos__py_dataset_role_name(enum tfos_tensor_role role)
-{
-    return role_names[role];
-}
-
-const char *tfos__py_dataset_structure_name(enum tfos_row_structure structure)
-{
-    return structure_names[structure];
-}
 
 /// The number of `name` among `count` names; -1 with an exception.
 static int find_name(const char *what, const char *name, const char *const *names, int count)
@@ -221,11 +206,11 @@ int tfos__py_dataset_options_read(struct tfos__py_dataset_options *options, PyOb
         {"queue", TFOS__TEXT, false, 0, 0, &options->queue},
         {"like", TFOS__ANY, false, 0, 0, &options->like},
         {"agree_timeout_ms", TFOS__INT, false, 0, INT64_MAX, &options->agree_timeout_ms},
+        {0},
     };
 
     *options = (struct tfos__py_dataset_options){.queue = "input", .like = Py_None};
-    if (tfos__py_parameters_read("Dataset", parameters, TFOS__PARAMETER_COUNT(parameters), args,
-                              kwargs, &options->kept) < 0)
+    if (tfos__py_parameters_read("Dataset", parameters, args, kwargs, &options->kept) < 0)
         return -1;
     number = find_name("uneven", uneven, uneven_names, NAME_COUNT(uneven_names));
     if (number < 0)
@@ -241,4 +226,71 @@ void tfos__py_dataset_options_clear(struct tfos__py_dataset_options *options)
     PyMem_Free(options->columns);
     PyMem_Free(options->selection);
     Py_XDECREF(options->kept);
+}
+
+// ---- structure
+
+/// A tuple of texts.
+static PyObject *make_path(const struct tfos_tensor_spec *spec)
+{
+    PyObject *path = PyTuple_New(spec->depth);
+
+    for (int i = 0; path != NULL && i < spec->depth; i++) {
+        PyObject *name = PyUnicode_FromString(spec->path[i]);
+        if (name == NULL || PyTuple_SetItem(path, i, name) < 0)
+            Py_CLEAR(path);
+    }
+    return path;
+}
+
+/// A tuple of ints, None for what varies.
+static PyObject *make_shape(const struct tfos_tensor_spec *spec)
+{
+    PyObject *shape = PyTuple_New(spec->rank);
+
+    for (int i = 0; shape != NULL && i < spec->rank; i++) {
+        PyObject *size = Py_None;
+        if (spec->shape[i] < 0)
+            Py_INCREF(size);
+        else
+            size = PyLong_FromLongLong(spec->shape[i]);
+        if (size == NULL || PyTuple_SetItem(shape, i, size) < 0)
+            Py_CLEAR(shape);
+    }
+    return shape;
+}
+
+static PyObject *make_spec(const struct tfos_tensor_spec *spec)
+{
+    PyObject *path = make_path(spec), *shape = make_shape(spec), *made = NULL;
+
+    if (path != NULL && shape != NULL)
+        made = Py_BuildValue("(OssO)", path, role_names[spec->role],
+                             dtype_names[spec->dtype], shape);
+    Py_XDECREF(path);
+    Py_XDECREF(shape);
+    return made;
+}
+
+PyObject *tfos__py_dataset_specs_make(const struct tfos_tensor_spec *specs, int64_t count,
+                                   enum tfos_row_structure structure)
+{
+    PyObject *list = PyList_New(0);
+
+    for (int64_t i = 0; list != NULL && i < count; i++) {
+        PyObject *spec = make_spec(&specs[i]);
+        if (spec == NULL || PyList_Append(list, spec) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(spec);
+    }
+    if (list == NULL)
+        return NULL;
+    return Py_BuildValue("(sN)", structure_names[structure], list);
+}
+
+PyObject *tfos__py_record_counts_tuple(const struct tfos_record_counts *counts)
+{
+    return Py_BuildValue("(KKKK)", (unsigned long long)counts->records,
+                         (unsigned long long)counts->bytes, (unsigned long long)counts->damages,
+                         (unsigned long long)counts->skipped_bytes);
 }

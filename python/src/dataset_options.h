@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Options of a dataset from Python's objects. The caller holds the GIL.
+/// Options of a dataset from Python's objects, and its structure as such. The caller holds the GIL.
 #ifndef TFOS_PYTHON_DATASET_OPTIONS_H
 #define TFOS_PYTHON_DATASET_OPTIONS_H
 
 #include <Python.h>
 #include <tfos/dataset.h>
+#include <tfos/record.h>
 
 /// What Python gave, in the library's words.
 struct tfos__py_dataset_options {
@@ -34,9 +35,12 @@ int tfos__py_dataset_options_read(struct tfos__py_dataset_options *options, PyOb
 
 void tfos__py_dataset_options_clear(struct tfos__py_dataset_options *options);
 
-/// The word for a value of the library's enums, as Python sees it.
-const char *tfos__py_dataset_dtype_name(enum tfos_dtype dtype);
-const char *tfos__py_dataset_role_name(enum tfos_tensor_role role);
-const char *tfos__py_dataset_structure_name(enum tfos_row_structure structure);
+/// (structure, [(path, role, dtype, shape)]); None in a shape for what varies. NULL with an
+/// exception.
+PyObject *tfos__py_dataset_specs_make(const struct tfos_tensor_spec *specs, int64_t count,
+                                   enum tfos_row_structure structure);
+
+/// (records, bytes, damages, skipped bytes). NULL with an exception.
+PyObject *tfos__py_record_counts_tuple(const struct tfos_record_counts *counts);
 
 #endif

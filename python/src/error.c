@@ -133,3 +133,24 @@ PyObject *tfos__py_raise_format(enum tfos_status status, const char *format, ...
     va_end(arguments);
     return raise_text(status, 0, message);
 }
+
+PyObject *tfos__py_raise_from(enum tfos_status status, const struct tfos_error *err,
+                              PyObject **cause)
+{
+    PyObject *found = cause ? *cause : NULL, *type = NULL, *value = NULL, *trace = NULL;
+
+    if (!found)
+        return tfos__py_raise(status, err);
+    *cause = NULL;
+    if (!PyObject_IsInstance(found, PyExc_Exception)) {
+        PyErr_SetObject((PyObject *)Py_TYPE(found), found);
+        Py_DECREF(found);
+        return NULL;
+    }
+    tfos__py_raise(status, err);
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    PyException_SetCause(value, found); // which takes it over
+    PyErr_Restore(type, value, trace);
+    return NULL;
+}

@@ -18,9 +18,4 @@ struct tfos_stream *tfos__py_file_object_open_reader(PyObject *file, const char 
 struct tfos_stream *tfos__py_file_object_open_writer(PyObject *file, const char *path,
                                                   PyObject **failure);
 
-/// Raises the library's error with the exception in `*failure`, if there is one, as its cause, or
-/// that alone where it is no Exception (KeyboardInterrupt). Clears it. Returns NULL.
-PyObject *tfos__py_file_object_raise(enum tfos_status status, const struct tfos_error *err,
-                                  PyObject **failure);
-
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Feeding a partition. Invariant: the packer holds rows that were taken from the iterator and not
 // yet appended; a row that did not fit their schema waits in `refused`. While the library waits it
-// asks the gate, which takes the GIL for a moment: an exception set there ends the wait.
+// asks the guard, which takes the GIL for a moment: an exception set there ends the wait.
 #include "row_feeder.h"
-#include "arrow_batch.h"
+#include "capsule.h"
 #include "error.h"
 #include "row_packer.h"
 #include "row_unpacker.h"
@@ -15,7 +15,7 @@
 #define SKIPPED_ROWS 4096 ///< rows skipped between looks at signals
 
 struct tfos__py_row_feeder {
-    struct tfos__py_guard_watch watch; ///< its gate is borrowed
+    struct tfos__py_watch watch; ///< its guard is borrowed
     struct tfos_feeder *feeder;    ///< owned
     struct tfos__py_row_packer *packer;   ///< owned
     PyObject *node;                ///< owned
@@ -76,7 +76,7 @@ static int join(struct tfos__py_row_feeder *self, const struct tfos__py_row_feed
 }
 
 struct tfos__py_row_feeder *tfos__py_row_feeder_open(const struct tfos__py_row_feeder_options *options,
-                                               struct tfos__py_guard *gate)
+                                               struct tfos__py_guard *guard)
 {
     struct tfos__py_row_feeder *self = PyMem_Calloc(1, sizeof(*self));
 
@@ -84,7 +84,7 @@ struct tfos__py_row_feeder *tfos__py_row_feeder_open(const struct tfos__py_row_f
         PyErr_NoMemory();
         return NULL;
     }
-    self->watch.gate = gate;
+    self->watch.guard = guard;
     self->has_results = options->has_results;
     if (join(self, options) == 0)
         return self;

@@ -39,9 +39,9 @@ enum tfos__py_row_feeder_result {
     TFOS__ROW_FEEDER_AGAIN, ///< a result must be taken first; or there is none yet
 };
 
-/// `gate` is the owner's: waits end when it is shut. NULL with an exception.
+/// `guard` is the owner's: waits end when it is shut. NULL with an exception.
 struct tfos__py_row_feeder *tfos__py_row_feeder_open(const struct tfos__py_row_feeder_options *options,
-                                               struct tfos__py_guard *gate);
+                                               struct tfos__py_guard *guard);
 
 /// "worker:0", or None when the partition is to be skipped; borrowed.
 PyObject *tfos__py_row_feeder_node(const struct tfos__py_row_feeder *feeder);

@@ -22,36 +22,36 @@ struct tfos__py_row_iterator_request {
     PyObject *columns;  ///< names of those to give, a tuple; NULL: the rows as they are; borrowed
 };
 
-/// `reader` is borrowed and must outlive the cursor. `gate` is that of its owner; waits end when it
+/// `reader` is borrowed and must outlive the iterator. `guard` is that of its owner; waits end when it
 /// is shut. `feed`, exclusive, is entered while calls use the reader. NULL with an exception.
-struct tfos__py_row_iterator *tfos__py_row_iterator_open(struct tfos_feed_reader *reader, struct tfos__py_guard *gate,
+struct tfos__py_row_iterator *tfos__py_row_iterator_open(struct tfos_feed_reader *reader, struct tfos__py_guard *guard,
                                        struct tfos__py_guard *feed);
 
-struct tfos_feed_reader *tfos__py_row_iterator_reader(const struct tfos__py_row_iterator *cursor);
+struct tfos_feed_reader *tfos__py_row_iterator_reader(const struct tfos__py_row_iterator *iterator);
 
 /// A list of rows, or a tuple of the columns' lists, without rows at an epoch's end, or None. NULL
 /// with an exception.
-PyObject *tfos__py_row_iterator_next_rows(struct tfos__py_row_iterator *cursor,
+PyObject *tfos__py_row_iterator_next_rows(struct tfos__py_row_iterator *iterator,
                                  const struct tfos__py_row_iterator_request *request);
 
 /// Arrays of rows, () at an epoch's end, or None. NULL with an exception.
-PyObject *tfos__py_row_iterator_next_arrays(struct tfos__py_row_iterator *cursor,
+PyObject *tfos__py_row_iterator_next_arrays(struct tfos__py_row_iterator *iterator,
                                    const struct tfos__py_row_iterator_request *request);
 
 /// Sends results (a list) for the oldest rows without one. -1 with an exception.
-int tfos__py_row_iterator_put_results(struct tfos__py_row_iterator *cursor, PyObject *results);
+int tfos__py_row_iterator_put_results(struct tfos__py_row_iterator *iterator, PyObject *results);
 
 /// The same with numpy arrays: one, a tuple or a dict of them (array_batch.h).
-int tfos__py_row_iterator_put_arrays(struct tfos__py_row_iterator *cursor, PyObject *arrays);
+int tfos__py_row_iterator_put_arrays(struct tfos__py_row_iterator *iterator, PyObject *arrays);
 
 /// 1: the feed has ended and all rows were given out, 0: not so, as far as is known without
 /// waiting, -1: an exception.
-int tfos__py_row_iterator_is_at_end(struct tfos__py_row_iterator *cursor);
+int tfos__py_row_iterator_is_at_end(struct tfos__py_row_iterator *iterator);
 
 /// From any thread: rows that were not given out yet never will be.
-void tfos__py_row_iterator_terminate(struct tfos__py_row_iterator *cursor);
+void tfos__py_row_iterator_terminate(struct tfos__py_row_iterator *iterator);
 
 /// NULL is accepted.
-void tfos__py_row_iterator_close(struct tfos__py_row_iterator *cursor);
+void tfos__py_row_iterator_close(struct tfos__py_row_iterator *iterator);
 
 #endif

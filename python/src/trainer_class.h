@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What a FeedReader and a Dataset share with their Trainer: the handle, and for each queue the
-/// cursor that the trainer owns and the turn to read.
+/// iterator that the trainer owns and the turn to read.
 #ifndef TFOS_PYTHON_TRAINER_CLASS_H
 #define TFOS_PYTHON_TRAINER_CLASS_H
 
@@ -18,8 +18,8 @@ struct tfos__py_trainer_queue {
     struct tfos__py_trainer *trainer; ///< borrowed: the owner
     struct tfos__py_trainer_queue *next;
     char *name;                    ///< owned
-    struct tfos__py_row_iterator *cursor;   ///< owned; closed before the trainer
-    struct tfos__py_guard feed;        ///< who reads the queue: a call of the cursor, or a dataset
+    struct tfos__py_row_iterator *iterator; ///< owned; closed before the trainer
+    struct tfos__py_guard feed;            ///< who reads the queue: a call of the iterator, or a dataset
     struct tfos__py_handle *dataset;  ///< the open one; borrowed: it takes itself out when it closes
     int64_t dataset_count;         ///< opened so far
     atomic_bool is_ending;         ///< a dataset was closed that a thread of TensorFlow still holds
@@ -40,12 +40,12 @@ struct tfos__py_trainer *tfos__py_trainer_of(PyObject *object, const char *funct
 /// tfos_trainer_check().
 int tfos__py_trainer_enter(struct tfos__py_trainer *trainer);
 
-/// The queue and its cursor, opened unless they are. The caller has entered the trainer. NULL with
+/// The queue and its iterator, opened unless they are. The caller has entered the trainer. NULL with
 /// an exception.
 struct tfos__py_trainer_queue *tfos__py_trainer_open_queue(struct tfos__py_trainer *trainer,
                                                      const char *name);
 
-/// A FeedReader on the queue's cursor. NULL with an exception.
-PyObject *tfos__py_reader_new(struct tfos__py_trainer_queue *queue);
+/// A FeedReader on the queue's iterator. NULL with an exception.
+PyObject *tfos__py_feed_reader_new(struct tfos__py_trainer_queue *queue);
 
 #endif

@@ -6,113 +6,113 @@
 #include <tfos/fork.h>
 #include <unistd.h>
 
-void tfos__py_guard_init(struct tfos__py_guard *gate, const char *name, bool is_exclusive)
+void tfos__py_guard_init(struct tfos__py_guard *guard, const char *name, bool is_exclusive)
 {
-    gate->name = name;
-    gate->is_exclusive = is_exclusive;
-    gate->generation = tfos_fork_generation();
-    gate->pid = getpid();
-    pthread_mutex_init(&gate->mutex, NULL);
-    pthread_cond_init(&gate->left, NULL);
-    gate->inside = 0;
-    gate->is_closed = false;
+    guard->name = name;
+    guard->is_exclusive = is_exclusive;
+    guard->generation = tfos_fork_generation();
+    guard->pid = getpid();
+    pthread_mutex_init(&guard->mutex, NULL);
+    pthread_cond_init(&guard->left, NULL);
+    guard->inside = 0;
+    guard->is_closed = false;
 }
 
-static int raise_closed(const struct tfos__py_guard *gate)
+static int raise_closed(const struct tfos__py_guard *guard)
 {
-    tfos__py_raise_format(TFOS_CLOSED, "%s: it is closed", gate->name);
+    tfos__py_raise_format(TFOS_CLOSED, "%s: it is closed", guard->name);
     return -1;
 }
 
-static bool is_inherited(const struct tfos__py_guard *gate)
+static bool is_inherited(const struct tfos__py_guard *guard)
 {
-    return gate->generation != tfos_fork_generation();
+    return guard->generation != tfos_fork_generation();
 }
 
-int tfos__py_guard_enter(struct tfos__py_guard *gate)
+int tfos__py_guard_enter(struct tfos__py_guard *guard)
 {
     bool is_taken = false;
 
-    if (is_inherited(gate)) {
+    if (is_inherited(guard)) {
         tfos__py_raise_format(TFOS_INVALID,
                            "%s: process %d was forked from process %d, which opened this, and "
                            "cannot use it: open another in process %d",
-                           gate->name, (int)getpid(), gate->pid, (int)getpid());
+                           guard->name, (int)getpid(), guard->pid, (int)getpid());
         return -1;
     }
-    pthread_mutex_lock(&gate->mutex);
-    is_taken = gate->is_exclusive && gate->inside > 0;
-    if (!is_taken && !gate->is_closed)
-        gate->inside++;
-    pthread_mutex_unlock(&gate->mutex);
+    pthread_mutex_lock(&guard->mutex);
+    is_taken = guard->is_exclusive && guard->inside > 0;
+    if (!is_taken && !guard->is_closed)
+        guard->inside++;
+    pthread_mutex_unlock(&guard->mutex);
     if (is_taken) {
         tfos__py_raise_format(TFOS_INVALID,
                            "%s: another thread is using it, and it belongs to one at a time",
-                           gate->name);
+                           guard->name);
         return -1;
     }
-    return gate->is_closed ? raise_closed(gate) : 0;
+    return guard->is_closed ? raise_closed(guard) : 0;
 }
 
-void tfos__py_guard_leave(struct tfos__py_guard *gate)
+void tfos__py_guard_leave(struct tfos__py_guard *guard)
 {
-    pthread_mutex_lock(&gate->mutex);
-    gate->inside--;
-    pthread_cond_broadcast(&gate->left);
-    pthread_mutex_unlock(&gate->mutex);
+    pthread_mutex_lock(&guard->mutex);
+    guard->inside--;
+    pthread_cond_broadcast(&guard->left);
+    pthread_mutex_unlock(&guard->mutex);
 }
 
-bool tfos__py_guard_is_used(struct tfos__py_guard *gate)
+bool tfos__py_guard_is_used(struct tfos__py_guard *guard)
 {
     bool is_taken = false;
 
-    pthread_mutex_lock(&gate->mutex);
-    is_taken = gate->inside > 0;
-    pthread_mutex_unlock(&gate->mutex);
+    pthread_mutex_lock(&guard->mutex);
+    is_taken = guard->inside > 0;
+    pthread_mutex_unlock(&guard->mutex);
     return is_taken;
 }
 
-int tfos__py_guard_check(struct tfos__py_guard *gate)
+int tfos__py_guard_check(struct tfos__py_guard *guard)
 {
     if (PyErr_CheckSignals() < 0)
         return -1;
-    return gate->is_closed ? raise_closed(gate) : 0;
+    return guard->is_closed ? raise_closed(guard) : 0;
 }
 
 bool tfos__py_guard_is_interrupted(void *context)
 {
-    struct tfos__py_guard_watch *watch = context;
+    struct tfos__py_watch *watch = context;
     PyGILState_STATE state = PyGILState_Ensure();
 
-    watch->is_interrupted = tfos__py_guard_check(watch->gate) < 0;
+    watch->is_interrupted = tfos__py_guard_check(watch->guard) < 0;
     PyGILState_Release(state);
     return watch->is_interrupted;
 }
 
-bool tfos__py_guard_close(struct tfos__py_guard *gate)
+bool tfos__py_guard_close(struct tfos__py_guard *guard)
 {
-    bool was_closed = gate->is_closed || is_inherited(gate);
+    bool was_closed = guard->is_closed || is_inherited(guard);
 
-    gate->is_closed = true;
+    guard->is_closed = true;
     return !was_closed;
 }
 
-void tfos__py_guard_drain(struct tfos__py_guard *gate)
+void tfos__py_guard_drain(struct tfos__py_guard *guard)
 {
-    if (is_inherited(gate))
+    if (is_inherited(guard))
         return;
     Py_BEGIN_ALLOW_THREADS
-    pthread_mutex_lock(&gate->mutex);
-    while (gate->inside > 0)
-        pthread_cond_wait(&gate->left, &gate->mutex);
-    pthread_mutex_unlock(&gate->mutex);
+    pthread_mutex_lock(&guard->mutex);
+    while (guard->inside > 0)
+        pthread_cond_wait(&guard->left, &guard->mutex);
+    pthread_mutex_unlock(&guard->mutex);
     Py_END_ALLOW_THREADS
 }
 
-void tfos__py_guard_clear(struct tfos__py_guard *gate)
+void tfos__py_guard_clear(struct tfos__py_guard *guard)
 {
-    if (is_inherited(gate))
+    if (is_inherited(guard))
         return;
-    pthread_cond_destroy(&gate->left);
-    pthread_mutex_destroy(&gate->mutex);
+    pthread_cond_destroy(&guard->left);
+    pthread_mutex_destroy(&guard->mutex);
 }

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files are surveyed some at a time without the GIL, so that threads hardly wait for each other;
-// what they find meets as text.
-#include "schema_survey.h"
-#include "arrow_batch.h"
-#include "classes.h"
+// Schemas of DataFrames, of which it is told whether their rows can be fed, or made of results; and
+// schemas learned from files of records. Files are read some at a time without the GIL, so that
+// threads hardly wait for each other; what was learned of them is merged as text.
+#include "capsule.h"
+#include "class.h"
 #include "dataset_options.h"
 #include "error.h"
 #include "file_object.h"
-#include "parameter.h"
+#include "handle.h"
 
 #include <tfos/example_file.h>
-#include <tfos/memory.h>
+#include <tfos/result_rows.h>
+#include <tfos/spark_schema.h>
+#include <tfos/unsafe_row.h>
 
 /// What is to be looked at, and how.
 struct task {
@@ -92,10 +94,10 @@ static PyObject *run_task(struct task *task, PyObject *file)
     status = survey_files(task, &json, &err);
     tfos_stream_close(task->stream);
     Py_END_ALLOW_THREADS
-    return status < 0 ? tfos__py_file_object_raise(status, &err, &failure) : tfos__py_class_text(json);
+    return status < 0 ? tfos__py_raise_from(status, &err, &failure) : tfos__py_text(json);
 }
 
-PyObject *tfos__py_survey_examples(PyObject *module, PyObject *args, PyObject *kwargs)
+static PyObject *survey_examples(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     int64_t type = 0, compression = 0, mode = 0, limit = 0, max_size = 0;
     struct task task = {0};
@@ -108,11 +110,11 @@ PyObject *tfos__py_survey_examples(PyObject *module, PyObject *args, PyObject *k
         {"limit", TFOS__INT, false, 0, INT64_MAX, &limit},
         {"max_record_size", TFOS__INT, false, 0, INT64_MAX, &max_size},
         {"file", TFOS__ANY, false, 0, 0, &file},
+        {0},
     };
 
     (void)module;
-    if (tfos__py_parameters_read("survey_examples", parameters, TFOS__PARAMETER_COUNT(parameters),
-                              args, kwargs, &kept) < 0)
+    if (tfos__py_parameters_read("survey_examples", parameters, args, kwargs, &kept) < 0)
         return NULL;
     if (!PyList_Check(paths) || PyList_Size(paths) == 0 ||
         (file != Py_None && PyList_Size(paths) > 1)) {
@@ -151,7 +153,7 @@ static PyObject *give_schema(const struct tfos_example_survey *survey)
     return status < 0 ? tfos__py_raise(status, &err) : tfos__py_arrow_schema_wrap(&schema);
 }
 
-PyObject *tfos__py_survey_merge(PyObject *module, PyObject *surveys)
+static PyObject *merge_surveys(PyObject *module, PyObject *surveys)
 {
     struct tfos_example_survey *survey = NULL;
     struct tfos_error err = {0};
@@ -179,3 +181,71 @@ PyObject *tfos__py_survey_merge(PyObject *module, PyObject *surveys)
     tfos_example_survey_close(survey);
     return result;
 }
+
+// ---- DataFrames
+//
+// A schema is good when what makes rows of it columns, or columns of results its rows, can be opened.
+
+static enum tfos_status check_fed(const struct ArrowSchema *schema, struct tfos_error *err)
+{
+    struct tfos_row_batch *batch = NULL;
+    enum tfos_status status = tfos_row_batch_open(schema, &batch, err);
+
+    if (status == TFOS_OK)
+        tfos_row_batch_close(batch);
+    return status;
+}
+
+static enum tfos_status check_results(const struct ArrowSchema *schema, struct tfos_error *err)
+{
+    struct tfos_result_rows *rows = NULL;
+    enum tfos_status status = tfos_result_rows_open(schema, &rows, err);
+
+    if (status == TFOS_OK)
+        tfos_result_rows_close(rows);
+    return status;
+}
+
+static PyObject *check(PyObject *json,
+                       enum tfos_status (*is_good)(const struct ArrowSchema *, struct tfos_error *))
+{
+    PyObject *bytes = PyUnicode_AsUTF8String(json);
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+    struct ArrowSchema schema;
+
+    if (bytes == NULL)
+        return NULL;
+    status = tfos_spark_schema_parse(PyBytes_AsString(bytes), &schema, &err);
+    Py_DECREF(bytes);
+    if (status == TFOS_OK) {
+        status = is_good(&schema, &err);
+        schema.release(&schema);
+    }
+    if (status != TFOS_OK)
+        return tfos__py_raise(status, &err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *check_spark_schema(PyObject *module, PyObject *json)
+{
+    (void)module;
+    return check(json, check_fed);
+}
+
+static PyObject *check_result_schema(PyObject *module, PyObject *json)
+{
+    (void)module;
+    return check(json, check_results);
+}
+
+PyMethodDef tfos__py_schema_functions[] = {
+    {"check_spark_schema", check_spark_schema, METH_O,
+     "Whether rows of this schema, as StructType.json() gives it, can be fed."},
+    {"check_result_schema", check_result_schema, METH_O,
+     "Whether results can be made rows of this schema in the JVM."},
+    {"survey_examples", TFOS__KEYWORDS(survey_examples),
+     "What files' records say of their columns, as JSON."},
+    {"merge_surveys", merge_surveys, METH_O, "The Arrow schema, a capsule, of a list of surveys."},
+    {0},
+};

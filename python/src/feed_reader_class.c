@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The class FeedReader: a queue's cursor, seen from Python. It keeps its Trainer alive; every call
-// enters the trainer, so that none finds the cursor closed.
-#include "classes.h"
+// The class FeedReader: the row iterator of a queue, seen from Python. It keeps its Trainer alive; every call
+// enters the trainer, so that none finds the iterator closed.
 #include "error.h"
-#include "parameter.h"
 #include "trainer_class.h"
 
 struct reader {
@@ -11,11 +9,9 @@ struct reader {
     struct tfos__py_trainer_queue *queue; ///< with a reference to its trainer
 };
 
-static PyTypeObject *class; // set when the module is made, kept until the process ends
-
-PyObject *tfos__py_reader_new(struct tfos__py_trainer_queue *queue)
+PyObject *tfos__py_feed_reader_new(struct tfos__py_trainer_queue *queue)
 {
-    struct reader *self = (struct reader *)PyType_GenericAlloc(class, 0);
+    struct reader *self = (struct reader *)PyType_GenericAlloc(tfos__py_feed_reader_class.type, 0);
 
     if (self != NULL) {
         Py_INCREF((PyObject *)queue->trainer);
@@ -26,13 +22,13 @@ PyObject *tfos__py_reader_new(struct tfos__py_trainer_queue *queue)
 
 static int enter(struct reader *self)
 {
-    const struct tfos__py_row_iterator *cursor = self->queue->cursor;
+    const struct tfos__py_row_iterator *iterator = self->queue->iterator;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
 
-    // Rows that the cursor holds are another process's, too.
-    if (cursor != NULL)
-        status = tfos_feed_reader_check(tfos__py_row_iterator_reader(cursor), &err);
+    // Rows that the iterator holds are another process's, too.
+    if (iterator != NULL)
+        status = tfos_feed_reader_check(tfos__py_row_iterator_reader(iterator), &err);
     if (status < 0)
         tfos__py_raise(status, &err);
     return status < 0 ? -1 : tfos__py_handle_enter(&self->queue->trainer->handle);
@@ -43,7 +39,7 @@ static void leave(struct reader *self)
     tfos__py_handle_leave(&self->queue->trainer->handle);
 }
 
-typedef PyObject *next_function(struct tfos__py_row_iterator *cursor,
+typedef PyObject *next_function(struct tfos__py_row_iterator *iterator,
                                 const struct tfos__py_row_iterator_request *request);
 
 /// Makes a tuple of names of what a user gave. NULL with an exception.
@@ -74,10 +70,10 @@ static PyObject *next(PyObject *object, const char *function, bool needs_partiti
         {"stop_at_epoch", TFOS__BOOL, false, 0, 0, &request.stop_at_epoch},
         {"timeout_ms", TFOS__INT, false, INT64_MIN, INT64_MAX, &request.timeout_ms},
         {"columns", TFOS__ANY, false, 0, 0, &columns},
+        {0},
     };
 
-    if (tfos__py_parameters_read(function, parameters, TFOS__PARAMETER_COUNT(parameters), args, kwargs,
-                              &kept) < 0)
+    if (tfos__py_parameters_read(function, parameters, args, kwargs, &kept) < 0)
         return NULL;
     Py_DECREF(kept);
     if (columns != NULL && columns != Py_None) {
@@ -86,7 +82,7 @@ static PyObject *next(PyObject *object, const char *function, bool needs_partiti
             return NULL;
     }
     if (enter(self) == 0) {
-        result = call(self->queue->cursor, &request);
+        result = call(self->queue->iterator, &request);
         leave(self);
     }
     Py_XDECREF(request.columns);
@@ -103,16 +99,25 @@ static PyObject *next_arrays(PyObject *self, PyObject *args, PyObject *kwargs)
     return next(self, "FeedReader.next_arrays", false, args, kwargs, tfos__py_row_iterator_next_arrays);
 }
 
+/// Leaves after a call that gave -1 with an exception, or not.
+static PyObject *conclude(struct reader *self, int result)
+{
+    leave(self);
+    if (result < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *put_results(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     struct reader *self = (struct reader *)object;
     PyObject *kept = NULL, *results = NULL;
-    int result = 0;
     const struct tfos__py_parameter parameters[] = {
         {"results", TFOS__ANY, true, 0, 0, &results},
+        {0},
     };
 
-    if (tfos__py_parameters_read("FeedReader.put_results", parameters, 1, args, kwargs, &kept) < 0)
+    if (tfos__py_parameters_read("FeedReader.put_results", parameters, args, kwargs, &kept) < 0)
         return NULL;
     Py_DECREF(kept);
     if (!PyList_Check(results)) {
@@ -122,25 +127,16 @@ static PyObject *put_results(PyObject *object, PyObject *args, PyObject *kwargs)
     }
     if (enter(self) < 0)
         return NULL;
-    result = tfos__py_row_iterator_put_results(self->queue->cursor, results);
-    leave(self);
-    if (result < 0)
-        return NULL;
-    Py_RETURN_NONE;
+    return conclude(self, tfos__py_row_iterator_put_results(self->queue->iterator, results));
 }
 
 static PyObject *put_arrays(PyObject *object, PyObject *arrays)
 {
     struct reader *self = (struct reader *)object;
-    int result = 0;
 
     if (enter(self) < 0)
         return NULL;
-    result = tfos__py_row_iterator_put_arrays(self->queue->cursor, arrays);
-    leave(self);
-    if (result < 0)
-        return NULL;
-    Py_RETURN_NONE;
+    return conclude(self, tfos__py_row_iterator_put_arrays(self->queue->iterator, arrays));
 }
 
 static PyObject *get_at_end(PyObject *object, void *closure)
@@ -151,7 +147,7 @@ static PyObject *get_at_end(PyObject *object, void *closure)
     (void)closure;
     if (enter(self) < 0)
         return NULL;
-    result = tfos__py_row_iterator_is_at_end(self->queue->cursor);
+    result = tfos__py_row_iterator_is_at_end(self->queue->iterator);
     leave(self);
     return result < 0 ? NULL : PyBool_FromLong(result);
 }
@@ -163,9 +159,8 @@ static PyObject *terminate(PyObject *object, PyObject *unused)
     (void)unused;
     if (enter(self) < 0)
         return NULL;
-    tfos__py_row_iterator_terminate(self->queue->cursor);
-    leave(self);
-    Py_RETURN_NONE;
+    tfos__py_row_iterator_terminate(self->queue->iterator);
+    return conclude(self, 0);
 }
 
 static void dealloc(PyObject *object)
@@ -184,32 +179,19 @@ static PyMethodDef methods[] = {
     {"put_results", TFOS__KEYWORDS(put_results), "Results for the oldest rows that have none yet."},
     {"put_arrays", put_arrays, METH_O, "The same as numpy arrays."},
     {"terminate", terminate, METH_NOARGS, "No more rows are wanted. From any thread."},
-    {NULL, NULL, 0, NULL},
+    {0},
 };
 
 static PyGetSetDef properties[] = {
     {"at_end", get_at_end, NULL, "Whether the feed has ended and all rows were given out.", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
+    {0},
 };
 
-static PyType_Slot slots[] = {
-    {Py_tp_doc, "Rows and arrays from the node's feed. Thread-safe."},
-    {Py_tp_new, tfos__py_class_refuse_new},
-    {Py_tp_dealloc, dealloc},
-    {Py_tp_methods, methods},
-    {Py_tp_getset, properties},
-    {0, NULL},
-};
-
-static PyType_Spec spec = {
+struct tfos__py_class tfos__py_feed_reader_class = {
     .name = "tensorflowonspark._tfos.FeedReader",
-    .basicsize = sizeof(struct reader),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = slots,
+    .doc = "Rows and arrays from the node's feed. Thread-safe.",
+    .size = sizeof(struct reader),
+    .methods = methods,
+    .properties = properties,
+    .dealloc = dealloc,
 };
-
-int tfos__py_reader_class_add(PyObject *module)
-{
-    class = tfos__py_class_add(module, &spec);
-    return class != NULL ? 0 : -1;
-}

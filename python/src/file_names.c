@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names are str, which Python makes of a file system's bytes and back. Invariant: while a file
 // system of Python's is asked the GIL is held, and what it raises stays set until the end.
-#include "file_finder.h"
+#include "class.h"
 #include "error.h"
 #include "parameter.h"
 
@@ -83,7 +83,7 @@ static PyObject *make_names(const struct tfos_file_list *found)
     return names;
 }
 
-PyObject *tfos__py_find_files(PyObject *module, PyObject *args, PyObject *kwargs)
+static PyObject *find_files(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     struct object_system system = {.base = {look, list}, .object = Py_None};
     struct tfos_file_list *found = NULL;
@@ -94,11 +94,11 @@ PyObject *tfos__py_find_files(PyObject *module, PyObject *args, PyObject *kwargs
     const struct tfos__py_parameter parameters[] = {
         {"name", TFOS__PATH, true, 0, 0, &name},
         {"system", TFOS__ANY, false, 0, 0, &system.object},
+        {0},
     };
 
     (void)module;
-    if (tfos__py_parameters_read("find_files", parameters, TFOS__PARAMETER_COUNT(parameters), args,
-                              kwargs, &kept) < 0)
+    if (tfos__py_parameters_read("find_files", parameters, args, kwargs, &kept) < 0)
         return NULL;
     if (system.object == Py_None) {
         Py_BEGIN_ALLOW_THREADS
@@ -128,7 +128,7 @@ static PyObject *encode(PyObject *name)
     return bytes;
 }
 
-PyObject *tfos__py_new_file(PyObject *module, PyObject *name)
+static PyObject *new_file(PyObject *module, PyObject *name)
 {
     struct tfos_error err = {0};
     const char *path = NULL;
@@ -147,7 +147,7 @@ PyObject *tfos__py_new_file(PyObject *module, PyObject *name)
     return result;
 }
 
-PyObject *tfos__py_compression_of_name(PyObject *module, PyObject *name)
+static PyObject *compression_of_name(PyObject *module, PyObject *name)
 {
     struct tfos_error err = {0};
     enum tfos_compression compression = TFOS_COMPRESSION_NONE;
@@ -162,7 +162,7 @@ PyObject *tfos__py_compression_of_name(PyObject *module, PyObject *name)
     return status < 0 ? tfos__py_raise(status, &err) : PyLong_FromLong(compression);
 }
 
-PyObject *tfos__py_split_names(PyObject *module, PyObject *names)
+static PyObject *split_names(PyObject *module, PyObject *names)
 {
     PyObject *bytes = encode(names), *list = bytes != NULL ? PyList_New(0) : NULL;
     const char *text = bytes != NULL ? PyBytes_AsString(bytes) : NULL;
@@ -180,7 +180,7 @@ PyObject *tfos__py_split_names(PyObject *module, PyObject *names)
     return list;
 }
 
-PyObject *tfos__py_split_uri(PyObject *module, PyObject *name)
+static PyObject *split_uri(PyObject *module, PyObject *name)
 {
     PyObject *bytes = encode(name), *head = NULL, *path = NULL, *result = NULL;
     const char *text = bytes != NULL ? PyBytes_AsString(bytes) : NULL;
@@ -198,3 +198,12 @@ PyObject *tfos__py_split_uri(PyObject *module, PyObject *name)
     Py_DECREF(bytes);
     return result;
 }
+
+PyMethodDef tfos__py_file_name_functions[] = {
+    {"find_files", TFOS__KEYWORDS(find_files), "The files that a name stands for."},
+    {"new_file", new_file, METH_O, "The path of a file that is to be written."},
+    {"compression_of_name", compression_of_name, METH_O, "How a file of this name is to be written."},
+    {"split_names", split_names, METH_O, "The names that commas divide."},
+    {"split_uri", split_uri, METH_O, "Scheme and host of a URI, and its path."},
+    {0},
+};
