@@ -118,6 +118,7 @@ def dataset(
     shuffle_files: bool = False,
     shuffle_buffer: int = 0,
     seed: Optional[int] = None,
+    shard: Any = None,
     shapes: Any = None,
     ragged: Any = None,
     padded: Any = None,
@@ -136,7 +137,10 @@ def dataset(
     ``batch_size``: rows of a batch, over the ends of files; the last has fewer, unless ``drop_remainder``.
     ``num_parallel_reads``: files to read side by side, each by a thread of its own, a batch of each in turn; -1 (``tf.data.AUTOTUNE``): as many as
     there are cores. The order is the same for the same files. ``shuffle_files``: another order of files in each pass;
-    ``shuffle_buffer``: rows to draw from at random; both by ``seed``.
+    ``shuffle_buffer``: rows to draw from at random; both by ``seed``; None: another each time, but one for all workers of a cluster (``TF_CONFIG``).
+    ``shard``: the part of the rows to read, ``(index, count)`` or the ``tf.distribute.InputContext`` that ``distribute_datasets_from_function``
+    passes. None: all rows; a strategy with several workers then gives each row to one of them, and ``batch_size`` is for all of them.
+    Iterators are saved and restored by ``tf.train.Checkpoint`` (docs/tfrecord.md).
     ``shapes``, ``ragged``, ``padded``, ``null_value``, ``dtypes``, ``prefetch``: as for ``get_dataset``: what is asked of columns of lists and of nulls. Of
     lists of which nothing is asked, the first batch decides, which is read when the dataset is made: dense where all have one length, else
     ragged. A value that does not fit raises ``tf.errors.InvalidArgumentError``, damage ``tf.errors.DataLossError``, with file and row or offset.
@@ -152,7 +156,7 @@ def dataset(
 
     return record_dataset.make(
         [source.name for source in found], _select(schema, columns), reading, batch_size, drop_remainder, num_parallel_reads, shuffle_files,
-        shuffle_buffer, seed, shapes, ragged, padded, null_value, dtypes, prefetch,
+        shuffle_buffer, seed, shard, shapes, ragged, padded, null_value, dtypes, prefetch,
     )  # fmt: skip
 
 
