@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Arrays as a batch: the columns of many rows at once, shown where they lie. The other way of
-/// arrays.h. The caller holds the GIL.
+/// row_arrays.h. The caller holds the GIL.
 #ifndef TFOS_PYTHON_ARRAY_BATCH_H
 #define TFOS_PYTHON_ARRAY_BATCH_H
 
@@ -18,8 +18,9 @@ struct tfos__py_array_batch *tfos__py_array_batch_open(PyObject *arrays, bool wa
 
 int64_t tfos__py_array_batch_row_count(const struct tfos__py_array_batch *batch);
 
-/// The batch; both live as long as this one, and have nothing to be released.
-void tfos__py_array_batch_show(struct tfos__py_array_batch *batch, const struct ArrowSchema **schema,
+/// The batch, once; both live as long as this one, and have nothing to be released. -1 with an
+/// exception.
+int tfos__py_array_batch_show(struct tfos__py_array_batch *batch, const struct ArrowSchema **schema,
                             const struct ArrowArray **array);
 
 /// NULL is accepted.

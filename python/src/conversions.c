@@ -20,7 +20,8 @@ static int copy_batch(void *batches, struct tfos__py_row_packer *packer)
     PyObject *batch = NULL;
     int result = -1;
 
-    tfos__py_row_packer_show(packer, &schema, &array);
+    if (tfos__py_row_packer_show(packer, &schema, &array) < 0)
+        return -1;
     const struct tfos__arrow_span all = {0, array->length};
     enum tfos_status status = tfos__arrow_array_extract(schema, array, &all, 1, &own_array, &err);
     if (status == TFOS_OK) {

@@ -123,6 +123,13 @@ PyObject *tfos__py_raise(enum tfos_status status, const struct tfos_error *err)
                       PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace"));
 }
 
+int tfos__py_check(enum tfos_status status, const struct tfos_error *err)
+{
+    if (status < 0)
+        tfos__py_raise(status, err);
+    return status < 0 ? -1 : 0;
+}
+
 PyObject *tfos__py_raise_format(enum tfos_status status, const char *format, ...)
 {
     PyObject *message = NULL;

@@ -4,7 +4,7 @@
 #ifndef TFOS_PYTHON_ARRAYS_H
 #define TFOS_PYTHON_ARRAYS_H
 
-#include "selection.h"
+#include "column_selection.h"
 
 struct tfos__py_row_arrays;
 
@@ -15,7 +15,7 @@ struct tfos__py_row_arrays *tfos__py_row_arrays_open(int64_t count, PyObject *na
 /// Copies the rows from `start` to `start + count` of a checked array. -1 with an exception:
 /// InvalidError, naming partition, row and column, when they do not go into one array with those
 /// before.
-int tfos__py_row_arrays_append(struct tfos__py_row_arrays *arrays, const struct tfos__py_row_schema *layout,
+int tfos__py_row_arrays_append(struct tfos__py_row_arrays *arrays, const struct tfos__py_row_schema *rows,
                         const struct ArrowArray *array, int64_t start, int64_t count,
                         const struct tfos__py_row_origin *origin);
 

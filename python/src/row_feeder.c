@@ -179,12 +179,13 @@ enum tfos__py_row_feeder_result tfos__py_row_feeder_append(struct tfos__py_row_f
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
 
-    tfos__py_row_packer_show(self->packer, &schema, &array);
+    if (tfos__py_row_packer_show(self->packer, &schema, &array) < 0)
+        return TFOS__ROW_FEEDER_FAILED;
     Py_BEGIN_ALLOW_THREADS
     status = tfos_feeder_append(self->feeder, schema, array, &err);
     Py_END_ALLOW_THREADS
-    if (status == TFOS_OK)
-        tfos__py_row_packer_clear(self->packer);
+    if (status == TFOS_OK && tfos__py_row_packer_clear(self->packer) < 0)
+        return TFOS__ROW_FEEDER_FAILED;
     return result_of(self, status, &err);
 }
 
@@ -224,15 +225,15 @@ enum tfos__py_row_feeder_result tfos__py_row_feeder_finish(struct tfos__py_row_f
 
 static PyObject *unpack_results(const struct ArrowSchema *schema, const struct ArrowArray *array)
 {
-    struct tfos__py_row_schema layout;
+    struct tfos__py_row_schema row_schema;
     PyObject *rows = NULL;
 
-    if (tfos__py_row_schema_init(&layout, schema, array) < 0)
+    if (tfos__py_row_schema_init(&row_schema, schema, array) < 0)
         return NULL;
     rows = PyList_New(0);
-    if (rows != NULL && tfos__py_unpack_rows(&layout, array, 0, array->length, rows) < 0)
+    if (rows != NULL && tfos__py_unpack_rows(&row_schema, array, 0, array->length, rows) < 0)
         Py_CLEAR(rows);
-    tfos__py_row_schema_clear(&layout);
+    tfos__py_row_schema_clear(&row_schema);
     return rows;
 }
 

@@ -36,7 +36,7 @@ struct tfos__py_row_iterator {
     int64_t epoch_end; ///< ends of epochs that came and were not told yet
     bool has_batch;
     struct tfos_feed_item batch; ///< owned while has_batch
-    struct tfos__py_row_schema layout;  ///< of the batch
+    struct tfos__py_row_schema schema; ///< of the batch
     int64_t row;                 ///< next row of the batch
     struct unanswered *waiting;  ///< owned; oldest first
     size_t waiting_count, waiting_capacity;
@@ -123,7 +123,7 @@ static void drop_batch(struct tfos__py_row_iterator *iterator)
     if (!iterator->has_batch)
         return;
     iterator->has_batch = false;
-    tfos__py_row_schema_clear(&iterator->layout);
+    tfos__py_row_schema_clear(&iterator->schema);
     iterator->batch.array.release(&iterator->batch.array);
     iterator->batch.schema.release(&iterator->batch.schema);
 }
@@ -132,7 +132,7 @@ static int hold_batch(struct tfos__py_row_iterator *iterator, const struct tfos_
 {
     iterator->batch = *item;
     iterator->row = 0;
-    if (tfos__py_row_schema_init(&iterator->layout, &iterator->batch.schema, &iterator->batch.array) == 0) {
+    if (tfos__py_row_schema_init(&iterator->schema, &iterator->batch.schema, &iterator->batch.array) == 0) {
         iterator->has_batch = true;
         return 0;
     }
@@ -217,13 +217,13 @@ static int64_t give(struct tfos__py_row_iterator *iterator, int64_t limit, struc
     int result = 0;
 
     if (taker->rows != NULL)
-        result = tfos__py_unpack_rows(&iterator->layout, array, iterator->row, count, taker->rows);
+        result = tfos__py_unpack_rows(&iterator->schema, array, iterator->row, count, taker->rows);
     else if (taker->lists != NULL)
-        result = tfos__py_selection_unpack(taker->columns, &iterator->layout, array, iterator->row, count,
+        result = tfos__py_selection_unpack(taker->columns, &iterator->schema, array, iterator->row, count,
                                         &origin, taker->lists);
     else if (count > 0)
         result =
-            tfos__py_row_arrays_append(taker->arrays, &iterator->layout, array, iterator->row, count, &origin);
+            tfos__py_row_arrays_append(taker->arrays, &iterator->schema, array, iterator->row, count, &origin);
     if (result < 0 || (count > 0 && note_unanswered(iterator, count) < 0))
         return -1;
     iterator->row += count;
@@ -403,7 +403,8 @@ static int send_packed(void *context, struct tfos__py_row_packer *packer)
     const struct ArrowSchema *schema = NULL;
     const struct ArrowArray *array = NULL;
 
-    tfos__py_row_packer_show(packer, &schema, &array);
+    if (tfos__py_row_packer_show(packer, &schema, &array) < 0)
+        return -1;
     return send_batch(context, schema, array);
 }
 
@@ -465,8 +466,9 @@ static int send_arrays(struct tfos__py_row_iterator *iterator, struct tfos__py_a
     if (take(iterator) < 0)
         return -1;
     if (check_results(iterator, tfos__py_array_batch_row_count(batch)) == 0) {
-        tfos__py_array_batch_show(batch, &schema, &array);
-        result = send_batch(iterator, schema, array);
+        result = tfos__py_array_batch_show(batch, &schema, &array) < 0
+                     ? -1
+                     : send_batch(iterator, schema, array);
     }
     leave(iterator);
     return result;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows into columns. Invariant: between calls all fields have row_count values; a row that is
+// Rows into columns. Invariant: between calls all columns have row_count values; a row that is
 // refused or fails leaves nothing behind.
 #include "row_packer.h"
-#include "field.h"
+#include "error.h"
 #include "row_schema.h"
 #include "row_type.h"
 #include "row_unpacker.h"
@@ -18,15 +18,13 @@ struct tfos__py_row_packer {
     bool wants_columns;
     struct tfos__py_row_type type;
     int64_t column_count;
-    struct tfos__py_field *fields; ///< owned
+    struct tfos__py_column_packer *columns; ///< owned
     int64_t row_count;
     size_t size;
     int64_t row; ///< number of the next row, for messages
-    struct ArrowSchema schema;
+    struct ArrowSchema schema; ///< of the batch that was shown last; owned
     struct ArrowArray array;
-    struct ArrowSchema **schema_children; ///< owned; into the fields
-    struct ArrowArray **array_children;   ///< owned; into the fields
-    const void *buffers[1];
+    struct ArrowArray **children; ///< owned; into the columns
 };
 
 struct tfos__py_row_packer *tfos__py_row_packer_open(int64_t first_row, bool wants_columns)
@@ -43,13 +41,12 @@ struct tfos__py_row_packer *tfos__py_row_packer_open(int64_t first_row, bool wan
 static void drop_columns(struct tfos__py_row_packer *packer)
 {
     for (int64_t i = 0; i < packer->column_count; i++)
-        tfos__py_field_clear(&packer->fields[i]);
-    PyMem_Free(packer->fields);
-    PyMem_Free(packer->schema_children);
-    PyMem_Free(packer->array_children);
-    packer->fields = NULL;
-    packer->schema_children = NULL;
-    packer->array_children = NULL;
+        tfos__py_column_packer_clear(&packer->columns[i]);
+    tfos__arrow_schema_release(&packer->schema);
+    PyMem_Free(packer->columns);
+    PyMem_Free(packer->children);
+    packer->columns = NULL;
+    packer->children = NULL;
     packer->column_count = 0;
     tfos__py_row_type_clear(&packer->type);
 }
@@ -58,17 +55,15 @@ static int make_columns(struct tfos__py_row_packer *packer, int64_t count)
 {
     size_t room = (size_t)count + 1;
 
-    packer->fields = PyMem_Calloc(room, sizeof(*packer->fields));
-    packer->schema_children = PyMem_Calloc(room, sizeof(*packer->schema_children));
-    packer->array_children = PyMem_Calloc(room, sizeof(*packer->array_children));
-    if (packer->fields == NULL || packer->schema_children == NULL ||
-        packer->array_children == NULL || !tfos__py_row_type_write(&packer->type)) {
+    packer->columns = PyMem_Calloc(room, sizeof(*packer->columns));
+    packer->children = PyMem_Calloc(room, sizeof(*packer->children));
+    if (!packer->columns || !packer->children) {
         PyErr_NoMemory();
         return -1;
     }
     for (; packer->column_count < count; packer->column_count++) {
-        struct tfos__py_field *field = &packer->fields[packer->column_count];
-        if (tfos__py_field_init(field, packer->wants_columns) < 0)
+        if (tfos__py_column_packer_init(&packer->columns[packer->column_count],
+                                        packer->wants_columns) < 0)
             return -1;
     }
     return 0;
@@ -86,7 +81,7 @@ static int make_whole(struct tfos__py_row_packer *packer)
 /// From now on the row is one opaque value.
 static int make_opaque(struct tfos__py_row_packer *packer)
 {
-    return make_whole(packer) < 0 ? -1 : tfos__py_field_make_opaque(&packer->fields[0]);
+    return make_whole(packer) < 0 ? -1 : tfos__py_column_packer_make_opaque(&packer->columns[0]);
 }
 
 /// Takes the kind of row and the columns from the first row.
@@ -140,10 +135,10 @@ static void explain(const struct tfos__py_row_packer *packer, int64_t column)
 static void take_back(struct tfos__py_row_packer *packer, int64_t column_count)
 {
     for (int64_t i = 0; i < column_count; i++)
-        tfos__py_field_truncate(&packer->fields[i], packer->row_count);
+        tfos__py_column_packer_truncate(&packer->columns[i], packer->row_count);
 }
 
-/// Puts the row's values into the fields; REFUSED names the column that refused, or -1 for the
+/// Puts the row's values into the columns; REFUSED names the column that refused, or -1 for the
 /// whole row.
 static enum tfos__py_pack_result put(struct tfos__py_row_packer *packer, PyObject *row, int64_t *refusing)
 {
@@ -154,9 +149,9 @@ static enum tfos__py_pack_result put(struct tfos__py_row_packer *packer, PyObjec
         PyObject *value = tfos__py_row_type_value(&packer->type, row, i);
         *refusing = value != NULL ? i : -1;
         if (value != NULL) {
-            result = tfos__py_field_append(&packer->fields[i], value);
+            result = tfos__py_column_packer_append(&packer->columns[i], value);
             if (result == TFOS__PACK_REFUSED && packer->row_count > 0)
-                result = tfos__py_field_convert(&packer->fields[i], value);
+                result = tfos__py_column_packer_convert(&packer->columns[i], value);
             if (result == TFOS__PACK_ERROR)
                 explain(packer, i);
             Py_DECREF(value);
@@ -167,7 +162,7 @@ static enum tfos__py_pack_result put(struct tfos__py_row_packer *packer, PyObjec
             take_back(packer, i);
             return result;
         }
-        size += tfos__py_field_size(&packer->fields[i]);
+        size += tfos__py_column_packer_size(&packer->columns[i]);
     }
     packer->size = size;
     packer->row_count++;
@@ -185,7 +180,7 @@ static bool is_ragged(const struct tfos__py_row_packer *packer, PyObject *row)
     enum tfos__py_row_kind kind = class == &PyList_Type ? TFOS__ROW_LIST : TFOS__ROW_TUPLE;
 
     if (packer->type.kind == TFOS__ROW_VALUE)
-        return is_list && packer->fields[0].typed.series.type.kind == TFOS__VALUE_NULL;
+        return is_list && packer->columns[0].flat.type.kind == TFOS__VALUE_NULL;
     if (row == Py_None)
         return packer->type.kind == TFOS__ROW_LIST ||
                (packer->wants_columns && packer->type.kind == TFOS__ROW_TUPLE);
@@ -196,7 +191,7 @@ static int widen_row(struct tfos__py_row_packer *packer, PyObject *row)
 {
     if (!is_ragged(packer, row))
         return make_opaque(packer);
-    return make_whole(packer) < 0 ? -1 : tfos__py_field_make_tree(&packer->fields[0]);
+    return make_whole(packer) < 0 ? -1 : tfos__py_column_packer_make_nested(&packer->columns[0]);
 }
 
 /// The rows of the batch, a new list; NULL with an exception.
@@ -204,17 +199,17 @@ static PyObject *unpack(struct tfos__py_row_packer *packer)
 {
     const struct ArrowSchema *schema = NULL;
     const struct ArrowArray *array = NULL;
-    struct tfos__py_row_schema layout;
+    struct tfos__py_row_schema row_schema;
     PyObject *rows = PyList_New(0);
 
-    tfos__py_row_packer_show(packer, &schema, &array);
-    if (rows == NULL || tfos__py_row_schema_init(&layout, schema, array) < 0) {
+    if (rows == NULL || tfos__py_row_packer_show(packer, &schema, &array) < 0 ||
+        tfos__py_row_schema_init(&row_schema, schema, array) < 0) {
         Py_XDECREF(rows);
         return NULL;
     }
-    if (tfos__py_unpack_rows(&layout, array, 0, array->length, rows) < 0)
+    if (tfos__py_unpack_rows(&row_schema, array, 0, array->length, rows) < 0)
         Py_CLEAR(rows);
-    tfos__py_row_schema_clear(&layout);
+    tfos__py_row_schema_clear(&row_schema);
     return rows;
 }
 
@@ -222,7 +217,7 @@ static PyObject *unpack(struct tfos__py_row_packer *packer)
 /// another length. REFUSED, with the packer as it was: that cannot be.
 static enum tfos__py_pack_result convert(struct tfos__py_row_packer *packer, PyObject *row)
 {
-    struct tfos__py_field field = {.wants_columns = packer->wants_columns};
+    struct tfos__py_column_packer column = {.wants_columns = packer->wants_columns};
     enum tfos__py_pack_result result = TFOS__PACK_DONE;
     int64_t count = packer->row_count;
     PyObject *rows = NULL;
@@ -230,24 +225,24 @@ static enum tfos__py_pack_result convert(struct tfos__py_row_packer *packer, PyO
     if (packer->is_established || !is_ragged(packer, row))
         return TFOS__PACK_REFUSED;
     rows = unpack(packer);
-    if (rows == NULL || PyList_Append(rows, row) < 0 || tfos__py_field_make_tree(&field) < 0)
+    if (rows == NULL || PyList_Append(rows, row) < 0 || tfos__py_column_packer_make_nested(&column) < 0)
         result = TFOS__PACK_ERROR;
     for (int64_t i = 0; result == TFOS__PACK_DONE && i <= count; i++) {
         PyObject *value = PyList_GetItem(rows, (Py_ssize_t)i);
-        result = tfos__py_field_append(&field, value);
+        result = tfos__py_column_packer_append(&column, value);
         if (result == TFOS__PACK_REFUSED)
-            result = tfos__py_field_convert(&field, value);
+            result = tfos__py_column_packer_convert(&column, value);
     }
     Py_XDECREF(rows);
     if (result == TFOS__PACK_DONE && make_whole(packer) < 0)
         result = TFOS__PACK_ERROR;
     if (result != TFOS__PACK_DONE) {
-        tfos__py_field_clear(&field);
+        tfos__py_column_packer_clear(&column);
         return result;
     }
-    tfos__py_field_clear(&packer->fields[0]);
-    packer->fields[0] = field;
-    packer->size = tfos__py_field_size(&field);
+    tfos__py_column_packer_clear(&packer->columns[0]);
+    packer->columns[0] = column;
+    packer->size = tfos__py_column_packer_size(&column);
     packer->row_count = count + 1;
     packer->row++;
     return TFOS__PACK_DONE;
@@ -264,7 +259,7 @@ static int widen(struct tfos__py_row_packer *packer, PyObject *row, int64_t refu
     value = tfos__py_row_type_value(&packer->type, row, refusing);
     if (value == NULL)
         return PyErr_Occurred() ? -1 : make_opaque(packer);
-    result = tfos__py_field_widen(&packer->fields[refusing], value);
+    result = tfos__py_column_packer_widen(&packer->columns[refusing], value);
     Py_DECREF(value);
     return result;
 }
@@ -300,50 +295,43 @@ int64_t tfos__py_row_packer_row_count(const struct tfos__py_row_packer *packer)
     return packer->row_count;
 }
 
-static void release_schema(struct ArrowSchema *schema)
+int tfos__py_row_packer_show(struct tfos__py_row_packer *packer, const struct ArrowSchema **schema,
+                             const struct ArrowArray **array)
 {
-    schema->release = NULL;
-}
+    static const void *no_buffers[1];
 
-static void release_array(struct ArrowArray *array)
-{
-    array->release = NULL;
-}
-
-void tfos__py_row_packer_show(struct tfos__py_row_packer *packer, const struct ArrowSchema **schema,
-                       const struct ArrowArray **array)
-{
+    tfos__arrow_schema_release(&packer->schema);
+    if (tfos__py_row_type_write(&packer->type, packer->column_count, &packer->schema) < 0)
+        return -1;
     for (int64_t i = 0; i < packer->column_count; i++) {
-        tfos__py_field_show(&packer->fields[i], tfos__py_row_type_name(&packer->type, i),
-                         &packer->schema_children[i], &packer->array_children[i]);
+        packer->children[i] =
+            tfos__py_column_packer_show(&packer->columns[i], tfos__py_row_type_name(&packer->type, i),
+                                        packer->schema.children[i]);
+        if (!packer->children[i])
+            return -1;
     }
-    packer->schema = (struct ArrowSchema){
-        .format = "+s",
-        .name = "",
-        .metadata = packer->type.metadata,
-        .n_children = packer->column_count,
-        .children = packer->schema_children,
-        .release = release_schema,
-    };
     packer->array = (struct ArrowArray){
         .length = packer->row_count,
         .n_buffers = 1,
         .n_children = packer->column_count,
-        .buffers = packer->buffers,
-        .children = packer->array_children,
-        .release = release_array,
+        .buffers = no_buffers,
+        .children = packer->children,
     };
     *schema = &packer->schema;
     *array = &packer->array;
+    return 0;
 }
 
-void tfos__py_row_packer_clear(struct tfos__py_row_packer *packer)
+int tfos__py_row_packer_clear(struct tfos__py_row_packer *packer)
 {
     packer->is_established = packer->is_established || packer->row_count > 0;
     packer->row_count = 0;
     packer->size = 0;
-    for (int64_t i = 0; i < packer->column_count; i++)
-        tfos__py_field_reset(&packer->fields[i]);
+    for (int64_t i = 0; i < packer->column_count; i++) {
+        if (tfos__py_column_packer_reset(&packer->columns[i]) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 /// Has the batch taken, if there is one.
@@ -353,8 +341,7 @@ static int flush(struct tfos__py_row_packer *packer, tfos__py_row_packer_taker *
         return 0;
     if (take(context, packer) < 0)
         return -1;
-    tfos__py_row_packer_clear(packer);
-    return 0;
+    return tfos__py_row_packer_clear(packer);
 }
 
 int tfos__py_row_packer_append_all(struct tfos__py_row_packer *packer, PyObject *rows, tfos__py_row_packer_taker *take,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Packs Python rows into columns: batches in Arrow's layout whose schema says how the same rows
 /// are made again. Rows that do not fit the columns make them wider, and they stay so: a sequence
-/// of another length makes the column one of varying length, a value of another type a tree
-/// (tree.h) or an opaque one (pickled), lists of other lengths as rows one column of such lists,
+/// of another length makes the column one of varying length, a value of another type a nested column
+/// (nested_column.h) or an opaque one (pickled), lists of other lengths as rows one column of such lists,
 /// another kind of row the whole row opaque. What the first batch meets holds for all of its rows.
 /// The caller holds the GIL.
 #ifndef TFOS_PYTHON_PACKER_H
@@ -12,15 +12,10 @@
 #include <stdbool.h>
 #include <tfos/arrow.h>
 
+#include "column_packer.h"
+
 #define TFOS__BATCH_SIZE (1 << 20) ///< bytes at which a batch is full
 #define TFOS__BATCH_ROWS 4096      ///< rows at which it is
-
-enum tfos__py_pack_result {
-    TFOS__PACK_ERROR = -1, ///< with an exception
-    TFOS__PACK_DONE = 0,   ///< the row is in the batch
-    TFOS__PACK_REFUSED =
-        1, ///< it does not fit: take the batch, clear() and append the same row again
-};
 
 struct tfos__py_row_packer;
 
@@ -28,6 +23,7 @@ struct tfos__py_row_packer;
 /// columns of the same values, not the same objects. NULL with an exception.
 struct tfos__py_row_packer *tfos__py_row_packer_open(int64_t first_row, bool wants_columns);
 
+/// REFUSED: it does not fit: take the batch, clear() and append the same row again.
 enum tfos__py_pack_result tfos__py_row_packer_append(struct tfos__py_row_packer *packer, PyObject *row);
 
 /// Whether the batch should be taken before more rows are appended.
@@ -36,12 +32,13 @@ bool tfos__py_row_packer_is_full(const struct tfos__py_row_packer *packer);
 /// Rows in the batch.
 int64_t tfos__py_row_packer_row_count(const struct tfos__py_row_packer *packer);
 
-/// The batch; both live until the next append() or clear(), and have nothing to be released.
-void tfos__py_row_packer_show(struct tfos__py_row_packer *packer, const struct ArrowSchema **schema,
+/// The batch; both live until the next append() or clear(), and have nothing to be released. -1 with
+/// an exception.
+int tfos__py_row_packer_show(struct tfos__py_row_packer *packer, const struct ArrowSchema **schema,
                        const struct ArrowArray **array);
 
-/// Begins the next batch.
-void tfos__py_row_packer_clear(struct tfos__py_row_packer *packer);
+/// Begins the next batch. -1 with an exception.
+int tfos__py_row_packer_clear(struct tfos__py_row_packer *packer);
 
 /// What takes a batch out of the packer; -1 with an exception.
 typedef int tfos__py_row_packer_taker(void *context, struct tfos__py_row_packer *packer);

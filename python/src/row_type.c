@@ -2,13 +2,12 @@
 // Classes are compared exactly. Those of rows seen last are remembered, so that a row like the one
 // before it is known by one comparison.
 #include "row_type.h"
+#include "arrow/arrow.h"
+#include "error.h"
 #include "named_row.h"
 #include "pickle.h"
-#include "series.h"
 
 #include <string.h>
-
-#define METADATA_SIZE 64 ///< room for all but a class
 
 const char *const tfos__py_row_kind_names[TFOS__ROW_KINDS] = {
     [TFOS__ROW_VALUE] = "value", [TFOS__ROW_TUPLE] = "tuple", [TFOS__ROW_LIST] = "list",
@@ -234,25 +233,24 @@ const char *tfos__py_row_type_name(const struct tfos__py_row_type *type, int64_t
                : "";
 }
 
-bool tfos__py_row_type_write(struct tfos__py_row_type *type)
+int tfos__py_row_type_write(const struct tfos__py_row_type *type, int64_t column_count,
+                            struct ArrowSchema *schema)
 {
-    enum tfos__py_row_kind kind = type->kind;
-    bool has_class = type->pickled_class != NULL;
-    Py_ssize_t size = has_class ? PyBytes_Size(type->pickled_class) : 0;
-    char *end = NULL;
+    PyObject *class = type->pickled_class;
+    // Without their class, named rows are dicts as columns.
+    bool is_dict = type->kind == TFOS__ROW_NAMED && !class;
+    const char *kind = tfos__py_row_kind_names[is_dict ? TFOS__ROW_DICT : type->kind];
+    struct tfos_error err;
+    enum tfos_status status = tfos__arrow_schema_init_struct(schema, column_count, &err);
 
-    if (type->metadata != NULL)
-        return true;
-    type->metadata = PyMem_Malloc(METADATA_SIZE + (size_t)size);
-    if (type->metadata == NULL)
-        return false;
-    if (kind == TFOS__ROW_NAMED && !has_class)
-        kind = TFOS__ROW_DICT; // as columns they are the same
-    end = tfos__py_metadata_begin(has_class ? 2 : 1, type->metadata);
-    end = tfos__py_metadata_add("tfos.row", tfos__py_row_kind_names[kind], strlen(tfos__py_row_kind_names[kind]), end);
-    if (has_class)
-        tfos__py_metadata_add("tfos.class", PyBytes_AsString(type->pickled_class), (size_t)size, end);
-    return true;
+    if (status == TFOS_OK)
+        status = tfos__arrow_schema_note(schema, "tfos.row",
+                                         (struct tfos_view){kind, strlen(kind)}, &err);
+    if (status == TFOS_OK && class)
+        status = tfos__arrow_schema_note(
+            schema, "tfos.class",
+            (struct tfos_view){PyBytes_AsString(class), (size_t)PyBytes_Size(class)}, &err);
+    return tfos__py_check(status, &err);
 }
 
 void tfos__py_row_type_clear(struct tfos__py_row_type *type)
@@ -262,6 +260,5 @@ void tfos__py_row_type_clear(struct tfos__py_row_type *type)
     Py_XDECREF(type->spark_fields);
     Py_XDECREF(type->pickled_class);
     Py_XDECREF((PyObject *)type->class);
-    PyMem_Free(type->metadata);
     memset(type, 0, sizeof(*type));
 }

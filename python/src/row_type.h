@@ -6,6 +6,7 @@
 #include <Python.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <tfos/arrow.h>
 
 enum tfos__py_row_kind {
     TFOS__ROW_VALUE, ///< the row is one value
@@ -35,7 +36,6 @@ struct tfos__py_row_type {
     PyObject *encoded_names; ///< the same as bytes; owned
     PyObject *spark_fields;  ///< SPARK: the __fields__ that were compared last; owned
     PyObject *pickled_class; ///< NAMED: bytes; NULL: its readers want columns; owned
-    char *metadata;          ///< once write() was called; owned
 };
 
 /// Takes the type of a row into a zeroed one, which is to be ended by clear() whatever comes. 1:
@@ -52,8 +52,10 @@ PyObject *tfos__py_row_type_value(const struct tfos__py_row_type *type, PyObject
 /// The column's name, "" where there is none; borrowed.
 const char *tfos__py_row_type_name(const struct tfos__py_row_type *type, int64_t column);
 
-/// The metadata of the rows' schema, which live as long as the type; false: out of memory.
-bool tfos__py_row_type_write(struct tfos__py_row_type *type);
+/// Makes a schema of such rows, a struct of so many columns that are still to be made. -1 with an
+/// exception.
+int tfos__py_row_type_write(const struct tfos__py_row_type *type, int64_t column_count,
+                            struct ArrowSchema *schema);
 
 void tfos__py_row_type_clear(struct tfos__py_row_type *type);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types of columns. Invariant: what write() and format() give, read() turns into an equal type.
+// Invariant: what write() and arrow() give, read() turns into an equal type.
 #include "value_type.h"
 
 #include <assert.h>
@@ -73,19 +73,9 @@ int64_t tfos__py_value_type_item_count(const struct tfos__py_value_type *type)
 
 int tfos__py_value_type_width(const struct tfos__py_value_type *type)
 {
-    switch (element_kind(type)) {
-    case TFOS__VALUE_SCALAR:
-    case TFOS__VALUE_ARRAY:
-        return type->itemsize;
-    case TFOS__VALUE_NULL:
-    case TFOS__VALUE_BOOL:
-        return 1;
-    case TFOS__VALUE_INT:
-    case TFOS__VALUE_FLOAT:
-        return 8;
-    default:
-        return 0;
-    }
+    struct tfos__arrow_type arrow = tfos__py_value_type_item_arrow(type);
+
+    return arrow.layout == TFOS__ARROW_FIXED ? (int)(arrow.width / 8) : 0;
 }
 
 bool tfos__py_value_type_is_numeric(const struct tfos__py_value_type *type)
@@ -192,62 +182,65 @@ struct tfos__py_value_type tfos__py_value_type_widen(const struct tfos__py_value
     return (struct tfos__py_value_type){.kind = TFOS__VALUE_OPAQUE};
 }
 
-static void element_format(enum tfos__py_value_kind kind, char letter, int itemsize, char *format)
+struct tfos__arrow_type tfos__py_value_type_plain_arrow(const struct tfos__py_value_type *type)
 {
-    static const char *const integers[2][9] = {
-        {[1] = "c", [2] = "s", [4] = "i", [8] = "l"},
-        {[1] = "C", [2] = "S", [4] = "I", [8] = "L"},
-    };
-    static const char *const floats[9] = {[2] = "e", [4] = "f", [8] = "g"};
-    const char *known = NULL;
+    int size = type->itemsize;
+    bool is_number = size <= 8 && (size & (size - 1)) == 0;
 
-    switch (kind) {
+    if (type->letter == 'b')
+        return tfos__arrow_type_of(TFOS__ARROW_BOOL, 1, 0);
+    if (type->letter == 'i' && is_number)
+        return tfos__arrow_type_of(TFOS__ARROW_INT, 8 * size, 0);
+    if (type->letter == 'u' && is_number)
+        return tfos__arrow_type_of(TFOS__ARROW_UINT, 8 * size, 0);
+    if (type->letter == 'f' && is_number && size > 1)
+        return tfos__arrow_type_of(TFOS__ARROW_FLOAT, 8 * size, 0);
+    if (type->letter == 'M')
+        return type->unit == 'D' ? tfos__arrow_type_of(TFOS__ARROW_DATE, 32, 'D')
+                                 : tfos__arrow_type_of(TFOS__ARROW_TIMESTAMP, 64, type->unit);
+    if (type->letter == 'm' && type->unit != 'D')
+        return tfos__arrow_type_of(TFOS__ARROW_DURATION, 64, type->unit);
+    return (struct tfos__arrow_type){0};
+}
+
+/// numpy's elements as they are in memory.
+static struct tfos__arrow_type memory_type(const struct tfos__py_value_type *type)
+{
+    struct tfos__arrow_type plain = tfos__py_value_type_plain_arrow(type);
+
+    if (type->letter == 'b')
+        return tfos__arrow_type_of(TFOS__ARROW_UINT, 8, 0);
+    if (tfos__py_value_type_is_moment(type))
+        return tfos__arrow_type_of(TFOS__ARROW_INT, 64, 0);
+    return plain.kind != TFOS__ARROW_NULL ? plain : tfos__arrow_fixed_binary_type(type->itemsize);
+}
+
+struct tfos__arrow_type tfos__py_value_type_item_arrow(const struct tfos__py_value_type *type)
+{
+    switch (element_kind(type)) {
     case TFOS__VALUE_NULL:
     case TFOS__VALUE_BOOL:
-        known = "C";
-        break;
+        return tfos__arrow_type_of(TFOS__ARROW_UINT, 8, 0);
     case TFOS__VALUE_INT:
-        known = "l";
-        break;
+        return tfos__arrow_type_of(TFOS__ARROW_INT, 64, 0);
     case TFOS__VALUE_FLOAT:
-        known = "g";
-        break;
+        return tfos__arrow_type_of(TFOS__ARROW_FLOAT, 64, 0);
     case TFOS__VALUE_TEXT:
-        known = "U";
-        break;
+        return tfos__arrow_type_of(TFOS__ARROW_TEXT, 64, 0);
     case TFOS__VALUE_BYTES:
     case TFOS__VALUE_OPAQUE:
-        known = "Z";
-        break;
+        return tfos__arrow_type_of(TFOS__ARROW_BINARY, 64, 0);
     default:
-        if (letter == 'b')
-            known = "C";
-        else if (letter == 'M' || letter == 'm')
-            known = "l";
-        else if (itemsize <= 8 && (letter == 'i' || letter == 'u'))
-            known = integers[letter == 'u'][itemsize];
-        else if (itemsize <= 8 && letter == 'f')
-            known = floats[itemsize];
+        return memory_type(type);
     }
-    if (known != NULL)
-        snprintf(format, TFOS__FORMAT_SIZE, "%s", known);
-    else
-        snprintf(format, TFOS__FORMAT_SIZE, "w:%d", itemsize);
 }
 
-void tfos__py_value_type_item_format(const struct tfos__py_value_type *type, char format[TFOS__FORMAT_SIZE])
-{
-    element_format(element_kind(type), type->letter, type->itemsize, format);
-}
-
-void tfos__py_value_type_format(const struct tfos__py_value_type *type, char format[TFOS__FORMAT_SIZE])
+struct tfos__arrow_type tfos__py_value_type_arrow(const struct tfos__py_value_type *type)
 {
     if (!tfos__py_value_type_is_sequence(type))
-        tfos__py_value_type_item_format(type, format);
-    else if (type->is_fixed)
-        snprintf(format, TFOS__FORMAT_SIZE, "+w:%" PRId64, tfos__py_value_type_item_count(type));
-    else
-        snprintf(format, TFOS__FORMAT_SIZE, "+L");
+        return tfos__py_value_type_item_arrow(type);
+    return type->is_fixed ? tfos__arrow_fixed_list_type(tfos__py_value_type_item_count(type))
+                          : tfos__arrow_type_of(TFOS__ARROW_LIST, 64, 0);
 }
 
 /// Appends " 28 28".
@@ -328,17 +321,18 @@ static bool read_shape(const char *text, struct tfos__py_value_type *type)
     return true;
 }
 
-/// Whether write() and format() would have given this text and format for the type.
-static bool is_written_so(const struct tfos__py_value_type *type, const char *text, const char *format)
+/// Whether write() and arrow() would have given this text and Arrow type for the type.
+static bool is_written_so(const struct tfos__py_value_type *type, const char *text,
+                          const struct tfos__arrow_type *arrow)
 {
-    char own_text[TFOS__VALUE_TEXT_SIZE], own_format[TFOS__FORMAT_SIZE];
+    struct tfos__arrow_type own = tfos__py_value_type_arrow(type);
+    char own_text[TFOS__VALUE_TEXT_SIZE];
 
     if (is_list(type) && type->is_fixed &&
         (type->dimension_count != 1 || !tfos__py_value_type_is_numeric(type)))
         return false;
     tfos__py_value_type_write(type, own_text);
-    tfos__py_value_type_format(type, own_format);
-    return strcmp(own_text, text) == 0 && strcmp(own_format, format) == 0;
+    return strcmp(own_text, text) == 0 && tfos__arrow_type_equals(&own, arrow);
 }
 
 /// The word behind the kind: what elements are.
@@ -351,7 +345,8 @@ static bool read_elements(const char *word, struct tfos__py_value_type *type)
     return is_list(type) && read_kind(word, &type->item) && type->item <= TFOS__VALUE_BYTES;
 }
 
-bool tfos__py_value_type_read(const char *text, const char *format, struct tfos__py_value_type *type)
+bool tfos__py_value_type_read(const char *text, const struct tfos__arrow_type *arrow,
+                              struct tfos__py_value_type *type)
 {
     struct tfos__py_value_type read = {0};
     const char *whole = text;
@@ -365,10 +360,10 @@ bool tfos__py_value_type_read(const char *text, const char *format, struct tfos_
         return false;
     if (!is_list(&read))
         read.item = TFOS__VALUE_NULL;
-    read.is_fixed = format[0] == '+' && format[1] == 'w';
+    read.is_fixed = arrow->layout == TFOS__ARROW_FIXED_LIST;
     if (read.kind == TFOS__VALUE_ARRAY && !read.is_fixed)
         read.dimension_count = 1;
-    if (!is_written_so(&read, whole, format))
+    if (!is_written_so(&read, whole, arrow))
         return false;
     *type = read;
     return true;

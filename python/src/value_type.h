@@ -9,9 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arrow/arrow.h"
+
 #define TFOS__MAX_DIMENSIONS 8    ///< arrays of more travel as opaque values
 #define TFOS__VALUE_TEXT_SIZE 256 ///< room for any type as text
-#define TFOS__FORMAT_SIZE 32      ///< room for any format string made here
 
 enum tfos__py_value_kind {
     TFOS__VALUE_NULL, ///< None, and nothing else so far
@@ -71,14 +72,20 @@ bool tfos__py_value_type_equals(const struct tfos__py_value_type *a, const struc
 struct tfos__py_value_type tfos__py_value_type_widen(const struct tfos__py_value_type *a,
                                           const struct tfos__py_value_type *b);
 
-/// Arrow's format strings: of the column, and of the elements of a sequence.
-void tfos__py_value_type_format(const struct tfos__py_value_type *type, char format[TFOS__FORMAT_SIZE]);
-void tfos__py_value_type_item_format(const struct tfos__py_value_type *type, char format[TFOS__FORMAT_SIZE]);
+/// Arrow's types of the column, and of the elements of a sequence.
+struct tfos__arrow_type tfos__py_value_type_arrow(const struct tfos__py_value_type *type);
+struct tfos__arrow_type tfos__py_value_type_item_arrow(const struct tfos__py_value_type *type);
+
+/// Arrow's type of numpy's elements by which others know what they are: of dates as dates.
+/// complex numbers and those of other sizes have none: NULL.
+struct tfos__arrow_type tfos__py_value_type_plain_arrow(const struct tfos__py_value_type *type);
 
 /// The type as metadata text, and read again. read() says false for a text that is none, and takes
-/// from the column's format whether the type is fixed.
-void tfos__py_value_type_write(const struct tfos__py_value_type *type, char text[TFOS__VALUE_TEXT_SIZE]);
-bool tfos__py_value_type_read(const char *text, const char *format, struct tfos__py_value_type *type);
+/// from the column's type whether the type is fixed.
+void tfos__py_value_type_write(const struct tfos__py_value_type *type,
+                               char text[TFOS__VALUE_TEXT_SIZE]);
+bool tfos__py_value_type_read(const char *text, const struct tfos__arrow_type *arrow,
+                              struct tfos__py_value_type *type);
 
 /// The type in words, for messages: "list of 784 float".
 void tfos__py_value_type_describe(const struct tfos__py_value_type *type, char text[TFOS__VALUE_TEXT_SIZE]);

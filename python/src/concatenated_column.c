@@ -1,46 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values of one column, gathered. Invariant: a column is exactly one of three: an array, a list of
 // objects, or a struct of columns.
-#include "array_column.h"
-#include "lists.h"
+#include "concatenated_column.h"
+#include "column_array.h"
 #include "numpy.h"
-#include "plain.h"
-#include "type_words.h"
 #include "row_unpacker.h"
 
+#include <stdio.h>
 #include <string.h>
 
-static int init_children(struct tfos__py_array_column *column, const struct tfos__py_array_column_values *values)
+static int init_children(struct tfos__py_concatenated *column, const struct tfos__py_concatenated_values *values)
 {
-    const struct tfos__py_column *layout = values->layout;
-    struct tfos__py_array_column_values field = {
+    const struct tfos__py_column *source = values->column;
+    struct tfos__py_concatenated_values field = {
         .index = values->array->offset + values->index,
         .count = values->count,
     };
 
-    Py_INCREF(layout->names);
-    column->names = layout->names;
-    column->children = PyMem_Calloc((size_t)layout->child_count + 1, sizeof(*column->children));
+    Py_INCREF(source->names);
+    column->names = source->names;
+    column->children = PyMem_Calloc((size_t)source->child_count + 1, sizeof(*column->children));
     if (column->children == NULL) {
         PyErr_NoMemory();
         return -1;
     }
-    column->child_count = layout->child_count;
+    column->child_count = source->child_count;
     for (int64_t i = 0; i < column->child_count; i++) {
-        field.layout = &layout->children[i];
+        field.column = &source->children[i];
         field.array = values->array->children[i];
-        if (tfos__py_array_column_init(&column->children[i], &field) < 0)
+        if (tfos__py_concatenated_init(&column->children[i], &field) < 0)
             return -1;
     }
     return 0;
 }
 
-int tfos__py_array_column_init(struct tfos__py_array_column *column, const struct tfos__py_array_column_values *values)
+int tfos__py_concatenated_init(struct tfos__py_concatenated *column, const struct tfos__py_concatenated_values *values)
 {
-    column->type = values->layout->type;
-    if (values->layout->plain == TFOS__PLAIN_STRUCT)
+    column->type = values->column->type;
+    if (tfos__py_column_is_struct(values->column))
         return init_children(column, values);
-    column->is_shaped = tfos__py_lists_find_shape(values->layout, values->array, values->index,
+    column->is_shaped = !tfos__py_value_type_is_numeric(&column->type) &&
+        tfos__py_column_array_find_shape(values->column, values->array, values->index,
                                                values->count, &column->type);
     if (tfos__py_value_type_is_numeric(&column->type)) {
         column->row_size = (size_t)tfos__py_value_type_item_count(&column->type) *
@@ -51,29 +51,29 @@ int tfos__py_array_column_init(struct tfos__py_array_column *column, const struc
     return column->objects != NULL ? 0 : -1;
 }
 
-size_t tfos__py_array_column_row_size(const struct tfos__py_array_column *column)
+size_t tfos__py_concatenated_row_size(const struct tfos__py_concatenated *column)
 {
     size_t widest = column->row_size;
 
     for (int64_t i = 0; i < column->child_count; i++) {
-        size_t size = tfos__py_array_column_row_size(&column->children[i]);
+        size_t size = tfos__py_concatenated_row_size(&column->children[i]);
         widest = size > widest ? size : widest;
     }
     return widest;
 }
 
-static bool has_fields(const struct tfos__py_array_column *column,
-                       const struct tfos__py_column *layout)
+static bool has_fields(const struct tfos__py_concatenated *column,
+                       const struct tfos__py_column *source)
 {
     int is_same = 0;
 
-    if (column->child_count != layout->child_count)
+    if (column->child_count != source->child_count)
         return false;
-    is_same = PyObject_RichCompareBool(column->names, layout->names, Py_EQ);
+    is_same = PyObject_RichCompareBool(column->names, source->names, Py_EQ);
     if (is_same < 0)
         PyErr_Clear(); // two tuples of str: only memory can be lacking
     for (int64_t i = 0; is_same == 1 && i < column->child_count; i++)
-        is_same = tfos__py_array_column_fits(&column->children[i], &layout->children[i]);
+        is_same = tfos__py_concatenated_fits(&column->children[i], &source->children[i]);
     return is_same == 1;
 }
 
@@ -113,19 +113,19 @@ static enum match match_types(const struct tfos__py_value_type *column,
     return are_floats[0] ? MATCH_NARROW : are_floats[1] ? MATCH_WIDE : MATCH_NONE;
 }
 
-bool tfos__py_array_column_fits(const struct tfos__py_array_column *column,
-                         const struct tfos__py_column *layout)
+bool tfos__py_concatenated_fits(const struct tfos__py_concatenated *column,
+                         const struct tfos__py_column *source)
 {
-    bool is_struct = layout->plain == TFOS__PLAIN_STRUCT;
+    bool is_struct = tfos__py_column_is_struct(source);
 
     if (column->names != NULL || is_struct)
-        return column->names != NULL && is_struct && has_fields(column, layout);
-    if ((column->objects != NULL || column->is_shaped) && !tfos__py_value_type_is_numeric(&layout->type))
+        return column->names != NULL && is_struct && has_fields(column, source);
+    if ((column->objects != NULL || column->is_shaped) && !tfos__py_value_type_is_numeric(&source->type))
         return true;
-    return match_types(&column->type, &layout->type) != MATCH_NONE;
+    return match_types(&column->type, &source->type) != MATCH_NONE;
 }
 
-static int make_array(struct tfos__py_array_column *column, int64_t capacity)
+static int make_array(struct tfos__py_concatenated *column, int64_t capacity)
 {
     const struct tfos__py_numpy *numpy = tfos__py_numpy_load();
     PyObject *dtype = NULL;
@@ -142,7 +142,7 @@ static int make_array(struct tfos__py_array_column *column, int64_t capacity)
     return column->array != NULL ? 0 : -1;
 }
 
-static int resize_array(struct tfos__py_array_column *column, int64_t capacity)
+static int resize_array(struct tfos__py_concatenated *column, int64_t capacity)
 {
     const struct tfos__py_numpy *numpy = tfos__py_numpy_load();
     struct tfos__py_value_type *type = &column->type;
@@ -172,10 +172,10 @@ static int resize_array(struct tfos__py_array_column *column, int64_t capacity)
     return interface != NULL ? 0 : -1;
 }
 
-int tfos__py_array_column_resize(struct tfos__py_array_column *column, int64_t capacity)
+int tfos__py_concatenated_resize(struct tfos__py_concatenated *column, int64_t capacity)
 {
     for (int64_t i = 0; i < column->child_count; i++) {
-        if (tfos__py_array_column_resize(&column->children[i], capacity) < 0)
+        if (tfos__py_concatenated_resize(&column->children[i], capacity) < 0)
             return -1;
     }
     if (column->names != NULL || column->objects != NULL)
@@ -183,73 +183,20 @@ int tfos__py_array_column_resize(struct tfos__py_array_column *column, int64_t c
     return column->array != NULL ? resize_array(column, capacity) : make_array(column, capacity);
 }
 
-/// Copies numbers that the packer has packed; the first that is None, or -1.
-static int64_t copy_packed(struct tfos__py_array_column *column, int64_t length,
-                           const struct tfos__py_array_column_values *values)
-{
-    const struct ArrowArray *array = values->array;
-    const struct tfos__py_value_type *type = &column->type;
-    size_t place = (size_t)(array->offset + values->index);
-    const unsigned char *from = NULL;
-
-    for (int64_t i = 0; array->null_count != 0 && array->buffers[0] != NULL && i < values->count;
-         i++) {
-        if (tfos__arrow_is_null(array, values->index + i))
-            return i;
-    }
-    if (column->row_size == 0)
-        return -1;
-    if (tfos__py_value_type_is_sequence(type)) {
-        const struct ArrowArray *elements = array->children[0];
-        from = (const unsigned char *)elements->buffers[1] +
-               (size_t)elements->offset * (size_t)tfos__py_value_type_width(type);
-    } else {
-        from = array->buffers[1];
-    }
-    memcpy(column->data + (size_t)length * column->row_size, from + place * column->row_size,
-           (size_t)values->count * column->row_size);
-    return -1;
-}
-
-/// A sequence of numbers becomes an array, so that all elements of an array of objects are arrays.
-static PyObject *make_object(const struct tfos__py_column *layout,
-                             const struct ArrowArray *column, int64_t index)
-{
-    struct tfos__py_column as_array = *layout;
-    bool is_numeric =
-        tfos__py_value_type_is_sequence(&layout->type) && tfos__py_value_type_elements(&layout->type).letter != 0;
-    const struct tfos__py_numpy *numpy = tfos__py_numpy_load();
-    PyObject *object = NULL;
-
-    if (layout->plain != TFOS__PLAIN_NONE)
-        return tfos__py_plain_object(layout, column, index);
-    if (!is_numeric || layout->type.kind == TFOS__VALUE_ARRAY)
-        return tfos__py_unpack_value(layout, column, index);
-    as_array.type = tfos__py_lists_array_type(&layout->type);
-    as_array.type.is_fixed = layout->type.is_fixed;
-    as_array.type.shape[0] = layout->type.shape[0];
-    as_array.dtype = numpy != NULL ? tfos__py_numpy_dtype(numpy, &layout->type) : NULL;
-    if (as_array.dtype == NULL)
-        return NULL;
-    object = tfos__py_unpack_value(&as_array, column, index);
-    Py_DECREF(as_array.dtype);
-    return object;
-}
-
 /// What append() says of a None.
-static int meet(struct tfos__py_array_column_null *null, const struct tfos__py_array_column_values *values,
+static int meet(struct tfos__py_concatenated_null *null, const struct tfos__py_concatenated_values *values,
                 int64_t row)
 {
     null->is_met = true;
     null->is_inside = !tfos__arrow_is_null(values->array, values->index + row);
     null->row = row;
-    null->column = values->layout;
+    null->column = values->column;
     null->path = PyUnicode_FromString("");
     return -1;
 }
 
 /// Makes the first `length` rows objects of their own, for others of another shape to follow.
-static int take_apart(struct tfos__py_array_column *column, int64_t length)
+static int take_apart(struct tfos__py_concatenated *column, int64_t length)
 {
     column->objects = PyList_New(0);
     for (int64_t i = 0; i < length && column->objects != NULL; i++) {
@@ -269,21 +216,21 @@ static int take_apart(struct tfos__py_array_column *column, int64_t length)
 
 /// How the values go into the array: lists, whose length their type leaves open, by that which they
 /// have.
-static enum match match_values(const struct tfos__py_array_column *column,
-                               const struct tfos__py_array_column_values *values)
+static enum match match_values(const struct tfos__py_concatenated *column,
+                               const struct tfos__py_concatenated_values *values)
 {
     struct tfos__py_value_type type;
 
-    if (tfos__py_value_type_is_numeric(&values->layout->type))
-        return match_types(&column->type, &values->layout->type);
-    return tfos__py_lists_find_shape(values->layout, values->array, values->index, values->count,
+    if (tfos__py_value_type_is_numeric(&values->column->type))
+        return match_types(&column->type, &values->column->type);
+    return tfos__py_column_array_find_shape(values->column, values->array, values->index, values->count,
                                   &type)
                ? match_types(&column->type, &type)
                : MATCH_NONE;
 }
 
 /// Makes the array's integers floats.
-static int make_floats(struct tfos__py_array_column *column)
+static int make_floats(struct tfos__py_concatenated *column)
 {
     PyObject *floats = PyObject_CallMethod(column->array, "astype", "s", "f8"), *capsule = NULL;
     const struct tfos__py_numpy_interface_struct *interface =
@@ -316,14 +263,14 @@ static void convert_copied(unsigned char *data, size_t size)
     }
 }
 
-static int append_objects(struct tfos__py_array_column *column, const struct tfos__py_array_column_values *values,
-                          struct tfos__py_array_column_null *null)
+static int append_objects(struct tfos__py_concatenated *column, const struct tfos__py_concatenated_values *values,
+                          struct tfos__py_concatenated_null *null)
 {
     for (int64_t i = 0; i < values->count; i++) {
-        PyObject *object = make_object(values->layout, values->array, values->index + i);
+        PyObject *object = tfos__py_column_array_object(values->column, values->array, values->index + i);
         int result = 0;
         if (object == NULL && values->is_python && !PyErr_Occurred())
-            object = tfos__py_unpack_value(values->layout, values->array, values->index + i);
+            object = tfos__py_unpack_value(values->column, values->array, values->index + i);
         if (object == NULL)
             return PyErr_Occurred() ? -1 : meet(null, values, i);
         result = PyList_Append(column->objects, object);
@@ -334,11 +281,11 @@ static int append_objects(struct tfos__py_array_column *column, const struct tfo
     return 0;
 }
 
-static int append_fields(struct tfos__py_array_column *column, int64_t length,
-                         const struct tfos__py_array_column_values *values,
-                         struct tfos__py_array_column_null *null)
+static int append_fields(struct tfos__py_concatenated *column, int64_t length,
+                         const struct tfos__py_concatenated_values *values,
+                         struct tfos__py_concatenated_null *null)
 {
-    struct tfos__py_array_column_values field = {
+    struct tfos__py_concatenated_values field = {
         .index = values->array->offset + values->index,
         .count = values->count,
     };
@@ -348,9 +295,9 @@ static int append_fields(struct tfos__py_array_column *column, int64_t length,
             return meet(null, values, i);
     }
     for (int64_t i = 0; i < column->child_count; i++) {
-        field.layout = &values->layout->children[i];
+        field.column = &values->column->children[i];
         field.array = values->array->children[i];
-        if (tfos__py_array_column_append(&column->children[i], length, &field, null) == 0)
+        if (tfos__py_concatenated_append(&column->children[i], length, &field, null) == 0)
             continue;
         if (null->path != NULL) {
             PyObject *path = null->path;
@@ -363,22 +310,9 @@ static int append_fields(struct tfos__py_array_column *column, int64_t length,
     return 0;
 }
 
-/// Copies numbers behind the first `length` rows; the first that is None, or -1.
-static int64_t copy_numbers(struct tfos__py_array_column *column, int64_t length,
-                            const struct tfos__py_array_column_values *values)
-{
-    unsigned char *to = column->data + (size_t)length * column->row_size;
-
-    if (!tfos__py_value_type_is_numeric(&values->layout->type))
-        return tfos__py_lists_copy(values->layout, values->array, values->index, values->count, to);
-    if (values->layout->plain != TFOS__PLAIN_NONE)
-        return tfos__py_plain_copy(values->layout, values->array, values->index, values->count, to);
-    return copy_packed(column, length, values);
-}
-
-int tfos__py_array_column_append(struct tfos__py_array_column *column, int64_t length,
-                          const struct tfos__py_array_column_values *values,
-                          struct tfos__py_array_column_null *null)
+int tfos__py_concatenated_append(struct tfos__py_concatenated *column, int64_t length,
+                          const struct tfos__py_concatenated_values *values,
+                          struct tfos__py_concatenated_null *null)
 {
     enum match match = MATCH_NONE;
     int64_t row = 0;
@@ -393,7 +327,8 @@ int tfos__py_array_column_append(struct tfos__py_array_column *column, int64_t l
         return append_objects(column, values, null);
     if (match == MATCH_WIDE && make_floats(column) < 0)
         return -1;
-    row = copy_numbers(column, length, values);
+    row = tfos__py_column_array_copy(values->column, values->array, values->index, values->count,
+                                     column->data + (size_t)length * column->row_size);
     if (row >= 0 && values->is_python && column->is_shaped &&
         !tfos__arrow_is_null(values->array, values->index + row))
         return take_apart(column, length) < 0 ? -1 : append_objects(column, values, null);
@@ -405,7 +340,7 @@ int tfos__py_array_column_append(struct tfos__py_array_column *column, int64_t l
     return 0;
 }
 
-PyObject *tfos__py_array_column_finish(struct tfos__py_array_column *column)
+PyObject *tfos__py_concatenated_finish(struct tfos__py_concatenated *column)
 {
     PyObject *fields = NULL;
 
@@ -417,7 +352,7 @@ PyObject *tfos__py_array_column_finish(struct tfos__py_array_column *column)
     }
     fields = PyDict_New();
     for (int64_t i = 0; fields != NULL && i < column->child_count; i++) {
-        PyObject *values = tfos__py_array_column_finish(&column->children[i]);
+        PyObject *values = tfos__py_concatenated_finish(&column->children[i]);
         if (values == NULL ||
             PyDict_SetItem(fields, PyTuple_GetItem(column->names, (Py_ssize_t)i), values) < 0)
             Py_CLEAR(fields);
@@ -426,23 +361,21 @@ PyObject *tfos__py_array_column_finish(struct tfos__py_array_column *column)
     return fields;
 }
 
-void tfos__py_array_column_describe(const struct tfos__py_array_column *column, bool is_frame,
-                             char text[TFOS__VALUE_TEXT_SIZE])
+void tfos__py_concatenated_describe(const struct tfos__py_concatenated *column, bool is_frame,
+                                    char text[TFOS__VALUE_TEXT_SIZE])
 {
-    struct tfos__py_column layout = {
-        .type = column->type,
-        .plain = column->names != NULL            ? TFOS__PLAIN_STRUCT
-                 : column->is_shaped && !is_frame ? TFOS__PLAIN_LIST
-                                                  : TFOS__PLAIN_NONE,
-    };
-
-    tfos__py_type_words(&layout, is_frame, text);
+    if (column->names)
+        snprintf(text, TFOS__VALUE_TEXT_SIZE, "struct");
+    else if (column->is_shaped && !is_frame)
+        snprintf(text, TFOS__VALUE_TEXT_SIZE, "list of numbers");
+    else
+        tfos__py_column_describe_numbers(&column->type, is_frame, text);
 }
 
-void tfos__py_array_column_clear(struct tfos__py_array_column *column)
+void tfos__py_concatenated_clear(struct tfos__py_concatenated *column)
 {
     for (int64_t i = 0; i < column->child_count; i++)
-        tfos__py_array_column_clear(&column->children[i]);
+        tfos__py_concatenated_clear(&column->children[i]);
     PyMem_Free(column->children);
     Py_XDECREF(column->names);
     Py_XDECREF(column->array);

@@ -12,14 +12,14 @@ struct tfos__py_row_origin {
     int64_t first_row; ///< number in its partition of the array's row 0
 };
 
-/// The place of each column among those of the layout, whose rows have columns. -1 with an
+/// The place of each column among those of the rows, whose rows have columns. -1 with an
 /// exception: InvalidError that names the column that is not there, as everywhere here.
-int tfos__py_selection_find(PyObject *names, const struct tfos__py_row_schema *layout,
+int tfos__py_selection_find(PyObject *names, const struct tfos__py_row_schema *rows,
                          const struct tfos__py_row_origin *origin, int64_t row, int64_t *places);
 
 /// Appends the values of rows `start` to `start + count` to a tuple of lists, one a column. Rows
 /// that are one value are looked into: each may be another object.
-int tfos__py_selection_unpack(PyObject *names, const struct tfos__py_row_schema *layout,
+int tfos__py_selection_unpack(PyObject *names, const struct tfos__py_row_schema *rows,
                            const struct ArrowArray *array, int64_t start, int64_t count,
                            const struct tfos__py_row_origin *origin, PyObject *lists);
 

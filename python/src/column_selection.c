@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A column is never taken for another: where rows have names, a name that is not there is an error.
-#include "selection.h"
+#include "column_selection.h"
 #include "error.h"
 #include "row_unpacker.h"
 
@@ -23,30 +23,30 @@ static int64_t find_name(PyObject *names, PyObject *name)
     return -1;
 }
 
-int tfos__py_selection_find(PyObject *names, const struct tfos__py_row_schema *layout,
+int tfos__py_selection_find(PyObject *names, const struct tfos__py_row_schema *rows,
                          const struct tfos__py_row_origin *origin, int64_t row, int64_t *places)
 {
     int64_t count = PyTuple_Size(names);
 
-    if (layout->kind == TFOS__ROW_VALUE)
+    if (rows->kind == TFOS__ROW_VALUE)
         return refuse(origin, row,
                       PyUnicode_FromString("the row is one value, or has other columns than those "
                                            "before it, and input_mapping needs columns: feed "
                                            "tuples, dicts or Rows of one kind"));
-    if (!tfos__py_row_kind_has_names(layout->kind) && layout->column_count < count)
+    if (!tfos__py_row_kind_has_names(rows->kind) && rows->column_count < count)
         return refuse(origin, row,
                       PyUnicode_FromFormat("the row has %lld columns and no names, and "
                                            "input_mapping names %lld: feed tuples of all of "
                                            "them, in the order of their sorted names",
-                                           (long long)layout->column_count, (long long)count));
+                                           (long long)rows->column_count, (long long)count));
     for (int64_t i = 0; i < count; i++) {
         PyObject *name = PyTuple_GetItem(names, (Py_ssize_t)i);
-        places[i] = tfos__py_row_kind_has_names(layout->kind) ? find_name(layout->names, name) : i;
+        places[i] = tfos__py_row_kind_has_names(rows->kind) ? find_name(rows->names, name) : i;
         if (places[i] < 0)
             return refuse(origin, row,
                           PyUnicode_FromFormat("there is no column %R, which input_mapping names: "
                                                "the row has %R",
-                                               name, layout->names));
+                                               name, rows->names));
     }
     return 0;
 }
@@ -84,13 +84,13 @@ static int append_items(PyObject *names, PyObject *row, const struct tfos__py_ro
     return 0;
 }
 
-static int unpack_objects(PyObject *names, const struct tfos__py_row_schema *layout,
+static int unpack_objects(PyObject *names, const struct tfos__py_row_schema *rows,
                           const struct ArrowArray *array, int64_t start, int64_t count,
                           const struct tfos__py_row_origin *origin, PyObject *lists)
 {
     for (int64_t i = start; i < start + count; i++) {
         PyObject *row =
-            tfos__py_unpack_value(&layout->columns[0], array->children[0], array->offset + i);
+            tfos__py_unpack_value(&rows->columns[0], array->children[0], array->offset + i);
         int result = row != NULL ? append_items(names, row, origin, i, lists) : -1;
         Py_XDECREF(row);
         if (result < 0)
@@ -112,7 +112,7 @@ static int append_values(const struct tfos__py_column *column, const struct Arro
     return 0;
 }
 
-int tfos__py_selection_unpack(PyObject *names, const struct tfos__py_row_schema *layout,
+int tfos__py_selection_unpack(PyObject *names, const struct tfos__py_row_schema *rows,
                            const struct ArrowArray *array, int64_t start, int64_t count,
                            const struct tfos__py_row_origin *origin, PyObject *lists)
 {
@@ -120,16 +120,16 @@ int tfos__py_selection_unpack(PyObject *names, const struct tfos__py_row_schema 
     int64_t *places = NULL;
     int result = 0;
 
-    if (layout->kind == TFOS__ROW_VALUE)
-        return unpack_objects(names, layout, array, start, count, origin, lists);
+    if (rows->kind == TFOS__ROW_VALUE)
+        return unpack_objects(names, rows, array, start, count, origin, lists);
     places = PyMem_Calloc((size_t)column_count + 1, sizeof(*places));
     if (places == NULL) {
         PyErr_NoMemory();
         return -1;
     }
-    result = tfos__py_selection_find(names, layout, origin, start, places);
+    result = tfos__py_selection_find(names, rows, origin, start, places);
     for (Py_ssize_t i = 0; i < column_count && result == 0; i++)
-        result = append_values(&layout->columns[places[i]], array->children[places[i]],
+        result = append_values(&rows->columns[places[i]], array->children[places[i]],
                                array->offset + start, count, PyTuple_GetItem(lists, i));
     PyMem_Free(places);
     return result;
