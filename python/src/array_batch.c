@@ -22,7 +22,7 @@ struct tfos__py_array_batch {
     enum tfos__py_row_kind kind;
     bool wants_columns;
     int64_t column_count, row_count;
-    struct column *columns; ///< owned
+    struct column *columns;    ///< owned
     struct ArrowSchema schema; ///< owned once shown
     struct ArrowArray array;
     struct ArrowArray **children; ///< owned; into the columns
@@ -93,7 +93,8 @@ static int append(struct tfos__py_column_packer *packer, PyObject *value, bool *
 static int copy_objects(struct column *column, PyObject *values, bool wants_columns)
 {
     Py_ssize_t count = values != NULL ? PyList_Size(values) : -1;
-    int result = count < 0 || tfos__py_column_packer_init(&column->packer, wants_columns) < 0 ? -1 : 0;
+    int result =
+        count < 0 || tfos__py_column_packer_init(&column->packer, wants_columns) < 0 ? -1 : 0;
 
     for (Py_ssize_t i = 0; result == 0 && i < count;) {
         bool is_done = false;

@@ -21,7 +21,7 @@ int64_t tfos__py_array_batch_row_count(const struct tfos__py_array_batch *batch)
 /// The batch, once; both live as long as this one, and have nothing to be released. -1 with an
 /// exception.
 int tfos__py_array_batch_show(struct tfos__py_array_batch *batch, const struct ArrowSchema **schema,
-                            const struct ArrowArray **array);
+                              const struct ArrowArray **array);
 
 /// NULL is accepted.
 void tfos__py_array_batch_close(struct tfos__py_array_batch *batch);

@@ -3,8 +3,8 @@
 // struct of an ArrowBatch is released once: by whoever imported it from its capsule, else by the
 // capsule, else by the object that never gave it out.
 #include "capsule.h"
-#include "class.h"
 #include "error.h"
+#include "handle.h"
 
 #include "arrow/arrow.h"
 
@@ -132,7 +132,8 @@ static PyObject *wrap_array(struct ArrowArray *array)
 
 PyObject *tfos__py_arrow_batch_new(struct ArrowSchema *schema, struct ArrowArray *array)
 {
-    PyObject *schema_capsule = tfos__py_arrow_schema_wrap(schema), *array_capsule = wrap_array(array);
+    PyObject *schema_capsule = tfos__py_arrow_schema_wrap(schema),
+             *array_capsule = wrap_array(array);
     struct batch *self = NULL;
 
     if (schema_capsule != NULL && array_capsule != NULL)

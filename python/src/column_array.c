@@ -18,9 +18,8 @@ static int64_t find_null(const struct tfos__py_column *column, const struct Arro
         return found;
     struct tfos__arrow_span span = tfos__arrow_lists(&column->arrow, array, index, before);
     int64_t inside =
-        span.count > 0
-            ? find_null(&column->children[0], array->children[0], span.first, span.count)
-            : -1;
+        span.count > 0 ? find_null(&column->children[0], array->children[0], span.first, span.count)
+                       : -1;
     return inside >= 0 ? inside / (span.count / before) : found;
 }
 
@@ -167,10 +166,10 @@ PyObject *tfos__py_column_array_object(const struct tfos__py_column *column,
                                        const struct ArrowArray *array, int64_t index)
 {
     // Of what was packed only numbers become arrays, and arrays are some already.
-    bool is_value = !tfos__py_column_is_list(column) ||
-                    (column->is_packed &&
-                     (column->type.kind == TFOS__VALUE_ARRAY ||
-                      tfos__py_value_type_elements(&column->type).letter == '\0'));
+    bool is_value =
+        !tfos__py_column_is_list(column) ||
+        (column->is_packed && (column->type.kind == TFOS__VALUE_ARRAY ||
+                               tfos__py_value_type_elements(&column->type).letter == '\0'));
     struct tfos__arrow_span span;
 
     if (is_value || tfos__arrow_is_null(array, index))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Values of a column as numpy arrays. Numbers have no None; `index` counts from the array's offset.
-/// The caller holds the GIL.
+/// Values of a column as numpy arrays. Numbers have no None; `index` counts from the array's
+/// offset. The caller holds the GIL.
 #ifndef TFOS_PYTHON_COLUMN_ARRAY_H
 #define TFOS_PYTHON_COLUMN_ARRAY_H
 

@@ -34,7 +34,8 @@ static bool has_originals(const struct tfos__py_column_packer *packer)
     return packer->originals.type.kind != TFOS__ARROW_NULL;
 }
 
-/// Keeps the original of the value that the nested column took last, unless it makes the same again.
+/// Keeps the original of the value that the nested column took last, unless it makes the same
+/// again.
 static enum tfos__py_pack_result append_original(struct tfos__py_column_packer *packer,
                                                  PyObject *value, bool is_same)
 {
@@ -86,16 +87,17 @@ enum tfos__py_pack_result tfos__py_column_packer_append(struct tfos__py_column_p
 
 // ---- wider types
 
-/// Whether a value may make the column a nested one. Arrays of several dimensions whose shapes differ
-/// are pickled for a reader of objects: as nested lists they would have an offset for each row.
+/// Whether a value may make the column a nested one. Arrays of several dimensions whose shapes
+/// differ are pickled for a reader of objects: as nested lists they would have an offset for each
+/// row.
 static bool may_be_nested(const struct tfos__py_column_packer *packer,
                           const struct tfos__py_value_type *type)
 {
     return packer->wants_columns || type->kind != TFOS__VALUE_ARRAY || type->dimension_count < 2;
 }
 
-/// Whether the flat column can be made wide enough for values of a type. One that was refused though
-/// its type is the same has no form there.
+/// Whether the flat column can be made wide enough for values of a type. One that was refused
+/// though its type is the same has no form there.
 static bool can_widen(const struct tfos__py_column_packer *packer,
                       const struct tfos__py_value_type *type, struct tfos__py_value_type *wide)
 {

@@ -12,8 +12,8 @@ struct tfos__py_column_packer {
     struct tfos__py_flat_column flat;
     bool wants_columns;                    ///< as of a row packer
     struct tfos__py_nested_column *nested; ///< has the values, and `flat` none; owned; mostly NULL
-    /// Of the nested column's values those that it does not make again, pickled; of type BINARY when
-    /// there are some
+    /// Of the nested column's values those that it does not make again, pickled; of type BINARY
+    /// when there are some
     struct tfos__arrow_builder originals;
     struct ArrowArray both, *both_children[2]; ///< the nested column and the originals
 };
@@ -25,13 +25,13 @@ int tfos__py_column_packer_init(struct tfos__py_column_packer *packer, bool want
 enum tfos__py_pack_result tfos__py_column_packer_append(struct tfos__py_column_packer *packer,
                                                         PyObject *value);
 
-/// Makes a nested column of the values and puts the one behind them that was refused, unless a batch
-/// was taken before. REFUSED when that cannot be; then the column is as it was.
+/// Makes a nested column of the values and puts the one behind them that was refused, unless a
+/// batch was taken before. REFUSED when that cannot be; then the column is as it was.
 enum tfos__py_pack_result tfos__py_column_packer_convert(struct tfos__py_column_packer *packer,
                                                          PyObject *value);
 
-/// Empties the column and gives it a type that takes `value` as well as what it took before. -1 with
-/// an exception.
+/// Empties the column and gives it a type that takes `value` as well as what it took before. -1
+/// with an exception.
 int tfos__py_column_packer_widen(struct tfos__py_column_packer *packer, PyObject *value);
 
 /// Empties the column and makes it a nested one. -1 with an exception.
@@ -46,8 +46,8 @@ void tfos__py_column_packer_truncate(struct tfos__py_column_packer *packer, int6
 /// Bytes of the values, about.
 size_t tfos__py_column_packer_size(const struct tfos__py_column_packer *packer);
 
-/// Makes a zeroed schema, which the caller releases also on failure. The array lives until the column
-/// changes. NULL with an exception.
+/// Makes a zeroed schema, which the caller releases also on failure. The array lives until the
+/// column changes. NULL with an exception.
 struct ArrowArray *tfos__py_column_packer_show(struct tfos__py_column_packer *packer,
                                                const char *name, struct ArrowSchema *schema);
 

@@ -8,8 +8,8 @@ static int refuse(const struct tfos__py_row_origin *origin, int64_t row, PyObjec
 {
     if (what != NULL)
         tfos__py_raise_format(TFOS_INVALID, "feed: partition %lld, row %lld: %U",
-                           (long long)origin->partition, (long long)(origin->first_row + row),
-                           what);
+                              (long long)origin->partition, (long long)(origin->first_row + row),
+                              what);
     Py_XDECREF(what);
     return -1;
 }
@@ -24,7 +24,7 @@ static int64_t find_name(PyObject *names, PyObject *name)
 }
 
 int tfos__py_selection_find(PyObject *names, const struct tfos__py_row_schema *rows,
-                         const struct tfos__py_row_origin *origin, int64_t row, int64_t *places)
+                            const struct tfos__py_row_origin *origin, int64_t row, int64_t *places)
 {
     int64_t count = PyTuple_Size(names);
 
@@ -113,8 +113,8 @@ static int append_values(const struct tfos__py_column *column, const struct Arro
 }
 
 int tfos__py_selection_unpack(PyObject *names, const struct tfos__py_row_schema *rows,
-                           const struct ArrowArray *array, int64_t start, int64_t count,
-                           const struct tfos__py_row_origin *origin, PyObject *lists)
+                              const struct ArrowArray *array, int64_t start, int64_t count,
+                              const struct tfos__py_row_origin *origin, PyObject *lists)
 {
     Py_ssize_t column_count = PyTuple_Size(names);
     int64_t *places = NULL;

@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static int init_children(struct tfos__py_concatenated *column, const struct tfos__py_concatenated_values *values)
+static int init_children(struct tfos__py_concatenated *column,
+                         const struct tfos__py_concatenated_values *values)
 {
     const struct tfos__py_column *source = values->column;
     struct tfos__py_concatenated_values field = {
@@ -34,14 +35,16 @@ static int init_children(struct tfos__py_concatenated *column, const struct tfos
     return 0;
 }
 
-int tfos__py_concatenated_init(struct tfos__py_concatenated *column, const struct tfos__py_concatenated_values *values)
+int tfos__py_concatenated_init(struct tfos__py_concatenated *column,
+                               const struct tfos__py_concatenated_values *values)
 {
     column->type = values->column->type;
     if (tfos__py_column_is_struct(values->column))
         return init_children(column, values);
-    column->is_shaped = !tfos__py_value_type_is_numeric(&column->type) &&
+    column->is_shaped =
+        !tfos__py_value_type_is_numeric(&column->type) &&
         tfos__py_column_array_find_shape(values->column, values->array, values->index,
-                                               values->count, &column->type);
+                                         values->count, &column->type);
     if (tfos__py_value_type_is_numeric(&column->type)) {
         column->row_size = (size_t)tfos__py_value_type_item_count(&column->type) *
                            (size_t)tfos__py_value_type_width(&column->type);
@@ -97,7 +100,8 @@ static enum match match_types(const struct tfos__py_value_type *column,
             return MATCH_NONE;
         elements[i] = tfos__py_value_type_elements(&types[i]);
         are_floats[i] = elements[i].letter == 'f';
-        types[i].kind = tfos__py_value_type_is_sequence(&types[i]) ? TFOS__VALUE_ARRAY : TFOS__VALUE_SCALAR;
+        types[i].kind =
+            tfos__py_value_type_is_sequence(&types[i]) ? TFOS__VALUE_ARRAY : TFOS__VALUE_SCALAR;
         types[i].letter = 'b'; // the shapes are what is compared of them
         types[i].itemsize = 1;
         types[i].unit = 0;
@@ -114,13 +118,14 @@ static enum match match_types(const struct tfos__py_value_type *column,
 }
 
 bool tfos__py_concatenated_fits(const struct tfos__py_concatenated *column,
-                         const struct tfos__py_column *source)
+                                const struct tfos__py_column *source)
 {
     bool is_struct = tfos__py_column_is_struct(source);
 
     if (column->names != NULL || is_struct)
         return column->names != NULL && is_struct && has_fields(column, source);
-    if ((column->objects != NULL || column->is_shaped) && !tfos__py_value_type_is_numeric(&source->type))
+    if ((column->objects != NULL || column->is_shaped) &&
+        !tfos__py_value_type_is_numeric(&source->type))
         return true;
     return match_types(&column->type, &source->type) != MATCH_NONE;
 }
@@ -184,8 +189,8 @@ int tfos__py_concatenated_resize(struct tfos__py_concatenated *column, int64_t c
 }
 
 /// What append() says of a None.
-static int meet(struct tfos__py_concatenated_null *null, const struct tfos__py_concatenated_values *values,
-                int64_t row)
+static int meet(struct tfos__py_concatenated_null *null,
+                const struct tfos__py_concatenated_values *values, int64_t row)
 {
     null->is_met = true;
     null->is_inside = !tfos__arrow_is_null(values->array, values->index + row);
@@ -223,8 +228,8 @@ static enum match match_values(const struct tfos__py_concatenated *column,
 
     if (tfos__py_value_type_is_numeric(&values->column->type))
         return match_types(&column->type, &values->column->type);
-    return tfos__py_column_array_find_shape(values->column, values->array, values->index, values->count,
-                                  &type)
+    return tfos__py_column_array_find_shape(values->column, values->array, values->index,
+                                            values->count, &type)
                ? match_types(&column->type, &type)
                : MATCH_NONE;
 }
@@ -263,11 +268,13 @@ static void convert_copied(unsigned char *data, size_t size)
     }
 }
 
-static int append_objects(struct tfos__py_concatenated *column, const struct tfos__py_concatenated_values *values,
+static int append_objects(struct tfos__py_concatenated *column,
+                          const struct tfos__py_concatenated_values *values,
                           struct tfos__py_concatenated_null *null)
 {
     for (int64_t i = 0; i < values->count; i++) {
-        PyObject *object = tfos__py_column_array_object(values->column, values->array, values->index + i);
+        PyObject *object =
+            tfos__py_column_array_object(values->column, values->array, values->index + i);
         int result = 0;
         if (object == NULL && values->is_python && !PyErr_Occurred())
             object = tfos__py_unpack_value(values->column, values->array, values->index + i);
@@ -311,8 +318,8 @@ static int append_fields(struct tfos__py_concatenated *column, int64_t length,
 }
 
 int tfos__py_concatenated_append(struct tfos__py_concatenated *column, int64_t length,
-                          const struct tfos__py_concatenated_values *values,
-                          struct tfos__py_concatenated_null *null)
+                                 const struct tfos__py_concatenated_values *values,
+                                 struct tfos__py_concatenated_null *null)
 {
     enum match match = MATCH_NONE;
     int64_t row = 0;

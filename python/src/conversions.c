@@ -2,8 +2,8 @@
 // Rows to Arrow batches and back, as a feed does it.
 #include "arrow/arrow.h"
 #include "capsule.h"
-#include "class.h"
 #include "error.h"
+#include "handle.h"
 #include "parameter.h"
 #include "row_arrays.h"
 #include "row_packer.h"
@@ -118,8 +118,7 @@ static PyObject *unpack_list(PyObject *batches)
     Py_ssize_t count = PyList_Size(batches);
     struct tfos__py_capsule *capsules = PyMem_Calloc((size_t)count + 1, sizeof(*capsules));
     int64_t limit = capsules ? open_batches(batches, capsules) : -1, first_row = 0;
-    struct tfos__py_row_arrays *arrays =
-        limit >= 0 ? tfos__py_row_arrays_open(limit, NULL) : NULL;
+    struct tfos__py_row_arrays *arrays = limit >= 0 ? tfos__py_row_arrays_open(limit, NULL) : NULL;
     PyObject *result = NULL;
     bool is_done = arrays != NULL;
 

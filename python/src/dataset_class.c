@@ -191,8 +191,8 @@ static PyObject *get_specs(PyObject *self, PyObject *args, PyObject *kwargs)
     if (!tfos__py_call_begin(&call, self, "Dataset.specs", parameters, args, kwargs))
         return NULL;
     watched = &call.watch;
-    call.status = tfos_dataset_get_specs(call.object, timeout_ms, &specs, &count, &structure,
-                                         &call.err);
+    call.status =
+        tfos_dataset_get_specs(call.object, timeout_ms, &specs, &count, &structure, &call.err);
     watched = NULL;
     tfos__py_call_resume(&call);
     if (call.status == TFOS_OK)

@@ -151,7 +151,7 @@ int tfos__py_dataset_columns_read(struct tfos__py_dataset_options *options, PyOb
 }
 
 int tfos__py_dataset_texts_read(PyObject *list, PyObject *(*encode)(PyObject *text), PyObject *kept,
-                             const char ***texts, int64_t *count)
+                                const char ***texts, int64_t *count)
 {
     bool is_given = list != NULL && list != Py_None;
     Py_ssize_t size = is_given ? PyList_Size(list) : 0;
@@ -178,15 +178,16 @@ int tfos__py_dataset_texts_read(PyObject *list, PyObject *(*encode)(PyObject *te
 
 static int read_selection(struct tfos__py_dataset_options *options, PyObject *selection)
 {
-    int result = tfos__py_dataset_texts_read(selection, PyUnicode_AsUTF8String, options->kept,
-                                          &options->selection, &options->library.selection_count);
+    int result =
+        tfos__py_dataset_texts_read(selection, PyUnicode_AsUTF8String, options->kept,
+                                    &options->selection, &options->library.selection_count);
 
     options->library.selection = options->selection;
     return result;
 }
 
 int tfos__py_dataset_options_read(struct tfos__py_dataset_options *options, PyObject *args,
-                               PyObject *kwargs)
+                                  PyObject *kwargs)
 {
     struct tfos_dataset_options *library = &options->library;
     PyObject *columns = NULL, *selection = NULL;
@@ -218,7 +219,7 @@ int tfos__py_dataset_options_read(struct tfos__py_dataset_options *options, PyOb
     library->uneven = (enum tfos_uneven)number;
     library->seed = (uint64_t)seed;
     return tfos__py_dataset_columns_read(options, columns) < 0 ? -1
-                                                            : read_selection(options, selection);
+                                                               : read_selection(options, selection);
 }
 
 void tfos__py_dataset_options_clear(struct tfos__py_dataset_options *options)
@@ -265,15 +266,15 @@ static PyObject *make_spec(const struct tfos_tensor_spec *spec)
     PyObject *path = make_path(spec), *shape = make_shape(spec), *made = NULL;
 
     if (path != NULL && shape != NULL)
-        made = Py_BuildValue("(OssO)", path, role_names[spec->role],
-                             dtype_names[spec->dtype], shape);
+        made =
+            Py_BuildValue("(OssO)", path, role_names[spec->role], dtype_names[spec->dtype], shape);
     Py_XDECREF(path);
     Py_XDECREF(shape);
     return made;
 }
 
 PyObject *tfos__py_dataset_specs_make(const struct tfos_tensor_spec *specs, int64_t count,
-                                   enum tfos_row_structure structure)
+                                      enum tfos_row_structure structure)
 {
     PyObject *list = PyList_New(0);
 

@@ -22,7 +22,7 @@ struct tfos__py_dataset_options {
 /// PyMem_Free(); the texts live as long as the list `kept`. `encode` makes bytes of a str:
 /// PyUnicode_AsUTF8String, or for paths PyUnicode_EncodeFSDefault. -1 with an exception.
 int tfos__py_dataset_texts_read(PyObject *list, PyObject *(*encode)(PyObject *text), PyObject *kept,
-                             const char ***texts, int64_t *count);
+                                const char ***texts, int64_t *count);
 
 /// Reads `columns`, a list of (name, form, shape, null_value), into the options, whose `kept` there
 /// is. -1 with an exception.
@@ -31,14 +31,14 @@ int tfos__py_dataset_columns_read(struct tfos__py_dataset_options *options, PyOb
 /// Reads the arguments of Dataset(). -1 with an exception; what clear() frees is set in either
 /// case.
 int tfos__py_dataset_options_read(struct tfos__py_dataset_options *options, PyObject *args,
-                               PyObject *kwargs);
+                                  PyObject *kwargs);
 
 void tfos__py_dataset_options_clear(struct tfos__py_dataset_options *options);
 
 /// (structure, [(path, role, dtype, shape)]); None in a shape for what varies. NULL with an
 /// exception.
 PyObject *tfos__py_dataset_specs_make(const struct tfos_tensor_spec *specs, int64_t count,
-                                   enum tfos_row_structure structure);
+                                      enum tfos_row_structure structure);
 
 /// (records, bytes, damages, skipped bytes). NULL with an exception.
 PyObject *tfos__py_record_counts_tuple(const struct tfos_record_counts *counts);

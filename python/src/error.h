@@ -15,8 +15,8 @@ PyObject *tfos__py_raise(enum tfos_status status, const struct tfos_error *err);
 /// 0, or -1 with that exception for a negative status.
 int tfos__py_check(enum tfos_status status, const struct tfos_error *err);
 
-/// The same as raise() with the exception in `*cause`, which is cleared, as its cause, or that alone where it is
-/// no Exception (KeyboardInterrupt). NULL, or NULL in it: there is none.
+/// The same as raise() with the exception in `*cause`, which is cleared, as its cause, or that
+/// alone where it is no Exception (KeyboardInterrupt). NULL, or NULL in it: there is none.
 PyObject *tfos__py_raise_from(enum tfos_status status, const struct tfos_error *err,
                               PyObject **cause);
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The classes ExampleReader and ExampleWriter: a file of Examples as Arrow batches, and the other way.
+// The classes ExampleReader and ExampleWriter: a file of Examples as Arrow batches, and the other
+// way.
 #include "arrow/arrow.h"
 #include "capsule.h"
+#include "dataset_options.h"
 #include "error.h"
 #include "file_object.h"
 #include "handle.h"
-#include "dataset_options.h"
 
 #include <tfos/example_file.h>
 

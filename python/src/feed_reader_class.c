@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The class FeedReader: the row iterator of a queue, seen from Python. It keeps its Trainer alive; every call
-// enters the trainer, so that none finds the iterator closed.
+// The class FeedReader: the row iterator of a queue, seen from Python. It keeps its Trainer alive;
+// every call enters the trainer, so that none finds the iterator closed.
 #include "error.h"
 #include "trainer_class.h"
 
@@ -96,7 +96,8 @@ static PyObject *next_rows(PyObject *self, PyObject *args, PyObject *kwargs)
 
 static PyObject *next_arrays(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    return next(self, "FeedReader.next_arrays", false, args, kwargs, tfos__py_row_iterator_next_arrays);
+    return next(self, "FeedReader.next_arrays", false, args, kwargs,
+                tfos__py_row_iterator_next_arrays);
 }
 
 /// Leaves after a call that gave -1 with an exception, or not.

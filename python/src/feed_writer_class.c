@@ -10,9 +10,9 @@
 
 struct writer {
     struct tfos__py_handle handle; ///< of a struct tfos__py_row_feeder
-    bool is_used;               ///< rows were fed, or the partition's end
-    bool has_batches;           ///< batches were
-    bool is_over;               ///< the reader wants no more, or the partition is skipped
+    bool is_used;                  ///< rows were fed, or the partition's end
+    bool has_batches;              ///< batches were
+    bool is_over;                  ///< the reader wants no more, or the partition is skipped
 };
 
 static void close_feeder(struct tfos__py_handle *handle, void *feeder)
@@ -74,22 +74,22 @@ static PyObject *get_node(PyObject *object, void *closure)
 /// Feeds the rows and the partition's end; stops early when the reader wants no more.
 static int feed_all(struct tfos__py_row_feeder *feeder, PyObject *iterator)
 {
-    enum tfos__py_row_feeder_result result = TFOS__ROW_FEEDER_DONE;
+    enum tfos_status result = TFOS_OK;
 
-    while (result == TFOS__ROW_FEEDER_DONE) {
+    while (result == TFOS_OK) {
         result = tfos__py_row_feeder_fill(feeder, iterator);
-        if (result == TFOS__ROW_FEEDER_END)
-            return tfos__py_row_feeder_finish(feeder) == TFOS__ROW_FEEDER_FAILED ? -1 : 0;
-        if (result == TFOS__ROW_FEEDER_DONE)
+        if (result == TFOS_END)
+            return tfos__py_row_feeder_finish(feeder) < 0 ? -1 : 0;
+        if (result == TFOS_OK)
             result = tfos__py_row_feeder_append(feeder);
     }
-    return result == TFOS__ROW_FEEDER_FAILED ? -1 : 0;
+    return result < 0 ? -1 : 0;
 }
 
 static PyObject *refuse_more(void)
 {
     return tfos__py_raise_format(TFOS_INVALID,
-                              "feed writer: it has fed its rows: open one for each attempt");
+                                 "feed writer: it has fed its rows: open one for each attempt");
 }
 
 /// The iterator of the rows that a call is to feed; NULL with an exception. A writer feeds once.
@@ -130,11 +130,11 @@ static PyObject *feed(PyObject *object, PyObject *rows)
 /// Feeds a batch; -1 with an exception.
 static int append_batch(struct writer *self, const struct tfos__py_capsule *capsule)
 {
-    enum tfos__py_row_feeder_result result = TFOS__ROW_FEEDER_END;
+    enum tfos_status result = TFOS_END;
 
     if (tfos__py_row_feeder_has_results(self->handle.object)) {
         tfos__py_raise_format(TFOS_INVALID,
-                           "feed writer: it was opened with results=True: use results()");
+                              "feed writer: it was opened with results=True: use results()");
         return -1;
     }
     if (self->is_used) {
@@ -145,8 +145,8 @@ static int append_batch(struct writer *self, const struct tfos__py_capsule *caps
     if (!self->is_over && tfos__py_row_feeder_node(self->handle.object) != Py_None)
         result =
             tfos__py_row_feeder_append_batch(self->handle.object, capsule->schema, capsule->array);
-    self->is_over = result == TFOS__ROW_FEEDER_END;
-    return result == TFOS__ROW_FEEDER_FAILED ? -1 : 0;
+    self->is_over = result == TFOS_END;
+    return result < 0 ? -1 : 0;
 }
 
 static PyObject *append(PyObject *object, PyObject *batch)
@@ -178,11 +178,11 @@ static PyObject *finish(PyObject *object, PyObject *unused)
     feeder = self->handle.object;
     if (tfos__py_row_feeder_has_results(feeder))
         tfos__py_raise_format(TFOS_INVALID,
-                           "feed writer: it was opened with results=True: use results()");
+                              "feed writer: it was opened with results=True: use results()");
     else if (self->is_used)
         refuse_more();
     else if (self->is_over || tfos__py_row_feeder_node(feeder) == Py_None ||
-             tfos__py_row_feeder_finish(feeder) != TFOS__ROW_FEEDER_FAILED)
+             tfos__py_row_feeder_finish(feeder) >= 0)
         count = PyLong_FromLongLong(tfos__py_row_feeder_row_count(feeder));
     self->is_used = self->is_used || count != NULL;
     tfos__py_handle_leave(&self->handle);
@@ -195,10 +195,10 @@ enum phase { FILLING, APPENDING, FINISHING, DRAINING, OVER };
 
 struct results {
     PyObject_HEAD
-    struct writer *writer; ///< owned reference
-    PyObject *rows;                     ///< iterator of rows or batches; owned
-    bool has_columns;                   ///< batches are fed and given
-    struct tfos__py_capsule fed;           ///< the batch at hand, while one is
+    struct writer *writer;       ///< owned reference
+    PyObject *rows;              ///< iterator of rows or batches; owned
+    bool has_columns;            ///< batches are fed and given
+    struct tfos__py_capsule fed; ///< the batch at hand, while one is
     enum phase phase;
     PyObject *batch;  ///< list of results, or a batch of columns; owned
     Py_ssize_t index; ///< next of them
@@ -239,101 +239,103 @@ static PyObject *next_of_batch(struct results *self)
 }
 
 /// Takes the next batch of columns. END: there are no more.
-static enum tfos__py_row_feeder_result fill_columns(struct results *self)
+static enum tfos_status fill_columns(struct results *self)
 {
     PyObject *batch = PyIter_Next(self->rows);
     int result = 0;
 
     if (batch == NULL)
-        return PyErr_Occurred() ? TFOS__ROW_FEEDER_FAILED : TFOS__ROW_FEEDER_END;
+        return PyErr_Occurred() ? TFOS_INVALID : TFOS_END;
     result = tfos__py_capsule_init(&self->fed, batch);
     Py_DECREF(batch);
-    return result < 0 ? TFOS__ROW_FEEDER_FAILED : TFOS__ROW_FEEDER_DONE;
+    return result < 0 ? TFOS_INVALID : TFOS_OK;
 }
 
-static enum tfos__py_row_feeder_result append_columns(struct results *self)
+static enum tfos_status append_columns(struct results *self)
 {
-    enum tfos__py_row_feeder_result result = tfos__py_row_feeder_append_batch(
-        self->writer->handle.object, self->fed.schema, self->fed.array);
+    enum tfos_status result = tfos__py_row_feeder_append_batch(self->writer->handle.object,
+                                                               self->fed.schema, self->fed.array);
 
-    if (result != TFOS__ROW_FEEDER_AGAIN)
+    if (result != TFOS_AGAIN)
         tfos__py_capsule_clear(&self->fed);
     return result;
 }
 
 /// Feeds on by one step. AGAIN: a result must be taken.
-static enum tfos__py_row_feeder_result feed_on(struct results *self)
+static enum tfos_status feed_on(struct results *self)
 {
     struct tfos__py_row_feeder *feeder = self->writer->handle.object;
-    enum tfos__py_row_feeder_result result = TFOS__ROW_FEEDER_AGAIN;
+    enum tfos_status result = TFOS_AGAIN;
 
     switch (self->phase) {
     case FILLING:
-        result = self->has_columns ? fill_columns(self) : tfos__py_row_feeder_fill(feeder, self->rows);
-        self->phase = result == TFOS__ROW_FEEDER_END ? FINISHING : APPENDING;
-        return result == TFOS__ROW_FEEDER_END ? TFOS__ROW_FEEDER_DONE : result;
+        result =
+            self->has_columns ? fill_columns(self) : tfos__py_row_feeder_fill(feeder, self->rows);
+        self->phase = result == TFOS_END ? FINISHING : APPENDING;
+        return result == TFOS_END ? TFOS_OK : result;
     case APPENDING:
         result = self->has_columns ? append_columns(self) : tfos__py_row_feeder_append(feeder);
-        if (result == TFOS__ROW_FEEDER_DONE)
+        if (result == TFOS_OK)
             self->phase = FILLING;
         break;
     case FINISHING:
         result = tfos__py_row_feeder_finish(feeder);
-        if (result == TFOS__ROW_FEEDER_DONE)
+        if (result == TFOS_OK)
             self->phase = DRAINING;
         break;
     default:
         break;
     }
-    if (result == TFOS__ROW_FEEDER_END) // the reader takes no more: what it still answers is all
-                                        // there will be
+    if (result == TFOS_END) // the reader takes no more: what it still answers is all
+                            // there will be
         self->phase = DRAINING;
-    return result == TFOS__ROW_FEEDER_END ? TFOS__ROW_FEEDER_DONE : result;
+    return result == TFOS_END ? TFOS_OK : result;
 }
 
 /// Moves on until a batch of results is there. END: there are no more.
-static enum tfos__py_row_feeder_result advance(struct results *self)
+static enum tfos_status advance(struct results *self)
 {
     struct tfos__py_row_feeder *feeder = self->writer->handle.object;
     bool must_wait = false;
 
     for (;;) {
-        enum tfos__py_row_feeder_result result = TFOS__ROW_FEEDER_DONE;
-        result = tfos__py_row_feeder_take_results(feeder, must_wait, self->has_columns, &self->batch);
+        enum tfos_status result = TFOS_OK;
+        result =
+            tfos__py_row_feeder_take_results(feeder, must_wait, self->has_columns, &self->batch);
         self->index = 0;
-        if (result != TFOS__ROW_FEEDER_AGAIN)
+        if (result != TFOS_AGAIN)
             return result;
         result = feed_on(self);
-        if (result == TFOS__ROW_FEEDER_FAILED)
+        if (result < 0)
             return result;
-        must_wait = result == TFOS__ROW_FEEDER_AGAIN || self->phase == DRAINING;
+        must_wait = result == TFOS_AGAIN || self->phase == DRAINING;
     }
 }
 
 /// A partition that is skipped: well if it is empty.
-static enum tfos__py_row_feeder_result skip(struct results *self)
+static enum tfos_status skip(struct results *self)
 {
     PyObject *row = PyIter_Next(self->rows);
 
     if (row == NULL)
-        return PyErr_Occurred() ? TFOS__ROW_FEEDER_FAILED : TFOS__ROW_FEEDER_END;
+        return PyErr_Occurred() ? TFOS_INVALID : TFOS_END;
     Py_DECREF(row);
     return tfos__py_row_feeder_take_results(self->writer->handle.object, false, self->has_columns,
-                                         &self->batch);
+                                            &self->batch);
 }
 
 static PyObject *next_of_feed(struct results *self)
 {
     for (;;) {
         PyObject *result = next_of_batch(self);
-        enum tfos__py_row_feeder_result state = TFOS__ROW_FEEDER_END;
+        enum tfos_status state = TFOS_END;
         if (result != NULL)
             return result;
         if (tfos__py_row_feeder_node(self->writer->handle.object) == Py_None)
             state = skip(self);
         else
             state = advance(self);
-        if (state != TFOS__ROW_FEEDER_DONE) { // an iterator that ended or failed stays so
+        if (state != TFOS_OK) { // an iterator that ended or failed stays so
             self->phase = OVER;
             return NULL;
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names are str, which Python makes of a file system's bytes and back. Invariant: while a file
 // system of Python's is asked the GIL is held, and what it raises stays set until the end.
-#include "class.h"
 #include "error.h"
+#include "handle.h"
 #include "parameter.h"
 
 #include <string.h>
@@ -202,7 +202,8 @@ static PyObject *split_uri(PyObject *module, PyObject *name)
 PyMethodDef tfos__py_file_name_functions[] = {
     {"find_files", TFOS__KEYWORDS(find_files), "The files that a name stands for."},
     {"new_file", new_file, METH_O, "The path of a file that is to be written."},
-    {"compression_of_name", compression_of_name, METH_O, "How a file of this name is to be written."},
+    {"compression_of_name", compression_of_name, METH_O,
+     "How a file of this name is to be written."},
     {"split_names", split_names, METH_O, "The names that commas divide."},
     {"split_uri", split_uri, METH_O, "Scheme and host of a URI, and its path."},
     {0},

@@ -264,14 +264,14 @@ static struct tfos_stream *open_path(const char *path,
 }
 
 struct tfos_stream *tfos__py_file_object_open_reader(PyObject *file, const char *path,
-                                                  PyObject **failure)
+                                                     PyObject **failure)
 {
     return file == Py_None ? open_path(path, tfos_stream_open_reader)
                            : make_reader(file, path, failure);
 }
 
 struct tfos_stream *tfos__py_file_object_open_writer(PyObject *file, const char *path,
-                                                  PyObject **failure)
+                                                     PyObject **failure)
 {
     return file == Py_None ? open_path(path, tfos_stream_open_writer)
                            : make_writer(file, path, failure);

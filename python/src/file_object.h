@@ -14,8 +14,8 @@
 /// object is put into `*failure`, which must outlive the stream. The caller holds the GIL. NULL
 /// with an exception. tfos_stream_close() with the GIL or without.
 struct tfos_stream *tfos__py_file_object_open_reader(PyObject *file, const char *path,
-                                                  PyObject **failure);
+                                                     PyObject **failure);
 struct tfos_stream *tfos__py_file_object_open_writer(PyObject *file, const char *path,
-                                                  PyObject **failure);
+                                                     PyObject **failure);
 
 #endif

@@ -56,8 +56,8 @@ static enum tfos_status append_null(struct tfos__py_flat_column *column, struct 
 
     if (!tfos__py_value_type_is_sequence(&column->type))
         return tfos__arrow_builder_append_null(values, err);
-    status = tfos__arrow_builder_append_zeros(
-        &values->children[0], tfos__py_value_type_item_count(&column->type), err);
+    status = tfos__arrow_builder_append_zeros(&values->children[0],
+                                              tfos__py_value_type_item_count(&column->type), err);
     if (status == TFOS_OK)
         status = tfos__arrow_builder_mark(values, values->length, 1, 1, err);
     return status == TFOS_OK ? tfos__arrow_builder_end_list(values, err) : status;
@@ -327,9 +327,8 @@ static bool has_shape(const struct tfos__py_numpy_interface_struct *interface,
     return true;
 }
 
-static enum tfos__py_pack_result
-copy_array(struct tfos__py_flat_column *column,
-           const struct tfos__py_numpy_interface_struct *interface)
+static enum tfos__py_pack_result copy_array(struct tfos__py_flat_column *column,
+                                            const struct tfos__py_numpy_interface_struct *interface)
 {
     struct tfos__arrow_builder *elements = elements_of(column);
     struct tfos_error err;
@@ -422,8 +421,7 @@ static enum tfos__py_pack_result append_scalar(struct tfos__py_flat_column *colu
     if (is <= 0)
         return is == 0 ? TFOS__PACK_REFUSED : TFOS__PACK_ERROR;
     bytes = PyObject_CallMethod(value, "tobytes", NULL);
-    if (bytes && PyBytes_AsStringAndSize(bytes, &data, &size) == 0 &&
-        size == column->type.itemsize)
+    if (bytes && PyBytes_AsStringAndSize(bytes, &data, &size) == 0 && size == column->type.itemsize)
         result = conclude(tfos__arrow_builder_reserve(values, 1, &err), &err);
     if (result == TFOS__PACK_DONE) {
         memcpy(tfos__arrow_builder_end(values), data, (size_t)size);
@@ -497,9 +495,8 @@ static enum tfos_status make_schema(const struct tfos__py_flat_column *column, c
         status = tfos__arrow_schema_note(schema, "tfos.value",
                                          (struct tfos_view){text, strlen(text)}, err);
     if (status == TFOS_OK && is_sequence)
-        status = tfos__arrow_schema_init(schema->children[0],
-                                         tfos__py_value_type_item_arrow(&column->type), "item", 0,
-                                         err);
+        status = tfos__arrow_schema_init(
+            schema->children[0], tfos__py_value_type_item_arrow(&column->type), "item", 0, err);
     return status;
 }
 

@@ -1,17 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Objects that own a handle of the library: opened by __init__, used by calls without the GIL,
-/// closed by close(), by the end of a with statement or with the last reference. Their structs begin
-/// with this one.
+/// The classes of the extension, each of which is a table, and the handles of the library that most
+/// of their objects own: opened by __init__, used by calls without the GIL, closed by close(), by
+/// the end of a with statement or with the last reference. The caller holds the GIL.
 #ifndef TFOS_PYTHON_HANDLE_H
 #define TFOS_PYTHON_HANDLE_H
 
-#include "class.h"
 #include "parameter.h"
 #include "use_guard.h"
 
 #include <Python.h>
+#include <stdbool.h>
 #include <tfos/status.h>
 #include <tfos/wait.h>
+
+struct tfos__py_handle;
+
+struct tfos__py_class {
+    const char *name; ///< with its module
+    const char *doc;
+    int size; ///< of an object
+    PyMethodDef *methods;
+    PyGetSetDef *properties;
+    initproc init;      ///< NULL: only the extension makes such objects
+    destructor dealloc; ///< NULL: the object is a handle and has nothing more
+    iternextfunc next;  ///< of iterators
+    PyTypeObject *type; ///< set when the module is made; kept until the process ends
+
+    // Of classes with init(), whose objects begin with a struct tfos__py_handle:
+    const char *label; ///< for messages
+    bool is_exclusive; ///< an object belongs to one thread at a time
+    /// Ends what would keep other threads in a call, if not NULL. Called before close(), with the
+    /// GIL held, when there is an object.
+    void (*interrupt)(struct tfos__py_handle *handle, void *object);
+    /// Closes `object`, which may be NULL. Called once, with the GIL held, while no call is in it.
+    void (*close)(struct tfos__py_handle *handle, void *object);
+};
+
+extern struct tfos__py_class tfos__py_rendezvous_class, tfos__py_node_class,
+    tfos__py_feed_writer_class, tfos__py_result_iterator_class, tfos__py_arrow_batch_class,
+    tfos__py_trainer_class, tfos__py_feed_reader_class, tfos__py_dataset_class,
+    tfos__py_example_reader_class, tfos__py_example_writer_class, tfos__py_record_dataset_class,
+    tfos__py_file_writer_class;
+
+extern PyMethodDef tfos__py_rendezvous_functions[], tfos__py_node_functions[],
+    tfos__py_schema_functions[], tfos__py_file_name_functions[], tfos__py_conversion_functions[];
+
+/// Adds all classes and functions to the module. -1 with an exception.
+int tfos__py_classes_add(PyObject *module);
+
+/// The flags and function of a method that takes keywords.
+#define TFOS__KEYWORDS(function)                                                                   \
+    (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
+
+/// The last step of a dealloc: frees the object and lets go of its class.
+void tfos__py_class_free(PyObject *self);
 
 struct tfos__py_handle {
     PyObject_HEAD
@@ -20,9 +62,8 @@ struct tfos__py_handle {
     void *object; ///< of the library; owned; NULL before it was opened and after it was closed
 };
 
-/// The tp_new and tp_dealloc of the classes, and the methods that all have: close(), which is
-/// __exit__() too, and __enter__().
-PyObject *tfos__py_handle_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
+/// The tp_dealloc of handles, and the methods that all have: close(), which is __exit__() too, and
+/// __enter__().
 void tfos__py_handle_dealloc(PyObject *self);
 PyObject *tfos__py_handle_close(PyObject *self, PyObject *unused);
 PyObject *tfos__py_handle_enter_context(PyObject *self, PyObject *unused);
@@ -34,12 +75,12 @@ PyObject *tfos__py_handle_enter_context(PyObject *self, PyObject *unused);
         "__exit__", tfos__py_handle_close, METH_VARARGS, doc                                       \
     }
 
-/// For an __init__ that does not call begin_open(): -1 with InvalidError when it was opened or
-/// closed before.
+/// For an __init__ that reads its arguments before the call: -1 with InvalidError when it was
+/// opened or closed before.
 int tfos__py_handle_check_new(const struct tfos__py_handle *handle);
 
-/// Enters for a call that keeps the GIL. -1 with an exception when it is not open, or another thread
-/// uses one that is exclusive.
+/// Enters for a call that keeps the GIL. -1 with an exception when it is not open, or another
+/// thread uses one that is exclusive.
 int tfos__py_handle_enter(struct tfos__py_handle *handle);
 void tfos__py_handle_leave(struct tfos__py_handle *handle);
 

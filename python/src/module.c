@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extension module tensorflowonspark._tfos.
-#include "class.h"
 #include "error.h"
+#include "handle.h"
 
 #include <tfos/rendezvous.h>
 #include <tfos/version.h>

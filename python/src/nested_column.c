@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The form of a value is found before any of it is written, so that it is refused as a whole. numpy's
-// leaves keep their dtype, but for the halves, which Python cannot write, and integers that no int64
-// holds.
+// The form of a value is found before any of it is written, so that it is refused as a whole.
+// numpy's leaves keep their dtype, but for the halves, which Python cannot write, and integers that
+// no int64 holds.
 #include "nested_column.h"
 #include "error.h"
 
@@ -9,8 +9,8 @@
 
 #define EXACT_LIMIT ((int64_t)1 << 53) // integers up to this size are floats without loss
 
-/// What a value is made of. The type of leaves has `kind` BOOL to BYTES, or NULL while there is none;
-/// numbers have numpy's letter and itemsize too.
+/// What a value is made of. The type of leaves has `kind` BOOL to BYTES, or NULL while there is
+/// none; numbers have numpy's letter and itemsize too.
 struct form {
     int depth;      ///< levels of lists, at least
     int leaf_depth; ///< -1: there is no leaf
@@ -179,8 +179,8 @@ static struct tfos__arrow_type arrow_of(const struct tfos__py_value_type *leaf)
 static enum tfos_status add_level(struct tfos__py_nested_column *column, struct tfos_error *err)
 {
     struct tfos__arrow_builder *level = column->levels[column->depth];
-    enum tfos_status status = tfos__arrow_builder_adopt(
-        level, tfos__arrow_type_of(TFOS__ARROW_LIST, 64, 0), 1, err);
+    enum tfos_status status =
+        tfos__arrow_builder_adopt(level, tfos__arrow_type_of(TFOS__ARROW_LIST, 64, 0), 1, err);
 
     if (status < 0)
         return status;
@@ -330,9 +330,8 @@ enum tfos__py_pack_result tfos__py_nested_column_widen(struct tfos__py_nested_co
     return prepare(column, value, &is_same);
 }
 
-enum tfos__py_pack_result
-tfos__py_nested_column_widen_by(struct tfos__py_nested_column *column,
-                                const struct tfos__py_value_type *type)
+enum tfos__py_pack_result tfos__py_nested_column_widen_by(struct tfos__py_nested_column *column,
+                                                          const struct tfos__py_value_type *type)
 {
     struct form form;
 
@@ -379,8 +378,8 @@ int tfos__py_nested_column_show(struct tfos__py_nested_column *column, const cha
     return tfos__py_check(status, &err);
 }
 
-struct tfos__py_nested_column *tfos__py_nested_column_open(const struct tfos__py_nested_column *like,
-                                                           bool mixes_bools)
+struct tfos__py_nested_column *
+tfos__py_nested_column_open(const struct tfos__py_nested_column *like, bool mixes_bools)
 {
     struct tfos__py_nested_column *column = PyMem_Calloc(1, sizeof(*column));
     struct form form = {.leaf_depth = -1};

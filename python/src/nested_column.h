@@ -20,8 +20,8 @@ struct tfos__py_nested_column {
 };
 
 /// An empty column, of the type of `like` if that is not NULL. NULL with an exception.
-struct tfos__py_nested_column *tfos__py_nested_column_open(const struct tfos__py_nested_column *like,
-                                                           bool mixes_bools);
+struct tfos__py_nested_column *
+tfos__py_nested_column_open(const struct tfos__py_nested_column *like, bool mixes_bools);
 
 /// Puts a value at the end. `*is_same`: it can be made again from the column. REFUSED, with the
 /// column as it was: it is of no such kind, its values are at another depth than those before, or
@@ -33,9 +33,8 @@ enum tfos__py_pack_result tfos__py_nested_column_append(struct tfos__py_nested_c
 /// append().
 enum tfos__py_pack_result tfos__py_nested_column_widen(struct tfos__py_nested_column *column,
                                                        PyObject *value);
-enum tfos__py_pack_result
-tfos__py_nested_column_widen_by(struct tfos__py_nested_column *column,
-                                const struct tfos__py_value_type *type);
+enum tfos__py_pack_result tfos__py_nested_column_widen_by(struct tfos__py_nested_column *column,
+                                                          const struct tfos__py_value_type *type);
 
 /// Drops all values, and the type. -1 with an exception.
 int tfos__py_nested_column_reset(struct tfos__py_nested_column *column);

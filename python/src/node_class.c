@@ -27,8 +27,8 @@ static int init(PyObject *self, PyObject *args, PyObject *kwargs)
 
     if (!tfos__py_call_begin_new(&call, self, "Node", parameters, args, kwargs))
         return -1;
-    call.status = tfos_node_launch(executable, config, payload.data, payload.size, &launch,
-                                   &call.err);
+    call.status =
+        tfos_node_launch(executable, config, payload.data, payload.size, &launch, &call.err);
     return tfos__py_call_leave_new(&call, launch);
 }
 

@@ -61,7 +61,8 @@ const struct tfos__py_numpy *tfos__py_numpy_find(void)
     return tfos__py_numpy_load();
 }
 
-const struct tfos__py_numpy_interface_struct *tfos__py_numpy_interface(PyObject *array, PyObject **capsule)
+const struct tfos__py_numpy_interface_struct *tfos__py_numpy_interface(PyObject *array,
+                                                                       PyObject **capsule)
 {
     PyObject *found = PyObject_GetAttrString(array, "__array_struct__");
     const struct tfos__py_numpy_interface_struct *interface = NULL;
@@ -79,7 +80,8 @@ const struct tfos__py_numpy_interface_struct *tfos__py_numpy_interface(PyObject 
     return interface;
 }
 
-PyObject *tfos__py_numpy_dtype(const struct tfos__py_numpy *numpy, const struct tfos__py_value_type *type)
+PyObject *tfos__py_numpy_dtype(const struct tfos__py_numpy *numpy,
+                               const struct tfos__py_value_type *type)
 {
     char text[8];
 
@@ -90,7 +92,7 @@ PyObject *tfos__py_numpy_dtype(const struct tfos__py_numpy *numpy, const struct 
 // A dtype's code is not enough: types that other packages define (bfloat16, say) may have that of a
 // number. It begins with the byte order.
 bool tfos__py_numpy_read_elements(const struct tfos__py_numpy *numpy, PyObject *value,
-                               struct tfos__py_value_type *type, bool *is_native)
+                                  struct tfos__py_value_type *type, bool *is_native)
 {
     PyObject *dtype = PyObject_GetAttrString(value, "dtype"), *own = NULL;
     PyObject *code = dtype != NULL ? PyObject_GetAttrString(dtype, "str") : NULL;
@@ -130,7 +132,7 @@ static bool classify_array(const struct tfos__py_numpy *numpy, PyObject *value,
 }
 
 bool tfos__py_numpy_classify(const struct tfos__py_numpy *numpy, PyObject *value,
-                          struct tfos__py_value_type *type)
+                             struct tfos__py_value_type *type)
 {
     bool is_native = true; // as scalars always are
 
@@ -151,7 +153,7 @@ bool tfos__py_numpy_classify(const struct tfos__py_numpy *numpy, PyObject *value
 }
 
 PyTypeObject *tfos__py_numpy_scalar_type(const struct tfos__py_numpy *numpy,
-                                      const struct tfos__py_value_type *type)
+                                         const struct tfos__py_value_type *type)
 {
     for (int i = 0; i < TFOS__NUMPY_SCALAR_COUNT; i++) {
         if (scalars[i].letter == type->letter && scalars[i].itemsize == type->itemsize)
@@ -161,8 +163,8 @@ PyTypeObject *tfos__py_numpy_scalar_type(const struct tfos__py_numpy *numpy,
 }
 
 PyObject *tfos__py_numpy_new_array(const struct tfos__py_numpy *numpy,
-                                const struct tfos__py_value_type *type, PyObject *dtype, int64_t count,
-                                void **data)
+                                   const struct tfos__py_value_type *type, PyObject *dtype,
+                                   int64_t count, void **data)
 {
     int row = count < 0 ? 0 : 1;
     PyObject *shape = PyTuple_New(row + type->dimension_count);

@@ -44,7 +44,8 @@ const struct tfos__py_numpy *tfos__py_numpy_find(void);
 
 /// The array's interface; lives as long as `*capsule`, which the caller owns. NULL with an
 /// exception.
-const struct tfos__py_numpy_interface_struct *tfos__py_numpy_interface(PyObject *array, PyObject **capsule);
+const struct tfos__py_numpy_interface_struct *tfos__py_numpy_interface(PyObject *array,
+                                                                       PyObject **capsule);
 
 /// Whether it is an array of numpy's own class. Subclasses may have a state of their own.
 static inline bool tfos__py_numpy_is_array(const struct tfos__py_numpy *numpy, PyObject *value)
@@ -55,20 +56,21 @@ static inline bool tfos__py_numpy_is_array(const struct tfos__py_numpy *numpy, P
 /// The type of a scalar or array that has a column form, in the machine's byte order. false: it has
 /// none, or, with an exception, failed.
 bool tfos__py_numpy_classify(const struct tfos__py_numpy *numpy, PyObject *value,
-                          struct tfos__py_value_type *type);
+                             struct tfos__py_value_type *type);
 
 /// Reads letter, itemsize and unit of the elements of a scalar, or an array of any class.
 /// `*is_native`: they are in the machine's byte order. false: they have no code of ours, or, with
 /// an exception, failed.
 bool tfos__py_numpy_read_elements(const struct tfos__py_numpy *numpy, PyObject *value,
-                               struct tfos__py_value_type *type, bool *is_native);
+                                  struct tfos__py_value_type *type, bool *is_native);
 
 /// numpy's dtype of the type's elements, a new reference. NULL with an exception.
-PyObject *tfos__py_numpy_dtype(const struct tfos__py_numpy *numpy, const struct tfos__py_value_type *type);
+PyObject *tfos__py_numpy_dtype(const struct tfos__py_numpy *numpy,
+                               const struct tfos__py_value_type *type);
 
 /// The class of scalars of this kind and size; borrowed. NULL when there is none.
 PyTypeObject *tfos__py_numpy_scalar_type(const struct tfos__py_numpy *numpy,
-                                      const struct tfos__py_value_type *type);
+                                         const struct tfos__py_value_type *type);
 
 /// A new array of `count` objects, None so far. NULL with an exception.
 PyObject *tfos__py_numpy_new_objects(const struct tfos__py_numpy *numpy, Py_ssize_t count);
@@ -80,7 +82,7 @@ PyObject *tfos__py_numpy_object_array(PyObject *objects);
 /// A new C-contiguous array that is not filled, of `count` rows (negative: no row dimension) of
 /// `type`'s shape, and its memory. NULL with an exception.
 PyObject *tfos__py_numpy_new_array(const struct tfos__py_numpy *numpy,
-                                const struct tfos__py_value_type *type, PyObject *dtype, int64_t count,
-                                void **data);
+                                   const struct tfos__py_value_type *type, PyObject *dtype,
+                                   int64_t count, void **data);
 
 #endif

@@ -12,8 +12,8 @@ static int wrong_type(const char *function, const char *name, const char *expect
     return -1;
 }
 
-static int read_text(const char *function, const struct tfos__py_parameter *parameter, PyObject *value,
-                     PyObject *kept)
+static int read_text(const char *function, const struct tfos__py_parameter *parameter,
+                     PyObject *value, PyObject *kept)
 {
     bool is_optional = parameter->kind == TFOS__OPTIONAL_TEXT;
     const char *text = NULL;
@@ -43,7 +43,8 @@ static int read_text(const char *function, const struct tfos__py_parameter *para
     return result;
 }
 
-static int read_int(const char *function, const struct tfos__py_parameter *parameter, PyObject *value)
+static int read_int(const char *function, const struct tfos__py_parameter *parameter,
+                    PyObject *value)
 {
     PyObject *index = PyBool_Check(value) ? NULL : PyNumber_Index(value);
     int overflow = 0;
@@ -101,8 +102,7 @@ static int check_keywords(const char *function, const struct tfos__py_parameter 
 
     while (kwargs != NULL && PyDict_Next(kwargs, &position, &key, &value)) {
         Py_ssize_t i = 0;
-        while (parameters[i].name &&
-               PyUnicode_CompareWithASCIIString(key, parameters[i].name) != 0)
+        while (parameters[i].name && PyUnicode_CompareWithASCIIString(key, parameters[i].name) != 0)
             i++;
         if (!parameters[i].name) {
             PyErr_Format(PyExc_TypeError, "%s() has no argument named %R", function, key);

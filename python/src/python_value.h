@@ -20,9 +20,9 @@ int tfos__py_value_classify(PyObject *value, struct tfos__py_value_type *type);
 PyObject *tfos__py_value_encode(PyObject *text);
 
 /// The value as None, list, tuple, int, float, bool, str or bytes, if it is one of these or numpy's
-/// or of a subclass of int, float, str or bytes; anything else as it is. `*leaf`, which may be NULL,
-/// becomes the type of the leaves of numpy's numbers, and else is left alone. A new reference; NULL
-/// with an exception.
+/// or of a subclass of int, float, str or bytes; anything else as it is. `*leaf`, which may be
+/// NULL, becomes the type of the leaves of numpy's numbers, and else is left alone. A new
+/// reference; NULL with an exception.
 PyObject *tfos__py_value_plain(PyObject *value, struct tfos__py_value_type *leaf);
 
 /// What leaves of nested lists are whose elements numpy calls so; kind OPAQUE: none.

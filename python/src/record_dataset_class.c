@@ -83,7 +83,7 @@ static int init(PyObject *self, PyObject *args, PyObject *kwargs)
         tfos__py_parameters_read("RecordDataset", parameters, args, kwargs, &rows.kept) == 0 &&
         tfos__py_dataset_columns_read(&rows, columns) == 0 &&
         tfos__py_dataset_texts_read(paths, PyUnicode_EncodeFSDefault, rows.kept, &names,
-                                 &options.path_count) == 0) {
+                                    &options.path_count) == 0) {
         record->compression = (enum tfos_compression)compression;
         record->mode = (enum tfos_record_mode)mode;
         record->max_record_size = (uint64_t)max_size;
@@ -108,8 +108,7 @@ static PyObject *get_specs(PyObject *self, PyObject *unused)
     (void)unused;
     if (!tfos__py_call_enter(&call, self))
         return NULL;
-    call.status =
-        tfos_dataset_get_specs(call.object, 0, &specs, &count, &structure, &call.err);
+    call.status = tfos_dataset_get_specs(call.object, 0, &specs, &count, &structure, &call.err);
     tfos__py_call_resume(&call);
     if (call.status == TFOS_OK)
         result = tfos__py_dataset_specs_make(specs, count, structure);

@@ -86,7 +86,8 @@ static PyObject *get_status(PyObject *self, PyObject *unused)
     return tfos__py_call_end_text(&call, json);
 }
 
-/// Milliseconds of the wait that count towards its timeout: for DRAINED, those since rows were taken.
+/// Milliseconds of the wait that count towards its timeout: for DRAINED, those since rows were
+/// taken.
 static int64_t waited_ms(void *rendezvous, enum tfos_rendezvous_phase phase, int64_t begin)
 {
     int64_t waited = tfos__py_now_ms() - begin;
@@ -116,9 +117,8 @@ static PyObject *wait_for_phase(PyObject *self, PyObject *args, PyObject *kwargs
         call.status = tfos_rendezvous_wait(call.object, phase, slice, &call.err);
         waited = waited_ms(call.object, phase, begin);
         // A cluster that has failed with TIMEOUT is no slice that has ended.
-        enum tfos_status failure = phase == TFOS_PHASE_ENDED
-                                       ? TFOS_OK
-                                       : tfos_rendezvous_check(call.object, &call.err);
+        enum tfos_status failure =
+            phase == TFOS_PHASE_ENDED ? TFOS_OK : tfos_rendezvous_check(call.object, &call.err);
         if (failure < 0)
             call.status = failure;
         else if (call.status == TFOS_TIMEOUT && timeout_ms >= 0 && waited >= timeout_ms)
@@ -225,8 +225,8 @@ static PyObject *describe_feed(PyObject *self, PyObject *args, PyObject *kwargs)
 
     if (!tfos__py_call_begin(&call, self, "Rendezvous.describe_feed", parameters, args, kwargs))
         return NULL;
-    call.status = tfos_rendezvous_describe_feed(call.object, queue, first_feed, last_feed, schema,
-                                                &call.err);
+    call.status =
+        tfos_rendezvous_describe_feed(call.object, queue, first_feed, last_feed, schema, &call.err);
     return tfos__py_call_end(&call);
 }
 

@@ -2,8 +2,8 @@
 // Columns into numpy arrays. Invariant: each column holds the first `length` rows, and has room for
 // `capacity`.
 #include "row_arrays.h"
-#include "error.h"
 #include "concatenated_column.h"
+#include "error.h"
 
 #include <assert.h>
 
@@ -17,9 +17,9 @@ struct tfos__py_row_arrays {
     enum tfos__py_row_kind kind;
     int64_t column_count;
     struct tfos__py_concatenated *columns; ///< owned
-    int64_t *places;                ///< of the columns among those of the last rows; owned
-    PyObject *names;                ///< of all columns of the first rows: tuple of str; owned
-    PyObject *selected;             ///< names of the columns; NULL: all; owned
+    int64_t *places;                       ///< of the columns among those of the last rows; owned
+    PyObject *names;    ///< of all columns of the first rows: tuple of str; owned
+    PyObject *selected; ///< names of the columns; NULL: all; owned
 };
 
 struct tfos__py_row_arrays *tfos__py_row_arrays_open(int64_t count, PyObject *names)
@@ -64,7 +64,7 @@ static int resize_all(struct tfos__py_row_arrays *arrays, int64_t capacity)
 
 /// The rows of a column's values, without their originals.
 static const struct tfos__py_column *values_column(const struct tfos__py_row_schema *rows,
-                                                       int64_t column)
+                                                   int64_t column)
 {
     const struct tfos__py_column *values = &rows->columns[column];
 
@@ -73,11 +73,11 @@ static const struct tfos__py_column *values_column(const struct tfos__py_row_sch
 
 /// Rows of a column: `first` counts from the start of the columns.
 static struct tfos__py_concatenated_values values_of(const struct tfos__py_row_schema *rows,
-                                              const struct ArrowArray *array, int64_t column,
-                                              int64_t first, int64_t count)
+                                                     const struct ArrowArray *array, int64_t column,
+                                                     int64_t first, int64_t count)
 {
-    struct tfos__py_concatenated_values values = {&rows->columns[column], array->children[column], first,
-                                           count, !rows->is_frame};
+    struct tfos__py_concatenated_values values = {&rows->columns[column], array->children[column],
+                                                  first, count, !rows->is_frame};
 
     tfos__py_column_find_values(&values.column, &values.array, &values.index);
     return values;
@@ -126,7 +126,8 @@ static int make_columns(struct tfos__py_row_arrays *arrays, const struct tfos__p
     return 0;
 }
 
-static int refuse_rows(const struct tfos__py_row_arrays *arrays, const struct tfos__py_row_schema *rows,
+static int refuse_rows(const struct tfos__py_row_arrays *arrays,
+                       const struct tfos__py_row_schema *rows,
                        const struct tfos__py_row_origin *origin, int64_t row)
 {
     tfos__py_raise_format(
@@ -141,22 +142,24 @@ static int refuse_rows(const struct tfos__py_row_arrays *arrays, const struct tf
 }
 
 /// Says where a value is that does not go into its array, and what it is.
-static int refuse_value(const struct tfos__py_row_schema *rows, const struct tfos__py_row_origin *origin,
-                        int64_t row, int64_t column, PyObject *path, PyObject *what)
+static int refuse_value(const struct tfos__py_row_schema *rows,
+                        const struct tfos__py_row_origin *origin, int64_t row, int64_t column,
+                        PyObject *path, PyObject *what)
 {
     PyObject *name = tfos__py_row_schema_column_name(rows, column);
 
     if (name != NULL && path != NULL && what != NULL)
         tfos__py_raise_format(TFOS_INVALID, "feed: partition %lld, row %lld, column %U%U: %U",
-                           (long long)origin->partition, (long long)(origin->first_row + row), name,
-                           path, what);
+                              (long long)origin->partition, (long long)(origin->first_row + row),
+                              name, path, what);
     Py_XDECREF(name);
     Py_XDECREF(path);
     Py_XDECREF(what);
     return -1;
 }
 
-static int refuse_type(const struct tfos__py_row_arrays *arrays, const struct tfos__py_row_schema *rows,
+static int refuse_type(const struct tfos__py_row_arrays *arrays,
+                       const struct tfos__py_row_schema *rows,
                        const struct tfos__py_row_origin *origin, int64_t row, int64_t column)
 {
     char was[TFOS__VALUE_TEXT_SIZE], is[TFOS__VALUE_TEXT_SIZE];
@@ -171,8 +174,9 @@ static int refuse_type(const struct tfos__py_row_arrays *arrays, const struct tf
 }
 
 /// `null->path` is taken over.
-static int refuse_null(const struct tfos__py_row_schema *rows, const struct tfos__py_row_origin *origin,
-                       int64_t row, int64_t column, struct tfos__py_concatenated_null *null)
+static int refuse_null(const struct tfos__py_row_schema *rows,
+                       const struct tfos__py_row_origin *origin, int64_t row, int64_t column,
+                       struct tfos__py_concatenated_null *null)
 {
     char is[TFOS__VALUE_TEXT_SIZE];
 
@@ -185,7 +189,8 @@ static int refuse_null(const struct tfos__py_row_schema *rows, const struct tfos
 }
 
 /// Whether rows are of the kind of those before, where all their columns are asked for.
-static int check_kind(const struct tfos__py_row_arrays *arrays, const struct tfos__py_row_schema *rows,
+static int check_kind(const struct tfos__py_row_arrays *arrays,
+                      const struct tfos__py_row_schema *rows,
                       const struct tfos__py_row_origin *origin, int64_t row)
 {
     int has_same_names = 1;
@@ -202,27 +207,29 @@ static int check_kind(const struct tfos__py_row_arrays *arrays, const struct tfo
 }
 
 /// Whether the rows' values go into the arrays begun.
-static int check_types(const struct tfos__py_row_arrays *arrays, const struct tfos__py_row_schema *rows,
+static int check_types(const struct tfos__py_row_arrays *arrays,
+                       const struct tfos__py_row_schema *rows,
                        const struct tfos__py_row_origin *origin, int64_t row)
 {
     for (int64_t i = 0; i < arrays->column_count; i++) {
-        if (!tfos__py_concatenated_fits(&arrays->columns[i], values_column(rows, arrays->places[i])))
+        if (!tfos__py_concatenated_fits(&arrays->columns[i],
+                                        values_column(rows, arrays->places[i])))
             return refuse_type(arrays, rows, origin, row, i);
     }
     return 0;
 }
 
-int tfos__py_row_arrays_append(struct tfos__py_row_arrays *arrays, const struct tfos__py_row_schema *rows,
-                        const struct ArrowArray *array, int64_t start, int64_t count,
-                        const struct tfos__py_row_origin *origin)
+int tfos__py_row_arrays_append(struct tfos__py_row_arrays *arrays,
+                               const struct tfos__py_row_schema *rows,
+                               const struct ArrowArray *array, int64_t start, int64_t count,
+                               const struct tfos__py_row_origin *origin)
 {
     int64_t needed = arrays->length + count, first = array->offset + start;
 
     assert(needed <= arrays->limit);
     if (arrays->columns == NULL && make_columns(arrays, rows) < 0)
         return -1;
-    if (check_kind(arrays, rows, origin, start) < 0 ||
-        find_places(arrays, rows, origin, start) < 0)
+    if (check_kind(arrays, rows, origin, start) < 0 || find_places(arrays, rows, origin, start) < 0)
         return -1;
     if (!arrays->has_columns && begin(arrays, rows, array, first, count) < 0)
         return -1;

@@ -15,9 +15,10 @@ struct tfos__py_row_arrays *tfos__py_row_arrays_open(int64_t count, PyObject *na
 /// Copies the rows from `start` to `start + count` of a checked array. -1 with an exception:
 /// InvalidError, naming partition, row and column, when they do not go into one array with those
 /// before.
-int tfos__py_row_arrays_append(struct tfos__py_row_arrays *arrays, const struct tfos__py_row_schema *rows,
-                        const struct ArrowArray *array, int64_t start, int64_t count,
-                        const struct tfos__py_row_origin *origin);
+int tfos__py_row_arrays_append(struct tfos__py_row_arrays *arrays,
+                               const struct tfos__py_row_schema *rows,
+                               const struct ArrowArray *array, int64_t start, int64_t count,
+                               const struct tfos__py_row_origin *origin);
 
 /// The arrays: a tuple, a dict or one array, as the rows are, or a tuple of the selected ones. At
 /// least one row must have been appended. A new reference; NULL with an exception.

@@ -15,28 +15,23 @@
 #define SKIPPED_ROWS 4096 ///< rows skipped between looks at signals
 
 struct tfos__py_row_feeder {
-    struct tfos__py_watch watch; ///< its guard is borrowed
-    struct tfos_feeder *feeder;    ///< owned
-    struct tfos__py_row_packer *packer;   ///< owned
-    PyObject *node;                ///< owned
-    PyObject *refused;             ///< a row that the batch refused; owned
-    int64_t skip_count;            ///< rows to skip yet
-    int64_t batch_ms;              ///< when the batch's first row came
+    struct tfos__py_watch watch;        ///< its guard is borrowed
+    struct tfos_feeder *feeder;         ///< owned
+    struct tfos__py_row_packer *packer; ///< owned
+    PyObject *node;                     ///< owned
+    PyObject *refused;                  ///< a row that the batch refused; owned
+    int64_t skip_count;                 ///< rows to skip yet
+    int64_t batch_ms;                   ///< when the batch's first row came
     bool has_results;
 };
 
-/// What a call of the library came to; an exception that ended its wait is there already.
-static enum tfos__py_row_feeder_result result_of(const struct tfos__py_row_feeder *self,
-                                              enum tfos_status status, const struct tfos_error *err)
+/// Raises a failed call's exception, unless the one that ended its wait is there already.
+static enum tfos_status conclude(const struct tfos__py_row_feeder *self, enum tfos_status status,
+                                 const struct tfos_error *err)
 {
-    if (status < 0) {
-        if (!self->watch.is_interrupted)
-            tfos__py_raise(status, err);
-        return TFOS__ROW_FEEDER_FAILED;
-    }
-    if (status == TFOS_END)
-        return TFOS__ROW_FEEDER_END;
-    return status == TFOS_AGAIN ? TFOS__ROW_FEEDER_AGAIN : TFOS__ROW_FEEDER_DONE;
+    if (status < 0 && !self->watch.is_interrupted)
+        tfos__py_raise(status, err);
+    return status;
 }
 
 static int join(struct tfos__py_row_feeder *self, const struct tfos__py_row_feeder_options *options)
@@ -66,7 +61,7 @@ static int join(struct tfos__py_row_feeder *self, const struct tfos__py_row_feed
     Py_BEGIN_ALLOW_THREADS
     status = tfos_feeder_open(&wanted, &self->feeder, &err);
     Py_END_ALLOW_THREADS
-    if (result_of(self, status, &err) == TFOS__ROW_FEEDER_FAILED)
+    if (conclude(self, status, &err) < 0)
         return -1;
     node = tfos_feeder_node(self->feeder);
     self->node = Py_BuildValue("z", node);
@@ -75,8 +70,9 @@ static int join(struct tfos__py_row_feeder *self, const struct tfos__py_row_feed
     return self->node != NULL && self->packer != NULL ? 0 : -1;
 }
 
-struct tfos__py_row_feeder *tfos__py_row_feeder_open(const struct tfos__py_row_feeder_options *options,
-                                               struct tfos__py_guard *guard)
+struct tfos__py_row_feeder *
+tfos__py_row_feeder_open(const struct tfos__py_row_feeder_options *options,
+                         struct tfos__py_guard *guard)
 {
     struct tfos__py_row_feeder *self = PyMem_Calloc(1, sizeof(*self));
 
@@ -112,9 +108,7 @@ static int look_around(struct tfos__py_row_feeder *self)
 {
     struct tfos_error err = {0};
 
-    return result_of(self, tfos_feeder_check(self->feeder, &err), &err) == TFOS__ROW_FEEDER_DONE
-               ? 0
-               : -1;
+    return conclude(self, tfos_feeder_check(self->feeder, &err), &err) == TFOS_OK ? 0 : -1;
 }
 
 /// Milliseconds, cheap enough for every row.
@@ -146,33 +140,33 @@ static PyObject *next_row(struct tfos__py_row_feeder *self, PyObject *iterator)
     return row;
 }
 
-enum tfos__py_row_feeder_result tfos__py_row_feeder_fill(struct tfos__py_row_feeder *self,
-                                                   PyObject *iterator)
+enum tfos_status tfos__py_row_feeder_fill(struct tfos__py_row_feeder *self, PyObject *iterator)
 {
     for (;;) {
         PyObject *row = next_row(self, iterator);
         enum tfos__py_pack_result result = TFOS__PACK_ERROR;
         if (row == NULL && PyErr_Occurred())
-            return TFOS__ROW_FEEDER_FAILED;
+            return TFOS_INVALID;
         if (row == NULL)
             break;
         result = tfos__py_row_packer_append(self->packer, row);
         if (result == TFOS__PACK_REFUSED) {
             self->refused = row;
-            return TFOS__ROW_FEEDER_DONE;
+            return TFOS_OK;
         }
         Py_DECREF(row);
         if (result == TFOS__PACK_ERROR)
-            return TFOS__ROW_FEEDER_FAILED;
+            return TFOS_INVALID;
         if (tfos__py_row_packer_row_count(self->packer) == 1)
             self->batch_ms = now_about();
-        if (tfos__py_row_packer_is_full(self->packer) || now_about() - self->batch_ms > BATCH_AGE_MS)
-            return TFOS__ROW_FEEDER_DONE;
+        if (tfos__py_row_packer_is_full(self->packer) ||
+            now_about() - self->batch_ms > BATCH_AGE_MS)
+            return TFOS_OK;
     }
-    return tfos__py_row_packer_row_count(self->packer) > 0 ? TFOS__ROW_FEEDER_DONE : TFOS__ROW_FEEDER_END;
+    return tfos__py_row_packer_row_count(self->packer) > 0 ? TFOS_OK : TFOS_END;
 }
 
-enum tfos__py_row_feeder_result tfos__py_row_feeder_append(struct tfos__py_row_feeder *self)
+enum tfos_status tfos__py_row_feeder_append(struct tfos__py_row_feeder *self)
 {
     const struct ArrowSchema *schema = NULL;
     const struct ArrowArray *array = NULL;
@@ -180,18 +174,18 @@ enum tfos__py_row_feeder_result tfos__py_row_feeder_append(struct tfos__py_row_f
     enum tfos_status status = TFOS_OK;
 
     if (tfos__py_row_packer_show(self->packer, &schema, &array) < 0)
-        return TFOS__ROW_FEEDER_FAILED;
+        return TFOS_INVALID;
     Py_BEGIN_ALLOW_THREADS
     status = tfos_feeder_append(self->feeder, schema, array, &err);
     Py_END_ALLOW_THREADS
     if (status == TFOS_OK && tfos__py_row_packer_clear(self->packer) < 0)
-        return TFOS__ROW_FEEDER_FAILED;
-    return result_of(self, status, &err);
+        return TFOS_INVALID;
+    return conclude(self, status, &err);
 }
 
-enum tfos__py_row_feeder_result tfos__py_row_feeder_append_batch(struct tfos__py_row_feeder *self,
-                                                           const struct ArrowSchema *schema,
-                                                           const struct ArrowArray *array)
+enum tfos_status tfos__py_row_feeder_append_batch(struct tfos__py_row_feeder *self,
+                                                  const struct ArrowSchema *schema,
+                                                  const struct ArrowArray *array)
 {
     struct ArrowArray rest = *array; // what no earlier attempt has delivered
     int64_t skipped = self->skip_count < array->length ? self->skip_count : array->length;
@@ -202,17 +196,17 @@ enum tfos__py_row_feeder_result tfos__py_row_feeder_append_batch(struct tfos__py
     rest.length -= skipped;
     if (rest.length == 0) {
         self->skip_count -= skipped;
-        return TFOS__ROW_FEEDER_DONE;
+        return TFOS_OK;
     }
     Py_BEGIN_ALLOW_THREADS
     status = tfos_feeder_append(self->feeder, schema, &rest, &err);
     Py_END_ALLOW_THREADS
     if (status == TFOS_OK)
         self->skip_count -= skipped;
-    return result_of(self, status, &err);
+    return conclude(self, status, &err);
 }
 
-enum tfos__py_row_feeder_result tfos__py_row_feeder_finish(struct tfos__py_row_feeder *self)
+enum tfos_status tfos__py_row_feeder_finish(struct tfos__py_row_feeder *self)
 {
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
@@ -220,7 +214,7 @@ enum tfos__py_row_feeder_result tfos__py_row_feeder_finish(struct tfos__py_row_f
     Py_BEGIN_ALLOW_THREADS
     status = tfos_feeder_finish(self->feeder, &err);
     Py_END_ALLOW_THREADS
-    return result_of(self, status, &err);
+    return conclude(self, status, &err);
 }
 
 static PyObject *unpack_results(const struct ArrowSchema *schema, const struct ArrowArray *array)
@@ -237,9 +231,8 @@ static PyObject *unpack_results(const struct ArrowSchema *schema, const struct A
     return rows;
 }
 
-enum tfos__py_row_feeder_result tfos__py_row_feeder_take_results(struct tfos__py_row_feeder *self,
-                                                           bool waiting, bool as_columns,
-                                                           PyObject **results)
+enum tfos_status tfos__py_row_feeder_take_results(struct tfos__py_row_feeder *self, bool waiting,
+                                                  bool as_columns, PyObject **results)
 {
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
@@ -250,7 +243,7 @@ enum tfos__py_row_feeder_result tfos__py_row_feeder_take_results(struct tfos__py
     status = tfos_feeder_next_result(self->feeder, waiting ? -1 : 0, &schema, &array, &err);
     Py_END_ALLOW_THREADS
     if (status != TFOS_OK)
-        return result_of(self, status, &err);
+        return conclude(self, status, &err);
     if (as_columns) {
         *results = tfos__py_arrow_batch_new(&schema, &array);
     } else {
@@ -258,7 +251,7 @@ enum tfos__py_row_feeder_result tfos__py_row_feeder_take_results(struct tfos__py
         array.release(&array);
         schema.release(&schema);
     }
-    return *results != NULL ? TFOS__ROW_FEEDER_DONE : TFOS__ROW_FEEDER_FAILED;
+    return *results != NULL ? TFOS_OK : TFOS_INVALID;
 }
 
 void tfos__py_row_feeder_close(struct tfos__py_row_feeder *self)

@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cursors. Invariant: the iterator holds at most one batch, and gives it back to the ring as soon as
-// its last row was given out; rows with results are counted in `waiting` in the order in which they
-// were given out.
+// Cursors. Invariant: the iterator holds at most one batch, and gives it back to the ring as soon
+// as its last row was given out; rows with results are counted in `waiting` in the order in which
+// they were given out.
 #include "row_iterator.h"
 #include "array_batch.h"
-#include "row_arrays.h"
 #include "error.h"
 #include "handle.h"
+#include "row_arrays.h"
 #include "row_packer.h"
-#include "ticket_lock.h"
 #include "row_unpacker.h"
 
 #include <string.h>
 
 /// A look for rows, once several threads use the iterator: the others wait for it.
 #define SHARED_SLICE_MS 10
+
+/// A ticket lock: threads that share the iterator use it one at a time, in the order in which they
+/// came. Its functions are called with the GIL held, which waits release.
+struct ticket_lock {
+    pthread_mutex_t mutex;
+    pthread_cond_t passed;
+    int64_t next;    ///< the number that the next thread draws; guarded by the GIL
+    int64_t present; ///< the number whose turn it is; guarded by the mutex
+};
 
 /// Rows of one partition that were given out and have no result yet.
 struct unanswered {
@@ -26,19 +34,19 @@ struct unanswered {
 
 struct tfos__py_row_iterator {
     struct tfos_feed_reader *reader; ///< borrowed
-    struct tfos__py_guard *guard;         ///< borrowed
-    struct tfos__py_guard *feed;         ///< borrowed; while `calls` is above 0 it is entered
-    struct tfos__py_ticket_lock turn;          ///< of the calls: who has it uses the reader and what follows
+    struct tfos__py_guard *guard;    ///< borrowed
+    struct tfos__py_guard *feed;     ///< borrowed; while `calls` is above 0 it is entered
+    struct ticket_lock lock;         ///< of the calls: who has it uses the reader and what follows
     int calls;                       ///< that use the reader or have given way to another
     bool is_shared;                  ///< a call has found another at work
     bool is_terminated;
     bool is_ended;     ///< the reader has given its END
     int64_t epoch_end; ///< ends of epochs that came and were not told yet
     bool has_batch;
-    struct tfos_feed_item batch; ///< owned while has_batch
+    struct tfos_feed_item batch;       ///< owned while has_batch
     struct tfos__py_row_schema schema; ///< of the batch
-    int64_t row;                 ///< next row of the batch
-    struct unanswered *waiting;  ///< owned; oldest first
+    int64_t row;                       ///< next row of the batch
+    struct unanswered *waiting;        ///< owned; oldest first
     size_t waiting_count, waiting_capacity;
 };
 
@@ -51,8 +59,72 @@ struct taker {
 
 enum outcome { FAILED = -1, ROWS, EPOCH_END, FEED_END };
 
-struct tfos__py_row_iterator *tfos__py_row_iterator_open(struct tfos_feed_reader *reader, struct tfos__py_guard *guard,
-                                       struct tfos__py_guard *feed)
+// ---- the lock. Invariant: present <= next, and the two are equal while nobody has it.
+
+static void lock_init(struct ticket_lock *lock)
+{
+    pthread_mutex_init(&lock->mutex, NULL);
+    pthread_cond_init(&lock->passed, NULL);
+    lock->next = lock->present = 0;
+}
+
+static int64_t get_present(struct ticket_lock *lock)
+{
+    int64_t present = 0;
+
+    pthread_mutex_lock(&lock->mutex);
+    present = lock->present;
+    pthread_mutex_unlock(&lock->mutex);
+    return present;
+}
+
+/// Waits for those that came before.
+static void lock_take(struct ticket_lock *lock)
+{
+    int64_t number = lock->next++;
+
+    if (get_present(lock) == number)
+        return;
+    Py_BEGIN_ALLOW_THREADS
+    pthread_mutex_lock(&lock->mutex);
+    while (lock->present != number)
+        pthread_cond_wait(&lock->passed, &lock->mutex);
+    pthread_mutex_unlock(&lock->mutex);
+    Py_END_ALLOW_THREADS
+}
+
+/// Lets the next thread come.
+static void lock_pass(struct ticket_lock *lock)
+{
+    pthread_mutex_lock(&lock->mutex);
+    lock->present++;
+    pthread_cond_broadcast(&lock->passed);
+    pthread_mutex_unlock(&lock->mutex);
+}
+
+/// Whether some thread has the lock or waits for it.
+static bool lock_is_taken(struct ticket_lock *lock)
+{
+    return get_present(lock) != lock->next;
+}
+
+/// Whether others wait for the caller to pass it on.
+static bool lock_is_wanted(struct ticket_lock *lock)
+{
+    return get_present(lock) + 1 != lock->next;
+}
+
+static void lock_clear(struct ticket_lock *lock)
+{
+    pthread_cond_destroy(&lock->passed);
+    pthread_mutex_destroy(&lock->mutex);
+}
+
+// ---- rows
+
+struct tfos__py_row_iterator *tfos__py_row_iterator_open(struct tfos_feed_reader *reader,
+                                                         struct tfos__py_guard *guard,
+                                                         struct tfos__py_guard *feed)
 {
     struct tfos__py_row_iterator *iterator = PyMem_Calloc(1, sizeof(*iterator));
 
@@ -63,7 +135,7 @@ struct tfos__py_row_iterator *tfos__py_row_iterator_open(struct tfos_feed_reader
     iterator->reader = reader;
     iterator->guard = guard;
     iterator->feed = feed;
-    tfos__py_ticket_lock_init(&iterator->turn);
+    lock_init(&iterator->lock);
     return iterator;
 }
 
@@ -77,11 +149,12 @@ static int take(struct tfos__py_row_iterator *iterator)
 {
     int result = 0;
 
-    iterator->is_shared = iterator->is_shared || tfos__py_ticket_lock_is_taken(&iterator->turn);
-    tfos__py_ticket_lock_take(&iterator->turn);
+    iterator->is_shared = iterator->is_shared || lock_is_taken(&iterator->lock);
+    lock_take(&iterator->lock);
     if (iterator->calls == 0 && tfos__py_guard_is_used(iterator->feed)) {
-        tfos__py_raise_format(TFOS_INVALID, "feed: a dataset (ctx.get_dataset) is reading it, and it "
-                                         "belongs to one at a time");
+        tfos__py_raise_format(TFOS_INVALID,
+                              "feed: a dataset (ctx.get_dataset) is reading it, and it "
+                              "belongs to one at a time");
         result = -1;
     } else if (iterator->calls == 0) {
         result = tfos__py_guard_enter(iterator->feed);
@@ -89,7 +162,7 @@ static int take(struct tfos__py_row_iterator *iterator)
     if (result == 0)
         iterator->calls++;
     else
-        tfos__py_ticket_lock_pass(&iterator->turn);
+        lock_pass(&iterator->lock);
     return result;
 }
 
@@ -97,17 +170,17 @@ static void leave(struct tfos__py_row_iterator *iterator)
 {
     if (--iterator->calls == 0)
         tfos__py_guard_leave(iterator->feed);
-    tfos__py_ticket_lock_pass(&iterator->turn);
+    lock_pass(&iterator->lock);
 }
 
 /// Between two looks for rows: lets those come in that wait meanwhile, so that one thread can
 /// answer rows while another waits for more. What the iterator holds may be another's then.
 static void give_way(struct tfos__py_row_iterator *iterator)
 {
-    if (!tfos__py_ticket_lock_is_wanted(&iterator->turn))
+    if (!lock_is_wanted(&iterator->lock))
         return;
-    tfos__py_ticket_lock_pass(&iterator->turn);
-    tfos__py_ticket_lock_take(&iterator->turn);
+    lock_pass(&iterator->lock);
+    lock_take(&iterator->lock);
 }
 
 /// How long a look for rows may take.
@@ -132,7 +205,8 @@ static int hold_batch(struct tfos__py_row_iterator *iterator, const struct tfos_
 {
     iterator->batch = *item;
     iterator->row = 0;
-    if (tfos__py_row_schema_init(&iterator->schema, &iterator->batch.schema, &iterator->batch.array) == 0) {
+    if (tfos__py_row_schema_init(&iterator->schema, &iterator->batch.schema,
+                                 &iterator->batch.array) == 0) {
         iterator->has_batch = true;
         return 0;
     }
@@ -198,8 +272,8 @@ static int note_unanswered(struct tfos__py_row_iterator *iterator, int64_t count
         .lane = iterator->batch.lane,
         .partition = iterator->batch.partition,
         .count = count,
-        .is_frame =
-            !tfos_arrow_metadata_find(iterator->batch.schema.metadata, "tfos.row", kind, sizeof kind),
+        .is_frame = !tfos_arrow_metadata_find(iterator->batch.schema.metadata, "tfos.row", kind,
+                                              sizeof kind),
     };
     return 0;
 }
@@ -219,11 +293,11 @@ static int64_t give(struct tfos__py_row_iterator *iterator, int64_t limit, struc
     if (taker->rows != NULL)
         result = tfos__py_unpack_rows(&iterator->schema, array, iterator->row, count, taker->rows);
     else if (taker->lists != NULL)
-        result = tfos__py_selection_unpack(taker->columns, &iterator->schema, array, iterator->row, count,
-                                        &origin, taker->lists);
+        result = tfos__py_selection_unpack(taker->columns, &iterator->schema, array, iterator->row,
+                                           count, &origin, taker->lists);
     else if (count > 0)
-        result =
-            tfos__py_row_arrays_append(taker->arrays, &iterator->schema, array, iterator->row, count, &origin);
+        result = tfos__py_row_arrays_append(taker->arrays, &iterator->schema, array, iterator->row,
+                                            count, &origin);
     if (result < 0 || (count > 0 && note_unanswered(iterator, count) < 0))
         return -1;
     iterator->row += count;
@@ -246,13 +320,13 @@ static bool is_same(const struct origin *origin, const struct tfos_feed_item *it
 static enum outcome time_out(const struct tfos__py_row_iterator_request *request)
 {
     tfos__py_raise_format(TFOS_TIMEOUT, "feed: no row came within %lld ms",
-                       (long long)request->timeout_ms);
+                          (long long)request->timeout_ms);
     return FAILED;
 }
 
 /// Gives rows to the taker until the request is met.
-static enum outcome gather(struct tfos__py_row_iterator *iterator, const struct tfos__py_row_iterator_request *request,
-                           struct taker *taker)
+static enum outcome gather(struct tfos__py_row_iterator *iterator,
+                           const struct tfos__py_row_iterator_request *request, struct taker *taker)
 {
     int64_t deadline = tfos__py_deadline(request->timeout_ms), taken = 0;
     struct origin origin = {0};
@@ -318,7 +392,7 @@ static PyObject *new_lists(Py_ssize_t count)
 }
 
 PyObject *tfos__py_row_iterator_next_rows(struct tfos__py_row_iterator *iterator,
-                                 const struct tfos__py_row_iterator_request *request)
+                                          const struct tfos__py_row_iterator_request *request)
 {
     struct taker taker = {.columns = request->columns};
     enum outcome outcome = FAILED;
@@ -341,7 +415,7 @@ PyObject *tfos__py_row_iterator_next_rows(struct tfos__py_row_iterator *iterator
 }
 
 PyObject *tfos__py_row_iterator_next_arrays(struct tfos__py_row_iterator *iterator,
-                                   const struct tfos__py_row_iterator_request *request)
+                                            const struct tfos__py_row_iterator_request *request)
 {
     struct taker taker = {.arrays = tfos__py_row_arrays_open(request->count, request->columns)};
     enum outcome outcome = FAILED;
@@ -494,7 +568,7 @@ int tfos__py_row_iterator_is_at_end(struct tfos__py_row_iterator *iterator)
 
     if (iterator->is_terminated)
         return 1;
-    if (iterator->has_batch || tfos__py_ticket_lock_is_taken(&iterator->turn) ||
+    if (iterator->has_batch || lock_is_taken(&iterator->lock) ||
         tfos__py_guard_is_used(iterator->feed))
         return 0;
     if (take(iterator) < 0)
@@ -521,7 +595,7 @@ void tfos__py_row_iterator_close(struct tfos__py_row_iterator *iterator)
     if (iterator == NULL)
         return;
     drop_batch(iterator);
-    tfos__py_ticket_lock_clear(&iterator->turn);
+    lock_clear(&iterator->lock);
     PyMem_Free(iterator->waiting);
     PyMem_Free(iterator);
 }

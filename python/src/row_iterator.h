@@ -22,21 +22,22 @@ struct tfos__py_row_iterator_request {
     PyObject *columns;  ///< names of those to give, a tuple; NULL: the rows as they are; borrowed
 };
 
-/// `reader` is borrowed and must outlive the iterator. `guard` is that of its owner; waits end when it
-/// is shut. `feed`, exclusive, is entered while calls use the reader. NULL with an exception.
-struct tfos__py_row_iterator *tfos__py_row_iterator_open(struct tfos_feed_reader *reader, struct tfos__py_guard *guard,
-                                       struct tfos__py_guard *feed);
+/// `reader` is borrowed and must outlive the iterator. `guard` is that of its owner; waits end when
+/// it is shut. `feed`, exclusive, is entered while calls use the reader. NULL with an exception.
+struct tfos__py_row_iterator *tfos__py_row_iterator_open(struct tfos_feed_reader *reader,
+                                                         struct tfos__py_guard *guard,
+                                                         struct tfos__py_guard *feed);
 
 struct tfos_feed_reader *tfos__py_row_iterator_reader(const struct tfos__py_row_iterator *iterator);
 
 /// A list of rows, or a tuple of the columns' lists, without rows at an epoch's end, or None. NULL
 /// with an exception.
 PyObject *tfos__py_row_iterator_next_rows(struct tfos__py_row_iterator *iterator,
-                                 const struct tfos__py_row_iterator_request *request);
+                                          const struct tfos__py_row_iterator_request *request);
 
 /// Arrays of rows, () at an epoch's end, or None. NULL with an exception.
 PyObject *tfos__py_row_iterator_next_arrays(struct tfos__py_row_iterator *iterator,
-                                   const struct tfos__py_row_iterator_request *request);
+                                            const struct tfos__py_row_iterator_request *request);
 
 /// Sends results (a list) for the oldest rows without one. -1 with an exception.
 int tfos__py_row_iterator_put_results(struct tfos__py_row_iterator *iterator, PyObject *results);

@@ -21,7 +21,7 @@ struct tfos__py_row_packer {
     struct tfos__py_column_packer *columns; ///< owned
     int64_t row_count;
     size_t size;
-    int64_t row; ///< number of the next row, for messages
+    int64_t row;               ///< number of the next row, for messages
     struct ArrowSchema schema; ///< of the batch that was shown last; owned
     struct ArrowArray array;
     struct ArrowArray **children; ///< owned; into the columns
@@ -140,7 +140,8 @@ static void take_back(struct tfos__py_row_packer *packer, int64_t column_count)
 
 /// Puts the row's values into the columns; REFUSED names the column that refused, or -1 for the
 /// whole row.
-static enum tfos__py_pack_result put(struct tfos__py_row_packer *packer, PyObject *row, int64_t *refusing)
+static enum tfos__py_pack_result put(struct tfos__py_row_packer *packer, PyObject *row,
+                                     int64_t *refusing)
 {
     size_t size = 0;
 
@@ -225,7 +226,8 @@ static enum tfos__py_pack_result convert(struct tfos__py_row_packer *packer, PyO
     if (packer->is_established || !is_ragged(packer, row))
         return TFOS__PACK_REFUSED;
     rows = unpack(packer);
-    if (rows == NULL || PyList_Append(rows, row) < 0 || tfos__py_column_packer_make_nested(&column) < 0)
+    if (rows == NULL || PyList_Append(rows, row) < 0 ||
+        tfos__py_column_packer_make_nested(&column) < 0)
         result = TFOS__PACK_ERROR;
     for (int64_t i = 0; result == TFOS__PACK_DONE && i <= count; i++) {
         PyObject *value = PyList_GetItem(rows, (Py_ssize_t)i);
@@ -264,7 +266,8 @@ static int widen(struct tfos__py_row_packer *packer, PyObject *row, int64_t refu
     return result;
 }
 
-enum tfos__py_pack_result tfos__py_row_packer_append(struct tfos__py_row_packer *packer, PyObject *row)
+enum tfos__py_pack_result tfos__py_row_packer_append(struct tfos__py_row_packer *packer,
+                                                     PyObject *row)
 {
     if (!packer->has_kind && begin(packer, row) < 0)
         return TFOS__PACK_ERROR;
@@ -304,9 +307,9 @@ int tfos__py_row_packer_show(struct tfos__py_row_packer *packer, const struct Ar
     if (tfos__py_row_type_write(&packer->type, packer->column_count, &packer->schema) < 0)
         return -1;
     for (int64_t i = 0; i < packer->column_count; i++) {
-        packer->children[i] =
-            tfos__py_column_packer_show(&packer->columns[i], tfos__py_row_type_name(&packer->type, i),
-                                        packer->schema.children[i]);
+        packer->children[i] = tfos__py_column_packer_show(&packer->columns[i],
+                                                          tfos__py_row_type_name(&packer->type, i),
+                                                          packer->schema.children[i]);
         if (!packer->children[i])
             return -1;
     }
@@ -344,11 +347,12 @@ static int flush(struct tfos__py_row_packer *packer, tfos__py_row_packer_taker *
     return tfos__py_row_packer_clear(packer);
 }
 
-int tfos__py_row_packer_append_all(struct tfos__py_row_packer *packer, PyObject *rows, tfos__py_row_packer_taker *take,
-                            void *context)
+int tfos__py_row_packer_append_all(struct tfos__py_row_packer *packer, PyObject *rows,
+                                   tfos__py_row_packer_taker *take, void *context)
 {
     for (Py_ssize_t i = 0; i < PyList_Size(rows);) {
-        enum tfos__py_pack_result result = tfos__py_row_packer_append(packer, PyList_GetItem(rows, i));
+        enum tfos__py_pack_result result =
+            tfos__py_row_packer_append(packer, PyList_GetItem(rows, i));
         if (result == TFOS__PACK_ERROR)
             return -1;
         i += result == TFOS__PACK_DONE;

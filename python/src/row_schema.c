@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Invariant: the columns' types agree with the schema that they were read from, and the array has as
-// many values and elements as they say.
+// Invariant: the columns' types agree with the schema that they were read from, and the array has
+// as many values and elements as they say.
 #include "row_schema.h"
 #include "error.h"
 #include "numpy.h"
@@ -56,12 +56,13 @@ static int refuse(const struct ArrowSchema *schema)
 {
     char text[TFOS_TYPE_TEXT_SIZE];
 
-    tfos__py_raise_format(TFOS_UNSUPPORTED,
-                          "feed: column '%s': rows have no values of its type, %s: cast the column "
-                          "before it is fed, to numbers, text, bytes, dates, or lists or structs of "
-                          "these",
-                          schema->name ? schema->name : "",
-                          tfos_arrow_type_text(schema, TFOS_TYPE_NAMES_ARROW, text, sizeof(text)));
+    tfos__py_raise_format(
+        TFOS_UNSUPPORTED,
+        "feed: column '%s': rows have no values of its type, %s: cast the column "
+        "before it is fed, to numbers, text, bytes, dates, or lists or structs of "
+        "these",
+        schema->name ? schema->name : "",
+        tfos_arrow_type_text(schema, TFOS_TYPE_NAMES_ARROW, text, sizeof(text)));
     return -1;
 }
 
@@ -77,9 +78,9 @@ static bool has_values(const struct tfos__arrow_type *arrow)
 static struct tfos__py_value_type scalar_of(const struct tfos__arrow_type *arrow)
 {
     static const char letters[] = {
-        [TFOS__ARROW_BOOL] = 'b', [TFOS__ARROW_INT] = 'i',    [TFOS__ARROW_UINT] = 'u',
-        [TFOS__ARROW_FLOAT] = 'f', [TFOS__ARROW_DATE] = 'M',   [TFOS__ARROW_TIMESTAMP] = 'M',
-        [TFOS__ARROW_TIME] = 'i', [TFOS__ARROW_DURATION] = 'm', [TFOS__ARROW_MONTHS] = 'i',
+        [TFOS__ARROW_BOOL] = 'b',  [TFOS__ARROW_INT] = 'i',      [TFOS__ARROW_UINT] = 'u',
+        [TFOS__ARROW_FLOAT] = 'f', [TFOS__ARROW_DATE] = 'M',     [TFOS__ARROW_TIMESTAMP] = 'M',
+        [TFOS__ARROW_TIME] = 'i',  [TFOS__ARROW_DURATION] = 'm', [TFOS__ARROW_MONTHS] = 'i',
     };
     char letter = (size_t)arrow->kind < sizeof(letters) ? letters[arrow->kind] : '\0';
     bool is_moment = letter == 'M' || letter == 'm';
@@ -89,7 +90,9 @@ static struct tfos__py_value_type scalar_of(const struct tfos__arrow_type *arrow
     return (struct tfos__py_value_type){
         .kind = TFOS__VALUE_SCALAR,
         .letter = letter,
-        .itemsize = is_moment ? 8 : letter == 'b' ? 1 : (int)(arrow->width / 8),
+        .itemsize = is_moment       ? 8
+                    : letter == 'b' ? 1
+                                    : (int)(arrow->width / 8),
         .unit = is_moment ? arrow->unit : '\0',
     };
 }
@@ -375,8 +378,7 @@ static struct tfos__py_value_type python_type(const struct tfos__py_column *colu
     if (column->is_packed)
         return type;
     if (column->arrow.kind == TFOS__ARROW_TEXT || column->arrow.kind == TFOS__ARROW_BINARY)
-        type.kind =
-            column->arrow.kind == TFOS__ARROW_TEXT ? TFOS__VALUE_TEXT : TFOS__VALUE_BYTES;
+        type.kind = column->arrow.kind == TFOS__ARROW_TEXT ? TFOS__VALUE_TEXT : TFOS__VALUE_BYTES;
     else if (column->arrow.kind == TFOS__ARROW_BOOL)
         type.kind = TFOS__VALUE_BOOL;
     else if (tfos__arrow_type_is(&column->arrow, TFOS__ARROW_INT, 64))

@@ -38,9 +38,9 @@ struct tfos__py_row_schema {
     size_t pickled_class_size;
 };
 
-/// Reads a batch's schema, to be ended by clear() before that is released, and checks that the array
-/// has the columns that it says. -1 with an exception (CorruptError, or UnsupportedError that names a
-/// column of a type that rows do not have); then there is nothing to clear.
+/// Reads a batch's schema, to be ended by clear() before that is released, and checks that the
+/// array has the columns that it says. -1 with an exception (CorruptError, or UnsupportedError that
+/// names a column of a type that rows do not have); then there is nothing to clear.
 int tfos__py_row_schema_init(struct tfos__py_row_schema *rows, const struct ArrowSchema *schema,
                              const struct ArrowArray *array);
 

@@ -47,7 +47,8 @@ int tfos__py_row_type_fits(struct tfos__py_row_type *type, PyObject *row);
 
 /// The row's value in a column, a new reference. NULL: it has none (a dict with other keys), or an
 /// exception.
-PyObject *tfos__py_row_type_value(const struct tfos__py_row_type *type, PyObject *row, int64_t column);
+PyObject *tfos__py_row_type_value(const struct tfos__py_row_type *type, PyObject *row,
+                                  int64_t column);
 
 /// The column's name, "" where there is none; borrowed.
 const char *tfos__py_row_type_name(const struct tfos__py_row_type *type, int64_t column);
@@ -58,5 +59,9 @@ int tfos__py_row_type_write(const struct tfos__py_row_type *type, int64_t column
                             struct ArrowSchema *schema);
 
 void tfos__py_row_type_clear(struct tfos__py_row_type *type);
+
+/// A row of a class, of values that it takes over (NULL with an exception is passed on): a tuple.
+/// NULL with an exception.
+PyObject *tfos__py_named_row_make(PyObject *class, PyObject *names, PyObject *values);
 
 #endif

@@ -3,7 +3,6 @@
 // the batch's memory can go back to its writer at once.
 #include "row_unpacker.h"
 #include "error.h"
-#include "named_row.h"
 #include "numpy.h"
 #include "pickle.h"
 #include "spark_value.h"
@@ -161,8 +160,8 @@ static PyObject *make_struct(const struct tfos__py_column *column, const struct 
     return tfos__py_spark_row(values, column->fields);
 }
 
-static PyObject *make_interval(const struct tfos__arrow_type *arrow,
-                               const struct ArrowArray *array, int64_t index)
+static PyObject *make_interval(const struct tfos__arrow_type *arrow, const struct ArrowArray *array,
+                               int64_t index)
 {
     struct {
         int32_t months, days;
@@ -285,8 +284,7 @@ PyObject *tfos__py_unpack_value(const struct tfos__py_column *column,
         Py_INCREF(Py_None);
         return Py_None;
     }
-    return column->is_packed ? make_packed(column, array, index)
-                             : make_plain(column, array, index);
+    return column->is_packed ? make_packed(column, array, index) : make_plain(column, array, index);
 }
 
 // ---- rows
@@ -301,7 +299,8 @@ static PyObject *make_sequence_row(const struct tfos__py_row_schema *rows,
 
     for (Py_ssize_t i = 0; row && i < count; i++) {
         PyObject *value = tfos__py_unpack_value(&rows->columns[i], array->children[i], index);
-        if (!value || (is_list ? PyList_SetItem(row, i, value) : PyTuple_SetItem(row, i, value)) < 0)
+        if (!value ||
+            (is_list ? PyList_SetItem(row, i, value) : PyTuple_SetItem(row, i, value)) < 0)
             Py_CLEAR(row);
     }
     return row;
@@ -346,8 +345,8 @@ static int append_rows(const struct tfos__py_row_schema *rows, const struct Arro
     int result = 0;
 
     if (rows->kind == TFOS__ROW_NAMED) {
-        class = tfos__py_pickle_load_shared(rows->pickled_class,
-                                            (Py_ssize_t)rows->pickled_class_size);
+        class =
+            tfos__py_pickle_load_shared(rows->pickled_class, (Py_ssize_t)rows->pickled_class_size);
         if (!class)
             return -1;
     }
@@ -360,8 +359,8 @@ static int append_rows(const struct tfos__py_row_schema *rows, const struct Arro
     return result;
 }
 
-/// Calls a function of the module gc without arguments, since the limited API of Python 3.9 has none
-/// for it; NULL, and no exception, when that fails: then all stays as it is.
+/// Calls a function of the module gc without arguments, since the limited API of Python 3.9 has
+/// none for it; NULL, and no exception, when that fails: then all stays as it is.
 static PyObject *call_gc(const char *name)
 {
     static PyObject *module; // guarded by the GIL
@@ -376,8 +375,8 @@ static PyObject *call_gc(const char *name)
     return result;
 }
 
-// While many rows are made the cyclic garbage collector is off: with rows of 784 floats its looks at
-// them take a fifth of the time.
+// While many rows are made the cyclic garbage collector is off: with rows of 784 floats its looks
+// at them take a fifth of the time.
 int tfos__py_unpack_rows(const struct tfos__py_row_schema *rows, const struct ArrowArray *array,
                          int64_t start, int64_t count, PyObject *list)
 {

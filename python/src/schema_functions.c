@@ -3,7 +3,6 @@
 // schemas learned from files of records. Files are read some at a time without the GIL, so that
 // threads hardly wait for each other; what was learned of them is merged as text.
 #include "capsule.h"
-#include "class.h"
 #include "dataset_options.h"
 #include "error.h"
 #include "file_object.h"
@@ -121,7 +120,7 @@ static PyObject *survey_examples(PyObject *module, PyObject *args, PyObject *kwa
         PyErr_SetString(PyExc_TypeError, "survey_examples(): paths: expected a list of one path at "
                                          "least, and with a file of no more");
     } else if (tfos__py_dataset_texts_read(paths, PyUnicode_EncodeFSDefault, kept, &task.paths,
-                                        &task.path_count) == 0) {
+                                           &task.path_count) == 0) {
         task.type = (enum tfos_record_type)type;
         task.options.compression = (enum tfos_compression)compression;
         task.options.mode = (enum tfos_record_mode)mode;
@@ -184,7 +183,8 @@ static PyObject *merge_surveys(PyObject *module, PyObject *surveys)
 
 // ---- DataFrames
 //
-// A schema is good when what makes rows of it columns, or columns of results its rows, can be opened.
+// A schema is good when what makes rows of it columns, or columns of results its rows, can be
+// opened.
 
 static enum tfos_status check_fed(const struct ArrowSchema *schema, struct tfos_error *err)
 {

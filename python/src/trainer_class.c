@@ -289,8 +289,7 @@ static PyObject *get_description(PyObject *self, PyObject *args, PyObject *kwarg
     if (!tfos__py_call_begin(&call, self, "Trainer.description", parameters, args, kwargs))
         return NULL;
     struct tfos_wait wait = tfos__py_call_wait(&call, timeout_ms);
-    call.status =
-        tfos_trainer_await_description(call.object, queue, &wait, &schema, &call.err);
+    call.status = tfos_trainer_await_description(call.object, queue, &wait, &schema, &call.err);
     if (call.status != TFOS_TIMEOUT)
         return tfos__py_call_end_text(&call, schema);
     call.status = TFOS_AGAIN;

@@ -4,8 +4,8 @@
 #ifndef TFOS_PYTHON_TRAINER_CLASS_H
 #define TFOS_PYTHON_TRAINER_CLASS_H
 
-#include "row_iterator.h"
 #include "handle.h"
+#include "row_iterator.h"
 
 #include <Python.h>
 #include <stdatomic.h>
@@ -17,11 +17,11 @@ struct tfos__py_trainer;
 struct tfos__py_trainer_queue {
     struct tfos__py_trainer *trainer; ///< borrowed: the owner
     struct tfos__py_trainer_queue *next;
-    char *name;                    ///< owned
+    char *name;                             ///< owned
     struct tfos__py_row_iterator *iterator; ///< owned; closed before the trainer
-    struct tfos__py_guard feed;            ///< who reads the queue: a call of the iterator, or a dataset
-    struct tfos__py_handle *dataset;  ///< the open one; borrowed: it takes itself out when it closes
-    int64_t dataset_count;         ///< opened so far
+    struct tfos__py_guard feed;      ///< who reads the queue: a call of the iterator, or a dataset
+    struct tfos__py_handle *dataset; ///< the open one; borrowed: it takes itself out when it closes
+    int64_t dataset_count;           ///< opened so far
     atomic_bool is_ending;         ///< a dataset was closed that a thread of TensorFlow still holds
     struct tfos_trainer *agreeing; ///< the handle, for the dataset in the feed, as its timeout
     int64_t agree_timeout_ms;
@@ -40,10 +40,10 @@ struct tfos__py_trainer *tfos__py_trainer_of(PyObject *object, const char *funct
 /// tfos_trainer_check().
 int tfos__py_trainer_enter(struct tfos__py_trainer *trainer);
 
-/// The queue and its iterator, opened unless they are. The caller has entered the trainer. NULL with
-/// an exception.
+/// The queue and its iterator, opened unless they are. The caller has entered the trainer. NULL
+/// with an exception.
 struct tfos__py_trainer_queue *tfos__py_trainer_open_queue(struct tfos__py_trainer *trainer,
-                                                     const char *name);
+                                                           const char *name);
 
 /// A FeedReader on the queue's iterator. NULL with an exception.
 PyObject *tfos__py_feed_reader_new(struct tfos__py_trainer_queue *queue);

@@ -35,9 +35,9 @@ int tfos__py_guard_enter(struct tfos__py_guard *guard)
 
     if (is_inherited(guard)) {
         tfos__py_raise_format(TFOS_INVALID,
-                           "%s: process %d was forked from process %d, which opened this, and "
-                           "cannot use it: open another in process %d",
-                           guard->name, (int)getpid(), guard->pid, (int)getpid());
+                              "%s: process %d was forked from process %d, which opened this, and "
+                              "cannot use it: open another in process %d",
+                              guard->name, (int)getpid(), guard->pid, (int)getpid());
         return -1;
     }
     pthread_mutex_lock(&guard->mutex);
@@ -47,8 +47,8 @@ int tfos__py_guard_enter(struct tfos__py_guard *guard)
     pthread_mutex_unlock(&guard->mutex);
     if (is_taken) {
         tfos__py_raise_format(TFOS_INVALID,
-                           "%s: another thread is using it, and it belongs to one at a time",
-                           guard->name);
+                              "%s: another thread is using it, and it belongs to one at a time",
+                              guard->name);
         return -1;
     }
     return guard->is_closed ? raise_closed(guard) : 0;

@@ -151,7 +151,8 @@ static bool has_elements(const struct tfos__py_value_type *a, const struct tfos_
             (a->letter == b->letter && a->itemsize == b->itemsize && a->unit == b->unit));
 }
 
-bool tfos__py_value_type_equals(const struct tfos__py_value_type *a, const struct tfos__py_value_type *b)
+bool tfos__py_value_type_equals(const struct tfos__py_value_type *a,
+                                const struct tfos__py_value_type *b)
 {
     if (a->kind != b->kind || !has_elements(a, b) || a->is_fixed != b->is_fixed)
         return false;
@@ -161,7 +162,7 @@ bool tfos__py_value_type_equals(const struct tfos__py_value_type *a, const struc
 }
 
 struct tfos__py_value_type tfos__py_value_type_widen(const struct tfos__py_value_type *a,
-                                          const struct tfos__py_value_type *b)
+                                                     const struct tfos__py_value_type *b)
 {
     struct tfos__py_value_type wide = *a;
     bool are_lists = a->kind == b->kind && is_list(a);
@@ -252,7 +253,8 @@ static void write_shape(const struct tfos__py_value_type *type, char *text, size
     }
 }
 
-void tfos__py_value_type_write(const struct tfos__py_value_type *type, char text[TFOS__VALUE_TEXT_SIZE])
+void tfos__py_value_type_write(const struct tfos__py_value_type *type,
+                               char text[TFOS__VALUE_TEXT_SIZE])
 {
     const char *name = kind_names[type->kind];
     char dtype[8] = "";
@@ -390,8 +392,8 @@ static void write_dtype_name(const struct tfos__py_value_type *type, char text[D
         snprintf(text, DTYPE_NAME_SIZE, "%s%d", name, 8 * type->itemsize);
 }
 
-static void describe_array(const struct tfos__py_value_type *type, const char dtype[DTYPE_NAME_SIZE],
-                           char text[TFOS__VALUE_TEXT_SIZE])
+static void describe_array(const struct tfos__py_value_type *type,
+                           const char dtype[DTYPE_NAME_SIZE], char text[TFOS__VALUE_TEXT_SIZE])
 {
     size_t used = 0;
 
@@ -409,7 +411,8 @@ static void describe_array(const struct tfos__py_value_type *type, const char dt
     snprintf(text + used, TFOS__VALUE_TEXT_SIZE - used, type->dimension_count == 1 ? ",)" : ")");
 }
 
-void tfos__py_value_type_describe(const struct tfos__py_value_type *type, char text[TFOS__VALUE_TEXT_SIZE])
+void tfos__py_value_type_describe(const struct tfos__py_value_type *type,
+                                  char text[TFOS__VALUE_TEXT_SIZE])
 {
     const char *name = spoken_names[type->kind], *element = spoken_names[element_kind(type)];
     const char *prefix = has_dtype(type) ? "numpy." : "";

@@ -66,11 +66,12 @@ bool tfos__py_value_type_read_dtype(const char *text, struct tfos__py_value_type
 struct tfos__py_value_type tfos__py_value_type_elements(const struct tfos__py_value_type *type);
 
 /// Whether values of type `b` can be elements of a column of type `a` as it is.
-bool tfos__py_value_type_equals(const struct tfos__py_value_type *a, const struct tfos__py_value_type *b);
+bool tfos__py_value_type_equals(const struct tfos__py_value_type *a,
+                                const struct tfos__py_value_type *b);
 
 /// The narrowest type that holds values of both.
 struct tfos__py_value_type tfos__py_value_type_widen(const struct tfos__py_value_type *a,
-                                          const struct tfos__py_value_type *b);
+                                                     const struct tfos__py_value_type *b);
 
 /// Arrow's types of the column, and of the elements of a sequence.
 struct tfos__arrow_type tfos__py_value_type_arrow(const struct tfos__py_value_type *type);
@@ -88,6 +89,7 @@ bool tfos__py_value_type_read(const char *text, const struct tfos__arrow_type *a
                               struct tfos__py_value_type *type);
 
 /// The type in words, for messages: "list of 784 float".
-void tfos__py_value_type_describe(const struct tfos__py_value_type *type, char text[TFOS__VALUE_TEXT_SIZE]);
+void tfos__py_value_type_describe(const struct tfos__py_value_type *type,
+                                  char text[TFOS__VALUE_TEXT_SIZE]);
 
 #endif
