@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Columns of rows that a reader chooses: by name where rows have names, else the first ones by
 /// their place. `names` is a tuple of str. The caller holds the GIL.
-#ifndef TFOS_PYTHON_SELECTION_H
-#define TFOS_PYTHON_SELECTION_H
+#ifndef TFOS_PYTHON_COLUMN_SELECTION_H
+#define TFOS_PYTHON_COLUMN_SELECTION_H
 
 #include "row_schema.h"
 

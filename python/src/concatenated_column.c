@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of one column, gathered. Invariant: a column is exactly one of three: an array, a list of
+// Invariant: a column is exactly one of three: an array, a list of
 // objects, or a struct of columns.
 #include "concatenated_column.h"
 #include "column_array.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A column that gathers values of several batches: numbers, and lists of them while all have one
+/// A column of the values of several batches: numbers, and lists of them while all have one
 /// shape, in an array with room for more, other objects in a list, structs in a column for each
 /// field. The caller holds the GIL.
-#ifndef TFOS_PYTHON_GATHERED_H
-#define TFOS_PYTHON_GATHERED_H
+#ifndef TFOS_PYTHON_CONCATENATED_COLUMN_H
+#define TFOS_PYTHON_CONCATENATED_COLUMN_H
 
 #include "row_schema.h"
 

@@ -3,7 +3,7 @@
 // taken by TensorFlow's threads, without Python.
 //
 // Such a thread may be inside when the Dataset is closed, and holds the library's dataset until it
-// is through: its wait is interrupted. So the turn to read the trainer's feed ends when the library
+// is through: its wait is interrupted. So the trainer's feed becomes free when the library
 // says that the dataset is gone, and the trainer is not freed before that.
 #include "dataset_options.h"
 #include "error.h"
@@ -73,7 +73,7 @@ static void close_dataset(struct tfos__py_handle *handle, void *object)
     Py_END_ALLOW_THREADS
 }
 
-/// Takes the turn to read the queue; an earlier dataset is closed for it. -1 with an exception.
+/// Reserves the queue; an earlier dataset is closed for it. -1 with an exception.
 static int take_feed(struct tfos__py_trainer_queue *queue)
 {
     if (queue->dataset != NULL)

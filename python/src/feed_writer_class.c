@@ -198,7 +198,7 @@ struct results {
     struct writer *writer;       ///< owned reference
     PyObject *rows;              ///< iterator of rows or batches; owned
     bool has_columns;            ///< batches are fed and given
-    struct tfos__py_capsule fed; ///< the batch at hand, while one is
+    struct tfos__py_capsule fed; ///< the batch that is fed, while there is one
     enum phase phase;
     PyObject *batch;  ///< list of results, or a batch of columns; owned
     Py_ssize_t index; ///< next of them

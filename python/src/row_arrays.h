@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Gathers rows of one or several batches into numpy arrays, one a column, that own their memory.
-/// The caller holds the GIL.
-#ifndef TFOS_PYTHON_ARRAYS_H
-#define TFOS_PYTHON_ARRAYS_H
+/// Concatenates rows of one or several batches to numpy arrays, one a column, that own their
+/// memory. The caller holds the GIL.
+#ifndef TFOS_PYTHON_ROW_ARRAYS_H
+#define TFOS_PYTHON_ROW_ARRAYS_H
 
 #include "column_selection.h"
 

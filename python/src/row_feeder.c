@@ -12,7 +12,7 @@
 #include <time.h>
 
 #define BATCH_AGE_MS 200  ///< a batch is not held back for longer, however slowly rows come
-#define SKIPPED_ROWS 4096 ///< rows skipped between looks at signals
+#define SKIPPED_ROWS 4096 ///< rows skipped between checks for signals
 
 struct tfos__py_row_feeder {
     struct tfos__py_watch watch;        ///< its guard is borrowed

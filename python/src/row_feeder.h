@@ -33,7 +33,7 @@ struct tfos__py_row_feeder_options {
 // Steps give a status: OK; END: nothing more, of rows to feed, of results, or the reader wants no
 // more; AGAIN: a result must be taken first, or there is none yet; negative with an exception.
 
-/// `guard` is the owner's: waits end when it is shut. NULL with an exception.
+/// `guard` is the owner's: waits end when it is closed. NULL with an exception.
 struct tfos__py_row_feeder *
 tfos__py_row_feeder_open(const struct tfos__py_row_feeder_options *options,
                          struct tfos__py_guard *guard);

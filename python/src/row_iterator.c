@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cursors. Invariant: the iterator holds at most one batch, and gives it back to the ring as soon
-// as its last row was given out; rows with results are counted in `waiting` in the order in which
+// Invariant: the iterator holds at most one batch, and gives it back to the ring as soon as its
+// last row was given out; rows that want results are counted in `pending` in the order in which
 // they were given out.
 #include "row_iterator.h"
 #include "array_batch.h"
 #include "error.h"
 #include "handle.h"
+#include "pending_rows.h"
 #include "row_arrays.h"
 #include "row_packer.h"
 #include "row_unpacker.h"
@@ -21,15 +22,7 @@ struct ticket_lock {
     pthread_mutex_t mutex;
     pthread_cond_t passed;
     int64_t next;    ///< the number that the next thread draws; guarded by the GIL
-    int64_t present; ///< the number whose turn it is; guarded by the mutex
-};
-
-/// Rows of one partition that were given out and have no result yet.
-struct unanswered {
-    int lane;
-    int64_t partition;
-    int64_t count;
-    bool is_frame; ///< they came from a DataFrame, and their results go to one
+    int64_t present; ///< the number that has the lock; guarded by the mutex
 };
 
 struct tfos__py_row_iterator {
@@ -37,17 +30,16 @@ struct tfos__py_row_iterator {
     struct tfos__py_guard *guard;    ///< borrowed
     struct tfos__py_guard *feed;     ///< borrowed; while `calls` is above 0 it is entered
     struct ticket_lock lock;         ///< of the calls: who has it uses the reader and what follows
-    int calls;                       ///< that use the reader or have given way to another
-    bool is_shared;                  ///< a call has found another at work
+    int calls;      ///< that use the reader or have passed the lock on while they wait
+    bool is_shared; ///< a call has found another at work
     bool is_terminated;
     bool is_ended;     ///< the reader has given its END
-    int64_t epoch_end; ///< ends of epochs that came and were not told yet
+    int64_t epoch_end; ///< ends of epochs that were read and not reported yet
     bool has_batch;
     struct tfos_feed_item batch;       ///< owned while has_batch
     struct tfos__py_row_schema schema; ///< of the batch
     int64_t row;                       ///< next row of the batch
-    struct unanswered *waiting;        ///< owned; oldest first
-    size_t waiting_count, waiting_capacity;
+    struct tfos__py_pending_rows pending;
 };
 
 /// What rows go into: a list, lists of columns, or arrays.
@@ -243,41 +235,6 @@ static enum tfos_status fetch(struct tfos__py_row_iterator *iterator, int64_t sl
     return status;
 }
 
-/// Notes that `count` rows of the batch wait for results.
-static int note_unanswered(struct tfos__py_row_iterator *iterator, int64_t count)
-{
-    struct unanswered *last = NULL;
-    char kind[16];
-
-    if (!iterator->batch.has_results)
-        return 0;
-    if (iterator->waiting_count > 0)
-        last = &iterator->waiting[iterator->waiting_count - 1];
-    if (last != NULL && last->lane == iterator->batch.lane) {
-        last->count += count;
-        return 0;
-    }
-    if (iterator->waiting_count == iterator->waiting_capacity) {
-        size_t capacity = iterator->waiting_capacity * 2 + 8;
-        struct unanswered *waiting =
-            PyMem_Realloc(iterator->waiting, capacity * sizeof(*iterator->waiting));
-        if (waiting == NULL) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        iterator->waiting = waiting;
-        iterator->waiting_capacity = capacity;
-    }
-    iterator->waiting[iterator->waiting_count++] = (struct unanswered){
-        .lane = iterator->batch.lane,
-        .partition = iterator->batch.partition,
-        .count = count,
-        .is_frame = !tfos_arrow_metadata_find(iterator->batch.schema.metadata, "tfos.row", kind,
-                                              sizeof kind),
-    };
-    return 0;
-}
-
 /// Gives out rows of the batch, `limit` at most; their number, or -1.
 static int64_t give(struct tfos__py_row_iterator *iterator, int64_t limit, struct taker *taker)
 {
@@ -298,7 +255,8 @@ static int64_t give(struct tfos__py_row_iterator *iterator, int64_t limit, struc
     else if (count > 0)
         result = tfos__py_row_arrays_append(taker->arrays, &iterator->schema, array, iterator->row,
                                             count, &origin);
-    if (result < 0 || (count > 0 && note_unanswered(iterator, count) < 0))
+    if (result < 0 ||
+        (count > 0 && tfos__py_pending_rows_add(&iterator->pending, &iterator->batch, count) < 0))
         return -1;
     iterator->row += count;
     tfos_feed_batch_use(array, count);
@@ -325,8 +283,9 @@ static enum outcome time_out(const struct tfos__py_row_iterator_request *request
 }
 
 /// Gives rows to the taker until the request is met.
-static enum outcome gather(struct tfos__py_row_iterator *iterator,
-                           const struct tfos__py_row_iterator_request *request, struct taker *taker)
+static enum outcome collect(struct tfos__py_row_iterator *iterator,
+                            const struct tfos__py_row_iterator_request *request,
+                            struct taker *taker)
 {
     int64_t deadline = tfos__py_deadline(request->timeout_ms), taken = 0;
     struct origin origin = {0};
@@ -405,7 +364,7 @@ PyObject *tfos__py_row_iterator_next_rows(struct tfos__py_row_iterator *iterator
     if (result == NULL)
         return NULL;
     if (take(iterator) == 0) {
-        outcome = gather(iterator, request, &taker);
+        outcome = collect(iterator, request, &taker);
         leave(iterator);
     }
     if (outcome == ROWS || outcome == EPOCH_END)
@@ -424,7 +383,7 @@ PyObject *tfos__py_row_iterator_next_arrays(struct tfos__py_row_iterator *iterat
     if (taker.arrays == NULL)
         return NULL;
     if (take(iterator) == 0) {
-        outcome = gather(iterator, request, &taker);
+        outcome = collect(iterator, request, &taker);
         leave(iterator);
     }
     if (outcome == ROWS)
@@ -437,22 +396,12 @@ PyObject *tfos__py_row_iterator_next_arrays(struct tfos__py_row_iterator *iterat
     return result;
 }
 
-static void note_answered(struct tfos__py_row_iterator *iterator, int64_t count)
-{
-    struct unanswered *oldest = &iterator->waiting[0];
-
-    oldest->count -= count;
-    if (oldest->count > 0)
-        return;
-    iterator->waiting_count--;
-    memmove(oldest, oldest + 1, iterator->waiting_count * sizeof(*oldest));
-}
-
 /// Sends a batch of results. Those for a task that has gone are dropped: Spark runs it again.
 static int send_batch(struct tfos__py_row_iterator *iterator, const struct ArrowSchema *schema,
                       const struct ArrowArray *array)
 {
-    int lane = iterator->waiting_count > 0 ? iterator->waiting[0].lane : -1;
+    const struct tfos__py_pending *oldest = tfos__py_pending_rows_oldest(&iterator->pending);
+    int lane = oldest ? oldest->lane : -1;
     struct tfos__py_watch watch = {.guard = iterator->guard};
     struct tfos_wait wait = {.is_interrupted = tfos__py_guard_is_interrupted, .context = &watch};
     struct tfos_error err = {0};
@@ -467,7 +416,7 @@ static int send_batch(struct tfos__py_row_iterator *iterator, const struct Arrow
         tfos__py_raise(status, &err);
         return -1;
     }
-    note_answered(iterator, array->length);
+    tfos__py_pending_rows_remove(&iterator->pending, array->length);
     return tfos__py_guard_check(iterator->guard);
 }
 
@@ -485,30 +434,9 @@ static int send_packed(void *context, struct tfos__py_row_packer *packer)
 /// Whether the next results become columns of a DataFrame.
 static bool is_for_frame(const struct tfos__py_row_iterator *iterator)
 {
-    return iterator->waiting_count > 0 && iterator->waiting[0].is_frame;
-}
+    const struct tfos__py_pending *oldest = tfos__py_pending_rows_oldest(&iterator->pending);
 
-static int check_results(const struct tfos__py_row_iterator *iterator, int64_t count)
-{
-    const struct unanswered *oldest = &iterator->waiting[0];
-
-    if (iterator->waiting_count == 0) {
-        tfos__py_raise_format(
-            TFOS_INVALID,
-            "feed: %lld results, but no row waits for one: all have theirs, or they were "
-            "fed for training",
-            (long long)count);
-        return -1;
-    }
-    if (count > oldest->count) {
-        tfos__py_raise_format(
-            TFOS_INVALID,
-            "feed: partition %lld: %lld results for the %lld rows that have none yet: give "
-            "one result for each row, before the next partition's",
-            (long long)oldest->partition, (long long)count, (long long)oldest->count);
-        return -1;
-    }
-    return 0;
+    return oldest && oldest->is_frame;
 }
 
 int tfos__py_row_iterator_put_results(struct tfos__py_row_iterator *iterator, PyObject *results)
@@ -520,7 +448,7 @@ int tfos__py_row_iterator_put_results(struct tfos__py_row_iterator *iterator, Py
         return 0;
     if (take(iterator) < 0)
         return -1;
-    if (check_results(iterator, PyList_Size(results)) == 0) {
+    if (tfos__py_pending_rows_check(&iterator->pending, PyList_Size(results)) == 0) {
         packer = tfos__py_row_packer_open(0, is_for_frame(iterator));
         if (packer != NULL)
             result = tfos__py_row_packer_append_all(packer, results, send_packed, iterator);
@@ -539,7 +467,8 @@ static int send_arrays(struct tfos__py_row_iterator *iterator, struct tfos__py_a
 
     if (take(iterator) < 0)
         return -1;
-    if (check_results(iterator, tfos__py_array_batch_row_count(batch)) == 0) {
+    if (tfos__py_pending_rows_check(&iterator->pending, tfos__py_array_batch_row_count(batch)) ==
+        0) {
         result = tfos__py_array_batch_show(batch, &schema, &array) < 0
                      ? -1
                      : send_batch(iterator, schema, array);
@@ -596,6 +525,6 @@ void tfos__py_row_iterator_close(struct tfos__py_row_iterator *iterator)
         return;
     drop_batch(iterator);
     lock_clear(&iterator->lock);
-    PyMem_Free(iterator->waiting);
+    tfos__py_pending_rows_clear(&iterator->pending);
     PyMem_Free(iterator);
 }

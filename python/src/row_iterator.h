@@ -2,8 +2,8 @@
 /// A place in a feed: takes batches from a reader and gives their rows out in the numbers asked
 /// for; remembers which partition each row that waits for a result came from. With the GIL held,
 /// which waits release. Threads take turns: one that waits for rows lets others come in.
-#ifndef TFOS_PYTHON_CURSOR_H
-#define TFOS_PYTHON_CURSOR_H
+#ifndef TFOS_PYTHON_ROW_ITERATOR_H
+#define TFOS_PYTHON_ROW_ITERATOR_H
 
 #include "use_guard.h"
 
@@ -23,7 +23,7 @@ struct tfos__py_row_iterator_request {
 };
 
 /// `reader` is borrowed and must outlive the iterator. `guard` is that of its owner; waits end when
-/// it is shut. `feed`, exclusive, is entered while calls use the reader. NULL with an exception.
+/// it is closed. `feed`, exclusive, is entered while calls use the reader. NULL with an exception.
 struct tfos__py_row_iterator *tfos__py_row_iterator_open(struct tfos_feed_reader *reader,
                                                          struct tfos__py_guard *guard,
                                                          struct tfos__py_guard *feed);

@@ -5,8 +5,8 @@
 /// column (nested_column.h) or an opaque one (pickled), lists of other lengths as rows one column
 /// of such lists, another kind of row the whole row opaque. What the first batch meets holds for
 /// all of its rows. The caller holds the GIL.
-#ifndef TFOS_PYTHON_PACKER_H
-#define TFOS_PYTHON_PACKER_H
+#ifndef TFOS_PYTHON_ROW_PACKER_H
+#define TFOS_PYTHON_ROW_PACKER_H
 
 #include <Python.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schemas of DataFrames, of which it is told whether their rows can be fed, or made of results; and
+// Checks whether rows of a DataFrame's schema can be fed, or made of results; and
 // schemas learned from files of records. Files are read some at a time without the GIL, so that
 // threads hardly wait for each other; what was learned of them is merged as text.
 #include "capsule.h"

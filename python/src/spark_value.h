@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Values as pyspark's collect() gives them for Spark's types. The caller holds the GIL; all give a
 /// new reference, or NULL with an exception.
-#ifndef TFOS_PYTHON_SPARK_H
-#define TFOS_PYTHON_SPARK_H
+#ifndef TFOS_PYTHON_SPARK_VALUE_H
+#define TFOS_PYTHON_SPARK_VALUE_H
 
 #include <Python.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What a FeedReader and a Dataset share with their Trainer: the handle, and for each queue the
-/// iterator that the trainer owns and the turn to read.
+/// iterator that the trainer owns and who reads it.
 #ifndef TFOS_PYTHON_TRAINER_CLASS_H
 #define TFOS_PYTHON_TRAINER_CLASS_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gates. Invariant: once shut() and drain() have returned nobody is inside, and nobody will be.
+// Invariant: once close() and drain() have returned nobody is inside, and nobody will be.
 #include "use_guard.h"
 #include "error.h"
 

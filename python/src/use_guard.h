@@ -24,7 +24,7 @@ struct tfos__py_guard {
 
 void tfos__py_guard_init(struct tfos__py_guard *guard, const char *name, bool is_exclusive);
 
-/// Enters. -1 with ClosedError after shut(), with InvalidError when it is exclusive and another is
+/// Enters. -1 with ClosedError after close(), with InvalidError when it is exclusive and another is
 /// inside, or in a forked process.
 int tfos__py_guard_enter(struct tfos__py_guard *guard);
 void tfos__py_guard_leave(struct tfos__py_guard *guard);
@@ -32,7 +32,7 @@ void tfos__py_guard_leave(struct tfos__py_guard *guard);
 /// Whether somebody is inside.
 bool tfos__py_guard_is_used(struct tfos__py_guard *guard);
 
-/// Between slices: -1 with an exception when the guard was shut or a signal's handler raised.
+/// Between slices: -1 with an exception when the guard was closed or a signal's handler raised.
 int tfos__py_guard_check(struct tfos__py_guard *guard);
 
 /// For waits of the library, which are without the GIL: the same check as `is_interrupted` of a
@@ -44,7 +44,7 @@ struct tfos__py_watch {
 
 bool tfos__py_guard_is_interrupted(void *watch);
 
-/// Lets nobody in any more. false: it was shut before, or is the other process's.
+/// Lets nobody in any more. false: it was closed before, or is the other process's.
 bool tfos__py_guard_close(struct tfos__py_guard *guard);
 
 /// Waits, without the GIL, until all have left.

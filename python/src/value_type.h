@@ -2,8 +2,8 @@
 /// What the values of one column are: the bridge between Python's types and Arrow's. A type is
 /// written into the metadata of the column's schema (docs/protocol.md, "Feed: rows of Python"), so
 /// that the reader can make the same Python objects again.
-#ifndef TFOS_PYTHON_VALUE_H
-#define TFOS_PYTHON_VALUE_H
+#ifndef TFOS_PYTHON_VALUE_TYPE_H
+#define TFOS_PYTHON_VALUE_TYPE_H
 
 #include <stdbool.h>
 #include <stddef.h>
