@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arrays into columns. Numbers are not copied: a column's elements are borrowed from its array,
-// which is kept for as long. What is no number goes through a field, value by value.
+// which is kept for as long. What is no number goes through a column packer, value by value.
 #include "array_batch.h"
+#include "column_packer.h"
 #include "error.h"
-#include "field.h"
 #include "numpy.h"
 #include "row_type.h"
 
@@ -12,28 +12,24 @@
 struct column {
     PyObject *array;   ///< owned; keeps `interface` and borrowed elements alive
     PyObject *capsule; ///< of the interface; owned
-    const struct tfos__array_interface *interface;
-    PyObject *name;           ///< bytes; NULL where rows have no names; owned
-    struct tfos__field field; ///< its elements are borrowed where `is_borrowed`
-    bool is_borrowed;
-    const char *format; ///< of dates and times, which are plain columns; else NULL
+    const struct tfos__py_numpy_interface_struct *interface;
+    PyObject *name;                       ///< bytes; NULL where rows have no names; owned
+    struct tfos__py_column_packer packer; ///< of numbers its flat column, with borrowed elements
+    struct tfos__arrow_builder moments;   ///< dates and times, which are plain Arrow; else of NULL
 };
 
-struct tfos__array_batch {
-    enum tfos__row_kind kind;
+struct tfos__py_array_batch {
+    enum tfos__py_row_kind kind;
     bool wants_columns;
     int64_t column_count, row_count;
-    struct column *columns; ///< owned
-    struct ArrowSchema schema;
+    struct column *columns;    ///< owned
+    struct ArrowSchema schema; ///< owned once shown
     struct ArrowArray array;
-    struct ArrowSchema **schema_children; ///< owned; into the columns
-    struct ArrowArray **array_children;   ///< owned; into the columns
-    const void *buffers[1];
-    char metadata[64];
+    struct ArrowArray **children; ///< owned; into the columns
 };
 
 /// What messages call a column.
-static PyObject *say_name(const struct tfos__array_batch *batch, int64_t index)
+static PyObject *say_name(const struct tfos__py_array_batch *batch, int64_t index)
 {
     const struct column *column = &batch->columns[index];
 
@@ -45,28 +41,23 @@ static PyObject *say_name(const struct tfos__array_batch *batch, int64_t index)
 }
 
 /// Raises InvalidError: "results: column 'x': " and `what`, which is taken over.
-static int refuse(const struct tfos__array_batch *batch, int64_t index, PyObject *what)
+static int refuse(const struct tfos__py_array_batch *batch, int64_t index, PyObject *what)
 {
     PyObject *name = say_name(batch, index);
 
     if (name != NULL && what != NULL)
-        tfos__raise_format(TFOS_INVALID, "results: %U: %U", name, what);
+        tfos__py_raise_format(TFOS_INVALID, "results: %U: %U", name, what);
     Py_XDECREF(name);
     Py_XDECREF(what);
     return -1;
 }
 
-static int no_memory(void)
-{
-    PyErr_NoMemory();
-    return -1;
-}
-
 /// Shows numbers where they lie: `type` is that of the array with its rows.
-static int borrow_numbers(struct column *column, const struct tfos__value_type *type)
+static int borrow_numbers(struct column *column, const struct tfos__py_value_type *type)
 {
-    struct tfos__series *series = &column->field.typed.series;
-    struct tfos__value_type row = *type;
+    struct tfos__py_flat_column *flat = &column->packer.flat;
+    struct tfos__arrow_builder *elements = &flat->values;
+    struct tfos__py_value_type row = *type;
     int64_t count = type->shape[0];
 
     row.dimension_count--;
@@ -75,25 +66,25 @@ static int borrow_numbers(struct column *column, const struct tfos__value_type *
         row.kind = TFOS__VALUE_SCALAR;
         row.is_fixed = false;
     }
-    if (!tfos__series_init(series, &row))
-        return no_memory();
-    series->length = count;
-    series->element_count = count * tfos__value_item_count(&row);
-    if (series->element_count > 0) {
-        series->elements.data = column->interface->data;
-        column->is_borrowed = true;
+    if (tfos__py_flat_column_reset(flat, &row) < 0)
+        return -1;
+    if (tfos__py_value_type_is_sequence(&row)) {
+        flat->values.length = count;
+        elements = &flat->values.children[0];
     }
+    elements->length = count * tfos__py_value_type_item_count(&row);
+    elements->values.data = column->interface->data; // which is not freed with the column
     return 0;
 }
 
-/// Appends a value; one that does not fit makes the field wider and empty. -1 with an exception.
-static int append(struct tfos__field *field, PyObject *value, bool *is_done)
+/// Appends a value; one that does not fit makes the column wider and empty. -1 with an exception.
+static int append(struct tfos__py_column_packer *packer, PyObject *value, bool *is_done)
 {
-    enum tfos__pack_result result = tfos__field_append(field, value);
+    enum tfos__py_pack_result result = tfos__py_column_packer_append(packer, value);
 
     *is_done = result == TFOS__PACK_DONE;
     if (result == TFOS__PACK_REFUSED)
-        return tfos__field_widen(field, value);
+        return tfos__py_column_packer_widen(packer, value);
     return result == TFOS__PACK_ERROR ? -1 : 0;
 }
 
@@ -102,70 +93,42 @@ static int append(struct tfos__field *field, PyObject *value, bool *is_done)
 static int copy_objects(struct column *column, PyObject *values, bool wants_columns)
 {
     Py_ssize_t count = values != NULL ? PyList_Size(values) : -1;
-    int result = count < 0 || tfos__field_init(&column->field, wants_columns) < 0 ? -1 : 0;
+    int result =
+        count < 0 || tfos__py_column_packer_init(&column->packer, wants_columns) < 0 ? -1 : 0;
 
     for (Py_ssize_t i = 0; result == 0 && i < count;) {
         bool is_done = false;
-        result = append(&column->field, PyList_GetItem(values, i), &is_done);
+        result = append(&column->packer, PyList_GetItem(values, i), &is_done);
         i = is_done ? i + 1 : 0;
     }
     Py_XDECREF(values);
     return result;
 }
 
-/// numpy's unit of a datetime64 as Arrow's format; NULL where Arrow has no such unit.
-static const char *find_format(PyObject *array)
-{
-    static const char *const units[][2] = {
-        {"[D]", "tdD"}, {"[s]", "tss:"}, {"[ms]", "tsm:"}, {"[us]", "tsu:"}, {"[ns]", "tsn:"}};
-    PyObject *dtype = PyObject_GetAttrString(array, "dtype");
-    PyObject *text = dtype != NULL ? PyObject_GetAttrString(dtype, "str") : NULL;
-    PyObject *bytes = text != NULL ? PyUnicode_AsASCIIString(text) : NULL;
-    const char *format = NULL;
-
-    for (size_t i = 0; bytes != NULL && i < sizeof(units) / sizeof(units[0]); i++) {
-        const char *unit = strchr(PyBytes_AsString(bytes), '[');
-        if (unit != NULL && strcmp(unit, units[i][0]) == 0)
-            format = units[i][1];
-    }
-    Py_XDECREF(dtype);
-    Py_XDECREF(text);
-    Py_XDECREF(bytes);
-    return format;
-}
-
 /// Takes moments, of which NaT is a null. Arrow's days have 4 bytes.
-static int copy_moments(struct column *column)
+static int copy_moments(struct column *column, const struct tfos__py_value_type *type)
 {
-    bool is_days = column->format[1] == 'd';
-    struct tfos__value_type type = {
-        .kind = TFOS__VALUE_SCALAR, .letter = 'i', .itemsize = is_days ? 4 : 8};
-    struct tfos__series *series = &column->field.typed.series;
+    struct tfos__arrow_type arrow = tfos__py_value_type_plain_arrow(type);
+    struct tfos__arrow_builder *moments = &column->moments;
     const int64_t *from = column->interface->data;
+    struct tfos_error err;
+    enum tfos_status status = tfos__arrow_builder_adopt(moments, arrow, 0, &err);
 
-    if (!tfos__series_init(series, &type))
-        return no_memory();
-    for (intptr_t i = 0; i < column->interface->shape[0]; i++) {
-        void *room = NULL;
+    for (intptr_t i = 0; status == TFOS_OK && i < column->interface->shape[0]; i++) {
         if (from[i] == INT64_MIN) {
-            if (!tfos__series_commit_null(series))
-                return no_memory();
+            status = tfos__arrow_builder_append_null(moments, &err);
             continue;
         }
-        room = tfos__series_reserve(series, 1);
-        if (room == NULL)
-            return no_memory();
-        if (is_days)
-            *(int32_t *)room = (int32_t)from[i];
-        else
-            *(int64_t *)room = from[i];
-        if (!tfos__series_commit(series, 1))
-            return no_memory();
+        status = tfos__arrow_builder_reserve(moments, 1, &err);
+        if (status == TFOS_OK) {
+            memcpy(tfos__arrow_builder_end(moments), &from[i], (size_t)arrow.width / 8);
+            moments->length++;
+        }
     }
-    return 0;
+    return tfos__py_check(status, &err);
 }
 
-static int refuse_type(const struct tfos__array_batch *batch, int64_t index)
+static int refuse_type(const struct tfos__py_array_batch *batch, int64_t index)
 {
     PyObject *dtype = PyObject_GetAttrString(batch->columns[index].array, "dtype");
     int result = -1;
@@ -179,48 +142,47 @@ static int refuse_type(const struct tfos__array_batch *batch, int64_t index)
     return result;
 }
 
-static int read_values(struct tfos__array_batch *batch, int64_t index,
-                       const struct tfos__numpy *numpy)
+static int read_values(struct tfos__py_array_batch *batch, int64_t index,
+                       const struct tfos__py_numpy *numpy)
 {
     struct column *column = &batch->columns[index];
-    struct tfos__value_type type;
+    struct tfos__py_value_type type;
+    bool is_classified = tfos__py_numpy_classify(numpy, column->array, &type);
 
-    if (tfos__numpy_classify(numpy, column->array, &type) && !tfos__value_is_moment(&type))
-        return borrow_numbers(column, &type);
     if (PyErr_Occurred())
         return -1;
-    if (strchr("OSU", column->interface->typekind) != NULL)
+    if (is_classified && !tfos__py_value_type_is_moment(&type))
+        return borrow_numbers(column, &type);
+    if (strchr("OSU", column->interface->typekind))
         return copy_objects(column, PyObject_CallMethod(column->array, "tolist", NULL),
                             batch->wants_columns);
     if (column->interface->typekind == 'M' && column->interface->nd > 1)
         return copy_objects(column, PySequence_List(column->array), // a row is an array of moments
                             batch->wants_columns);
-    if (column->interface->typekind == 'M')
-        column->format = find_format(column->array);
-    if (column->format != NULL)
-        return copy_moments(column);
-    return PyErr_Occurred() ? -1 : refuse_type(batch, index);
+    if (is_classified && type.letter == 'M')
+        return copy_moments(column, &type);
+    return refuse_type(batch, index);
 }
 
 /// The array's elements one behind the other, numbers in the machine's byte order. NULL with an
 /// exception.
-static PyObject *straighten(const struct tfos__numpy *numpy, PyObject *array)
+static PyObject *straighten(const struct tfos__py_numpy *numpy, PyObject *array)
 {
-    struct tfos__value_type type = {.kind = TFOS__VALUE_ARRAY};
+    struct tfos__py_value_type type = {.kind = TFOS__VALUE_ARRAY};
     bool is_native = true;
     PyObject *dtype = NULL, *straight = NULL;
 
-    if (tfos__numpy_read_elements(numpy, array, &type, &is_native) && !is_native)
-        dtype = tfos__numpy_dtype(numpy, &type);
+    if (tfos__py_numpy_read_elements(numpy, array, &type, &is_native) && !is_native)
+        dtype = tfos__py_numpy_dtype(numpy, &type);
     if (!PyErr_Occurred())
         straight = PyObject_CallFunctionObjArgs(numpy->ascontiguousarray, array, dtype, NULL);
     Py_XDECREF(dtype);
     return straight;
 }
 
-static int read_column(struct tfos__array_batch *batch, int64_t index, PyObject *value)
+static int read_column(struct tfos__py_array_batch *batch, int64_t index, PyObject *value)
 {
-    const struct tfos__numpy *numpy = tfos__numpy_load();
+    const struct tfos__py_numpy *numpy = tfos__py_numpy_load();
     struct column *column = &batch->columns[index];
 
     if (numpy == NULL)
@@ -228,7 +190,7 @@ static int read_column(struct tfos__array_batch *batch, int64_t index, PyObject 
     if (Py_TYPE(value) != numpy->ndarray)
         return refuse(batch, index,
                       PyUnicode_FromFormat("expected a numpy array, not %R", Py_TYPE(value)));
-    column->interface = tfos__numpy_interface(value, &column->capsule);
+    column->interface = tfos__py_numpy_interface(value, &column->capsule);
     if (column->interface == NULL)
         return -1;
     if (column->interface->nd == 0)
@@ -237,7 +199,7 @@ static int read_column(struct tfos__array_batch *batch, int64_t index, PyObject 
     column->array = straighten(numpy, value);
     if (column->array == NULL)
         return -1;
-    column->interface = tfos__numpy_interface(column->array, &column->capsule);
+    column->interface = tfos__py_numpy_interface(column->array, &column->capsule);
     if (column->interface == NULL)
         return -1;
     if (index == 0)
@@ -250,34 +212,35 @@ static int read_column(struct tfos__array_batch *batch, int64_t index, PyObject 
     return read_values(batch, index, numpy);
 }
 
-static int read_name(struct tfos__array_batch *batch, int64_t index, PyObject *name)
+static int read_name(struct tfos__py_array_batch *batch, int64_t index, PyObject *name)
 {
     PyObject *bytes = PyUnicode_Check(name) ? PyUnicode_AsUTF8String(name) : NULL;
 
     if (bytes == NULL || strlen(PyBytes_AsString(bytes)) != (size_t)PyBytes_Size(bytes)) {
         Py_XDECREF(bytes);
         if (!PyErr_Occurred())
-            tfos__raise_format(TFOS_INVALID, "results: %R cannot be a column's name", name);
+            tfos__py_raise_format(TFOS_INVALID, "results: %R cannot be a column's name", name);
         return -1;
     }
     batch->columns[index].name = bytes;
     return 0;
 }
 
-static int make_columns(struct tfos__array_batch *batch, int64_t count)
+static int make_columns(struct tfos__py_array_batch *batch, int64_t count)
 {
     size_t room = (size_t)count + 1;
 
     batch->columns = PyMem_Calloc(room, sizeof(*batch->columns));
-    batch->schema_children = PyMem_Calloc(room, sizeof(*batch->schema_children));
-    batch->array_children = PyMem_Calloc(room, sizeof(*batch->array_children));
-    if (batch->columns == NULL || batch->schema_children == NULL || batch->array_children == NULL)
-        return no_memory();
+    batch->children = PyMem_Calloc(room, sizeof(*batch->children));
+    if (!batch->columns || !batch->children) {
+        PyErr_NoMemory();
+        return -1;
+    }
     batch->column_count = count;
     return 0;
 }
 
-static int read_tuple(struct tfos__array_batch *batch, PyObject *arrays)
+static int read_tuple(struct tfos__py_array_batch *batch, PyObject *arrays)
 {
     batch->kind = TFOS__ROW_TUPLE;
     if (make_columns(batch, PyTuple_Size(arrays)) < 0)
@@ -289,7 +252,7 @@ static int read_tuple(struct tfos__array_batch *batch, PyObject *arrays)
     return 0;
 }
 
-static int read_dict(struct tfos__array_batch *batch, PyObject *arrays)
+static int read_dict(struct tfos__py_array_batch *batch, PyObject *arrays)
 {
     PyObject *name = NULL, *array = NULL;
     Py_ssize_t place = 0;
@@ -305,7 +268,7 @@ static int read_dict(struct tfos__array_batch *batch, PyObject *arrays)
     return 0;
 }
 
-static int read_arrays(struct tfos__array_batch *batch, PyObject *arrays)
+static int read_arrays(struct tfos__py_array_batch *batch, PyObject *arrays)
 {
     if (PyDict_Check(arrays))
         return read_dict(batch, arrays);
@@ -317,9 +280,9 @@ static int read_arrays(struct tfos__array_batch *batch, PyObject *arrays)
     return read_column(batch, 0, arrays);
 }
 
-struct tfos__array_batch *tfos__array_batch_open(PyObject *arrays, bool wants_columns)
+struct tfos__py_array_batch *tfos__py_array_batch_open(PyObject *arrays, bool wants_columns)
 {
-    struct tfos__array_batch *batch = PyMem_Calloc(1, sizeof(*batch));
+    struct tfos__py_array_batch *batch = PyMem_Calloc(1, sizeof(*batch));
 
     if (batch == NULL) {
         PyErr_NoMemory();
@@ -328,74 +291,71 @@ struct tfos__array_batch *tfos__array_batch_open(PyObject *arrays, bool wants_co
     batch->wants_columns = wants_columns;
     if (read_arrays(batch, arrays) == 0)
         return batch;
-    tfos__array_batch_close(batch);
+    tfos__py_array_batch_close(batch);
     return NULL;
 }
 
-int64_t tfos__array_batch_row_count(const struct tfos__array_batch *batch)
+int64_t tfos__py_array_batch_row_count(const struct tfos__py_array_batch *batch)
 {
     return batch->row_count;
 }
 
-static void release_schema(struct ArrowSchema *schema)
+/// As tfos__py_column_packer_show().
+static struct ArrowArray *show_moments(struct tfos__arrow_builder *moments, const char *name,
+                                       struct ArrowSchema *schema)
 {
-    schema->release = NULL;
+    struct tfos_error err;
+    enum tfos_status status = tfos__arrow_schema_init(schema, moments->type, name, 0, &err);
+
+    if (status == TFOS_OK)
+        status = tfos__arrow_builder_show(moments, &err);
+    return tfos__py_check(status, &err) == 0 ? &moments->array : NULL;
 }
 
-static void release_array(struct ArrowArray *array)
+int tfos__py_array_batch_show(struct tfos__py_array_batch *batch, const struct ArrowSchema **schema,
+                              const struct ArrowArray **array)
 {
-    array->release = NULL;
-}
+    static const void *no_buffers[1];
+    const struct tfos__py_row_type type = {.kind = batch->kind};
 
-void tfos__array_batch_show(struct tfos__array_batch *batch, const struct ArrowSchema **schema,
-                            const struct ArrowArray **array)
-{
+    if (tfos__py_row_type_write(&type, batch->column_count, &batch->schema) < 0)
+        return -1;
     for (int64_t i = 0; i < batch->column_count; i++) {
         struct column *column = &batch->columns[i];
-        const char *name = column->name != NULL ? PyBytes_AsString(column->name) : "";
-        tfos__field_show(&column->field, name, &batch->schema_children[i],
-                         &batch->array_children[i]);
-        if (column->format != NULL) {
-            batch->schema_children[i]->format = column->format;
-            batch->schema_children[i]->metadata = NULL;
-        }
+        const char *name = column->name ? PyBytes_AsString(column->name) : "";
+        struct ArrowSchema *child = batch->schema.children[i];
+        batch->children[i] = column->moments.type.kind != TFOS__ARROW_NULL
+                                 ? show_moments(&column->moments, name, child)
+                                 : tfos__py_column_packer_show(&column->packer, name, child);
+        if (!batch->children[i])
+            return -1;
     }
-    tfos__metadata_write("tfos.row", tfos__row_names[batch->kind], batch->metadata);
-    batch->schema = (struct ArrowSchema){
-        .format = "+s",
-        .name = "",
-        .metadata = batch->metadata,
-        .n_children = batch->column_count,
-        .children = batch->schema_children,
-        .release = release_schema,
-    };
     batch->array = (struct ArrowArray){
         .length = batch->row_count,
         .n_buffers = 1,
         .n_children = batch->column_count,
-        .buffers = batch->buffers,
-        .children = batch->array_children,
-        .release = release_array,
+        .buffers = no_buffers,
+        .children = batch->children,
     };
     *schema = &batch->schema;
     *array = &batch->array;
+    return 0;
 }
 
-void tfos__array_batch_close(struct tfos__array_batch *batch)
+void tfos__py_array_batch_close(struct tfos__py_array_batch *batch)
 {
     if (batch == NULL)
         return;
     for (int64_t i = 0; i < batch->column_count; i++) {
         struct column *column = &batch->columns[i];
-        if (column->is_borrowed)
-            column->field.typed.series.elements = (struct tfos__block){0};
-        tfos__field_clear(&column->field);
+        tfos__py_column_packer_clear(&column->packer);
+        tfos__arrow_builder_clear(&column->moments);
         Py_XDECREF(column->capsule);
         Py_XDECREF(column->array);
         Py_XDECREF(column->name);
     }
+    tfos__arrow_schema_release(&batch->schema);
     PyMem_Free(batch->columns);
-    PyMem_Free(batch->schema_children);
-    PyMem_Free(batch->array_children);
+    PyMem_Free(batch->children);
     PyMem_Free(batch);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Batches of other libraries, by Arrow's PyCapsule interface
+/// Batches of other libraries and for them, by Arrow's PyCapsule interface
 /// (https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html). The caller holds
 /// the GIL.
 #ifndef TFOS_PYTHON_CAPSULE_H
@@ -8,7 +8,7 @@
 #include <Python.h>
 #include <tfos/arrow.h>
 
-struct tfos__capsule {
+struct tfos__py_capsule {
     const struct ArrowSchema *schema; ///< both live until clear(), and stay their producer's
     const struct ArrowArray *array;
     PyObject *pair; ///< of the capsules; owned
@@ -16,12 +16,19 @@ struct tfos__capsule {
 
 /// Asks anything with __arrow_c_array__ for its batch: a struct of columns of which no row is null.
 /// -1 with an exception.
-int tfos__capsule_init(struct tfos__capsule *capsule, PyObject *batch);
+int tfos__py_capsule_init(struct tfos__py_capsule *capsule, PyObject *batch);
 
 /// Asks anything with __arrow_c_schema__ for its schema: a capsule that the caller owns, whose
 /// schema is a struct of columns. A capsule is taken as it is. NULL with an exception.
-PyObject *tfos__capsule_schema(PyObject *schema);
+PyObject *tfos__py_capsule_schema(PyObject *schema);
 
-void tfos__capsule_clear(struct tfos__capsule *capsule);
+void tfos__py_capsule_clear(struct tfos__py_capsule *capsule);
+
+/// An object whose __arrow_c_array__() gives the batch, which it takes over, also on failure. NULL
+/// with an exception.
+PyObject *tfos__py_arrow_batch_new(struct ArrowSchema *schema, struct ArrowArray *array);
+
+/// A capsule of the schema, which it takes over, also on failure. NULL with an exception.
+PyObject *tfos__py_arrow_schema_wrap(struct ArrowSchema *schema);
 
 #endif

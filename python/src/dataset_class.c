@@ -3,37 +3,34 @@
 // taken by TensorFlow's threads, without Python.
 //
 // Such a thread may be inside when the Dataset is closed, and holds the library's dataset until it
-// is through: its wait is interrupted. So the turn to read the trainer's feed ends when the library
+// is through: its wait is interrupted. So the trainer's feed becomes free when the library
 // says that the dataset is gone, and the trainer is not freed before that.
-#include "classes.h"
 #include "dataset_options.h"
-#include "dataset_specs.h"
 #include "error.h"
-#include "parameter.h"
 #include "trainer_class.h"
 
 #include <stdio.h>
 
 struct dataset {
-    struct tfos__handle handle;        ///< of a struct tfos_dataset
-    struct tfos__trainer_queue *queue; ///< with a reference to its trainer; NULL: not opened
+    struct tfos__py_handle handle;        ///< of a struct tfos_dataset
+    struct tfos__py_trainer_queue *queue; ///< with a reference to its trainer; NULL: not opened
 };
 
 /// Set while a thread of Python waits for the structure: what its signals and close() end.
-static _Thread_local struct tfos__gate_watch *watched;
+static _Thread_local struct tfos__py_watch *watched;
 
 static bool is_interrupted(void *context)
 {
-    struct tfos__trainer_queue *queue = context;
+    struct tfos__py_trainer_queue *queue = context;
 
     return atomic_load(&queue->trainer->is_closing) || atomic_load(&queue->is_ending) ||
-           (watched != NULL && tfos__gate_is_interrupted(watched));
+           (watched != NULL && tfos__py_guard_is_interrupted(watched));
 }
 
 static enum tfos_status agree(void *context, const char *name, const char *value_json,
                               char **values_json, struct tfos_error *err)
 {
-    struct tfos__trainer_queue *queue = context;
+    struct tfos__py_trainer_queue *queue = context;
     struct tfos_wait wait = {queue->agree_timeout_ms, is_interrupted, queue};
 
     return tfos_trainer_agree(queue->agreeing, name, value_json, &wait, values_json, err);
@@ -42,14 +39,14 @@ static enum tfos_status agree(void *context, const char *name, const char *value
 static enum tfos_status describe(void *context, int64_t feed, int64_t timeout_ms,
                                  struct ArrowSchema *schema, struct tfos_error *err)
 {
-    struct tfos__trainer_queue *queue = context;
+    struct tfos__py_trainer_queue *queue = context;
 
     return tfos_trainer_get_schema(queue->agreeing, queue->name, feed, timeout_ms, schema, err);
 }
 
 static bool is_repeat(void *context, int64_t feed)
 {
-    struct tfos__trainer_queue *queue = context;
+    struct tfos__py_trainer_queue *queue = context;
 
     return tfos_trainer_is_repeat(queue->agreeing, queue->name, feed);
 }
@@ -57,13 +54,13 @@ static bool is_repeat(void *context, int64_t feed)
 /// The dataset is gone: the feed is free for the next.
 static void release(void *context)
 {
-    struct tfos__trainer_queue *queue = context;
+    struct tfos__py_trainer_queue *queue = context;
 
     atomic_store(&queue->is_ending, false);
-    tfos__gate_leave(&queue->feed);
+    tfos__py_guard_leave(&queue->feed);
 }
 
-static void close_dataset(struct tfos__handle *handle, void *object)
+static void close_dataset(struct tfos__py_handle *handle, void *object)
 {
     struct dataset *self = (struct dataset *)handle;
 
@@ -76,40 +73,29 @@ static void close_dataset(struct tfos__handle *handle, void *object)
     Py_END_ALLOW_THREADS
 }
 
-static const struct tfos__handle_kind kind = {
-    .name = "dataset", .state = "opened", .close = close_dataset};
-
-static PyObject *make(PyTypeObject *class, PyObject *args, PyObject *kwargs)
-{
-    (void)args;
-    (void)kwargs;
-    return tfos__handle_new(class, &kind);
-}
-
-/// Takes the turn to read the queue; an earlier dataset is closed for it. -1 with an exception.
-static int take_feed(struct tfos__trainer_queue *queue)
+/// Reserves the queue; an earlier dataset is closed for it. -1 with an exception.
+static int take_feed(struct tfos__py_trainer_queue *queue)
 {
     if (queue->dataset != NULL)
-        Py_DECREF(tfos__handle_close((PyObject *)queue->dataset, NULL));
+        Py_DECREF(tfos__py_handle_close((PyObject *)queue->dataset, NULL));
     if (atomic_load(&queue->is_ending))
-        tfos__gate_drain(&queue->feed);
-    if (tfos__gate_is_taken(&queue->feed)) {
-        tfos__raise_format(
+        tfos__py_guard_drain(&queue->feed);
+    if (tfos__py_guard_is_used(&queue->feed)) {
+        tfos__py_raise_format(
             TFOS_INVALID, "dataset: the feed is being read by a DataFeed, and it belongs to one at "
                           "a time");
         return -1;
     }
-    return tfos__gate_enter(&queue->feed);
+    return tfos__py_guard_enter(&queue->feed);
 }
 
 /// Opens the library's dataset on the trainer, which the caller has entered.
-static int open_dataset(struct dataset *self, struct tfos__trainer_object *trainer,
-                        struct tfos__dataset_options *options)
+static int open_dataset(struct dataset *self, struct tfos__py_trainer *trainer,
+                        struct tfos__py_dataset_options *options)
 {
-    struct tfos__trainer_queue *queue = tfos__trainer_open_queue(trainer, options->queue);
-    struct tfos_dataset *object = NULL;
-    struct tfos_error err = {0};
-    enum tfos_status status = TFOS_OK;
+    struct tfos__py_trainer_queue *queue = tfos__py_trainer_open_queue(trainer, options->queue);
+    struct tfos__py_call call;
+    struct tfos_dataset *dataset = NULL;
     char name[280];
 
     if (queue == NULL || take_feed(queue) < 0)
@@ -117,7 +103,7 @@ static int open_dataset(struct dataset *self, struct tfos__trainer_object *train
     queue->agreeing = trainer->handle.object;
     queue->agree_timeout_ms = options->agree_timeout_ms;
     snprintf(name, sizeof name, "%s/%lld", queue->name, (long long)++queue->dataset_count);
-    options->library.reader = tfos__cursor_reader(queue->cursor);
+    options->library.reader = tfos__py_row_iterator_reader(queue->iterator);
     options->library.agree = agree;
     options->library.describe = describe;
     options->library.is_repeat = is_repeat;
@@ -125,12 +111,14 @@ static int open_dataset(struct dataset *self, struct tfos__trainer_object *train
     options->library.release = release;
     options->library.context = queue;
     options->library.name = name;
-    Py_BEGIN_ALLOW_THREADS
-    status = tfos_dataset_open(&options->library, &object, &err);
-    Py_END_ALLOW_THREADS
-    if (status < 0)
+    if (!tfos__py_call_enter_new(&call, (PyObject *)self)) {
         release(queue);
-    if (tfos__handle_adopt(&self->handle, object, status, &err) < 0)
+        return -1;
+    }
+    call.status = tfos_dataset_open(&options->library, &dataset, &call.err);
+    if (call.status < 0)
+        release(queue);
+    if (tfos__py_call_leave_new(&call, dataset) < 0)
         return -1;
     Py_INCREF((PyObject *)trainer);
     self->queue = queue;
@@ -138,45 +126,43 @@ static int open_dataset(struct dataset *self, struct tfos__trainer_object *train
     return 0;
 }
 
-static PyTypeObject *class; // set when the module is made, kept until the process ends
-
 /// The same with the structure of another dataset, if one is given.
-static int open_like(struct dataset *self, struct tfos__trainer_object *trainer,
-                     struct tfos__dataset_options *options)
+static int open_like(struct dataset *self, struct tfos__py_trainer *trainer,
+                     struct tfos__py_dataset_options *options)
 {
-    struct tfos__handle *like = (struct tfos__handle *)options->like;
+    struct tfos__py_handle *like = (struct tfos__py_handle *)options->like;
     int result = -1;
 
     if (options->like == Py_None)
         return open_dataset(self, trainer, options);
-    if (!PyObject_TypeCheck(options->like, class)) {
+    if (!PyObject_TypeCheck(options->like, tfos__py_dataset_class.type)) {
         PyErr_Format(PyExc_TypeError, "Dataset(): like: expected a Dataset or None, not %R",
                      (PyObject *)Py_TYPE(options->like));
         return -1;
     }
-    if (tfos__handle_enter(like) < 0)
+    if (tfos__py_handle_enter(like) < 0)
         return -1;
     options->library.like = like->object;
     result = open_dataset(self, trainer, options);
-    tfos__handle_leave(like);
+    tfos__py_handle_leave(like);
     return result;
 }
 
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     struct dataset *self = (struct dataset *)object;
-    struct tfos__trainer_object *trainer = NULL;
-    struct tfos__dataset_options options;
+    struct tfos__py_trainer *trainer = NULL;
+    struct tfos__py_dataset_options options;
     int result = -1;
 
-    if (tfos__dataset_options_read(&options, args, kwargs) == 0 &&
-        tfos__handle_check_new(&self->handle) == 0)
-        trainer = tfos__trainer_of(options.trainer, "Dataset");
-    if (trainer != NULL && tfos__trainer_enter(trainer) == 0) {
+    if (tfos__py_dataset_options_read(&options, args, kwargs) == 0 &&
+        tfos__py_handle_check_new(&self->handle) == 0)
+        trainer = tfos__py_trainer_of(options.trainer, "Dataset");
+    if (trainer != NULL && tfos__py_trainer_enter(trainer) == 0) {
         result = open_like(self, trainer, &options);
-        tfos__handle_leave(&trainer->handle);
+        tfos__py_handle_leave(&trainer->handle);
     }
-    tfos__dataset_options_clear(&options);
+    tfos__py_dataset_options_clear(&options);
     return result;
 }
 
@@ -184,91 +170,71 @@ static void dealloc(PyObject *object)
 {
     struct dataset *self = (struct dataset *)object;
 
-    Py_XDECREF(tfos__handle_close(object, NULL));
+    Py_XDECREF(tfos__py_handle_close(object, NULL));
     if (self->queue != NULL)
         Py_DECREF((PyObject *)self->queue->trainer);
-    tfos__handle_dealloc(object);
+    tfos__py_handle_dealloc(object);
 }
 
-static PyObject *get_specs(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *get_specs(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    struct dataset *self = (struct dataset *)object;
-    struct tfos__gate_watch watch = {.gate = &self->handle.gate};
+    struct tfos__py_call call;
     const struct tfos_tensor_spec *specs = NULL;
     enum tfos_row_structure structure = TFOS_ROW_TUPLE;
-    struct tfos_error err = {0};
-    enum tfos_status status = TFOS_OK;
     int64_t timeout_ms = 0, count = 0;
-    PyObject *kept = NULL, *result = NULL;
-    const struct tfos__parameter parameters[] = {
+    PyObject *result = NULL;
+    const struct tfos__py_parameter parameters[] = {
         {"timeout_ms", TFOS__INT, true, -1, INT64_MAX, &timeout_ms},
+        {0},
     };
 
-    if (tfos__parameters_read("Dataset.specs", parameters, 1, args, kwargs, &kept) < 0)
+    if (!tfos__py_call_begin(&call, self, "Dataset.specs", parameters, args, kwargs))
         return NULL;
-    Py_DECREF(kept);
-    if (tfos__handle_enter(&self->handle) < 0)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    watched = &watch;
-    status =
-        tfos_dataset_get_specs(self->handle.object, timeout_ms, &specs, &count, &structure, &err);
+    watched = &call.watch;
+    call.status =
+        tfos_dataset_get_specs(call.object, timeout_ms, &specs, &count, &structure, &call.err);
     watched = NULL;
-    Py_END_ALLOW_THREADS
-    if (status == TFOS_OK)
-        result = tfos__dataset_specs_make(specs, count, structure);
-    tfos__handle_leave(&self->handle);
-    if (status == TFOS_OK || watch.is_interrupted)
+    tfos__py_call_resume(&call);
+    if (call.status == TFOS_OK)
+        result = tfos__py_dataset_specs_make(specs, count, structure);
+    if (call.status == TFOS_OK || call.watch.is_interrupted) {
+        tfos__py_call_leave(&call);
         return result;
-    if (status < 0)
-        return tfos__raise(status, &err);
-    Py_RETURN_NONE;
+    }
+    return tfos__py_call_end(&call);
 }
 
-static PyObject *get_number(PyObject *object, void *closure)
+static PyObject *get_number(PyObject *self, void *closure)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
-    PyObject *number = NULL;
+    struct tfos__py_call call;
 
     (void)closure;
-    if (tfos__handle_enter(self) < 0)
+    if (!tfos__py_call_enter(&call, self))
         return NULL;
-    number = PyLong_FromLongLong(tfos_dataset_number(self->object));
-    tfos__handle_leave(self);
-    return number;
+    int64_t number = tfos_dataset_number(call.object);
+    return tfos__py_call_leave(&call) < 0 ? NULL : PyLong_FromLongLong(number);
 }
 
 static PyMethodDef methods[] = {
     {"specs", TFOS__KEYWORDS(get_specs),
      "Waits for the structure of the rows; None: there are none."},
-    {"close", tfos__handle_close, METH_NOARGS, "Gives the dataset up."},
-    {NULL, NULL, 0, NULL},
+    TFOS__CLOSE_METHODS("Gives the dataset up."),
+    {0},
 };
 
 static PyGetSetDef properties[] = {
     {"number", get_number, NULL, "By which the op TfosNextBatch finds the dataset.", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
+    {0},
 };
 
-static PyType_Slot slots[] = {
-    {Py_tp_doc, "The rows of a trainer's feed as batches of tensors, one at a time."},
-    {Py_tp_new, make},
-    {Py_tp_init, init},
-    {Py_tp_dealloc, dealloc},
-    {Py_tp_methods, methods},
-    {Py_tp_getset, properties},
-    {0, NULL},
-};
-
-static PyType_Spec spec = {
+struct tfos__py_class tfos__py_dataset_class = {
     .name = "tensorflowonspark._tfos.Dataset",
-    .basicsize = sizeof(struct dataset),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = slots,
+    .doc = "The rows of a trainer's feed as batches of tensors, one at a time.",
+    .size = sizeof(struct dataset),
+    .methods = methods,
+    .properties = properties,
+    .init = init,
+    .dealloc = dealloc,
+    .label = "dataset",
+    .close = close_dataset,
 };
-
-int tfos__dataset_class_add(PyObject *module)
-{
-    class = tfos__class_add(module, &spec);
-    return class != NULL ? 0 : -1;
-}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of Dataset(), and the words that stand for the library's enums on either way.
+// The arguments of Dataset(), its structure, and the words that stand for the library's enums.
 #include "dataset_options.h"
 #include "parameter.h"
 
@@ -43,21 +43,6 @@ static const char *const structure_names[] = {
     [TFOS_ROW_DICT] = "dict",
     [TFOS_ROW_VALUE] = "value",
 };
-
-const char *tfos__dataset_dtype_name(enum tfos_dtype dtype)
-{
-    return dtype_names[dtype];
-}
-
-const char *tfos__dataset_role_name(enum tfos_tensor_role role)
-{
-    return role_names[role];
-}
-
-const char *tfos__dataset_structure_name(enum tfos_row_structure structure)
-{
-    return structure_names[structure];
-}
 
 /// The number of `name` among `count` names; -1 with an exception.
 static int find_name(const char *what, const char *name, const char *const *names, int count)
@@ -145,7 +130,7 @@ static int read_column(struct tfos_dataset_column *column, PyObject *value, PyOb
     return read_shape(column, shape, kept);
 }
 
-int tfos__dataset_columns_read(struct tfos__dataset_options *options, PyObject *columns)
+int tfos__py_dataset_columns_read(struct tfos__py_dataset_options *options, PyObject *columns)
 {
     Py_ssize_t count = columns != NULL ? PyList_Size(columns) : 0;
 
@@ -165,8 +150,8 @@ int tfos__dataset_columns_read(struct tfos__dataset_options *options, PyObject *
     return 0;
 }
 
-int tfos__dataset_texts_read(PyObject *list, PyObject *(*encode)(PyObject *text), PyObject *kept,
-                             const char ***texts, int64_t *count)
+int tfos__py_dataset_texts_read(PyObject *list, PyObject *(*encode)(PyObject *text), PyObject *kept,
+                                const char ***texts, int64_t *count)
 {
     bool is_given = list != NULL && list != Py_None;
     Py_ssize_t size = is_given ? PyList_Size(list) : 0;
@@ -191,24 +176,25 @@ int tfos__dataset_texts_read(PyObject *list, PyObject *(*encode)(PyObject *text)
     return 0;
 }
 
-static int read_selection(struct tfos__dataset_options *options, PyObject *selection)
+static int read_selection(struct tfos__py_dataset_options *options, PyObject *selection)
 {
-    int result = tfos__dataset_texts_read(selection, PyUnicode_AsUTF8String, options->kept,
-                                          &options->selection, &options->library.selection_count);
+    int result =
+        tfos__py_dataset_texts_read(selection, PyUnicode_AsUTF8String, options->kept,
+                                    &options->selection, &options->library.selection_count);
 
     options->library.selection = options->selection;
     return result;
 }
 
-int tfos__dataset_options_read(struct tfos__dataset_options *options, PyObject *args,
-                               PyObject *kwargs)
+int tfos__py_dataset_options_read(struct tfos__py_dataset_options *options, PyObject *args,
+                                  PyObject *kwargs)
 {
     struct tfos_dataset_options *library = &options->library;
     PyObject *columns = NULL, *selection = NULL;
     const char *uneven = "ignore";
     int64_t seed = 0;
     int number = -1;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"trainer", TFOS__ANY, true, 0, 0, &options->trainer},
         {"batch_size", TFOS__INT, true, 1, INT32_MAX, &library->batch_size},
         {"drop_remainder", TFOS__BOOL, false, 0, 0, &library->drop_remainder},
@@ -221,24 +207,91 @@ int tfos__dataset_options_read(struct tfos__dataset_options *options, PyObject *
         {"queue", TFOS__TEXT, false, 0, 0, &options->queue},
         {"like", TFOS__ANY, false, 0, 0, &options->like},
         {"agree_timeout_ms", TFOS__INT, false, 0, INT64_MAX, &options->agree_timeout_ms},
+        {0},
     };
 
-    *options = (struct tfos__dataset_options){.queue = "input", .like = Py_None};
-    if (tfos__parameters_read("Dataset", parameters, TFOS__PARAMETER_COUNT(parameters), args,
-                              kwargs, &options->kept) < 0)
+    *options = (struct tfos__py_dataset_options){.queue = "input", .like = Py_None};
+    if (tfos__py_parameters_read("Dataset", parameters, args, kwargs, &options->kept) < 0)
         return -1;
     number = find_name("uneven", uneven, uneven_names, NAME_COUNT(uneven_names));
     if (number < 0)
         return -1;
     library->uneven = (enum tfos_uneven)number;
     library->seed = (uint64_t)seed;
-    return tfos__dataset_columns_read(options, columns) < 0 ? -1
-                                                            : read_selection(options, selection);
+    return tfos__py_dataset_columns_read(options, columns) < 0 ? -1
+                                                               : read_selection(options, selection);
 }
 
-void tfos__dataset_options_clear(struct tfos__dataset_options *options)
+void tfos__py_dataset_options_clear(struct tfos__py_dataset_options *options)
 {
     PyMem_Free(options->columns);
     PyMem_Free(options->selection);
     Py_XDECREF(options->kept);
+}
+
+// ---- structure
+
+/// A tuple of texts.
+static PyObject *make_path(const struct tfos_tensor_spec *spec)
+{
+    PyObject *path = PyTuple_New(spec->depth);
+
+    for (int i = 0; path != NULL && i < spec->depth; i++) {
+        PyObject *name = PyUnicode_FromString(spec->path[i]);
+        if (name == NULL || PyTuple_SetItem(path, i, name) < 0)
+            Py_CLEAR(path);
+    }
+    return path;
+}
+
+/// A tuple of ints, None for what varies.
+static PyObject *make_shape(const struct tfos_tensor_spec *spec)
+{
+    PyObject *shape = PyTuple_New(spec->rank);
+
+    for (int i = 0; shape != NULL && i < spec->rank; i++) {
+        PyObject *size = Py_None;
+        if (spec->shape[i] < 0)
+            Py_INCREF(size);
+        else
+            size = PyLong_FromLongLong(spec->shape[i]);
+        if (size == NULL || PyTuple_SetItem(shape, i, size) < 0)
+            Py_CLEAR(shape);
+    }
+    return shape;
+}
+
+static PyObject *make_spec(const struct tfos_tensor_spec *spec)
+{
+    PyObject *path = make_path(spec), *shape = make_shape(spec), *made = NULL;
+
+    if (path != NULL && shape != NULL)
+        made =
+            Py_BuildValue("(OssO)", path, role_names[spec->role], dtype_names[spec->dtype], shape);
+    Py_XDECREF(path);
+    Py_XDECREF(shape);
+    return made;
+}
+
+PyObject *tfos__py_dataset_specs_make(const struct tfos_tensor_spec *specs, int64_t count,
+                                      enum tfos_row_structure structure)
+{
+    PyObject *list = PyList_New(0);
+
+    for (int64_t i = 0; list != NULL && i < count; i++) {
+        PyObject *spec = make_spec(&specs[i]);
+        if (spec == NULL || PyList_Append(list, spec) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(spec);
+    }
+    if (list == NULL)
+        return NULL;
+    return Py_BuildValue("(sN)", structure_names[structure], list);
+}
+
+PyObject *tfos__py_record_counts_tuple(const struct tfos_record_counts *counts)
+{
+    return Py_BuildValue("(KKKK)", (unsigned long long)counts->records,
+                         (unsigned long long)counts->bytes, (unsigned long long)counts->damages,
+                         (unsigned long long)counts->skipped_bytes);
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Options of a dataset from Python's objects. The caller holds the GIL.
+/// Options of a dataset from Python's objects, and its structure as such. The caller holds the GIL.
 #ifndef TFOS_PYTHON_DATASET_OPTIONS_H
 #define TFOS_PYTHON_DATASET_OPTIONS_H
 
 #include <Python.h>
 #include <tfos/dataset.h>
+#include <tfos/record.h>
 
 /// What Python gave, in the library's words.
-struct tfos__dataset_options {
+struct tfos__py_dataset_options {
     struct tfos_dataset_options library; ///< points into the rest
     const char *queue;
     int64_t agree_timeout_ms;            ///< 0: the library's own
@@ -20,23 +21,26 @@ struct tfos__dataset_options {
 /// Reads a list of texts or None, which gives NULL, into memory that the caller frees with
 /// PyMem_Free(); the texts live as long as the list `kept`. `encode` makes bytes of a str:
 /// PyUnicode_AsUTF8String, or for paths PyUnicode_EncodeFSDefault. -1 with an exception.
-int tfos__dataset_texts_read(PyObject *list, PyObject *(*encode)(PyObject *text), PyObject *kept,
-                             const char ***texts, int64_t *count);
+int tfos__py_dataset_texts_read(PyObject *list, PyObject *(*encode)(PyObject *text), PyObject *kept,
+                                const char ***texts, int64_t *count);
 
 /// Reads `columns`, a list of (name, form, shape, null_value), into the options, whose `kept` there
 /// is. -1 with an exception.
-int tfos__dataset_columns_read(struct tfos__dataset_options *options, PyObject *columns);
+int tfos__py_dataset_columns_read(struct tfos__py_dataset_options *options, PyObject *columns);
 
 /// Reads the arguments of Dataset(). -1 with an exception; what clear() frees is set in either
 /// case.
-int tfos__dataset_options_read(struct tfos__dataset_options *options, PyObject *args,
-                               PyObject *kwargs);
+int tfos__py_dataset_options_read(struct tfos__py_dataset_options *options, PyObject *args,
+                                  PyObject *kwargs);
 
-void tfos__dataset_options_clear(struct tfos__dataset_options *options);
+void tfos__py_dataset_options_clear(struct tfos__py_dataset_options *options);
 
-/// The word for a value of the library's enums, as Python sees it.
-const char *tfos__dataset_dtype_name(enum tfos_dtype dtype);
-const char *tfos__dataset_role_name(enum tfos_tensor_role role);
-const char *tfos__dataset_structure_name(enum tfos_row_structure structure);
+/// (structure, [(path, role, dtype, shape)]); None in a shape for what varies. NULL with an
+/// exception.
+PyObject *tfos__py_dataset_specs_make(const struct tfos_tensor_spec *specs, int64_t count,
+                                      enum tfos_row_structure structure);
+
+/// (records, bytes, damages, skipped bytes). NULL with an exception.
+PyObject *tfos__py_record_counts_tuple(const struct tfos_record_counts *counts);
 
 #endif

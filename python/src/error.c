@@ -63,7 +63,7 @@ static PyObject *add_class(PyObject *module, const char *name, const char *doc, 
     return class;
 }
 
-int tfos__errors_add(PyObject *module)
+int tfos__py_errors_add(PyObject *module)
 {
     base = add_class(module, MODULE "Error", "A failed call; str() is the library's message.",
                      PyExc_RuntimeError, "UNKNOWN");
@@ -119,7 +119,7 @@ static PyObject *raise_text(enum tfos_status status, int os_errno, PyObject *mes
     return NULL;
 }
 
-PyObject *tfos__raise(enum tfos_status status, const struct tfos_error *err)
+PyObject *tfos__py_raise(enum tfos_status status, const struct tfos_error *err)
 {
     const char *message = err->message[0] != '\0' ? err->message : tfos_status_text(status);
 
@@ -127,7 +127,14 @@ PyObject *tfos__raise(enum tfos_status status, const struct tfos_error *err)
                       PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace"));
 }
 
-PyObject *tfos__raise_format(enum tfos_status status, const char *format, ...)
+int tfos__py_check(enum tfos_status status, const struct tfos_error *err)
+{
+    if (status < 0)
+        tfos__py_raise(status, err);
+    return status < 0 ? -1 : 0;
+}
+
+PyObject *tfos__py_raise_format(enum tfos_status status, const char *format, ...)
 {
     PyObject *message = NULL;
     va_list arguments;
@@ -136,4 +143,25 @@ PyObject *tfos__raise_format(enum tfos_status status, const char *format, ...)
     message = PyUnicode_FromFormatV(format, arguments);
     va_end(arguments);
     return raise_text(status, 0, message);
+}
+
+PyObject *tfos__py_raise_from(enum tfos_status status, const struct tfos_error *err,
+                              PyObject **cause)
+{
+    PyObject *found = cause ? *cause : NULL, *type = NULL, *value = NULL, *trace = NULL;
+
+    if (!found)
+        return tfos__py_raise(status, err);
+    *cause = NULL;
+    if (!PyObject_IsInstance(found, PyExc_Exception)) {
+        PyErr_SetObject((PyObject *)Py_TYPE(found), found);
+        Py_DECREF(found);
+        return NULL;
+    }
+    tfos__py_raise(status, err);
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    PyException_SetCause(value, found); // which takes it over
+    PyErr_Restore(type, value, trace);
+    return NULL;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Streams of file objects, and the class FileWriter.
 #include "file_object.h"
 #include "error.h"
+#include "handle.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -257,41 +259,84 @@ static struct tfos_stream *open_path(const char *path,
     status = open(path, &stream, &err);
     Py_END_ALLOW_THREADS
     if (status < 0)
-        tfos__raise(status, &err);
+        tfos__py_raise(status, &err);
     return stream;
 }
 
-struct tfos_stream *tfos__file_object_open_reader(PyObject *file, const char *path,
-                                                  PyObject **failure)
+struct tfos_stream *tfos__py_file_object_open_reader(PyObject *file, const char *path,
+                                                     PyObject **failure)
 {
     return file == Py_None ? open_path(path, tfos_stream_open_reader)
                            : make_reader(file, path, failure);
 }
 
-struct tfos_stream *tfos__file_object_open_writer(PyObject *file, const char *path,
-                                                  PyObject **failure)
+struct tfos_stream *tfos__py_file_object_open_writer(PyObject *file, const char *path,
+                                                     PyObject **failure)
 {
     return file == Py_None ? open_path(path, tfos_stream_open_writer)
                            : make_writer(file, path, failure);
 }
 
-PyObject *tfos__file_object_raise(enum tfos_status status, const struct tfos_error *err,
-                                  PyObject **failure)
-{
-    PyObject *cause = *failure, *type = NULL, *value = NULL, *trace = NULL;
+// ---- FileWriter
 
-    *failure = NULL;
-    if (cause != NULL && !PyObject_IsInstance(cause, PyExc_Exception)) {
-        PyErr_SetObject((PyObject *)Py_TYPE(cause), cause);
-        Py_DECREF(cause);
-        return NULL;
-    }
-    tfos__raise(status, err);
-    if (cause == NULL)
-        return NULL;
-    PyErr_Fetch(&type, &value, &trace);
-    PyErr_NormalizeException(&type, &value, &trace);
-    PyException_SetCause(value, cause); // which takes it over
-    PyErr_Restore(type, value, trace);
-    return NULL;
+static void close_stream(struct tfos__py_handle *handle, void *object)
+{
+    (void)handle;
+    tfos_stream_close(object);
 }
+
+static int init(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    struct tfos__py_call call;
+    struct tfos_stream *stream = NULL;
+    const char *path = NULL;
+    const struct tfos__py_parameter parameters[] = {{"path", TFOS__PATH, true, 0, 0, &path}, {0}};
+
+    if (!tfos__py_call_begin_new(&call, self, "FileWriter", parameters, args, kwargs))
+        return -1;
+    call.status = tfos_stream_open_writer(path, &stream, &call.err);
+    return tfos__py_call_leave_new(&call, stream);
+}
+
+static PyObject *write_bytes(PyObject *self, PyObject *bytes)
+{
+    struct tfos__py_call call;
+    char *data = NULL;
+    Py_ssize_t size = 0;
+
+    if (PyBytes_AsStringAndSize(bytes, &data, &size) < 0 || !tfos__py_call_enter(&call, self))
+        return NULL;
+    struct tfos_stream *stream = call.object;
+    call.status = stream->write(stream, data, (size_t)size, &call.err);
+    return tfos__py_call_end(&call);
+}
+
+static PyObject *finish(PyObject *self, PyObject *unused)
+{
+    struct tfos__py_call call;
+
+    (void)unused;
+    if (!tfos__py_call_enter(&call, self))
+        return NULL;
+    struct tfos_stream *stream = call.object;
+    call.status = stream->finish(stream, &call.err);
+    return tfos__py_call_end(&call);
+}
+
+static PyMethodDef methods[] = {
+    {"write", write_bytes, METH_O, "Writes bytes."},
+    {"finish", finish, METH_NOARGS, "Makes the file appear."},
+    TFOS__CLOSE_METHODS("Gives up what was not finished."),
+    {0},
+};
+
+struct tfos__py_class tfos__py_file_writer_class = {
+    .name = "tensorflowonspark._tfos.FileWriter",
+    .doc = "Bytes to a file that appears when it is whole. One thread at a time.",
+    .size = sizeof(struct tfos__py_handle),
+    .methods = methods,
+    .init = init,
+    .label = "file writer",
+    .is_exclusive = true,
+    .close = close_stream,
+};

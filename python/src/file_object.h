@@ -13,14 +13,9 @@
 /// copied. Where `file` is None, the file at `path` is opened. The first exception of the file
 /// object is put into `*failure`, which must outlive the stream. The caller holds the GIL. NULL
 /// with an exception. tfos_stream_close() with the GIL or without.
-struct tfos_stream *tfos__file_object_open_reader(PyObject *file, const char *path,
-                                                  PyObject **failure);
-struct tfos_stream *tfos__file_object_open_writer(PyObject *file, const char *path,
-                                                  PyObject **failure);
-
-/// Raises the library's error with the exception in `*failure`, if there is one, as its cause, or
-/// that alone where it is no Exception (KeyboardInterrupt). Clears it. Returns NULL.
-PyObject *tfos__file_object_raise(enum tfos_status status, const struct tfos_error *err,
-                                  PyObject **failure);
+struct tfos_stream *tfos__py_file_object_open_reader(PyObject *file, const char *path,
+                                                     PyObject **failure);
+struct tfos_stream *tfos__py_file_object_open_writer(PyObject *file, const char *path,
+                                                     PyObject **failure);
 
 #endif

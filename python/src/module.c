@@ -1,50 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The extension module tensorflowonspark._tfos: its functions, constants, exceptions and classes.
-#include "classes.h"
+// The extension module tensorflowonspark._tfos.
 #include "error.h"
-#include "file_finder.h"
-#include "frame_schema.h"
-#include "sample.h"
-#include "schema_survey.h"
+#include "handle.h"
 
-#include <Python.h>
 #include <tfos/rendezvous.h>
 #include <tfos/version.h>
-
-static PyMethodDef functions[] = {
-    {"status_query", TFOS__KEYWORDS(tfos__rendezvous_query),
-     "The status of all clusters of this user on this machine, as JSON."},
-    {"find_executor", TFOS__KEYWORDS(tfos__node_find_executor),
-     "The pid of the executor that a Spark task belongs to."},
-    {"check_spark_schema", tfos__frame_schema_check, METH_O,
-     "Whether rows of this schema, as StructType.json() gives it, can be fed."},
-    {"check_result_schema", tfos__frame_schema_check_results, METH_O,
-     "Whether results can be made rows of this schema in the JVM."},
-    {"find_files", TFOS__KEYWORDS(tfos__find_files), "The files that a name stands for."},
-    {"new_file", tfos__new_file, METH_O, "The path of a file that is to be written."},
-    {"compression_of_name", tfos__compression_of_name, METH_O,
-     "How a file of this name is to be written."},
-    {"split_names", tfos__split_names, METH_O, "The names that commas divide."},
-    {"split_uri", tfos__split_uri, METH_O, "Scheme and host of a URI, and its path."},
-    {"survey_examples", TFOS__KEYWORDS(tfos__survey_examples),
-     "What files' records say of their columns, as JSON."},
-    {"merge_surveys", tfos__survey_merge, METH_O,
-     "The Arrow schema, a capsule, of a list of surveys."},
-    {"pack", tfos__sample_pack, METH_O, "The rows, packed into batches and unpacked again."},
-    {"pack_columns", tfos__sample_pack_columns, METH_O,
-     "The same, packed as the results for a DataFrame."},
-    {"pack_arrays", tfos__sample_pack_arrays, METH_O, "The arrays of the rows' batches."},
-    {"unpack", tfos__sample_unpack, METH_O, "The rows of an Arrow batch."},
-    {"unpack_arrays", tfos__sample_unpack_arrays, METH_O, "The arrays of an Arrow batch."},
-    {NULL, NULL, 0, NULL},
-};
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "tensorflowonspark._tfos",
     .m_doc = "Distributed TensorFlow on Apache Spark: the C library.",
     .m_size = -1,
-    .m_methods = functions,
 };
 
 static int add_constants(PyObject *module)
@@ -66,28 +32,16 @@ static int add_constants(PyObject *module)
     return PyModule_AddStringConstant(module, "VERSION", TFOS_VERSION);
 }
 
-static int add_classes(PyObject *module)
-{
-    if (tfos__rendezvous_class_add(module) < 0 || tfos__node_class_add(module) < 0 ||
-        tfos__writer_class_add(module) < 0 || tfos__results_class_add(module) < 0 ||
-        tfos__arrow_batch_class_add(module) < 0 || tfos__trainer_class_add(module) < 0)
-        return -1;
-    if (tfos__reader_class_add(module) < 0 || tfos__dataset_class_add(module) < 0)
-        return -1;
-    if (tfos__example_reader_class_add(module) < 0 || tfos__example_writer_class_add(module) < 0)
-        return -1;
-    return tfos__record_dataset_class_add(module) < 0 ? -1 : tfos__file_writer_class_add(module);
-}
-
 PyMODINIT_FUNC PyInit__tfos(void);
 
 PyMODINIT_FUNC PyInit__tfos(void)
 {
     PyObject *module = PyModule_Create(&definition);
 
-    if (module == NULL)
+    if (!module)
         return NULL;
-    if (tfos__errors_add(module) < 0 || add_constants(module) < 0 || add_classes(module) < 0) {
+    if (tfos__py_errors_add(module) < 0 || add_constants(module) < 0 ||
+        tfos__py_classes_add(module) < 0) {
         Py_DECREF(module);
         return NULL;
     }

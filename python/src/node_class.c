@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The class Node: tfos_node_launch_*, one thread at a time.
-#include "classes.h"
 #include "handle.h"
-#include "parameter.h"
 
 #include <tfos/node.h>
 
-static void close_launch(struct tfos__handle *handle, void *launch)
+static void close_launch(struct tfos__py_handle *handle, void *launch)
 {
     (void)handle;
     Py_BEGIN_ALLOW_THREADS
@@ -14,118 +12,78 @@ static void close_launch(struct tfos__handle *handle, void *launch)
     Py_END_ALLOW_THREADS
 }
 
-static const struct tfos__handle_kind kind = {
-    .name = "node", .state = "started", .is_exclusive = true, .close = close_launch};
-
-static PyObject *make(PyTypeObject *class, PyObject *args, PyObject *kwargs)
+static int init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    (void)args;
-    (void)kwargs;
-    return tfos__handle_new(class, &kind);
-}
-
-static int launch(struct tfos__handle *self, const char *executable, const char *config,
-                  PyObject *payload)
-{
-    struct tfos_error err = {0};
-    struct tfos_node_launch *handle = NULL;
-    enum tfos_status status = TFOS_OK;
-    Py_ssize_t size = 0;
-    char *data = NULL;
-
-    if (tfos__handle_check_new(self) < 0 || PyBytes_AsStringAndSize(payload, &data, &size) < 0)
-        return -1;
-    Py_BEGIN_ALLOW_THREADS
-    status = tfos_node_launch(executable, config, data, (size_t)size, &handle, &err);
-    Py_END_ALLOW_THREADS
-    return tfos__handle_adopt(self, handle, status, &err);
-}
-
-static int init(PyObject *object, PyObject *args, PyObject *kwargs)
-{
+    struct tfos__py_call call;
+    struct tfos_node_launch *launch = NULL;
     const char *executable = NULL, *config = NULL;
-    PyObject *payload = NULL, *kept = NULL;
-    int result = 0;
-    const struct tfos__parameter parameters[] = {
+    struct tfos_view payload = {0};
+    const struct tfos__py_parameter parameters[] = {
         {"executable", TFOS__TEXT, true, 0, 0, &executable},
         {"config", TFOS__TEXT, true, 0, 0, &config},
         {"payload", TFOS__BYTES, true, 0, 0, &payload},
+        {0},
     };
 
-    if (tfos__parameters_read("Node", parameters, 3, args, kwargs, &kept) < 0)
+    if (!tfos__py_call_begin_new(&call, self, "Node", parameters, args, kwargs))
         return -1;
-    result = launch((struct tfos__handle *)object, executable, config, payload);
-    Py_DECREF(kept);
-    return result;
+    call.status =
+        tfos_node_launch(executable, config, payload.data, payload.size, &launch, &call.err);
+    return tfos__py_call_leave_new(&call, launch);
 }
 
-static enum tfos_status wait_message(void *handle, int64_t timeout_ms, char **json,
+static enum tfos_status wait_message(void *launch, int64_t timeout_ms, char **json,
                                      struct tfos_error *err)
 {
-    return tfos_node_launch_next(handle, timeout_ms, json, err);
+    return tfos_node_launch_next(launch, timeout_ms, json, err);
 }
 
 static PyObject *next_message(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    return tfos__handle_wait_text(self, "Node.next", args, kwargs, wait_message);
+    return tfos__py_handle_wait_text(self, "Node.next", args, kwargs, wait_message);
 }
 
-static PyObject *detach(PyObject *object, PyObject *unused)
+static PyObject *detach(PyObject *self, PyObject *unused)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
-    struct tfos_error err = {0};
-    enum tfos_status status = TFOS_OK;
+    struct tfos__py_call call;
 
     (void)unused;
-    if (tfos__handle_enter(self) < 0)
+    if (!tfos__py_call_enter(&call, self))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = tfos_node_launch_detach(self->object, &err);
-    Py_END_ALLOW_THREADS
-    return tfos__handle_conclude(self, status, &err);
+    call.status = tfos_node_launch_detach(call.object, &call.err);
+    return tfos__py_call_end(&call);
 }
 
 static PyMethodDef methods[] = {
     {"next", TFOS__KEYWORDS(next_message),
      "The node's next message as JSON text; None after the timeout."},
     {"detach", detach, METH_NOARGS, "Lets the node live on after close()."},
-    {"close", tfos__handle_close, METH_NOARGS, "Ends the node unless it was detached."},
-    {"__enter__", tfos__handle_enter_context, METH_NOARGS, NULL},
-    {"__exit__", tfos__handle_close, METH_VARARGS, NULL},
-    {NULL, NULL, 0, NULL},
+    TFOS__CLOSE_METHODS("Ends the node unless it was detached."),
+    {0},
 };
 
-static PyType_Slot slots[] = {
-    {Py_tp_doc, "A node process that this process started. One thread at a time."},
-    {Py_tp_new, make},
-    {Py_tp_init, init},
-    {Py_tp_dealloc, tfos__handle_dealloc},
-    {Py_tp_methods, methods},
-    {0, NULL},
-};
-
-static PyType_Spec spec = {
+struct tfos__py_class tfos__py_node_class = {
     .name = "tensorflowonspark._tfos.Node",
-    .basicsize = sizeof(struct tfos__handle),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = slots,
+    .doc = "A node process that this process started. One thread at a time.",
+    .size = sizeof(struct tfos__py_handle),
+    .methods = methods,
+    .init = init,
+    .label = "node",
+    .is_exclusive = true,
+    .close = close_launch,
 };
 
-int tfos__node_class_add(PyObject *module)
-{
-    return tfos__class_add(module, &spec) != NULL ? 0 : -1;
-}
-
-PyObject *tfos__node_find_executor(PyObject *module, PyObject *args, PyObject *kwargs)
+static PyObject *find_executor(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     int64_t pid = 0, executor = 0;
     PyObject *kept = NULL;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"pid", TFOS__INT, true, 1, INT32_MAX, &pid},
+        {0},
     };
 
     (void)module;
-    if (tfos__parameters_read("find_executor", parameters, 1, args, kwargs, &kept) < 0)
+    if (tfos__py_parameters_read("find_executor", parameters, args, kwargs, &kept) < 0)
         return NULL;
     Py_DECREF(kept);
     Py_BEGIN_ALLOW_THREADS
@@ -133,3 +91,9 @@ PyObject *tfos__node_find_executor(PyObject *module, PyObject *args, PyObject *k
     Py_END_ALLOW_THREADS
     return PyLong_FromLongLong(executor);
 }
+
+PyMethodDef tfos__py_node_functions[] = {
+    {"find_executor", TFOS__KEYWORDS(find_executor),
+     "The pid of the executor that a Spark task belongs to."},
+    {0},
+};

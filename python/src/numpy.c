@@ -17,11 +17,11 @@ static const struct {
     {"complex64", 'c', 8}, {"complex128", 'c', 16}, {"datetime64", 'M', 8}, {"timedelta64", 'm', 8},
 };
 
-static struct tfos__numpy loaded; // guarded by the GIL; complete once ndarray is set
+static struct tfos__py_numpy loaded; // guarded by the GIL; complete once ndarray is set
 
-const struct tfos__numpy *tfos__numpy_load(void)
+const struct tfos__py_numpy *tfos__py_numpy_load(void)
 {
-    struct tfos__numpy numpy = {0};
+    struct tfos__py_numpy numpy = {0};
     PyObject *module = NULL;
 
     if (loaded.ndarray != NULL)
@@ -44,7 +44,7 @@ const struct tfos__numpy *tfos__numpy_load(void)
     return &loaded;
 }
 
-const struct tfos__numpy *tfos__numpy_find(void)
+const struct tfos__py_numpy *tfos__py_numpy_find(void)
 {
     PyObject *name = NULL, *module = NULL;
 
@@ -58,13 +58,14 @@ const struct tfos__numpy *tfos__numpy_find(void)
     if (module == NULL)
         return NULL;
     Py_DECREF(module);
-    return tfos__numpy_load();
+    return tfos__py_numpy_load();
 }
 
-const struct tfos__array_interface *tfos__numpy_interface(PyObject *array, PyObject **capsule)
+const struct tfos__py_numpy_interface_struct *tfos__py_numpy_interface(PyObject *array,
+                                                                       PyObject **capsule)
 {
     PyObject *found = PyObject_GetAttrString(array, "__array_struct__");
-    const struct tfos__array_interface *interface = NULL;
+    const struct tfos__py_numpy_interface_struct *interface = NULL;
 
     if (found == NULL)
         return NULL;
@@ -79,25 +80,26 @@ const struct tfos__array_interface *tfos__numpy_interface(PyObject *array, PyObj
     return interface;
 }
 
-PyObject *tfos__numpy_dtype(const struct tfos__numpy *numpy, const struct tfos__value_type *type)
+PyObject *tfos__py_numpy_dtype(const struct tfos__py_numpy *numpy,
+                               const struct tfos__py_value_type *type)
 {
     char text[8];
 
-    tfos__value_dtype(type, text);
+    tfos__py_value_type_dtype(type, text);
     return PyObject_CallFunction(numpy->dtype, "s", text);
 }
 
 // A dtype's code is not enough: types that other packages define (bfloat16, say) may have that of a
 // number. It begins with the byte order.
-bool tfos__numpy_read_elements(const struct tfos__numpy *numpy, PyObject *value,
-                               struct tfos__value_type *type, bool *is_native)
+bool tfos__py_numpy_read_elements(const struct tfos__py_numpy *numpy, PyObject *value,
+                                  struct tfos__py_value_type *type, bool *is_native)
 {
     PyObject *dtype = PyObject_GetAttrString(value, "dtype"), *own = NULL;
     PyObject *code = dtype != NULL ? PyObject_GetAttrString(dtype, "str") : NULL;
     PyObject *bytes = code != NULL ? PyUnicode_AsUTF8String(code) : NULL;
     int is_own = 0;
 
-    if (bytes != NULL && tfos__value_read_dtype(PyBytes_AsString(bytes) + 1, type)) {
+    if (bytes != NULL && tfos__py_value_type_read_dtype(PyBytes_AsString(bytes) + 1, type)) {
         *is_native = *PyBytes_AsString(bytes) != '>';
         own = PyObject_CallFunctionObjArgs(numpy->dtype, code, NULL);
         is_own = own != NULL ? PyObject_RichCompareBool(dtype, own, Py_EQ) : -1;
@@ -109,17 +111,17 @@ bool tfos__numpy_read_elements(const struct tfos__numpy *numpy, PyObject *value,
     return is_own > 0;
 }
 
-static bool classify_array(const struct tfos__numpy *numpy, PyObject *value,
-                           struct tfos__value_type *type)
+static bool classify_array(const struct tfos__py_numpy *numpy, PyObject *value,
+                           struct tfos__py_value_type *type)
 {
     PyObject *capsule = NULL;
-    const struct tfos__array_interface *interface = NULL;
+    const struct tfos__py_numpy_interface_struct *interface = NULL;
     bool is_native = false;
 
-    *type = (struct tfos__value_type){.kind = TFOS__VALUE_ARRAY, .is_fixed = true};
-    if (!tfos__numpy_read_elements(numpy, value, type, &is_native) || !is_native)
+    *type = (struct tfos__py_value_type){.kind = TFOS__VALUE_ARRAY, .is_fixed = true};
+    if (!tfos__py_numpy_read_elements(numpy, value, type, &is_native) || !is_native)
         return false;
-    interface = tfos__numpy_interface(value, &capsule);
+    interface = tfos__py_numpy_interface(value, &capsule);
     if (interface == NULL)
         return false;
     type->dimension_count = interface->nd;
@@ -129,29 +131,29 @@ static bool classify_array(const struct tfos__numpy *numpy, PyObject *value,
     return type->dimension_count <= TFOS__MAX_DIMENSIONS;
 }
 
-bool tfos__numpy_classify(const struct tfos__numpy *numpy, PyObject *value,
-                          struct tfos__value_type *type)
+bool tfos__py_numpy_classify(const struct tfos__py_numpy *numpy, PyObject *value,
+                             struct tfos__py_value_type *type)
 {
     bool is_native = true; // as scalars always are
 
-    if (tfos__numpy_is_array(numpy, value))
+    if (tfos__py_numpy_is_array(numpy, value))
         return classify_array(numpy, value, type);
     for (int i = 0; i < TFOS__NUMPY_SCALAR_COUNT; i++) {
         if (Py_TYPE(value) == numpy->scalars[i]) {
-            *type = (struct tfos__value_type){
+            *type = (struct tfos__py_value_type){
                 .kind = TFOS__VALUE_SCALAR,
                 .letter = scalars[i].letter,
                 .itemsize = scalars[i].itemsize,
             };
-            return !tfos__value_is_moment(type) ||
-                   tfos__numpy_read_elements(numpy, value, type, &is_native);
+            return !tfos__py_value_type_is_moment(type) ||
+                   tfos__py_numpy_read_elements(numpy, value, type, &is_native);
         }
     }
     return false;
 }
 
-PyTypeObject *tfos__numpy_scalar_type(const struct tfos__numpy *numpy,
-                                      const struct tfos__value_type *type)
+PyTypeObject *tfos__py_numpy_scalar_type(const struct tfos__py_numpy *numpy,
+                                         const struct tfos__py_value_type *type)
 {
     for (int i = 0; i < TFOS__NUMPY_SCALAR_COUNT; i++) {
         if (scalars[i].letter == type->letter && scalars[i].itemsize == type->itemsize)
@@ -160,14 +162,14 @@ PyTypeObject *tfos__numpy_scalar_type(const struct tfos__numpy *numpy,
     return NULL;
 }
 
-PyObject *tfos__numpy_new_array(const struct tfos__numpy *numpy,
-                                const struct tfos__value_type *type, PyObject *dtype, int64_t count,
-                                void **data)
+PyObject *tfos__py_numpy_new_array(const struct tfos__py_numpy *numpy,
+                                   const struct tfos__py_value_type *type, PyObject *dtype,
+                                   int64_t count, void **data)
 {
     int row = count < 0 ? 0 : 1;
     PyObject *shape = PyTuple_New(row + type->dimension_count);
     PyObject *array = NULL, *capsule = NULL;
-    const struct tfos__array_interface *interface = NULL;
+    const struct tfos__py_numpy_interface_struct *interface = NULL;
 
     if (shape == NULL)
         return NULL;
@@ -182,7 +184,7 @@ PyObject *tfos__numpy_new_array(const struct tfos__numpy *numpy,
     Py_DECREF(shape);
     if (array == NULL)
         return NULL;
-    interface = tfos__numpy_interface(array, &capsule);
+    interface = tfos__py_numpy_interface(array, &capsule);
     if (interface == NULL) {
         Py_DECREF(array);
         return NULL;
@@ -192,16 +194,16 @@ PyObject *tfos__numpy_new_array(const struct tfos__numpy *numpy,
     return array;
 }
 
-PyObject *tfos__numpy_new_objects(const struct tfos__numpy *numpy, Py_ssize_t count)
+PyObject *tfos__py_numpy_new_objects(const struct tfos__py_numpy *numpy, Py_ssize_t count)
 {
     return PyObject_CallFunction(numpy->empty, "nO", count, (PyObject *)&PyBaseObject_Type);
 }
 
-PyObject *tfos__numpy_object_array(PyObject *objects)
+PyObject *tfos__py_numpy_object_array(PyObject *objects)
 {
-    const struct tfos__numpy *numpy = tfos__numpy_load();
+    const struct tfos__py_numpy *numpy = tfos__py_numpy_load();
     Py_ssize_t count = PyList_Size(objects);
-    PyObject *array = numpy != NULL ? tfos__numpy_new_objects(numpy, count) : NULL;
+    PyObject *array = numpy != NULL ? tfos__py_numpy_new_objects(numpy, count) : NULL;
 
     for (Py_ssize_t i = 0; array != NULL && i < count; i++) {
         if (PySequence_SetItem(array, i, PyList_GetItem(objects, i)) < 0)

@@ -12,8 +12,8 @@ static int wrong_type(const char *function, const char *name, const char *expect
     return -1;
 }
 
-static int read_text(const char *function, const struct tfos__parameter *parameter, PyObject *value,
-                     PyObject *kept)
+static int read_text(const char *function, const struct tfos__py_parameter *parameter,
+                     PyObject *value, PyObject *kept)
 {
     bool is_optional = parameter->kind == TFOS__OPTIONAL_TEXT;
     const char *text = NULL;
@@ -43,7 +43,8 @@ static int read_text(const char *function, const struct tfos__parameter *paramet
     return result;
 }
 
-static int read_int(const char *function, const struct tfos__parameter *parameter, PyObject *value)
+static int read_int(const char *function, const struct tfos__py_parameter *parameter,
+                    PyObject *value)
 {
     PyObject *index = PyBool_Check(value) ? NULL : PyNumber_Index(value);
     int overflow = 0;
@@ -65,7 +66,7 @@ static int read_int(const char *function, const struct tfos__parameter *paramete
     return 0;
 }
 
-static int read_value(const char *function, const struct tfos__parameter *parameter,
+static int read_value(const char *function, const struct tfos__py_parameter *parameter,
                       PyObject *value, PyObject *kept)
 {
     switch (parameter->kind) {
@@ -83,7 +84,8 @@ static int read_value(const char *function, const struct tfos__parameter *parame
     case TFOS__BYTES:
         if (!PyBytes_Check(value))
             return wrong_type(function, parameter->name, "bytes", value);
-        *(PyObject **)parameter->out = value;
+        *(struct tfos_view *)parameter->out =
+            (struct tfos_view){PyBytes_AsString(value), (size_t)PyBytes_Size(value)};
         return 0;
     default:
         *(PyObject **)parameter->out = value;
@@ -92,17 +94,17 @@ static int read_value(const char *function, const struct tfos__parameter *parame
 }
 
 /// Refuses keywords that are none of the parameters.
-static int check_keywords(const char *function, const struct tfos__parameter *parameters,
-                          Py_ssize_t count, PyObject *kwargs)
+static int check_keywords(const char *function, const struct tfos__py_parameter *parameters,
+                          PyObject *kwargs)
 {
     PyObject *key = NULL, *value = NULL;
     Py_ssize_t position = 0;
 
     while (kwargs != NULL && PyDict_Next(kwargs, &position, &key, &value)) {
         Py_ssize_t i = 0;
-        while (i < count && PyUnicode_CompareWithASCIIString(key, parameters[i].name) != 0)
+        while (parameters[i].name && PyUnicode_CompareWithASCIIString(key, parameters[i].name) != 0)
             i++;
-        if (i == count) {
+        if (!parameters[i].name) {
             PyErr_Format(PyExc_TypeError, "%s() has no argument named %R", function, key);
             return -1;
         }
@@ -110,11 +112,13 @@ static int check_keywords(const char *function, const struct tfos__parameter *pa
     return 0;
 }
 
-static int read_all(const char *function, const struct tfos__parameter *parameters,
-                    Py_ssize_t count, PyObject *args, PyObject *kwargs, PyObject *kept)
+static int read_all(const char *function, const struct tfos__py_parameter *parameters,
+                    PyObject *args, PyObject *kwargs, PyObject *kept)
 {
-    Py_ssize_t given = PyTuple_Size(args);
+    Py_ssize_t given = PyTuple_Size(args), count = 0;
 
+    while (parameters[count].name)
+        count++;
     if (given > count) {
         PyErr_Format(PyExc_TypeError, "%s() takes %zd arguments at most, not %zd", function, count,
                      given);
@@ -136,17 +140,17 @@ static int read_all(const char *function, const struct tfos__parameter *paramete
         if (value != NULL && read_value(function, &parameters[i], value, kept) < 0)
             return -1;
     }
-    return check_keywords(function, parameters, count, kwargs);
+    return check_keywords(function, parameters, kwargs);
 }
 
-int tfos__parameters_read(const char *function, const struct tfos__parameter *parameters,
-                          Py_ssize_t count, PyObject *args, PyObject *kwargs, PyObject **kept)
+int tfos__py_parameters_read(const char *function, const struct tfos__py_parameter *parameters,
+                             PyObject *args, PyObject *kwargs, PyObject **kept)
 {
     PyObject *list = PyList_New(0);
 
     if (list == NULL)
         return -1;
-    if (read_all(function, parameters, count, args, kwargs, list) < 0) {
+    if (read_all(function, parameters, args, kwargs, list) < 0) {
         Py_DECREF(list);
         return -1;
     }

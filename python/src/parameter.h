@@ -7,21 +7,22 @@
 #include <Python.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <tfos/stream.h>
 
-enum tfos__parameter_kind {
+enum tfos__py_parameter_kind {
     TFOS__TEXT,          ///< str; `out` is a const char ** (UTF-8)
     TFOS__OPTIONAL_TEXT, ///< str or None, which gives NULL
     TFOS__PATH,          ///< the same as TEXT, in the bytes that the file system has for it
     TFOS__INT,           ///< an integer in [min, max]; int64_t *
     TFOS__BOOL,          ///< bool *
-    TFOS__BYTES,         ///< bytes; PyObject **, borrowed
+    TFOS__BYTES,         ///< bytes; struct tfos_view *, into the argument
     TFOS__ANY            ///< PyObject **, borrowed
 };
 
-/// One parameter; `out` keeps its value when the argument is left out.
-struct tfos__parameter {
+/// One parameter; `out` keeps its value when the argument is left out. A zeroed one ends a table.
+struct tfos__py_parameter {
     const char *name;
-    enum tfos__parameter_kind kind;
+    enum tfos__py_parameter_kind kind;
     bool is_required;
     int64_t min, max; ///< INT
     void *out;
@@ -30,10 +31,7 @@ struct tfos__parameter {
 /// Reads positional and keyword arguments of `function`. On success `*kept`, owned by the caller,
 /// keeps the texts alive. -1 with TypeError or ValueError, which name the argument and what was
 /// expected.
-int tfos__parameters_read(const char *function, const struct tfos__parameter *parameters,
-                          Py_ssize_t count, PyObject *args, PyObject *kwargs, PyObject **kept);
-
-#define TFOS__PARAMETER_COUNT(parameters)                                                          \
-    ((Py_ssize_t)(sizeof(parameters) / sizeof((parameters)[0])))
+int tfos__py_parameters_read(const char *function, const struct tfos__py_parameter *parameters,
+                             PyObject *args, PyObject *kwargs, PyObject **kept);
 
 #endif

@@ -65,7 +65,7 @@ static PyObject *dump_by_value(PyObject *value)
     return NULL;
 }
 
-PyObject *tfos__pickle_dump(PyObject *value)
+PyObject *tfos__py_pickle_dump(PyObject *value)
 {
     PyObject *bytes = NULL;
 
@@ -82,7 +82,7 @@ PyObject *tfos__pickle_dump(PyObject *value)
     return bytes;
 }
 
-PyObject *tfos__pickle_load(const void *data, Py_ssize_t size)
+PyObject *tfos__py_pickle_load(const void *data, Py_ssize_t size)
 {
     PyObject *view = NULL, *value = NULL;
 
@@ -96,14 +96,14 @@ PyObject *tfos__pickle_load(const void *data, Py_ssize_t size)
     return value;
 }
 
-PyObject *tfos__pickle_load_shared(const void *data, Py_ssize_t size)
+PyObject *tfos__py_pickle_load_shared(const void *data, Py_ssize_t size)
 {
     PyObject *bytes = NULL, *object = NULL;
 
     if (last_bytes == NULL || PyBytes_Size(last_bytes) != size ||
         memcmp(PyBytes_AsString(last_bytes), data, (size_t)size) != 0) {
         bytes = PyBytes_FromStringAndSize(data, size);
-        object = bytes != NULL ? tfos__pickle_load(data, size) : NULL;
+        object = bytes != NULL ? tfos__py_pickle_load(data, size) : NULL;
         if (object == NULL) {
             Py_XDECREF(bytes);
             return NULL;

@@ -2,34 +2,17 @@
 // The class RecordDataset: a dataset of files, of which Python asks the structure, the number and
 // the counts; passes over it are begun and read by TensorFlow's threads, without Python.
 #include "capsule.h"
-#include "classes.h"
-#include "damage_list.h"
 #include "dataset_options.h"
-#include "dataset_specs.h"
-#include "error.h"
 #include "handle.h"
-#include "parameter.h"
 
 #include <tfos/record_dataset.h>
 
-static PyTypeObject *class; // set when the module is made, kept until the process ends
-
-static void close_dataset(struct tfos__handle *handle, void *object)
+static void close_dataset(struct tfos__py_handle *handle, void *object)
 {
     (void)handle;
     Py_BEGIN_ALLOW_THREADS
     tfos_dataset_close(object);
     Py_END_ALLOW_THREADS
-}
-
-static const struct tfos__handle_kind kind = {
-    .name = "record dataset", .state = "opened", .close = close_dataset};
-
-static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    (void)args;
-    (void)kwargs;
-    return tfos__handle_new(type, &kind);
 }
 
 /// Opens the dataset and finds its structure. What is kept is a pass that has read nothing, and
@@ -53,35 +36,35 @@ static enum tfos_status find_structure(const struct tfos_record_dataset_options 
 }
 
 /// -1 with an exception.
-static int open_dataset(struct tfos__handle *self, PyObject *schema,
+static int open_dataset(PyObject *self, PyObject *schema,
                         struct tfos_record_dataset_options *options)
 {
-    PyObject *capsule = tfos__capsule_schema(schema);
-    struct tfos_dataset *object = NULL;
-    struct tfos_error err = {0};
-    enum tfos_status status = TFOS_OK;
+    struct tfos__py_call call;
+    PyObject *capsule = tfos__py_capsule_schema(schema);
+    struct tfos_dataset *dataset = NULL;
+    int result = -1;
 
-    if (capsule == NULL)
+    if (!capsule)
         return -1;
     options->schema = PyCapsule_GetPointer(capsule, "arrow_schema");
-    Py_BEGIN_ALLOW_THREADS
-    status = find_structure(options, &object, &err);
-    Py_END_ALLOW_THREADS
+    if (tfos__py_call_enter_new(&call, self)) {
+        call.status = find_structure(options, &dataset, &call.err);
+        result = tfos__py_call_leave_new(&call, dataset);
+    }
     Py_DECREF(capsule);
-    return tfos__handle_adopt(self, object, status, &err);
+    return result;
 }
 
-static int init(PyObject *object, PyObject *args, PyObject *kwargs)
+static int init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
-    struct tfos__dataset_options rows = {0};
+    struct tfos__py_dataset_options rows = {0};
     struct tfos_record_dataset_options options = {0};
     struct tfos_record_reader_options *record = &options.reading.record;
     PyObject *paths = NULL, *schema = NULL, *columns = NULL;
     int64_t type = 0, compression = 0, mode = 0, max_size = 0;
     const char **names = NULL;
     int result = -1;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"paths", TFOS__ANY, true, 0, 0, &paths},
         {"schema", TFOS__ANY, true, 0, 0, &schema},
         {"batch_size", TFOS__INT, true, 1, INT32_MAX, &rows.library.batch_size},
@@ -93,14 +76,14 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         {"compression", TFOS__INT, false, 0, TFOS_COMPRESSION_ZLIB, &compression},
         {"mode", TFOS__INT, false, 0, TFOS_RECORD_SKIP_FILE, &mode},
         {"max_record_size", TFOS__INT, false, 0, INT64_MAX, &max_size},
+        {0},
     };
 
-    if (tfos__handle_check_new(self) == 0 &&
-        tfos__parameters_read("RecordDataset", parameters, TFOS__PARAMETER_COUNT(parameters), args,
-                              kwargs, &rows.kept) == 0 &&
-        tfos__dataset_columns_read(&rows, columns) == 0 &&
-        tfos__dataset_texts_read(paths, PyUnicode_EncodeFSDefault, rows.kept, &names,
-                                 &options.path_count) == 0) {
+    if (tfos__py_handle_check_new((struct tfos__py_handle *)self) == 0 &&
+        tfos__py_parameters_read("RecordDataset", parameters, args, kwargs, &rows.kept) == 0 &&
+        tfos__py_dataset_columns_read(&rows, columns) == 0 &&
+        tfos__py_dataset_texts_read(paths, PyUnicode_EncodeFSDefault, rows.kept, &names,
+                                    &options.path_count) == 0) {
         record->compression = (enum tfos_compression)compression;
         record->mode = (enum tfos_record_mode)mode;
         record->max_record_size = (uint64_t)max_size;
@@ -110,91 +93,70 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         result = open_dataset(self, schema, &options);
     }
     PyMem_Free(names);
-    tfos__dataset_options_clear(&rows);
+    tfos__py_dataset_options_clear(&rows);
     return result;
 }
 
-static PyObject *get_specs(PyObject *object, PyObject *unused)
+static PyObject *get_specs(PyObject *self, PyObject *unused)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_call call;
     const struct tfos_tensor_spec *specs = NULL;
     enum tfos_row_structure structure = TFOS_ROW_TUPLE;
-    struct tfos_error err = {0};
-    enum tfos_status status = TFOS_OK;
     int64_t count = 0;
     PyObject *result = NULL;
 
     (void)unused;
-    if (tfos__handle_enter(self) < 0)
+    if (!tfos__py_call_enter(&call, self))
         return NULL;
-    status = tfos_dataset_get_specs(self->object, 0, &specs, &count, &structure, &err);
-    if (status == TFOS_OK)
-        result = tfos__dataset_specs_make(specs, count, structure);
-    tfos__handle_leave(self);
-    return status < 0 ? tfos__raise(status, &err) : result;
+    call.status = tfos_dataset_get_specs(call.object, 0, &specs, &count, &structure, &call.err);
+    tfos__py_call_resume(&call);
+    if (call.status == TFOS_OK)
+        result = tfos__py_dataset_specs_make(specs, count, structure);
+    return tfos__py_call_leave(&call) < 0 ? NULL : result;
 }
 
-static PyObject *get_number(PyObject *object, void *closure)
+static PyObject *get_number(PyObject *self, void *closure)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
-    int64_t number = 0;
+    struct tfos__py_call call;
 
     (void)closure;
-    if (tfos__handle_enter(self) < 0)
+    if (!tfos__py_call_enter(&call, self))
         return NULL;
-    number = tfos_dataset_number(self->object);
-    tfos__handle_leave(self);
-    return PyLong_FromLongLong(number);
+    int64_t number = tfos_dataset_number(call.object);
+    return tfos__py_call_leave(&call) < 0 ? NULL : PyLong_FromLongLong(number);
 }
 
-static PyObject *get_counts(PyObject *object, void *closure)
+static PyObject *get_counts(PyObject *self, void *closure)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_call call;
     struct tfos_record_counts counts = {0};
-    struct tfos_error err = {0};
-    enum tfos_status status = TFOS_OK;
 
     (void)closure;
-    if (tfos__handle_enter(self) < 0)
+    if (!tfos__py_call_enter(&call, self))
         return NULL;
-    status = tfos_record_dataset_get_counts(self->object, &counts, &err);
-    tfos__handle_leave(self);
-    if (status < 0)
-        return tfos__raise(status, &err);
-    return tfos__record_counts_tuple(&counts);
+    call.status = tfos_record_dataset_get_counts(call.object, &counts, &call.err);
+    return tfos__py_call_leave(&call) < 0 ? NULL : tfos__py_record_counts_tuple(&counts);
 }
 
 static PyMethodDef methods[] = {
     {"specs", get_specs, METH_NOARGS, "The structure, which is known."},
-    {"close", tfos__handle_close, METH_NOARGS, "Begins no more passes."},
-    {NULL, NULL, 0, NULL},
+    TFOS__CLOSE_METHODS("Begins no more passes."),
+    {0},
 };
 
 static PyGetSetDef properties[] = {
     {"number", get_number, NULL, "By which the op TfosBeginPass finds the dataset.", NULL},
     {"counts", get_counts, NULL, "(records, bytes, damages, skipped bytes) of all passes.", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
+    {0},
 };
 
-static PyType_Slot slots[] = {
-    {Py_tp_doc, "TFRecord files as batches of tensors."},
-    {Py_tp_new, make},
-    {Py_tp_init, init},
-    {Py_tp_dealloc, tfos__handle_dealloc},
-    {Py_tp_methods, methods},
-    {Py_tp_getset, properties},
-    {0, NULL},
-};
-
-static PyType_Spec spec = {
+struct tfos__py_class tfos__py_record_dataset_class = {
     .name = "tensorflowonspark._tfos.RecordDataset",
-    .basicsize = sizeof(struct tfos__handle),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = slots,
+    .doc = "TFRecord files as batches of tensors.",
+    .size = sizeof(struct tfos__py_handle),
+    .methods = methods,
+    .properties = properties,
+    .init = init,
+    .label = "record dataset",
+    .close = close_dataset,
 };
-
-int tfos__record_dataset_class_add(PyObject *module)
-{
-    class = tfos__class_add(module, &spec);
-    return class != NULL ? 0 : -1;
-}

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The class Rendezvous: tfos_rendezvous_*, thread-safe. The handle is closed once no call is inside
-// it.
-#include "classes.h"
+// The class Rendezvous: tfos_rendezvous_*, thread-safe.
 #include "error.h"
 #include "handle.h"
-#include "parameter.h"
-#include "slice.h"
 
 #include <string.h>
 #include <tfos/rendezvous.h>
 
-#define DRAINED_SLICE_MS                                                                           \
-    20 ///< each of these waits goes on as long as rows are taken, so it is short
+#define DRAINED_SLICE_MS 20 // such a wait lasts as long as rows are taken, so each call is short
 #define GRACE_LIMIT_MS 3600000
 
-static void close_rendezvous(struct tfos__handle *handle, void *rendezvous)
+static void close_rendezvous(struct tfos__py_handle *handle, void *rendezvous)
 {
     (void)handle;
     Py_BEGIN_ALLOW_THREADS
@@ -22,37 +17,13 @@ static void close_rendezvous(struct tfos__handle *handle, void *rendezvous)
     Py_END_ALLOW_THREADS
 }
 
-static const struct tfos__handle_kind kind = {
-    .name = "rendezvous", .state = "opened", .close = close_rendezvous};
-
-static PyObject *make(PyTypeObject *class, PyObject *args, PyObject *kwargs)
+static int init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    (void)args;
-    (void)kwargs;
-    return tfos__handle_new(class, &kind);
-}
-
-static int open_handle(struct tfos__handle *self, const struct tfos_rendezvous_options *options)
-{
-    struct tfos_error err = {0};
-    struct tfos_rendezvous *handle = NULL;
-    enum tfos_status status = TFOS_OK;
-
-    if (tfos__handle_check_new(self) < 0)
-        return -1;
-    Py_BEGIN_ALLOW_THREADS
-    status = tfos_rendezvous_open(options, &handle, &err);
-    Py_END_ALLOW_THREADS
-    return tfos__handle_adopt(self, handle, status, &err);
-}
-
-static int init(PyObject *object, PyObject *args, PyObject *kwargs)
-{
+    struct tfos__py_call call;
     struct tfos_rendezvous_options options = {0};
+    struct tfos_rendezvous *rendezvous = NULL;
     int64_t node_count = 0, ps_count = 0;
-    PyObject *kept = NULL;
-    int result = 0;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"cluster_id", TFOS__TEXT, true, 0, 0, &options.cluster_id},
         {"key", TFOS__TEXT, true, 0, 0, &options.key},
         {"node_count", TFOS__INT, true, 1, INT32_MAX, &node_count},
@@ -65,138 +36,111 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         {"ports", TFOS__OPTIONAL_TEXT, false, 0, 0, &options.ports},
         {"heartbeat_timeout_ms", TFOS__INT, false, 0, INT64_MAX, &options.heartbeat_timeout_ms},
         {"queues", TFOS__OPTIONAL_TEXT, false, 0, 0, &options.queues},
+        {0},
     };
 
-    if (tfos__parameters_read("Rendezvous", parameters, TFOS__PARAMETER_COUNT(parameters), args,
-                              kwargs, &kept) < 0)
+    if (!tfos__py_call_begin_new(&call, self, "Rendezvous", parameters, args, kwargs))
         return -1;
     options.node_count = (int)node_count;
     options.ps_count = (int)ps_count;
-    result = open_handle((struct tfos__handle *)object, &options);
-    Py_DECREF(kept);
-    return result;
+    call.status = tfos_rendezvous_open(&options, &rendezvous, &call.err);
+    return tfos__py_call_leave_new(&call, rendezvous);
 }
 
-static PyObject *get_address(PyObject *object, void *closure)
+static PyObject *get_address(PyObject *self, void *closure)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
-    PyObject *address = NULL;
+    struct tfos__py_call call;
+    const char *address = NULL;
 
     (void)closure;
-    if (tfos__handle_enter(self) < 0)
+    if (!tfos__py_call_enter(&call, self))
         return NULL;
-    address = PyUnicode_FromString(tfos_rendezvous_address(self->object));
-    tfos__handle_leave(self);
-    return address;
-}
-
-typedef enum tfos_status get_document(struct tfos_rendezvous *handle, char **json,
-                                      struct tfos_error *err);
-
-static PyObject *give_document(struct tfos__handle *self, get_document *get)
-{
-    struct tfos_error err = {0};
-    enum tfos_status status = TFOS_OK;
-    char *json = NULL;
-
-    if (tfos__handle_enter(self) < 0)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = get(self->object, &json, &err);
-    Py_END_ALLOW_THREADS
-    return tfos__handle_conclude_text(self, json, status, &err);
+    address = tfos_rendezvous_address(call.object);
+    tfos__py_call_resume(&call);
+    PyObject *text = PyUnicode_FromString(address);
+    tfos__py_call_leave(&call);
+    return text;
 }
 
 static PyObject *get_roles(PyObject *self, PyObject *unused)
 {
+    struct tfos__py_call call;
+    char *json = NULL;
+
     (void)unused;
-    return give_document((struct tfos__handle *)self, tfos_rendezvous_get_roles);
+    if (!tfos__py_call_enter(&call, self))
+        return NULL;
+    call.status = tfos_rendezvous_get_roles(call.object, &json, &call.err);
+    return tfos__py_call_end_text(&call, json);
 }
 
 static PyObject *get_status(PyObject *self, PyObject *unused)
 {
+    struct tfos__py_call call;
+    char *json = NULL;
+
     (void)unused;
-    return give_document((struct tfos__handle *)self, tfos_rendezvous_get_status);
+    if (!tfos__py_call_enter(&call, self))
+        return NULL;
+    call.status = tfos_rendezvous_get_status(call.object, &json, &call.err);
+    return tfos__py_call_end_text(&call, json);
 }
 
-/// How long the wait has lasted as its timeout counts: for DRAINED since the last progress.
-static int64_t waited_ms(struct tfos__handle *self, enum tfos_rendezvous_phase phase, int64_t begin)
+/// Milliseconds of the wait that count towards its timeout: for DRAINED, those since rows were
+/// taken.
+static int64_t waited_ms(void *rendezvous, enum tfos_rendezvous_phase phase, int64_t begin)
 {
-    int64_t waited = tfos__slice_now() - begin;
-    int64_t idle = phase == TFOS_PHASE_DRAINED ? tfos_rendezvous_idle_ms(self->object) : waited;
+    int64_t waited = tfos__py_now_ms() - begin;
+    int64_t idle = phase == TFOS_PHASE_DRAINED ? tfos_rendezvous_idle_ms(rendezvous) : waited;
 
     return idle < waited ? idle : waited;
 }
 
-static PyObject *wait_in_slices(struct tfos__handle *self, enum tfos_rendezvous_phase phase,
-                                int64_t timeout_ms)
+static PyObject *wait_for_phase(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    int64_t begin = tfos__slice_now(), waited = 0;
-    int64_t longest = phase == TFOS_PHASE_DRAINED ? DRAINED_SLICE_MS : TFOS__SLICE_MS;
-    struct tfos_error err = {0};
-
-    for (;;) {
-        int64_t slice =
-            timeout_ms < 0 || timeout_ms - waited > longest ? longest : timeout_ms - waited;
-        enum tfos_status status = TFOS_OK;
-        Py_BEGIN_ALLOW_THREADS
-        status = tfos_rendezvous_wait(self->object, phase, slice, &err);
-        waited = waited_ms(self, phase, begin);
-        // A cluster that has failed with TIMEOUT is no slice that has ended.
-        enum tfos_status failure =
-            phase == TFOS_PHASE_ENDED ? TFOS_OK : tfos_rendezvous_check(self->object, &err);
-        if (failure < 0)
-            status = failure;
-        else if (status == TFOS_TIMEOUT && timeout_ms >= 0 && waited >= timeout_ms)
-            status = tfos_rendezvous_time_out(self->object, phase, waited, &err);
-        else if (status == TFOS_TIMEOUT)
-            status = TFOS_AGAIN;
-        Py_END_ALLOW_THREADS
-        if (status < 0)
-            return tfos__raise(status, &err);
-        if (status == TFOS_OK)
-            Py_RETURN_NONE;
-        if (tfos__gate_check(&self->gate) < 0)
-            return NULL;
-    }
-}
-
-static PyObject *wait_for_phase(PyObject *object, PyObject *args, PyObject *kwargs)
-{
-    struct tfos__handle *self = (struct tfos__handle *)object;
-    int64_t phase = 0, timeout_ms = 0;
-    PyObject *kept = NULL, *result = NULL;
-    const struct tfos__parameter parameters[] = {
-        {"phase", TFOS__INT, true, TFOS_PHASE_RUNNING, TFOS_PHASE_ENDED, &phase},
+    struct tfos__py_call call;
+    int64_t number = 0, timeout_ms = 0, waited = 0;
+    const struct tfos__py_parameter parameters[] = {
+        {"phase", TFOS__INT, true, TFOS_PHASE_RUNNING, TFOS_PHASE_ENDED, &number},
         {"timeout_ms", TFOS__INT, true, INT64_MIN, INT64_MAX, &timeout_ms},
+        {0},
     };
 
-    if (tfos__parameters_read("Rendezvous.wait", parameters, 2, args, kwargs, &kept) < 0)
+    if (!tfos__py_call_begin(&call, self, "Rendezvous.wait", parameters, args, kwargs))
         return NULL;
-    Py_DECREF(kept);
-    if (tfos__handle_enter(self) < 0)
-        return NULL;
-    result = wait_in_slices(self, (enum tfos_rendezvous_phase)phase, timeout_ms);
-    tfos__handle_leave(self);
-    return result;
+    enum tfos_rendezvous_phase phase = (enum tfos_rendezvous_phase)number;
+    int64_t begin = tfos__py_now_ms();
+    int64_t longest = phase == TFOS_PHASE_DRAINED ? DRAINED_SLICE_MS : TFOS__SLICE_MS;
+    do {
+        int64_t slice =
+            timeout_ms < 0 || timeout_ms - waited > longest ? longest : timeout_ms - waited;
+        call.status = tfos_rendezvous_wait(call.object, phase, slice, &call.err);
+        waited = waited_ms(call.object, phase, begin);
+        // A cluster that has failed with TIMEOUT is no slice that has ended.
+        enum tfos_status failure =
+            phase == TFOS_PHASE_ENDED ? TFOS_OK : tfos_rendezvous_check(call.object, &call.err);
+        if (failure < 0)
+            call.status = failure;
+        else if (call.status == TFOS_TIMEOUT && timeout_ms >= 0 && waited >= timeout_ms)
+            call.status = tfos_rendezvous_time_out(call.object, phase, waited, &call.err);
+        else if (call.status == TFOS_TIMEOUT)
+            call.status = TFOS_AGAIN;
+    } while (call.status == TFOS_AGAIN && !tfos__py_guard_is_interrupted(&call.watch));
+    return tfos__py_call_end(&call);
 }
 
-static PyObject *check(PyObject *object, PyObject *unused)
+static PyObject *check(PyObject *self, PyObject *unused)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
-    struct tfos_error err = {0};
-    enum tfos_status status = TFOS_OK;
+    struct tfos__py_call call;
 
     (void)unused;
-    if (tfos__handle_enter(self) < 0)
+    if (!tfos__py_call_enter(&call, self))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = tfos_rendezvous_check(self->object, &err);
-    Py_END_ALLOW_THREADS
-    return tfos__handle_conclude(self, status, &err);
+    call.status = tfos_rendezvous_check(call.object, &call.err);
+    return tfos__py_call_end(&call);
 }
 
-/// A failure's status by its name ("TIMEOUT"); OK with an exception.
+/// A failure's status by its name ("TIMEOUT"); OK where there is none.
 static enum tfos_status find_status(const char *name)
 {
 #define X(label, value, text)                                                                      \
@@ -204,173 +148,132 @@ static enum tfos_status find_status(const char *name)
         return TFOS_##label;
     TFOS_STATUS_MAP(X)
 #undef X
+    return TFOS_OK;
+}
+
+static PyObject *fail(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    struct tfos__py_call call;
+    const char *name = NULL, *message = NULL;
+    const struct tfos__py_parameter parameters[] = {
+        {"status", TFOS__TEXT, true, 0, 0, &name},
+        {"message", TFOS__TEXT, true, 0, 0, &message},
+        {0},
+    };
+
+    if (!tfos__py_call_begin(&call, self, "Rendezvous.fail", parameters, args, kwargs))
+        return NULL;
+    enum tfos_status status = find_status(name);
+    if (status < 0) {
+        tfos_rendezvous_fail(call.object, status, message);
+        return tfos__py_call_end(&call);
+    }
+    tfos__py_call_resume(&call);
     PyErr_Format(
         PyExc_ValueError,
         "Rendezvous.fail(): status: expected the name of a failure, such as \"CLOSED\", not "
         "\"%s\"",
         name);
-    return TFOS_OK;
-}
-
-static PyObject *fail(PyObject *object, PyObject *args, PyObject *kwargs)
-{
-    struct tfos__handle *self = (struct tfos__handle *)object;
-    const char *name = NULL, *message = NULL;
-    enum tfos_status status = TFOS_OK;
-    PyObject *kept = NULL;
-    const struct tfos__parameter parameters[] = {
-        {"status", TFOS__TEXT, true, 0, 0, &name},
-        {"message", TFOS__TEXT, true, 0, 0, &message},
-    };
-
-    if (tfos__parameters_read("Rendezvous.fail", parameters, 2, args, kwargs, &kept) < 0)
-        return NULL;
-    status = find_status(name);
-    if (status == TFOS_OK || tfos__handle_enter(self) < 0) {
-        Py_DECREF(kept);
-        return NULL;
-    }
-    Py_BEGIN_ALLOW_THREADS
-    tfos_rendezvous_fail(self->object, status, message);
-    Py_END_ALLOW_THREADS
-    tfos__handle_leave(self);
-    Py_DECREF(kept);
-    Py_RETURN_NONE;
+    tfos__py_call_leave(&call);
+    return NULL;
 }
 
 typedef enum tfos_status end_feed_number(struct tfos_rendezvous *handle, const char *queue,
                                          int64_t feed, struct tfos_error *err);
 
 /// Calls `end` with a queue and the number of a feed.
-static PyObject *end_numbered(struct tfos__handle *self, const char *name, end_feed_number *end,
+static PyObject *end_numbered(PyObject *self, const char *name, end_feed_number *end,
                               PyObject *args, PyObject *kwargs)
 {
-    struct tfos_error err = {0};
-    enum tfos_status status = TFOS_OK;
+    struct tfos__py_call call;
     const char *queue = "input";
     int64_t feed = 0;
-    PyObject *kept = NULL;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"feed", TFOS__INT, true, 1, INT64_MAX, &feed},
         {"queue", TFOS__TEXT, false, 0, 0, &queue},
+        {0},
     };
 
-    if (tfos__parameters_read(name, parameters, 2, args, kwargs, &kept) < 0)
+    if (!tfos__py_call_begin(&call, self, name, parameters, args, kwargs))
         return NULL;
-    if (tfos__handle_enter(self) < 0) {
-        Py_DECREF(kept);
-        return NULL;
-    }
-    Py_BEGIN_ALLOW_THREADS
-    status = end(self->object, queue, feed, &err);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(kept);
-    return tfos__handle_conclude(self, status, &err);
+    call.status = end(call.object, queue, feed, &call.err);
+    return tfos__py_call_end(&call);
 }
 
-static PyObject *describe_feed(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *end_epoch(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
-    struct tfos_error err = {0};
-    enum tfos_status status = TFOS_OK;
+    return end_numbered(self, "Rendezvous.end_epoch", tfos_rendezvous_end_epoch, args, kwargs);
+}
+
+static PyObject *end_batch(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    return end_numbered(self, "Rendezvous.end_batch", tfos_rendezvous_end_batch, args, kwargs);
+}
+
+static PyObject *describe_feed(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    struct tfos__py_call call;
     const char *queue = NULL, *schema = NULL;
     int64_t first_feed = 1, last_feed = 0;
-    PyObject *kept = NULL;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"queue", TFOS__TEXT, true, 0, 0, &queue},
         {"schema_json", TFOS__TEXT, true, 0, 0, &schema},
         {"first_feed", TFOS__INT, false, 1, INT64_MAX, &first_feed},
         {"last_feed", TFOS__INT, false, 0, INT64_MAX, &last_feed},
+        {0},
     };
 
-    if (tfos__parameters_read("Rendezvous.describe_feed", parameters, 4, args, kwargs, &kept) < 0)
+    if (!tfos__py_call_begin(&call, self, "Rendezvous.describe_feed", parameters, args, kwargs))
         return NULL;
-    if (tfos__handle_enter(self) < 0) {
-        Py_DECREF(kept);
-        return NULL;
-    }
-    Py_BEGIN_ALLOW_THREADS
-    status =
-        tfos_rendezvous_describe_feed(self->object, queue, first_feed, last_feed, schema, &err);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(kept);
-    return tfos__handle_conclude(self, status, &err);
+    call.status =
+        tfos_rendezvous_describe_feed(call.object, queue, first_feed, last_feed, schema, &call.err);
+    return tfos__py_call_end(&call);
 }
 
-static PyObject *end_epoch(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *plan_feed(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    return end_numbered((struct tfos__handle *)object, "Rendezvous.end_epoch",
-                        tfos_rendezvous_end_epoch, args, kwargs);
-}
-
-static PyObject *end_batch(PyObject *object, PyObject *args, PyObject *kwargs)
-{
-    return end_numbered((struct tfos__handle *)object, "Rendezvous.end_batch",
-                        tfos_rendezvous_end_batch, args, kwargs);
-}
-
-static PyObject *plan_feed(PyObject *object, PyObject *args, PyObject *kwargs)
-{
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_call call;
     struct tfos_feed_plan plan = {0};
-    struct tfos_error err = {0};
-    enum tfos_status status = TFOS_OK;
     int64_t feed = 0;
-    PyObject *kept = NULL;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"feed", TFOS__INT, true, 1, INT64_MAX, &feed},
         {"epoch", TFOS__INT, true, 1, INT64_MAX, &plan.epoch},
         {"epoch_count", TFOS__INT, true, 1, INT64_MAX, &plan.epoch_count},
         {"partition_count", TFOS__INT, false, 0, INT64_MAX, &plan.partition_count},
         {"queue", TFOS__TEXT, false, 0, 0, &plan.queue},
+        {0},
     };
 
-    if (tfos__parameters_read("Rendezvous.plan_feed", parameters, 5, args, kwargs, &kept) < 0)
+    if (!tfos__py_call_begin(&call, self, "Rendezvous.plan_feed", parameters, args, kwargs))
         return NULL;
-    if (tfos__handle_enter(self) < 0) {
-        Py_DECREF(kept);
-        return NULL;
-    }
-    Py_BEGIN_ALLOW_THREADS
-    status = tfos_rendezvous_plan_feed(self->object, feed, &plan, &err);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(kept);
-    return tfos__handle_conclude(self, status, &err);
+    call.status = tfos_rendezvous_plan_feed(call.object, feed, &plan, &call.err);
+    return tfos__py_call_end(&call);
 }
 
-static PyObject *end_feed(PyObject *object, PyObject *unused)
+static PyObject *end_feed(PyObject *self, PyObject *unused)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_call call;
 
     (void)unused;
-    if (tfos__handle_enter(self) < 0)
+    if (!tfos__py_call_enter(&call, self))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    tfos_rendezvous_end_feed(self->object);
-    Py_END_ALLOW_THREADS
-    tfos__handle_leave(self);
-    Py_RETURN_NONE;
+    tfos_rendezvous_end_feed(call.object);
+    return tfos__py_call_end(&call);
 }
 
-static PyObject *stop(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *stop(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_call call;
     int64_t grace_ms = 0;
-    PyObject *kept = NULL;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"grace_ms", TFOS__INT, true, 0, GRACE_LIMIT_MS, &grace_ms},
+        {0},
     };
 
-    if (tfos__parameters_read("Rendezvous.stop", parameters, 1, args, kwargs, &kept) < 0)
+    if (!tfos__py_call_begin(&call, self, "Rendezvous.stop", parameters, args, kwargs))
         return NULL;
-    Py_DECREF(kept);
-    if (tfos__handle_enter(self) < 0)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    tfos_rendezvous_stop(self->object, grace_ms);
-    Py_END_ALLOW_THREADS
-    tfos__handle_leave(self);
-    Py_RETURN_NONE;
+    tfos_rendezvous_stop(call.object, grace_ms);
+    return tfos__py_call_end(&call);
 }
 
 static enum tfos_status wait_event(void *rendezvous, int64_t timeout_ms, char **json,
@@ -381,7 +284,7 @@ static enum tfos_status wait_event(void *rendezvous, int64_t timeout_ms, char **
 
 static PyObject *next_event(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    return tfos__handle_wait_text(self, "Rendezvous.next_event", args, kwargs, wait_event);
+    return tfos__py_handle_wait_text(self, "Rendezvous.next_event", args, kwargs, wait_event);
 }
 
 static PyMethodDef methods[] = {
@@ -399,56 +302,50 @@ static PyMethodDef methods[] = {
     {"next_event", TFOS__KEYWORDS(next_event),
      "The next event as JSON text, or None after the timeout."},
     {"status", get_status, METH_NOARGS, "The state of the cluster as JSON text."},
-    {"close", tfos__handle_close, METH_NOARGS, "Ends the server and its connections."},
-    {"__enter__", tfos__handle_enter_context, METH_NOARGS, NULL},
-    {"__exit__", tfos__handle_close, METH_VARARGS, NULL},
-    {NULL, NULL, 0, NULL},
+    TFOS__CLOSE_METHODS("Ends the server and its connections."),
+    {0},
 };
 
 static PyGetSetDef properties[] = {
     {"address", get_address, NULL, "\"host:port\" for nodes and feeders.", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
+    {0},
 };
 
-static PyType_Slot slots[] = {
-    {Py_tp_doc, "The rendezvous server of a cluster, in the driver. Thread-safe."},
-    {Py_tp_new, make},
-    {Py_tp_init, init},
-    {Py_tp_dealloc, tfos__handle_dealloc},
-    {Py_tp_methods, methods},
-    {Py_tp_getset, properties},
-    {0, NULL},
-};
-
-static PyType_Spec spec = {
+struct tfos__py_class tfos__py_rendezvous_class = {
     .name = "tensorflowonspark._tfos.Rendezvous",
-    .basicsize = sizeof(struct tfos__handle),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = slots,
+    .doc = "The rendezvous server of a cluster, in the driver. Thread-safe.",
+    .size = sizeof(struct tfos__py_handle),
+    .methods = methods,
+    .properties = properties,
+    .init = init,
+    .label = "rendezvous",
+    .close = close_rendezvous,
 };
 
-int tfos__rendezvous_class_add(PyObject *module)
-{
-    return tfos__class_add(module, &spec) != NULL ? 0 : -1;
-}
-
-PyObject *tfos__rendezvous_query(PyObject *module, PyObject *args, PyObject *kwargs)
+static PyObject *query(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
     int64_t timeout_ms = 2000;
     PyObject *kept = NULL;
     char *json = NULL;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"timeout_ms", TFOS__INT, false, 0, INT32_MAX, &timeout_ms},
+        {0},
     };
 
     (void)module;
-    if (tfos__parameters_read("status_query", parameters, 1, args, kwargs, &kept) < 0)
+    if (tfos__py_parameters_read("status_query", parameters, args, kwargs, &kept) < 0)
         return NULL;
     Py_DECREF(kept);
     Py_BEGIN_ALLOW_THREADS
     status = tfos_status_query(timeout_ms, &json, &err);
     Py_END_ALLOW_THREADS
-    return status < 0 ? tfos__raise(status, &err) : tfos__class_text(json);
+    return status < 0 ? tfos__py_raise(status, &err) : tfos__py_text(json);
 }
+
+PyMethodDef tfos__py_rendezvous_functions[] = {
+    {"status_query", TFOS__KEYWORDS(query),
+     "The status of all clusters of this user on this machine, as JSON."},
+    {0},
+};

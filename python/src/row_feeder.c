@@ -1,45 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 // Feeding a partition. Invariant: the packer holds rows that were taken from the iterator and not
 // yet appended; a row that did not fit their schema waits in `refused`. While the library waits it
-// asks the gate, which takes the GIL for a moment: an exception set there ends the wait.
+// asks the guard, which takes the GIL for a moment: an exception set there ends the wait.
 #include "row_feeder.h"
-#include "arrow_batch.h"
+#include "capsule.h"
 #include "error.h"
-#include "packer.h"
-#include "unpacker.h"
+#include "row_packer.h"
+#include "row_unpacker.h"
 
 #include <tfos/feeder.h>
 #include <time.h>
 
 #define BATCH_AGE_MS 200  ///< a batch is not held back for longer, however slowly rows come
-#define SKIPPED_ROWS 4096 ///< rows skipped between looks at signals
+#define SKIPPED_ROWS 4096 ///< rows skipped between checks for signals
 
-struct tfos__row_feeder {
-    struct tfos__gate_watch watch; ///< its gate is borrowed
-    struct tfos_feeder *feeder;    ///< owned
-    struct tfos__packer *packer;   ///< owned
-    PyObject *node;                ///< owned
-    PyObject *refused;             ///< a row that the batch refused; owned
-    int64_t skip_count;            ///< rows to skip yet
-    int64_t batch_ms;              ///< when the batch's first row came
+struct tfos__py_row_feeder {
+    struct tfos__py_watch watch;        ///< its guard is borrowed
+    struct tfos_feeder *feeder;         ///< owned
+    struct tfos__py_row_packer *packer; ///< owned
+    PyObject *node;                     ///< owned
+    PyObject *refused;                  ///< a row that the batch refused; owned
+    int64_t skip_count;                 ///< rows to skip yet
+    int64_t batch_ms;                   ///< when the batch's first row came
     bool has_results;
 };
 
-/// What a call of the library came to; an exception that ended its wait is there already.
-static enum tfos__row_feeder_result result_of(const struct tfos__row_feeder *self,
-                                              enum tfos_status status, const struct tfos_error *err)
+/// Raises a failed call's exception, unless the one that ended its wait is there already.
+static enum tfos_status conclude(const struct tfos__py_row_feeder *self, enum tfos_status status,
+                                 const struct tfos_error *err)
 {
-    if (status < 0) {
-        if (!self->watch.is_interrupted)
-            tfos__raise(status, err);
-        return TFOS__ROW_FEEDER_FAILED;
-    }
-    if (status == TFOS_END)
-        return TFOS__ROW_FEEDER_END;
-    return status == TFOS_AGAIN ? TFOS__ROW_FEEDER_AGAIN : TFOS__ROW_FEEDER_DONE;
+    if (status < 0 && !self->watch.is_interrupted)
+        tfos__py_raise(status, err);
+    return status;
 }
 
-static int join(struct tfos__row_feeder *self, const struct tfos__row_feeder_options *options)
+static int join(struct tfos__py_row_feeder *self, const struct tfos__py_row_feeder_options *options)
 {
     struct tfos_feeder_options wanted = {
         .address = options->address,
@@ -53,7 +48,7 @@ static int join(struct tfos__row_feeder *self, const struct tfos__row_feeder_opt
         .lane_size = options->lane_size,
         .has_results = options->has_results,
         .is_remote = options->is_remote,
-        .wait = {options->timeout_ms, tfos__gate_is_interrupted, &self->watch},
+        .wait = {options->timeout_ms, tfos__py_guard_is_interrupted, &self->watch},
         .ahead_rows = options->ahead_rows,
         .refuses_pickles = !options->allows_pickle,
     };
@@ -66,55 +61,54 @@ static int join(struct tfos__row_feeder *self, const struct tfos__row_feeder_opt
     Py_BEGIN_ALLOW_THREADS
     status = tfos_feeder_open(&wanted, &self->feeder, &err);
     Py_END_ALLOW_THREADS
-    if (result_of(self, status, &err) == TFOS__ROW_FEEDER_FAILED)
+    if (conclude(self, status, &err) < 0)
         return -1;
     node = tfos_feeder_node(self->feeder);
     self->node = Py_BuildValue("z", node);
     self->skip_count = tfos_feeder_first_row(self->feeder);
-    self->packer = tfos__packer_open(self->skip_count, false);
+    self->packer = tfos__py_row_packer_open(self->skip_count, false);
     return self->node != NULL && self->packer != NULL ? 0 : -1;
 }
 
-struct tfos__row_feeder *tfos__row_feeder_open(const struct tfos__row_feeder_options *options,
-                                               struct tfos__gate *gate)
+struct tfos__py_row_feeder *
+tfos__py_row_feeder_open(const struct tfos__py_row_feeder_options *options,
+                         struct tfos__py_guard *guard)
 {
-    struct tfos__row_feeder *self = PyMem_Calloc(1, sizeof(*self));
+    struct tfos__py_row_feeder *self = PyMem_Calloc(1, sizeof(*self));
 
     if (self == NULL) {
         PyErr_NoMemory();
         return NULL;
     }
-    self->watch.gate = gate;
+    self->watch.guard = guard;
     self->has_results = options->has_results;
     if (join(self, options) == 0)
         return self;
-    tfos__row_feeder_close(self);
+    tfos__py_row_feeder_close(self);
     return NULL;
 }
 
-PyObject *tfos__row_feeder_node(const struct tfos__row_feeder *self)
+PyObject *tfos__py_row_feeder_node(const struct tfos__py_row_feeder *self)
 {
     return self->node;
 }
 
-bool tfos__row_feeder_has_results(const struct tfos__row_feeder *self)
+bool tfos__py_row_feeder_has_results(const struct tfos__py_row_feeder *self)
 {
     return self->has_results;
 }
 
-int64_t tfos__row_feeder_row_count(const struct tfos__row_feeder *self)
+int64_t tfos__py_row_feeder_row_count(const struct tfos__py_row_feeder *self)
 {
     return tfos_feeder_row_count(self->feeder);
 }
 
 /// Looks after signals, a close() in another thread, and the driver. -1 with an exception.
-static int look_around(struct tfos__row_feeder *self)
+static int look_around(struct tfos__py_row_feeder *self)
 {
     struct tfos_error err = {0};
 
-    return result_of(self, tfos_feeder_check(self->feeder, &err), &err) == TFOS__ROW_FEEDER_DONE
-               ? 0
-               : -1;
+    return conclude(self, tfos_feeder_check(self->feeder, &err), &err) == TFOS_OK ? 0 : -1;
 }
 
 /// Milliseconds, cheap enough for every row.
@@ -128,7 +122,7 @@ static int64_t now_about(void)
 
 /// The next row that was not delivered by an earlier attempt, a new reference; NULL at the end or
 /// with an exception.
-static PyObject *next_row(struct tfos__row_feeder *self, PyObject *iterator)
+static PyObject *next_row(struct tfos__py_row_feeder *self, PyObject *iterator)
 {
     PyObject *row = self->refused;
 
@@ -146,51 +140,52 @@ static PyObject *next_row(struct tfos__row_feeder *self, PyObject *iterator)
     return row;
 }
 
-enum tfos__row_feeder_result tfos__row_feeder_fill(struct tfos__row_feeder *self,
-                                                   PyObject *iterator)
+enum tfos_status tfos__py_row_feeder_fill(struct tfos__py_row_feeder *self, PyObject *iterator)
 {
     for (;;) {
         PyObject *row = next_row(self, iterator);
-        enum tfos__pack_result result = TFOS__PACK_ERROR;
+        enum tfos__py_pack_result result = TFOS__PACK_ERROR;
         if (row == NULL && PyErr_Occurred())
-            return TFOS__ROW_FEEDER_FAILED;
+            return TFOS_INVALID;
         if (row == NULL)
             break;
-        result = tfos__packer_append(self->packer, row);
+        result = tfos__py_row_packer_append(self->packer, row);
         if (result == TFOS__PACK_REFUSED) {
             self->refused = row;
-            return TFOS__ROW_FEEDER_DONE;
+            return TFOS_OK;
         }
         Py_DECREF(row);
         if (result == TFOS__PACK_ERROR)
-            return TFOS__ROW_FEEDER_FAILED;
-        if (tfos__packer_row_count(self->packer) == 1)
+            return TFOS_INVALID;
+        if (tfos__py_row_packer_row_count(self->packer) == 1)
             self->batch_ms = now_about();
-        if (tfos__packer_is_full(self->packer) || now_about() - self->batch_ms > BATCH_AGE_MS)
-            return TFOS__ROW_FEEDER_DONE;
+        if (tfos__py_row_packer_is_full(self->packer) ||
+            now_about() - self->batch_ms > BATCH_AGE_MS)
+            return TFOS_OK;
     }
-    return tfos__packer_row_count(self->packer) > 0 ? TFOS__ROW_FEEDER_DONE : TFOS__ROW_FEEDER_END;
+    return tfos__py_row_packer_row_count(self->packer) > 0 ? TFOS_OK : TFOS_END;
 }
 
-enum tfos__row_feeder_result tfos__row_feeder_append(struct tfos__row_feeder *self)
+enum tfos_status tfos__py_row_feeder_append(struct tfos__py_row_feeder *self)
 {
     const struct ArrowSchema *schema = NULL;
     const struct ArrowArray *array = NULL;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
 
-    tfos__packer_show(self->packer, &schema, &array);
+    if (tfos__py_row_packer_show(self->packer, &schema, &array) < 0)
+        return TFOS_INVALID;
     Py_BEGIN_ALLOW_THREADS
     status = tfos_feeder_append(self->feeder, schema, array, &err);
     Py_END_ALLOW_THREADS
-    if (status == TFOS_OK)
-        tfos__packer_clear(self->packer);
-    return result_of(self, status, &err);
+    if (status == TFOS_OK && tfos__py_row_packer_clear(self->packer) < 0)
+        return TFOS_INVALID;
+    return conclude(self, status, &err);
 }
 
-enum tfos__row_feeder_result tfos__row_feeder_append_batch(struct tfos__row_feeder *self,
-                                                           const struct ArrowSchema *schema,
-                                                           const struct ArrowArray *array)
+enum tfos_status tfos__py_row_feeder_append_batch(struct tfos__py_row_feeder *self,
+                                                  const struct ArrowSchema *schema,
+                                                  const struct ArrowArray *array)
 {
     struct ArrowArray rest = *array; // what no earlier attempt has delivered
     int64_t skipped = self->skip_count < array->length ? self->skip_count : array->length;
@@ -201,17 +196,17 @@ enum tfos__row_feeder_result tfos__row_feeder_append_batch(struct tfos__row_feed
     rest.length -= skipped;
     if (rest.length == 0) {
         self->skip_count -= skipped;
-        return TFOS__ROW_FEEDER_DONE;
+        return TFOS_OK;
     }
     Py_BEGIN_ALLOW_THREADS
     status = tfos_feeder_append(self->feeder, schema, &rest, &err);
     Py_END_ALLOW_THREADS
     if (status == TFOS_OK)
         self->skip_count -= skipped;
-    return result_of(self, status, &err);
+    return conclude(self, status, &err);
 }
 
-enum tfos__row_feeder_result tfos__row_feeder_finish(struct tfos__row_feeder *self)
+enum tfos_status tfos__py_row_feeder_finish(struct tfos__py_row_feeder *self)
 {
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
@@ -219,26 +214,25 @@ enum tfos__row_feeder_result tfos__row_feeder_finish(struct tfos__row_feeder *se
     Py_BEGIN_ALLOW_THREADS
     status = tfos_feeder_finish(self->feeder, &err);
     Py_END_ALLOW_THREADS
-    return result_of(self, status, &err);
+    return conclude(self, status, &err);
 }
 
 static PyObject *unpack_results(const struct ArrowSchema *schema, const struct ArrowArray *array)
 {
-    struct tfos__layout layout;
+    struct tfos__py_row_schema row_schema;
     PyObject *rows = NULL;
 
-    if (tfos__layout_init(&layout, schema, array) < 0)
+    if (tfos__py_row_schema_init(&row_schema, schema, array) < 0)
         return NULL;
     rows = PyList_New(0);
-    if (rows != NULL && tfos__unpack_rows(&layout, array, 0, array->length, rows) < 0)
+    if (rows != NULL && tfos__py_unpack_rows(&row_schema, array, 0, array->length, rows) < 0)
         Py_CLEAR(rows);
-    tfos__layout_clear(&layout);
+    tfos__py_row_schema_clear(&row_schema);
     return rows;
 }
 
-enum tfos__row_feeder_result tfos__row_feeder_take_results(struct tfos__row_feeder *self,
-                                                           bool waiting, bool as_columns,
-                                                           PyObject **results)
+enum tfos_status tfos__py_row_feeder_take_results(struct tfos__py_row_feeder *self, bool waiting,
+                                                  bool as_columns, PyObject **results)
 {
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
@@ -249,25 +243,25 @@ enum tfos__row_feeder_result tfos__row_feeder_take_results(struct tfos__row_feed
     status = tfos_feeder_next_result(self->feeder, waiting ? -1 : 0, &schema, &array, &err);
     Py_END_ALLOW_THREADS
     if (status != TFOS_OK)
-        return result_of(self, status, &err);
+        return conclude(self, status, &err);
     if (as_columns) {
-        *results = tfos__arrow_batch_new(&schema, &array);
+        *results = tfos__py_arrow_batch_new(&schema, &array);
     } else {
         *results = unpack_results(&schema, &array);
         array.release(&array);
         schema.release(&schema);
     }
-    return *results != NULL ? TFOS__ROW_FEEDER_DONE : TFOS__ROW_FEEDER_FAILED;
+    return *results != NULL ? TFOS_OK : TFOS_INVALID;
 }
 
-void tfos__row_feeder_close(struct tfos__row_feeder *self)
+void tfos__py_row_feeder_close(struct tfos__py_row_feeder *self)
 {
     if (self == NULL)
         return;
     Py_BEGIN_ALLOW_THREADS
     tfos_feeder_close(self->feeder);
     Py_END_ALLOW_THREADS
-    tfos__packer_close(self->packer);
+    tfos__py_row_packer_close(self->packer);
     Py_XDECREF(self->node);
     Py_XDECREF(self->refused);
     PyMem_Free(self);

@@ -5,17 +5,17 @@
 #ifndef TFOS_PYTHON_ROW_FEEDER_H
 #define TFOS_PYTHON_ROW_FEEDER_H
 
-#include "gate.h"
+#include "use_guard.h"
 
 #include <Python.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <tfos/arrow.h>
 
-struct tfos__row_feeder;
+struct tfos__py_row_feeder;
 
 /// Texts are borrowed for the call.
-struct tfos__row_feeder_options {
+struct tfos__py_row_feeder_options {
     const char *address; ///< of the rendezvous
     const char *cluster_id;
     const char *key;
@@ -30,51 +30,44 @@ struct tfos__row_feeder_options {
     bool allows_pickle;
 };
 
-/// What a step came to.
-enum tfos__row_feeder_result {
-    TFOS__ROW_FEEDER_FAILED = -1, ///< with an exception
-    TFOS__ROW_FEEDER_DONE,
-    TFOS__ROW_FEEDER_END,   ///< nothing more: of rows to feed; of results; or the reader wants no
-                            ///< more
-    TFOS__ROW_FEEDER_AGAIN, ///< a result must be taken first; or there is none yet
-};
+// Steps give a status: OK; END: nothing more, of rows to feed, of results, or the reader wants no
+// more; AGAIN: a result must be taken first, or there is none yet; negative with an exception.
 
-/// `gate` is the owner's: waits end when it is shut. NULL with an exception.
-struct tfos__row_feeder *tfos__row_feeder_open(const struct tfos__row_feeder_options *options,
-                                               struct tfos__gate *gate);
+/// `guard` is the owner's: waits end when it is closed. NULL with an exception.
+struct tfos__py_row_feeder *
+tfos__py_row_feeder_open(const struct tfos__py_row_feeder_options *options,
+                         struct tfos__py_guard *guard);
 
 /// "worker:0", or None when the partition is to be skipped; borrowed.
-PyObject *tfos__row_feeder_node(const struct tfos__row_feeder *feeder);
+PyObject *tfos__py_row_feeder_node(const struct tfos__py_row_feeder *feeder);
 
-bool tfos__row_feeder_has_results(const struct tfos__row_feeder *feeder);
+bool tfos__py_row_feeder_has_results(const struct tfos__py_row_feeder *feeder);
 
 /// Rows appended to the node.
-int64_t tfos__row_feeder_row_count(const struct tfos__row_feeder *feeder);
+int64_t tfos__py_row_feeder_row_count(const struct tfos__py_row_feeder *feeder);
 
 /// Takes rows of an iterator until a batch is ready. END: there are no more, and no batch.
-enum tfos__row_feeder_result tfos__row_feeder_fill(struct tfos__row_feeder *feeder,
-                                                   PyObject *iterator);
+enum tfos_status tfos__py_row_feeder_fill(struct tfos__py_row_feeder *feeder, PyObject *iterator);
 
 /// Appends the batch. AGAIN: take a result and append again. END: the reader wants no more.
-enum tfos__row_feeder_result tfos__row_feeder_append(struct tfos__row_feeder *feeder);
+enum tfos_status tfos__py_row_feeder_append(struct tfos__py_row_feeder *feeder);
 
 /// Appends a batch that is columns already, but for the rows that earlier attempts delivered.
 /// AGAIN: take a result and append it again. END: the reader wants no more.
-enum tfos__row_feeder_result tfos__row_feeder_append_batch(struct tfos__row_feeder *feeder,
-                                                           const struct ArrowSchema *schema,
-                                                           const struct ArrowArray *array);
+enum tfos_status tfos__py_row_feeder_append_batch(struct tfos__py_row_feeder *feeder,
+                                                  const struct ArrowSchema *schema,
+                                                  const struct ArrowArray *array);
 
 /// Marks the end of the partition. As append().
-enum tfos__row_feeder_result tfos__row_feeder_finish(struct tfos__row_feeder *feeder);
+enum tfos_status tfos__py_row_feeder_finish(struct tfos__py_row_feeder *feeder);
 
 /// Results that have come, as a new list, or `as_columns`, as an object with __arrow_c_array__;
 /// those of a partition that is skipped raise. AGAIN: none yet, only when not `waiting`. END: each
 /// row has its own, and finish() was called.
-enum tfos__row_feeder_result tfos__row_feeder_take_results(struct tfos__row_feeder *feeder,
-                                                           bool waiting, bool as_columns,
-                                                           PyObject **results);
+enum tfos_status tfos__py_row_feeder_take_results(struct tfos__py_row_feeder *feeder, bool waiting,
+                                                  bool as_columns, PyObject **results);
 
 /// NULL is accepted.
-void tfos__row_feeder_close(struct tfos__row_feeder *feeder);
+void tfos__py_row_feeder_close(struct tfos__py_row_feeder *feeder);
 
 #endif

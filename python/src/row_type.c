@@ -2,18 +2,142 @@
 // Classes are compared exactly. Those of rows seen last are remembered, so that a row like the one
 // before it is known by one comparison.
 #include "row_type.h"
-#include "named_row.h"
+#include "arrow/arrow.h"
+#include "error.h"
 #include "pickle.h"
-#include "series.h"
 
 #include <string.h>
 
-#define METADATA_SIZE 64 ///< room for all but a class
-
-const char *const tfos__row_names[TFOS__ROW_KINDS] = {
+const char *const tfos__py_row_kind_names[TFOS__ROW_KINDS] = {
     [TFOS__ROW_VALUE] = "value", [TFOS__ROW_TUPLE] = "tuple", [TFOS__ROW_LIST] = "list",
     [TFOS__ROW_DICT] = "dict",   [TFOS__ROW_SPARK] = "row",   [TFOS__ROW_NAMED] = "named",
 };
+
+// ---- namedtuples and dataclasses
+//
+// Objects are made as pickle makes those of classes that say nothing of it: without their __init__,
+// and with the state put into the new object. Those with a state or a way of pickling of their own
+// are not known here.
+
+/// An attribute; NULL: there is none.
+static PyObject *find(PyObject *object, const char *name)
+{
+    PyObject *found = PyObject_GetAttrString(object, name);
+
+    if (found == NULL && PyErr_ExceptionMatches(PyExc_Exception))
+        PyErr_Clear();
+    return found;
+}
+
+/// Whether a class has a method of its own, and not object's, or one that its decorator made.
+static bool has_own(PyObject *class, const char *name)
+{
+    PyObject *method = find(class, name);
+    PyObject *other = method != NULL ? find((PyObject *)&PyBaseObject_Type, name) : NULL;
+    PyObject *module = method != NULL && method != other ? find(method, "__module__") : NULL;
+    bool is_own = method != NULL && method != other;
+
+    if (module != NULL && PyUnicode_Check(module) &&
+        PyUnicode_CompareWithASCIIString(module, "dataclasses") == 0)
+        is_own = false;
+    Py_XDECREF(module);
+    Py_XDECREF(other);
+    Py_XDECREF(method);
+    return is_own;
+}
+
+static bool is_pickled_otherwise(PyObject *class)
+{
+    return has_own(class, "__reduce__") || has_own(class, "__reduce_ex__") ||
+           has_own(class, "__getstate__") || has_own(class, "__setstate__");
+}
+
+/// A namedtuple's names.
+static PyObject *find_tuple_fields(PyObject *class)
+{
+    PyObject *names = find(class, "_fields");
+
+    if (names != NULL && (!PyTuple_Check(names) || is_pickled_otherwise(class)))
+        Py_CLEAR(names);
+    return names;
+}
+
+/// A dataclass's names.
+static PyObject *find_class_fields(PyObject *class)
+{
+    PyObject *module = NULL, *fields = NULL, *names = NULL;
+    PyObject *marker = find(class, "__dataclass_fields__");
+
+    if (marker == NULL)
+        return NULL;
+    Py_DECREF(marker);
+    if (has_own(class, "__new__") || has_own(class, "__getnewargs__") ||
+        has_own(class, "__getnewargs_ex__") || is_pickled_otherwise(class))
+        return NULL;
+    module = PyImport_ImportModule("dataclasses");
+    fields = module != NULL ? PyObject_CallMethod(module, "fields", "O", class) : NULL;
+    names = fields != NULL ? PyTuple_New(PyTuple_Size(fields)) : NULL;
+    for (Py_ssize_t i = 0; names != NULL && i < PyTuple_Size(fields); i++) {
+        PyObject *name = PyObject_GetAttrString(PyTuple_GetItem(fields, i), "name");
+        if (name == NULL || PyTuple_SetItem(names, i, name) < 0)
+            Py_CLEAR(names);
+    }
+    Py_XDECREF(fields);
+    Py_XDECREF(module);
+    return names;
+}
+
+/// The names of a row's fields, a tuple of str and a new reference, or NULL without an exception:
+/// its class is of no such kind.
+static PyObject *find_fields(PyObject *row)
+{
+    PyObject *class = (PyObject *)Py_TYPE(row);
+
+    if (PyErr_Occurred())
+        return NULL;
+    return PyTuple_Check(row) ? find_tuple_fields(class) : find_class_fields(class);
+}
+
+/// Whether a row of a class with `names` has its fields and nothing else. -1 with an exception.
+static int is_whole(PyObject *row, PyObject *names)
+{
+    PyObject *state = find(row, "__dict__");
+    Py_ssize_t count = PyTuple_Size(names), own_count = PyTuple_Check(row) ? 0 : count;
+    int is = !PyErr_Occurred();
+
+    if (state != NULL && (!PyDict_Check(state) || PyDict_Size(state) != own_count))
+        is = 0;
+    if (PyTuple_Check(row) && PyTuple_Size(row) != count)
+        is = 0;
+    for (Py_ssize_t i = 0; is && i < own_count; i++) {
+        PyObject *name = PyTuple_GetItem(names, i);
+        PyObject *value = NULL;
+        if (state != NULL)
+            is = PyDict_GetItemWithError(state, name) != NULL;
+        else if ((value = PyObject_GenericGetAttr(row, name)) == NULL)
+            is = 0;
+        Py_XDECREF(value);
+    }
+    Py_XDECREF(state);
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_AttributeError))
+        return -1;
+    PyErr_Clear();
+    return is;
+}
+
+/// The value of a field, a new reference. NULL with an exception.
+static PyObject *named_value(PyObject *row, PyObject *names, Py_ssize_t index)
+{
+    PyObject *value = NULL;
+
+    if (!PyTuple_Check(row))
+        return PyObject_GenericGetAttr(row, PyTuple_GetItem(names, index));
+    value = PyTuple_GetItem(row, index);
+    Py_XINCREF(value);
+    return value;
+}
+
+// ---- types of rows
 
 /// Whether `row` is a pyspark.sql.Row with names. pyspark need not be imported to know.
 static bool is_spark_row(PyObject *row)
@@ -37,7 +161,7 @@ static bool is_spark_row(PyObject *row)
 }
 
 /// What a row is, as far as its class says. `names`, which may be NULL, is set to those of NAMED.
-static enum tfos__row_kind kind_of(PyObject *row, PyObject **names)
+static enum tfos__py_row_kind kind_of(PyObject *row, PyObject **names)
 {
     PyObject *found = NULL;
 
@@ -49,7 +173,7 @@ static enum tfos__row_kind kind_of(PyObject *row, PyObject **names)
         return TFOS__ROW_DICT;
     if (is_spark_row(row))
         return TFOS__ROW_SPARK;
-    found = tfos__named_row_fields(row);
+    found = find_fields(row);
     if (found == NULL)
         return TFOS__ROW_VALUE;
     if (names != NULL)
@@ -90,7 +214,7 @@ static PyObject *encode_names(PyObject *names)
 }
 
 /// Notes the names of a dict's or Row's columns.
-static int note_names(struct tfos__row_type *type, PyObject *row)
+static int note_names(struct tfos__py_row_type *type, PyObject *row)
 {
     bool is_row = type->kind == TFOS__ROW_SPARK;
     PyObject *fields = is_row ? PyObject_GetAttrString(row, "__fields__") : PyDict_Keys(row);
@@ -109,13 +233,13 @@ static int note_names(struct tfos__row_type *type, PyObject *row)
 
 /// Notes the class of a row whose names are noted, for the reader. It need not be one that can be
 /// imported.
-static int note_class(struct tfos__row_type *type, PyObject *row, bool wants_columns)
+static int note_class(struct tfos__py_row_type *type, PyObject *row, bool wants_columns)
 {
-    int is_whole = tfos__named_row_is_whole(row, type->names);
+    int is = is_whole(row, type->names);
 
-    if (is_whole <= 0 || wants_columns)
-        return is_whole;
-    type->pickled_class = tfos__pickle_dump((PyObject *)Py_TYPE(row));
+    if (is <= 0 || wants_columns)
+        return is;
+    type->pickled_class = tfos__py_pickle_dump((PyObject *)Py_TYPE(row));
     if (type->pickled_class != NULL)
         return 1;
     if (!PyErr_ExceptionMatches(PyExc_Exception))
@@ -124,7 +248,7 @@ static int note_class(struct tfos__row_type *type, PyObject *row, bool wants_col
     return 0;
 }
 
-int tfos__row_type_init(struct tfos__row_type *type, PyObject *row, bool wants_columns)
+int tfos__py_row_type_init(struct tfos__py_row_type *type, PyObject *row, bool wants_columns)
 {
     int result = 1;
 
@@ -149,7 +273,7 @@ int tfos__row_type_init(struct tfos__row_type *type, PyObject *row, bool wants_c
 }
 
 /// Whether a Row has the type's names. -1 with an exception.
-static int has_names(struct tfos__row_type *type, PyObject *row)
+static int has_names(struct tfos__py_row_type *type, PyObject *row)
 {
     PyObject *fields = PyObject_GetAttrString(row, "__fields__");
     PyObject *names = NULL;
@@ -179,7 +303,7 @@ static int has_names(struct tfos__row_type *type, PyObject *row)
 }
 
 /// Whether a row that is one value is no other kind of row. -1 with an exception.
-static int is_value(struct tfos__row_type *type, PyObject *row)
+static int is_value(struct tfos__py_row_type *type, PyObject *row)
 {
     if (Py_TYPE(row) == type->class)
         return 1;
@@ -191,7 +315,7 @@ static int is_value(struct tfos__row_type *type, PyObject *row)
     return 1;
 }
 
-int tfos__row_type_fits(struct tfos__row_type *type, PyObject *row)
+int tfos__py_row_type_fits(struct tfos__py_row_type *type, PyObject *row)
 {
     switch (type->kind) {
     case TFOS__ROW_VALUE:
@@ -207,16 +331,17 @@ int tfos__row_type_fits(struct tfos__row_type *type, PyObject *row)
                    ? has_names(type, row)
                    : 0;
     default:
-        return Py_TYPE(row) == type->class ? tfos__named_row_is_whole(row, type->names) : 0;
+        return Py_TYPE(row) == type->class ? is_whole(row, type->names) : 0;
     }
 }
 
-PyObject *tfos__row_type_value(const struct tfos__row_type *type, PyObject *row, int64_t column)
+PyObject *tfos__py_row_type_value(const struct tfos__py_row_type *type, PyObject *row,
+                                  int64_t column)
 {
     PyObject *value = row;
 
     if (type->kind == TFOS__ROW_NAMED)
-        return tfos__named_row_value(row, type->names, (Py_ssize_t)column);
+        return named_value(row, type->names, (Py_ssize_t)column);
     if (type->kind == TFOS__ROW_TUPLE || type->kind == TFOS__ROW_SPARK)
         value = PyTuple_GetItem(row, (Py_ssize_t)column);
     else if (type->kind == TFOS__ROW_LIST)
@@ -227,41 +352,75 @@ PyObject *tfos__row_type_value(const struct tfos__row_type *type, PyObject *row,
     return value;
 }
 
-const char *tfos__row_type_name(const struct tfos__row_type *type, int64_t column)
+const char *tfos__py_row_type_name(const struct tfos__py_row_type *type, int64_t column)
 {
     return type->encoded_names != NULL
                ? PyBytes_AsString(PyTuple_GetItem(type->encoded_names, (Py_ssize_t)column))
                : "";
 }
 
-bool tfos__row_type_write(struct tfos__row_type *type)
+int tfos__py_row_type_write(const struct tfos__py_row_type *type, int64_t column_count,
+                            struct ArrowSchema *schema)
 {
-    enum tfos__row_kind kind = type->kind;
-    bool has_class = type->pickled_class != NULL;
-    Py_ssize_t size = has_class ? PyBytes_Size(type->pickled_class) : 0;
-    char *end = NULL;
+    PyObject *class = type->pickled_class;
+    // Without their class, named rows are dicts as columns.
+    bool is_dict = type->kind == TFOS__ROW_NAMED && !class;
+    const char *kind = tfos__py_row_kind_names[is_dict ? TFOS__ROW_DICT : type->kind];
+    struct tfos_error err;
+    enum tfos_status status = tfos__arrow_schema_init_struct(schema, column_count, &err);
 
-    if (type->metadata != NULL)
-        return true;
-    type->metadata = PyMem_Malloc(METADATA_SIZE + (size_t)size);
-    if (type->metadata == NULL)
-        return false;
-    if (kind == TFOS__ROW_NAMED && !has_class)
-        kind = TFOS__ROW_DICT; // as columns they are the same
-    end = tfos__metadata_begin(has_class ? 2 : 1, type->metadata);
-    end = tfos__metadata_add("tfos.row", tfos__row_names[kind], strlen(tfos__row_names[kind]), end);
-    if (has_class)
-        tfos__metadata_add("tfos.class", PyBytes_AsString(type->pickled_class), (size_t)size, end);
-    return true;
+    if (status == TFOS_OK)
+        status = tfos__arrow_schema_note(schema, "tfos.row", (struct tfos_view){kind, strlen(kind)},
+                                         &err);
+    if (status == TFOS_OK && class)
+        status = tfos__arrow_schema_note(
+            schema, "tfos.class",
+            (struct tfos_view){PyBytes_AsString(class), (size_t)PyBytes_Size(class)}, &err);
+    return tfos__py_check(status, &err);
 }
 
-void tfos__row_type_clear(struct tfos__row_type *type)
+void tfos__py_row_type_clear(struct tfos__py_row_type *type)
 {
     Py_XDECREF(type->names);
     Py_XDECREF(type->encoded_names);
     Py_XDECREF(type->spark_fields);
     Py_XDECREF(type->pickled_class);
     Py_XDECREF((PyObject *)type->class);
-    PyMem_Free(type->metadata);
     memset(type, 0, sizeof(*type));
+}
+
+static PyObject *make_tuple(PyObject *class, PyObject *values)
+{
+    static PyObject *make; // guarded by the GIL
+
+    if (make == NULL)
+        make = PyObject_GetAttrString((PyObject *)&PyTuple_Type, "__new__");
+    return make != NULL ? PyObject_CallFunctionObjArgs(make, class, values, NULL) : NULL;
+}
+
+static PyObject *make_object(PyObject *class, PyObject *names, PyObject *values)
+{
+    PyObject *row = PyObject_CallMethod(class, "__new__", "O", class);
+
+    for (Py_ssize_t i = 0; row != NULL && i < PyTuple_Size(names); i++) {
+        if (PyObject_GenericSetAttr(row, PyTuple_GetItem(names, i), PyTuple_GetItem(values, i)) < 0)
+            Py_CLEAR(row);
+    }
+    return row;
+}
+
+PyObject *tfos__py_named_row_make(PyObject *class, PyObject *names, PyObject *values)
+{
+    PyObject *row = NULL;
+
+    if (values == NULL)
+        return NULL;
+    if (!PyType_Check(class))
+        PyErr_Format(PyExc_TypeError, "feed: rows have a class that is none: %R", class);
+    else if (PyType_IsSubtype((PyTypeObject *)class, &PyTuple_Type))
+        row = make_tuple(class, values);
+    else
+        row = make_object(class, names, values);
+    Py_DECREF(values);
+    return row;
 }

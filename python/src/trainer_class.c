@@ -2,120 +2,94 @@
 // The class Trainer: tfos_trainer_*, thread-safe. It owns the place in each queue, so that every
 // FeedReader of a queue reads on where the one before stopped.
 #include "trainer_class.h"
-#include "classes.h"
 #include "error.h"
-#include "parameter.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static PyTypeObject *class; // set when the module is made, kept until the process ends
-
 /// Ends the datasets, which TensorFlow's threads may be waiting in.
-static void interrupt_trainer(struct tfos__handle *handle, void *trainer)
+static void interrupt_trainer(struct tfos__py_handle *handle, void *trainer)
 {
-    struct tfos__trainer_object *self = (struct tfos__trainer_object *)handle;
+    struct tfos__py_trainer *self = (struct tfos__py_trainer *)handle;
 
     (void)trainer;
     atomic_store(&self->is_closing, true);
-    for (struct tfos__trainer_queue *queue = self->queues; queue != NULL; queue = queue->next)
-        tfos_feed_reader_fail(tfos__cursor_reader(queue->cursor), TFOS_CLOSED,
+    for (struct tfos__py_trainer_queue *queue = self->queues; queue; queue = queue->next)
+        tfos_feed_reader_fail(tfos__py_row_iterator_reader(queue->iterator), TFOS_CLOSED,
                               "trainer: its link to the node was closed");
-    for (struct tfos__trainer_queue *queue = self->queues; queue != NULL; queue = queue->next) {
-        if (queue->dataset != NULL)
-            Py_DECREF(tfos__handle_close((PyObject *)queue->dataset, NULL));
+    for (struct tfos__py_trainer_queue *queue = self->queues; queue; queue = queue->next) {
+        if (queue->dataset)
+            Py_DECREF(tfos__py_handle_close((PyObject *)queue->dataset, NULL));
     }
 }
 
-static void close_trainer(struct tfos__handle *handle, void *trainer)
+static void close_trainer(struct tfos__py_handle *handle, void *trainer)
 {
-    struct tfos__trainer_object *self = (struct tfos__trainer_object *)handle;
+    struct tfos__py_trainer *self = (struct tfos__py_trainer *)handle;
 
-    for (struct tfos__trainer_queue *queue = self->queues; queue != NULL; queue = queue->next) {
-        tfos__gate_shut(&queue->feed);
-        tfos__gate_drain(&queue->feed);
-        tfos__cursor_close(queue->cursor); // gives the batch it holds back to the reader
-        queue->cursor = NULL;
+    for (struct tfos__py_trainer_queue *queue = self->queues; queue; queue = queue->next) {
+        tfos__py_guard_close(&queue->feed);
+        tfos__py_guard_drain(&queue->feed);
+        tfos__py_row_iterator_close(queue->iterator); // gives the batch it holds back to the reader
+        queue->iterator = NULL;
     }
     Py_BEGIN_ALLOW_THREADS
     tfos_trainer_close(trainer);
     Py_END_ALLOW_THREADS
 }
 
-static const struct tfos__handle_kind kind = {
-    .name = "trainer", .state = "opened", .close = close_trainer, .interrupt = interrupt_trainer};
-
-static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    struct tfos__trainer_object *self = NULL;
-
-    (void)args;
-    (void)kwargs;
-    self = (struct tfos__trainer_object *)tfos__handle_new(type, &kind);
-    if (self != NULL)
-        atomic_init(&self->is_closing, false);
-    return (PyObject *)self;
-}
-
 static void dealloc(PyObject *object)
 {
-    struct tfos__trainer_object *self = (struct tfos__trainer_object *)object;
+    struct tfos__py_trainer *self = (struct tfos__py_trainer *)object;
 
-    Py_XDECREF(tfos__handle_close(object, NULL));
-    while (self->queues != NULL) {
-        struct tfos__trainer_queue *queue = self->queues;
+    Py_XDECREF(tfos__py_handle_close(object, NULL));
+    while (self->queues) {
+        struct tfos__py_trainer_queue *queue = self->queues;
         self->queues = queue->next;
-        tfos__gate_clear(&queue->feed);
+        tfos__py_guard_clear(&queue->feed);
         PyMem_Free(queue->name);
         PyMem_Free(queue);
     }
-    tfos__handle_dealloc(object);
+    tfos__py_handle_dealloc(object);
 }
 
-struct tfos__trainer_object *tfos__trainer_of(PyObject *object, const char *function)
+struct tfos__py_trainer *tfos__py_trainer_of(PyObject *object, const char *function)
 {
-    if (PyObject_TypeCheck(object, class))
-        return (struct tfos__trainer_object *)object;
+    if (PyObject_TypeCheck(object, tfos__py_trainer_class.type))
+        return (struct tfos__py_trainer *)object;
     PyErr_Format(PyExc_TypeError, "%s(): trainer: expected a Trainer, not %R", function,
                  (PyObject *)Py_TYPE(object));
     return NULL;
 }
 
-static int init(PyObject *object, PyObject *args, PyObject *kwargs)
+static int init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
-    struct tfos_trainer *handle = NULL;
-    struct tfos_error err = {0};
-    enum tfos_status status = TFOS_OK;
+    struct tfos__py_call call;
+    struct tfos_trainer *trainer = NULL;
     int64_t fd = TFOS_TRAINER_FD;
-    PyObject *kept = NULL;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"fd", TFOS__INT, false, 0, INT32_MAX, &fd},
+        {0},
     };
 
-    if (tfos__parameters_read("Trainer", parameters, 1, args, kwargs, &kept) < 0)
+    if (!tfos__py_call_begin_new(&call, self, "Trainer", parameters, args, kwargs))
         return -1;
-    Py_DECREF(kept);
-    if (tfos__handle_check_new(self) < 0)
-        return -1;
-    Py_BEGIN_ALLOW_THREADS
-    status = tfos_trainer_open((int)fd, &handle, &err);
-    Py_END_ALLOW_THREADS
-    return tfos__handle_adopt(self, handle, status, &err);
+    call.status = tfos_trainer_open((int)fd, &trainer, &call.err);
+    return tfos__py_call_leave_new(&call, trainer);
 }
 
 static PyObject *get_context(PyObject *object, void *closure)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_handle *self = (struct tfos__py_handle *)object;
     PyObject *context = NULL;
 
     (void)closure;
-    if (tfos__handle_enter(self) < 0)
+    if (tfos__py_handle_enter(self) < 0)
         return NULL;
     context = PyUnicode_FromString(tfos_trainer_context(self->object));
-    tfos__handle_leave(self);
+    tfos__py_handle_leave(self);
     return context;
 }
 
@@ -144,10 +118,10 @@ static PyObject *read_payload(int fd)
         return PyBytes_FromStringAndSize(NULL, 0);
     if (fstat(fd, &info) != 0) {
         err.os_errno = errno;
-        return tfos__raise(TFOS_IO, &err);
+        return tfos__py_raise(TFOS_IO, &err);
     }
     payload = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)info.st_size);
-    if (payload == NULL)
+    if (!payload)
         return NULL;
     data = PyBytes_AsString(payload);
     Py_BEGIN_ALLOW_THREADS
@@ -156,89 +130,89 @@ static PyObject *read_payload(int fd)
     if (err.os_errno == 0)
         return payload;
     Py_DECREF(payload);
-    return tfos__raise(TFOS_IO, &err);
+    return tfos__py_raise(TFOS_IO, &err);
 }
 
 static PyObject *get_payload(PyObject *object, PyObject *unused)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_handle *self = (struct tfos__py_handle *)object;
     PyObject *payload = NULL;
 
     (void)unused;
-    if (tfos__handle_enter(self) < 0)
+    if (tfos__py_handle_enter(self) < 0)
         return NULL;
     payload = read_payload(tfos_trainer_payload_fd(self->object));
-    tfos__handle_leave(self);
+    tfos__py_handle_leave(self);
     return payload;
 }
 
-static struct tfos__trainer_queue *find_queue(const struct tfos__trainer_object *self,
-                                              const char *name)
-{
-    struct tfos__trainer_queue *queue = self->queues;
+// ---- queues
 
-    while (queue != NULL && strcmp(queue->name, name) != 0)
+static struct tfos__py_trainer_queue *find_queue(const struct tfos__py_trainer *self,
+                                                 const char *name)
+{
+    struct tfos__py_trainer_queue *queue = self->queues;
+
+    while (queue && strcmp(queue->name, name) != 0)
         queue = queue->next;
     return queue;
 }
 
-static struct tfos__trainer_queue *add_queue(struct tfos__trainer_object *self, const char *name,
-                                             struct tfos_feed_reader *reader)
+static struct tfos__py_trainer_queue *add_queue(struct tfos__py_trainer *self, const char *name,
+                                                struct tfos_feed_reader *reader)
 {
-    struct tfos__trainer_queue *queue = PyMem_Calloc(1, sizeof(*queue));
+    struct tfos__py_trainer_queue *queue = PyMem_Calloc(1, sizeof(*queue));
     size_t size = strlen(name) + 1;
-    char *copy = PyMem_Malloc(size);
 
-    if (queue == NULL || copy == NULL) {
+    if (queue) {
+        queue->name = PyMem_Malloc(size);
+        queue->iterator = tfos__py_row_iterator_open(reader, &self->handle.guard, &queue->feed);
+    }
+    if (!queue || !queue->name || !queue->iterator) {
+        if (queue) {
+            PyMem_Free(queue->name);
+            tfos__py_row_iterator_close(queue->iterator);
+        }
         PyMem_Free(queue);
-        PyMem_Free(copy);
         PyErr_NoMemory();
         return NULL;
     }
-    queue->cursor = tfos__cursor_open(reader, &self->handle.gate, &queue->feed);
-    if (queue->cursor == NULL) {
-        PyMem_Free(queue);
-        PyMem_Free(copy);
-        return NULL;
-    }
     queue->trainer = self;
-    memcpy(copy, name, size);
-    queue->name = copy;
-    tfos__gate_init(&queue->feed, "feed", true);
+    memcpy(queue->name, name, size);
+    tfos__py_guard_init(&queue->feed, "feed", true);
     queue->next = self->queues;
     self->queues = queue;
     return queue;
 }
 
-static int check_processes(const struct tfos__handle *self)
+static int check_processes(const struct tfos__py_handle *self)
 {
     struct tfos_error err = {0};
-    enum tfos_status status =
-        self->object != NULL ? tfos_trainer_check(self->object, &err) : TFOS_OK;
+    enum tfos_status status = self->object ? tfos_trainer_check(self->object, &err) : TFOS_OK;
 
     if (status < 0)
-        tfos__raise(status, &err);
+        tfos__py_raise(status, &err);
     return status < 0 ? -1 : 0;
 }
 
-int tfos__trainer_enter(struct tfos__trainer_object *self)
+int tfos__py_trainer_enter(struct tfos__py_trainer *self)
 {
-    // Behind the gate, a forked process would only hear that it cannot use the trainer.
-    return check_processes(&self->handle) < 0 ? -1 : tfos__handle_enter(&self->handle);
+    // Behind the guard, a forked process would only hear that it cannot use the trainer.
+    return check_processes(&self->handle) < 0 ? -1 : tfos__py_handle_enter(&self->handle);
 }
 
 static PyObject *check(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    if (check_processes((struct tfos__handle *)self) < 0)
+    if (check_processes((struct tfos__py_handle *)self) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
 
-struct tfos__trainer_queue *tfos__trainer_open_queue(struct tfos__trainer_object *self,
-                                                     const char *name)
+struct tfos__py_trainer_queue *tfos__py_trainer_open_queue(struct tfos__py_trainer *self,
+                                                           const char *name)
 {
-    struct tfos__trainer_queue *queue = NULL;
+    struct tfos__py_trainer_queue *queue = NULL;
     struct tfos_feed_reader *reader = NULL;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
@@ -247,130 +221,99 @@ struct tfos__trainer_queue *tfos__trainer_open_queue(struct tfos__trainer_object
     status = tfos_trainer_open_feed(self->handle.object, name, &reader, &err);
     Py_END_ALLOW_THREADS
     if (status < 0) {
-        tfos__raise(status, &err);
+        tfos__py_raise(status, &err);
         return NULL;
     }
     // Another thread may have come first while the GIL was released; there is one reader a process
     // and queue.
     queue = find_queue(self, name);
-    return queue != NULL ? queue : add_queue(self, name, reader);
+    return queue ? queue : add_queue(self, name, reader);
 }
 
 static PyObject *open_feed(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    struct tfos__trainer_object *self = (struct tfos__trainer_object *)object;
+    struct tfos__py_trainer *self = (struct tfos__py_trainer *)object;
     const char *name = "input";
     PyObject *kept = NULL, *reader = NULL;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"queue", TFOS__TEXT, false, 0, 0, &name},
+        {0},
     };
 
-    if (tfos__parameters_read("Trainer.open_feed", parameters, 1, args, kwargs, &kept) < 0)
+    if (tfos__py_parameters_read("Trainer.open_feed", parameters, args, kwargs, &kept) < 0)
         return NULL;
-    if (tfos__trainer_enter(self) == 0) {
-        struct tfos__trainer_queue *queue = tfos__trainer_open_queue(self, name);
-        if (queue != NULL)
-            reader = tfos__reader_new(queue);
-        tfos__handle_leave(&self->handle);
+    if (tfos__py_trainer_enter(self) == 0) {
+        struct tfos__py_trainer_queue *queue = tfos__py_trainer_open_queue(self, name);
+        if (queue)
+            reader = tfos__py_feed_reader_new(queue);
+        tfos__py_handle_leave(&self->handle);
     }
     Py_DECREF(kept);
     return reader;
 }
 
-static PyObject *agree(PyObject *object, PyObject *args, PyObject *kwargs)
+// ---- calls
+
+static PyObject *agree(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_call call;
     const char *name = NULL, *value = NULL;
-    struct tfos_error err = {0};
-    enum tfos_status status = TFOS_OK;
-    struct tfos__gate_watch watch = {.gate = &self->gate};
-    struct tfos_wait wait = {.is_interrupted = tfos__gate_is_interrupted, .context = &watch};
-    PyObject *kept = NULL;
+    int64_t timeout_ms = 0;
     char *values = NULL;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"name", TFOS__TEXT, true, 0, 0, &name},
         {"value_json", TFOS__TEXT, true, 0, 0, &value},
-        {"timeout_ms", TFOS__INT, false, 0, INT64_MAX, &wait.timeout_ms},
+        {"timeout_ms", TFOS__INT, false, 0, INT64_MAX, &timeout_ms},
+        {0},
     };
 
-    if (tfos__parameters_read("Trainer.agree", parameters, 3, args, kwargs, &kept) < 0)
+    if (!tfos__py_call_begin(&call, self, "Trainer.agree", parameters, args, kwargs))
         return NULL;
-    if (tfos__handle_enter(self) < 0) {
-        Py_DECREF(kept);
-        return NULL;
-    }
-    Py_BEGIN_ALLOW_THREADS
-    status = tfos_trainer_agree(self->object, name, value, &wait, &values, &err);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(kept);
-    if (watch.is_interrupted) {
-        tfos__handle_leave(self);
-        return NULL;
-    }
-    return tfos__handle_conclude_text(self, values, status, &err);
+    struct tfos_wait wait = tfos__py_call_wait(&call, timeout_ms);
+    call.status = tfos_trainer_agree(call.object, name, value, &wait, &values, &call.err);
+    return tfos__py_call_end_text(&call, values);
 }
 
-static PyObject *get_description(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *get_description(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
+    struct tfos__py_call call;
     const char *queue = "input";
-    struct tfos_error err = {0};
-    enum tfos_status status = TFOS_OK;
-    struct tfos__gate_watch watch = {.gate = &self->gate};
-    struct tfos_wait wait = {.is_interrupted = tfos__gate_is_interrupted, .context = &watch};
-    PyObject *kept = NULL;
+    int64_t timeout_ms = 0;
     char *schema = NULL;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {"queue", TFOS__TEXT, false, 0, 0, &queue},
-        {"timeout_ms", TFOS__INT, false, 0, INT64_MAX, &wait.timeout_ms},
+        {"timeout_ms", TFOS__INT, false, 0, INT64_MAX, &timeout_ms},
+        {0},
     };
 
-    if (tfos__parameters_read("Trainer.description", parameters, 2, args, kwargs, &kept) < 0)
+    if (!tfos__py_call_begin(&call, self, "Trainer.description", parameters, args, kwargs))
         return NULL;
-    if (tfos__handle_enter(self) < 0) {
-        Py_DECREF(kept);
-        return NULL;
-    }
-    Py_BEGIN_ALLOW_THREADS
-    status = tfos_trainer_await_description(self->object, queue, &wait, &schema, &err);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(kept);
-    if (watch.is_interrupted || status == TFOS_TIMEOUT) {
-        tfos__handle_leave(self);
-        if (watch.is_interrupted)
-            return NULL;
-        Py_RETURN_NONE;
-    }
-    return tfos__handle_conclude_text(self, schema, status, &err);
+    struct tfos_wait wait = tfos__py_call_wait(&call, timeout_ms);
+    call.status = tfos_trainer_await_description(call.object, queue, &wait, &schema, &call.err);
+    if (call.status != TFOS_TIMEOUT)
+        return tfos__py_call_end_text(&call, schema);
+    call.status = TFOS_AGAIN;
+    return tfos__py_call_end(&call);
 }
 
 typedef enum tfos_status say_text(struct tfos_trainer *handle, const char *text,
                                   struct tfos_error *err);
 
 /// A call with one text.
-static PyObject *say(PyObject *object, PyObject *args, PyObject *kwargs, const char *function,
-                     const char *parameter, say_text *call)
+static PyObject *say(PyObject *self, PyObject *args, PyObject *kwargs, const char *function,
+                     const char *parameter, say_text *send)
 {
-    struct tfos__handle *self = (struct tfos__handle *)object;
-    struct tfos_error err = {0};
-    enum tfos_status status = TFOS_OK;
+    struct tfos__py_call call;
     const char *text = NULL;
-    PyObject *kept = NULL;
-    const struct tfos__parameter parameters[] = {
+    const struct tfos__py_parameter parameters[] = {
         {parameter, TFOS__TEXT, true, 0, 0, &text},
+        {0},
     };
 
-    if (tfos__parameters_read(function, parameters, 1, args, kwargs, &kept) < 0)
+    if (!tfos__py_call_begin(&call, self, function, parameters, args, kwargs))
         return NULL;
-    if (tfos__handle_enter(self) < 0) {
-        Py_DECREF(kept);
-        return NULL;
-    }
-    Py_BEGIN_ALLOW_THREADS
-    status = call(self->object, text, &err);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(kept);
-    return tfos__handle_conclude(self, status, &err);
+    call.status = send(call.object, text, &call.err);
+    return tfos__py_call_end(&call);
 }
 
 static PyObject *report(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -383,32 +326,26 @@ static PyObject *fail(PyObject *self, PyObject *args, PyObject *kwargs)
     return say(self, args, kwargs, "Trainer.fail", "message", tfos_trainer_fail);
 }
 
-typedef enum tfos_status tell(struct tfos_trainer *handle, struct tfos_error *err);
-
-static PyObject *tell_node(PyObject *object, tell *call)
-{
-    struct tfos__handle *self = (struct tfos__handle *)object;
-    struct tfos_error err = {0};
-    enum tfos_status status = TFOS_OK;
-
-    if (tfos__handle_enter(self) < 0)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = call(self->object, &err);
-    Py_END_ALLOW_THREADS
-    return tfos__handle_conclude(self, status, &err);
-}
-
 static PyObject *release_port(PyObject *self, PyObject *unused)
 {
+    struct tfos__py_call call;
+
     (void)unused;
-    return tell_node(self, tfos_trainer_release_port);
+    if (!tfos__py_call_enter(&call, self))
+        return NULL;
+    call.status = tfos_trainer_release_port(call.object, &call.err);
+    return tfos__py_call_end(&call);
 }
 
 static PyObject *terminate(PyObject *self, PyObject *unused)
 {
+    struct tfos__py_call call;
+
     (void)unused;
-    return tell_node(self, tfos_trainer_terminate);
+    if (!tfos__py_call_enter(&call, self))
+        return NULL;
+    call.status = tfos_trainer_terminate(call.object, &call.err);
+    return tfos__py_call_end(&call);
 }
 
 static PyMethodDef methods[] = {
@@ -425,34 +362,24 @@ static PyMethodDef methods[] = {
     {"terminate", terminate, METH_NOARGS, "Tells the cluster that this node wants no more rows."},
     {"fail", TFOS__KEYWORDS(fail),
      "The reason to report when this process now ends with a failure."},
-    {"close", tfos__handle_close, METH_NOARGS, "Ends the link and its readers."},
-    {NULL, NULL, 0, NULL},
+    TFOS__CLOSE_METHODS("Ends the link and its readers."),
+    {0},
 };
 
 static PyGetSetDef properties[] = {
     {"context", get_context, NULL, "What the node says of itself, as JSON text.", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
+    {0},
 };
 
-static PyType_Slot slots[] = {
-    {Py_tp_doc, "This process's link to its node. One a process; thread-safe."},
-    {Py_tp_new, make},
-    {Py_tp_init, init},
-    {Py_tp_dealloc, dealloc},
-    {Py_tp_methods, methods},
-    {Py_tp_getset, properties},
-    {0, NULL},
-};
-
-static PyType_Spec spec = {
+struct tfos__py_class tfos__py_trainer_class = {
     .name = "tensorflowonspark._tfos.Trainer",
-    .basicsize = sizeof(struct tfos__trainer_object),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = slots,
+    .doc = "This process's link to its node. One a process; thread-safe.",
+    .size = sizeof(struct tfos__py_trainer),
+    .methods = methods,
+    .properties = properties,
+    .init = init,
+    .dealloc = dealloc,
+    .label = "trainer",
+    .interrupt = interrupt_trainer,
+    .close = close_trainer,
 };
-
-int tfos__trainer_class_add(PyObject *module)
-{
-    class = tfos__class_add(module, &spec);
-    return class != NULL ? 0 : -1;
-}

@@ -187,20 +187,14 @@ class Dataset:
         feed ends without a row."""
     def close(self) -> None: ...
 
-def pack(rows: "list[Any]") -> "list[Any]":
-    """For tests: packs rows into batches and unpacks them again to rows."""
-
-def pack_columns(rows: "list[Any]") -> "list[Any]":
-    """For tests: the same, packed as results for a DataFrame are: values, not the same objects."""
-
-def pack_arrays(rows: "list[Any]") -> Any:
-    """For tests: packs rows into a batch and gives its arrays."""
+def pack(rows: "list[Any]", columns: bool = False) -> "list[ArrowBatch]":
+    """The rows as batches, cut as a feed cuts them. ``columns``: as results for a DataFrame are, columns of the same values, not the same objects."""
 
 def unpack(batch: Any) -> "list[Any]":
-    """For tests: the rows of an Arrow batch."""
+    """The rows of a batch, anything with ``__arrow_c_array__``."""
 
-def unpack_arrays(batch: Any) -> Any:
-    """For tests: the arrays of an Arrow batch."""
+def unpack_arrays(batches: Any) -> Any:
+    """The arrays of a batch, or of a list of them, as ``FeedReader.next_arrays()`` gives them."""
 
 class ExampleReader:
     """``tfos_example_reader_*``: a file of Examples as Arrow batches. One thread at a time. A context manager."""

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from packing import pack, pack_arrays, pack_columns
 from tensorflowonspark import _tfos
 
 
@@ -43,7 +44,7 @@ def same(a, b):
 
 
 def assert_round_trip(rows):
-    unpacked = _tfos.pack(rows)
+    unpacked = pack(rows)
     assert same(unpacked, list(rows)), (unpacked, rows)
 
 
@@ -123,7 +124,7 @@ def test_any_rows_come_back(rows):
 @given(numeric_dtypes, st.data())
 def test_arrays_equal_stacked_numpy(dtype, data):
     rows = data.draw(st.lists(hnp.arrays(dtype, data.draw(shapes)), min_size=1, max_size=8))
-    assert same(_tfos.pack_arrays(rows), np.stack(rows))
+    assert same(pack_arrays(rows), np.stack(rows))
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,7 @@ def test_a_value_larger_than_a_batch_comes_back():
 def test_spark_rows_come_back():
     sql = pytest.importorskip("pyspark.sql")
     rows = [sql.Row(a=1, b="x"), sql.Row(a=2, b=None), sql.Row("n", "m")(1, "y"), sql.Row(1, "bare")]
-    unpacked = _tfos.pack(rows)
+    unpacked = pack(rows)
     assert same(unpacked, rows)
     assert [getattr(row, "__fields__", None) and list(row.__fields__) for row in unpacked] == [
         ["a", "b"], ["a", "b"], ["n", "m"], None]
@@ -191,15 +192,15 @@ def test_spark_rows_come_back():
 
 def test_a_value_that_cannot_be_pickled_is_named():
     with pytest.raises(TypeError, match=r"row 1 cannot be fed: its column 'f' .*pickle") as caught:
-        _tfos.pack([{"f": 1}, {"f": threading.Lock()}])
+        pack([{"f": 1}, {"f": threading.Lock()}])
     assert caught.value.__cause__ is not None
     with pytest.raises(TypeError, match="rows: expected a list, not <class 'tuple'>"):
-        _tfos.pack((1, 2))
+        pack((1, 2))
 
 
 def test_arrays_of_features_and_labels():
     rows = [([float(i), 2.0, 3.0], i) for i in range(5000)]
-    features, labels = _tfos.pack_arrays(rows)
+    features, labels = pack_arrays(rows)
     assert features.dtype == np.float64 and labels.dtype == np.int64
     assert features.shape == (5000, 3) and labels.shape == (5000,)
     assert features.tolist() == [row[0] for row in rows] and labels.tolist() == [row[1] for row in rows]
@@ -210,7 +211,7 @@ def test_arrays_of_features_and_labels():
 def test_arrays_of_all_kinds():
     rows = [{"b": True, "s": "x", "y": b"z", "f": np.float32(1), "l": [True, False], "v": [1.0] * n, "w": np.arange(n), "m": np.ones((2, 2), np.int8),
              "t": ["p"] * n, "d": decimal.Decimal(n)} for n in range(3)]
-    arrays_ = _tfos.pack_arrays(rows[1:])
+    arrays_ = pack_arrays(rows[1:])
     assert {name: array.dtype.name for name, array in arrays_.items()} == {
         "b": "bool", "s": "object", "y": "object", "f": "float32", "l": "bool", "v": "object", "w": "object", "m": "int8", "t": "object",
         "d": "object"}
@@ -220,16 +221,16 @@ def test_arrays_of_all_kinds():
 
 
 def test_arrays_of_varying_length_are_arrays_of_arrays():
-    result = _tfos.pack_arrays([(["x"], []), (["y", "z"], [1.5])])
+    result = pack_arrays([(["x"], []), (["y", "z"], [1.5])])
     assert result[0].tolist() == [["x"], ["y", "z"]]
     assert [array.tolist() for array in result[1]] == [[], [1.5]]
     assert all(array.dtype == np.float64 and array.flags.owndata for array in result[1])
 
 
 def test_arrays_of_scalars_and_arrays():
-    assert same(_tfos.pack_arrays([1, 2, 3]), np.array([1, 2, 3]))
-    assert same(_tfos.pack_arrays([np.ones((2, 3), np.float16)] * 2), np.ones((2, 2, 3), np.float16))
-    assert _tfos.pack_arrays([]) == ()
+    assert same(pack_arrays([1, 2, 3]), np.array([1, 2, 3]))
+    assert same(pack_arrays([np.ones((2, 3), np.float16)] * 2), np.ones((2, 2, 3), np.float16))
+    assert pack_arrays([]) == ()
 
 
 @pytest.mark.parametrize(
@@ -248,17 +249,17 @@ def test_arrays_of_scalars_and_arrays():
 )
 def test_arrays_that_change_are_refused_by_name(rows, message):
     with pytest.raises(_tfos.InvalidError, match=message):
-        _tfos.pack_arrays(rows)
+        pack_arrays(rows)
 
 
 def test_the_collector_is_left_as_it_was():
     rows = [([1.0] * 10, 1)] * 100
     assert gc.isenabled()
-    _tfos.pack(rows)
+    pack(rows)
     assert gc.isenabled()
     gc.disable()
     try:
-        _tfos.pack(rows)
+        pack(rows)
         assert not gc.isenabled()
     finally:
         gc.enable()
@@ -273,16 +274,16 @@ def test_packing_leaks_nothing():
 
     def work():
         for _ in range(50):
-            _tfos.pack(rows)
-            _tfos.pack(named)
-            _tfos.pack([[i] * (i % 4) for i in range(20)])
-            _tfos.pack_arrays(rows[:1])
-            _tfos.pack_arrays(named[:50])
-            _tfos.pack_columns(rows)
+            pack(rows)
+            pack(named)
+            pack([[i] * (i % 4) for i in range(20)])
+            pack_arrays(rows[:1])
+            pack_arrays(named[:50])
+            pack_columns(rows)
             with pytest.raises(TypeError):
-                _tfos.pack(broken)
+                pack(broken)
             with pytest.raises(_tfos.InvalidError):
-                _tfos.pack_arrays([1.0] * 9 + ["x"])
+                pack_arrays([1.0] * 9 + ["x"])
 
     tracemalloc.start()
     try:
@@ -299,7 +300,7 @@ def test_packing_leaks_nothing():
 def test_packing_in_threads():
     rows = [([float(i)] * 5, str(i)) for i in range(2000)]
     results = []
-    threads = [threading.Thread(target=lambda: results.append(_tfos.pack(rows))) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: results.append(pack(rows))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -333,7 +334,7 @@ NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False)
 @settings(deadline=None)
 @given(st.integers(1, 3).flatmap(lambda depth: st.lists(nested(NUMBERS, depth), max_size=12)))
 def test_numbers_in_lists_become_columns_of_equal_values(values):
-    got = [row["x"] for row in _tfos.pack_columns([{"x": value} for value in values])]
+    got = [row["x"] for row in pack_columns([{"x": value} for value in values])]
     assert [as_lists(value) for value in got] == [as_lists(value) for value in values]
 
 
@@ -344,7 +345,7 @@ ONE_TYPE = st.sampled_from([st.text("aü\0", max_size=3), st.binary(max_size=3),
 @given(ONE_TYPE.flatmap(lambda leaves: st.integers(0, 3).flatmap(
     lambda depth: st.lists(st.tuples(nested(leaves, depth), nested(leaves, depth)), max_size=12))))
 def test_lists_of_one_type_become_columns_of_the_same_values(rows):
-    got = _tfos.pack_columns(rows)
+    got = pack_columns(rows)
     assert [as_lists(row) for row in got] == [as_lists(row) for row in rows]
     assert all(kinds_in(as_lists(row)) == kinds_in(as_lists(packed)) for row, packed in zip(rows, got))
 
@@ -364,9 +365,9 @@ def test_lists_of_one_type_become_columns_of_the_same_values(rows):
     ],
 )
 def test_values_that_become_columns(values, wanted):
-    assert list(map(as_lists, _tfos.pack_columns(values))) == wanted
-    assert [as_lists(row) for (row,) in _tfos.pack_columns([(value,) for value in values])] == wanted
-    assert [as_lists(row["x"]) for row in _tfos.pack_columns([{"x": value} for value in values])] == wanted
+    assert list(map(as_lists, pack_columns(values))) == wanted
+    assert [as_lists(row) for (row,) in pack_columns([(value,) for value in values])] == wanted
+    assert [as_lists(row["x"]) for row in pack_columns([{"x": value} for value in values])] == wanted
 
 
 @pytest.mark.parametrize("values", [
@@ -374,15 +375,15 @@ def test_values_that_become_columns(values, wanted):
     [b"a", "a"], [np.datetime64("2024-01-01"), 1], [np.longdouble(1), 0.5],
 ])
 def test_what_is_no_column_stays_the_same_objects(values):
-    assert same(_tfos.pack_columns(values), values)
+    assert same(pack_columns(values), values)
 
 
 def test_lists_that_contain_themselves_are_refused():
     loop = []
     loop.extend([loop, loop])
-    assert isinstance(_tfos.pack_columns([loop, [1]])[0], list)
+    assert isinstance(pack_columns([loop, [1]])[0], list)
 
 
 def test_columns_hold_more_than_a_batch():
     rows = [[[i] * (i % 3), None] for i in range(10_000)]
-    assert _tfos.pack_columns([(row,) for row in rows]) == [(row,) for row in rows]
+    assert pack_columns([(row,) for row in rows]) == [(row,) for row in rows]

@@ -119,11 +119,11 @@ enum tfos_status tfos__arrow_builder_adopt(struct tfos__arrow_builder *builder,
 {
     int64_t null_count = builder->length;
 
-    assert(builder->type.kind == TFOS__ARROW_NULL);
+    assert(builder->type.kind == TFOS__ARROW_NULL || builder->null_count == builder->length);
+    tfos__arrow_builder_clear(builder);
     if (child_count > 0)
         TFOS__TRY(make_children(builder, child_count, err));
     builder->type = type;
-    builder->length = 0;
     while (builder->length < null_count)
         TFOS__TRY(tfos__arrow_builder_append_null(builder, err));
     return TFOS_OK;
