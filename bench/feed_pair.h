@@ -48,9 +48,9 @@ static void *run_host(void *argument)
         poll(&descriptor, 1, 100);
         check(tfos__feed_host_step(node->host, &err), &err);
         while (tfos__feed_host_next_event(node->host, &event, &err) == TFOS_OK)
-            if (event.kind == TFOS__FEED_LANE_OPENED)
-                check(tfos__feed_reader_add_lane(node->reader, event.lane,
-                                                 fcntl(event.fd, F_DUPFD_CLOEXEC, 3), &err),
+            if (event.kind == TFOS__FEED_CHANNEL_OPENED)
+                check(tfos__feed_reader_add_channel(node->reader, event.channel,
+                                                    fcntl(event.fd, F_DUPFD_CLOEXEC, 3), &err),
                       &err);
     }
     return NULL;
@@ -65,10 +65,10 @@ static void node_open(struct node *node, const char *socket_name)
     struct tfos_error err;
 
     check(tfos__feed_host_open(&options, &node->host, &err), &err);
-    check(
-        tfos__feed_reader_open(fcntl(tfos__feed_host_bell_fd(node->host, NULL), F_DUPFD_CLOEXEC, 3),
-                               &node->reader, &err),
-        &err);
+    check(tfos__feed_reader_open(
+              fcntl(tfos__feed_host_control_fd(node->host, NULL), F_DUPFD_CLOEXEC, 3),
+              &node->reader, &err),
+          &err);
 }
 
 /// The host's work, in a thread: call it when all producers are forked.

@@ -20,7 +20,7 @@
 #include "dataset/wishes.h"
 #include "feed/feed.h"
 
-#define TFOS__AHEAD_SIZE (TFOS__FEED_LANE_SIZE / 2) ///< most bytes that are read ahead
+#define TFOS__AHEAD_SIZE (TFOS__FEED_CHANNEL_SIZE / 2) ///< most bytes that are read ahead
 
 struct tfos_dataset {
     struct tfos__card card;

@@ -17,7 +17,7 @@ static const uint64_t nothing[8];
 
 struct view {
     atomic_size_t references; // one for each column: Arrow lets a consumer move a child away
-    struct tfos__batch_owner owner;
+    struct tfos__feed_batch_owner owner;
     uint64_t *offsets; // owned: room for the copies of all offsets
     struct ArrowArray **children;
     const void **buffers;
@@ -42,21 +42,21 @@ static void release_view(struct ArrowArray *array)
     array->release = NULL;
     if (atomic_fetch_sub(&view->references, 1) != 1)
         return;
-    struct tfos__batch_owner owner = view->owner;
+    struct tfos__feed_batch_owner owner = view->owner;
     free_view(view);
     owner.release(owner.holder, owner.sequence);
 }
 
 void tfos_feed_batch_use(const struct ArrowArray *array, int64_t row_count)
 {
-    const struct tfos__batch_owner *owner = &((const struct view *)array->private_data)->owner;
+    const struct tfos__feed_batch_owner *owner = &((const struct view *)array->private_data)->owner;
 
     if (owner->use && row_count > 0)
         owner->use(owner->holder, owner->sequence, (uint64_t)row_count);
 }
 
 struct decoder {
-    const struct tfos__schema *schema;
+    const struct tfos__feed_schema *schema;
     const uint8_t *body;
     uint64_t size;
     const uint64_t *word; // next in the private copy of the table
@@ -67,7 +67,7 @@ struct decoder {
     struct ArrowArray **children;
 };
 
-static enum tfos_status broken(const struct tfos__field *field, const char *what,
+static enum tfos_status broken(const struct tfos__feed_field *field, const char *what,
                                struct tfos_error *err)
 {
     return tfos__fail(err, TFOS_CORRUPT, "feed: a batch is broken: column %s: %s", field->name,
@@ -88,8 +88,8 @@ static bool take_buffer(struct decoder *decoder, int64_t length, int64_t width,
         return false;
     if (*size == 0)
         return true;
-    if (place % TFOS__RECORD_ALIGN != 0 || place < decoder->table_size || place > decoder->size ||
-        *size > decoder->size - place)
+    if (place % TFOS__FEED_RECORD_ALIGN != 0 || place < decoder->table_size ||
+        place > decoder->size || *size > decoder->size - place)
         return false;
     *data = decoder->body + place;
     return true;
@@ -128,7 +128,7 @@ static bool take_offsets(struct decoder *decoder, int64_t length, int64_t width,
     return !has_fallen;
 }
 
-static enum tfos_status take_validity(struct decoder *decoder, const struct tfos__field *field,
+static enum tfos_status take_validity(struct decoder *decoder, const struct tfos__feed_field *field,
                                       struct ArrowArray *array, struct tfos_error *err)
 {
     bool is_absent = decoder->word[1] == 0;
@@ -150,7 +150,7 @@ static enum tfos_status take_validity(struct decoder *decoder, const struct tfos
 static enum tfos_status decode_field(struct decoder *decoder, size_t index, int64_t length,
                                      size_t *next, struct tfos_error *err)
 {
-    const struct tfos__field *field = &decoder->schema->fields[index];
+    const struct tfos__feed_field *field = &decoder->schema->fields[index];
     struct ArrowArray *array = &decoder->view->arrays[index];
     int64_t child_length = 0, last = 0;
     const uint8_t *data = NULL;
@@ -211,7 +211,7 @@ struct shape {
 
 // Adds up from the private copy of the table what the view needs. The offsets of a column cannot be
 // larger than the body, or the column will be refused before they are copied.
-static bool measure(const struct tfos__schema *schema, const uint64_t *table, uint64_t size,
+static bool measure(const struct tfos__feed_schema *schema, const uint64_t *table, uint64_t size,
                     struct shape *shape)
 {
     for (size_t i = 0; i < schema->field_count; i++) {
@@ -229,8 +229,8 @@ static bool measure(const struct tfos__schema *schema, const uint64_t *table, ui
     return true;
 }
 
-static struct view *make_view(const struct tfos__schema *schema, const struct shape *shape,
-                              const struct tfos__batch_owner *owner)
+static struct view *make_view(const struct tfos__feed_schema *schema, const struct shape *shape,
+                              const struct tfos__feed_batch_owner *owner)
 {
     struct view *view = tfos__alloc(1, sizeof *view + schema->field_count * sizeof view->arrays[0]);
 
@@ -248,10 +248,10 @@ static struct view *make_view(const struct tfos__schema *schema, const struct sh
     return view;
 }
 
-enum tfos_status tfos__batch_decode(const struct tfos__schema *schema, const uint8_t *body,
-                                    uint64_t size, int64_t rows,
-                                    const struct tfos__batch_owner *owner, struct ArrowArray *array,
-                                    struct tfos_error *err)
+enum tfos_status tfos__feed_batch_decode(const struct tfos__feed_schema *schema,
+                                         const uint8_t *body, uint64_t size, int64_t rows,
+                                         const struct tfos__feed_batch_owner *owner,
+                                         struct ArrowArray *array, struct tfos_error *err)
 {
     struct shape shape = {0};
     size_t next = 0;

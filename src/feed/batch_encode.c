@@ -10,15 +10,15 @@
 #include "feed/record.h"
 
 struct measure {
-    struct tfos__batch_plan *plan;
-    const struct tfos__schema *schema;
+    struct tfos__feed_batch_plan *plan;
+    const struct tfos__feed_schema *schema;
     uint64_t size;
 };
 
 static enum tfos_status place_buffer(struct measure *measure, size_t index, int buffer,
                                      int64_t length, int64_t width, struct tfos_error *err)
 {
-    struct tfos__column_plan *column = &measure->plan->columns[index];
+    struct tfos__feed_column_plan *column = &measure->plan->columns[index];
     uint64_t size = 0;
 
     if (!tfos__arrow_size(length, width, &size) || size > INT64_MAX - measure->size)
@@ -29,12 +29,13 @@ static enum tfos_status place_buffer(struct measure *measure, size_t index, int 
                           measure->schema->fields[index].name, buffer);
     column->places[buffer] = measure->size;
     column->sizes[buffer] = size;
-    measure->size += tfos__record_pad(size);
+    measure->size += tfos__feed_record_pad(size);
     return TFOS_OK;
 }
 
-static enum tfos_status check_shape(const struct tfos__field *field, const struct ArrowArray *array,
-                                    int64_t length, struct tfos_error *err)
+static enum tfos_status check_shape(const struct tfos__feed_field *field,
+                                    const struct ArrowArray *array, int64_t length,
+                                    struct tfos_error *err)
 {
     char name[TFOS__ARROW_TEXT_SIZE];
 
@@ -58,8 +59,8 @@ static enum tfos_status check_shape(const struct tfos__field *field, const struc
 static enum tfos_status measure_offsets(struct measure *measure, size_t index, int64_t *count,
                                         struct tfos_error *err)
 {
-    struct tfos__column_plan *column = &measure->plan->columns[index];
-    const struct tfos__field *field = &measure->schema->fields[index];
+    struct tfos__feed_column_plan *column = &measure->plan->columns[index];
+    const struct tfos__feed_field *field = &measure->schema->fields[index];
     int64_t width = field->type.width;
 
     column->first = 0;
@@ -83,8 +84,8 @@ static enum tfos_status measure_field(struct measure *measure, const struct Arro
                                       size_t index, int64_t offset, int64_t length, size_t *next,
                                       struct tfos_error *err)
 {
-    const struct tfos__field *field = &measure->schema->fields[index];
-    struct tfos__column_plan *column = &measure->plan->columns[index];
+    const struct tfos__feed_field *field = &measure->schema->fields[index];
+    struct tfos__feed_column_plan *column = &measure->plan->columns[index];
     int64_t first = 0, count = length;
 
     TFOS__TRY(check_shape(field, array, length, err));
@@ -92,7 +93,7 @@ static enum tfos_status measure_field(struct measure *measure, const struct Arro
         return tfos__fail(err, TFOS_INVALID, "feed: column %s: has %lld values, %lld are needed",
                           field->name, (long long)array->length, (long long)(offset + length));
     bool has_nulls = tfos__arrow_has_nulls(array);
-    *column = (struct tfos__column_plan){
+    *column = (struct tfos__feed_column_plan){
         .array = array, .offset = array->offset + offset, .length = length};
     column->null_count = !has_nulls ? 0 : length == array->length ? array->null_count : -1;
     TFOS__TRY(place_buffer(measure, index, 0, has_nulls ? length : 0, 1, err));
@@ -124,7 +125,7 @@ static enum tfos_status measure_field(struct measure *measure, const struct Arro
     return TFOS_OK;
 }
 
-static uint64_t table_size(const struct tfos__schema *schema)
+static uint64_t table_size(const struct tfos__feed_schema *schema)
 {
     uint64_t words = 0;
 
@@ -133,16 +134,16 @@ static uint64_t table_size(const struct tfos__schema *schema)
     return words * sizeof(uint64_t);
 }
 
-enum tfos_status tfos__batch_measure(struct tfos__batch_plan *plan,
-                                     const struct tfos__schema *schema,
-                                     const struct ArrowArray *array, int64_t row, int64_t rows,
-                                     struct tfos_error *err)
+enum tfos_status tfos__feed_batch_measure(struct tfos__feed_batch_plan *plan,
+                                          const struct tfos__feed_schema *schema,
+                                          const struct ArrowArray *array, int64_t row, int64_t rows,
+                                          struct tfos_error *err)
 {
-    struct measure measure = {plan, schema, tfos__record_pad(table_size(schema))};
+    struct measure measure = {plan, schema, tfos__feed_record_pad(table_size(schema))};
     size_t next = 0;
 
     if (plan->capacity < schema->field_count) {
-        struct tfos__column_plan *columns =
+        struct tfos__feed_column_plan *columns =
             tfos__realloc(plan->columns, schema->field_count, sizeof *columns);
         if (!columns)
             return tfos__no_memory(err, "feed", "the plan of a batch");
@@ -154,16 +155,17 @@ enum tfos_status tfos__batch_measure(struct tfos__batch_plan *plan,
     return TFOS_OK;
 }
 
-enum tfos_status tfos__batch_fit(struct tfos__batch_plan *plan, const struct tfos__schema *schema,
-                                 const struct ArrowArray *array, int64_t row, uint64_t ring_size,
-                                 int64_t *rows, struct tfos_error *err)
+enum tfos_status tfos__feed_batch_fit(struct tfos__feed_batch_plan *plan,
+                                      const struct tfos__feed_schema *schema,
+                                      const struct ArrowArray *array, int64_t row,
+                                      uint64_t ring_size, int64_t *rows, struct tfos_error *err)
 {
     uint64_t limit = ring_size / 2;
 
     *rows = array->length - row;
     for (;;) {
-        TFOS__TRY(tfos__batch_measure(plan, schema, array, row, *rows, err));
-        uint64_t size = tfos__record_size(plan->body_size);
+        TFOS__TRY(tfos__feed_batch_measure(plan, schema, array, row, *rows, err));
+        uint64_t size = tfos__feed_record_size(plan->body_size);
         if (size <= limit || *rows <= 1)
             return TFOS_OK;
         limit = ring_size / 4;
@@ -175,13 +177,13 @@ enum tfos_status tfos__batch_fit(struct tfos__batch_plan *plan, const struct tfo
 }
 
 // Copies `count` bits that begin at bit `first` of `source` to bit 0 of `target`.
-static void copy_bits(struct tfos__copier *copier, uint8_t *target, const uint8_t *source,
+static void copy_bits(struct tfos__feed_copier *copier, uint8_t *target, const uint8_t *source,
                       int64_t first, int64_t count)
 {
     size_t size = (size_t)(count + 7) / 8;
 
     if (first % 8 == 0) {
-        tfos__copy(copier, target, source + first / 8, size);
+        tfos__feed_copy(copier, target, source + first / 8, size);
         return;
     }
     for (int64_t done = 0; done < count; done += 64) {
@@ -191,15 +193,15 @@ static void copy_bits(struct tfos__copier *copier, uint8_t *target, const uint8_
     }
 }
 
-static void copy_offsets(struct tfos__copier *copier, uint8_t *target,
-                         const struct tfos__column_plan *column, int64_t width)
+static void copy_offsets(struct tfos__feed_copier *copier, uint8_t *target,
+                         const struct tfos__feed_column_plan *column, int64_t width)
 {
     const uint8_t *source = column->array->buffers[1];
     int64_t count = column->length + 1;
 
     source += column->offset * (width / 8);
     if (column->first == 0) {
-        tfos__copy(copier, target, source, column->sizes[1]);
+        tfos__feed_copy(copier, target, source, column->sizes[1]);
         return;
     }
     for (int64_t i = 0; i < count; i++)
@@ -212,14 +214,15 @@ static void copy_offsets(struct tfos__copier *copier, uint8_t *target,
 }
 
 // The bytes between buffers: they would otherwise carry what lay there before to the other side.
-static void clear_padding(const struct tfos__column_plan *column, int buffer, uint8_t *body)
+static void clear_padding(const struct tfos__feed_column_plan *column, int buffer, uint8_t *body)
 {
     uint64_t size = column->sizes[buffer];
 
-    memset(body + column->places[buffer] + size, 0, tfos__record_pad(size) - size);
+    memset(body + column->places[buffer] + size, 0, tfos__feed_record_pad(size) - size);
 }
 
-static void write_buffers(struct tfos__copier *copier, const struct tfos__column_plan *column,
+static void write_buffers(struct tfos__feed_copier *copier,
+                          const struct tfos__feed_column_plan *column,
                           const struct tfos__arrow_type *type, uint8_t *body)
 {
     const uint8_t *const *buffers = (const uint8_t *const *)column->array->buffers;
@@ -230,24 +233,25 @@ static void write_buffers(struct tfos__copier *copier, const struct tfos__column
         if (type->width == 1)
             copy_bits(copier, body + column->places[1], buffers[1], column->offset, column->length);
         else
-            tfos__copy(copier, body + column->places[1],
-                       buffers[1] + column->offset * (type->width / 8), column->sizes[1]);
+            tfos__feed_copy(copier, body + column->places[1],
+                            buffers[1] + column->offset * (type->width / 8), column->sizes[1]);
     }
     if (tfos__arrow_has_offsets(type) && column->sizes[1] > 0)
         copy_offsets(copier, body + column->places[1], column, type->width);
     if (type->layout == TFOS__ARROW_VARIABLE && column->sizes[2] > 0)
-        tfos__copy(copier, body + column->places[2], buffers[2] + column->first, column->sizes[2]);
+        tfos__feed_copy(copier, body + column->places[2], buffers[2] + column->first,
+                        column->sizes[2]);
 }
 
-void tfos__batch_write(struct tfos__batch_plan *plan, const struct tfos__schema *schema,
-                       uint8_t *body)
+void tfos__feed_batch_write(struct tfos__feed_batch_plan *plan,
+                            const struct tfos__feed_schema *schema, uint8_t *body)
 {
     uint64_t *word = (uint64_t *)(void *)body;
 
     uint64_t words_size = table_size(schema);
-    memset(body + words_size, 0, tfos__record_pad(words_size) - words_size);
+    memset(body + words_size, 0, tfos__feed_record_pad(words_size) - words_size);
     for (size_t i = 0; i < schema->field_count; i++) {
-        const struct tfos__column_plan *column = &plan->columns[i];
+        const struct tfos__feed_column_plan *column = &plan->columns[i];
         *word++ = (uint64_t)column->length;
         *word++ = (uint64_t)column->null_count;
         for (int buffer = 0; buffer < tfos__arrow_buffer_count(&schema->fields[i].type); buffer++) {
@@ -260,8 +264,8 @@ void tfos__batch_write(struct tfos__batch_plan *plan, const struct tfos__schema 
         write_buffers(&plan->copier, &plan->columns[i], &schema->fields[i].type, body);
 }
 
-void tfos__batch_plan_clear(struct tfos__batch_plan *plan)
+void tfos__feed_batch_plan_clear(struct tfos__feed_batch_plan *plan)
 {
     tfos__free(plan->columns);
-    *plan = (struct tfos__batch_plan){0};
+    *plan = (struct tfos__feed_batch_plan){0};
 }

@@ -48,7 +48,7 @@ static void stream(void *target, const void *source, size_t size)
 
 // Copies the first 2 * TRIAL_SIZE bytes, half in each way. Where the cache is shared ordinary
 // stores may take half as long again here, which is less than the reader saves.
-static void try_both(struct tfos__copier *copier, uint8_t *target, const uint8_t *source)
+static void try_both(struct tfos__feed_copier *copier, uint8_t *target, const uint8_t *source)
 {
     int64_t begin = tfos__now_ns();
     memcpy(target, source, TRIAL_SIZE);
@@ -63,7 +63,8 @@ static void try_both(struct tfos__copier *copier, uint8_t *target, const uint8_t
         copier->votes--;
 }
 
-void tfos__copy(struct tfos__copier *copier, void *target, const void *source, size_t size)
+void tfos__feed_copy(struct tfos__feed_copier *copier, void *target, const void *source,
+                     size_t size)
 {
     uint8_t *to = target;
     const uint8_t *from = source;
@@ -82,7 +83,8 @@ void tfos__copy(struct tfos__copier *copier, void *target, const void *source, s
 
 #else
 
-void tfos__copy(struct tfos__copier *copier, void *target, const void *source, size_t size)
+void tfos__feed_copy(struct tfos__feed_copier *copier, void *target, const void *source,
+                     size_t size)
 {
     (void)copier;
     memcpy(target, source, size);

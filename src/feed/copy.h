@@ -6,13 +6,14 @@
 #include <stddef.h>
 
 /// What one writer has learnt about the machine. Zeroed to begin with.
-struct tfos__copier {
+struct tfos__feed_copier {
     unsigned large_count; ///< large copies so far
     int votes;            ///< above 0: writer and reader seem to share a cache
 };
 
 /// memcpy() for a `target` at a multiple of 64. The bytes are visible to others before anything
 /// stored after the call.
-void tfos__copy(struct tfos__copier *copier, void *target, const void *source, size_t size);
+void tfos__feed_copy(struct tfos__feed_copier *copier, void *target, const void *source,
+                     size_t size);
 
 #endif

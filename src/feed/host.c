@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's own life, and the calls of the node. Nothing here waits: an epoll descriptor tells the
-// node when to call step(), and a timer ticks while somebody waits for a lane, because a reader
+// node when to call step(), and a timer ticks while somebody waits for a channel, because a reader
 // that drains one rings no descriptor.
 #include <string.h>
 #include <sys/timerfd.h>
@@ -12,7 +12,7 @@
 #include "base/socket.h"
 #include "feed/host.h"
 
-#define TICK_MS 10              ///< between looks for a free lane
+#define TICK_MS 10              ///< between looks for a free channel
 #define TELL_MS 1000            ///< between words to those who wait
 #define HELLO_TIMEOUT_MS 10000  ///< from accept until an `open` is accepted
 #define ENDING_TIMEOUT_MS 3000  ///< for a writer to read its last message and go
@@ -55,7 +55,7 @@ static enum tfos_status set_up(struct tfos__feed_host *host,
     if (!host->identity.cluster_id)
         return tfos__no_memory(err, "feed", "a host");
     for (int i = 0; i < host->names.count; i++)
-        TFOS__TRY(tfos__queue_open(&host->queues[i], host->names.names[i], i, err));
+        TFOS__TRY(tfos__feed_queue_open(&host->queues[i], host->names.names[i], i, err));
     host->pool.memory_limit =
         options->memory_limit ? (uint64_t)options->memory_limit : TFOS__FEED_MEMORY_LIMIT;
     TFOS__TRY(tfos__cluster_key_read(options->key, "feed", host->identity.key, err));
@@ -79,7 +79,7 @@ enum tfos_status tfos__feed_host_open(const struct tfos__feed_host_options *opti
     host->server = (struct tfos__server){.epoll_fd = -1, .wake_fd = -1};
     host->timer_fd = -1;
     for (int i = 0; i < TFOS__QUEUE_LIMIT; i++)
-        host->queues[i].bell_fd = -1;
+        host->queues[i].control_fd = -1;
     enum tfos_status status = tfos__queue_names_init(&host->names, options->queues, err);
     if (status == TFOS_OK)
         status = set_up(host, options, err);
@@ -101,11 +101,11 @@ int tfos__feed_host_port(const struct tfos__feed_host *host)
     return host->port;
 }
 
-int tfos__feed_host_bell_fd(const struct tfos__feed_host *host, const char *queue)
+int tfos__feed_host_control_fd(const struct tfos__feed_host *host, const char *queue)
 {
     int number = tfos__queue_names_find(&host->names, queue);
 
-    return number < 0 ? -1 : host->queues[number].bell_fd;
+    return number < 0 ? -1 : host->queues[number].control_fd;
 }
 
 static void set_timer(struct tfos__feed_host *host)
@@ -127,16 +127,17 @@ static void set_timer(struct tfos__feed_host *host)
 static void note_progress(struct tfos__feed_host *host)
 {
     for (int i = 0; i < host->names.count; i++) {
-        if (!tfos__queue_note_progress(&host->queues[i], tfos__pool_progress(&host->pool, i)))
+        if (!tfos__feed_queue_note_progress(&host->queues[i],
+                                            tfos__feed_channel_pool_progress(&host->pool, i)))
             continue;
         host->has_progress = true;
         for (int other = 0; other < host->names.count; other++)
             if (other != i)
-                atomic_fetch_add(&host->queues[other].board->page->others, 1);
+                atomic_fetch_add(&host->queues[other].control->page->others, 1);
     }
 }
 
-// Whoever waits for a lane has patience as long as the readers of others go on.
+// Whoever waits for a channel has patience as long as the readers of others go on.
 static void tell_progress(struct tfos__feed_host *host, int64_t now)
 {
     if (now - host->told_ms < TELL_MS || !host->has_progress)
@@ -172,13 +173,13 @@ enum tfos_status tfos__feed_host_step(struct tfos__feed_host *host, struct tfos_
     tfos__server_step(&host->server);
     for (struct tfos__feed_connection *each = tfos__feed_host_first(host); each;
          each = tfos__feed_host_next(each))
-        tfos__feed_connection_check_relay(each);
+        tfos__feed_connection_check_proxy(each);
     dismiss_waiting(host);
     tfos__feed_host_serve(host);
     note_progress(host);
     tell_progress(host, now);
     tfos__server_flush(&host->server);
-    tfos__pool_trim(&host->pool);
+    tfos__feed_channel_pool_trim(&host->pool);
     set_timer(host);
     return TFOS_OK;
 }
@@ -221,17 +222,17 @@ enum tfos_status tfos__feed_host_next_event(struct tfos__feed_host *host,
     *event = host->events[host->event_first];
     host->event_first = (host->event_first + 1) % host->event_capacity;
     host->event_count--;
-    if (event->kind == TFOS__FEED_LANE_OPENED)
+    if (event->kind == TFOS__FEED_CHANNEL_OPENED)
         for (size_t i = 0; i < host->pool.count; i++)
-            if (host->pool.lanes[i]->number == event->lane)
-                host->pool.lanes[i]->is_announced = true;
+            if (host->pool.channels[i]->number == event->channel)
+                host->pool.channels[i]->is_announced = true;
     return TFOS_OK;
 }
 
 json_t *tfos__feed_host_close_message(const struct tfos__feed_connection *connection)
 {
     const struct tfos__feed_host *host = connection->host;
-    uint32_t state = tfos__queue_state(connection->queue);
+    uint32_t state = tfos__feed_queue_state(connection->queue);
 
     if (state == TFOS__FEED_RUNNING || (state == TFOS__FEED_ENDED && connection->has_written))
         return NULL;
@@ -247,18 +248,18 @@ void tfos__feed_host_set_state(struct tfos__feed_host *host, enum tfos__feed_sta
     if (state == TFOS__FEED_FAILED && !host->message)
         host->message = tfos__strdup(message ? message : "the cluster has failed");
     for (int i = 0; i < host->names.count; i++)
-        tfos__queue_set_state(&host->queues[i], state);
+        tfos__feed_queue_set_state(&host->queues[i], state);
     for (struct tfos__feed_connection *each = tfos__feed_host_first(host); each;
          each = tfos__feed_host_next(each)) {
-        bool is_touched = (each->is_waiting || each->lane) && !each->base.is_ending;
+        bool is_touched = (each->is_waiting || each->channel) && !each->base.is_ending;
         json_t *last = is_touched ? tfos__feed_host_close_message(each) : NULL;
         if (last)
             tfos__feed_connection_dismiss(each, last);
     }
     for (size_t i = 0; i < host->pool.count; i++)
-        tfos__bell_ring(tfos__lane_page_bell(host->pool.lanes[i]->page));
+        tfos__feed_futex_wake(tfos__feed_channel_page_futex(host->pool.channels[i]->page));
     for (int i = 0; i < host->names.count; i++)
-        tfos__bell_ring(tfos__board_bell(host->queues[i].board));
+        tfos__feed_futex_wake(tfos__feed_control_futex(host->queues[i].control));
     tfos__server_flush(&host->server);
 }
 
@@ -267,7 +268,7 @@ void tfos__feed_host_end_epoch(struct tfos__feed_host *host, const char *queue, 
     int number = tfos__queue_names_find(&host->names, queue);
 
     if (number >= 0)
-        tfos__queue_end_epoch(&host->queues[number], feed);
+        tfos__feed_queue_end_epoch(&host->queues[number], feed);
 }
 
 void tfos__feed_host_end_batch(struct tfos__feed_host *host, const char *queue, int64_t feed)
@@ -275,7 +276,7 @@ void tfos__feed_host_end_batch(struct tfos__feed_host *host, const char *queue, 
     int number = tfos__queue_names_find(&host->names, queue);
 
     if (number >= 0)
-        tfos__queue_end_batch(&host->queues[number], feed);
+        tfos__feed_queue_end_batch(&host->queues[number], feed);
 }
 
 void tfos__feed_host_fence(struct tfos__feed_host *host, struct tfos__feed_event *attempt)
@@ -288,8 +289,8 @@ void tfos__feed_host_fence(struct tfos__feed_host *host, struct tfos__feed_event
     // Without memory for the entry, a zombie that never came here yet could come later; its first
     // row would then be refused by the rows that are there.
     if (attempt->feed < 1 || number < 0 ||
-        tfos__feed_attempt_get(&host->queues[number].attempts, attempt->feed, attempt->partition,
-                               &entry, NULL) != TFOS_OK)
+        tfos__feed_attempt_table_get(&host->queues[number].attempts, attempt->feed,
+                                     attempt->partition, &entry, NULL) != TFOS_OK)
         return;
     tfos__feed_attempt_fence(entry, attempt->attempt);
     struct tfos__feed_connection *connection = entry->connection;
@@ -311,8 +312,8 @@ void tfos__feed_host_explain(struct tfos__feed_host *host, const char *text)
             continue;
         json_t *message = json_pack("{ss ss}", "type", "explained", "text", text);
         each->is_stalled = false;
-        if (each->relay)
-            tfos__relay_send(each->relay, message, false);
+        if (each->proxy)
+            tfos__feed_remote_proxy_send(each->proxy, message, false);
         else
             tfos__server_send(&each->base, message, NULL, 0);
     }
@@ -321,7 +322,7 @@ void tfos__feed_host_explain(struct tfos__feed_host *host, const char *text)
 
 void tfos__feed_host_get_stats(struct tfos__feed_host *host, struct tfos__feed_stats *stats)
 {
-    const struct tfos__pool *pool = &host->pool;
+    const struct tfos__feed_channel_pool *pool = &host->pool;
     uint64_t writers_us = pool->gone_waited_us, readers_us = 0;
 
     *stats = (struct tfos__feed_stats){.rows_written = (int64_t)pool->gone_rows_written,
@@ -329,23 +330,24 @@ void tfos__feed_host_get_stats(struct tfos__feed_host *host, struct tfos__feed_s
                                        .is_drained = true,
                                        .is_terminated = true};
     for (size_t i = 0; i < pool->count; i++) {
-        const struct tfos__pool_lane *lane = pool->lanes[i];
-        uint64_t tail = atomic_load(&lane->page->tail) & ~TFOS__TAIL_ABANDONED;
-        uint64_t head = atomic_load(&lane->page->head) & ~TFOS__HEAD_FENCED;
-        if (lane->is_written)
-            stats->rows_written += (int64_t)(tfos__pool_lane_rows(lane, NULL) - lane->first_row);
+        const struct tfos__feed_pool_channel *channel = pool->channels[i];
+        uint64_t tail = atomic_load(&channel->page->tail) & ~TFOS__FEED_TAIL_ABANDONED;
+        uint64_t head = atomic_load(&channel->page->head) & ~TFOS__FEED_HEAD_FENCED;
+        if (channel->is_written)
+            stats->rows_written +=
+                (int64_t)(tfos__feed_pool_channel_rows(channel, NULL) - channel->first_row);
         stats->bytes_written += (int64_t)head;
-        writers_us += atomic_load(&lane->page->waited_us);
-        stats->used_size += head - tail <= lane->size ? (int64_t)(head - tail) : 0;
-        stats->total_size += (int64_t)lane->size;
-        stats->writer_count += lane->is_written;
+        writers_us += atomic_load(&channel->page->waited_us);
+        stats->used_size += head - tail <= channel->size ? (int64_t)(head - tail) : 0;
+        stats->total_size += (int64_t)channel->size;
+        stats->writer_count += channel->is_written;
     }
     struct tfos__feed_queue_stats queue;
     for (int i = 0; tfos__feed_host_get_queue(host, i, &queue); i++) {
         stats->rows_read += queue.rows_read;
         stats->is_drained &= queue.is_drained;
         stats->is_terminated &= queue.is_terminated;
-        readers_us += atomic_load(&host->queues[i].board->page->waited_us);
+        readers_us += atomic_load(&host->queues[i].control->page->waited_us);
     }
     // What others write into shared memory may be anything; it must not become negative.
     stats->writer_wait_ms = (int64_t)(writers_us / 1000 & INT64_MAX);
@@ -357,18 +359,18 @@ bool tfos__feed_host_get_queue(const struct tfos__feed_host *host, int number,
 {
     if (number < 0 || number >= host->names.count)
         return false;
-    const struct tfos__queue *queue = &host->queues[number];
+    const struct tfos__feed_queue *queue = &host->queues[number];
     *out = (struct tfos__feed_queue_stats){.name = queue->name,
                                            .rows_read = (int64_t)host->pool.gone_rows_read[number],
                                            .is_drained = true,
-                                           .is_terminated =
-                                               tfos__queue_state(queue) == TFOS__FEED_TERMINATED};
+                                           .is_terminated = tfos__feed_queue_state(queue) ==
+                                                            TFOS__FEED_TERMINATED};
     for (size_t i = 0; i < host->pool.count; i++) {
-        const struct tfos__pool_lane *lane = host->pool.lanes[i];
-        if (lane->queue != number)
+        const struct tfos__feed_pool_channel *channel = host->pool.channels[i];
+        if (channel->queue != number)
             continue;
-        out->rows_read += (int64_t)atomic_load(&lane->page->rows_released);
-        out->is_drained &= out->is_terminated || tfos__pool_lane_is_read(lane);
+        out->rows_read += (int64_t)atomic_load(&channel->page->rows_released);
+        out->is_drained &= out->is_terminated || tfos__feed_pool_channel_is_read(channel);
     }
     return true;
 }
@@ -380,9 +382,9 @@ void tfos__feed_host_close(struct tfos__feed_host *host)
     tfos__server_clear(&host->server, "the node has ended");
     if (host->timer_fd >= 0)
         close(host->timer_fd);
-    tfos__pool_clear(&host->pool);
+    tfos__feed_channel_pool_clear(&host->pool);
     for (int i = 0; i < TFOS__QUEUE_LIMIT; i++)
-        tfos__queue_close(&host->queues[i]);
+        tfos__feed_queue_close(&host->queues[i]);
     tfos__free((char *)(uintptr_t)host->identity.cluster_id);
     tfos__free(host->message);
     tfos__free(host->events);

@@ -25,9 +25,9 @@ void tfos__feed_connection_end(struct tfos__feed_connection *connection, json_t 
 
 void tfos__feed_connection_dismiss(struct tfos__feed_connection *connection, json_t *message)
 {
-    if (connection->relay) {
+    if (connection->proxy) {
         connection->is_waiting = false;
-        tfos__relay_send(connection->relay, message, true);
+        tfos__feed_remote_proxy_send(connection->proxy, message, true);
     } else if (connection->is_waiting) {
         tfos__feed_connection_end(connection, message);
     } else {
@@ -39,7 +39,8 @@ void tfos__feed_connection_dismiss(struct tfos__feed_connection *connection, jso
 static void report_stall(struct tfos__feed_connection *connection)
 {
     struct tfos__feed_event event = {.kind = TFOS__FEED_STALLED,
-                                     .lane = connection->lane ? connection->lane->number : -1,
+                                     .channel =
+                                         connection->channel ? connection->channel->number : -1,
                                      .fd = -1,
                                      .queue = connection->queue ? connection->queue->name : NULL,
                                      .feed = connection->feed,
@@ -71,20 +72,20 @@ static enum tfos_status handle_message(struct tfos__server_connection *base, con
         tfos__feed_host_admit(connection, message);
     else if (strcmp(type, "stalled") == 0)
         report_stall(connection);
-    else // "close", or a type that is none of ours. What was published says the lane itself.
+    else // "close", or a type that is none of ours. What was published says the channel itself.
         tfos__server_drop(base, false, "the writer has closed");
     return TFOS_OK;
 }
 
-void tfos__feed_connection_check_relay(struct tfos__feed_connection *connection)
+void tfos__feed_connection_check_proxy(struct tfos__feed_connection *connection)
 {
-    struct tfos__relay_news news;
+    struct tfos__feed_remote_proxy_news news;
 
-    if (!connection->relay || connection->base.is_dropped)
+    if (!connection->proxy || connection->base.is_dropped)
         return;
-    tfos__relay_check(connection->relay, &news);
-    if (news.wanted_size > 0 && connection->lane && !connection->is_closed)
-        tfos__feed_host_change_lane(connection, news.wanted_size);
+    tfos__feed_remote_proxy_check(connection->proxy, &news);
+    if (news.wanted_size > 0 && connection->channel && !connection->is_closed)
+        tfos__feed_host_change_channel(connection, news.wanted_size);
     if (news.is_stalled)
         report_stall(connection);
     if (news.has_ended)
@@ -98,18 +99,18 @@ static void dropped(struct tfos__server_connection *base, bool is_breach, const 
 
     (void)is_breach;
     (void)cause;
-    // The relay's thread ends before its lane is fenced, so that all it published counts and
+    // The proxy's thread ends before its channel is fenced, so that all it published counts and
     // nothing follows.
-    tfos__relay_close(connection->relay);
+    tfos__feed_remote_proxy_close(connection->proxy);
     tfos__feed_host_close_attempt(connection, true);
     for (size_t i = 0; i < host->pool.count; i++)
-        if (host->pool.lanes[i]->owner == connection)
-            tfos__pool_give_back(&host->pool, host->pool.lanes[i]);
+        if (host->pool.channels[i]->owner == connection)
+            tfos__feed_channel_pool_give_back(&host->pool, host->pool.channels[i]);
     connection->is_waiting = false;
-    connection->lane = NULL;
-    // The reader may be asleep beside a lane that has now come to its end.
+    connection->channel = NULL;
+    // The reader may be asleep beside a channel that has now come to its end.
     if (connection->queue)
-        tfos__bell_ring(tfos__board_bell(connection->queue->board));
+        tfos__feed_futex_wake(tfos__feed_control_futex(connection->queue->control));
 }
 
 const struct tfos__server_handler tfos__feed_host_handler = {

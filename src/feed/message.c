@@ -8,8 +8,8 @@
 #include "base/json.h"
 #include "base/memory.h"
 
-enum tfos_status tfos__message_append(struct tfos__buffer *out, json_t *message,
-                                      struct tfos_error *err)
+enum tfos_status tfos__feed_control_message_append(struct tfos__buffer *out, json_t *message,
+                                                   struct tfos_error *err)
 {
     char *text = message ? tfos__json_text(message) : NULL;
 
@@ -17,9 +17,10 @@ enum tfos_status tfos__message_append(struct tfos__buffer *out, json_t *message,
     if (!text)
         return tfos__no_memory(err, "feed", "a message");
     uint64_t body_size = strlen(text);
-    struct tfos__record record = {
-        .kind = TFOS__RECORD_MESSAGE, .size = tfos__record_size(body_size), .body_size = body_size};
-    static const uint8_t padding[TFOS__RECORD_ALIGN];
+    struct tfos__feed_record record = {.kind = TFOS__FEED_RECORD_MESSAGE,
+                                       .size = tfos__feed_record_size(body_size),
+                                       .body_size = body_size};
+    static const uint8_t padding[TFOS__FEED_RECORD_ALIGN];
     // All or nothing: half a record would break the stream.
     enum tfos_status status = tfos__buffer_reserve(out, record.size, err);
     if (status == TFOS_OK)
@@ -32,8 +33,9 @@ enum tfos_status tfos__message_append(struct tfos__buffer *out, json_t *message,
     return status;
 }
 
-enum tfos_status tfos__message_read(const struct tfos__record *record, const uint8_t *body,
-                                    json_t **out, struct tfos_error *err)
+enum tfos_status tfos__feed_control_message_read(const struct tfos__feed_record *record,
+                                                 const uint8_t *body, json_t **out,
+                                                 struct tfos_error *err)
 {
     return tfos__json_parse((const char *)body, record->body_size, out, err);
 }

@@ -9,14 +9,15 @@
 #include "base/buffer.h"
 #include "feed/record.h"
 
-#define TFOS__MESSAGE_LIMIT (1 << 20) ///< largest record that carries a message
+#define TFOS__FEED_CONTROL_MESSAGE_LIMIT (1 << 20) ///< largest record that carries a message
 
 /// Appends a record with `message` (taken over) to `out`.
-enum tfos_status tfos__message_append(struct tfos__buffer *out, json_t *message,
-                                      struct tfos_error *err);
+enum tfos_status tfos__feed_control_message_append(struct tfos__buffer *out, json_t *message,
+                                                   struct tfos_error *err);
 
 /// Reads the body of such a record.
-enum tfos_status tfos__message_read(const struct tfos__record *record, const uint8_t *body,
-                                    json_t **out, struct tfos_error *err);
+enum tfos_status tfos__feed_control_message_read(const struct tfos__feed_record *record,
+                                                 const uint8_t *body, json_t **out,
+                                                 struct tfos_error *err);
 
 #endif

@@ -61,7 +61,8 @@ static enum tfos_status refuse_rows(struct text kind, struct tfos_error *err)
 }
 
 // The column of the batch that a field is, or is in: its name, or, as of tuples, its place.
-static void name_column(const struct tfos__schema *schema, size_t number, char *name, size_t size)
+static void name_column(const struct tfos__feed_schema *schema, size_t number, char *name,
+                        size_t size)
 {
     size_t first = 0, place = 0;
 
@@ -76,7 +77,7 @@ static void name_column(const struct tfos__schema *schema, size_t number, char *
         snprintf(name, size, "%zu", place - 1);
 }
 
-static enum tfos_status refuse_column(const struct tfos__schema *schema, size_t number,
+static enum tfos_status refuse_column(const struct tfos__feed_schema *schema, size_t number,
                                       struct text kind, struct tfos_error *err)
 {
     char name[200];
@@ -89,7 +90,7 @@ static enum tfos_status refuse_column(const struct tfos__schema *schema, size_t 
                       name, (int)(kind.size < 40 ? kind.size : 40), kind.data);
 }
 
-static enum tfos_status check_field(const struct tfos__schema *schema, size_t number,
+static enum tfos_status check_field(const struct tfos__feed_schema *schema, size_t number,
                                     struct tfos_error *err)
 {
     const char *metadata = schema->fields[number].metadata;
@@ -111,13 +112,14 @@ static enum tfos_status check_field(const struct tfos__schema *schema, size_t nu
     return TFOS_OK;
 }
 
-enum tfos_status tfos__pickled_refuse(struct tfos__schema *schema, struct tfos_error *err)
+enum tfos_status tfos__feed_schema_refuse_pickles(struct tfos__feed_schema *schema,
+                                                  struct tfos_error *err)
 {
     enum tfos_status status = TFOS_OK;
 
     for (size_t i = 0; i < schema->field_count && status == TFOS_OK; i++)
         status = check_field(schema, i, err);
     if (status < 0)
-        tfos__schema_clear(schema);
+        tfos__feed_schema_clear(schema);
     return status;
 }

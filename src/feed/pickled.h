@@ -9,6 +9,7 @@
 
 /// UNSUPPORTED, naming column and type, when a column, at any depth, or the rows are of a type that
 /// is not known to be read without pickle. The schema is none then.
-enum tfos_status tfos__pickled_refuse(struct tfos__schema *schema, struct tfos_error *err);
+enum tfos_status tfos__feed_schema_refuse_pickles(struct tfos__feed_schema *schema,
+                                                  struct tfos_error *err);
 
 #endif

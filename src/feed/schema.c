@@ -13,10 +13,10 @@ static size_t count_nodes(const struct ArrowSchema *node)
     return count;
 }
 
-static enum tfos_status add_field(struct tfos__schema *schema, const struct ArrowSchema *node,
+static enum tfos_status add_field(struct tfos__feed_schema *schema, const struct ArrowSchema *node,
                                   struct tfos_error *err)
 {
-    struct tfos__field *field = &schema->fields[schema->field_count++];
+    struct tfos__feed_field *field = &schema->fields[schema->field_count++];
     enum tfos_status status = tfos__arrow_type_read(&field->type, node, err);
 
     field->name = node->name;
@@ -36,16 +36,16 @@ static enum tfos_status add_field(struct tfos__schema *schema, const struct Arro
 }
 
 /// Takes over the tree, also on failure.
-static enum tfos_status replace(struct tfos__schema *schema, struct ArrowSchema *tree,
+static enum tfos_status replace(struct tfos__feed_schema *schema, struct ArrowSchema *tree,
                                 struct tfos_error *err)
 {
-    struct tfos__schema made = {.tree = *tree};
+    struct tfos__feed_schema made = {.tree = *tree};
     enum tfos_status status = TFOS_OK;
 
     made.fields = tfos__alloc(count_nodes(tree), sizeof *made.fields);
     status =
         made.fields ? add_field(&made, &made.tree, err) : tfos__no_memory(err, "feed", "a schema");
-    tfos__schema_clear(status == TFOS_OK ? schema : &made);
+    tfos__feed_schema_clear(status == TFOS_OK ? schema : &made);
     if (status == TFOS_OK)
         *schema = made;
     return status;
@@ -58,8 +58,8 @@ static enum tfos_status pass_on(enum tfos_status status, struct tfos_error *err)
     return status;
 }
 
-enum tfos_status tfos__schema_take(struct tfos__schema *schema, const struct ArrowSchema *arrow,
-                                   struct tfos_error *err)
+enum tfos_status tfos__feed_schema_take(struct tfos__feed_schema *schema,
+                                        const struct ArrowSchema *arrow, struct tfos_error *err)
 {
     struct ArrowSchema tree;
 
@@ -67,8 +67,8 @@ enum tfos_status tfos__schema_take(struct tfos__schema *schema, const struct Arr
     return pass_on(replace(schema, &tree, err), err);
 }
 
-enum tfos_status tfos__schema_decode(struct tfos__schema *schema, const uint8_t *body, size_t size,
-                                     struct tfos_error *err)
+enum tfos_status tfos__feed_schema_decode(struct tfos__feed_schema *schema, const uint8_t *body,
+                                          size_t size, struct tfos_error *err)
 {
     struct ArrowSchema tree;
     enum tfos_status status = tfos__arrow_schema_decode(body, size, &tree, err);
@@ -79,9 +79,9 @@ enum tfos_status tfos__schema_decode(struct tfos__schema *schema, const uint8_t 
     return pass_on(status == TFOS_INVALID ? TFOS_CORRUPT : status, err);
 }
 
-void tfos__schema_clear(struct tfos__schema *schema)
+void tfos__feed_schema_clear(struct tfos__feed_schema *schema)
 {
     tfos__arrow_schema_release(&schema->tree);
     tfos__free(schema->fields);
-    *schema = (struct tfos__schema){0};
+    *schema = (struct tfos__feed_schema){0};
 }

@@ -12,40 +12,43 @@
 #include "feed/record.h"
 #include "feed/schema.h"
 
-struct tfos__sender {
-    struct tfos__schema schema; ///< of the batch at hand
-    struct tfos__buffer body;   ///< its schema record's body
+struct tfos__feed_batch_encoder {
+    struct tfos__feed_schema schema; ///< of the batch at hand
+    struct tfos__buffer body;        ///< its schema record's body
     struct tfos__buffer scratch;
     bool is_sent;         ///< whether the peer has the schema
     bool refuses_pickles; ///< columns that only Python's pickle can read are refused
-    struct tfos__batch_plan plan;
+    struct tfos__feed_batch_plan plan;
 };
 
 /// Takes up the schema of the next batch.
-enum tfos_status tfos__sender_begin(struct tfos__sender *sender, const struct ArrowSchema *schema,
-                                    const struct ArrowArray *array, struct tfos_error *err);
+enum tfos_status tfos__feed_batch_encoder_begin(struct tfos__feed_batch_encoder *encoder,
+                                                const struct ArrowSchema *schema,
+                                                const struct ArrowArray *array,
+                                                struct tfos_error *err);
 
 /// The size of the schema's record.
-uint64_t tfos__sender_schema_size(const struct tfos__sender *sender);
+uint64_t tfos__feed_batch_encoder_schema_size(const struct tfos__feed_batch_encoder *encoder);
 
 /// Writes a schema record to `space`; `head` names feed, partition and attempt.
-void tfos__sender_put_schema(const struct tfos__sender *sender, const struct tfos__record *head,
-                             uint8_t *space);
+void tfos__feed_batch_encoder_put_schema(const struct tfos__feed_batch_encoder *encoder,
+                                         const struct tfos__feed_record *head, uint8_t *space);
 
 /// The size of the planned batch's record.
-uint64_t tfos__sender_batch_size(const struct tfos__sender *sender);
+uint64_t tfos__feed_batch_encoder_batch_size(const struct tfos__feed_batch_encoder *encoder);
 
 /// Writes the planned batch; `head` has the row and rows too.
-void tfos__sender_put_batch(struct tfos__sender *sender, const struct tfos__record *head,
-                            uint8_t *space);
+void tfos__feed_batch_encoder_put_batch(struct tfos__feed_batch_encoder *encoder,
+                                        const struct tfos__feed_record *head, uint8_t *space);
 
 /// Writes a record with `size` bytes of a body, of which `place` bytes came before.
-void tfos__sender_put_piece(const struct tfos__record *head, uint64_t place, const uint8_t *data,
-                            uint64_t size, uint8_t *space);
+void tfos__feed_batch_encoder_put_piece(const struct tfos__feed_record *head, uint64_t place,
+                                        const uint8_t *data, uint64_t size, uint8_t *space);
 
 /// Writes the record of a batch whose body came in pieces.
-void tfos__sender_put_end_of_pieces(const struct tfos__record *head, uint8_t *space);
+void tfos__feed_batch_encoder_put_end_of_pieces(const struct tfos__feed_record *head,
+                                                uint8_t *space);
 
-void tfos__sender_clear(struct tfos__sender *sender);
+void tfos__feed_batch_encoder_clear(struct tfos__feed_batch_encoder *encoder);
 
 #endif

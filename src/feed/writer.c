@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "feed/pickled.h"
-#include "feed/route.h"
+#include "feed/writer.h"
 
 #define EXPLANATION_WAIT_MS 3000
 #define BATCH_ROWS_LIMIT INT32_MAX
@@ -21,13 +21,13 @@ struct patience {
 
 static void begin_patience(const struct tfos__feed_writer *writer, struct patience *patience)
 {
-    patience->progress = writer->route->progress(writer);
+    patience->progress = writer->transport->progress(writer);
     patience->deadline = tfos__deadline(writer->timeout_ms);
 }
 
 static int64_t rows_taken(const struct tfos__feed_writer *writer)
 {
-    return writer->route->taken(writer);
+    return writer->transport->taken(writer);
 }
 
 // Asks the node what the trainer is doing, and gives up with the answer.
@@ -39,14 +39,14 @@ static enum tfos_status give_up(struct tfos__feed_writer *writer, const char *wa
     struct tfos_error ignored;
 
     if (!writer->explanation &&
-        writer->route->say(writer, json_pack("{ss}", "type", "stalled"), &ignored) == TFOS_OK)
+        writer->transport->say(writer, json_pack("{ss}", "type", "stalled"), &ignored) == TFOS_OK)
         while (!writer->explanation && tfos__now_ms() < deadline &&
-               (asked = tfos__writer_check_interrupt(writer, err)) == TFOS_OK &&
-               writer->route->check(writer, &ignored) == TFOS_OK)
-            writer->route->wait(writer, 0);
+               (asked = tfos__feed_writer_check_interrupt(writer, err)) == TFOS_OK &&
+               writer->transport->check(writer, &ignored) == TFOS_OK)
+            writer->transport->wait(writer, 0);
     TFOS__TRY(asked);
     if (writer->verdict != TFOS_OK)
-        return tfos__writer_verdict(writer, err);
+        return tfos__feed_writer_verdict(writer, err);
     return tfos__fail(err, TFOS_TIMEOUT,
                       "feed: partition %lld at %s: the trainer has taken nothing from queue "
                       "\"%s\" for %lld s (%lld rows appended, %lld taken, %lld results), while "
@@ -62,29 +62,29 @@ static enum tfos_status give_up(struct tfos__feed_writer *writer, const char *wa
 static enum tfos_status wait_step(struct tfos__feed_writer *writer, struct patience *patience,
                                   uint64_t size, const char *wanted, struct tfos_error *err)
 {
-    enum tfos_status status = writer->route->check(writer, err);
+    enum tfos_status status = writer->transport->check(writer, err);
 
     if (status != TFOS_OK)
         return status;
-    TFOS__TRY(tfos__writer_check_interrupt(writer, err));
-    uint64_t progress = writer->route->progress(writer);
+    TFOS__TRY(tfos__feed_writer_check_interrupt(writer, err));
+    uint64_t progress = writer->transport->progress(writer);
     if (progress != patience->progress) {
         begin_patience(writer, patience);
         tfos__free(writer->explanation);
         writer->explanation = NULL;
     } else if (tfos__now_ms() >= patience->deadline)
         return give_up(writer, wanted, err);
-    writer->route->wait(writer, size);
+    writer->transport->wait(writer, size);
     return TFOS_OK;
 }
 
 static enum tfos_status take_result_schema(struct tfos__feed_writer *writer, const uint8_t *body,
                                            uint64_t size, struct tfos_error *err)
 {
-    TFOS__TRY(tfos__schema_decode(&writer->result_schema, body, size, err));
-    if (writer->sender.refuses_pickles)
-        TFOS__TRY(tfos__pickled_refuse(&writer->result_schema, err));
-    writer->route->skip(writer);
+    TFOS__TRY(tfos__feed_schema_decode(&writer->result_schema, body, size, err));
+    if (writer->encoder.refuses_pickles)
+        TFOS__TRY(tfos__feed_schema_refuse_pickles(&writer->result_schema, err));
+    writer->transport->skip(writer);
     return TFOS_OK;
 }
 
@@ -100,7 +100,7 @@ static enum tfos_status lose_place(const struct tfos__feed_writer *writer, int64
 
 // Puts a piece of a batch's body behind those before; the first begins anew.
 static enum tfos_status take_piece(struct tfos__feed_writer *writer,
-                                   const struct tfos__record *record, const uint8_t *body,
+                                   const struct tfos__feed_record *record, const uint8_t *body,
                                    struct tfos_error *err)
 {
     if (record->row == 0)
@@ -108,37 +108,37 @@ static enum tfos_status take_piece(struct tfos__feed_writer *writer,
     if ((uint64_t)record->row != tfos__buffer_size(&writer->pieces))
         return lose_place(writer, record->row, err);
     TFOS__TRY(tfos__buffer_append(&writer->pieces, body, record->body_size, err));
-    writer->route->skip(writer);
+    writer->transport->skip(writer);
     return TFOS_OK;
 }
 
 // Goes on to the next batch of results that has come. AGAIN: none.
 static enum tfos_status find_result(struct tfos__feed_writer *writer,
-                                    const struct tfos__record **record, const uint8_t **body,
+                                    const struct tfos__feed_record **record, const uint8_t **body,
                                     struct tfos_error *err)
 {
     for (;;) {
-        enum tfos_status status = writer->route->peek(writer, record, body, err);
+        enum tfos_status status = writer->transport->peek(writer, record, body, err);
         if (status != TFOS_OK)
             return status;
-        // A reader may answer late for the writer that had this lane before.
+        // A reader may answer late for the writer that had this channel before.
         bool is_ours = (*record)->feed == writer->feed &&
                        (*record)->partition == writer->partition &&
                        (*record)->attempt == writer->attempt;
-        if (is_ours && (*record)->kind == TFOS__RECORD_BATCH)
+        if (is_ours && (*record)->kind == TFOS__FEED_RECORD_BATCH)
             return TFOS_OK;
-        if (is_ours && (*record)->kind == TFOS__RECORD_SCHEMA)
+        if (is_ours && (*record)->kind == TFOS__FEED_RECORD_SCHEMA)
             TFOS__TRY(take_result_schema(writer, *body, (*record)->body_size, err));
-        else if (is_ours && (*record)->kind == TFOS__RECORD_PIECE)
+        else if (is_ours && (*record)->kind == TFOS__FEED_RECORD_PIECE)
             TFOS__TRY(take_piece(writer, *record, *body, err));
         else
-            writer->route->skip(writer);
+            writer->transport->skip(writer);
     }
 }
 
 static bool has_result(struct tfos__feed_writer *writer)
 {
-    const struct tfos__record *record = NULL;
+    const struct tfos__feed_record *record = NULL;
     const uint8_t *body = NULL;
 
     // A broken ring counts as a result: next_result() tells.
@@ -151,7 +151,7 @@ static enum tfos_status reserve(struct tfos__feed_writer *writer, uint64_t size,
     struct patience patience = {0};
 
     for (bool is_waiting = false;; is_waiting = true) {
-        enum tfos_status status = writer->route->reserve(writer, size, space, err);
+        enum tfos_status status = writer->transport->reserve(writer, size, space, err);
         if (status != TFOS_AGAIN)
             return status;
         if (has_result(writer))
@@ -164,12 +164,12 @@ static enum tfos_status reserve(struct tfos__feed_writer *writer, uint64_t size,
     }
 }
 
-static struct tfos__record make_head(const struct tfos__feed_writer *writer)
+static struct tfos__feed_record make_head(const struct tfos__feed_writer *writer)
 {
-    return (struct tfos__record){.feed = writer->feed,
-                                 .partition = writer->partition,
-                                 .attempt = writer->attempt,
-                                 .row = writer->first_row + writer->row_count};
+    return (struct tfos__feed_record){.feed = writer->feed,
+                                      .partition = writer->partition,
+                                      .attempt = writer->attempt,
+                                      .row = writer->first_row + writer->row_count};
 }
 
 static uint64_t published_rows(const struct tfos__feed_writer *writer, int64_t more)
@@ -179,16 +179,16 @@ static uint64_t published_rows(const struct tfos__feed_writer *writer, int64_t m
 
 static enum tfos_status put_schema(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
-    struct tfos__record head = make_head(writer);
-    uint64_t size = tfos__sender_schema_size(&writer->sender);
+    struct tfos__feed_record head = make_head(writer);
+    uint64_t size = tfos__feed_batch_encoder_schema_size(&writer->encoder);
     uint8_t *space = NULL;
     enum tfos_status status = reserve(writer, size, &space, err);
 
     if (status != TFOS_OK)
         return status;
-    tfos__sender_put_schema(&writer->sender, &head, space);
-    TFOS__TRY(writer->route->commit(writer, size, published_rows(writer, 0), err));
-    writer->sender.is_sent = true;
+    tfos__feed_batch_encoder_put_schema(&writer->encoder, &head, space);
+    TFOS__TRY(writer->transport->commit(writer, size, published_rows(writer, 0), err));
+    writer->encoder.is_sent = true;
     return TFOS_OK;
 }
 
@@ -196,20 +196,21 @@ static enum tfos_status put_schema(struct tfos__feed_writer *writer, struct tfos
 static enum tfos_status put_rows(struct tfos__feed_writer *writer, const struct ArrowArray *array,
                                  struct tfos_error *err)
 {
-    struct tfos__record head = make_head(writer);
+    struct tfos__feed_record head = make_head(writer);
     uint8_t *space = NULL;
 
-    TFOS__TRY(tfos__batch_fit(&writer->sender.plan, &writer->sender.schema, array, writer->partial,
-                              writer->route->ring_size(writer), &head.rows, err));
-    uint64_t size = tfos__sender_batch_size(&writer->sender);
+    TFOS__TRY(tfos__feed_batch_fit(&writer->encoder.plan, &writer->encoder.schema, array,
+                                   writer->partial, writer->transport->ring_size(writer),
+                                   &head.rows, err));
+    uint64_t size = tfos__feed_batch_encoder_batch_size(&writer->encoder);
     enum tfos_status status = reserve(writer, size, &space, err);
     if (status != TFOS_OK)
         return status;
-    // A larger lane may have come with the space: it knows no schema yet.
-    if (!writer->sender.is_sent)
+    // A larger channel may have come with the space: it knows no schema yet.
+    if (!writer->encoder.is_sent)
         return TFOS_OK;
-    tfos__sender_put_batch(&writer->sender, &head, space);
-    TFOS__TRY(writer->route->commit(writer, size, published_rows(writer, head.rows), err));
+    tfos__feed_batch_encoder_put_batch(&writer->encoder, &head, space);
+    TFOS__TRY(writer->transport->commit(writer, size, published_rows(writer, head.rows), err));
     writer->row_count += head.rows;
     writer->partial += head.rows;
     return TFOS_OK;
@@ -252,8 +253,8 @@ static enum tfos_status append(struct tfos__feed_writer *writer, const struct Ar
         return tfos__fail(err, TFOS_INVALID,
                           "feed: partition %lld: after AGAIN the same batch is to be appended",
                           (long long)writer->partition);
-    TFOS__TRY(tfos__sender_begin(&writer->sender, schema, array, err));
-    enum tfos_status status = writer->route->check(writer, err);
+    TFOS__TRY(tfos__feed_batch_encoder_begin(&writer->encoder, schema, array, err));
+    enum tfos_status status = writer->transport->check(writer, err);
     if (status != TFOS_OK)
         return status;
     if (writer->has_results && is_far_ahead(writer))
@@ -261,7 +262,7 @@ static enum tfos_status append(struct tfos__feed_writer *writer, const struct Ar
     if (status != TFOS_OK)
         return status;
     while (writer->partial < array->length) {
-        status = writer->sender.is_sent ? put_rows(writer, array, err) : put_schema(writer, err);
+        status = writer->encoder.is_sent ? put_rows(writer, array, err) : put_schema(writer, err);
         if (status != TFOS_OK)
             return status;
     }
@@ -281,10 +282,10 @@ enum tfos_status tfos__feed_writer_append(struct tfos__feed_writer *writer,
 
 static enum tfos_status finish(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
-    struct tfos__record record = make_head(writer);
+    struct tfos__feed_record record = make_head(writer);
     struct patience patience;
     uint8_t *space = NULL;
-    enum tfos_status status = writer->route->check(writer, err);
+    enum tfos_status status = writer->transport->check(writer, err);
 
     if (status != TFOS_OK)
         return status;
@@ -292,15 +293,15 @@ static enum tfos_status finish(struct tfos__feed_writer *writer, struct tfos_err
         status = reserve(writer, sizeof record, &space, err);
         if (status != TFOS_OK)
             return status;
-        record.kind = TFOS__RECORD_END;
+        record.kind = TFOS__FEED_RECORD_END;
         record.size = sizeof record;
         memcpy(space, &record, sizeof record);
-        TFOS__TRY(writer->route->commit(writer, sizeof record,
-                                        published_rows(writer, 0) | TFOS__ROWS_COMPLETE, err));
+        TFOS__TRY(writer->transport->commit(
+            writer, sizeof record, published_rows(writer, 0) | TFOS__FEED_ROWS_COMPLETE, err));
         writer->is_finished = true;
     }
     begin_patience(writer, &patience);
-    while (!writer->route->is_delivered(writer)) {
+    while (!writer->transport->is_delivered(writer)) {
         if (has_result(writer))
             return TFOS_AGAIN;
         status = wait_step(writer, &patience, 0, "the node to confirm the end", err);
@@ -326,16 +327,16 @@ static void free_pieces(void *data, uint64_t sequence)
 
 // Takes the body of the batch at hand; an empty one stands for the pieces that came before.
 static enum tfos_status take_body(struct tfos__feed_writer *writer, const uint8_t **body,
-                                  uint64_t *size, struct tfos__batch_owner *owner,
+                                  uint64_t *size, struct tfos__feed_batch_owner *owner,
                                   struct tfos_error *err)
 {
-    TFOS__TRY(writer->route->take(writer, body, owner, err));
+    TFOS__TRY(writer->transport->take(writer, body, owner, err));
     if (*size > 0) {
         tfos__buffer_clear(&writer->pieces);
         return TFOS_OK;
     }
     owner->release(owner->holder, owner->sequence);
-    *owner = (struct tfos__batch_owner){NULL, free_pieces, writer->pieces.data, 0};
+    *owner = (struct tfos__feed_batch_owner){NULL, free_pieces, writer->pieces.data, 0};
     *body = writer->pieces.data;
     *size = tfos__buffer_size(&writer->pieces);
     writer->pieces = (struct tfos__buffer){0};
@@ -347,16 +348,16 @@ static enum tfos_status take_result(struct tfos__feed_writer *writer,
                                     struct ArrowSchema *schema_out, struct ArrowArray *array_out,
                                     struct tfos_error *err)
 {
-    const struct tfos__record *record = NULL;
+    const struct tfos__feed_record *record = NULL;
     const uint8_t *body = NULL;
-    struct tfos__batch_owner owner;
+    struct tfos__feed_batch_owner owner;
     struct ArrowSchema schema;
     struct ArrowArray array;
     enum tfos_status status = find_result(writer, &record, &body, err);
 
     if (status != TFOS_OK)
         return status;
-    struct tfos__record head = *record;
+    struct tfos__feed_record head = *record;
     if (writer->result_schema.field_count == 0 ||
         head.row != writer->first_row + writer->result_count ||
         head.rows > writer->row_count - writer->result_count)
@@ -369,8 +370,8 @@ static enum tfos_status take_result(struct tfos__feed_writer *writer,
     status = take_body(writer, &body, &head.body_size, &owner, err);
     if (status != TFOS_OK)
         goto release_schema;
-    status = tfos__batch_decode(&writer->result_schema, body, head.body_size, head.rows, &owner,
-                                &array, err);
+    status = tfos__feed_batch_decode(&writer->result_schema, body, head.body_size, head.rows,
+                                     &owner, &array, err);
     if (status != TFOS_OK)
         goto release_record;
     writer->result_count += head.rows;
@@ -411,7 +412,7 @@ enum tfos_status tfos__feed_writer_next_result(struct tfos__feed_writer *writer,
                           (long long)writer->partition);
     begin_patience(writer, &patience);
     for (;;) {
-        enum tfos_status status = writer->route->check(writer, err);
+        enum tfos_status status = writer->transport->check(writer, err);
         if (status < 0)
             return status;
         // Only after the look at the state: results put before the end are not lost.
@@ -440,7 +441,7 @@ int64_t tfos__feed_writer_row_count(const struct tfos__feed_writer *writer)
 
 int64_t tfos__feed_writer_batch_rows(const struct tfos__feed_writer *writer)
 {
-    int64_t rows = writer->route->batch_rows(writer);
+    int64_t rows = writer->transport->batch_rows(writer);
 
     // Another process wrote it, and callers make room by it.
     if (rows <= 0)

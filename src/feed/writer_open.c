@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/socket.h"
 #include "base/tcp_options.h"
-#include "feed/route.h"
+#include "feed/writer.h"
 
 #define DEFAULT_TIMEOUT_MS 600000
 #define CONNECT_TIMEOUT_MS 20000
@@ -25,23 +25,23 @@ static void keep_verdict(struct tfos__feed_writer *writer, enum tfos_status stat
                (long long)writer->partition, writer->place, words);
 }
 
-enum tfos_status tfos__writer_verdict(const struct tfos__feed_writer *writer,
-                                      struct tfos_error *err)
+enum tfos_status tfos__feed_writer_verdict(const struct tfos__feed_writer *writer,
+                                           struct tfos_error *err)
 {
     if (writer->verdict < 0 && err)
         *err = writer->verdict_error;
     return writer->verdict;
 }
 
-enum tfos_status tfos__writer_judge(struct tfos__feed_writer *writer, enum tfos_status status,
-                                    const char *words, struct tfos_error *err)
+enum tfos_status tfos__feed_writer_judge(struct tfos__feed_writer *writer, enum tfos_status status,
+                                         const char *words, struct tfos_error *err)
 {
     keep_verdict(writer, status, words);
-    return tfos__writer_verdict(writer, err);
+    return tfos__feed_writer_verdict(writer, err);
 }
 
-enum tfos_status tfos__writer_check_interrupt(struct tfos__feed_writer *writer,
-                                              struct tfos_error *err)
+enum tfos_status tfos__feed_writer_check_interrupt(struct tfos__feed_writer *writer,
+                                                   struct tfos_error *err)
 {
     enum tfos_status status = tfos__wait_check(&writer->wait, err);
 
@@ -62,14 +62,14 @@ static enum tfos_status read_status(const char *name)
     return TFOS_CORRUPT;
 }
 
-enum tfos_status tfos__writer_hear(struct tfos__feed_writer *writer, const json_t *message,
-                                   const int *fds, int fd_count, struct tfos_error *err)
+enum tfos_status tfos__feed_writer_hear(struct tfos__feed_writer *writer, const json_t *message,
+                                        const int *fds, int fd_count, struct tfos_error *err)
 {
     const char *type = tfos__json_string_or(message, "type", "");
     const char *words = tfos__json_string_or(message, "message", "no reason was given");
 
     if (strcmp(type, "lane") == 0) {
-        TFOS__TRY(writer->route->attach(writer, message, fds, fd_count, err));
+        TFOS__TRY(writer->transport->attach(writer, message, fds, fd_count, err));
         writer->is_attached = true;
         return TFOS_OK;
     }
@@ -96,44 +96,45 @@ enum tfos_status tfos__writer_hear(struct tfos__feed_writer *writer, const json_
     return TFOS_OK;
 }
 
-enum tfos_status tfos__writer_read_frames(struct tfos__feed_writer *writer, struct tfos_error *err)
+enum tfos_status tfos__feed_writer_read_frames(struct tfos__feed_writer *writer,
+                                               struct tfos_error *err)
 {
     struct tfos_error cause;
     // What the node said before it went away is read first.
-    enum tfos_status pumped = tfos__channel_pump(writer->channel, &cause);
+    enum tfos_status pumped = tfos__channel_pump(writer->connection, &cause);
 
     for (;;) {
         json_t *message = NULL;
         int fds[TFOS__FRAME_DESCRIPTORS];
         int fd_count = 0;
         enum tfos_status status =
-            tfos__channel_next(writer->channel, &message, fds, &fd_count, &cause);
+            tfos__channel_next(writer->connection, &message, fds, &fd_count, &cause);
         if (status == TFOS_AGAIN && pumped == TFOS_OK)
             return TFOS_OK;
         if (status != TFOS_OK) {
             enum tfos_status reason = status == TFOS_AGAIN ? pumped : status;
-            return tfos__writer_judge(writer, reason, cause.message, err);
+            return tfos__feed_writer_judge(writer, reason, cause.message, err);
         }
-        status = tfos__writer_hear(writer, message, fds, fd_count, err);
+        status = tfos__feed_writer_hear(writer, message, fds, fd_count, err);
         json_decref(message);
         TFOS__TRY(status);
         // Over TCP the records begin right behind this frame.
-        if (writer->is_attached && writer->route == &tfos__route_stream)
+        if (writer->is_attached && writer->transport == &tfos__feed_remote_transport)
             return TFOS_OK;
     }
 }
 
-enum tfos_status tfos__writer_send_frame(struct tfos__feed_writer *writer, json_t *message,
-                                         struct tfos_error *err)
+enum tfos_status tfos__feed_writer_send_frame(struct tfos__feed_writer *writer, json_t *message,
+                                              struct tfos_error *err)
 {
-    TFOS__TRY(tfos__channel_queue(writer->channel, message, NULL, 0, err));
+    TFOS__TRY(tfos__channel_queue(writer->connection, message, NULL, 0, err));
     // A node that has gone may have said why: who reads the frames will find both.
-    enum tfos_status status = tfos__channel_pump(writer->channel, err);
+    enum tfos_status status = tfos__channel_pump(writer->connection, err);
     return status == TFOS_CLOSED ? TFOS_OK : status;
 }
 
-enum tfos_status tfos__writer_ask_lane(struct tfos__feed_writer *writer, int64_t size,
-                                       struct tfos_error *err)
+enum tfos_status tfos__feed_writer_ask_channel(struct tfos__feed_writer *writer, int64_t size,
+                                               struct tfos_error *err)
 {
     json_t *message = json_pack(
         "{ss ss ss sI sI sI sI sI sI sb}", "type", "open", "token", writer->token, "queue",
@@ -142,7 +143,7 @@ enum tfos_status tfos__writer_ask_lane(struct tfos__feed_writer *writer, int64_t
         (json_int_t)(writer->first_row + writer->row_count), "size", (json_int_t)size, "timeout_ms",
         (json_int_t)writer->timeout_ms, "results", writer->has_results);
 
-    return tfos__writer_send_frame(writer, message, err);
+    return tfos__feed_writer_send_frame(writer, message, err);
 }
 
 static enum tfos_status check_options(const struct tfos__feed_writer_options *options,
@@ -161,7 +162,7 @@ static enum tfos_status check_options(const struct tfos__feed_writer_options *op
                           "others from 0",
                           (long long)options->feed, (long long)options->partition,
                           (long long)options->attempt, (long long)options->first_row);
-    if (options->lane_size < 0 || options->lane_size > TFOS__LANE_SIZE_LIMIT)
+    if (options->lane_size < 0 || options->lane_size > TFOS__FEED_CHANNEL_SIZE_LIMIT)
         return tfos__fail(err, TFOS_INVALID, "feed: lane_size %lld is out of range",
                           (long long)options->lane_size);
     return TFOS_OK;
@@ -170,18 +171,19 @@ static enum tfos_status check_options(const struct tfos__feed_writer_options *op
 static enum tfos_status copy_options(const struct tfos__feed_writer_options *options,
                                      struct tfos__feed_writer *writer, struct tfos_error *err)
 {
-    writer->route = options->socket_name ? &tfos__route_shared : &tfos__route_stream;
+    writer->transport =
+        options->socket_name ? &tfos__feed_local_transport : &tfos__feed_remote_transport;
     writer->place = tfos__strdup(options->socket_name ? options->socket_name : options->address);
     writer->queue = tfos__strdup(options->queue ? options->queue : "input");
     writer->feed = options->feed;
     writer->partition = options->partition;
     writer->attempt = options->attempt;
     writer->first_row = options->first_row;
-    writer->lane_size = options->lane_size ? options->lane_size : TFOS__FEED_LANE_SIZE;
+    writer->lane_size = options->lane_size ? options->lane_size : TFOS__FEED_CHANNEL_SIZE;
     writer->timeout_ms =
         options->wait.timeout_ms > 0 ? options->wait.timeout_ms : DEFAULT_TIMEOUT_MS;
     writer->has_results = options->has_results;
-    writer->sender.refuses_pickles = options->refuses_pickles;
+    writer->encoder.refuses_pickles = options->refuses_pickles;
     writer->ahead_rows = options->ahead_rows;
     writer->caller = options->wait;
     writer->caller.timeout_ms = 0; // each wait has one of its own, which progress renews
@@ -204,8 +206,8 @@ static enum tfos_status open_channel(struct tfos__feed_writer *writer, bool is_l
     if (!is_local)
         tfos__tcp_options_watch_peer(fd, TFOS__TCP_BULK);
     TFOS__TRY(tfos__channel_open(fd, is_local ? TFOS__CHANNEL_UNIX : TFOS__CHANNEL_TLS_CLIENT,
-                                 identity, writer->place, &writer->channel, err));
-    return tfos__channel_expect_bulk(writer->channel, err);
+                                 identity, writer->place, &writer->connection, err));
+    return tfos__channel_expect_bulk(writer->connection, err);
 }
 
 static enum tfos_status connect_node(const struct tfos__feed_writer_options *options,
@@ -222,23 +224,23 @@ static enum tfos_status connect_node(const struct tfos__feed_writer_options *opt
     return status;
 }
 
-// Waits until a lane is free: as long as the node says, now and then, that its reader goes on.
-static enum tfos_status wait_for_lane(struct tfos__feed_writer *writer, struct tfos_error *err)
+// Waits until a channel is free: as long as the node says, now and then, that its reader goes on.
+static enum tfos_status wait_for_channel(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     int64_t deadline = tfos__deadline(writer->timeout_ms);
     uint64_t answers = writer->shared.answer_count;
 
     while (!writer->is_attached) {
-        TFOS__TRY(tfos__writer_read_frames(writer, err));
+        TFOS__TRY(tfos__feed_writer_read_frames(writer, err));
         if (writer->verdict != TFOS_OK)
-            return tfos__writer_verdict(writer, err);
+            return tfos__feed_writer_verdict(writer, err);
         if (writer->shared.answer_count != answers) {
             answers = writer->shared.answer_count;
             deadline = tfos__deadline(writer->timeout_ms);
         }
         if (writer->is_attached)
             break;
-        TFOS__TRY(tfos__writer_check_interrupt(writer, err));
+        TFOS__TRY(tfos__feed_writer_check_interrupt(writer, err));
         if (tfos__now_ms() >= deadline)
             return tfos__fail(err, TFOS_TIMEOUT,
                               "feed: partition %lld: no lane of %s came free for %lld s, because "
@@ -246,8 +248,8 @@ static enum tfos_status wait_for_lane(struct tfos__feed_writer *writer, struct t
                               "nothing from the lanes of other partitions",
                               (long long)writer->partition, writer->place,
                               (long long)(writer->timeout_ms / 1000));
-        (void)tfos__socket_wait(tfos__channel_fd(writer->channel),
-                                (short)tfos__channel_events(writer->channel),
+        (void)tfos__socket_wait(tfos__channel_fd(writer->connection),
+                                (short)tfos__channel_events(writer->connection),
                                 tfos__deadline(TFOS__WRITER_SLICE_MS), NULL);
     }
     return TFOS_OK;
@@ -264,9 +266,9 @@ enum tfos_status tfos__feed_writer_open(const struct tfos__feed_writer_options *
     if (status == TFOS_OK)
         status = connect_node(options, writer, err);
     if (status == TFOS_OK)
-        status = tfos__writer_ask_lane(writer, writer->lane_size, err);
+        status = tfos__feed_writer_ask_channel(writer, writer->lane_size, err);
     if (status == TFOS_OK)
-        status = wait_for_lane(writer, err);
+        status = wait_for_channel(writer, err);
     if (status != TFOS_OK) {
         tfos__feed_writer_close(writer);
         return status;
@@ -279,10 +281,10 @@ void tfos__feed_writer_close(struct tfos__feed_writer *writer)
 {
     if (!writer)
         return;
-    writer->route->close(writer);
-    tfos__channel_close(writer->channel);
-    tfos__sender_clear(&writer->sender);
-    tfos__schema_clear(&writer->result_schema);
+    writer->transport->close(writer);
+    tfos__channel_close(writer->connection);
+    tfos__feed_batch_encoder_clear(&writer->encoder);
+    tfos__feed_schema_clear(&writer->result_schema);
     tfos__buffer_clear(&writer->pieces);
     tfos__free(writer->explanation);
     tfos__free(writer->place);

@@ -69,7 +69,7 @@ static void a_killed_writer_leaves_whole_batches(void **state)
         assert_int_equal(closed.partition, 5);
         rows = read_rows(&node, rows, closed.rows, 5000);
         assert_int_equal(rows, closed.rows);
-        // The next attempt goes on behind what was delivered: on the same lane, unless a filler
+        // The next attempt goes on behind what was delivered: on the same channel, unless a filler
         // that nobody has passed over yet is left in it.
         task_init(&task, &node, 5, rows + 200);
         task.options.attempt = 1;
@@ -84,7 +84,7 @@ static void a_killed_writer_leaves_whole_batches(void **state)
         task_join(&task);
         assert_int_equal(task.row_count, 200);
         assert_int_equal(node_wait_closed(&node, 2).rows, rows + 200);
-        assert_in_range(node.lane_count, 1, 2);
+        assert_in_range(node.channel_count, 1, 2);
         node_close(&node);
     }
 }
@@ -222,7 +222,7 @@ static void *fill_main(void *argument)
     return NULL;
 }
 
-// A writer that waits for space in a full ring, and another that waits for a lane.
+// A writer that waits for space in a full ring, and another that waits for a channel.
 struct waiting {
     struct node node;
     struct append_call call;
@@ -400,7 +400,7 @@ static void a_stalled_reader_is_explained(void **state)
 }
 
 // A reader that takes something within each timeout may be as slow as it likes, also towards those
-// who wait for a lane.
+// who wait for a channel.
 static void a_slow_reader_is_no_stalled_one(void **state)
 {
     struct node node;
@@ -415,7 +415,7 @@ static void a_slow_reader_is_no_stalled_one(void **state)
     first.payload = 2000;
     first.options.wait.timeout_ms = 1500;
     task_run(&first);
-    while (node.lane_count == 0)
+    while (node.channel_count == 0)
         poll(NULL, 0, 1);
     task_init(&second, &node, 1, 10);
     second.options.wait.timeout_ms = 1500;
@@ -465,7 +465,7 @@ static void a_reader_slow_over_one_batch_is_no_stalled_one(void **state)
     node_close(&node);
 }
 
-static void waiting_for_a_lane_ends(void **state)
+static void waiting_for_a_channel_ends(void **state)
 {
     struct node node;
     struct tfos__feed_writer *writer = NULL;
@@ -499,7 +499,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(a_stalled_reader_is_explained),
     cmocka_unit_test(a_slow_reader_is_no_stalled_one),
     cmocka_unit_test(a_reader_slow_over_one_batch_is_no_stalled_one),
-    cmocka_unit_test(waiting_for_a_lane_ends),
+    cmocka_unit_test(waiting_for_a_channel_ends),
 };
 
 TEST_MAIN(cases)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches that are held for as long as their consumer likes: the writers go on, and what was lent
 // stays where it is and what it is. Processes are forked before the node's thread starts.
-#include "feed_hoard.h"
+#include "feed_held_batches.h"
 
 static struct hoard hoard;
 
@@ -20,17 +20,17 @@ static void nothing_is_ever_released(void **state)
     wait_task(pid);
     struct mapped during = count_mapped();
     // The host's page, the reader's, and where batches are read now.
-    assert_int_equal(during.lane_count, 3);
+    assert_int_equal(during.channel_count, 3);
     assert_true(during.size > before.size + (uint64_t)(RINGS - 2) * RING_SIZE);
     check_hoard(&hoard);
     release_hoard(&hoard);
     struct mapped after = count_mapped();
-    assert_int_equal(after.lane_count, 3);
+    assert_int_equal(after.channel_count, 3);
     assert_true(after.size < before.size + (uint64_t)RINGS / 2 * RING_SIZE);
     assert_int_equal(node_stats(&node).rows_read, TOTAL_ROWS);
     assert_true(node_stats(&node).is_drained);
     node_close(&node);
-    assert_int_equal(count_mapped().lane_count, 0);
+    assert_int_equal(count_mapped().channel_count, 0);
 }
 
 static void the_first_batch_is_held_for_ever(void **state)
@@ -47,7 +47,7 @@ static void the_first_batch_is_held_for_ever(void **state)
     node_start(&node);
     assert_int_equal(next_item(&node, &first), TFOS_OK);
     const void *place = first.array.children[1]->buffers[2];
-    assert_true(is_in_lane(&first));
+    assert_true(is_in_channel(&first));
     tfos_feed_batch_use(&first.array, 1);
     for (rows = first.array.length;; rows += item.array.length) {
         assert_int_equal(next_item(&node, &item), TFOS_OK);
@@ -57,12 +57,12 @@ static void the_first_batch_is_held_for_ever(void **state)
         check_whole(&item);
         check_batch(&first, PAYLOAD);
         // Only the first was moved, and once.
-        assert_true(is_in_lane(&item));
+        assert_true(is_in_channel(&item));
         release_item(&item);
     }
     wait_task(pid);
     assert_int_equal(rows, TOTAL_ROWS);
-    assert_false(is_in_lane(&first));
+    assert_false(is_in_channel(&first));
     assert_ptr_equal(first.array.children[1]->buffers[2], place);
     check_whole(&first);
     // Its rows were counted when it was moved.
@@ -72,7 +72,7 @@ static void the_first_batch_is_held_for_ever(void **state)
     node_close(&node);
     check_whole(&first);
     release_item(&first);
-    assert_int_equal(count_mapped().lane_count, 0);
+    assert_int_equal(count_mapped().channel_count, 0);
 }
 
 // ---- threads that use what is lent all the time
@@ -171,7 +171,7 @@ static void threads_read_what_moves(void **state)
         pthread_mutex_destroy(&keepers[i].mutex);
     }
     assert_int_equal(rows, TOTAL_ROWS);
-    assert_false(is_in_lane(&first));
+    assert_false(is_in_channel(&first));
     check_whole(&first);
     release_item(&first);
     node_close(&node);
@@ -268,7 +268,7 @@ static void answered_rows_may_be_held(void **state)
         array.release(&array);
     }
     check_hoard(&hoard);
-    assert_false(is_in_lane(&hoard.items[0]));
+    assert_false(is_in_channel(&hoard.items[0]));
     release_hoard(&hoard);
     tfos__feed_writer_close(writer);
     node_close(&node);

@@ -24,7 +24,7 @@ static struct tfos__feed_writer *feed(const struct node *node, int64_t partition
 }
 
 // The first attempt ends last, so that the list of events is full at an even count: an attempt's
-// end is then what makes it grow, as its lane is with the first event of all.
+// end is then what makes it grow, as its channel is with the first event of all.
 static pid_t fork_writers(const struct node *node)
 {
     pid_t pid = fork();
@@ -57,7 +57,7 @@ static void step_until_all_have_gone(struct tfos__feed_host *host, pid_t pid, lo
 }
 
 // The node asks for no event meanwhile, so that their list has to grow in the middle.
-static void whatever_memory_is_lacking_lanes_and_ends_of_attempts_are_told(void **state)
+static void whatever_memory_is_lacking_channels_and_ends_of_attempts_are_told(void **state)
 {
     (void)state;
     for (long denied_request = 1; denied_request < 100; denied_request++) {
@@ -71,7 +71,7 @@ static void whatever_memory_is_lacking_lanes_and_ends_of_attempts_are_told(void 
         assert_int_equal(closed_count, node.host->queues[0].attempts.count);
         assert_true(closed_count >= PARTITIONS - 1);
         for (size_t i = 0; i < node.host->pool.count; i++)
-            assert_true(node.host->pool.lanes[i]->is_announced);
+            assert_true(node.host->pool.channels[i]->is_announced);
         assert_int_equal(node.host->event_reserved, 0);
         tfos__feed_reader_close(node.reader);
         tfos__feed_host_close(node.host);
@@ -79,7 +79,7 @@ static void whatever_memory_is_lacking_lanes_and_ends_of_attempts_are_told(void 
 }
 
 static const struct CMUnitTest cases[] = {
-    cmocka_unit_test(whatever_memory_is_lacking_lanes_and_ends_of_attempts_are_told),
+    cmocka_unit_test(whatever_memory_is_lacking_channels_and_ends_of_attempts_are_told),
 };
 
 TEST_MAIN(cases)

@@ -144,14 +144,14 @@ static enum tfos_status append(struct tfos__feed_writer *writer, const struct no
     return status;
 }
 
-static enum tfos_status answer(struct node *node, int lane, const struct notes *notes,
+static enum tfos_status answer(struct node *node, int channel, const struct notes *notes,
                                struct tfos_error *err)
 {
     struct noted noted;
 
     make_noted(&noted, notes);
     enum tfos_status status =
-        tfos_feed_reader_put_results(node->reader, lane, &noted.schema, &noted.array, NULL, err);
+        tfos_feed_reader_put_results(node->reader, channel, &noted.schema, &noted.array, NULL, err);
     batch_clear(&noted.numbers);
     return status;
 }

@@ -2,7 +2,7 @@
 // Several queues of one host: each has its reader, its feeds and its state; memory is common.
 #include "feed_task.h"
 
-#define LANE_SIZE (64 << 10)
+#define CHANNEL_SIZE (64 << 10)
 
 static struct tfos_feed_item take(struct tfos_feed_reader *reader, enum tfos_feed_item_kind kind)
 {
@@ -189,20 +189,20 @@ static void attempts_are_fenced_by_queue(void **state)
 }
 
 /// The last rows of an epoch may fill the common memory while the reader wants the other queue.
-static void a_queue_gets_a_lane_whatever_the_others_hold(void **state)
+static void a_queue_gets_a_channel_whatever_the_others_hold(void **state)
 {
     struct node node;
     struct tfos_error err;
 
     (void)state;
-    node_open_queues(&node, LANE_SIZE, "input,validation"); // less than one lane
+    node_open_queues(&node, CHANNEL_SIZE, "input,validation"); // less than one channel
     node_start(&node);
     struct tfos__feed_writer *input = open_writer(&node, "input", 1);
     assert_done(append_rows(input, 0, 1, 0, &err));
     struct tfos__feed_writer *validation = open_writer(&node, "validation", 1);
     assert_done(append_rows(validation, 5, 1, 0, &err));
     take_row(node.validation, 5);
-    // A second lane is another matter.
+    // A second channel is another matter.
     struct tfos__feed_writer_options options = writer_options(&node, 1);
     struct tfos__feed_writer *second = NULL;
     options.queue = "validation";
@@ -213,7 +213,7 @@ static void a_queue_gets_a_lane_whatever_the_others_hold(void **state)
     node_close(&node);
 }
 
-/// The timeout is longer than the second between two words of a relay.
+/// The timeout is longer than the second between two words of a proxy.
 static void fill_until_timeout(struct node *node, bool is_remote)
 {
     enum { TIMEOUT_MS = 1500, STEPS = 30, STEP_MS = 100 };
@@ -293,7 +293,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(a_queue_is_drained_without_its_last_partitions_end),
     cmocka_unit_test(a_reader_terminates_its_own_queue),
     cmocka_unit_test(attempts_are_fenced_by_queue),
-    cmocka_unit_test(a_queue_gets_a_lane_whatever_the_others_hold),
+    cmocka_unit_test(a_queue_gets_a_channel_whatever_the_others_hold),
     cmocka_unit_test(reading_another_queue_is_progress),
     cmocka_unit_test(reading_another_queue_is_progress_to_remote_writers),
     cmocka_unit_test(a_wrong_list_of_queues_is_refused),

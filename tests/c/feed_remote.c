@@ -79,7 +79,7 @@ static void several_writers_of_both_kinds(void **state)
     }
     for (int i = 0; i < 6; i++)
         task_join(&tasks[i]);
-    assert_true(node.lane_count <= 3);
+    assert_true(node.channel_count <= 3);
     node_close(&node);
 }
 
@@ -287,7 +287,7 @@ static void a_stalled_reader_is_explained(void **state)
     assert_non_null(strstr(call.err.message, "time.sleep(9999)"));
 }
 
-// The node's end comes while its relays are at work.
+// The node's end comes while its proxies are at work.
 static void the_node_closes_under_way(void **state)
 {
     struct node node;
@@ -304,13 +304,13 @@ static void the_node_closes_under_way(void **state)
     tfos__feed_writer_close(call.writer);
 }
 
-// A node that holds the key and is up to no good: it gives a lane, and answers the row with one
+// A node that holds the key and is up to no good: it gives a channel, and answers the row with one
 // record's head.
 struct hostile_node {
     int listener;
     int64_t lane_size;
     size_t row_size;
-    struct tfos__record record;
+    struct tfos__feed_record record;
     pthread_t thread;
 };
 
@@ -355,7 +355,7 @@ static void *hostile_main(void *argument)
     return NULL;
 }
 
-// Opens a writer for a lane of 64 KiB, feeds a row, and gives how it ends.
+// Opens a writer for a channel of 64 KiB, feeds a row, and gives how it ends.
 static enum tfos_status meet_hostile_node(struct hostile_node *hostile, int64_t timeout_ms,
                                           struct tfos_error *out)
 {
@@ -391,14 +391,14 @@ static void a_result_larger_than_its_ring_is_refused(void **state)
         size_t row_size;
         enum tfos_status status;
     } tries[] = {
-        {TFOS__RECORD_BATCH, 64 << 10, 0, TFOS_AGAIN}, // the rest of it does not come
-        {TFOS__RECORD_BATCH, (64 << 10) + 64, 0, TFOS_CORRUPT},
-        {TFOS__RECORD_SCHEMA, UINT64_C(1) << 40, 0, TFOS_CORRUPT},
-        {TFOS__RECORD_PIECE, UINT64_C(1) << 38, 0, TFOS_CORRUPT},
-        {TFOS__RECORD_MESSAGE, UINT64_C(1) << 40, 0, TFOS_CORRUPT},
+        {TFOS__FEED_RECORD_BATCH, 64 << 10, 0, TFOS_AGAIN}, // the rest of it does not come
+        {TFOS__FEED_RECORD_BATCH, (64 << 10) + 64, 0, TFOS_CORRUPT},
+        {TFOS__FEED_RECORD_SCHEMA, UINT64_C(1) << 40, 0, TFOS_CORRUPT},
+        {TFOS__FEED_RECORD_PIECE, UINT64_C(1) << 38, 0, TFOS_CORRUPT},
+        {TFOS__FEED_RECORD_MESSAGE, UINT64_C(1) << 40, 0, TFOS_CORRUPT},
         // For a larger row the node has a larger ring.
-        {TFOS__RECORD_BATCH, 200000 / 64 * 64, 100000, TFOS_AGAIN},
-        {TFOS__RECORD_BATCH, 300000 / 64 * 64, 100000, TFOS_CORRUPT},
+        {TFOS__FEED_RECORD_BATCH, 200000 / 64 * 64, 100000, TFOS_AGAIN},
+        {TFOS__FEED_RECORD_BATCH, 300000 / 64 * 64, 100000, TFOS_CORRUPT},
     };
 
     (void)state;
@@ -415,7 +415,7 @@ static void a_result_larger_than_its_ring_is_refused(void **state)
     }
 }
 
-static void a_lane_larger_than_was_asked_for_is_refused(void **state)
+static void a_channel_larger_than_was_asked_for_is_refused(void **state)
 {
     struct hostile_node hostile = {.lane_size = (64 << 10) + 4096};
     struct tfos_error err;
@@ -432,7 +432,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(strangers_are_refused),
     cmocka_unit_test(noise_is_ignored),
     cmocka_unit_test(a_result_larger_than_its_ring_is_refused),
-    cmocka_unit_test(a_lane_larger_than_was_asked_for_is_refused),
+    cmocka_unit_test(a_channel_larger_than_was_asked_for_is_refused),
     cmocka_unit_test(the_end_of_reading_is_told),
     cmocka_unit_test(a_failure_is_told),
     cmocka_unit_test(a_fenced_writer_is_told),

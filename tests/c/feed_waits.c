@@ -75,7 +75,7 @@ static void an_empty_ring_counts_for_the_reader(void **state)
     node_close(&node);
 }
 
-static void lanes_that_have_gone_still_count(void **state)
+static void channels_that_have_gone_still_count(void **state)
 {
     struct node node;
     struct task task;
@@ -103,7 +103,7 @@ static void lanes_that_have_gone_still_count(void **state)
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(a_full_ring_counts_for_the_writer),
     cmocka_unit_test(an_empty_ring_counts_for_the_reader),
-    cmocka_unit_test(lanes_that_have_gone_still_count),
+    cmocka_unit_test(channels_that_have_gone_still_count),
 };
 
 TEST_MAIN(cases)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who may write: the token, the attempt's standing among the others of its partition, and then, in
-// the order of coming, a lane. Each row of a partition is accepted once: an attempt that would
+// the order of coming, a channel. Each row of a partition is accepted once: an attempt that would
 // repeat rows is refused.
 #include <string.h>
 
@@ -37,24 +37,25 @@ static enum tfos_status read_open(struct tfos__feed_connection *connection, cons
     TFOS__TRY(tfos__json_get_int(message, "partition", 0, max, &connection->partition, err));
     TFOS__TRY(tfos__json_get_int(message, "attempt", 0, max, &connection->attempt, err));
     TFOS__TRY(tfos__json_get_int(message, "first_row", 0, max, &connection->first_row, err));
-    TFOS__TRY(tfos__json_get_int(message, "size", 0, TFOS__LANE_SIZE_LIMIT, &size, err));
+    TFOS__TRY(tfos__json_get_int(message, "size", 0, TFOS__FEED_CHANNEL_SIZE_LIMIT, &size, err));
     connection->timeout_ms = tfos__json_int_or(message, "timeout_ms", DEFAULT_TIMEOUT_MS);
     connection->has_results = tfos__json_bool_or(message, "results", false);
     if (size == 0)
-        size = TFOS__FEED_LANE_SIZE;
-    connection->size = ((uint64_t)size + TFOS__PAGE_SIZE - 1) / TFOS__PAGE_SIZE * TFOS__PAGE_SIZE;
+        size = TFOS__FEED_CHANNEL_SIZE;
+    connection->size =
+        ((uint64_t)size + TFOS__FEED_PAGE_SIZE - 1) / TFOS__FEED_PAGE_SIZE * TFOS__FEED_PAGE_SIZE;
     return TFOS_OK;
 }
 
-// Keeps what was published in the lane that the writer leaves, and where it stopped: what follows,
-// be it in a larger lane or by another attempt, is read after it.
+// Keeps what was published in the channel that the writer leaves, and where it stopped: what
+// follows, be it in a larger channel or by another attempt, is read after it.
 static void remember_place(struct tfos__feed_connection *connection, bool *is_complete)
 {
-    const struct tfos__pool_lane *lane = connection->lane;
+    const struct tfos__feed_pool_channel *channel = connection->channel;
 
-    connection->before_lane = (uint64_t)lane->number + 1;
-    connection->before_head = atomic_load(&lane->page->head) & ~TFOS__HEAD_FENCED;
-    connection->rows = tfos__pool_lane_rows(lane, is_complete);
+    connection->before_channel = (uint64_t)channel->number + 1;
+    connection->before_head = atomic_load(&channel->page->head) & ~TFOS__FEED_HEAD_FENCED;
+    connection->rows = tfos__feed_pool_channel_rows(channel, is_complete);
 }
 
 void tfos__feed_host_close_attempt(struct tfos__feed_connection *connection, bool is_announced)
@@ -65,21 +66,21 @@ void tfos__feed_host_close_attempt(struct tfos__feed_connection *connection, boo
         return;
     connection->is_closed = true;
     for (size_t i = 0; i < host->pool.count; i++)
-        if (host->pool.lanes[i]->owner == connection)
-            tfos__pool_fence(&host->pool, host->pool.lanes[i]);
-    if (connection->lane)
+        if (host->pool.channels[i]->owner == connection)
+            tfos__feed_channel_pool_fence(&host->pool, host->pool.channels[i]);
+    if (connection->channel)
         remember_place(connection, &connection->is_complete);
-    struct tfos__feed_attempt *entry = tfos__feed_attempt_find(
+    struct tfos__feed_attempt *entry = tfos__feed_attempt_table_find(
         &connection->queue->attempts, connection->feed, connection->partition);
     if (entry && entry->connection == connection) {
         entry->connection = NULL;
         entry->rows = (int64_t)connection->rows;
         entry->is_complete = connection->is_complete;
-        entry->last_lane = connection->before_lane;
+        entry->last_channel = connection->before_channel;
         entry->last_head = connection->before_head;
     }
     struct tfos__feed_event event = {.kind = TFOS__FEED_ATTEMPT_CLOSED,
-                                     .lane = -1,
+                                     .channel = -1,
                                      .fd = -1,
                                      .queue = connection->queue->name,
                                      .feed = connection->feed,
@@ -110,8 +111,8 @@ static enum tfos_status enter_attempt(struct tfos__feed_connection *connection,
 {
     struct tfos__feed_attempt *entry = NULL;
 
-    TFOS__TRY(tfos__feed_attempt_get(&connection->queue->attempts, connection->feed,
-                                     connection->partition, &entry, err));
+    TFOS__TRY(tfos__feed_attempt_table_get(&connection->queue->attempts, connection->feed,
+                                           connection->partition, &entry, err));
     if (connection->attempt < entry->superseded ||
         (entry->connection && connection->attempt <= entry->attempt))
         return tfos__fail(err, TFOS_BUSY, "attempt %lld was superseded by attempt %lld",
@@ -133,7 +134,7 @@ static enum tfos_status enter_attempt(struct tfos__feed_connection *connection,
     entry->rows = connection->first_row;
     entry->is_complete = false;
     entry->has_results = connection->has_results;
-    connection->before_lane = entry->last_lane;
+    connection->before_channel = entry->last_channel;
     connection->before_head = entry->last_head;
     return TFOS_OK;
 }
@@ -156,19 +157,20 @@ static void start_waiting(struct tfos__feed_connection *connection)
     connection->ticket = connection->host->next_ticket++;
 }
 
-// The writer of this connection goes on in a larger lane. Without results, the old one goes back at
-// once: it may be what stands in the way of the new one.
-void tfos__feed_host_change_lane(struct tfos__feed_connection *connection, uint64_t size)
+// The writer of this connection goes on in a larger channel. Without results, the old one goes back
+// at once: it may be what stands in the way of the new one.
+void tfos__feed_host_change_channel(struct tfos__feed_connection *connection, uint64_t size)
 {
-    struct tfos__pool_lane *lane = connection->lane;
+    struct tfos__feed_pool_channel *channel = connection->channel;
 
     remember_place(connection, NULL);
-    connection->lane = NULL;
+    connection->channel = NULL;
     if (connection->has_results)
-        tfos__pool_leave(&connection->host->pool, lane);
+        tfos__feed_channel_pool_leave(&connection->host->pool, channel);
     else
-        tfos__pool_give_back(&connection->host->pool, lane);
-    connection->size = (size + TFOS__PAGE_SIZE - 1) / TFOS__PAGE_SIZE * TFOS__PAGE_SIZE;
+        tfos__feed_channel_pool_give_back(&connection->host->pool, channel);
+    connection->size =
+        (size + TFOS__FEED_PAGE_SIZE - 1) / TFOS__FEED_PAGE_SIZE * TFOS__FEED_PAGE_SIZE;
     start_waiting(connection);
 }
 
@@ -178,12 +180,12 @@ static enum tfos_status reopen(struct tfos__feed_connection *connection, const j
     struct tfos__feed_connection asked = {.host = connection->host};
 
     TFOS__TRY(read_open(&asked, message, err));
-    if (!connection->lane || connection->is_waiting || connection->is_closed ||
+    if (!connection->channel || connection->is_waiting || connection->is_closed ||
         asked.queue != connection->queue || asked.feed != connection->feed ||
         asked.partition != connection->partition || asked.attempt != connection->attempt)
         return tfos__fail(err, TFOS_INVALID,
                           "a second open on this connection is for another attempt");
-    tfos__feed_host_change_lane(connection, asked.size);
+    tfos__feed_host_change_channel(connection, asked.size);
     return TFOS_OK;
 }
 
@@ -216,91 +218,97 @@ void tfos__feed_host_admit(struct tfos__feed_connection *connection, const json_
     start_waiting(connection);
 }
 
-static json_t *lane_message(const struct tfos__queue *queue, const struct tfos__pool_lane *lane)
+static json_t *channel_message(const struct tfos__feed_queue *queue,
+                               const struct tfos__feed_pool_channel *channel)
 {
-    return json_pack("{ss si sI sI}", "type", "lane", "lane", lane->number, "size",
-                     (json_int_t)lane->size, "batch_rows",
-                     (json_int_t)atomic_load(&queue->board->page->batch_rows));
+    return json_pack("{ss si sI sI}", "type", "lane", "lane", channel->number, "size",
+                     (json_int_t)channel->size, "batch_rows",
+                     (json_int_t)atomic_load(&queue->control->page->batch_rows));
 }
 
-static bool hand_to_writer(struct tfos__feed_connection *connection, struct tfos__pool_lane *lane)
+static bool hand_to_writer(struct tfos__feed_connection *connection,
+                           struct tfos__feed_pool_channel *channel)
 {
-    int fds[2] = {lane->fd, connection->queue->bell_fd};
+    int fds[2] = {channel->fd, connection->queue->control_fd};
 
-    tfos__server_send(&connection->base, lane_message(connection->queue, lane), fds, 2);
+    tfos__server_send(&connection->base, channel_message(connection->queue, channel), fds, 2);
     return true;
 }
 
-// The rest of the conversation is the relay's.
-static bool start_relay(struct tfos__feed_connection *connection, struct tfos__pool_lane *lane)
+// The rest of the conversation is the proxy's.
+static bool start_proxy(struct tfos__feed_connection *connection,
+                        struct tfos__feed_pool_channel *channel)
 {
     struct tfos__feed_host *host = connection->host;
-    struct tfos__channel *channel = connection->base.channel;
-    struct tfos__relay_options options = {.channel = channel,
-                                          .board = connection->queue->board,
-                                          .lane_fd = lane->fd,
-                                          .wake_fd = host->server.wake_fd,
-                                          .feed = connection->feed,
-                                          .partition = connection->partition,
-                                          .attempt = connection->attempt,
-                                          .timeout_ms = connection->timeout_ms,
-                                          .has_results = connection->has_results};
+    struct tfos__channel *peer = connection->base.channel;
+    struct tfos__feed_remote_proxy_options options = {.connection = peer,
+                                                      .control = connection->queue->control,
+                                                      .channel_fd = channel->fd,
+                                                      .wake_fd = host->server.wake_fd,
+                                                      .feed = connection->feed,
+                                                      .partition = connection->partition,
+                                                      .attempt = connection->attempt,
+                                                      .timeout_ms = connection->timeout_ms,
+                                                      .has_results = connection->has_results};
 
     // The writer answers with records, which are no frames: nothing is read here any more.
-    if (tfos__channel_queue(channel, lane_message(connection->queue, lane), NULL, 0, NULL) !=
+    if (tfos__channel_queue(peer, channel_message(connection->queue, channel), NULL, 0, NULL) !=
             TFOS_OK ||
-        tfos__channel_flush(channel, NULL) != TFOS_OK)
+        tfos__channel_flush(peer, NULL) != TFOS_OK)
         return false;
     tfos__server_detach(&connection->base);
-    return tfos__relay_open(&options, &connection->relay, NULL) == TFOS_OK;
+    return tfos__feed_remote_proxy_open(&options, &connection->proxy, NULL) == TFOS_OK;
 }
 
-static bool hand_over(struct tfos__feed_connection *connection, struct tfos__pool_lane *lane)
+static bool hand_over(struct tfos__feed_connection *connection,
+                      struct tfos__feed_pool_channel *channel)
 {
-    if (connection->relay)
-        return tfos__relay_give_lane(connection->relay, lane->fd, NULL) == TFOS_OK;
+    if (connection->proxy)
+        return tfos__feed_remote_proxy_give_channel(connection->proxy, channel->fd, NULL) ==
+               TFOS_OK;
     if (!connection->base.is_local)
-        return start_relay(connection, lane);
-    return hand_to_writer(connection, lane);
+        return start_proxy(connection, channel);
+    return hand_to_writer(connection, channel);
 }
 
-// AGAIN: there is no lane for it yet.
+// AGAIN: there is no channel for it yet.
 static enum tfos_status serve(struct tfos__feed_connection *connection, struct tfos_error *err)
 {
     struct tfos__feed_host *host = connection->host;
-    struct tfos__pool_lane *lane = NULL;
+    struct tfos__feed_pool_channel *channel = NULL;
     bool is_new = false;
 
-    struct tfos__pool_request request = {.queue = connection->queue->number,
-                                         .size = connection->size,
-                                         .result_size =
-                                             connection->has_results ? connection->size : 0,
-                                         .first_row = connection->rows,
-                                         .owner = connection};
+    struct tfos__feed_channel_request request = {.queue = connection->queue->number,
+                                                 .size = connection->size,
+                                                 .result_size =
+                                                     connection->has_results ? connection->size : 0,
+                                                 .first_row = connection->rows,
+                                                 .owner = connection};
     if (!tfos__feed_host_reserve_event(host))
         return tfos__no_memory(err, "feed", "an event");
-    enum tfos_status status = tfos__pool_take(&host->pool, &request, &lane, &is_new, err);
+    enum tfos_status status =
+        tfos__feed_channel_pool_take(&host->pool, &request, &channel, &is_new, err);
     if (status != TFOS_OK || !is_new)
         tfos__feed_host_release_event(host);
     if (status != TFOS_OK)
         return status;
-    connection->lane = lane;
+    connection->channel = channel;
     connection->is_waiting = false;
     connection->has_written = true;
-    atomic_store(&lane->page->before_lane, connection->before_lane);
-    atomic_store(&lane->page->before_head, connection->before_head);
+    atomic_store(&channel->page->before_channel, connection->before_channel);
+    atomic_store(&channel->page->before_head, connection->before_head);
     if (is_new) {
-        struct tfos__feed_event event = {.kind = TFOS__FEED_LANE_OPENED,
-                                         .lane = lane->number,
-                                         .fd = lane->fd,
+        struct tfos__feed_event event = {.kind = TFOS__FEED_CHANNEL_OPENED,
+                                         .channel = channel->number,
+                                         .fd = channel->fd,
                                          .queue = connection->queue->name,
                                          .feed = connection->feed,
                                          .partition = connection->partition,
                                          .attempt = connection->attempt};
         tfos__feed_host_emit(host, &event);
-        atomic_fetch_add(&connection->queue->board->page->lane_count, 1);
+        atomic_fetch_add(&connection->queue->control->page->channel_count, 1);
     }
-    if (!hand_over(connection, lane))
+    if (!hand_over(connection, channel))
         tfos__server_drop(&connection->base, false, "its lane could not be handed over");
     return TFOS_OK;
 }
@@ -317,7 +325,7 @@ void tfos__feed_host_serve(struct tfos__feed_host *host)
         enum tfos_status status = first ? serve(first, &err) : TFOS_AGAIN;
         if (status == TFOS_AGAIN)
             return;
-        if (status < 0 && first->relay)
+        if (status < 0 && first->proxy)
             tfos__server_drop(&first->base, false, "there is no lane for it");
         else if (status < 0)
             refuse(first, status, err.message);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a lane. With an odd first byte, they are the page's words and the ring behind them;
-// with an even one, the ring of a page that is in order. The reader may find it corrupt, but does
-// not crash, loop or hand out a view that leads outside. Where the writer waits for space, the
-// consumer holds all batches, so that they are evacuated.
+// Any bytes as a channel. With an odd first byte, they are the page's words and the ring behind
+// them; with an even one, the ring of a page that is in order. The reader may find it corrupt, but
+// does not crash, loop or hand out a view that leads outside. Where the writer waits for space, the
+// consumer holds all batches, so that they are detached.
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,13 +12,13 @@
 #include <unistd.h>
 
 #include "arrow/arrow.h"
+#include "feed/channel.h"
 #include "feed/feed.h"
-#include "feed/lane.h"
 
 #define RING_SIZE 16384
 #define RESULT_SIZE 4096
 #define HEADER_SIZE 384
-#define EVACUATION_MS 4 ///< a small ring's, twice
+#define DETACHMENT_MS 4 ///< a small ring's, twice
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -84,10 +84,10 @@ static void walk(const struct ArrowSchema *schema, const struct ArrowArray *arra
     }
 }
 
-static int make_lane(const uint8_t *data, size_t size)
+static int make_channel(const uint8_t *data, size_t size)
 {
-    static uint8_t file[TFOS__PAGE_SIZE + RING_SIZE + RESULT_SIZE];
-    struct tfos__lane_page page = {.size = RING_SIZE, .result_size = RESULT_SIZE};
+    static uint8_t file[TFOS__FEED_PAGE_SIZE + RING_SIZE + RESULT_SIZE];
+    struct tfos__feed_channel_page page = {.size = RING_SIZE, .result_size = RESULT_SIZE};
     bool is_whole = size > 0 && data[0] % 2 == 1;
 
     memset(file, 0, sizeof file);
@@ -102,10 +102,11 @@ static int make_lane(const uint8_t *data, size_t size)
         size -= header_size;
     } else {
         memcpy(page.magic, "TFOSLAN1", sizeof page.magic);
-        page.head = (size < RING_SIZE ? size : RING_SIZE) / TFOS__RECORD_ALIGN * TFOS__RECORD_ALIGN;
+        page.head = (size < RING_SIZE ? size : RING_SIZE) / TFOS__FEED_RECORD_ALIGN *
+                    TFOS__FEED_RECORD_ALIGN;
         memcpy(file, &page, sizeof page);
     }
-    memcpy(file + TFOS__PAGE_SIZE, data,
+    memcpy(file + TFOS__FEED_PAGE_SIZE, data,
            size < RING_SIZE + RESULT_SIZE ? size : RING_SIZE + RESULT_SIZE);
     int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     require(fd >= 0 && write(fd, file, sizeof file) == (ssize_t)sizeof file);
@@ -115,7 +116,7 @@ static int make_lane(const uint8_t *data, size_t size)
 
 static bool is_wanting(const uint8_t *data, size_t size)
 {
-    const size_t place = 1 + offsetof(struct tfos__lane_page, wanted);
+    const size_t place = 1 + offsetof(struct tfos__feed_channel_page, wanted);
     uint64_t wanted = 0;
 
     if (size >= place + sizeof wanted && data[0] % 2 == 1)
@@ -132,23 +133,23 @@ static void release(struct tfos_feed_item *item)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct tfos_feed_item held[RING_SIZE / TFOS__RECORD_ALIGN + 1];
+    static struct tfos_feed_item held[RING_SIZE / TFOS__FEED_RECORD_ALIGN + 1];
     struct tfos_feed_reader *reader = NULL;
     enum tfos_status status = TFOS_OK;
     bool holds = is_wanting(data, size);
     int held_count = 0;
-    int bell_fd = -1;
+    int control_fd = -1;
 
-    require(tfos__board_create(&bell_fd, NULL) == TFOS_OK);
-    require(tfos__feed_reader_open(bell_fd, &reader, NULL) == TFOS_OK);
-    status = tfos__feed_reader_add_lane(reader, 0, make_lane(data, size), NULL);
+    require(tfos__feed_control_create(&control_fd, NULL) == TFOS_OK);
+    require(tfos__feed_reader_open(control_fd, &reader, NULL) == TFOS_OK);
+    status = tfos__feed_reader_add_channel(reader, 0, make_channel(data, size), NULL);
     require(status == TFOS_OK || status == TFOS_CORRUPT);
     // Each item takes 64 bytes of the ring, so that there cannot be more.
     for (int items = 0; status == TFOS_OK; items++) {
-        require(items <= RING_SIZE / TFOS__RECORD_ALIGN);
+        require(items <= RING_SIZE / TFOS__FEED_RECORD_ALIGN);
         struct tfos_feed_item *item = &held[held_count];
         // One that holds batches waits until they are out of the way.
-        status = tfos_feed_reader_next(reader, held_count > 0 ? EVACUATION_MS : 0, item, NULL);
+        status = tfos_feed_reader_next(reader, held_count > 0 ? DETACHMENT_MS : 0, item, NULL);
         if (status != TFOS_OK || item->kind != TFOS_FEED_BATCH)
             continue;
         walk(&item->schema, &item->array);

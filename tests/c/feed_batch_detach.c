@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// When batches that are held are moved out of a lane, and when not.
+// When batches that are held are moved out of a channel, and when not.
 #include "feed_arrow.h"
-#include "feed_hoard.h"
+#include "feed_held_batches.h"
 
 #include "base/memory.h"
-#include "feed/lane.h"
+#include "feed/channel.h"
 #include "feed/sender.h"
 
 static struct hoard hoard;
@@ -28,7 +28,7 @@ static void only_what_is_in_the_way_is_moved(void **state)
     assert_int_equal(next_item(&node, &item), TFOS_OK);
     // The ring is full to more than three quarters, but nobody waits for space.
     assert_int_equal(tfos_feed_reader_next(node.reader, 300, &hoard.items[0], &err), TFOS_AGAIN);
-    assert_true(is_in_lane(&first));
+    assert_true(is_in_channel(&first));
     // Now somebody does.
     struct append_call call = {.writer = writer, .first = 800, .rows = 400, .payload = PAYLOAD};
     pthread_t thread;
@@ -36,9 +36,9 @@ static void only_what_is_in_the_way_is_moved(void **state)
     assert_int_equal(next_item(&node, &hoard.items[0]), TFOS_OK);
     pthread_join(thread, NULL);
     assert_done(call.status);
-    assert_false(is_in_lane(&first));
-    assert_false(is_in_lane(&item));
-    assert_true(is_in_lane(&hoard.items[0]));
+    assert_false(is_in_channel(&first));
+    assert_false(is_in_channel(&item));
+    assert_true(is_in_channel(&hoard.items[0]));
     hoard.count = 1;
     check_hoard(&hoard);
     check_whole(&first);
@@ -50,15 +50,15 @@ static void only_what_is_in_the_way_is_moved(void **state)
     node_close(&node);
 }
 
-// A lane whose writer has gone serves the next one, though all that it brought is still held.
-static void lanes_come_free_from_under_batches(void **state)
+// A channel whose writer has gone serves the next one, though all that it brought is still held.
+static void channels_come_free_from_under_batches(void **state)
 {
     const int partition_count = 6;
     struct node node;
     struct task tasks[6];
 
     (void)state;
-    node_open(&node, RING_SIZE + 4096); // for one lane
+    node_open(&node, RING_SIZE + 4096); // for one channel
     node_start(&node);
     for (int i = 0; i < partition_count; i++) {
         lending_task(&tasks[i], &node, i);
@@ -69,9 +69,9 @@ static void lanes_come_free_from_under_batches(void **state)
         assert_int_equal(hoard_partition(&node, &hoard), 200);
     for (int i = 0; i < partition_count; i++)
         task_join(&tasks[i]);
-    assert_int_equal(node.lane_count, 1);
+    assert_int_equal(node.channel_count, 1);
     check_hoard(&hoard);
-    // The last lane comes free as well, when somebody waits for what does not come.
+    // The last channel comes free as well, when somebody waits for what does not come.
     struct tfos_feed_item item;
     struct tfos_error err;
     int64_t deadline = tfos__deadline(WAIT_MS);
@@ -84,8 +84,8 @@ static void lanes_come_free_from_under_batches(void **state)
     node_close(&node);
 }
 
-// Batches stay when their lane is exchanged for a larger one, and its memory is freed.
-static void lanes_grow_under_batches(void **state)
+// Batches stay when their channel is exchanged for a larger one, and its memory is freed.
+static void channels_grow_under_batches(void **state)
 {
     struct node node;
     struct tfos__feed_writer *writer = NULL;
@@ -108,8 +108,8 @@ static void lanes_grow_under_batches(void **state)
     pthread_join(thread, NULL);
     assert_done(call.status);
     check_batch(large, 2 * RING_SIZE);
-    // The old lane had to make room for the new one: its memory is gone.
-    assert_false(is_in_lane(&first));
+    // The old channel had to make room for the new one: its memory is gone.
+    assert_false(is_in_channel(&first));
     check_whole(&first);
     release_item(large);
     tfos__feed_writer_close(writer);
@@ -118,8 +118,8 @@ static void lanes_grow_under_batches(void **state)
     release_item(&first);
 }
 
-// A lane that is blocked is helped even while another always has something to give.
-static void a_busy_lane_does_not_hide_a_blocked_one(void **state)
+// A channel that is blocked is helped even while another always has something to give.
+static void a_busy_channel_does_not_hide_a_blocked_one(void **state)
 {
     struct node node;
     struct task tasks[2];
@@ -157,66 +157,67 @@ static void a_busy_lane_does_not_hide_a_blocked_one(void **state)
     node_close(&node);
 }
 
-// ---- a lane that the case writes to by hand
+// ---- a channel that the case writes to by hand
 
 #define SMALL_RING 8192
 
 struct bare {
     struct tfos_feed_reader *reader;
-    struct tfos__board *board;
-    struct tfos__lane *lane; ///< as its writer has it
-    struct tfos__sender sender;
+    struct tfos__feed_control *control;
+    struct tfos__feed_channel *channel; ///< as its writer has it
+    struct tfos__feed_batch_encoder encoder;
     int64_t row;
 };
 
 static void bare_open(struct bare *bare)
 {
     struct tfos_error err;
-    int bell_fd = -1, lane_fd = -1;
+    int control_fd = -1, channel_fd = -1;
 
     memset(bare, 0, sizeof *bare);
-    assert_done(tfos__board_create(&bell_fd, &err));
-    assert_done(tfos__board_map(bell_fd, &bare->board, &err));
-    assert_done(tfos__feed_reader_open(bell_fd, &bare->reader, &err));
-    assert_done(tfos__lane_create(SMALL_RING, 0, &lane_fd, &err));
-    assert_done(tfos__lane_map(lane_fd, TFOS__LANE_WRITER, bare->board, &bare->lane, &err));
-    assert_done(tfos__feed_reader_add_lane(bare->reader, 0, lane_fd, &err));
+    assert_done(tfos__feed_control_create(&control_fd, &err));
+    assert_done(tfos__feed_control_map(control_fd, &bare->control, &err));
+    assert_done(tfos__feed_reader_open(control_fd, &bare->reader, &err));
+    assert_done(tfos__feed_channel_create(SMALL_RING, 0, &channel_fd, &err));
+    assert_done(tfos__feed_channel_map(channel_fd, TFOS__FEED_CHANNEL_WRITER, bare->control,
+                                       &bare->channel, &err));
+    assert_done(tfos__feed_reader_add_channel(bare->reader, 0, channel_fd, &err));
 }
 
 static void bare_close(struct bare *bare)
 {
-    tfos__sender_clear(&bare->sender);
+    tfos__feed_batch_encoder_clear(&bare->encoder);
     tfos__feed_reader_close(bare->reader);
-    tfos__lane_release(bare->lane);
-    tfos__board_release(bare->board);
+    tfos__feed_channel_release(bare->channel);
+    tfos__feed_control_release(bare->control);
 }
 
 // Writes one row. AGAIN: there is no space.
 static enum tfos_status bare_put(struct bare *bare)
 {
-    struct tfos__inlet *inlet = &bare->lane->inlet;
-    struct tfos__record head = {.feed = 1, .row = bare->row};
+    struct tfos__feed_producer *producer = &bare->channel->producer;
+    struct tfos__feed_record head = {.feed = 1, .row = bare->row};
     struct test_batch batch;
     struct tfos_error err;
     uint8_t *space = NULL;
 
     batch_init(&batch, bare->row, 1, PAYLOAD);
-    assert_done(tfos__sender_begin(&bare->sender, &batch.schema, &batch.array, &err));
-    if (!bare->sender.is_sent) {
-        uint64_t size = tfos__sender_schema_size(&bare->sender);
-        assert_done(tfos__inlet_reserve(inlet, size, &space, &err));
-        tfos__sender_put_schema(&bare->sender, &head, space);
-        assert_done(tfos__inlet_commit(inlet, size, 0, &err));
-        bare->sender.is_sent = true;
+    assert_done(tfos__feed_batch_encoder_begin(&bare->encoder, &batch.schema, &batch.array, &err));
+    if (!bare->encoder.is_sent) {
+        uint64_t size = tfos__feed_batch_encoder_schema_size(&bare->encoder);
+        assert_done(tfos__feed_producer_reserve(producer, size, &space, &err));
+        tfos__feed_batch_encoder_put_schema(&bare->encoder, &head, space);
+        assert_done(tfos__feed_producer_commit(producer, size, 0, &err));
+        bare->encoder.is_sent = true;
     }
-    assert_done(tfos__batch_fit(&bare->sender.plan, &bare->sender.schema, &batch.array, 0,
-                                SMALL_RING, &head.rows, &err));
-    uint64_t size = tfos__sender_batch_size(&bare->sender);
-    enum tfos_status status = tfos__inlet_reserve(inlet, size, &space, &err);
+    assert_done(tfos__feed_batch_fit(&bare->encoder.plan, &bare->encoder.schema, &batch.array, 0,
+                                     SMALL_RING, &head.rows, &err));
+    uint64_t size = tfos__feed_batch_encoder_batch_size(&bare->encoder);
+    enum tfos_status status = tfos__feed_producer_reserve(producer, size, &space, &err);
     assert_true(status == TFOS_OK || status == TFOS_AGAIN);
     if (status == TFOS_OK) {
-        tfos__sender_put_batch(&bare->sender, &head, space);
-        assert_done(tfos__inlet_commit(inlet, size, (uint64_t)++bare->row, &err));
+        tfos__feed_batch_encoder_put_batch(&bare->encoder, &head, space);
+        assert_done(tfos__feed_producer_commit(producer, size, (uint64_t)++bare->row, &err));
     }
     batch_clear(&batch);
     return status;
@@ -235,7 +236,7 @@ static void bare_fill(struct bare *bare)
 }
 
 // Without memory the batches stay where they are; they are moved when there is some.
-static void an_evacuation_that_failed_is_tried_again(void **state)
+static void an_detachment_that_failed_is_tried_again(void **state)
 {
     struct bare bare;
     struct tfos_feed_item item;
@@ -247,7 +248,7 @@ static void an_evacuation_that_failed_is_tried_again(void **state)
     assert_in_range(hoard.count, 3, 8);
     tfos__memory_fail_at(1);
     assert_int_equal(tfos_feed_reader_next(bare.reader, 100, &item, &err), TFOS_AGAIN);
-    assert_true(is_in_lane(&hoard.items[0]));
+    assert_true(is_in_channel(&hoard.items[0]));
     assert_int_equal(bare_put(&bare), TFOS_AGAIN);
     tfos__memory_fail_at(0);
     int64_t deadline = tfos__deadline(WAIT_MS);
@@ -255,7 +256,7 @@ static void an_evacuation_that_failed_is_tried_again(void **state)
         assert_true(tfos__now_ms() < deadline);
         assert_int_equal(tfos_feed_reader_next(bare.reader, 50, &item, &err), TFOS_AGAIN);
     }
-    assert_false(is_in_lane(&hoard.items[0]));
+    assert_false(is_in_channel(&hoard.items[0]));
     check_hoard(&hoard);
     release_hoard(&hoard);
     bare_close(&bare);
@@ -287,18 +288,19 @@ static void neighbours_do_not_disturb_each_other(void **state)
         check_hoard(&hoard);
     }
     release_hoard(&hoard);
-    assert_int_equal(atomic_load(&bare.lane->page->rows_released), bare.row);
-    assert_int_equal(atomic_load(&bare.lane->page->tail), atomic_load(&bare.lane->page->head));
+    assert_int_equal(atomic_load(&bare.channel->page->rows_released), bare.row);
+    assert_int_equal(atomic_load(&bare.channel->page->tail),
+                     atomic_load(&bare.channel->page->head));
     bare_close(&bare);
-    assert_int_equal(count_mapped().lane_count, 0);
+    assert_int_equal(count_mapped().channel_count, 0);
 }
 
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(only_what_is_in_the_way_is_moved),
-    cmocka_unit_test(lanes_come_free_from_under_batches),
-    cmocka_unit_test(lanes_grow_under_batches),
-    cmocka_unit_test(a_busy_lane_does_not_hide_a_blocked_one),
-    cmocka_unit_test(an_evacuation_that_failed_is_tried_again),
+    cmocka_unit_test(channels_come_free_from_under_batches),
+    cmocka_unit_test(channels_grow_under_batches),
+    cmocka_unit_test(a_busy_channel_does_not_hide_a_blocked_one),
+    cmocka_unit_test(an_detachment_that_failed_is_tried_again),
     cmocka_unit_test(neighbours_do_not_disturb_each_other),
 };
 

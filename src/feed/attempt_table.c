@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entries go when their feed has ended, or when room is needed, all at once.
-#include "feed/attempt.h"
+#include "feed/attempt_table.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
 
-struct tfos__feed_attempt *tfos__feed_attempt_find(const struct tfos__partition_table *table,
-                                                   int64_t feed, int64_t partition)
+struct tfos__feed_attempt *tfos__feed_attempt_table_find(const struct tfos__partition_table *table,
+                                                         int64_t feed, int64_t partition)
 {
     return (struct tfos__feed_attempt *)tfos__partition_table_find(table, feed, partition);
 }
@@ -25,15 +25,15 @@ static bool make_room(struct tfos__partition_table *table)
 {
     if (!tfos__partition_table_is_full(table))
         return true;
-    tfos__feed_attempt_forget(table, 0);
+    tfos__feed_attempt_table_forget(table, 0);
     return table->count * 2 < table->bucket_count || tfos__partition_table_grow(table);
 }
 
-enum tfos_status tfos__feed_attempt_get(struct tfos__partition_table *table, int64_t feed,
-                                        int64_t partition, struct tfos__feed_attempt **out,
-                                        struct tfos_error *err)
+enum tfos_status tfos__feed_attempt_table_get(struct tfos__partition_table *table, int64_t feed,
+                                              int64_t partition, struct tfos__feed_attempt **out,
+                                              struct tfos_error *err)
 {
-    *out = tfos__feed_attempt_find(table, feed, partition);
+    *out = tfos__feed_attempt_table_find(table, feed, partition);
     if (*out)
         return TFOS_OK;
     struct tfos__feed_attempt *entry = tfos__alloc(1, sizeof *entry);
@@ -60,7 +60,7 @@ void tfos__feed_attempt_fence(struct tfos__feed_attempt *entry, int64_t attempt)
     entry->is_fenced |= attempt > entry->attempt + 1;
 }
 
-void tfos__feed_attempt_forget(struct tfos__partition_table *table, int64_t feed)
+void tfos__feed_attempt_table_forget(struct tfos__partition_table *table, int64_t feed)
 {
     tfos__partition_table_filter(table, is_needed, &feed);
 }

@@ -17,10 +17,10 @@
 
 struct mapped {
     uint64_t size; ///< of all mappings but reserved addresses, which malloc() takes at any time
-    int lane_count;
+    int channel_count;
 };
 
-static inline bool is_lane_line(const char *line)
+static inline bool is_channel_line(const char *line)
 {
     return strstr(line, "tfos-lane") != NULL;
 }
@@ -35,28 +35,28 @@ static inline struct mapped count_mapped(void)
     while (fgets(line, sizeof line, file))
         if (sscanf(line, "%lx-%lx %4s", &begin, &end, access) == 3) {
             mapped.size += strcmp(access, "---p") == 0 ? 0 : end - begin;
-            mapped.lane_count += is_lane_line(line);
+            mapped.channel_count += is_channel_line(line);
         }
     fclose(file);
     return mapped;
 }
 
 /// Whether the batch lies in the memory that its writer shares.
-static inline bool is_in_lane(const struct tfos_feed_item *item)
+static inline bool is_in_channel(const struct tfos_feed_item *item)
 {
     FILE *file = fopen("/proc/self/maps", "r");
     unsigned long place = (unsigned long)item->array.children[0]->buffers[1];
     unsigned long begin = 0, end = 0;
-    bool is_found = false, is_in_lane = false;
+    bool is_found = false, is_in_channel = false;
     char line[512];
 
     while (!is_found && fgets(line, sizeof line, file)) {
         is_found = sscanf(line, "%lx-%lx", &begin, &end) == 2 && begin <= place && place < end;
-        is_in_lane = is_lane_line(line);
+        is_in_channel = is_channel_line(line);
     }
     fclose(file);
     assert_true(is_found);
-    return is_in_lane;
+    return is_in_channel;
 }
 
 // ---- writers, and consumers that keep what they get

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The route over TCP: the records that would lie in a lane travel one after the other, results come
-// the other way, and messages go between them. Nothing blocks in a write while results could come:
-// both sides would wait for each other. A record is therefore taken whole into a buffer, and the
-// next one only when that has gone out.
+// The transport over TCP: the records that would lie in a channel travel one after the other,
+// results come the other way, and messages go between them. Nothing blocks in a write while results
+// could come: both sides would wait for each other. A record is therefore taken whole into a
+// buffer, and the next one only when that has gone out.
 #include <poll.h>
 #include <string.h>
 
@@ -12,13 +12,13 @@
 #include "base/memory.h"
 #include "base/socket.h"
 #include "feed/message.h"
-#include "feed/route.h"
+#include "feed/writer.h"
 
 #define CLOSE_MS 3000 ///< to write what is left
 
 static uint64_t whole_pages(uint64_t size)
 {
-    return (size + TFOS__PAGE_SIZE - 1) / TFOS__PAGE_SIZE * TFOS__PAGE_SIZE;
+    return (size + TFOS__FEED_PAGE_SIZE - 1) / TFOS__FEED_PAGE_SIZE * TFOS__FEED_PAGE_SIZE;
 }
 
 static enum tfos_status attach(struct tfos__feed_writer *writer, const json_t *message,
@@ -28,8 +28,8 @@ static enum tfos_status attach(struct tfos__feed_writer *writer, const json_t *m
 
     (void)fds;
     (void)fd_count; // none come over TCP
-    TFOS__TRY(
-        tfos__json_get_int(message, "size", TFOS__PAGE_SIZE, TFOS__LANE_SIZE_LIMIT, &size, err));
+    TFOS__TRY(tfos__json_get_int(message, "size", TFOS__FEED_PAGE_SIZE,
+                                 TFOS__FEED_CHANNEL_SIZE_LIMIT, &size, err));
     // What the node says bounds what we take from it, so it may not say anything.
     if ((uint64_t)size > whole_pages((uint64_t)writer->lane_size))
         return tfos__fail(err, TFOS_CORRUPT,
@@ -51,7 +51,7 @@ static uint64_t ring_size(const struct tfos__feed_writer *writer)
 static enum tfos_status lose(struct tfos__feed_writer *writer, enum tfos_status status,
                              const struct tfos_error *cause, struct tfos_error *err)
 {
-    return tfos__writer_judge(writer, status, cause->message, err);
+    return tfos__feed_writer_judge(writer, status, cause->message, err);
 }
 
 static enum tfos_status flush(struct tfos__feed_writer *writer, struct tfos_error *err)
@@ -61,8 +61,8 @@ static enum tfos_status flush(struct tfos__feed_writer *writer, struct tfos_erro
 
     while (tfos__buffer_size(out) > 0) {
         size_t done = 0;
-        enum tfos_status status = tfos__channel_write_some(writer->channel, out->data + out->begin,
-                                                           tfos__buffer_size(out), &done, &cause);
+        enum tfos_status status = tfos__channel_write_some(
+            writer->connection, out->data + out->begin, tfos__buffer_size(out), &done, &cause);
         if (status == TFOS_AGAIN)
             return status;
         if (status != TFOS_OK)
@@ -91,7 +91,7 @@ static enum tfos_status reserve(struct tfos__feed_writer *writer, uint64_t size,
 static enum tfos_status commit(struct tfos__feed_writer *writer, uint64_t size, uint64_t rows,
                                struct tfos_error *err)
 {
-    struct tfos__route_stream_state *stream = &writer->stream;
+    struct tfos__feed_transport_stream_state *stream = &writer->stream;
 
     (void)rows; // the node counts
     // For a record beyond the ring the node makes one of twice its size, and one like it for
@@ -105,13 +105,13 @@ static enum tfos_status commit(struct tfos__feed_writer *writer, uint64_t size, 
 
 static enum tfos_status check_head(const struct tfos__feed_writer *writer, struct tfos_error *err)
 {
-    const struct tfos__record *record = &writer->stream.record;
-    uint64_t limit =
-        record->kind == TFOS__RECORD_MESSAGE ? TFOS__MESSAGE_LIMIT : writer->stream.ring_limit;
+    const struct tfos__feed_record *record = &writer->stream.record;
+    uint64_t limit = record->kind == TFOS__FEED_RECORD_MESSAGE ? TFOS__FEED_CONTROL_MESSAGE_LIMIT
+                                                               : writer->stream.ring_limit;
 
-    if (!tfos__record_is_sound(record) ||
-        (record->kind != TFOS__RECORD_SCHEMA && record->kind != TFOS__RECORD_BATCH &&
-         record->kind != TFOS__RECORD_PIECE && record->kind != TFOS__RECORD_MESSAGE))
+    if (!tfos__feed_record_is_valid(record) ||
+        (record->kind != TFOS__FEED_RECORD_SCHEMA && record->kind != TFOS__FEED_RECORD_BATCH &&
+         record->kind != TFOS__FEED_RECORD_PIECE && record->kind != TFOS__FEED_RECORD_MESSAGE))
         return tfos__fail(err, TFOS_CORRUPT, "feed: %s: the node sent a broken record of kind %u",
                           writer->place, record->kind);
     if (record->size > limit)
@@ -123,7 +123,7 @@ static enum tfos_status check_head(const struct tfos__feed_writer *writer, struc
     return TFOS_OK;
 }
 
-static void drop_record(struct tfos__route_stream_state *stream)
+static void drop_record(struct tfos__feed_transport_stream_state *stream)
 {
     tfos__free(stream->body);
     stream->body = NULL;
@@ -133,7 +133,7 @@ static void drop_record(struct tfos__route_stream_state *stream)
 // Reads the record that comes in. OK once it is whole.
 static enum tfos_status read_record(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
-    struct tfos__route_stream_state *stream = &writer->stream;
+    struct tfos__feed_transport_stream_state *stream = &writer->stream;
     const size_t head_size = sizeof stream->record;
     struct tfos_error cause;
 
@@ -149,8 +149,8 @@ static enum tfos_status read_record(struct tfos__feed_writer *writer, struct tfo
         uint8_t *data = stream->body ? stream->body : (uint8_t *)&stream->record;
         size_t end = stream->body ? stream->record.size : head_size;
         size_t done = 0;
-        enum tfos_status status = tfos__channel_read_some(writer->channel, data + stream->received,
-                                                          end - stream->received, &done, &cause);
+        enum tfos_status status = tfos__channel_read_some(
+            writer->connection, data + stream->received, end - stream->received, &done, &cause);
         if (status == TFOS_AGAIN)
             return status;
         if (status != TFOS_OK)
@@ -161,11 +161,11 @@ static enum tfos_status read_record(struct tfos__feed_writer *writer, struct tfo
 
 static enum tfos_status hear(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
-    struct tfos__route_stream_state *stream = &writer->stream;
+    struct tfos__feed_transport_stream_state *stream = &writer->stream;
     json_t *message = NULL;
 
-    enum tfos_status status =
-        tfos__message_read(&stream->record, stream->body + sizeof stream->record, &message, err);
+    enum tfos_status status = tfos__feed_control_message_read(
+        &stream->record, stream->body + sizeof stream->record, &message, err);
     drop_record(stream);
     if (status != TFOS_OK)
         return status;
@@ -178,7 +178,7 @@ static enum tfos_status hear(struct tfos__feed_writer *writer, struct tfos_error
         stream->batch_rows = tfos__json_int_or(message, "batch_rows", 0);
         stream->is_complete = tfos__json_bool_or(message, "complete", false);
     } else {
-        status = tfos__writer_hear(writer, message, NULL, 0, err);
+        status = tfos__feed_writer_hear(writer, message, NULL, 0, err);
     }
     json_decref(message);
     return status;
@@ -191,7 +191,7 @@ static enum tfos_status read_in(struct tfos__feed_writer *writer, struct tfos_er
         enum tfos_status status = read_record(writer, err);
         if (status != TFOS_OK)
             return status;
-        if (writer->stream.record.kind != TFOS__RECORD_MESSAGE)
+        if (writer->stream.record.kind != TFOS__FEED_RECORD_MESSAGE)
             return TFOS_OK;
         TFOS__TRY(hear(writer, err));
     }
@@ -205,13 +205,14 @@ static enum tfos_status check(struct tfos__feed_writer *writer, struct tfos_erro
         if (status < 0)
             return status;
     }
-    return tfos__writer_verdict(writer, err);
+    return tfos__feed_writer_verdict(writer, err);
 }
 
-static enum tfos_status peek(struct tfos__feed_writer *writer, const struct tfos__record **record,
-                             const uint8_t **body, struct tfos_error *err)
+static enum tfos_status peek(struct tfos__feed_writer *writer,
+                             const struct tfos__feed_record **record, const uint8_t **body,
+                             struct tfos_error *err)
 {
-    struct tfos__route_stream_state *stream = &writer->stream;
+    struct tfos__feed_transport_stream_state *stream = &writer->stream;
     bool is_whole = stream->body && stream->received == stream->record.size;
 
     // After the node's last word the stream is not read any more: what came before it is.
@@ -236,10 +237,10 @@ static void free_body(void *body, uint64_t sequence)
 }
 
 static enum tfos_status take(struct tfos__feed_writer *writer, const uint8_t **body,
-                             struct tfos__batch_owner *owner, struct tfos_error *err)
+                             struct tfos__feed_batch_owner *owner, struct tfos_error *err)
 {
     (void)err;
-    *owner = (struct tfos__batch_owner){NULL, free_body, writer->stream.body, 0};
+    *owner = (struct tfos__feed_batch_owner){NULL, free_body, writer->stream.body, 0};
     *body = writer->stream.body + sizeof writer->stream.record;
     writer->stream.body = NULL;
     writer->stream.received = 0;
@@ -251,7 +252,7 @@ static void wait_for_news(struct tfos__feed_writer *writer, uint64_t size)
     short events = tfos__buffer_size(&writer->stream.out) > 0 ? POLLIN | POLLOUT : POLLIN;
 
     (void)size;
-    (void)tfos__socket_wait(tfos__channel_fd(writer->channel), events,
+    (void)tfos__socket_wait(tfos__channel_fd(writer->connection), events,
                             tfos__deadline(TFOS__WRITER_SLICE_MS), NULL);
     (void)flush(writer, NULL);
 }
@@ -279,7 +280,7 @@ static bool is_delivered(const struct tfos__feed_writer *writer)
 static enum tfos_status say(struct tfos__feed_writer *writer, json_t *message,
                             struct tfos_error *err)
 {
-    TFOS__TRY(tfos__message_append(&writer->stream.out, message, err));
+    TFOS__TRY(tfos__feed_control_message_append(&writer->stream.out, message, err));
     enum tfos_status status = flush(writer, err);
     return status == TFOS_AGAIN ? TFOS_OK : status;
 }
@@ -306,7 +307,7 @@ static void close_route(struct tfos__feed_writer *writer)
     tfos__buffer_clear(&writer->stream.out);
 }
 
-const struct tfos__route tfos__route_stream = {
+const struct tfos__feed_transport tfos__feed_remote_transport = {
     .attach = attach,
     .ring_size = ring_size,
     .reserve = reserve,
