@@ -92,11 +92,8 @@ static void produce(const char *socket_name, const char *address, int go_fd, int
 {
     static int64_t values[BATCH_WORDS];
     struct number_column numbers;
-    struct tfos__feed_writer_options options = {.socket_name = socket_name,
-                                                .address = address,
-                                                .cluster_id = PAIR_CLUSTER,
-                                                .key = PAIR_KEY,
-                                                .feed = 1};
+    struct tfos_feeder_options options = {.cluster_id = PAIR_CLUSTER, .key = PAIR_KEY, .feed = 1};
+    struct tfos__feed_target target = {.socket_name = socket_name, .address = address};
     struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
     char go;
@@ -104,7 +101,7 @@ static void produce(const char *socket_name, const char *address, int go_fd, int
     for (int64_t i = 0; i < BATCH_WORDS; i++)
         values[i] = i;
     number_column_init(&numbers, values, BATCH_WORDS);
-    check(tfos__feed_writer_open(&options, &writer, &err), &err);
+    check(tfos__feed_writer_open(&options, &target, &writer, &err), &err);
     while (read(go_fd, &go, 1) == 1 && go == 'g')
         for (int i = 0; i < batch_count; i++)
             check(tfos__feed_writer_append(writer, &numbers.schema, &numbers.array, &err), &err);

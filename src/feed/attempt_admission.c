@@ -9,8 +9,6 @@
 #include "base/memory.h"
 #include "feed/host.h"
 
-#define DEFAULT_TIMEOUT_MS 600000
-
 static void refuse(struct tfos__feed_connection *connection, enum tfos_status status,
                    const char *words)
 {
@@ -38,7 +36,7 @@ static enum tfos_status read_open(struct tfos__feed_connection *connection, cons
     TFOS__TRY(tfos__json_get_int(message, "attempt", 0, max, &connection->attempt, err));
     TFOS__TRY(tfos__json_get_int(message, "first_row", 0, max, &connection->first_row, err));
     TFOS__TRY(tfos__json_get_int(message, "size", 0, TFOS__FEED_CHANNEL_SIZE_LIMIT, &size, err));
-    connection->timeout_ms = tfos__json_int_or(message, "timeout_ms", DEFAULT_TIMEOUT_MS);
+    connection->timeout_ms = tfos__json_int_or(message, "timeout_ms", TFOS__FEED_TIMEOUT_MS);
     connection->has_results = tfos__json_bool_or(message, "results", false);
     if (size == 0)
         size = TFOS__FEED_CHANNEL_SIZE;

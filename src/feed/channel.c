@@ -13,8 +13,16 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "feed/batch.h"
-#include "feed/evacuation.h"
+#include "feed/batch_decoder.h"
+
+// Where a reader's batches lie. It lives as long as the channel reads through it, or any batch of
+// it is held.
+struct tfos__feed_mapping {
+    atomic_int references;
+    struct tfos__feed_channel *channel; // borrowed; each batch that is held counts it
+    uint8_t *base;                      // owned; laid out as the channel's file
+    uint64_t size;
+};
 
 static const char futex_magic[8] = {'T', 'F', 'O', 'S', 'B', 'E', 'L', '1'};
 static const char channel_magic[8] = {'T', 'F', 'O', 'S', 'L', 'A', 'N', '1'};
@@ -144,6 +152,34 @@ static bool is_ring_size(uint64_t size)
     return size % TFOS__FEED_PAGE_SIZE == 0 && size <= (uint64_t)TFOS__FEED_CHANNEL_SIZE_LIMIT;
 }
 
+static uint64_t total_size(const struct tfos__feed_channel *channel)
+{
+    return TFOS__FEED_PAGE_SIZE + channel->size + channel->result_size;
+}
+
+// Takes over the pages at `base`, also on failure.
+static enum tfos_status make_mapping(struct tfos__feed_channel *channel, void *base,
+                                     struct tfos__feed_mapping **out, struct tfos_error *err)
+{
+    struct tfos__feed_mapping *mapping = tfos__alloc(1, sizeof *mapping);
+
+    if (!mapping) {
+        munmap(base, total_size(channel));
+        return tfos__no_memory(err, "feed", "a mapping of a lane");
+    }
+    *mapping = (struct tfos__feed_mapping){1, channel, base, total_size(channel)};
+    *out = mapping;
+    return TFOS_OK;
+}
+
+static void release_mapping(struct tfos__feed_mapping *mapping)
+{
+    if (!mapping || atomic_fetch_sub(&mapping->references, 1) != 1)
+        return;
+    munmap(mapping->base, mapping->size);
+    tfos__free(mapping);
+}
+
 // Points both ends at the page's words, by the side that this process is on.
 static enum tfos_status connect_ends(struct tfos__feed_channel *channel,
                                      enum tfos__feed_channel_side side, struct tfos_error *err)
@@ -191,27 +227,12 @@ static enum tfos_status connect_ends(struct tfos__feed_channel *channel,
     return TFOS_OK;
 }
 
-uint64_t tfos__feed_channel_total_size(const struct tfos__feed_channel *channel)
-{
-    return TFOS__FEED_PAGE_SIZE + channel->size + channel->result_size;
-}
-
-// Batches are read through a mapping of their own, which may be exchanged.
-static enum tfos_status add_mapping(struct tfos__feed_channel *channel, int fd,
-                                    struct tfos_error *err)
-{
-    void *base = NULL;
-
-    TFOS__TRY(map_memory(fd, tfos__feed_channel_total_size(channel), &base, err));
-    return tfos__feed_mapping_create(channel, base, &channel->mapping, err);
-}
-
 enum tfos_status tfos__feed_channel_map(int fd, enum tfos__feed_channel_side side,
                                         struct tfos__feed_control *control,
                                         struct tfos__feed_channel **out, struct tfos_error *err)
 {
     uint64_t size = 0;
-    void *base = NULL;
+    void *base = NULL, *batches = NULL;
 
     TFOS__TRY(check_memory(fd, &size, err));
     TFOS__TRY(map_memory(fd, size, &base, err));
@@ -236,8 +257,10 @@ enum tfos_status tfos__feed_channel_map(int fd, enum tfos__feed_channel_side sid
                        "feed: descriptor %d is no lane: %llu bytes with rings of %llu and %llu", fd,
                        (unsigned long long)size, (unsigned long long)channel->size,
                        (unsigned long long)channel->result_size);
-    else if (side == TFOS__FEED_CHANNEL_READER)
-        status = add_mapping(channel, fd, err);
+    // Batches are read through a mapping of their own, which may be exchanged.
+    else if (side == TFOS__FEED_CHANNEL_READER &&
+             (status = map_memory(fd, size, &batches, err)) == TFOS_OK)
+        status = make_mapping(channel, batches, &channel->mapping, err);
     if (status == TFOS_OK)
         status = connect_ends(channel, side, err);
     if (status != TFOS_OK)
@@ -246,17 +269,11 @@ enum tfos_status tfos__feed_channel_map(int fd, enum tfos__feed_channel_side sid
     *out = channel;
     return TFOS_OK;
 free_channel:
-    tfos__feed_mapping_release(channel->mapping);
+    release_mapping(channel->mapping);
     tfos__free(channel);
 unmap:
     munmap(base, size);
     return status;
-}
-
-struct tfos__feed_channel *tfos__feed_channel_share(struct tfos__feed_channel *channel)
-{
-    atomic_fetch_add_explicit(&channel->references, 1, memory_order_relaxed);
-    return channel;
 }
 
 void tfos__feed_channel_release(struct tfos__feed_channel *channel)
@@ -264,32 +281,37 @@ void tfos__feed_channel_release(struct tfos__feed_channel *channel)
     if (!channel || atomic_fetch_sub(&channel->references, 1) != 1)
         return;
     tfos__feed_consumer_clear(&channel->consumer);
-    tfos__feed_mapping_release(channel->mapping);
-    munmap(channel->page, tfos__feed_channel_total_size(channel));
+    release_mapping(channel->mapping);
+    munmap(channel->page, total_size(channel));
     tfos__feed_control_release(channel->control);
     tfos__free(channel);
 }
 
-bool tfos__feed_channel_is_inherited(const struct tfos__feed_channel *channel)
+// ---- batches that are held
+
+// A process that was forked from the one that mapped the channel gives nothing back.
+static bool is_inherited(const struct tfos__feed_channel *channel)
 {
     return channel->generation != tfos_fork_generation();
 }
 
 static void use_held(void *holder, uint64_t sequence, uint64_t rows)
 {
-    struct tfos__feed_channel *channel = holder;
+    struct tfos__feed_channel *channel = ((struct tfos__feed_mapping *)holder)->channel;
 
-    if (!tfos__feed_channel_is_inherited(channel))
+    if (!is_inherited(channel))
         tfos__feed_consumer_use(&channel->consumer, sequence, rows);
 }
 
 static void release_held(void *holder, uint64_t sequence)
 {
-    struct tfos__feed_channel *channel = holder;
+    struct tfos__feed_mapping *mapping = holder;
+    struct tfos__feed_channel *channel = mapping->channel;
 
-    if (tfos__feed_channel_is_inherited(channel))
+    if (is_inherited(channel))
         return;
     tfos__feed_consumer_release(&channel->consumer, sequence);
+    release_mapping(mapping);
     tfos__feed_channel_release(channel);
 }
 
@@ -300,10 +322,80 @@ enum tfos_status tfos__feed_channel_hold(struct tfos__feed_channel *channel,
     uint64_t sequence = 0;
 
     TFOS__TRY(tfos__feed_consumer_hold(&channel->consumer, &sequence, err));
-    if (channel->mapping)
-        *owner = tfos__feed_mapping_borrow(channel->mapping, sequence);
-    else
-        *owner = (struct tfos__feed_batch_owner){use_held, release_held,
-                                                 tfos__feed_channel_share(channel), sequence};
+    atomic_fetch_add_explicit(&channel->mapping->references, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&channel->references, 1, memory_order_relaxed);
+    *owner = (struct tfos__feed_batch_owner){use_held, release_held, channel->mapping, sequence};
+    return TFOS_OK;
+}
+
+// Detaching held batches. A batch is read in place and may be held for ever, but its writer needs
+// the space. So the channel gets a second mapping of its file; the batches held are copied to fresh
+// private memory; and one mremap() puts that memory at the old mapping's addresses. Then nothing
+// refers to the ring, and its tail moves on. The old mapping goes when the last of its batches is
+// released.
+//
+// The invariant: the bytes at an address that was given out never change while the batch is held.
+// Before the exchange they are the ring's, whose tail has not passed them; after it they are the
+// copy's. Between, the kernel holds off every access: it takes the old pages away and puts the new
+// ones there under one lock, for which a page fault waits. Nothing else is read through a mapping
+// that was left: what is not read yet, be it in the same page, is read through the new one. The
+// channel's page and its ring of results have a mapping that is never exchanged.
+//
+// A device that had pinned the pages would go on reading the ring: whoever registers batches with
+// one must copy them.
+
+// A second mapping of the channel's file, made of the first: its descriptor is not kept.
+static enum tfos_status map_again(struct tfos__feed_channel *channel,
+                                  struct tfos__feed_mapping **out, struct tfos_error *err)
+{
+    uint64_t size = total_size(channel);
+    void *base = mremap(channel->page, 0, size, MREMAP_MAYMOVE);
+
+    if (base == MAP_FAILED)
+        return tfos__fail_errno(err, TFOS_IO, "feed: cannot map %llu bytes of a lane a second time",
+                                (unsigned long long)size);
+    return make_mapping(channel, base, out, err);
+}
+
+// Puts private copies of the held batches in the place of the mapping's pages.
+static enum tfos_status detach(struct tfos__feed_mapping *mapping, struct tfos_error *err)
+{
+    // Nothing is reserved for the parts that stay empty, and the move needs no reservation either:
+    // one that was refused half way would leave a hole.
+    uint8_t *copy = mmap(NULL, mapping->size, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (copy == MAP_FAILED)
+        return tfos__fail_errno(err, TFOS_NO_MEMORY, "feed: no memory for %llu bytes of batches",
+                                (unsigned long long)mapping->size);
+    tfos__feed_consumer_copy_held(&mapping->channel->consumer, copy + TFOS__FEED_PAGE_SIZE);
+    if (mremap(copy, mapping->size, mapping->size, MREMAP_MAYMOVE | MREMAP_FIXED, mapping->base) ==
+        MAP_FAILED) {
+        enum tfos_status status = tfos__fail_errno(
+            err, TFOS_NO_MEMORY, "feed: cannot move %llu bytes of batches out of a lane",
+            (unsigned long long)mapping->size);
+        munmap(copy, mapping->size);
+        // Should the kernel have taken the ring's pages away before it failed, they come back.
+        (void)mremap(mapping->channel->page, 0, mapping->size, MREMAP_MAYMOVE | MREMAP_FIXED,
+                     mapping->base);
+        return status;
+    }
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__feed_channel_detach_batches(struct tfos__feed_channel *channel,
+                                                   struct tfos_error *err)
+{
+    struct tfos__feed_mapping *old = channel->mapping, *next = NULL;
+
+    TFOS__TRY(map_again(channel, &next, err));
+    enum tfos_status status = detach(old, err);
+    if (status != TFOS_OK) {
+        release_mapping(next);
+        return status;
+    }
+    channel->mapping = next;
+    tfos__feed_consumer_rebase(&channel->consumer, next->base + TFOS__FEED_PAGE_SIZE);
+    release_mapping(old);
     return TFOS_OK;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The shared pages of the feed, as docs/protocol.md lays them out: the futex of a queue, and
-/// channels. Each process maps them here; a mapping is counted, because views of batches may
-/// outlive the handle that gave them out.
+/// The shared memory of the feed, as docs/protocol.md lays it out: the control page of a queue, and
+/// channels, each a page, a ring of batches and a ring of results. Each process maps them here; a
+/// mapping is counted, because views of batches may outlive the handle that gave them out.
 #ifndef TFOS_FEED_CHANNEL_H
 #define TFOS_FEED_CHANNEL_H
 
@@ -12,8 +12,7 @@
 #include <stdint.h>
 #include <tfos/status.h>
 
-#include "feed/inlet.h"
-#include "feed/outlet.h"
+#include "feed/ring.h"
 
 #define TFOS__FEED_PAGE_SIZE 4096
 #define TFOS__FEED_CHANNEL_SIZE_LIMIT (INT64_C(1) << 40) ///< largest ring that anybody may ask for
@@ -72,16 +71,16 @@ static_assert(offsetof(struct tfos__feed_channel_page, waited_us) == 208, "proto
 static_assert(offsetof(struct tfos__feed_channel_page, result_head) == 256, "protocol");
 static_assert(offsetof(struct tfos__feed_channel_page, result_tail) == 320, "protocol");
 
-/// A mapped futex.
+/// A control page, mapped.
 struct tfos__feed_control {
     atomic_int references;
     struct tfos__feed_control_page *page;
 };
 
-/// Makes a futex page in a new memfd.
+/// Makes a control page in a new memfd.
 enum tfos_status tfos__feed_control_create(int *fd, struct tfos_error *err);
 
-/// Maps a futex page; `fd` stays the caller's. CORRUPT when it is none.
+/// Maps a control page; `fd` stays the caller's. CORRUPT when it is none.
 enum tfos_status tfos__feed_control_map(int fd, struct tfos__feed_control **out,
                                         struct tfos_error *err);
 void tfos__feed_control_release(struct tfos__feed_control *control); ///< NULL is accepted
@@ -96,23 +95,22 @@ enum tfos_status tfos__feed_channel_create(uint64_t size, uint64_t result_size, 
 enum tfos_status tfos__feed_channel_page_map(int fd, struct tfos__feed_channel_page **out,
                                              struct tfos_error *err);
 void tfos__feed_channel_page_unmap(struct tfos__feed_channel_page *page);
-struct tfos__feed_futex
-tfos__feed_channel_page_futex(struct tfos__feed_channel_page *page); ///< the writer's
+/// The writer's.
+struct tfos__feed_futex tfos__feed_channel_page_futex(struct tfos__feed_channel_page *page);
 
 enum tfos__feed_channel_side {
     TFOS__FEED_CHANNEL_WRITER, ///< writes batches, reads results
     TFOS__FEED_CHANNEL_READER  ///< the other way round
 };
 
-struct tfos__feed_mapping; // detachment.h
+struct tfos__feed_mapping;
 
 /// A whole mapped channel.
 struct tfos__feed_channel {
     atomic_int references;
     struct tfos__feed_channel_page *page;
     struct tfos__feed_control *control; ///< counted
-    struct tfos__feed_mapping
-        *mapping; ///< counted: where a reader reads batches; NULL for a writer
+    struct tfos__feed_mapping *mapping; ///< counted: where a reader's batches lie; else NULL
     uint64_t size, result_size;
     struct tfos__feed_producer producer; ///< batches for a writer, results for a reader
     struct tfos__feed_consumer consumer; ///< results for a writer, batches for a reader
@@ -126,17 +124,18 @@ struct tfos__feed_channel {
 enum tfos_status tfos__feed_channel_map(int fd, enum tfos__feed_channel_side side,
                                         struct tfos__feed_control *control,
                                         struct tfos__feed_channel **out, struct tfos_error *err);
-uint64_t tfos__feed_channel_total_size(
-    const struct tfos__feed_channel *channel); ///< with the page and both rings
-struct tfos__feed_channel *tfos__feed_channel_share(struct tfos__feed_channel *channel);
 void tfos__feed_channel_release(struct tfos__feed_channel *channel); ///< NULL is accepted
-bool tfos__feed_channel_is_inherited(
-    const struct tfos__feed_channel *channel); ///< by a forked process
 
-/// Holds the consumer's record for a batch's view: what to put into the view's owner.
+/// Holds the consumer's record for a batch's view: what to put into the view's owner. For a reader.
 struct tfos__feed_batch_owner;
 enum tfos_status tfos__feed_channel_hold(struct tfos__feed_channel *channel,
                                          struct tfos__feed_batch_owner *owner,
                                          struct tfos_error *err);
+
+/// Gives the space of all held batches back to the writer: they are copied to private pages at the
+/// same addresses. To be called by the thread that reads the channel, or while it cannot. On
+/// failure all is as it was.
+enum tfos_status tfos__feed_channel_detach_batches(struct tfos__feed_channel *channel,
+                                                   struct tfos_error *err);
 
 #endif

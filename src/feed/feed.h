@@ -14,64 +14,39 @@
 #define TFOS_FEED_FEED_H
 
 #include <tfos/feed.h>
+#include <tfos/feeder.h>
 
 #define TFOS__FEED_CHANNEL_SIZE (16 << 20)  ///< default bytes of a channel's data
 #define TFOS__FEED_MEMORY_LIMIT (128 << 20) ///< default bytes of all channels of a node together
+#define TFOS__FEED_TIMEOUT_MS 600000        ///< default time in which a reader takes nothing
 
 // ---- writer: one thread at a time
 
 struct tfos__feed_writer;
 
-/// All borrowed for the call. Zero means the default.
-struct tfos__feed_writer_options {
+/// The node that a writer feeds, and from which row on. All borrowed for the call.
+struct tfos__feed_target {
     const char *socket_name; ///< the node's abstract unix socket; NULL: use `address`
     const char *address;     ///< the node's "host:port" for feeding from elsewhere
-    const char *cluster_id;
-    const char *key;       ///< 64 hexadecimal digits
-    const char *queue;     ///< NULL: "input"
-    int64_t feed;          ///< number of the feed (one each train() epoch or inference()), from 1
-    int64_t partition;     ///< partition of the feed, from 0
-    int64_t attempt;       ///< number of the attempt; a higher one supersedes a lower one
-    int64_t first_row;     ///< rows of the partition that earlier attempts delivered; this attempt
-                           ///< starts there
-    int64_t lane_size;     ///< bytes; 0: TFOS__FEED_CHANNEL_SIZE. Grown when a batch needs more
-    bool has_results;      ///< the reader answers each row with a result
-    struct tfos_wait wait; ///< of every call: its timeout is the longest time in which the reader
-                           ///< takes nothing, 600,000 ms; its context must outlive the writer
-    int64_t ahead_rows;    ///< with has_results: rows that the reader has not used, beyond which
-                           ///< append() waits; 0: only the channel limits them
-    bool refuses_pickles;  ///< columns that only Python's pickle can read again are neither fed nor
-                           ///< taken as results: UNSUPPORTED names the column and its type
+    int64_t first_row;       ///< rows of the partition that earlier attempts delivered
 };
 
-/// Connects to the node and gets a channel. DENIED; NOT_FOUND when no node listens; BUSY when this
-/// attempt is already superseded; TIMEOUT when no channel comes free. END when the reader wants no
-/// more rows.
-TFOS_MUST_CHECK enum tfos_status
-tfos__feed_writer_open(const struct tfos__feed_writer_options *options,
-                       struct tfos__feed_writer **out, struct tfos_error *err);
+/// Connects to the node and gets a channel. The options are those of a feeder, but for `address`,
+/// `job` and `is_remote`. DENIED; NOT_FOUND when no node listens; BUSY when this attempt is already
+/// superseded; TIMEOUT when no channel comes free. END when the reader wants no more rows.
+TFOS_MUST_CHECK enum tfos_status tfos__feed_writer_open(const struct tfos_feeder_options *options,
+                                                        const struct tfos__feed_target *target,
+                                                        struct tfos__feed_writer **out,
+                                                        struct tfos_error *err);
 
-/// Copies one batch into the channel and publishes it, waiting for space. `array` and `schema` stay
-/// the caller's. END: the reader has terminated the feed or its function has returned, the rest may
-/// be skipped. AGAIN (only with has_results): there is no space but a result waits: take it with
-/// next_result() and append the same batch again. TIMEOUT says how many rows the reader has taken
-/// and, where the node can tell, what the trainer was doing. CLOSED carries the failure of the node
-/// or cluster. BUSY: superseded by another attempt.
+/// As tfos_feeder_append(), tfos_feeder_finish() and tfos_feeder_next_result() say, but for the
+/// driver, of which a writer does not know.
 TFOS_MUST_CHECK enum tfos_status tfos__feed_writer_append(struct tfos__feed_writer *writer,
                                                           const struct ArrowSchema *schema,
                                                           const struct ArrowArray *array,
                                                           struct tfos_error *err);
-
-/// The partition is complete: marks its end. Statuses as for append().
 TFOS_MUST_CHECK enum tfos_status tfos__feed_writer_finish(struct tfos__feed_writer *writer,
                                                           struct tfos_error *err);
-
-/// The next batch of results, in the order of the rows. The caller releases schema and array, which
-/// may outlive the writer. AGAIN after `timeout_ms` (0: do not wait; negative: until the
-/// writer's own timeout, then TIMEOUT with the partition and both counts), and at once when the
-/// reader has gone, every row appended has its result, and it is still to be seen by append() or
-/// finish() whether there are more. END once every row appended has its result and finish() was
-/// called. CLOSED when the reader has gone before it gave each row a result.
 TFOS_MUST_CHECK enum tfos_status tfos__feed_writer_next_result(struct tfos__feed_writer *writer,
                                                                int64_t timeout_ms,
                                                                struct ArrowSchema *schema,

@@ -79,16 +79,14 @@ static enum tfos_status handle_message(struct tfos__server_connection *base, con
 
 void tfos__feed_connection_check_proxy(struct tfos__feed_connection *connection)
 {
-    struct tfos__feed_remote_proxy_news news;
-
     if (!connection->proxy || connection->base.is_dropped)
         return;
-    tfos__feed_remote_proxy_check(connection->proxy, &news);
-    if (news.wanted_size > 0 && connection->channel && !connection->is_closed)
-        tfos__feed_host_change_channel(connection, news.wanted_size);
-    if (news.is_stalled)
+    struct tfos__feed_proxy_requests requests = tfos__feed_remote_proxy_check(connection->proxy);
+    if (requests.wanted_size > 0 && connection->channel && !connection->is_closed)
+        tfos__feed_host_change_channel(connection, requests.wanted_size);
+    if (requests.is_stalled)
         report_stall(connection);
-    if (news.has_ended)
+    if (requests.has_ended)
         tfos__server_drop(&connection->base, false, "its relay has ended");
 }
 

@@ -12,7 +12,6 @@
 #include "base/fork_guard.h"
 #include "base/memory.h"
 #include "base/wait.h"
-#include "feed/evacuation.h"
 #include "feed/feed.h"
 #include "feed/reader_channel.h"
 
@@ -200,8 +199,7 @@ static bool is_held_back(const struct tfos_feed_reader *reader,
 static bool is_due(const struct tfos_feed_reader *reader,
                    const struct tfos__feed_reader_channel *channel)
 {
-    if (channel->channel->result_size == 0 &&
-        tfos__feed_reader_channel_record(channel)->feed > reader->feed)
+    if (channel->channel->result_size == 0 && channel->channel->consumer.record.feed > reader->feed)
         return false;
     return !is_held_back(reader, channel);
 }
@@ -259,8 +257,8 @@ static int64_t lowest_feed(const struct tfos_feed_reader *reader)
     for (size_t i = 0; i < reader->channel_count; i++) {
         const struct tfos__feed_reader_channel *channel = reader->channels[i];
         if (channel->channel->consumer.has_record && channel->channel->result_size == 0 &&
-            tfos__feed_reader_channel_record(channel)->feed < lowest)
-            lowest = tfos__feed_reader_channel_record(channel)->feed;
+            channel->channel->consumer.record.feed < lowest)
+            lowest = channel->channel->consumer.record.feed;
     }
     return lowest;
 }
@@ -502,15 +500,12 @@ enum tfos_status tfos_feed_reader_put_results(struct tfos_feed_reader *reader, i
             (long long)channel->partition, (long long)(channel->answered_count + array->length),
             (long long)channel->given_count);
     TFOS__TRY(tfos__feed_reader_channel_begin_answer(channel, schema, array, err));
-    for (int64_t row = 0; row < array->length;) {
-        int64_t rows = 0;
-        enum tfos_status status = tfos__feed_reader_channel_answer(channel, array, row, &rows, err);
-        if (status == TFOS_AGAIN)
-            status = wait_for_space(reader, channel, &waiting, err);
-        TFOS__TRY(status);
-        row += rows;
+    for (;;) {
+        enum tfos_status status = tfos__feed_reader_channel_answer(channel, array, err);
+        if (status != TFOS_AGAIN)
+            return status;
+        TFOS__TRY(wait_for_space(reader, channel, &waiting, err));
     }
-    return TFOS_OK;
 }
 
 void tfos__feed_reader_set_batch_rows(struct tfos_feed_reader *reader, int64_t row_count)

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <tfos/feed.h>
 
+#include "feed/batch_encoder.h"
 #include "feed/channel.h"
-#include "feed/sender.h"
 
 struct tfos__feed_reader_channel {
     int number;                         ///< the host's
@@ -21,12 +21,9 @@ struct tfos__feed_reader_channel {
     int64_t row; ///< number of the attempt's first row on this channel
     int64_t given_count, answered_count;
     struct tfos__feed_batch_encoder answers; ///< what it refuses is refused of the writer, too
-    uint8_t *spill;      ///< body of a batch of results that is larger than their ring; owned
-    uint64_t spill_sent; ///< bytes of it that are in the ring or through it
-    int64_t spill_rows;
-    bool is_blocking;   ///< batches that are held keep the writer waiting
-    uint64_t oldest;    ///< the oldest of them
-    int64_t unblock_ms; ///< when they are detached
+    bool is_blocking;                        ///< batches that are held keep the writer waiting
+    uint64_t oldest;                         ///< the oldest of them
+    int64_t unblock_ms;                      ///< when they are detached
 };
 
 /// Takes up the next batch or end, over any schema before it. AGAIN; CORRUPT: the channel is given
@@ -37,10 +34,6 @@ enum tfos_status tfos__feed_reader_channel_peek(struct tfos__feed_reader_channel
 /// To be called when peek() finds nothing: detaches batches that have kept the writer waiting for
 /// too long. Gives the time at which to call again, TFOS__NEVER when nothing is in the way.
 int64_t tfos__feed_reader_channel_unblock(struct tfos__feed_reader_channel *channel);
-
-/// The record that peek() found.
-const struct tfos__feed_record *
-tfos__feed_reader_channel_record(const struct tfos__feed_reader_channel *channel);
 
 /// Gives the record out. `next_handle` is used, and raised, when another attempt begins.
 enum tfos_status tfos__feed_reader_channel_take(struct tfos__feed_reader_channel *channel,
@@ -53,11 +46,11 @@ enum tfos_status tfos__feed_reader_channel_begin_answer(struct tfos__feed_reader
                                                         const struct ArrowArray *array,
                                                         struct tfos_error *err);
 
-/// Writes results from row `row` of `array` on, as much as there is space for, and says in `*rows`
-/// how many. AGAIN: no space. CLOSED: the writer has gone.
+/// Writes the results, from where the last call left off. OK once all are written; AGAIN: no space.
+/// CLOSED: the writer has gone.
 enum tfos_status tfos__feed_reader_channel_answer(struct tfos__feed_reader_channel *channel,
-                                                  const struct ArrowArray *array, int64_t row,
-                                                  int64_t *rows, struct tfos_error *err);
+                                                  const struct ArrowArray *array,
+                                                  struct tfos_error *err);
 
 /// Whether answer() would get further than it did when it gave AGAIN.
 bool tfos__feed_reader_channel_can_answer(struct tfos__feed_reader_channel *channel);

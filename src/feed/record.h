@@ -25,8 +25,8 @@ struct tfos__feed_record {
     int64_t feed;
     int64_t partition;
     int64_t attempt;
-    int64_t row; ///< number of the first row; rows of the partition for TFOS__FEED_RECORD_END;
-                 ///< place in the body for TFOS__FEED_RECORD_PIECE
+    int64_t row;  ///< number of the first row; rows of the partition for TFOS__FEED_RECORD_END;
+                  ///< place in the body for TFOS__FEED_RECORD_PIECE
     int64_t rows; ///< rows in this record
     uint64_t body_size;
 };
@@ -54,6 +54,12 @@ static inline bool tfos__feed_record_is_valid(const struct tfos__feed_record *re
            record->body_size <= record->size - sizeof *record && record->feed >= 0 &&
            record->partition >= 0 && record->attempt >= 0 && record->row >= 0 &&
            record->rows >= 0 && record->row <= INT64_MAX - record->rows;
+}
+
+static inline bool tfos__feed_record_is_of(const struct tfos__feed_record *record, int64_t feed,
+                                           int64_t partition, int64_t attempt)
+{
+    return record->feed == feed && record->partition == partition && record->attempt == attempt;
 }
 
 #endif

@@ -32,6 +32,12 @@ enum tfos_status tfos__feed_schema_take(struct tfos__feed_schema *schema,
 enum tfos_status tfos__feed_schema_decode(struct tfos__feed_schema *schema, const uint8_t *body,
                                           size_t size, struct tfos_error *err);
 
+/// UNSUPPORTED, naming column and type, when a column, at any depth, or the rows are of a type that
+/// is not known to be read without Python's pickle, which runs what the bytes say. The schema is
+/// cleared then.
+enum tfos_status tfos__feed_schema_refuse_pickles(struct tfos__feed_schema *schema,
+                                                  struct tfos_error *err);
+
 void tfos__feed_schema_clear(struct tfos__feed_schema *schema);
 
 #endif

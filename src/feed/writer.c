@@ -7,27 +7,21 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "feed/pickled.h"
 #include "feed/writer.h"
 
 #define EXPLANATION_WAIT_MS 3000
 #define BATCH_ROWS_LIMIT INT32_MAX
 
-// A wait that each movement of the reader renews.
-struct patience {
+// The deadline of a wait, which starts anew whenever the reader takes something.
+struct progress_timeout {
     uint64_t progress;
     int64_t deadline;
 };
 
-static void begin_patience(const struct tfos__feed_writer *writer, struct patience *patience)
+static void begin_timeout(const struct tfos__feed_writer *writer, struct progress_timeout *timeout)
 {
-    patience->progress = writer->transport->progress(writer);
-    patience->deadline = tfos__deadline(writer->timeout_ms);
-}
-
-static int64_t rows_taken(const struct tfos__feed_writer *writer)
-{
-    return writer->transport->taken(writer);
+    timeout->progress = writer->transport->progress(writer);
+    timeout->deadline = tfos__deadline(writer->timeout_ms);
 }
 
 // Asks the node what the trainer is doing, and gives up with the answer.
@@ -39,28 +33,29 @@ static enum tfos_status give_up(struct tfos__feed_writer *writer, const char *wa
     struct tfos_error ignored;
 
     if (!writer->explanation &&
-        writer->transport->say(writer, json_pack("{ss}", "type", "stalled"), &ignored) == TFOS_OK)
+        writer->transport->send(writer, json_pack("{ss}", "type", "stalled"), &ignored) == TFOS_OK)
         while (!writer->explanation && tfos__now_ms() < deadline &&
                (asked = tfos__feed_writer_check_interrupt(writer, err)) == TFOS_OK &&
                writer->transport->check(writer, &ignored) == TFOS_OK)
             writer->transport->wait(writer, 0);
     TFOS__TRY(asked);
-    if (writer->verdict != TFOS_OK)
-        return tfos__feed_writer_verdict(writer, err);
+    if (writer->final_status != TFOS_OK)
+        return tfos__feed_writer_final_status(writer, err);
     return tfos__fail(err, TFOS_TIMEOUT,
                       "feed: partition %lld at %s: the trainer has taken nothing from queue "
                       "\"%s\" for %lld s (%lld rows appended, %lld taken, %lld results), while "
                       "waiting for %s. Raise feed_timeout if it needs so long for a step.%s%s",
                       (long long)writer->partition, writer->place, writer->queue,
                       (long long)(writer->timeout_ms / 1000), (long long)writer->row_count,
-                      (long long)rows_taken(writer), (long long)writer->result_count, wanted,
-                      writer->explanation ? " The trainer was here:\n" : "",
+                      (long long)writer->transport->taken(writer), (long long)writer->result_count,
+                      wanted, writer->explanation ? " The trainer was here:\n" : "",
                       writer->explanation ? writer->explanation : "");
 }
 
 // One step of a wait: OK to look again.
-static enum tfos_status wait_step(struct tfos__feed_writer *writer, struct patience *patience,
-                                  uint64_t size, const char *wanted, struct tfos_error *err)
+static enum tfos_status wait_step(struct tfos__feed_writer *writer,
+                                  struct progress_timeout *timeout, uint64_t size,
+                                  const char *wanted, struct tfos_error *err)
 {
     enum tfos_status status = writer->transport->check(writer, err);
 
@@ -68,14 +63,19 @@ static enum tfos_status wait_step(struct tfos__feed_writer *writer, struct patie
         return status;
     TFOS__TRY(tfos__feed_writer_check_interrupt(writer, err));
     uint64_t progress = writer->transport->progress(writer);
-    if (progress != patience->progress) {
-        begin_patience(writer, patience);
+    if (progress != timeout->progress) {
+        begin_timeout(writer, timeout);
         tfos__free(writer->explanation);
         writer->explanation = NULL;
-    } else if (tfos__now_ms() >= patience->deadline)
+    } else if (tfos__now_ms() >= timeout->deadline)
         return give_up(writer, wanted, err);
     writer->transport->wait(writer, size);
     return TFOS_OK;
+}
+
+static enum tfos_status skip(struct tfos__feed_writer *writer)
+{
+    return writer->transport->take(writer, NULL, NULL, NULL);
 }
 
 static enum tfos_status take_result_schema(struct tfos__feed_writer *writer, const uint8_t *body,
@@ -84,18 +84,7 @@ static enum tfos_status take_result_schema(struct tfos__feed_writer *writer, con
     TFOS__TRY(tfos__feed_schema_decode(&writer->result_schema, body, size, err));
     if (writer->encoder.refuses_pickles)
         TFOS__TRY(tfos__feed_schema_refuse_pickles(&writer->result_schema, err));
-    writer->transport->skip(writer);
-    return TFOS_OK;
-}
-
-static enum tfos_status lose_place(const struct tfos__feed_writer *writer, int64_t place,
-                                   struct tfos_error *err)
-{
-    return tfos__fail(err, TFOS_CORRUPT,
-                      "feed: partition %lld: a piece of a result for place %lld came, where place "
-                      "%zu was due",
-                      (long long)writer->partition, (long long)place,
-                      tfos__buffer_size(&writer->pieces));
+    return skip(writer);
 }
 
 // Puts a piece of a batch's body behind those before; the first begins anew.
@@ -106,10 +95,13 @@ static enum tfos_status take_piece(struct tfos__feed_writer *writer,
     if (record->row == 0)
         tfos__buffer_clear(&writer->pieces);
     if ((uint64_t)record->row != tfos__buffer_size(&writer->pieces))
-        return lose_place(writer, record->row, err);
+        return tfos__fail(err, TFOS_CORRUPT,
+                          "feed: partition %lld: a piece of a result for place %lld came, where "
+                          "place %zu was due",
+                          (long long)writer->partition, (long long)record->row,
+                          tfos__buffer_size(&writer->pieces));
     TFOS__TRY(tfos__buffer_append(&writer->pieces, body, record->body_size, err));
-    writer->transport->skip(writer);
-    return TFOS_OK;
+    return skip(writer);
 }
 
 // Goes on to the next batch of results that has come. AGAIN: none.
@@ -122,9 +114,8 @@ static enum tfos_status find_result(struct tfos__feed_writer *writer,
         if (status != TFOS_OK)
             return status;
         // A reader may answer late for the writer that had this channel before.
-        bool is_ours = (*record)->feed == writer->feed &&
-                       (*record)->partition == writer->partition &&
-                       (*record)->attempt == writer->attempt;
+        bool is_ours =
+            tfos__feed_record_is_of(*record, writer->feed, writer->partition, writer->attempt);
         if (is_ours && (*record)->kind == TFOS__FEED_RECORD_BATCH)
             return TFOS_OK;
         if (is_ours && (*record)->kind == TFOS__FEED_RECORD_SCHEMA)
@@ -132,7 +123,7 @@ static enum tfos_status find_result(struct tfos__feed_writer *writer,
         else if (is_ours && (*record)->kind == TFOS__FEED_RECORD_PIECE)
             TFOS__TRY(take_piece(writer, *record, *body, err));
         else
-            writer->transport->skip(writer);
+            TFOS__TRY(skip(writer));
     }
 }
 
@@ -148,7 +139,7 @@ static bool has_result(struct tfos__feed_writer *writer)
 static enum tfos_status reserve(struct tfos__feed_writer *writer, uint64_t size, uint8_t **space,
                                 struct tfos_error *err)
 {
-    struct patience patience = {0};
+    struct progress_timeout timeout = {0};
 
     for (bool is_waiting = false;; is_waiting = true) {
         enum tfos_status status = writer->transport->reserve(writer, size, space, err);
@@ -157,8 +148,8 @@ static enum tfos_status reserve(struct tfos__feed_writer *writer, uint64_t size,
         if (has_result(writer))
             return TFOS_AGAIN;
         if (!is_waiting)
-            begin_patience(writer, &patience);
-        status = wait_step(writer, &patience, size, "space in the feed", err);
+            begin_timeout(writer, &timeout);
+        status = wait_step(writer, &timeout, size, "space in the feed", err);
         if (status != TFOS_OK)
             return status;
     }
@@ -177,50 +168,60 @@ static uint64_t published_rows(const struct tfos__feed_writer *writer, int64_t m
     return (uint64_t)(writer->first_row + writer->row_count + more);
 }
 
-static enum tfos_status put_schema(struct tfos__feed_writer *writer, struct tfos_error *err)
+// Waits until all that is committed has left, and the end, if it is committed, is confirmed.
+static enum tfos_status wait_for_delivery(struct tfos__feed_writer *writer, const char *wanted,
+                                          struct tfos_error *err)
 {
-    struct tfos__feed_record head = make_head(writer);
-    uint64_t size = tfos__feed_batch_encoder_schema_size(&writer->encoder);
-    uint8_t *space = NULL;
-    enum tfos_status status = reserve(writer, size, &space, err);
+    struct progress_timeout timeout;
 
-    if (status != TFOS_OK)
-        return status;
-    tfos__feed_batch_encoder_put_schema(&writer->encoder, &head, space);
-    TFOS__TRY(writer->transport->commit(writer, size, published_rows(writer, 0), err));
-    writer->encoder.is_sent = true;
+    if (writer->transport->is_delivered(writer))
+        return TFOS_OK;
+    begin_timeout(writer, &timeout);
+    do {
+        if (has_result(writer))
+            return TFOS_AGAIN;
+        enum tfos_status status = wait_step(writer, &timeout, 0, wanted, err);
+        if (status != TFOS_OK)
+            return status;
+    } while (!writer->transport->is_delivered(writer));
     return TFOS_OK;
 }
 
-// Publishes the next rows of the batch, as many as go into one record.
-static enum tfos_status put_rows(struct tfos__feed_writer *writer, const struct ArrowArray *array,
-                                 struct tfos_error *err)
+// Publishes the batch, a record at a time, and does not return while some of it waits here: the
+// next call may be a long time away.
+static enum tfos_status put_batch(struct tfos__feed_writer *writer, const struct ArrowArray *array,
+                                  struct tfos_error *err)
 {
-    struct tfos__feed_record head = make_head(writer);
-    uint8_t *space = NULL;
+    struct tfos__feed_batch_encoder *encoder = &writer->encoder;
 
-    TFOS__TRY(tfos__feed_batch_fit(&writer->encoder.plan, &writer->encoder.schema, array,
-                                   writer->partial, writer->transport->ring_size(writer),
-                                   &head.rows, err));
-    uint64_t size = tfos__feed_batch_encoder_batch_size(&writer->encoder);
-    enum tfos_status status = reserve(writer, size, &space, err);
-    if (status != TFOS_OK)
-        return status;
-    // A larger channel may have come with the space: it knows no schema yet.
-    if (!writer->encoder.is_sent)
-        return TFOS_OK;
-    tfos__feed_batch_encoder_put_batch(&writer->encoder, &head, space);
-    TFOS__TRY(writer->transport->commit(writer, size, published_rows(writer, head.rows), err));
-    writer->row_count += head.rows;
-    writer->partial += head.rows;
-    return TFOS_OK;
+    for (;;) {
+        uint8_t *space = NULL;
+        enum tfos_status status =
+            tfos__feed_batch_encoder_plan(encoder, array, writer->ring_size, err);
+        if (status == TFOS_END)
+            return wait_for_delivery(writer, "the node to read the rows", err);
+        if (status == TFOS_OK)
+            status = reserve(writer, encoder->next_size, &space, err);
+        if (status != TFOS_OK)
+            return status;
+        // A larger channel may have come with the space: it knows no schema yet.
+        if (!encoder->is_schema_sent && encoder->next_kind != TFOS__FEED_RECORD_SCHEMA)
+            continue;
+        bool is_batch = encoder->next_kind == TFOS__FEED_RECORD_BATCH;
+        struct tfos__feed_record head = make_head(writer);
+        tfos__feed_batch_encoder_write(encoder, &head, space);
+        TFOS__TRY(writer->transport->commit(
+            writer, encoder->next_size, published_rows(writer, is_batch ? encoder->row_count : 0),
+            err));
+        writer->row_count += tfos__feed_batch_encoder_advance(encoder);
+    }
 }
 
 // Whether the reader has more rows before it than it is to have. What has a result was used, even
 // where the node tells so later.
 static bool is_far_ahead(const struct tfos__feed_writer *writer)
 {
-    int64_t used = rows_taken(writer);
+    int64_t used = writer->transport->taken(writer);
 
     if (used < writer->result_count)
         used = writer->result_count;
@@ -229,14 +230,13 @@ static bool is_far_ahead(const struct tfos__feed_writer *writer)
 
 static enum tfos_status wait_for_reader(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
-    struct patience patience;
+    struct progress_timeout timeout;
 
-    begin_patience(writer, &patience);
+    begin_timeout(writer, &timeout);
     while (is_far_ahead(writer)) {
         if (has_result(writer))
             return TFOS_AGAIN;
-        enum tfos_status status =
-            wait_step(writer, &patience, 0, "rows fed before to be used", err);
+        enum tfos_status status = wait_step(writer, &timeout, 0, "rows fed before to be used", err);
         if (status != TFOS_OK)
             return status;
     }
@@ -249,7 +249,7 @@ static enum tfos_status append(struct tfos__feed_writer *writer, const struct Ar
     if (writer->is_finished)
         return tfos__fail(err, TFOS_INVALID, "feed: partition %lld: append after finish",
                           (long long)writer->partition);
-    if (writer->partial > array->length)
+    if (writer->encoder.row > array->length)
         return tfos__fail(err, TFOS_INVALID,
                           "feed: partition %lld: after AGAIN the same batch is to be appended",
                           (long long)writer->partition);
@@ -259,15 +259,11 @@ static enum tfos_status append(struct tfos__feed_writer *writer, const struct Ar
         return status;
     if (writer->has_results && is_far_ahead(writer))
         status = wait_for_reader(writer, err);
-    if (status != TFOS_OK)
-        return status;
-    while (writer->partial < array->length) {
-        status = writer->encoder.is_sent ? put_rows(writer, array, err) : put_schema(writer, err);
-        if (status != TFOS_OK)
-            return status;
-    }
-    writer->partial = 0;
-    return TFOS_OK;
+    if (status == TFOS_OK)
+        status = put_batch(writer, array, err);
+    if (status == TFOS_OK)
+        tfos__feed_batch_encoder_reset(&writer->encoder);
+    return status;
 }
 
 enum tfos_status tfos__feed_writer_append(struct tfos__feed_writer *writer,
@@ -283,7 +279,6 @@ enum tfos_status tfos__feed_writer_append(struct tfos__feed_writer *writer,
 static enum tfos_status finish(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     struct tfos__feed_record record = make_head(writer);
-    struct patience patience;
     uint8_t *space = NULL;
     enum tfos_status status = writer->transport->check(writer, err);
 
@@ -300,15 +295,7 @@ static enum tfos_status finish(struct tfos__feed_writer *writer, struct tfos_err
             writer, sizeof record, published_rows(writer, 0) | TFOS__FEED_ROWS_COMPLETE, err));
         writer->is_finished = true;
     }
-    begin_patience(writer, &patience);
-    while (!writer->transport->is_delivered(writer)) {
-        if (has_result(writer))
-            return TFOS_AGAIN;
-        status = wait_step(writer, &patience, 0, "the node to confirm the end", err);
-        if (status != TFOS_OK)
-            return status;
-    }
-    return TFOS_OK;
+    return wait_for_delivery(writer, "the node to confirm the end", err);
 }
 
 enum tfos_status tfos__feed_writer_finish(struct tfos__feed_writer *writer, struct tfos_error *err)
@@ -344,15 +331,12 @@ static enum tfos_status take_body(struct tfos__feed_writer *writer, const uint8_
 }
 
 // Gives out the next batch of results that has come. AGAIN: none.
-static enum tfos_status take_result(struct tfos__feed_writer *writer,
-                                    struct ArrowSchema *schema_out, struct ArrowArray *array_out,
-                                    struct tfos_error *err)
+static enum tfos_status take_result(struct tfos__feed_writer *writer, struct ArrowSchema *schema,
+                                    struct ArrowArray *array, struct tfos_error *err)
 {
     const struct tfos__feed_record *record = NULL;
     const uint8_t *body = NULL;
     struct tfos__feed_batch_owner owner;
-    struct ArrowSchema schema;
-    struct ArrowArray array;
     enum tfos_status status = find_result(writer, &record, &body, err);
 
     if (status != TFOS_OK)
@@ -366,23 +350,11 @@ static enum tfos_status take_result(struct tfos__feed_writer *writer,
                           "row %lld was due",
                           (long long)writer->partition, (long long)head.row, (long long)head.rows,
                           (long long)(writer->first_row + writer->result_count));
-    TFOS__TRY(tfos_arrow_schema_copy(&writer->result_schema.tree, &schema, err));
-    status = take_body(writer, &body, &head.body_size, &owner, err);
-    if (status != TFOS_OK)
-        goto release_schema;
-    status = tfos__feed_batch_decode(&writer->result_schema, body, head.body_size, head.rows,
-                                     &owner, &array, err);
-    if (status != TFOS_OK)
-        goto release_record;
+    TFOS__TRY(take_body(writer, &body, &head.body_size, &owner, err));
+    TFOS__TRY(tfos__feed_batch_decode(&writer->result_schema, body, head.body_size, head.rows,
+                                      &owner, schema, array, err));
     writer->result_count += head.rows;
-    *schema_out = schema;
-    *array_out = array;
     return TFOS_OK;
-release_record:
-    owner.release(owner.holder, owner.sequence);
-release_schema:
-    schema.release(&schema);
-    return status;
 }
 
 static enum tfos_status lack_results(const struct tfos__feed_writer *writer, struct tfos_error *err)
@@ -405,12 +377,12 @@ enum tfos_status tfos__feed_writer_next_result(struct tfos__feed_writer *writer,
                                                struct tfos_error *err)
 {
     int64_t deadline = tfos__deadline(timeout_ms);
-    struct patience patience;
+    struct progress_timeout timeout;
 
     if (!writer->has_results)
         return tfos__fail(err, TFOS_INVALID, "feed: partition %lld was opened without results",
                           (long long)writer->partition);
-    begin_patience(writer, &patience);
+    begin_timeout(writer, &timeout);
     for (;;) {
         enum tfos_status status = writer->transport->check(writer, err);
         if (status < 0)
@@ -428,7 +400,7 @@ enum tfos_status tfos__feed_writer_next_result(struct tfos__feed_writer *writer,
             return has_all && !writer->is_cut ? TFOS_AGAIN : lack_results(writer, err);
         if (timeout_ms >= 0 && tfos__now_ms() >= deadline)
             return TFOS_AGAIN;
-        status = wait_step(writer, &patience, 0, "results", err);
+        status = wait_step(writer, &timeout, 0, "results", err);
         if (status < 0)
             return status;
     }

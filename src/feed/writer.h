@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A writer, and its transport to the node: a channel in shared memory, or a TLS connection. What
+/// A writer, and its transport to the node: channels in shared memory, or a TLS connection. What
 /// both do alike is in writer.c; what differs is behind the calls of a transport. One thread at a
 /// time.
 #ifndef TFOS_FEED_WRITER_H
@@ -10,37 +10,37 @@
 #include <stdint.h>
 
 #include "base/channel.h"
+#include "base/cluster_key.h"
 #include "base/wait.h"
-#include "feed/batch.h"
-#include "feed/channel.h"
+#include "feed/batch_decoder.h"
+#include "feed/batch_encoder.h"
 #include "feed/feed.h"
-#include "feed/sender.h"
+#include "feed/local_writer.h"
+#include "feed/record_stream.h"
 
-#define TFOS__WRITER_SLICE_MS 50 ///< longest sleep without a look at the node's messages
+#define TFOS__FEED_WRITER_SLICE_MS 50 ///< longest sleep without a look at the node's messages
 
 struct tfos__feed_transport {
-    /// Takes up the node's answer "channel", with its descriptors (taken over).
+    /// Takes up the node's answer "lane", with its descriptors (taken over), and sets ring_size.
     enum tfos_status (*attach)(struct tfos__feed_writer *writer, const json_t *message,
                                const int *fds, int fd_count, struct tfos_error *err);
-    /// Bytes that batches are cut to.
-    uint64_t (*ring_size)(const struct tfos__feed_writer *writer);
     /// Space for a record. AGAIN: none yet. BUSY: fenced.
     enum tfos_status (*reserve)(struct tfos__feed_writer *writer, uint64_t size, uint8_t **space,
                                 struct tfos_error *err);
     /// Publishes it; `rows` as for tfos__feed_producer_commit().
     enum tfos_status (*commit)(struct tfos__feed_writer *writer, uint64_t size, uint64_t rows,
                                struct tfos_error *err);
-    /// Looks for what the node has to say, without waiting; END, CLOSED and BUSY as it says them.
+    /// Reads the node's messages, without waiting; END, CLOSED and BUSY as they say.
     enum tfos_status (*check)(struct tfos__feed_writer *writer, struct tfos_error *err);
     /// The next record of results. AGAIN: none.
     enum tfos_status (*peek)(struct tfos__feed_writer *writer,
                              const struct tfos__feed_record **record, const uint8_t **body,
                              struct tfos_error *err);
-    void (*skip)(struct tfos__feed_writer *writer);
-    /// Takes that record, which counts as `rows` results, and moves its body to memory of its own.
+    /// Done with that record. With `owner` (else NULL) its rows count as results, and its body
+    /// moves to memory of its own, `*body`.
     enum tfos_status (*take)(struct tfos__feed_writer *writer, const uint8_t **body,
                              struct tfos__feed_batch_owner *owner, struct tfos_error *err);
-    /// Sleeps at most TFOS__WRITER_SLICE_MS until there may be space for `size` bytes (0: not
+    /// Sleeps at most TFOS__FEED_WRITER_SLICE_MS until there may be space for `size` bytes (0: not
     /// wanted) or a result.
     void (*wait)(struct tfos__feed_writer *writer, uint64_t size);
     /// A number that changes whenever the reader takes something.
@@ -49,47 +49,33 @@ struct tfos__feed_transport {
     int64_t (*taken)(const struct tfos__feed_writer *writer);
     /// Rows of the reader's batches as the reader says, whatever the number; 0: unknown.
     int64_t (*batch_rows)(const struct tfos__feed_writer *writer);
-    /// Whether the node has all that was committed.
+    /// Whether all that was committed has left this process and, after the partition's end, the
+    /// node has confirmed it.
     bool (*is_delivered)(const struct tfos__feed_writer *writer);
     /// Queues a message to the node and writes what can be written at once.
-    enum tfos_status (*say)(struct tfos__feed_writer *writer, json_t *message,
-                            struct tfos_error *err);
-    /// The last word, with a bounded wait, and the end of the transport.
-    void (*close)(struct tfos__feed_writer *writer);
+    enum tfos_status (*send)(struct tfos__feed_writer *writer, json_t *message,
+                             struct tfos_error *err);
+    /// Sends `message` (taken over; NULL: none) with a bounded wait, and ends the transport.
+    void (*close)(struct tfos__feed_writer *writer, json_t *message);
 };
 
 extern const struct tfos__feed_transport tfos__feed_local_transport;
 extern const struct tfos__feed_transport tfos__feed_remote_transport;
 
-/// A channel of a writer. Only the last one is written to; with results, the earlier ones still
-/// bring some.
-struct tfos__feed_written_channel {
-    struct tfos__feed_channel *channel;
-    uint64_t released_before; ///< the channel's count of rows released when it was handed to us
-    int64_t row_count;        ///< rows that we wrote to it
-    int64_t result_count;     ///< results that came from it
+struct tfos__feed_local_state {
+    struct tfos__feed_control *control; ///< owned
+    struct tfos__feed_local_writer writer;
+    bool is_growing;    ///< a larger channel was asked for
+    int64_t checked_ms; ///< when the node's messages were last read
 };
 
-struct tfos__feed_transport_shared_state {
-    struct tfos__feed_control *control;
-    struct tfos__feed_written_channel *channels; ///< owned
-    size_t channel_count;
-    int64_t left_count;    ///< rows written to channels that we have left
-    bool is_growing;       ///< a larger channel was asked for
-    int64_t checked_ms;    ///< when the node's messages were last looked for
-    uint64_t answer_count; ///< progress that the node told of
-};
-
-struct tfos__feed_transport_stream_state {
-    uint64_t ring_size;              ///< of the channel at the node
-    uint64_t ring_limit;             ///< largest ring that the node may have for this writer
-    struct tfos__buffer out;         ///< whole records on their way
-    struct tfos__feed_record record; ///< head of the record that comes in
-    size_t received;                 ///< bytes of that record, its head included
-    uint8_t *body;                   ///< owned
-    int64_t taken_count;             ///< rows that the reader has taken, as the node last told
-    int64_t batch_rows;              ///< of the reader, as the node last told
-    int64_t others;                  ///< goes up while the node's other queues are read
+struct tfos__feed_remote_state {
+    struct tfos__feed_record_stream stream;
+    uint64_t ring_limit; ///< largest ring that the node may have for this writer
+    uint8_t *body;       ///< owned; the record that comes in
+    int64_t taken_count; ///< rows that the reader has taken, as the node last told
+    int64_t batch_rows;  ///< of the reader, as the node last told
+    int64_t others;      ///< goes up while the node's other queues are read
     uint64_t progress;
     bool is_complete; ///< the node has the partition's end
 };
@@ -99,36 +85,39 @@ struct tfos__feed_writer {
     char *place; ///< where the node is, for messages
     char *queue;
     int64_t feed, partition, attempt, first_row;
-    int64_t lane_size, timeout_ms, ahead_rows;
+    int64_t channel_size, timeout_ms, ahead_rows;
     bool has_results;
     struct tfos_wait caller; ///< who may interrupt
     struct tfos__wait wait;  ///< when it is asked; has no deadline of its own
-    char token[65];
+    char token[TFOS__KEY_PROOF_SIZE];
     struct tfos__channel *connection;
-    struct tfos__feed_transport_shared_state shared;
-    struct tfos__feed_transport_stream_state stream;
+    struct tfos__feed_local_state local;
+    struct tfos__feed_remote_state remote;
     struct tfos__feed_batch_encoder encoder;
-    int64_t row_count; ///< rows committed
-    int64_t partial;   ///< rows committed of the batch that append() left with AGAIN
-    bool is_attached;  ///< the node has given a channel
-    bool is_finished;  ///< the partition's end is committed
-    bool is_cut;       ///< the reader had gone when append() came with more
-    bool is_left;      ///< the reader had gone when finish() came: all is appended
+    uint64_t ring_size;    ///< of the channel that is written to; 0: the node has given none yet
+    uint64_t answer_count; ///< progress that the node reported while we waited for a channel
+    int64_t row_count;     ///< rows committed
+    bool is_finished;      ///< the partition's end is committed
+    bool is_cut;           ///< the reader had gone when append() came with more
+    bool is_left;          ///< the reader had gone when finish() came: all is appended
     int64_t result_count;
     struct tfos__feed_schema result_schema;
-    struct tfos__buffer pieces; ///< of the body of the next batch of results
-    enum tfos_status verdict;   ///< what the node said last: END, or a failure with `verdict_error`
-    struct tfos_error verdict_error;
+    struct tfos__buffer pieces;    ///< of the body of the next batch of results
+    enum tfos_status final_status; ///< what the node said last: END, or a failure with `failure`
+    struct tfos_error failure;
     char *explanation; ///< owned: the node's answer to "stalled"
 };
 
-/// Takes up a message of the node, with its descriptors (taken over). Keeps a verdict.
-enum tfos_status tfos__feed_writer_hear(struct tfos__feed_writer *writer, const json_t *message,
-                                        const int *fds, int fd_count, struct tfos_error *err);
+// ---- what writer_connection.c does for the transports and writer.c
+
+/// Takes up a message of the node, with its descriptors (taken over).
+enum tfos_status tfos__feed_writer_handle_message(struct tfos__feed_writer *writer,
+                                                  const json_t *message, const int *fds,
+                                                  int fd_count, struct tfos_error *err);
 
 /// Asks for a channel of `size` bytes that continues at the row after those committed.
-enum tfos_status tfos__feed_writer_ask_channel(struct tfos__feed_writer *writer, int64_t size,
-                                               struct tfos_error *err);
+enum tfos_status tfos__feed_writer_request_channel(struct tfos__feed_writer *writer, int64_t size,
+                                                   struct tfos_error *err);
 
 /// Sends a frame (taken over). OK also when the node has gone, which read_frames() tells.
 enum tfos_status tfos__feed_writer_send_frame(struct tfos__feed_writer *writer, json_t *message,
@@ -138,16 +127,16 @@ enum tfos_status tfos__feed_writer_send_frame(struct tfos__feed_writer *writer, 
 enum tfos_status tfos__feed_writer_read_frames(struct tfos__feed_writer *writer,
                                                struct tfos_error *err);
 
-/// Keeps a verdict, unless there is one already, and gives the one that is kept.
-enum tfos_status tfos__feed_writer_judge(struct tfos__feed_writer *writer, enum tfos_status status,
-                                         const char *words, struct tfos_error *err);
+/// Sets the final status, unless there is one already, and gives the one that is set.
+enum tfos_status tfos__feed_writer_end(struct tfos__feed_writer *writer, enum tfos_status status,
+                                       const char *words, struct tfos_error *err);
+
+/// The final status, with its message.
+enum tfos_status tfos__feed_writer_final_status(const struct tfos__feed_writer *writer,
+                                                struct tfos_error *err);
 
 /// CLOSED when the caller wants the wait to end.
 enum tfos_status tfos__feed_writer_check_interrupt(struct tfos__feed_writer *writer,
                                                    struct tfos_error *err);
-
-/// The verdict as a status, its message copied.
-enum tfos_status tfos__feed_writer_verdict(const struct tfos__feed_writer *writer,
-                                           struct tfos_error *err);
 
 #endif

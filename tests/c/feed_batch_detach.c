@@ -4,8 +4,8 @@
 #include "feed_held_batches.h"
 
 #include "base/memory.h"
+#include "feed/batch_encoder.h"
 #include "feed/channel.h"
-#include "feed/sender.h"
 
 static struct hoard hoard;
 
@@ -20,8 +20,8 @@ static void only_what_is_in_the_way_is_moved(void **state)
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos__feed_writer_options options = lending_options(&node, 0);
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    struct writer_options options = lending_options(&node, 0);
+    assert_done(writer_open(&options, &writer, &err));
     assert_done(append_rows(writer, 0, 400, PAYLOAD, &err));
     assert_done(append_rows(writer, 400, 400, PAYLOAD, &err));
     assert_int_equal(next_item(&node, &first), TFOS_OK);
@@ -95,9 +95,9 @@ static void channels_grow_under_batches(void **state)
     (void)state;
     node_open(&node, 4 * RING_SIZE);
     node_start(&node);
-    struct tfos__feed_writer_options options = lending_options(&node, 0);
-    options.lane_size = 64 << 10;
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    struct writer_options options = lending_options(&node, 0);
+    options.feeder.lane_size = 64 << 10;
+    assert_done(writer_open(&options, &writer, &err));
     assert_done(append_rows(writer, 0, 20, PAYLOAD, &err));
     struct tfos_feed_item first;
     assert_int_equal(next_item(&node, &first), TFOS_OK);
@@ -197,30 +197,30 @@ static enum tfos_status bare_put(struct bare *bare)
 {
     struct tfos__feed_producer *producer = &bare->channel->producer;
     struct tfos__feed_record head = {.feed = 1, .row = bare->row};
+    struct tfos__feed_batch_encoder *encoder = &bare->encoder;
     struct test_batch batch;
     struct tfos_error err;
-    uint8_t *space = NULL;
 
     batch_init(&batch, bare->row, 1, PAYLOAD);
-    assert_done(tfos__feed_batch_encoder_begin(&bare->encoder, &batch.schema, &batch.array, &err));
-    if (!bare->encoder.is_sent) {
-        uint64_t size = tfos__feed_batch_encoder_schema_size(&bare->encoder);
-        assert_done(tfos__feed_producer_reserve(producer, size, &space, &err));
-        tfos__feed_batch_encoder_put_schema(&bare->encoder, &head, space);
-        assert_done(tfos__feed_producer_commit(producer, size, 0, &err));
-        bare->encoder.is_sent = true;
+    assert_done(tfos__feed_batch_encoder_begin(encoder, &batch.schema, &batch.array, &err));
+    enum tfos_status status = TFOS_OK;
+    while (status == TFOS_OK) {
+        uint8_t *space = NULL;
+        status = tfos__feed_batch_encoder_plan(encoder, &batch.array, SMALL_RING, &err);
+        if (status == TFOS_OK)
+            status = tfos__feed_producer_reserve(producer, encoder->next_size, &space, &err);
+        assert_true(status >= 0);
+        if (status != TFOS_OK)
+            continue;
+        tfos__feed_batch_encoder_write(encoder, &head, space);
+        bool is_batch = encoder->next_kind == TFOS__FEED_RECORD_BATCH;
+        assert_done(tfos__feed_producer_commit(producer, encoder->next_size,
+                                               (uint64_t)(bare->row + is_batch), &err));
+        bare->row += tfos__feed_batch_encoder_advance(encoder);
     }
-    assert_done(tfos__feed_batch_fit(&bare->encoder.plan, &bare->encoder.schema, &batch.array, 0,
-                                     SMALL_RING, &head.rows, &err));
-    uint64_t size = tfos__feed_batch_encoder_batch_size(&bare->encoder);
-    enum tfos_status status = tfos__feed_producer_reserve(producer, size, &space, &err);
-    assert_true(status == TFOS_OK || status == TFOS_AGAIN);
-    if (status == TFOS_OK) {
-        tfos__feed_batch_encoder_put_batch(&bare->encoder, &head, space);
-        assert_done(tfos__feed_producer_commit(producer, size, (uint64_t)++bare->row, &err));
-    }
+    tfos__feed_batch_encoder_reset(encoder);
     batch_clear(&batch);
-    return status;
+    return status == TFOS_END ? TFOS_OK : status;
 }
 
 // Fills the ring and keeps all that is in it.

@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 
 #include "base/memory.h"
+#include "feed/batch_encoder.h"
 #include "feed/channel.h"
-#include "feed/sender.h"
 
 #define RING_SIZE 8192
 
@@ -232,13 +232,13 @@ static void a_thousand_writers_leave_nothing(void **state)
     node_start(&node);
     for (int i = 0; i < 1000; i++) {
         struct tfos__feed_writer *writer = NULL;
-        struct tfos__feed_writer_options options = writer_options(&node, i);
-        options.lane_size = 4096 << i % 8;
+        struct writer_options options = writer_options(&node, i);
+        options.feeder.lane_size = 4096 << i % 8;
         if (i % 25 == 0) {
-            options.socket_name = NULL;
-            options.address = node.address;
+            options.target.socket_name = NULL;
+            options.target.address = node.address;
         }
-        assert_done(tfos__feed_writer_open(&options, &writer, &err));
+        assert_done(writer_open(&options, &writer, &err));
         assert_done(append_rows(writer, 0, 3, 10, &err));
         assert_done(tfos__feed_writer_finish(writer, &err));
         tfos__feed_writer_close(writer);
@@ -273,10 +273,10 @@ static void s18_memory_is_bounded(void **state)
     node_open(&node, 32 << 20);
     pid_t pid = fork();
     if (pid == 0) {
-        struct tfos__feed_writer_options options = writer_options(&node, 0);
-        options.lane_size = 0;
+        struct writer_options options = writer_options(&node, 0);
+        options.feeder.lane_size = 0;
         batch_init(&batch, 0, batch_rows, 1000);
-        enum tfos_status status = tfos__feed_writer_open(&options, &writer, &err);
+        enum tfos_status status = writer_open(&options, &writer, &err);
         for (int64_t row = 0; status == TFOS_OK && row < rows; row += batch_rows)
             status = tfos__feed_writer_append(writer, &batch.schema, &batch.array, &err);
         if (status == TFOS_OK)
@@ -316,20 +316,16 @@ static void allocations_may_fail(void **state)
         tfos__memory_fail_at(n);
         enum tfos_status status =
             tfos__feed_batch_encoder_begin(&encoder, &batch.schema, &batch.array, &err);
-        if (status == TFOS_OK)
-            status = tfos__feed_batch_fit(&encoder.plan, &encoder.schema, &batch.array, 0,
-                                          RING_SIZE, &head.rows, &err);
-        if (status == TFOS_OK) {
-            uint64_t sizes[2] = {tfos__feed_batch_encoder_schema_size(&encoder),
-                                 tfos__feed_batch_encoder_batch_size(&encoder)};
-            assert_done(
-                tfos__feed_producer_reserve(&bare.channel->producer, sizes[0], &space, &err));
-            tfos__feed_batch_encoder_put_schema(&encoder, &head, space);
-            assert_done(tfos__feed_producer_commit(&bare.channel->producer, sizes[0], 0, &err));
-            assert_done(
-                tfos__feed_producer_reserve(&bare.channel->producer, sizes[1], &space, &err));
-            tfos__feed_batch_encoder_put_batch(&encoder, &head, space);
-            assert_done(tfos__feed_producer_commit(&bare.channel->producer, sizes[1], 5, &err));
+        while (status == TFOS_OK && (status = tfos__feed_batch_encoder_plan(
+                                         &encoder, &batch.array, RING_SIZE, &err)) == TFOS_OK) {
+            assert_done(tfos__feed_producer_reserve(&bare.channel->producer, encoder.next_size,
+                                                    &space, &err));
+            tfos__feed_batch_encoder_write(&encoder, &head, space);
+            int64_t rows = tfos__feed_batch_encoder_advance(&encoder);
+            assert_done(tfos__feed_producer_commit(&bare.channel->producer, encoder.next_size,
+                                                   (uint64_t)rows, &err));
+        }
+        if (status == TFOS_END) {
             status = tfos_feed_reader_next(bare.reader, 0, &item, &err);
             if (status == TFOS_OK)
                 release_item(&item);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "feed/copy.h"
+#include "feed/copier.h"
 
 #define MOST (512 << 10)
 #define GUARD 64

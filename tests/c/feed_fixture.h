@@ -193,16 +193,27 @@ static inline struct tfos__feed_event node_wait_closed(struct node *node, int co
     }
 }
 
-static inline struct tfos__feed_writer_options writer_options(const struct node *node,
-                                                              int64_t partition)
+/// What tfos__feed_writer_open() takes.
+struct writer_options {
+    struct tfos_feeder_options feeder;
+    struct tfos__feed_target target;
+};
+
+static inline struct writer_options writer_options(const struct node *node, int64_t partition)
 {
-    return (struct tfos__feed_writer_options){.socket_name = node->socket_name,
-                                              .cluster_id = "test",
+    return (struct writer_options){.feeder = {.cluster_id = "test",
                                               .key = TEST_KEY,
                                               .feed = 1,
                                               .partition = partition,
                                               .lane_size = 64 << 10,
-                                              .wait.timeout_ms = WAIT_MS};
+                                              .wait.timeout_ms = WAIT_MS},
+                                   .target.socket_name = node->socket_name};
+}
+
+static inline enum tfos_status writer_open(const struct writer_options *options,
+                                           struct tfos__feed_writer **out, struct tfos_error *err)
+{
+    return tfos__feed_writer_open(&options->feeder, &options->target, out, err);
 }
 
 // ---- batches of one int64 column "n" and, with `payload`, a binary column "bytes" of so many

@@ -61,12 +61,11 @@ static inline bool is_in_channel(const struct tfos_feed_item *item)
 
 // ---- writers, and consumers that keep what they get
 
-static inline struct tfos__feed_writer_options lending_options(const struct node *node,
-                                                               int64_t partition)
+static inline struct writer_options lending_options(const struct node *node, int64_t partition)
 {
-    struct tfos__feed_writer_options options = writer_options(node, partition);
+    struct writer_options options = writer_options(node, partition);
 
-    options.lane_size = RING_SIZE;
+    options.feeder.lane_size = RING_SIZE;
     return options;
 }
 

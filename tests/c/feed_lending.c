@@ -142,7 +142,7 @@ static void threads_read_what_moves(void **state)
     node_open(&node, 0);
     lending_task(&task, &node, 0);
     // A ring that 12 batches fill: held ones are in the way again and again.
-    task.options.lane_size = 12 * BATCH_ROWS * PAYLOAD;
+    task.options.feeder.lane_size = 12 * BATCH_ROWS * PAYLOAD;
     pid_t pid = fork_task(&task);
     node_start(&node);
     for (int i = 0; i < 2; i++) {
@@ -219,8 +219,8 @@ static void remote_rows_may_be_held(void **state)
     (void)state;
     node_open(&node, 0);
     lending_task(&task, &node, 0);
-    task.options.socket_name = NULL;
-    task.options.address = node.address;
+    task.options.target.socket_name = NULL;
+    task.options.target.address = node.address;
     pid_t pid = fork_task(&task);
     node_start(&node);
     assert_int_equal(hoard_partition(&node, &hoard), TOTAL_ROWS);
@@ -238,15 +238,15 @@ static void answered_rows_may_be_held(void **state)
     struct tfos_error err;
     struct ArrowSchema schema;
     struct ArrowArray array;
-    struct tfos__feed_writer_options options;
+    struct writer_options options;
 
     (void)state;
     node_open(&node, 0);
     node_start(&node);
     options = lending_options(&node, 0);
-    options.lane_size = 128 << 10;
-    options.has_results = true;
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    options.feeder.lane_size = 128 << 10;
+    options.feeder.has_results = true;
+    assert_done(writer_open(&options, &writer, &err));
     for (int64_t row = 0; row < 2000; row += BATCH_ROWS) {
         struct append_call call = {
             .writer = writer, .first = row, .rows = BATCH_ROWS, .payload = PAYLOAD};

@@ -12,12 +12,12 @@
 // Feeds a partition, whatever becomes of it. The caller closes the writer.
 static struct tfos__feed_writer *feed(const struct node *node, int64_t partition)
 {
-    struct tfos__feed_writer_options options = writer_options(node, partition);
+    struct writer_options options = writer_options(node, partition);
     struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
-    options.lane_size = 4096;
-    if (tfos__feed_writer_open(&options, &writer, &err) == TFOS_OK &&
+    options.feeder.lane_size = 4096;
+    if (writer_open(&options, &writer, &err) == TFOS_OK &&
         append_rows(writer, 0, 10, 0, &err) == TFOS_OK)
         (void)!tfos__feed_writer_finish(writer, &err);
     return writer;

@@ -71,8 +71,8 @@ static void rows_larger_than_the_ring_grow_the_channel(void **state)
     (void)state;
     node_open(&node, 1 << 20);
     node_start(&node);
-    struct tfos__feed_writer_options options = writer_options(&node, 0);
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    struct writer_options options = writer_options(&node, 0);
+    assert_done(writer_open(&options, &writer, &err));
     for (size_t i = 0; i < sizeof payloads / sizeof payloads[0]; i++) {
         // Appending waits for the channel only, never for a reader that has space to fill.
         pthread_t thread;
@@ -109,8 +109,8 @@ static void a_larger_channel_waits_for_the_one_before(void **state)
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos__feed_writer_options options = writer_options(&node, 0);
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    struct writer_options options = writer_options(&node, 0);
+    assert_done(writer_open(&options, &writer, &err));
     for (int64_t row = 0; row < 20; row++)
         assert_done(append_rows(writer, row, 1, 1000, &err));
     assert_done(append_rows(writer, 20, 1, 100000, &err));
@@ -199,7 +199,7 @@ static void unused_channels_make_room(void **state)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct task task;
         task_init(&task, &node, (int64_t)i, 300);
-        task.options.lane_size = sizes[i];
+        task.options.feeder.lane_size = sizes[i];
         task.payload = 900;
         task_run(&task);
         assert_int_equal(read_partition(&node, 900), 300);
@@ -254,12 +254,12 @@ static void batches_are_released_in_any_order(void **state)
 
 static void feed_partition(struct node *node, int64_t feed, int64_t partition, int64_t rows)
 {
-    struct tfos__feed_writer_options options = writer_options(node, partition);
+    struct writer_options options = writer_options(node, partition);
     struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
-    options.feed = feed;
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    options.feeder.feed = feed;
+    assert_done(writer_open(&options, &writer, &err));
     assert_done(append_rows(writer, 0, rows, 0, &err));
     assert_done(tfos__feed_writer_finish(writer, &err));
     tfos__feed_writer_close(writer);
@@ -402,8 +402,8 @@ static void schemas_change_between_batches(void **state)
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos__feed_writer_options options = writer_options(&node, 0);
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    struct writer_options options = writer_options(&node, 0);
+    assert_done(writer_open(&options, &writer, &err));
     for (int64_t i = 0; i < 10; i++)
         assert_done(append_rows(writer, i, 1, i % 3 == 0 ? 0 : 10, &err));
     for (int64_t i = 0; i < 10; i++) {

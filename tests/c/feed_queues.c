@@ -33,13 +33,13 @@ static void expect_nothing(struct tfos_feed_reader *reader)
 
 static struct tfos__feed_writer *open_writer(struct node *node, const char *queue, int64_t feed)
 {
-    struct tfos__feed_writer_options options = writer_options(node, 0);
+    struct writer_options options = writer_options(node, 0);
     struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
-    options.queue = queue;
-    options.feed = feed;
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    options.feeder.queue = queue;
+    options.feeder.feed = feed;
+    assert_done(writer_open(&options, &writer, &err));
     return writer;
 }
 
@@ -203,11 +203,11 @@ static void a_queue_gets_a_channel_whatever_the_others_hold(void **state)
     assert_done(append_rows(validation, 5, 1, 0, &err));
     take_row(node.validation, 5);
     // A second channel is another matter.
-    struct tfos__feed_writer_options options = writer_options(&node, 1);
+    struct writer_options options = writer_options(&node, 1);
     struct tfos__feed_writer *second = NULL;
-    options.queue = "validation";
-    options.wait.timeout_ms = 200;
-    assert_int_equal(tfos__feed_writer_open(&options, &second, &err), TFOS_TIMEOUT);
+    options.feeder.queue = "validation";
+    options.feeder.wait.timeout_ms = 200;
+    assert_int_equal(writer_open(&options, &second, &err), TFOS_TIMEOUT);
     tfos__feed_writer_close(validation);
     tfos__feed_writer_close(input);
     node_close(&node);
@@ -217,19 +217,19 @@ static void a_queue_gets_a_channel_whatever_the_others_hold(void **state)
 static void fill_until_timeout(struct node *node, bool is_remote)
 {
     enum { TIMEOUT_MS = 1500, STEPS = 30, STEP_MS = 100 };
-    struct tfos__feed_writer_options options = writer_options(node, 0);
+    struct writer_options options = writer_options(node, 0);
     // More than its ring and the sockets hold together.
     struct append_call call = {.rows = 20000, .payload = 1000, .status = TFOS_OK};
     struct tfos_error err;
     pthread_t thread;
 
-    options.queue = "validation";
-    options.wait.timeout_ms = TIMEOUT_MS;
+    options.feeder.queue = "validation";
+    options.feeder.wait.timeout_ms = TIMEOUT_MS;
     if (is_remote) {
-        options.socket_name = NULL;
-        options.address = node->address;
+        options.target.socket_name = NULL;
+        options.target.address = node->address;
     }
-    assert_done(tfos__feed_writer_open(&options, &call.writer, &err));
+    assert_done(writer_open(&options, &call.writer, &err));
     struct tfos__feed_writer *input = open_writer(node, "input", 1);
     assert_int_equal(pthread_create(&thread, NULL, append_main, &call), 0);
     // For twice its timeout the other queue is read, and that counts as progress.

@@ -11,12 +11,12 @@
 #include "base/socket.h"
 #include "feed/record.h"
 
-static struct tfos__feed_writer_options remote_options(const struct node *node, int64_t partition)
+static struct writer_options remote_options(const struct node *node, int64_t partition)
 {
-    struct tfos__feed_writer_options options = writer_options(node, partition);
+    struct writer_options options = writer_options(node, partition);
 
-    options.socket_name = NULL;
-    options.address = node->address;
+    options.target.socket_name = NULL;
+    options.target.address = node->address;
     return options;
 }
 
@@ -92,12 +92,12 @@ static void a_killed_writer_leaves_whole_batches(void **state)
 
     (void)state;
     node_open(&node, 0);
-    struct tfos__feed_writer_options options = remote_options(&node, 5);
-    options.lane_size = 1 << 20;
+    struct writer_options options = remote_options(&node, 5);
+    options.feeder.lane_size = 1 << 20;
     pid_t pid = fork();
     if (pid == 0) {
         struct tfos__feed_writer *writer = NULL;
-        enum tfos_status status = tfos__feed_writer_open(&options, &writer, &err);
+        enum tfos_status status = writer_open(&options, &writer, &err);
         for (int64_t row = 0; status == TFOS_OK; row += 40)
             status = append_rows(writer, row, 40, 5000, &err);
         _exit(-status);
@@ -136,15 +136,15 @@ static void strangers_are_refused(void **state)
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos__feed_writer_options options = remote_options(&node, 0);
-    options.key = "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
-    assert_int_equal(tfos__feed_writer_open(&options, &writer, &err), TFOS_DENIED);
+    struct writer_options options = remote_options(&node, 0);
+    options.feeder.key = "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+    assert_int_equal(writer_open(&options, &writer, &err), TFOS_DENIED);
     options = remote_options(&node, 0);
-    options.cluster_id = "another";
-    assert_int_equal(tfos__feed_writer_open(&options, &writer, &err), TFOS_DENIED);
+    options.feeder.cluster_id = "another";
+    assert_int_equal(writer_open(&options, &writer, &err), TFOS_DENIED);
     options = remote_options(&node, 0);
-    options.address = "127.0.0.1:1";
-    assert_int_equal(tfos__feed_writer_open(&options, &writer, &err), TFOS_CLOSED);
+    options.target.address = "127.0.0.1:1";
+    assert_int_equal(writer_open(&options, &writer, &err), TFOS_CLOSED);
     assert_int_equal(node.closed_count, 0);
     node_close(&node);
 }
@@ -201,10 +201,10 @@ static void start_filling(struct node *node, struct append_call *call, pthread_t
     node_open(node, 0);
     node->explanation = "train.py:12 in step: time.sleep(9999)";
     node_start(node);
-    struct tfos__feed_writer_options options = remote_options(node, 4);
-    options.wait.timeout_ms = timeout_ms;
+    struct writer_options options = remote_options(node, 4);
+    options.feeder.wait.timeout_ms = timeout_ms;
     *call = (struct append_call){.rows = 10, .payload = 5000};
-    assert_done(tfos__feed_writer_open(&options, &call->writer, &err));
+    assert_done(writer_open(&options, &call->writer, &err));
     assert_int_equal(pthread_create(thread, NULL, fill_main, call), 0);
     while (used < 40000) {
         used = node_stats(node).used_size;
@@ -369,9 +369,9 @@ static enum tfos_status meet_hostile_node(struct hostile_node *hostile, int64_t 
     assert_done(tfos__socket_listen("127.0.0.1", NULL, &hostile->listener, &port, &err));
     snprintf(address.address, sizeof address.address, "127.0.0.1:%d", port);
     assert_int_equal(pthread_create(&hostile->thread, NULL, hostile_main, hostile), 0);
-    struct tfos__feed_writer_options options = remote_options(&address, 0);
-    options.has_results = true;
-    enum tfos_status status = tfos__feed_writer_open(&options, &writer, &err);
+    struct writer_options options = remote_options(&address, 0);
+    options.feeder.has_results = true;
+    enum tfos_status status = writer_open(&options, &writer, &err);
     if (status == TFOS_OK)
         status = append_rows(writer, 0, 1, (int)hostile->row_size, &err);
     if (status == TFOS_OK || status == TFOS_AGAIN)

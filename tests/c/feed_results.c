@@ -72,7 +72,7 @@ static void *trainer_main(void *argument)
 }
 
 struct inference {
-    struct tfos__feed_writer_options options;
+    struct writer_options options;
     int64_t rows, batch_rows;
     int payload;
     int64_t result_count;
@@ -104,7 +104,7 @@ static void *inference_main(void *argument)
 {
     struct inference *inference = argument;
     struct tfos__feed_writer *writer = NULL;
-    enum tfos_status status = tfos__feed_writer_open(&inference->options, &writer, &inference->err);
+    enum tfos_status status = writer_open(&inference->options, &writer, &inference->err);
 
     for (int64_t row = 0; status == TFOS_OK && row < inference->rows;
          row += inference->batch_rows) {
@@ -140,12 +140,12 @@ static void run_inference(bool is_remote, int partition_count, int64_t rows, int
     assert_int_equal(pthread_create(&trainer.thread, NULL, trainer_main, &trainer), 0);
     for (int i = 0; i < partition_count; i++) {
         tasks[i].options = writer_options(&node, i);
-        tasks[i].options.has_results = true;
-        tasks[i].options.ahead_rows = i % 2 * 40;
-        tasks[i].options.feed = 1 + i % 2; // nobody ends the epoch of an inference
+        tasks[i].options.feeder.has_results = true;
+        tasks[i].options.feeder.ahead_rows = i % 2 * 40;
+        tasks[i].options.feeder.feed = 1 + i % 2; // nobody ends the epoch of an inference
         if (is_remote) {
-            tasks[i].options.socket_name = NULL;
-            tasks[i].options.address = node.address;
+            tasks[i].options.target.socket_name = NULL;
+            tasks[i].options.target.address = node.address;
         }
         tasks[i].rows = rows;
         tasks[i].batch_rows = batch_rows;
@@ -217,10 +217,10 @@ static void fed_begin(struct fed *fed, int64_t rows)
 
     node_open(&fed->node, 0);
     node_start(&fed->node);
-    struct tfos__feed_writer_options options = writer_options(&fed->node, 6);
-    options.has_results = true;
-    options.wait.timeout_ms = 500;
-    assert_done(tfos__feed_writer_open(&options, &fed->writer, &err));
+    struct writer_options options = writer_options(&fed->node, 6);
+    options.feeder.has_results = true;
+    options.feeder.wait.timeout_ms = 500;
+    assert_done(writer_open(&options, &fed->writer, &err));
     assert_done(append_rows(fed->writer, 0, rows, 0, &err));
     assert_int_equal(next_item(&fed->node, &fed->item), TFOS_OK);
     release_item(&fed->item);
@@ -392,9 +392,9 @@ static void late_results_reach_nobody(void **state)
     tfos__feed_writer_close(fed.writer);
     node_wait_closed(&fed.node, 1);
     assert_int_equal(answer(&fed.node, fed.item.lane, 4, 3, 0, &err), TFOS_CLOSED);
-    struct tfos__feed_writer_options options = writer_options(&fed.node, 7);
-    options.has_results = true;
-    assert_done(tfos__feed_writer_open(&options, &fed.writer, &err));
+    struct writer_options options = writer_options(&fed.node, 7);
+    options.feeder.has_results = true;
+    assert_done(writer_open(&options, &fed.writer, &err));
     assert_int_equal(fed.node.channel_count, 1);
     // The reader has not met the new task yet: this goes into its ring, and is thrown away there.
     (void)answer(&fed.node, fed.item.lane, 4, 3, 0, &err);
@@ -422,8 +422,8 @@ static void channels_for_training_take_no_results(void **state)
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos__feed_writer_options options = writer_options(&node, 0);
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    struct writer_options options = writer_options(&node, 0);
+    assert_done(writer_open(&options, &writer, &err));
     assert_done(append_rows(writer, 0, 1, 0, &err));
     assert_int_equal(next_item(&node, &item), TFOS_OK);
     release_item(&item);

@@ -7,7 +7,7 @@
 // stores past the cache fetch nothing. A virtual machine may be moved from the one state to the
 // other within a minute, whatever it says about its caches (measured on Zen 4 with two cores),
 // hence the writer tries both ways now and then.
-#include "feed/copy.h"
+#include "feed/copier.h"
 
 #include <string.h>
 

@@ -2,15 +2,15 @@
 // A view of a batch is one block: the arrays of all columns, their lists of buffers and children,
 // and copies of all offsets. Values and validity bits stay where they are, since no value of theirs
 // can lead a reader astray.
+#include "feed/batch_decoder.h"
+
 #include <stdatomic.h>
 #include <string.h>
+#include <tfos/feed.h>
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "feed/batch.h"
-
 #include "feed/record.h"
-#include <tfos/feed.h>
 
 // What an empty buffer points to.
 static const uint64_t nothing[8];
@@ -248,10 +248,10 @@ static struct view *make_view(const struct tfos__feed_schema *schema, const stru
     return view;
 }
 
-enum tfos_status tfos__feed_batch_decode(const struct tfos__feed_schema *schema,
-                                         const uint8_t *body, uint64_t size, int64_t rows,
-                                         const struct tfos__feed_batch_owner *owner,
-                                         struct ArrowArray *array, struct tfos_error *err)
+static enum tfos_status decode_array(const struct tfos__feed_schema *schema, const uint8_t *body,
+                                     uint64_t size, int64_t rows,
+                                     const struct tfos__feed_batch_owner *owner,
+                                     struct ArrowArray *array, struct tfos_error *err)
 {
     struct shape shape = {0};
     size_t next = 0;
@@ -284,5 +284,26 @@ enum tfos_status tfos__feed_batch_decode(const struct tfos__feed_schema *schema,
         free_view(view);
     if (table != small)
         tfos__free(table);
+    return status;
+}
+
+enum tfos_status tfos__feed_batch_decode(const struct tfos__feed_schema *schema,
+                                         const uint8_t *body, uint64_t size, int64_t rows,
+                                         const struct tfos__feed_batch_owner *owner,
+                                         struct ArrowSchema *schema_out,
+                                         struct ArrowArray *array_out, struct tfos_error *err)
+{
+    struct ArrowSchema tree;
+    enum tfos_status status = tfos_arrow_schema_copy(&schema->tree, &tree, err);
+
+    if (status == TFOS_OK) {
+        status = decode_array(schema, body, size, rows, owner, array_out, err);
+        if (status != TFOS_OK)
+            tree.release(&tree);
+    }
+    if (status == TFOS_OK)
+        *schema_out = tree;
+    else
+        owner->release(owner->holder, owner->sequence);
     return status;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Copies into memory that another core will read next, and that it has read a moment ago.
-#ifndef TFOS_FEED_COPY_H
-#define TFOS_FEED_COPY_H
+#ifndef TFOS_FEED_COPIER_H
+#define TFOS_FEED_COPIER_H
 
 #include <stddef.h>
 

@@ -12,32 +12,25 @@
 #include "base/tcp_options.h"
 #include "feed/writer.h"
 
-#define DEFAULT_TIMEOUT_MS 600000
 #define CONNECT_TIMEOUT_MS 20000
 
-static void keep_verdict(struct tfos__feed_writer *writer, enum tfos_status status,
-                         const char *words)
+enum tfos_status tfos__feed_writer_final_status(const struct tfos__feed_writer *writer,
+                                                struct tfos_error *err)
 {
-    if (writer->verdict != TFOS_OK)
-        return;
-    writer->verdict = status;
-    tfos__fail(&writer->verdict_error, status, "feed: partition %lld at %s: %s",
-               (long long)writer->partition, writer->place, words);
+    if (writer->final_status < 0 && err)
+        *err = writer->failure;
+    return writer->final_status;
 }
 
-enum tfos_status tfos__feed_writer_verdict(const struct tfos__feed_writer *writer,
-                                           struct tfos_error *err)
+enum tfos_status tfos__feed_writer_end(struct tfos__feed_writer *writer, enum tfos_status status,
+                                       const char *words, struct tfos_error *err)
 {
-    if (writer->verdict < 0 && err)
-        *err = writer->verdict_error;
-    return writer->verdict;
-}
-
-enum tfos_status tfos__feed_writer_judge(struct tfos__feed_writer *writer, enum tfos_status status,
-                                         const char *words, struct tfos_error *err)
-{
-    keep_verdict(writer, status, words);
-    return tfos__feed_writer_verdict(writer, err);
+    if (writer->final_status == TFOS_OK) {
+        writer->final_status = status;
+        tfos__fail(&writer->failure, status, "feed: partition %lld at %s: %s",
+                   (long long)writer->partition, writer->place, words);
+    }
+    return tfos__feed_writer_final_status(writer, err);
 }
 
 enum tfos_status tfos__feed_writer_check_interrupt(struct tfos__feed_writer *writer,
@@ -62,17 +55,15 @@ static enum tfos_status read_status(const char *name)
     return TFOS_CORRUPT;
 }
 
-enum tfos_status tfos__feed_writer_hear(struct tfos__feed_writer *writer, const json_t *message,
-                                        const int *fds, int fd_count, struct tfos_error *err)
+enum tfos_status tfos__feed_writer_handle_message(struct tfos__feed_writer *writer,
+                                                  const json_t *message, const int *fds,
+                                                  int fd_count, struct tfos_error *err)
 {
     const char *type = tfos__json_string_or(message, "type", "");
     const char *words = tfos__json_string_or(message, "message", "no reason was given");
 
-    if (strcmp(type, "lane") == 0) {
-        TFOS__TRY(writer->transport->attach(writer, message, fds, fd_count, err));
-        writer->is_attached = true;
-        return TFOS_OK;
-    }
+    if (strcmp(type, "lane") == 0)
+        return writer->transport->attach(writer, message, fds, fd_count, err);
     for (int i = 0; i < fd_count; i++)
         close(fds[i]);
     if (strcmp(type, "explained") == 0) {
@@ -81,15 +72,17 @@ enum tfos_status tfos__feed_writer_hear(struct tfos__feed_writer *writer, const 
         return writer->explanation ? TFOS_OK : tfos__no_memory(err, "feed", "an explanation");
     }
     if (strcmp(type, "refused") == 0)
-        keep_verdict(writer, read_status(tfos__json_string_or(message, "status", "")), words);
+        (void)tfos__feed_writer_end(
+            writer, read_status(tfos__json_string_or(message, "status", "")), words, NULL);
     else if (strcmp(type, "failed") == 0)
-        keep_verdict(writer, TFOS_CLOSED, words);
+        (void)tfos__feed_writer_end(writer, TFOS_CLOSED, words, NULL);
     else if (strcmp(type, "fenced") == 0)
-        keep_verdict(writer, TFOS_BUSY, "this attempt was superseded by a later one");
+        (void)tfos__feed_writer_end(writer, TFOS_BUSY, "this attempt was superseded by a later one",
+                                    NULL);
     else if (strcmp(type, "end") == 0)
-        keep_verdict(writer, TFOS_END, "the trainer wants no more rows");
+        (void)tfos__feed_writer_end(writer, TFOS_END, "the trainer wants no more rows", NULL);
     else if (strcmp(type, "wait") == 0)
-        writer->shared.answer_count++;
+        writer->answer_count++;
     else
         return tfos__fail(err, TFOS_CORRUPT, "feed: %s: the node sent an unknown message \"%.40s\"",
                           writer->place, type);
@@ -113,13 +106,13 @@ enum tfos_status tfos__feed_writer_read_frames(struct tfos__feed_writer *writer,
             return TFOS_OK;
         if (status != TFOS_OK) {
             enum tfos_status reason = status == TFOS_AGAIN ? pumped : status;
-            return tfos__feed_writer_judge(writer, reason, cause.message, err);
+            return tfos__feed_writer_end(writer, reason, cause.message, err);
         }
-        status = tfos__feed_writer_hear(writer, message, fds, fd_count, err);
+        status = tfos__feed_writer_handle_message(writer, message, fds, fd_count, err);
         json_decref(message);
         TFOS__TRY(status);
         // Over TCP the records begin right behind this frame.
-        if (writer->is_attached && writer->transport == &tfos__feed_remote_transport)
+        if (writer->ring_size > 0 && writer->transport == &tfos__feed_remote_transport)
             return TFOS_OK;
     }
 }
@@ -133,8 +126,8 @@ enum tfos_status tfos__feed_writer_send_frame(struct tfos__feed_writer *writer, 
     return status == TFOS_CLOSED ? TFOS_OK : status;
 }
 
-enum tfos_status tfos__feed_writer_ask_channel(struct tfos__feed_writer *writer, int64_t size,
-                                               struct tfos_error *err)
+enum tfos_status tfos__feed_writer_request_channel(struct tfos__feed_writer *writer, int64_t size,
+                                                   struct tfos_error *err)
 {
     json_t *message = json_pack(
         "{ss ss ss sI sI sI sI sI sI sb}", "type", "open", "token", writer->token, "queue",
@@ -146,42 +139,44 @@ enum tfos_status tfos__feed_writer_ask_channel(struct tfos__feed_writer *writer,
     return tfos__feed_writer_send_frame(writer, message, err);
 }
 
-static enum tfos_status check_options(const struct tfos__feed_writer_options *options,
+static enum tfos_status check_options(const struct tfos_feeder_options *options,
+                                      const struct tfos__feed_target *target,
                                       struct tfos_error *err)
 {
-    if (!options->socket_name && !options->address)
+    if (!target->socket_name && !target->address)
         return tfos__fail(err, TFOS_INVALID,
                           "feed: neither socket_name nor address of a node is given");
     if (!options->cluster_id)
         return tfos__fail(err, TFOS_INVALID, "feed: cluster_id is missing");
     if (options->feed < 1 || options->partition < 0 || options->attempt < 0 ||
-        options->first_row < 0)
+        target->first_row < 0)
         return tfos__fail(err, TFOS_INVALID,
                           "feed: feed %lld, partition %lld, attempt %lld, first_row %lld: feeds "
                           "count from 1, the "
                           "others from 0",
                           (long long)options->feed, (long long)options->partition,
-                          (long long)options->attempt, (long long)options->first_row);
+                          (long long)options->attempt, (long long)target->first_row);
     if (options->lane_size < 0 || options->lane_size > TFOS__FEED_CHANNEL_SIZE_LIMIT)
         return tfos__fail(err, TFOS_INVALID, "feed: lane_size %lld is out of range",
                           (long long)options->lane_size);
     return TFOS_OK;
 }
 
-static enum tfos_status copy_options(const struct tfos__feed_writer_options *options,
+static enum tfos_status copy_options(const struct tfos_feeder_options *options,
+                                     const struct tfos__feed_target *target,
                                      struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     writer->transport =
-        options->socket_name ? &tfos__feed_local_transport : &tfos__feed_remote_transport;
-    writer->place = tfos__strdup(options->socket_name ? options->socket_name : options->address);
+        target->socket_name ? &tfos__feed_local_transport : &tfos__feed_remote_transport;
+    writer->place = tfos__strdup(target->socket_name ? target->socket_name : target->address);
     writer->queue = tfos__strdup(options->queue ? options->queue : "input");
     writer->feed = options->feed;
     writer->partition = options->partition;
     writer->attempt = options->attempt;
-    writer->first_row = options->first_row;
-    writer->lane_size = options->lane_size ? options->lane_size : TFOS__FEED_CHANNEL_SIZE;
+    writer->first_row = target->first_row;
+    writer->channel_size = options->lane_size ? options->lane_size : TFOS__FEED_CHANNEL_SIZE;
     writer->timeout_ms =
-        options->wait.timeout_ms > 0 ? options->wait.timeout_ms : DEFAULT_TIMEOUT_MS;
+        options->wait.timeout_ms > 0 ? options->wait.timeout_ms : TFOS__FEED_TIMEOUT_MS;
     writer->has_results = options->has_results;
     writer->encoder.refuses_pickles = options->refuses_pickles;
     writer->ahead_rows = options->ahead_rows;
@@ -210,7 +205,8 @@ static enum tfos_status open_channel(struct tfos__feed_writer *writer, bool is_l
     return tfos__channel_expect_bulk(writer->connection, err);
 }
 
-static enum tfos_status connect_node(const struct tfos__feed_writer_options *options,
+static enum tfos_status connect_node(const struct tfos_feeder_options *options,
+                                     const struct tfos__feed_target *target,
                                      struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     struct tfos__identity identity = {.cluster_id = options->cluster_id};
@@ -219,7 +215,7 @@ static enum tfos_status connect_node(const struct tfos__feed_writer_options *opt
     if (status == TFOS_OK)
         status = tfos__cluster_key_prove(identity.key, "feed", writer->token, err);
     if (status == TFOS_OK)
-        status = open_channel(writer, options->socket_name != NULL, &identity, err);
+        status = open_channel(writer, target->socket_name != NULL, &identity, err);
     explicit_bzero(identity.key, sizeof identity.key);
     return status;
 }
@@ -228,17 +224,17 @@ static enum tfos_status connect_node(const struct tfos__feed_writer_options *opt
 static enum tfos_status wait_for_channel(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     int64_t deadline = tfos__deadline(writer->timeout_ms);
-    uint64_t answers = writer->shared.answer_count;
+    uint64_t answers = writer->answer_count;
 
-    while (!writer->is_attached) {
+    while (writer->ring_size == 0) {
         TFOS__TRY(tfos__feed_writer_read_frames(writer, err));
-        if (writer->verdict != TFOS_OK)
-            return tfos__feed_writer_verdict(writer, err);
-        if (writer->shared.answer_count != answers) {
-            answers = writer->shared.answer_count;
+        if (writer->final_status != TFOS_OK)
+            return tfos__feed_writer_final_status(writer, err);
+        if (writer->answer_count != answers) {
+            answers = writer->answer_count;
             deadline = tfos__deadline(writer->timeout_ms);
         }
-        if (writer->is_attached)
+        if (writer->ring_size > 0)
             break;
         TFOS__TRY(tfos__feed_writer_check_interrupt(writer, err));
         if (tfos__now_ms() >= deadline)
@@ -250,23 +246,24 @@ static enum tfos_status wait_for_channel(struct tfos__feed_writer *writer, struc
                               (long long)(writer->timeout_ms / 1000));
         (void)tfos__socket_wait(tfos__channel_fd(writer->connection),
                                 (short)tfos__channel_events(writer->connection),
-                                tfos__deadline(TFOS__WRITER_SLICE_MS), NULL);
+                                tfos__deadline(TFOS__FEED_WRITER_SLICE_MS), NULL);
     }
     return TFOS_OK;
 }
 
-enum tfos_status tfos__feed_writer_open(const struct tfos__feed_writer_options *options,
+enum tfos_status tfos__feed_writer_open(const struct tfos_feeder_options *options,
+                                        const struct tfos__feed_target *target,
                                         struct tfos__feed_writer **out, struct tfos_error *err)
 {
-    TFOS__TRY(check_options(options, err));
+    TFOS__TRY(check_options(options, target, err));
     struct tfos__feed_writer *writer = tfos__alloc(1, sizeof *writer);
     if (!writer)
         return tfos__no_memory(err, "feed", "a writer");
-    enum tfos_status status = copy_options(options, writer, err);
+    enum tfos_status status = copy_options(options, target, writer, err);
     if (status == TFOS_OK)
-        status = connect_node(options, writer, err);
+        status = connect_node(options, target, writer, err);
     if (status == TFOS_OK)
-        status = tfos__feed_writer_ask_channel(writer, writer->lane_size, err);
+        status = tfos__feed_writer_request_channel(writer, writer->channel_size, err);
     if (status == TFOS_OK)
         status = wait_for_channel(writer, err);
     if (status != TFOS_OK) {
@@ -281,7 +278,13 @@ void tfos__feed_writer_close(struct tfos__feed_writer *writer)
 {
     if (!writer)
         return;
-    writer->transport->close(writer);
+    // Nobody hears it of a writer that has got no channel.
+    json_t *message =
+        writer->ring_size == 0
+            ? NULL
+            : json_pack("{ss sb sI}", "type", "close", "complete", writer->is_finished, "rows",
+                        (json_int_t)(writer->first_row + writer->row_count));
+    writer->transport->close(writer, message);
     tfos__channel_close(writer->connection);
     tfos__feed_batch_encoder_clear(&writer->encoder);
     tfos__feed_schema_clear(&writer->result_schema);
