@@ -1,13 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may write: the token, the attempt's standing among the others of its partition, and then, in
-// the order of coming, a channel. Each row of a partition is accepted once: an attempt that would
-// repeat rows is refused.
+// A writer's connection to the host, from its first byte to its end: the token, the attempt's
+// standing among the others of its partition, and then, in the order of coming, a channel. Each row
+// of a partition is accepted once: an attempt that would repeat rows is refused. What is wrong with
+// a peer ends that peer and nothing else.
 #include <string.h>
 
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "feed/host.h"
+
+// ---- connections
+
+struct tfos__feed_connection *tfos__feed_host_first(const struct tfos__feed_host *host)
+{
+    return (struct tfos__feed_connection *)host->server.connections;
+}
+
+struct tfos__feed_connection *tfos__feed_host_next(const struct tfos__feed_connection *connection)
+{
+    return (struct tfos__feed_connection *)connection->base.next;
+}
+
+void tfos__feed_connection_end(struct tfos__feed_connection *connection, json_t *message)
+{
+    tfos__server_send(&connection->base, message, NULL, 0);
+    tfos__server_end(&connection->base);
+    connection->is_waiting = false;
+}
+
+void tfos__feed_connection_dismiss(struct tfos__feed_connection *connection, json_t *message)
+{
+    if (connection->proxy) {
+        connection->is_waiting = false;
+        tfos__feed_remote_proxy_send(connection->proxy, message, true);
+    } else if (connection->is_waiting) {
+        tfos__feed_connection_end(connection, message);
+    } else {
+        tfos__server_send(&connection->base, message, NULL, 0);
+    }
+}
+
+struct tfos__feed_event tfos__feed_connection_event(const struct tfos__feed_connection *connection,
+                                                    enum tfos__feed_event_kind kind)
+{
+    return (struct tfos__feed_event){
+        .kind = kind,
+        .channel = connection->channel ? connection->channel->number : -1,
+        .fd = -1,
+        .queue = connection->queue->name,
+        .feed = connection->feed,
+        .partition = connection->partition,
+        .attempt = connection->attempt,
+        .rows = (int64_t)connection->rows,
+        .complete = connection->is_complete};
+}
+
+// ---- attempts
 
 static void refuse(struct tfos__feed_connection *connection, enum tfos_status status,
                    const char *words)
@@ -77,19 +126,15 @@ void tfos__feed_host_close_attempt(struct tfos__feed_connection *connection, boo
         entry->last_channel = connection->before_channel;
         entry->last_head = connection->before_head;
     }
-    struct tfos__feed_event event = {.kind = TFOS__FEED_ATTEMPT_CLOSED,
-                                     .channel = -1,
-                                     .fd = -1,
-                                     .queue = connection->queue->name,
-                                     .feed = connection->feed,
-                                     .partition = connection->partition,
-                                     .attempt = connection->attempt,
-                                     .rows = (int64_t)connection->rows,
-                                     .complete = connection->is_complete};
-    if (is_announced)
-        tfos__feed_host_emit(host, &event);
-    else
-        tfos__feed_host_release_event(host);
+    struct tfos__feed_closed_attempt *closed = connection->closing;
+    connection->closing = NULL;
+    if (!is_announced) {
+        tfos__free(closed);
+        return;
+    }
+    closed->event = tfos__feed_connection_event(connection, TFOS__FEED_ATTEMPT_CLOSED);
+    *host->closed_end = closed;
+    host->closed_end = &closed->next;
 }
 
 // Ends the living attempt of the partition, which `connection` supersedes.
@@ -135,18 +180,6 @@ static enum tfos_status enter_attempt(struct tfos__feed_connection *connection,
     connection->before_channel = entry->last_channel;
     connection->before_head = entry->last_head;
     return TFOS_OK;
-}
-
-// The same, with a place for the event that will say that the attempt is closed.
-static enum tfos_status admit_attempt(struct tfos__feed_connection *connection,
-                                      struct tfos_error *err)
-{
-    if (!tfos__feed_host_reserve_event(connection->host))
-        return tfos__no_memory(err, "feed", "an attempt");
-    enum tfos_status status = enter_attempt(connection, err);
-    if (status != TFOS_OK)
-        tfos__feed_host_release_event(connection->host);
-    return status;
 }
 
 static void start_waiting(struct tfos__feed_connection *connection)
@@ -204,8 +237,11 @@ void tfos__feed_host_admit(struct tfos__feed_connection *connection, const json_
         tfos__feed_connection_end(connection, last);
         return;
     }
-    if (status == TFOS_OK)
-        status = admit_attempt(connection, &err);
+    if (status == TFOS_OK) {
+        connection->closing = tfos__alloc(1, sizeof *connection->closing);
+        status = connection->closing ? enter_attempt(connection, &err)
+                                     : tfos__no_memory(&err, "feed", "an attempt");
+    }
     if (status != TFOS_OK) {
         refuse(connection, status, err.message);
         return;
@@ -282,12 +318,8 @@ static enum tfos_status serve(struct tfos__feed_connection *connection, struct t
                                                      connection->has_results ? connection->size : 0,
                                                  .first_row = connection->rows,
                                                  .owner = connection};
-    if (!tfos__feed_host_reserve_event(host))
-        return tfos__no_memory(err, "feed", "an event");
     enum tfos_status status =
         tfos__feed_channel_pool_take(&host->pool, &request, &channel, &is_new, err);
-    if (status != TFOS_OK || !is_new)
-        tfos__feed_host_release_event(host);
     if (status != TFOS_OK)
         return status;
     connection->channel = channel;
@@ -295,17 +327,8 @@ static enum tfos_status serve(struct tfos__feed_connection *connection, struct t
     connection->has_written = true;
     atomic_store(&channel->page->before_channel, connection->before_channel);
     atomic_store(&channel->page->before_head, connection->before_head);
-    if (is_new) {
-        struct tfos__feed_event event = {.kind = TFOS__FEED_CHANNEL_OPENED,
-                                         .channel = channel->number,
-                                         .fd = channel->fd,
-                                         .queue = connection->queue->name,
-                                         .feed = connection->feed,
-                                         .partition = connection->partition,
-                                         .attempt = connection->attempt};
-        tfos__feed_host_emit(host, &event);
+    if (is_new)
         atomic_fetch_add(&connection->queue->control->page->channel_count, 1);
-    }
     if (!hand_over(connection, channel))
         tfos__server_drop(&connection->base, false, "its lane could not be handed over");
     return TFOS_OK;
@@ -329,3 +352,68 @@ void tfos__feed_host_serve(struct tfos__feed_host *host)
             refuse(first, status, err.message);
     }
 }
+
+// ---- what the server calls
+
+static void accepted(struct tfos__server_connection *base, const char *address)
+{
+    (void)address;
+    ((struct tfos__feed_connection *)base)->host = base->server->options.context;
+}
+
+static enum tfos_status handle_message(struct tfos__server_connection *base, const json_t *message,
+                                       struct tfos_error *err)
+{
+    struct tfos__feed_connection *connection = (struct tfos__feed_connection *)base;
+    const char *type = tfos__json_string_or(message, "type", "");
+
+    (void)err;
+    if (strcmp(type, "open") == 0)
+        tfos__feed_host_admit(connection, message);
+    else if (strcmp(type, "stalled") == 0)
+        connection->is_stalled |= connection->has_opened;
+    else // "close", or a type that is none of ours. What was published says the channel itself.
+        tfos__server_drop(base, false, "the writer has closed");
+    return TFOS_OK;
+}
+
+void tfos__feed_connection_check_proxy(struct tfos__feed_connection *connection)
+{
+    if (!connection->proxy || connection->base.is_dropped)
+        return;
+    struct tfos__feed_proxy_requests requests = tfos__feed_remote_proxy_check(connection->proxy);
+    if (requests.wanted_size > 0 && connection->channel && !connection->is_closed)
+        tfos__feed_host_change_channel(connection, requests.wanted_size);
+    if (requests.is_stalled)
+        connection->is_stalled |= connection->has_opened;
+    if (requests.has_ended)
+        tfos__server_drop(&connection->base, false, "its relay has ended");
+}
+
+static void dropped(struct tfos__server_connection *base, bool is_breach, const char *cause)
+{
+    struct tfos__feed_connection *connection = (struct tfos__feed_connection *)base;
+    struct tfos__feed_host *host = connection->host;
+
+    (void)is_breach;
+    (void)cause;
+    // The proxy's thread ends before its channel is fenced, so that all it published counts and
+    // nothing follows.
+    tfos__feed_remote_proxy_close(connection->proxy);
+    tfos__feed_host_close_attempt(connection, true);
+    tfos__free(connection->closing); // of one that was not admitted
+    for (size_t i = 0; i < host->pool.count; i++)
+        if (host->pool.channels[i]->owner == connection)
+            tfos__feed_channel_pool_give_back(&host->pool, host->pool.channels[i]);
+    connection->is_waiting = false;
+    connection->channel = NULL;
+    // The reader may be asleep beside a channel that has now come to its end.
+    if (connection->queue)
+        tfos__feed_futex_wake(tfos__feed_control_futex(connection->queue->control));
+}
+
+const struct tfos__server_handler tfos__feed_host_handler = {
+    .connection_size = sizeof(struct tfos__feed_connection),
+    .accepted = accepted,
+    .message = handle_message,
+    .dropped = dropped};

@@ -18,6 +18,50 @@
 #define ENDING_TIMEOUT_MS 3000  ///< for a writer to read its last message and go
 #define PENDING_LIMIT (1 << 20) ///< bytes queued towards a writer, which reads only messages here
 
+// ---- queues
+
+static enum tfos_status open_queue(struct tfos__feed_queue *queue, const char *name, int number,
+                                       struct tfos_error *err)
+{
+    enum tfos_status status;
+
+    *queue = (struct tfos__feed_queue){.name = name, .number = number, .control_fd = -1};
+    status = tfos__feed_control_create(&queue->control_fd, err);
+    return status == TFOS_OK ? tfos__feed_control_map(queue->control_fd, &queue->control, err)
+                             : status;
+}
+
+static void set_queue_state(struct tfos__feed_queue *queue, enum tfos__feed_state state)
+{
+    _Atomic uint32_t *word = &queue->control->page->state;
+    uint32_t present = atomic_load(word);
+
+    while (present < (uint32_t)state &&
+           !atomic_compare_exchange_weak(word, &present, (uint32_t)state))
+        continue;
+}
+
+static void end_epoch(struct tfos__feed_queue *queue, int64_t feed)
+{
+    _Atomic int64_t *complete = &queue->control->page->complete_feed;
+
+    if (feed <= atomic_load(complete))
+        return;
+    atomic_store(complete, feed);
+    tfos__feed_attempt_table_forget(&queue->attempts, feed);
+    tfos__feed_futex_wake(tfos__feed_control_futex(queue->control));
+}
+
+static void close_queue(struct tfos__feed_queue *queue)
+{
+    if (queue->control_fd >= 0)
+        close(queue->control_fd);
+    tfos__partition_table_clear(&queue->attempts);
+    tfos__feed_control_release(queue->control);
+}
+
+// ---- life
+
 static enum tfos_status listen_all(struct tfos__feed_host *host,
                                    const struct tfos__feed_host_options *options,
                                    struct tfos_error *err)
@@ -55,7 +99,7 @@ static enum tfos_status set_up(struct tfos__feed_host *host,
     if (!host->identity.cluster_id)
         return tfos__no_memory(err, "feed", "a host");
     for (int i = 0; i < host->names.count; i++)
-        TFOS__TRY(tfos__feed_queue_open(&host->queues[i], host->names.names[i], i, err));
+        TFOS__TRY(open_queue(&host->queues[i], host->names.names[i], i, err));
     host->pool.memory_limit =
         options->memory_limit ? (uint64_t)options->memory_limit : TFOS__FEED_MEMORY_LIMIT;
     TFOS__TRY(tfos__cluster_key_read(options->key, "feed", host->identity.key, err));
@@ -78,6 +122,7 @@ enum tfos_status tfos__feed_host_open(const struct tfos__feed_host_options *opti
         return tfos__no_memory(err, "feed", "a host");
     host->server = (struct tfos__server){.epoll_fd = -1, .wake_fd = -1};
     host->timer_fd = -1;
+    host->closed_end = &host->closed;
     for (int i = 0; i < TFOS__QUEUE_LIMIT; i++)
         host->queues[i].control_fd = -1;
     enum tfos_status status = tfos__queue_names_init(&host->names, options->queues, err);
@@ -127,9 +172,10 @@ static void set_timer(struct tfos__feed_host *host)
 static void note_progress(struct tfos__feed_host *host)
 {
     for (int i = 0; i < host->names.count; i++) {
-        if (!tfos__feed_queue_note_progress(&host->queues[i],
-                                            tfos__feed_channel_pool_progress(&host->pool, i)))
+        uint64_t progress = tfos__feed_channel_pool_progress(&host->pool, i);
+        if (progress == host->queues[i].progress)
             continue;
+        host->queues[i].progress = progress;
         host->has_progress = true;
         for (int other = 0; other < host->names.count; other++)
             if (other != i)
@@ -184,55 +230,46 @@ enum tfos_status tfos__feed_host_step(struct tfos__feed_host *host, struct tfos_
     return TFOS_OK;
 }
 
-bool tfos__feed_host_reserve_event(struct tfos__feed_host *host)
-{
-    if (host->event_count + host->event_reserved == host->event_capacity) {
-        size_t capacity = host->event_capacity * 2 + 16;
-        struct tfos__feed_event *events = tfos__alloc(capacity, sizeof *events);
-        if (!events)
-            return false;
-        for (size_t i = 0; i < host->event_count; i++)
-            events[i] = host->events[(host->event_first + i) % host->event_capacity];
-        tfos__free(host->events);
-        host->events = events;
-        host->event_first = 0;
-        host->event_capacity = capacity;
-    }
-    host->event_reserved++;
-    return true;
-}
-
-void tfos__feed_host_release_event(struct tfos__feed_host *host)
-{
-    host->event_reserved--;
-}
-
-void tfos__feed_host_emit(struct tfos__feed_host *host, const struct tfos__feed_event *event)
-{
-    host->event_reserved--;
-    host->events[(host->event_first + host->event_count++) % host->event_capacity] = *event;
-}
-
 enum tfos_status tfos__feed_host_next_event(struct tfos__feed_host *host,
                                             struct tfos__feed_event *event, struct tfos_error *err)
 {
+    struct tfos__feed_closed_attempt *closed = host->closed;
+
     (void)err;
-    if (host->event_count == 0)
-        return TFOS_AGAIN;
-    *event = host->events[host->event_first];
-    host->event_first = (host->event_first + 1) % host->event_capacity;
-    host->event_count--;
-    if (event->kind == TFOS__FEED_CHANNEL_OPENED)
-        for (size_t i = 0; i < host->pool.count; i++)
-            if (host->pool.channels[i]->number == event->channel)
-                host->pool.channels[i]->is_announced = true;
-    return TFOS_OK;
+    for (size_t i = 0; i < host->pool.count; i++) {
+        struct tfos__feed_pool_channel *channel = host->pool.channels[i];
+        if (channel->is_announced)
+            continue;
+        channel->is_announced = true;
+        *event = (struct tfos__feed_event){.kind = TFOS__FEED_CHANNEL_OPENED,
+                                           .channel = channel->number,
+                                           .fd = channel->fd,
+                                           .queue = host->queues[channel->queue].name};
+        return TFOS_OK;
+    }
+    if (closed) {
+        *event = closed->event;
+        host->closed = closed->next;
+        if (!host->closed)
+            host->closed_end = &host->closed;
+        tfos__free(closed);
+        return TFOS_OK;
+    }
+    for (struct tfos__feed_connection *each = tfos__feed_host_first(host); each;
+         each = tfos__feed_host_next(each)) {
+        if (!each->is_stalled || each->has_told_stall)
+            continue;
+        each->has_told_stall = true;
+        *event = tfos__feed_connection_event(each, TFOS__FEED_STALLED);
+        return TFOS_OK;
+    }
+    return TFOS_AGAIN;
 }
 
 json_t *tfos__feed_host_close_message(const struct tfos__feed_connection *connection)
 {
     const struct tfos__feed_host *host = connection->host;
-    uint32_t state = tfos__feed_queue_state(connection->queue);
+    uint32_t state = atomic_load(&connection->queue->control->page->state);
 
     if (state == TFOS__FEED_RUNNING || (state == TFOS__FEED_ENDED && connection->has_written))
         return NULL;
@@ -248,7 +285,7 @@ void tfos__feed_host_set_state(struct tfos__feed_host *host, enum tfos__feed_sta
     if (state == TFOS__FEED_FAILED && !host->message)
         host->message = tfos__strdup(message ? message : "the cluster has failed");
     for (int i = 0; i < host->names.count; i++)
-        tfos__feed_queue_set_state(&host->queues[i], state);
+        set_queue_state(&host->queues[i], state);
     for (struct tfos__feed_connection *each = tfos__feed_host_first(host); each;
          each = tfos__feed_host_next(each)) {
         bool is_touched = (each->is_waiting || each->channel) && !each->base.is_ending;
@@ -268,15 +305,20 @@ void tfos__feed_host_end_epoch(struct tfos__feed_host *host, const char *queue, 
     int number = tfos__queue_names_find(&host->names, queue);
 
     if (number >= 0)
-        tfos__feed_queue_end_epoch(&host->queues[number], feed);
+        end_epoch(&host->queues[number], feed);
 }
 
 void tfos__feed_host_end_batch(struct tfos__feed_host *host, const char *queue, int64_t feed)
 {
     int number = tfos__queue_names_find(&host->names, queue);
 
-    if (number >= 0)
-        tfos__feed_queue_end_batch(&host->queues[number], feed);
+    if (number < 0)
+        return;
+    _Atomic int64_t *stream = &host->queues[number].control->page->stream_feed;
+    // Before the feed is complete: who sees that it is must know that it ends no epoch.
+    if (atomic_load(stream) == 0)
+        atomic_store(stream, feed);
+    end_epoch(&host->queues[number], feed);
 }
 
 void tfos__feed_host_fence(struct tfos__feed_host *host, struct tfos__feed_event *attempt)
@@ -311,7 +353,7 @@ void tfos__feed_host_explain(struct tfos__feed_host *host, const char *text)
         if (!each->is_stalled)
             continue;
         json_t *message = json_pack("{ss ss}", "type", "explained", "text", text);
-        each->is_stalled = false;
+        each->is_stalled = each->has_told_stall = false;
         if (each->proxy)
             tfos__feed_remote_proxy_send(each->proxy, message, false);
         else
@@ -363,7 +405,7 @@ bool tfos__feed_host_get_queue(const struct tfos__feed_host *host, int number,
     *out = (struct tfos__feed_queue_stats){.name = queue->name,
                                            .rows_read = (int64_t)host->pool.gone_rows_read[number],
                                            .is_drained = true,
-                                           .is_terminated = tfos__feed_queue_state(queue) ==
+                                           .is_terminated = atomic_load(&queue->control->page->state) ==
                                                             TFOS__FEED_TERMINATED};
     for (size_t i = 0; i < host->pool.count; i++) {
         const struct tfos__feed_pool_channel *channel = host->pool.channels[i];
@@ -384,10 +426,14 @@ void tfos__feed_host_close(struct tfos__feed_host *host)
         close(host->timer_fd);
     tfos__feed_channel_pool_clear(&host->pool);
     for (int i = 0; i < TFOS__QUEUE_LIMIT; i++)
-        tfos__feed_queue_close(&host->queues[i]);
+        close_queue(&host->queues[i]);
     tfos__free((char *)(uintptr_t)host->identity.cluster_id);
     tfos__free(host->message);
-    tfos__free(host->events);
+    while (host->closed) {
+        struct tfos__feed_closed_attempt *next = host->closed->next;
+        tfos__free(host->closed);
+        host->closed = next;
+    }
     explicit_bzero(host->identity.key, sizeof host->identity.key);
     explicit_bzero(host->token, sizeof host->token);
     tfos__free(host);

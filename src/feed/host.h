@@ -12,10 +12,28 @@
 #include "base/queue_names.h"
 #include "base/server.h"
 #include "feed/channel.h"
+#include "feed/attempt_table.h"
 #include "feed/channel_pool.h"
 #include "feed/feed.h"
-#include "feed/queue.h"
 #include "feed/remote_proxy.h"
+
+/// A queue: its control page, by which its reader and its writers know its state, and the attempts
+/// of its partitions. Channels are made for one queue, out of the memory that all queues share.
+struct tfos__feed_queue {
+    const char *name; ///< borrowed
+    int number;       ///< its place among the host's
+    int control_fd;   ///< owned; -1 before open()
+    struct tfos__feed_control *control;
+    struct tfos__partition_table attempts;
+    uint64_t progress; ///< of its readers, as last seen
+};
+
+/// The event that an attempt has ended. It is made when the attempt is admitted: a partition whose
+/// attempt is not said to be closed gets no other.
+struct tfos__feed_closed_attempt {
+    struct tfos__feed_closed_attempt *next;
+    struct tfos__feed_event event;
+};
 
 struct tfos__feed_connection {
     struct tfos__server_connection base; ///< first; a proxy has its channel, once there is one
@@ -26,6 +44,8 @@ struct tfos__feed_connection {
     bool is_closed;                        ///< its attempt has ended
     bool has_written;               ///< it had a channel: the end of the feed does not turn it away
     bool is_stalled;                ///< it waits for an explanation
+    bool has_told_stall; ///< the node has the event
+    struct tfos__feed_closed_attempt *closing; ///< owned; from its first `open` to its end
     uint64_t ticket;                ///< its place among those who wait
     struct tfos__feed_queue *queue; ///< borrowed; NULL before its first `open`
     int64_t feed, partition, attempt, first_row;
@@ -51,20 +71,21 @@ struct tfos__feed_host {
     uint64_t next_ticket;
     bool is_timer_on;
     char *message;                   ///< of the failure
-    struct tfos__feed_event *events; ///< owned, circular
-    size_t event_first, event_count, event_capacity;
-    size_t event_reserved; ///< places kept for events to come
+    struct tfos__feed_closed_attempt *closed, **closed_end; ///< owned list; not told yet
     int64_t told_ms;       ///< when those who wait were last told of progress
     bool has_progress;     ///< there was some since
 };
 
-/// The rest is for host.c, host_connection.c and admission.c among themselves.
+/// The rest is for host.c and attempt_admission.c among themselves.
 
 extern const struct tfos__server_handler tfos__feed_host_handler;
 
 /// The first connection, or the next one; NULL: there is none.
 struct tfos__feed_connection *tfos__feed_host_first(const struct tfos__feed_host *host);
 struct tfos__feed_connection *tfos__feed_host_next(const struct tfos__feed_connection *connection);
+
+struct tfos__feed_event tfos__feed_connection_event(const struct tfos__feed_connection *connection,
+                                                    enum tfos__feed_event_kind kind);
 
 /// Looks at the connection's proxy.
 void tfos__feed_connection_check_proxy(struct tfos__feed_connection *connection);
@@ -91,16 +112,5 @@ void tfos__feed_host_close_attempt(struct tfos__feed_connection *connection, boo
 /// The message that says that the feed is over, "end" or "failed"; NULL while it is not, and at the
 /// end of the feed for those who have written.
 json_t *tfos__feed_host_close_message(const struct tfos__feed_connection *connection);
-
-/// Keeps a place for an event, before what it will tell of is begun: a channel that the node does
-/// not hear of is never freed, and a partition whose attempt is not said to be closed gets no
-/// other. False when out of memory.
-bool tfos__feed_host_reserve_event(struct tfos__feed_host *host);
-
-/// Gives a place back that is not needed.
-void tfos__feed_host_release_event(struct tfos__feed_host *host);
-
-/// Appends an event at a place that was reserved.
-void tfos__feed_host_emit(struct tfos__feed_host *host, const struct tfos__feed_event *event);
 
 #endif
