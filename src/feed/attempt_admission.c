@@ -22,7 +22,7 @@ struct tfos__feed_connection *tfos__feed_host_next(const struct tfos__feed_conne
     return (struct tfos__feed_connection *)connection->base.next;
 }
 
-void tfos__feed_connection_end(struct tfos__feed_connection *connection, json_t *message)
+static void end_connection(struct tfos__feed_connection *connection, json_t *message)
 {
     tfos__server_send(&connection->base, message, NULL, 0);
     tfos__server_end(&connection->base);
@@ -35,7 +35,7 @@ void tfos__feed_connection_dismiss(struct tfos__feed_connection *connection, jso
         connection->is_waiting = false;
         tfos__feed_remote_proxy_send(connection->proxy, message, true);
     } else if (connection->is_waiting) {
-        tfos__feed_connection_end(connection, message);
+        end_connection(connection, message);
     } else {
         tfos__server_send(&connection->base, message, NULL, 0);
     }
@@ -44,16 +44,16 @@ void tfos__feed_connection_dismiss(struct tfos__feed_connection *connection, jso
 struct tfos__feed_event tfos__feed_connection_event(const struct tfos__feed_connection *connection,
                                                     enum tfos__feed_event_kind kind)
 {
-    return (struct tfos__feed_event){
-        .kind = kind,
-        .channel = connection->channel ? connection->channel->number : -1,
-        .fd = -1,
-        .queue = connection->queue->name,
-        .feed = connection->feed,
-        .partition = connection->partition,
-        .attempt = connection->attempt,
-        .rows = (int64_t)connection->rows,
-        .complete = connection->is_complete};
+    return (struct tfos__feed_event){.kind = kind,
+                                     .channel =
+                                         connection->channel ? connection->channel->number : -1,
+                                     .fd = -1,
+                                     .queue = connection->queue->name,
+                                     .feed = connection->feed,
+                                     .partition = connection->partition,
+                                     .attempt = connection->attempt,
+                                     .rows = (int64_t)connection->rows,
+                                     .complete = connection->is_complete};
 }
 
 // ---- attempts
@@ -61,8 +61,8 @@ struct tfos__feed_event tfos__feed_connection_event(const struct tfos__feed_conn
 static void refuse(struct tfos__feed_connection *connection, enum tfos_status status,
                    const char *words)
 {
-    tfos__feed_connection_end(connection, json_pack("{ss ss ss}", "type", "refused", "status",
-                                                    tfos_status_name(status), "message", words));
+    end_connection(connection, json_pack("{ss ss ss}", "type", "refused", "status",
+                                         tfos_status_name(status), "message", words));
 }
 
 // Reads the members of an `open` into the connection.
@@ -89,8 +89,7 @@ static enum tfos_status read_open(struct tfos__feed_connection *connection, cons
     connection->has_results = tfos__json_bool_or(message, "results", false);
     if (size == 0)
         size = TFOS__FEED_CHANNEL_SIZE;
-    connection->size =
-        ((uint64_t)size + TFOS__FEED_PAGE_SIZE - 1) / TFOS__FEED_PAGE_SIZE * TFOS__FEED_PAGE_SIZE;
+    connection->size = tfos__feed_whole_pages((uint64_t)size);
     return TFOS_OK;
 }
 
@@ -190,7 +189,7 @@ static void start_waiting(struct tfos__feed_connection *connection)
 
 // The writer of this connection goes on in a larger channel. Without results, the old one goes back
 // at once: it may be what stands in the way of the new one.
-void tfos__feed_host_change_channel(struct tfos__feed_connection *connection, uint64_t size)
+static void change_channel(struct tfos__feed_connection *connection, uint64_t size)
 {
     struct tfos__feed_pool_channel *channel = connection->channel;
 
@@ -200,8 +199,7 @@ void tfos__feed_host_change_channel(struct tfos__feed_connection *connection, ui
         tfos__feed_channel_pool_leave(&connection->host->pool, channel);
     else
         tfos__feed_channel_pool_give_back(&connection->host->pool, channel);
-    connection->size =
-        (size + TFOS__FEED_PAGE_SIZE - 1) / TFOS__FEED_PAGE_SIZE * TFOS__FEED_PAGE_SIZE;
+    connection->size = tfos__feed_whole_pages(size);
     start_waiting(connection);
 }
 
@@ -216,11 +214,11 @@ static enum tfos_status reopen(struct tfos__feed_connection *connection, const j
         asked.partition != connection->partition || asked.attempt != connection->attempt)
         return tfos__fail(err, TFOS_INVALID,
                           "a second open on this connection is for another attempt");
-    tfos__feed_host_change_channel(connection, asked.size);
+    change_channel(connection, asked.size);
     return TFOS_OK;
 }
 
-void tfos__feed_host_admit(struct tfos__feed_connection *connection, const json_t *message)
+static void admit(struct tfos__feed_connection *connection, const json_t *message)
 {
     struct tfos_error err;
     enum tfos_status status;
@@ -234,7 +232,7 @@ void tfos__feed_host_admit(struct tfos__feed_connection *connection, const json_
     status = read_open(connection, message, &err);
     json_t *last = status == TFOS_OK ? tfos__feed_host_close_message(connection) : NULL;
     if (last) {
-        tfos__feed_connection_end(connection, last);
+        end_connection(connection, last);
         return;
     }
     if (status == TFOS_OK) {
@@ -330,7 +328,7 @@ static enum tfos_status serve(struct tfos__feed_connection *connection, struct t
     if (is_new)
         atomic_fetch_add(&connection->queue->control->page->channel_count, 1);
     if (!hand_over(connection, channel))
-        tfos__server_drop(&connection->base, false, "its lane could not be handed over");
+        tfos__server_drop(&connection->base, false, "its channel could not be handed over");
     return TFOS_OK;
 }
 
@@ -347,7 +345,7 @@ void tfos__feed_host_serve(struct tfos__feed_host *host)
         if (status == TFOS_AGAIN)
             return;
         if (status < 0 && first->proxy)
-            tfos__server_drop(&first->base, false, "there is no lane for it");
+            tfos__server_drop(&first->base, false, "there is no channel for it");
         else if (status < 0)
             refuse(first, status, err.message);
     }
@@ -369,7 +367,7 @@ static enum tfos_status handle_message(struct tfos__server_connection *base, con
 
     (void)err;
     if (strcmp(type, "open") == 0)
-        tfos__feed_host_admit(connection, message);
+        admit(connection, message);
     else if (strcmp(type, "stalled") == 0)
         connection->is_stalled |= connection->has_opened;
     else // "close", or a type that is none of ours. What was published says the channel itself.
@@ -383,11 +381,11 @@ void tfos__feed_connection_check_proxy(struct tfos__feed_connection *connection)
         return;
     struct tfos__feed_proxy_requests requests = tfos__feed_remote_proxy_check(connection->proxy);
     if (requests.wanted_size > 0 && connection->channel && !connection->is_closed)
-        tfos__feed_host_change_channel(connection, requests.wanted_size);
+        change_channel(connection, requests.wanted_size);
     if (requests.is_stalled)
         connection->is_stalled |= connection->has_opened;
     if (requests.has_ended)
-        tfos__server_drop(&connection->base, false, "its relay has ended");
+        tfos__server_drop(&connection->base, false, "its proxy has ended");
 }
 
 static void dropped(struct tfos__server_connection *base, bool is_breach, const char *cause)

@@ -24,7 +24,7 @@ struct tfos__feed_mapping {
     uint64_t size;
 };
 
-static const char futex_magic[8] = {'T', 'F', 'O', 'S', 'B', 'E', 'L', '1'};
+static const char control_magic[8] = {'T', 'F', 'O', 'S', 'B', 'E', 'L', '1'};
 static const char channel_magic[8] = {'T', 'F', 'O', 'S', 'L', 'A', 'N', '1'};
 
 static enum tfos_status create_memory(const char *name, uint64_t size, const void *head,
@@ -75,8 +75,8 @@ static enum tfos_status map_memory(int fd, uint64_t size, void **out, struct tfo
 
 enum tfos_status tfos__feed_control_create(int *fd, struct tfos_error *err)
 {
-    return create_memory("tfos-bell", TFOS__FEED_PAGE_SIZE, futex_magic, sizeof futex_magic, fd,
-                         err);
+    return create_memory("tfos-control", TFOS__FEED_PAGE_SIZE, control_magic, sizeof control_magic,
+                         fd, err);
 }
 
 enum tfos_status tfos__feed_control_map(int fd, struct tfos__feed_control **out,
@@ -90,9 +90,9 @@ enum tfos_status tfos__feed_control_map(int fd, struct tfos__feed_control **out,
     struct tfos__feed_control *control = tfos__alloc(1, sizeof *control);
     enum tfos_status status = TFOS_OK;
     if (!control)
-        status = tfos__no_memory(err, "feed", "a bell");
-    else if (memcmp(page, futex_magic, sizeof futex_magic) != 0)
-        status = tfos__fail(err, TFOS_CORRUPT, "feed: descriptor %d is no bell", fd);
+        status = tfos__no_memory(err, "feed", "a control page");
+    else if (memcmp(page, control_magic, sizeof control_magic) != 0)
+        status = tfos__fail(err, TFOS_CORRUPT, "feed: descriptor %d is no control page", fd);
     if (status != TFOS_OK) {
         munmap(page, TFOS__FEED_PAGE_SIZE);
         tfos__free(control);
@@ -123,8 +123,8 @@ enum tfos_status tfos__feed_channel_create(uint64_t size, uint64_t result_size, 
     struct tfos__feed_channel_page page = {.size = size, .result_size = result_size};
 
     memcpy(page.magic, channel_magic, sizeof page.magic);
-    return create_memory("tfos-lane", TFOS__FEED_PAGE_SIZE + size + result_size, &page, sizeof page,
-                         fd, err);
+    return create_memory("tfos-channel", TFOS__FEED_PAGE_SIZE + size + result_size, &page,
+                         sizeof page, fd, err);
 }
 
 enum tfos_status tfos__feed_channel_page_map(int fd, struct tfos__feed_channel_page **out,
@@ -165,7 +165,7 @@ static enum tfos_status make_mapping(struct tfos__feed_channel *channel, void *b
 
     if (!mapping) {
         munmap(base, total_size(channel));
-        return tfos__no_memory(err, "feed", "a mapping of a lane");
+        return tfos__no_memory(err, "feed", "a mapping of a channel");
     }
     *mapping = (struct tfos__feed_mapping){1, channel, base, total_size(channel)};
     *out = mapping;
@@ -239,7 +239,7 @@ enum tfos_status tfos__feed_channel_map(int fd, enum tfos__feed_channel_side sid
     struct tfos__feed_channel *channel = tfos__alloc(1, sizeof *channel);
     enum tfos_status status = TFOS_OK;
     if (!channel) {
-        status = tfos__no_memory(err, "feed", "a lane");
+        status = tfos__no_memory(err, "feed", "a channel");
         goto unmap;
     }
     channel->references = 1;
@@ -254,8 +254,8 @@ enum tfos_status tfos__feed_channel_map(int fd, enum tfos__feed_channel_side sid
         size != TFOS__FEED_PAGE_SIZE + channel->size + channel->result_size)
         status =
             tfos__fail(err, TFOS_CORRUPT,
-                       "feed: descriptor %d is no lane: %llu bytes with rings of %llu and %llu", fd,
-                       (unsigned long long)size, (unsigned long long)channel->size,
+                       "feed: descriptor %d is no channel: %llu bytes with rings of %llu and %llu",
+                       fd, (unsigned long long)size, (unsigned long long)channel->size,
                        (unsigned long long)channel->result_size);
     // Batches are read through a mapping of their own, which may be exchanged.
     else if (side == TFOS__FEED_CHANNEL_READER &&
@@ -352,7 +352,8 @@ static enum tfos_status map_again(struct tfos__feed_channel *channel,
     void *base = mremap(channel->page, 0, size, MREMAP_MAYMOVE);
 
     if (base == MAP_FAILED)
-        return tfos__fail_errno(err, TFOS_IO, "feed: cannot map %llu bytes of a lane a second time",
+        return tfos__fail_errno(err, TFOS_IO,
+                                "feed: cannot map %llu bytes of a channel a second time",
                                 (unsigned long long)size);
     return make_mapping(channel, base, out, err);
 }
@@ -372,7 +373,7 @@ static enum tfos_status detach(struct tfos__feed_mapping *mapping, struct tfos_e
     if (mremap(copy, mapping->size, mapping->size, MREMAP_MAYMOVE | MREMAP_FIXED, mapping->base) ==
         MAP_FAILED) {
         enum tfos_status status = tfos__fail_errno(
-            err, TFOS_NO_MEMORY, "feed: cannot move %llu bytes of batches out of a lane",
+            err, TFOS_NO_MEMORY, "feed: cannot move %llu bytes of batches out of a channel",
             (unsigned long long)mapping->size);
         munmap(copy, mapping->size);
         // Should the kernel have taken the ring's pages away before it failed, they come back.

@@ -17,6 +17,11 @@
 #define TFOS__FEED_PAGE_SIZE 4096
 #define TFOS__FEED_CHANNEL_SIZE_LIMIT (INT64_C(1) << 40) ///< largest ring that anybody may ask for
 
+static inline uint64_t tfos__feed_whole_pages(uint64_t size)
+{
+    return (size + TFOS__FEED_PAGE_SIZE - 1) / TFOS__FEED_PAGE_SIZE * TFOS__FEED_PAGE_SIZE;
+}
+
 struct tfos__feed_control_page {
     char magic[8];
     char reserved[56];

@@ -140,13 +140,13 @@ static enum tfos_status make_channel(struct tfos__feed_channel_pool *pool,
         struct tfos__feed_pool_channel **channels =
             tfos__realloc(pool->channels, capacity, sizeof(void *));
         if (!channels)
-            return tfos__no_memory(err, "feed", "a list of lanes");
+            return tfos__no_memory(err, "feed", "a list of channels");
         pool->channels = channels;
         pool->capacity = capacity;
     }
     struct tfos__feed_pool_channel *channel = tfos__alloc(1, sizeof *channel);
     if (!channel)
-        return tfos__no_memory(err, "feed", "a lane");
+        return tfos__no_memory(err, "feed", "a channel");
     enum tfos_status status =
         tfos__feed_channel_create(request->size, request->result_size, &channel->fd, err);
     if (status != TFOS_OK)
@@ -182,8 +182,7 @@ static struct tfos__feed_pool_channel *find_free(const struct tfos__feed_channel
     return NULL;
 }
 
-// Writes what the new writer finds in the header. It sees this by the message that hands it the
-// channel.
+// Prepares the header for the new writer, which sees it once the message with the channel has come.
 static void hand_out(struct tfos__feed_pool_channel *channel, uint64_t first_row, const void *owner)
 {
     uint64_t head = head_of(channel);

@@ -22,7 +22,7 @@
 #define TRIAL_SIZE (32 << 10)  ///< bytes that a trial copies in each way
 #define LARGE_SIZE (128 << 10) ///< of a copy that may begin with a trial
 #define TRIAL_INTERVAL 32      ///< large copies from one trial to the next
-#define MOST_VOTES 2           ///< so many trials later at most a change of the machine is heeded
+#define MOST_VOTES 2           ///< so many trials in a row decide
 
 // Past the cache.
 static void stream(void *target, const void *source, size_t size)

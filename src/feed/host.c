@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's own life, and the calls of the node. Nothing here waits: an epoll descriptor tells the
-// node when to call step(), and a timer ticks while somebody waits for a channel, because a reader
-// that drains one rings no descriptor.
+// The host and the node's calls. Nothing here waits: an epoll descriptor becomes readable when
+// step() has work, and a timer ticks while a writer waits for a channel, because a reader that
+// drains one signals no descriptor.
 #include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include "feed/host.h"
 
 #define TICK_MS 10              ///< between looks for a free channel
-#define TELL_MS 1000            ///< between words to those who wait
+#define REPORT_MS 1000          ///< between reports of progress to writers that wait
 #define HELLO_TIMEOUT_MS 10000  ///< from accept until an `open` is accepted
 #define ENDING_TIMEOUT_MS 3000  ///< for a writer to read its last message and go
 #define PENDING_LIMIT (1 << 20) ///< bytes queued towards a writer, which reads only messages here
@@ -21,7 +21,7 @@
 // ---- queues
 
 static enum tfos_status open_queue(struct tfos__feed_queue *queue, const char *name, int number,
-                                       struct tfos_error *err)
+                                   struct tfos_error *err)
 {
     enum tfos_status status;
 
@@ -183,12 +183,12 @@ static void note_progress(struct tfos__feed_host *host)
     }
 }
 
-// Whoever waits for a channel has patience as long as the readers of others go on.
-static void tell_progress(struct tfos__feed_host *host, int64_t now)
+// A writer that waits for a channel does not time out while readers make progress.
+static void report_progress(struct tfos__feed_host *host, int64_t now)
 {
-    if (now - host->told_ms < TELL_MS || !host->has_progress)
+    if (now - host->reported_ms < REPORT_MS || !host->has_progress)
         return;
-    host->told_ms = now;
+    host->reported_ms = now;
     host->has_progress = false;
     for (struct tfos__feed_connection *each = tfos__feed_host_first(host); each;
          each = tfos__feed_host_next(each))
@@ -196,7 +196,7 @@ static void tell_progress(struct tfos__feed_host *host, int64_t now)
             tfos__server_send(&each->base, json_pack("{ss}", "type", "wait"), NULL, 0);
 }
 
-// The reader may have terminated the feed by itself: those who wait would wait in vain.
+// The reader may have terminated the feed: no channel will come free for those who wait.
 static void dismiss_waiting(struct tfos__feed_host *host)
 {
     for (struct tfos__feed_connection *each = tfos__feed_host_first(host); each;
@@ -223,7 +223,7 @@ enum tfos_status tfos__feed_host_step(struct tfos__feed_host *host, struct tfos_
     dismiss_waiting(host);
     tfos__feed_host_serve(host);
     note_progress(host);
-    tell_progress(host, now);
+    report_progress(host, now);
     tfos__server_flush(&host->server);
     tfos__feed_channel_pool_trim(&host->pool);
     set_timer(host);
@@ -328,8 +328,8 @@ void tfos__feed_host_fence(struct tfos__feed_host *host, struct tfos__feed_event
 
     attempt->rows = 0;
     attempt->complete = false;
-    // Without memory for the entry, a zombie that never came here yet could come later; its first
-    // row would then be refused by the rows that are there.
+    // Without memory for the entry, an older attempt could still come; it would be refused because
+    // its first row is already there.
     if (attempt->feed < 1 || number < 0 ||
         tfos__feed_attempt_table_get(&host->queues[number].attempts, attempt->feed,
                                      attempt->partition, &entry, NULL) != TFOS_OK)
@@ -402,11 +402,11 @@ bool tfos__feed_host_get_queue(const struct tfos__feed_host *host, int number,
     if (number < 0 || number >= host->names.count)
         return false;
     const struct tfos__feed_queue *queue = &host->queues[number];
-    *out = (struct tfos__feed_queue_stats){.name = queue->name,
-                                           .rows_read = (int64_t)host->pool.gone_rows_read[number],
-                                           .is_drained = true,
-                                           .is_terminated = atomic_load(&queue->control->page->state) ==
-                                                            TFOS__FEED_TERMINATED};
+    *out = (struct tfos__feed_queue_stats){
+        .name = queue->name,
+        .rows_read = (int64_t)host->pool.gone_rows_read[number],
+        .is_drained = true,
+        .is_terminated = atomic_load(&queue->control->page->state) == TFOS__FEED_TERMINATED};
     for (size_t i = 0; i < host->pool.count; i++) {
         const struct tfos__feed_pool_channel *channel = host->pool.channels[i];
         if (channel->queue != number)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The inside of a host: connections of writers, what they wait for, and the events for the node.
-/// One thread; proxies (proxy.h) have their own and are reached through their calls only.
+/// The inside of a host, for host.c and attempt_admission.c: connections of writers, what they wait
+/// for, and the events for the node. One thread; proxies have their own and are reached through
+/// their calls only.
 #ifndef TFOS_FEED_HOST_H
 #define TFOS_FEED_HOST_H
 
@@ -11,8 +12,8 @@
 #include "base/cluster_key.h"
 #include "base/queue_names.h"
 #include "base/server.h"
-#include "feed/channel.h"
 #include "feed/attempt_table.h"
+#include "feed/channel.h"
 #include "feed/channel_pool.h"
 #include "feed/feed.h"
 #include "feed/remote_proxy.h"
@@ -42,12 +43,12 @@ struct tfos__feed_connection {
     bool has_opened;                       ///< its first `open` was accepted
     bool is_waiting;                       ///< for a channel
     bool is_closed;                        ///< its attempt has ended
-    bool has_written;               ///< it had a channel: the end of the feed does not turn it away
-    bool is_stalled;                ///< it waits for an explanation
+    bool has_written;    ///< it had a channel: the end of the feed does not end it
+    bool is_stalled;     ///< it waits for an explanation
     bool has_told_stall; ///< the node has the event
     struct tfos__feed_closed_attempt *closing; ///< owned; from its first `open` to its end
-    uint64_t ticket;                ///< its place among those who wait
-    struct tfos__feed_queue *queue; ///< borrowed; NULL before its first `open`
+    uint64_t ticket;                           ///< its place among those who wait
+    struct tfos__feed_queue *queue;            ///< borrowed; NULL before its first `open`
     int64_t feed, partition, attempt, first_row;
     uint64_t size;      ///< of the ring that it waits for
     int64_t timeout_ms; ///< the writer's
@@ -70,13 +71,11 @@ struct tfos__feed_host {
     struct tfos__feed_channel_pool pool;
     uint64_t next_ticket;
     bool is_timer_on;
-    char *message;                   ///< of the failure
-    struct tfos__feed_closed_attempt *closed, **closed_end; ///< owned list; not told yet
-    int64_t told_ms;       ///< when those who wait were last told of progress
-    bool has_progress;     ///< there was some since
+    char *message;                                          ///< of the failure
+    struct tfos__feed_closed_attempt *closed, **closed_end; ///< owned list, for next_event()
+    int64_t reported_ms; ///< when progress was last reported to those who wait
+    bool has_progress;   ///< there was some since
 };
-
-/// The rest is for host.c and attempt_admission.c among themselves.
 
 extern const struct tfos__server_handler tfos__feed_host_handler;
 
@@ -90,18 +89,9 @@ struct tfos__feed_event tfos__feed_connection_event(const struct tfos__feed_conn
 /// Looks at the connection's proxy.
 void tfos__feed_connection_check_proxy(struct tfos__feed_connection *connection);
 
-/// Sends the last word (taken over) and ends the connection once it is read.
-void tfos__feed_connection_end(struct tfos__feed_connection *connection, json_t *message);
-
-/// Sends the last word (taken over) to a writer that may have a channel: it will leave by itself,
-/// or ends where it waits.
+/// Sends the final message (taken over) to a writer that may have a channel: it will leave by
+/// itself, or ends where it waits.
 void tfos__feed_connection_dismiss(struct tfos__feed_connection *connection, json_t *message);
-
-/// Takes up an `open`.
-void tfos__feed_host_admit(struct tfos__feed_connection *connection, const json_t *message);
-
-/// The writer leaves its channel for one of `size` bytes, for which it waits from now on.
-void tfos__feed_host_change_channel(struct tfos__feed_connection *connection, uint64_t size);
 
 /// Hands channels to those who wait, in the order in which they came.
 void tfos__feed_host_serve(struct tfos__feed_host *host);

@@ -25,7 +25,8 @@ static enum tfos_status add_channel(struct tfos__feed_writer *writer, int channe
                                      &channel, err));
     if (writer->has_results && channel->result_size == 0) {
         tfos__feed_channel_release(channel);
-        return tfos__fail(err, TFOS_CORRUPT, "feed: the node gave a lane without room for results");
+        return tfos__fail(err, TFOS_CORRUPT,
+                          "feed: the node gave a channel without room for results");
     }
     local->writer.has_results = writer->has_results;
     TFOS__TRY(tfos__feed_local_writer_add(&local->writer, channel, err));
@@ -157,35 +158,24 @@ static void wait_for_space(struct tfos__feed_writer *writer, uint64_t size)
         tfos__feed_local_writer_wait(&writer->local.writer, size, TFOS__FEED_WRITER_SLICE_MS);
 }
 
-static int64_t taken(const struct tfos__feed_writer *writer)
-{
-    return tfos__feed_local_writer_taken_rows(&writer->local.writer);
-}
-
-static int64_t batch_rows(const struct tfos__feed_writer *writer)
-{
-    return writer->local.control ? atomic_load(&writer->local.control->page->batch_rows) : 0;
-}
-
-static uint64_t progress(const struct tfos__feed_writer *writer)
+static struct tfos__feed_progress progress(const struct tfos__feed_writer *writer)
 {
     const struct tfos__feed_local_writer *local = &writer->local.writer;
-    uint64_t sum = writer->answer_count;
+    // What is committed lies in memory that the reader has too.
+    struct tfos__feed_progress progress = {.sum = writer->answer_count,
+                                           .taken_rows = tfos__feed_local_writer_taken_rows(local),
+                                           .is_delivered = true};
 
-    if (writer->local.control)
-        sum += atomic_load(&writer->local.control->page->others);
+    if (writer->local.control) {
+        progress.sum += atomic_load(&writer->local.control->page->others);
+        progress.batch_rows = atomic_load(&writer->local.control->page->batch_rows);
+    }
     for (size_t i = 0; i < local->count; i++) {
         const struct tfos__feed_channel_page *page = local->channels[i].channel->page;
-        sum += atomic_load(&page->tail) + atomic_load(&page->rows_released) +
-               atomic_load(&page->result_head);
+        progress.sum += atomic_load(&page->tail) + atomic_load(&page->rows_released) +
+                        atomic_load(&page->result_head);
     }
-    return sum;
-}
-
-static bool is_delivered(const struct tfos__feed_writer *writer)
-{
-    (void)writer; // what is committed lies in memory that the reader has too
-    return true;
+    return progress;
 }
 
 static void close_transport(struct tfos__feed_writer *writer, json_t *message)
@@ -207,9 +197,6 @@ const struct tfos__feed_transport tfos__feed_local_transport = {
     .take = take,
     .wait = wait_for_space,
     .progress = progress,
-    .taken = taken,
-    .batch_rows = batch_rows,
-    .is_delivered = is_delivered,
     .send = tfos__feed_writer_send_frame,
     .close = close_transport,
 };

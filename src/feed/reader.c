@@ -140,17 +140,17 @@ static enum tfos_status insert_channel(struct tfos_feed_reader *reader, int numb
         struct tfos__feed_reader_channel **channels =
             tfos__realloc(reader->channels, capacity, sizeof(void *));
         if (!channels)
-            return tfos__no_memory(err, "feed", "a list of lanes");
+            return tfos__no_memory(err, "feed", "a list of channels");
         reader->channels = channels;
         reader->channel_capacity = capacity;
     }
     struct tfos__feed_reader_channel *channel = tfos__alloc(1, sizeof *channel);
     if (!channel)
-        return tfos__no_memory(err, "feed", "a lane");
+        return tfos__no_memory(err, "feed", "a channel");
     enum tfos_status status = tfos__feed_channel_map(fd, TFOS__FEED_CHANNEL_READER, reader->control,
                                                      &channel->channel, err);
     if (status != TFOS_OK) {
-        tfos__fail_prefix(err, "lane %d", number);
+        tfos__fail_prefix(err, "channel %d", number);
         tfos__free(channel);
         return status;
     }

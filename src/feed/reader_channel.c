@@ -8,10 +8,10 @@
 #include "base/memory.h"
 #include "feed/batch_decoder.h"
 
-#define SCHEMAS_AT_ONCE 64  ///< schemas without a batch that one look passes over
-#define COPY_RATE (4 << 20) ///< bytes that an detachment copies in a millisecond, about
-#define IDLE_MS 100         ///< before a channel without a writer is detached: nobody may want it
-#define RETRY_MS 1000       ///< after an detachment that failed
+#define SCHEMAS_AT_ONCE 64  ///< schemas without a batch that one call skips
+#define COPY_RATE (4 << 20) ///< bytes that detaching copies in a millisecond, about
+#define IDLE_MS 100         ///< before a channel without a writer is detached: it may not be needed
+#define RETRY_MS 1000       ///< after detaching failed
 
 static enum tfos_status take_schema(struct tfos__feed_reader_channel *channel,
                                     struct tfos_error *err)
@@ -46,16 +46,15 @@ enum tfos_status tfos__feed_reader_channel_peek(struct tfos__feed_reader_channel
             tfos__feed_consumer_abandon(consumer);
         }
         if (status < 0)
-            tfos__fail_prefix(err, "lane %d", channel->number);
+            tfos__fail_prefix(err, "channel %d", channel->number);
         return status;
     }
     return TFOS_AGAIN;
 }
 
-// A consumer that is slow by a batch or two gives back what is in the way by itself. It gets as
-// much time as the copy would take: whatever it does, the writer waits no more than twice as long
-// as it must.
-static int64_t patience_ms(const struct tfos__feed_blockage *blockage)
+// A user who is slow by a batch or two releases the space soon. He gets as much time as the copy
+// would take, so that the writer waits at most twice as long as it must.
+static int64_t detach_delay_ms(const struct tfos__feed_blockage *blockage)
 {
     return 1 + (int64_t)(blockage->size / COPY_RATE) + (blockage->has_writer_exited ? IDLE_MS : 0);
 }
@@ -71,7 +70,7 @@ int64_t tfos__feed_reader_channel_unblock(struct tfos__feed_reader_channel *chan
     int64_t now = tfos__now_ms();
     if (!was_blocking || channel->oldest != blockage.oldest) {
         channel->oldest = blockage.oldest;
-        channel->unblock_ms = now + patience_ms(&blockage);
+        channel->unblock_ms = now + detach_delay_ms(&blockage);
     } else if (now >= channel->unblock_ms) {
         // Without memory for it the batches stay where they are, and may still be released.
         channel->is_blocking = tfos__feed_channel_detach_batches(channel->channel, NULL) != TFOS_OK;
@@ -129,7 +128,7 @@ enum tfos_status tfos__feed_reader_channel_take(struct tfos__feed_reader_channel
         enum tfos_status status = take_batch(channel, &taken, err);
         if (status == TFOS_CORRUPT) {
             tfos__feed_consumer_abandon(consumer);
-            tfos__fail_prefix(err, "lane %d", channel->number);
+            tfos__fail_prefix(err, "channel %d", channel->number);
         }
         if (status != TFOS_OK)
             return status;

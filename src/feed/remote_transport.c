@@ -15,11 +15,6 @@
 
 #define CLOSE_MS 3000 ///< to write what is left
 
-static uint64_t whole_pages(uint64_t size)
-{
-    return (size + TFOS__FEED_PAGE_SIZE - 1) / TFOS__FEED_PAGE_SIZE * TFOS__FEED_PAGE_SIZE;
-}
-
 static enum tfos_status attach(struct tfos__feed_writer *writer, const json_t *message,
                                const int *fds, int fd_count, struct tfos_error *err)
 {
@@ -30,10 +25,11 @@ static enum tfos_status attach(struct tfos__feed_writer *writer, const json_t *m
     TFOS__TRY(tfos__json_get_int(message, "size", TFOS__FEED_PAGE_SIZE,
                                  TFOS__FEED_CHANNEL_SIZE_LIMIT, &size, err));
     // What the node says bounds what we take from it, so it may not say anything.
-    if ((uint64_t)size > whole_pages((uint64_t)writer->channel_size))
-        return tfos__fail(err, TFOS_CORRUPT,
-                          "feed: %s: the node gave a lane of %lld bytes, where %lld were asked for",
-                          writer->place, (long long)size, (long long)writer->channel_size);
+    if ((uint64_t)size > tfos__feed_whole_pages((uint64_t)writer->channel_size))
+        return tfos__fail(
+            err, TFOS_CORRUPT,
+            "feed: %s: the node gave a channel of %lld bytes, where %lld were asked for",
+            writer->place, (long long)size, (long long)writer->channel_size);
     writer->ring_size = (uint64_t)size;
     if (writer->remote.ring_limit < writer->ring_size)
         writer->remote.ring_limit = writer->ring_size;
@@ -74,8 +70,8 @@ static enum tfos_status commit(struct tfos__feed_writer *writer, uint64_t size, 
     (void)rows; // the node counts
     // For a record beyond the ring the node makes one of twice its size, and one like it for
     // results.
-    if (size > writer->ring_size && whole_pages(size * 2) > remote->ring_limit)
-        remote->ring_limit = whole_pages(size * 2);
+    if (size > writer->ring_size && tfos__feed_whole_pages(size * 2) > remote->ring_limit)
+        remote->ring_limit = tfos__feed_whole_pages(size * 2);
     remote->stream.out.end += size;
     enum tfos_status status = flush(writer, err);
     return status == TFOS_AGAIN ? TFOS_OK : status;
@@ -224,25 +220,16 @@ static void wait_for_socket(struct tfos__feed_writer *writer, uint64_t size)
     (void)flush(writer, NULL);
 }
 
-static uint64_t progress(const struct tfos__feed_writer *writer)
+static struct tfos__feed_progress progress(const struct tfos__feed_writer *writer)
 {
-    return writer->remote.progress;
-}
+    const struct tfos__feed_remote_state *remote = &writer->remote;
 
-static int64_t taken(const struct tfos__feed_writer *writer)
-{
-    return writer->remote.taken_count;
-}
-
-static int64_t batch_rows(const struct tfos__feed_writer *writer)
-{
-    return writer->remote.batch_rows;
-}
-
-static bool is_delivered(const struct tfos__feed_writer *writer)
-{
-    return tfos__buffer_size(&writer->remote.stream.out) == 0 &&
-           (!writer->is_finished || writer->remote.is_complete);
+    return (struct tfos__feed_progress){.sum = remote->progress,
+                                        .taken_rows = remote->taken_count,
+                                        .batch_rows = remote->batch_rows,
+                                        .is_delivered =
+                                            tfos__buffer_size(&remote->stream.out) == 0 &&
+                                            (!writer->is_finished || remote->is_complete)};
 }
 
 static enum tfos_status send_message(struct tfos__feed_writer *writer, json_t *message,
@@ -282,9 +269,6 @@ const struct tfos__feed_transport tfos__feed_remote_transport = {
     .take = take,
     .wait = wait_for_socket,
     .progress = progress,
-    .taken = taken,
-    .batch_rows = batch_rows,
-    .is_delivered = is_delivered,
     .send = send_message,
     .close = close_transport,
 };

@@ -81,7 +81,7 @@ static enum tfos_status free_size(struct tfos__feed_producer *producer, uint64_t
     }
     if (producer->seen_tail & TFOS__FEED_TAIL_ABANDONED)
         return tfos__fail(err, TFOS_CORRUPT,
-                          "feed: the reader found this lane corrupt and reads it no more");
+                          "feed: the reader found this channel corrupt and reads it no more");
     if (used > producer->size || used % TFOS__FEED_RECORD_ALIGN != 0)
         return tfos__fail(
             err, TFOS_CORRUPT, "feed: the reader moved the tail to %llu, the head is %llu",

@@ -20,7 +20,7 @@ struct progress_timeout {
 
 static void begin_timeout(const struct tfos__feed_writer *writer, struct progress_timeout *timeout)
 {
-    timeout->progress = writer->transport->progress(writer);
+    timeout->progress = writer->transport->progress(writer).sum;
     timeout->deadline = tfos__deadline(writer->timeout_ms);
 }
 
@@ -47,8 +47,9 @@ static enum tfos_status give_up(struct tfos__feed_writer *writer, const char *wa
                       "waiting for %s. Raise feed_timeout if it needs so long for a step.%s%s",
                       (long long)writer->partition, writer->place, writer->queue,
                       (long long)(writer->timeout_ms / 1000), (long long)writer->row_count,
-                      (long long)writer->transport->taken(writer), (long long)writer->result_count,
-                      wanted, writer->explanation ? " The trainer was here:\n" : "",
+                      (long long)writer->transport->progress(writer).taken_rows,
+                      (long long)writer->result_count, wanted,
+                      writer->explanation ? " The trainer was here:\n" : "",
                       writer->explanation ? writer->explanation : "");
 }
 
@@ -62,7 +63,7 @@ static enum tfos_status wait_step(struct tfos__feed_writer *writer,
     if (status != TFOS_OK)
         return status;
     TFOS__TRY(tfos__feed_writer_check_interrupt(writer, err));
-    uint64_t progress = writer->transport->progress(writer);
+    uint64_t progress = writer->transport->progress(writer).sum;
     if (progress != timeout->progress) {
         begin_timeout(writer, timeout);
         tfos__free(writer->explanation);
@@ -174,7 +175,7 @@ static enum tfos_status wait_for_delivery(struct tfos__feed_writer *writer, cons
 {
     struct progress_timeout timeout;
 
-    if (writer->transport->is_delivered(writer))
+    if (writer->transport->progress(writer).is_delivered)
         return TFOS_OK;
     begin_timeout(writer, &timeout);
     do {
@@ -183,7 +184,7 @@ static enum tfos_status wait_for_delivery(struct tfos__feed_writer *writer, cons
         enum tfos_status status = wait_step(writer, &timeout, 0, wanted, err);
         if (status != TFOS_OK)
             return status;
-    } while (!writer->transport->is_delivered(writer));
+    } while (!writer->transport->progress(writer).is_delivered);
     return TFOS_OK;
 }
 
@@ -221,7 +222,7 @@ static enum tfos_status put_batch(struct tfos__feed_writer *writer, const struct
 // where the node tells so later.
 static bool is_far_ahead(const struct tfos__feed_writer *writer)
 {
-    int64_t used = writer->transport->taken(writer);
+    int64_t used = writer->transport->progress(writer).taken_rows;
 
     if (used < writer->result_count)
         used = writer->result_count;
@@ -413,7 +414,7 @@ int64_t tfos__feed_writer_row_count(const struct tfos__feed_writer *writer)
 
 int64_t tfos__feed_writer_batch_rows(const struct tfos__feed_writer *writer)
 {
-    int64_t rows = writer->transport->batch_rows(writer);
+    int64_t rows = writer->transport->progress(writer).batch_rows;
 
     // Another process wrote it, and callers make room by it.
     if (rows <= 0)

@@ -20,6 +20,14 @@
 
 #define TFOS__FEED_WRITER_SLICE_MS 50 ///< longest sleep without a look at the node's messages
 
+struct tfos__feed_progress {
+    uint64_t sum;       ///< changes whenever the reader takes something
+    int64_t taken_rows; ///< of this attempt that the reader has taken
+    int64_t batch_rows; ///< of the reader's batches, whatever it says; 0: unknown
+    bool is_delivered;  ///< all that was committed has left this process and, after the partition's
+                        ///< end, the node has confirmed it
+};
+
 struct tfos__feed_transport {
     /// Takes up the node's answer "lane", with its descriptors (taken over), and sets ring_size.
     enum tfos_status (*attach)(struct tfos__feed_writer *writer, const json_t *message,
@@ -43,15 +51,8 @@ struct tfos__feed_transport {
     /// Sleeps at most TFOS__FEED_WRITER_SLICE_MS until there may be space for `size` bytes (0: not
     /// wanted) or a result.
     void (*wait)(struct tfos__feed_writer *writer, uint64_t size);
-    /// A number that changes whenever the reader takes something.
-    uint64_t (*progress)(const struct tfos__feed_writer *writer);
-    /// Rows of this attempt that the reader has taken.
-    int64_t (*taken)(const struct tfos__feed_writer *writer);
-    /// Rows of the reader's batches as the reader says, whatever the number; 0: unknown.
-    int64_t (*batch_rows)(const struct tfos__feed_writer *writer);
-    /// Whether all that was committed has left this process and, after the partition's end, the
-    /// node has confirmed it.
-    bool (*is_delivered)(const struct tfos__feed_writer *writer);
+    /// How far the rows are.
+    struct tfos__feed_progress (*progress)(const struct tfos__feed_writer *writer);
     /// Queues a message to the node and writes what can be written at once.
     enum tfos_status (*send)(struct tfos__feed_writer *writer, json_t *message,
                              struct tfos_error *err);

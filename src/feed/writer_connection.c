@@ -238,12 +238,13 @@ static enum tfos_status wait_for_channel(struct tfos__feed_writer *writer, struc
             break;
         TFOS__TRY(tfos__feed_writer_check_interrupt(writer, err));
         if (tfos__now_ms() >= deadline)
-            return tfos__fail(err, TFOS_TIMEOUT,
-                              "feed: partition %lld: no lane of %s came free for %lld s, because "
-                              "the trainer takes "
-                              "nothing from the lanes of other partitions",
-                              (long long)writer->partition, writer->place,
-                              (long long)(writer->timeout_ms / 1000));
+            return tfos__fail(
+                err, TFOS_TIMEOUT,
+                "feed: partition %lld: no channel of %s came free for %lld s, because "
+                "the trainer takes "
+                "nothing from the channels of other partitions",
+                (long long)writer->partition, writer->place,
+                (long long)(writer->timeout_ms / 1000));
         (void)tfos__socket_wait(tfos__channel_fd(writer->connection),
                                 (short)tfos__channel_events(writer->connection),
                                 tfos__deadline(TFOS__FEED_WRITER_SLICE_MS), NULL);

@@ -56,7 +56,7 @@ static void expect_corrupt(struct bare *bare)
     uint8_t *space = NULL;
 
     assert_int_equal(tfos_feed_reader_next(bare->reader, 0, &item, &err), TFOS_CORRUPT);
-    assert_non_null(strstr(err.message, "lane 0"));
+    assert_non_null(strstr(err.message, "channel 0"));
     // It is not read any more, the others are, and its writer learns why when it looks for space.
     assert_int_equal(tfos_feed_reader_next(bare->reader, 0, &item, &err), TFOS_AGAIN);
     bare->channel->producer.seen_tail = bare->channel->producer.position - RING_SIZE;
@@ -215,7 +215,7 @@ static int count_channel_maps(void)
     int count = 0;
 
     while (fgets(line, sizeof line, file))
-        count += strstr(line, "tfos-lane") != NULL;
+        count += strstr(line, "tfos-channel") != NULL;
     fclose(file);
     return count;
 }

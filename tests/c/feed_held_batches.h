@@ -22,7 +22,7 @@ struct mapped {
 
 static inline bool is_channel_line(const char *line)
 {
-    return strstr(line, "tfos-lane") != NULL;
+    return strstr(line, "tfos-channel") != NULL;
 }
 
 static inline struct mapped count_mapped(void)

@@ -83,6 +83,29 @@ static void several_writers_of_both_kinds(void **state)
     node_close(&node);
 }
 
+// More than the socket takes at once, and a writer that makes no further call: its next row may be
+// a long time away.
+static void all_that_was_appended_arrives_without_another_call(void **state)
+{
+    struct node node;
+    struct tfos__feed_writer *writer = NULL;
+    struct tfos_error err;
+    int64_t deadline = tfos__deadline(WAIT_MS);
+
+    (void)state;
+    node_open(&node, 0);
+    node_start(&node);
+    struct writer_options options = remote_options(&node, 0);
+    options.feeder.lane_size = 64 << 20;
+    assert_done(writer_open(&options, &writer, &err));
+    assert_done(append_rows(writer, 0, 40, 600000, &err));
+    while (node_stats(&node).rows_written < 40 && tfos__now_ms() < deadline)
+        poll(NULL, 0, 5);
+    assert_int_equal(node_stats(&node).rows_written, 40);
+    tfos__feed_writer_close(writer);
+    node_close(&node);
+}
+
 static void a_killed_writer_leaves_whole_batches(void **state)
 {
     struct node node;
@@ -428,6 +451,7 @@ static void a_channel_larger_than_was_asked_for_is_refused(void **state)
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(rows_arrive_in_order),
     cmocka_unit_test(several_writers_of_both_kinds),
+    cmocka_unit_test(all_that_was_appended_arrives_without_another_call),
     cmocka_unit_test(a_killed_writer_leaves_whole_batches),
     cmocka_unit_test(strangers_are_refused),
     cmocka_unit_test(noise_is_ignored),
