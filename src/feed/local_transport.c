@@ -133,8 +133,7 @@ static void free_body(void *body, uint64_t sequence)
 static enum tfos_status take(struct tfos__feed_writer *writer, const uint8_t **body,
                              struct tfos__feed_batch_owner *owner, struct tfos_error *err)
 {
-    const struct tfos__feed_consumer *consumer =
-        &writer->local.writer.channels[0].channel->consumer;
+    const struct tfos__feed_consumer *consumer = &writer->local.writer.channels[0].shared->consumer;
     const struct tfos__feed_record *record = &consumer->record;
 
     if (owner) {
@@ -171,7 +170,7 @@ static struct tfos__feed_progress progress(const struct tfos__feed_writer *write
         progress.batch_rows = atomic_load(&writer->local.control->page->batch_rows);
     }
     for (size_t i = 0; i < local->count; i++) {
-        const struct tfos__feed_channel_page *page = local->channels[i].channel->page;
+        const struct tfos__feed_channel_page *page = local->channels[i].shared->page;
         progress.sum += atomic_load(&page->tail) + atomic_load(&page->rows_released) +
                         atomic_load(&page->result_head);
     }

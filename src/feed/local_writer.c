@@ -9,7 +9,7 @@
 static void leave_first(struct tfos__feed_local_writer *writer)
 {
     writer->left_count += writer->channels[0].row_count;
-    tfos__feed_channel_release(writer->channels[0].channel);
+    tfos__feed_channel_release(writer->channels[0].shared);
     writer->count--;
     memmove(writer->channels, writer->channels + 1, writer->count * sizeof writer->channels[0]);
 }
@@ -27,7 +27,7 @@ enum tfos_status tfos__feed_local_writer_add(struct tfos__feed_local_writer *wri
     }
     writer->channels = channels;
     channels[writer->count++] = (struct tfos__feed_written_channel){
-        .channel = channel, .released_before = atomic_load(&channel->page->rows_released)};
+        .shared = channel, .released_before = atomic_load(&channel->page->rows_released)};
     if (!writer->has_results && writer->count > 1)
         leave_first(writer);
     return TFOS_OK;
@@ -36,7 +36,7 @@ enum tfos_status tfos__feed_local_writer_add(struct tfos__feed_local_writer *wri
 struct tfos__feed_channel *
 tfos__feed_local_writer_last(const struct tfos__feed_local_writer *writer)
 {
-    return writer->channels[writer->count - 1].channel;
+    return writer->channels[writer->count - 1].shared;
 }
 
 uint64_t tfos__feed_local_writer_rows(const struct tfos__feed_local_writer *writer)
@@ -51,7 +51,7 @@ enum tfos_status tfos__feed_local_writer_commit(struct tfos__feed_local_writer *
     uint64_t before = tfos__feed_local_writer_rows(writer);
     struct tfos__feed_written_channel *last = &writer->channels[writer->count - 1];
 
-    TFOS__TRY(tfos__feed_producer_commit(&last->channel->producer, size, rows, err));
+    TFOS__TRY(tfos__feed_producer_commit(&last->shared->producer, size, rows, err));
     last->row_count += (int64_t)((rows & ~TFOS__FEED_ROWS_COMPLETE) - before);
     return TFOS_OK;
 }
@@ -64,14 +64,14 @@ enum tfos_status tfos__feed_local_writer_peek(struct tfos__feed_local_writer *wr
         return TFOS_AGAIN;
     while (writer->count > 1 && writer->channels[0].result_count >= writer->channels[0].row_count)
         leave_first(writer);
-    *consumer = &writer->channels[0].channel->consumer;
+    *consumer = &writer->channels[0].shared->consumer;
     return tfos__feed_consumer_peek(*consumer, err);
 }
 
 void tfos__feed_local_writer_skip(struct tfos__feed_local_writer *writer, int64_t result_count)
 {
     writer->channels[0].result_count += result_count;
-    tfos__feed_consumer_skip(&writer->channels[0].channel->consumer);
+    tfos__feed_consumer_skip(&writer->channels[0].shared->consumer);
 }
 
 int64_t tfos__feed_local_writer_taken_rows(const struct tfos__feed_local_writer *writer)
@@ -80,7 +80,7 @@ int64_t tfos__feed_local_writer_taken_rows(const struct tfos__feed_local_writer 
 
     for (size_t i = 0; i < writer->count; i++) {
         const struct tfos__feed_written_channel *each = &writer->channels[i];
-        rows += (int64_t)(atomic_load(&each->channel->page->rows_released) - each->released_before);
+        rows += (int64_t)(atomic_load(&each->shared->page->rows_released) - each->released_before);
     }
     return rows;
 }
@@ -92,7 +92,7 @@ static bool is_ready(struct tfos__feed_local_writer *writer, uint64_t size)
     if (size > 0 && size <= last->size && tfos__feed_producer_has_space(&last->producer, size))
         return true;
     return writer->has_results &&
-           !tfos__feed_consumer_is_empty(&writer->channels[0].channel->consumer);
+           !tfos__feed_consumer_is_empty(&writer->channels[0].shared->consumer);
 }
 
 void tfos__feed_local_writer_wait(struct tfos__feed_local_writer *writer, uint64_t size,
@@ -105,7 +105,7 @@ void tfos__feed_local_writer_wait(struct tfos__feed_local_writer *writer, uint64
     }
     // Space is announced on the last channel's futex, results on the first's.
     struct tfos__feed_futex futex =
-        (size > 0 ? tfos__feed_local_writer_last(writer) : writer->channels[0].channel)->futex;
+        (size > 0 ? tfos__feed_local_writer_last(writer) : writer->channels[0].shared)->futex;
     uint32_t value = tfos__feed_futex_prepare(futex);
     if (!is_ready(writer, size))
         tfos__feed_futex_wait(futex, value, timeout_ms);

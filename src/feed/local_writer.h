@@ -13,10 +13,10 @@
 #include "feed/channel.h"
 
 struct tfos__feed_written_channel {
-    struct tfos__feed_channel *channel; ///< counted
-    uint64_t released_before; ///< the channel's count of rows released before this attempt
-    int64_t row_count;        ///< rows that were written to it
-    int64_t result_count;     ///< results that were taken from it
+    struct tfos__feed_channel *shared; ///< counted
+    uint64_t released_before;          ///< the channel's count of rows released before this attempt
+    int64_t row_count;                 ///< rows that were written to it
+    int64_t result_count;              ///< results that were taken from it
 };
 
 /// All zero but for `has_results` to begin with.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader looks at all channels for the next item and sleeps on the queue's futex when there is
+// The reader checks all channels for the next item and sleeps on the queue's futex when there is
 // none. It needs no thread. Feeds are kept apart: a channel whose next record belongs to a later
 // feed waits until the host has declared the present one complete and no channel holds anything of
-// it. Lanes with results wait for nobody: each of their partitions is answered on its own, and a
+// it. Channels with results wait for nobody: each of their partitions is answered on its own, and a
 // task that waits for results must not depend on a feed that somebody starts later.
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 #include "feed/feed.h"
 #include "feed/reader_channel.h"
 
-#define SLEEP_MS 200 ///< longest sleep without a look at everything
+#define SLEEP_MS 200 ///< longest sleep between two checks of everything
 
 struct tfos_feed_reader {
     struct tfos__fork_guard guard;
@@ -26,12 +26,12 @@ struct tfos_feed_reader {
     pthread_mutex_t mutex;                       ///< guards what follows
     struct tfos__feed_reader_channel **channels; ///< owned
     size_t channel_count, channel_capacity;
-    size_t turn;             ///< the channel that is being read
+    size_t current;          ///< the channel that is being read
     uint64_t channels_added; ///< all that add_channel() was called for
-    uint64_t channels_swept; ///< the same, when retired channels were last looked for
+    uint64_t channels_swept; ///< the same, when retired channels were last dropped
     int next_handle;
     int64_t feed;       ///< the feed that is being given out
-    int64_t unblock_ms; ///< when a channel must be looked at again, though nothing comes
+    int64_t unblock_ms; ///< when channels must be checked again, though nothing comes
     bool has_items;     ///< whether it gave any
     bool refuses_pickles;
     bool is_terminated;
@@ -51,7 +51,7 @@ static void before_fork(void)
     for (struct tfos_feed_reader *reader = open_readers; reader; reader = reader->next) {
         pthread_mutex_lock(&reader->mutex);
         for (size_t i = 0; i < reader->channel_count; i++) {
-            struct tfos__feed_channel *channel = reader->channels[i]->channel;
+            struct tfos__feed_channel *channel = reader->channels[i]->shared;
             if (tfos__feed_consumer_is_holding(&channel->consumer))
                 (void)tfos__feed_channel_detach_batches(channel, NULL);
         }
@@ -148,7 +148,7 @@ static enum tfos_status insert_channel(struct tfos_feed_reader *reader, int numb
     if (!channel)
         return tfos__no_memory(err, "feed", "a channel");
     enum tfos_status status = tfos__feed_channel_map(fd, TFOS__FEED_CHANNEL_READER, reader->control,
-                                                     &channel->channel, err);
+                                                     &channel->shared, err);
     if (status != TFOS_OK) {
         tfos__fail_prefix(err, "channel %d", number);
         tfos__free(channel);
@@ -176,21 +176,20 @@ enum tfos_status tfos__feed_reader_add_channel(struct tfos_feed_reader *reader, 
 }
 
 // Whether the writer of `channel` filled another channel before, which must be read first.
-static bool is_held_back(const struct tfos_feed_reader *reader,
-                         const struct tfos__feed_reader_channel *channel)
+static bool must_wait_for_predecessor(const struct tfos_feed_reader *reader,
+                                      const struct tfos__feed_reader_channel *channel)
 {
     uint64_t before =
-        atomic_load_explicit(&channel->channel->page->before_channel, memory_order_relaxed);
-    uint64_t head =
-        atomic_load_explicit(&channel->channel->page->before_head, memory_order_relaxed);
+        atomic_load_explicit(&channel->shared->page->before_channel, memory_order_relaxed);
+    uint64_t head = atomic_load_explicit(&channel->shared->page->before_head, memory_order_relaxed);
 
     if (before == 0)
         return false;
     for (size_t i = 0; i < reader->channel_count; i++) {
         const struct tfos__feed_reader_channel *other = reader->channels[i];
         if (other != channel && (uint64_t)other->number + 1 == before)
-            return !other->channel->consumer.is_abandoned &&
-                   (int64_t)(other->channel->consumer.position - head) < 0;
+            return !other->shared->consumer.is_abandoned &&
+                   (int64_t)(other->shared->consumer.position - head) < 0;
     }
     return false;
 }
@@ -199,9 +198,9 @@ static bool is_held_back(const struct tfos_feed_reader *reader,
 static bool is_due(const struct tfos_feed_reader *reader,
                    const struct tfos__feed_reader_channel *channel)
 {
-    if (channel->channel->result_size == 0 && channel->channel->consumer.record.feed > reader->feed)
+    if (channel->shared->result_size == 0 && channel->shared->consumer.record.feed > reader->feed)
         return false;
-    return !is_held_back(reader, channel);
+    return !must_wait_for_predecessor(reader, channel);
 }
 
 static void drop_retired_channel(struct tfos_feed_reader *reader, size_t index)
@@ -210,8 +209,8 @@ static void drop_retired_channel(struct tfos_feed_reader *reader, size_t index)
     reader->channel_count--;
     memmove(&reader->channels[index], &reader->channels[index + 1],
             (reader->channel_count - index) * sizeof reader->channels[0]);
-    if (reader->turn > index)
-        reader->turn--;
+    if (reader->current > index)
+        reader->current--;
 }
 
 // The next channel with an item that is due. The reader stays with a channel while it has data, but
@@ -220,10 +219,10 @@ static void drop_retired_channel(struct tfos_feed_reader *reader, size_t index)
 static enum tfos_status pick(struct tfos_feed_reader *reader,
                              struct tfos__feed_reader_channel **out, struct tfos_error *err)
 {
-    size_t index = reader->turn;
+    size_t index = reader->current;
 
     if (index < reader->channel_count &&
-        reader->channels[index]->turn_size >= reader->channels[index]->channel->size)
+        reader->channels[index]->burst_size >= reader->channels[index]->shared->size)
         index++;
     reader->unblock_ms = TFOS__NEVER;
     for (size_t left = reader->channel_count; left > 0; left--, index++) {
@@ -234,9 +233,9 @@ static enum tfos_status pick(struct tfos_feed_reader *reader,
         if (status < 0)
             return status;
         if (status == TFOS_OK && is_due(reader, channel)) {
-            if (index != reader->turn || channel->turn_size >= channel->channel->size)
-                channel->turn_size = 0;
-            reader->turn = index;
+            if (index != reader->current || channel->burst_size >= channel->shared->size)
+                channel->burst_size = 0;
+            reader->current = index;
             *out = channel;
             return TFOS_OK;
         }
@@ -256,9 +255,9 @@ static int64_t lowest_feed(const struct tfos_feed_reader *reader)
 
     for (size_t i = 0; i < reader->channel_count; i++) {
         const struct tfos__feed_reader_channel *channel = reader->channels[i];
-        if (channel->channel->consumer.has_record && channel->channel->result_size == 0 &&
-            channel->channel->consumer.record.feed < lowest)
-            lowest = channel->channel->consumer.record.feed;
+        if (channel->shared->consumer.has_record && channel->shared->result_size == 0 &&
+            channel->shared->consumer.record.feed < lowest)
+            lowest = channel->shared->consumer.record.feed;
     }
     return lowest;
 }
@@ -266,7 +265,7 @@ static int64_t lowest_feed(const struct tfos_feed_reader *reader)
 static bool is_any_waiting(const struct tfos_feed_reader *reader)
 {
     for (size_t i = 0; i < reader->channel_count; i++)
-        if (reader->channels[i]->channel->consumer.has_record)
+        if (reader->channels[i]->shared->consumer.has_record)
             return true;
     return false;
 }
@@ -321,11 +320,11 @@ static enum tfos_status check_state(const struct tfos_feed_reader *reader, uint3
     return TFOS_OK;
 }
 
-// One look at everything, with the mutex held. The order of the loads matters: what was written
-// before a feed was declared complete, or the feed ended, is seen by the look at the channels that
-// follows.
-static enum tfos_status look(struct tfos_feed_reader *reader, struct tfos_feed_item *item,
-                             struct tfos_error *err)
+// Checks everything once, with the mutex held. The order of the loads matters: what was written
+// before a feed was declared complete, or the feed ended, is seen when the channels are checked
+// afterwards.
+static enum tfos_status find_item(struct tfos_feed_reader *reader, struct tfos_feed_item *item,
+                                  struct tfos_error *err)
 {
     struct tfos__feed_control_page *page = reader->control->page;
     uint32_t state = atomic_load(&page->state);
@@ -363,7 +362,7 @@ static void drop_retired_channels(struct tfos_feed_reader *reader)
 {
     reader->channels_swept = reader->channels_added;
     for (size_t i = reader->channel_count; i-- > 0;) {
-        struct tfos__feed_channel *channel = reader->channels[i]->channel;
+        struct tfos__feed_channel *channel = reader->channels[i]->shared;
         if (atomic_load(&channel->page->is_retired) &&
             tfos__feed_consumer_is_empty(&channel->consumer))
             drop_retired_channel(reader, i);
@@ -377,7 +376,7 @@ static int sleep_ms(int64_t wake_ms)
     return remaining_ms >= 0 && remaining_ms < SLEEP_MS ? remaining_ms : SLEEP_MS;
 }
 
-// A sleep is short, so the sum that the host looks at is as good as up to date.
+// A sleep is short, so the sum that the host reads is nearly up to date.
 static void wait_for_rows(struct tfos_feed_reader *reader, uint32_t value, int timeout_ms)
 {
     int64_t begin_us = tfos__now_us();
@@ -395,10 +394,11 @@ enum tfos_status tfos_feed_reader_next(struct tfos_feed_reader *reader, int64_t 
     uint32_t value = 0;
 
     TFOS__TRY(tfos_feed_reader_check(reader, err));
-    for (int looks = 0;; looks++) {
+    for (int checks = 0;; checks++) {
         pthread_mutex_lock(&reader->mutex);
-        enum tfos_status status = look(reader, item, err);
-        // Lanes retire to make room for others, so there is none to find before others have come.
+        enum tfos_status status = find_item(reader, item, err);
+        // Channels retire to make room for others, so there is none to find before others have
+        // come.
         if (reader->channels_swept != reader->channels_added)
             drop_retired_channels(reader);
         int64_t wake_ms = reader->unblock_ms < deadline ? reader->unblock_ms : deadline;
@@ -410,7 +410,7 @@ enum tfos_status tfos_feed_reader_next(struct tfos_feed_reader *reader, int64_t 
             tfos__feed_futex_cancel(reader->futex);
         if (status != TFOS_AGAIN || remaining_ms == 0)
             return status;
-        is_armed = !is_armed && looks >= TFOS__FEED_SPIN_COUNT;
+        is_armed = !is_armed && checks >= TFOS__FEED_SPIN_COUNT;
         if (is_armed)
             value = tfos__feed_futex_prepare(reader->futex);
         else
@@ -489,7 +489,7 @@ enum tfos_status tfos_feed_reader_put_results(struct tfos_feed_reader *reader, i
 
     TFOS__TRY(tfos_feed_reader_check(reader, err));
     TFOS__TRY(find_handle(reader, handle, &channel, err));
-    if (channel->channel->result_size == 0)
+    if (channel->shared->result_size == 0)
         return tfos__fail(err, TFOS_INVALID,
                           "feed: partition %lld is fed for training and takes no results",
                           (long long)channel->partition);
@@ -527,8 +527,8 @@ void tfos_feed_reader_terminate(struct tfos_feed_reader *reader)
     pthread_mutex_lock(&reader->mutex);
     reader->is_terminated = true;
     for (size_t i = 0; i < reader->channel_count; i++) {
-        tfos__feed_consumer_discard(&reader->channels[i]->channel->consumer);
-        tfos__feed_futex_wake(reader->channels[i]->channel->consumer.producer_futex);
+        tfos__feed_consumer_discard(&reader->channels[i]->shared->consumer);
+        tfos__feed_futex_wake(reader->channels[i]->shared->consumer.producer_futex);
     }
     pthread_mutex_unlock(&reader->mutex);
     tfos__feed_futex_wake(reader->futex);

@@ -16,7 +16,7 @@
 static enum tfos_status take_schema(struct tfos__feed_reader_channel *channel,
                                     struct tfos_error *err)
 {
-    struct tfos__feed_consumer *consumer = &channel->channel->consumer;
+    struct tfos__feed_consumer *consumer = &channel->shared->consumer;
     enum tfos_status status = tfos__feed_schema_decode(
         &channel->schema, tfos__feed_consumer_body(consumer), consumer->record.body_size, err);
 
@@ -33,7 +33,7 @@ static enum tfos_status take_schema(struct tfos__feed_reader_channel *channel,
 enum tfos_status tfos__feed_reader_channel_peek(struct tfos__feed_reader_channel *channel,
                                                 struct tfos_error *err)
 {
-    struct tfos__feed_consumer *consumer = &channel->channel->consumer;
+    struct tfos__feed_consumer *consumer = &channel->shared->consumer;
 
     for (int i = 0; i < SCHEMAS_AT_ONCE; i++) {
         enum tfos_status status = tfos__feed_consumer_peek(consumer, err);
@@ -64,7 +64,7 @@ int64_t tfos__feed_reader_channel_unblock(struct tfos__feed_reader_channel *chan
     struct tfos__feed_blockage blockage;
     bool was_blocking = channel->is_blocking;
 
-    channel->is_blocking = tfos__feed_consumer_is_blocking(&channel->channel->consumer, &blockage);
+    channel->is_blocking = tfos__feed_consumer_is_blocking(&channel->shared->consumer, &blockage);
     if (!channel->is_blocking)
         return TFOS__NEVER;
     int64_t now = tfos__now_ms();
@@ -73,7 +73,7 @@ int64_t tfos__feed_reader_channel_unblock(struct tfos__feed_reader_channel *chan
         channel->unblock_ms = now + detach_delay_ms(&blockage);
     } else if (now >= channel->unblock_ms) {
         // Without memory for it the batches stay where they are, and may still be released.
-        channel->is_blocking = tfos__feed_channel_detach_batches(channel->channel, NULL) != TFOS_OK;
+        channel->is_blocking = tfos__feed_channel_detach_batches(channel->shared, NULL) != TFOS_OK;
         channel->unblock_ms = channel->is_blocking ? now + RETRY_MS : TFOS__NEVER;
     }
     return channel->unblock_ms;
@@ -99,18 +99,18 @@ static void begin_attempt(struct tfos__feed_reader_channel *channel,
 static enum tfos_status take_batch(struct tfos__feed_reader_channel *channel,
                                    struct tfos_feed_item *item, struct tfos_error *err)
 {
-    struct tfos__feed_consumer *consumer = &channel->channel->consumer;
+    struct tfos__feed_consumer *consumer = &channel->shared->consumer;
     const uint8_t *body = tfos__feed_consumer_body(consumer);
     struct tfos__feed_record record = consumer->record;
     struct tfos__feed_batch_owner owner;
 
     if (channel->schema.field_count == 0)
         return tfos__fail(err, TFOS_CORRUPT, "feed: a batch came before any schema");
-    TFOS__TRY(tfos__feed_channel_hold(channel->channel, &owner, err));
+    TFOS__TRY(tfos__feed_channel_hold(channel->shared, &owner, err));
     TFOS__TRY(tfos__feed_batch_decode(&channel->schema, body, record.body_size, record.rows, &owner,
                                       &item->schema, &item->array, err));
     channel->given_count += record.rows;
-    channel->turn_size += record.size;
+    channel->burst_size += record.size;
     return TFOS_OK;
 }
 
@@ -118,7 +118,7 @@ enum tfos_status tfos__feed_reader_channel_take(struct tfos__feed_reader_channel
                                                 int *next_handle, struct tfos_feed_item *item,
                                                 struct tfos_error *err)
 {
-    struct tfos__feed_consumer *consumer = &channel->channel->consumer;
+    struct tfos__feed_consumer *consumer = &channel->shared->consumer;
     struct tfos__feed_record record = consumer->record;
     struct tfos_feed_item taken = {.kind = TFOS_FEED_PARTITION_END};
 
@@ -136,7 +136,7 @@ enum tfos_status tfos__feed_reader_channel_take(struct tfos__feed_reader_channel
         tfos__feed_consumer_skip(consumer);
     }
     taken.lane = channel->handle;
-    taken.has_results = channel->channel->result_size > 0;
+    taken.has_results = channel->shared->result_size > 0;
     taken.feed = record.feed;
     taken.partition = record.partition;
     taken.first_row = record.row;
@@ -146,7 +146,7 @@ enum tfos_status tfos__feed_reader_channel_take(struct tfos__feed_reader_channel
 
 static bool writer_has_gone(const struct tfos__feed_reader_channel *channel)
 {
-    return atomic_load_explicit(&channel->channel->page->head, memory_order_acquire) &
+    return atomic_load_explicit(&channel->shared->page->head, memory_order_acquire) &
            TFOS__FEED_HEAD_FENCED;
 }
 
@@ -166,7 +166,7 @@ static enum tfos_status reserve(struct tfos__feed_reader_channel *channel,
                                 struct tfos_error *err)
 {
     struct tfos__feed_batch_encoder *answers = &channel->answers;
-    uint64_t ring_size = channel->channel->result_size;
+    uint64_t ring_size = channel->shared->result_size;
     enum tfos_status status = tfos__feed_batch_encoder_plan(answers, array, ring_size, err);
 
     if (status != TFOS_OK)
@@ -181,7 +181,7 @@ static enum tfos_status reserve(struct tfos__feed_reader_channel *channel,
         return tfos__fail(err, TFOS_CLOSED,
                           "feed: partition %lld: the task that waited for results has gone",
                           (long long)channel->partition);
-    return tfos__feed_producer_reserve(&channel->channel->producer, answers->next_size, space, err);
+    return tfos__feed_producer_reserve(&channel->shared->producer, answers->next_size, space, err);
 }
 
 enum tfos_status tfos__feed_reader_channel_answer(struct tfos__feed_reader_channel *channel,
@@ -198,8 +198,8 @@ enum tfos_status tfos__feed_reader_channel_answer(struct tfos__feed_reader_chann
                                          .attempt = channel->attempt,
                                          .row = channel->row + channel->answered_count};
         tfos__feed_batch_encoder_write(&channel->answers, &head, space);
-        TFOS__TRY(tfos__feed_producer_commit(&channel->channel->producer,
-                                             channel->answers.next_size, 0, err));
+        TFOS__TRY(tfos__feed_producer_commit(&channel->shared->producer, channel->answers.next_size,
+                                             0, err));
         channel->answered_count += tfos__feed_batch_encoder_advance(&channel->answers);
     }
 }
@@ -207,13 +207,13 @@ enum tfos_status tfos__feed_reader_channel_answer(struct tfos__feed_reader_chann
 bool tfos__feed_reader_channel_can_answer(struct tfos__feed_reader_channel *channel)
 {
     return writer_has_gone(channel) ||
-           tfos__feed_producer_has_space(&channel->channel->producer, channel->answers.next_size);
+           tfos__feed_producer_has_space(&channel->shared->producer, channel->answers.next_size);
 }
 
 void tfos__feed_reader_channel_free(struct tfos__feed_reader_channel *channel)
 {
     tfos__feed_schema_clear(&channel->schema);
     tfos__feed_batch_encoder_clear(&channel->answers);
-    tfos__feed_channel_release(channel->channel);
+    tfos__feed_channel_release(channel->shared);
     tfos__free(channel);
 }

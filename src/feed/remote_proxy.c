@@ -290,7 +290,7 @@ static enum tfos_status report_progress(struct tfos__feed_remote_proxy *proxy,
 // A result record travels as it lies in its ring, its head from the checked copy.
 static enum tfos_status send_result(struct tfos__feed_remote_proxy *proxy, struct tfos_error *err)
 {
-    struct tfos__feed_consumer *consumer = &proxy->writer.channels[0].channel->consumer;
+    struct tfos__feed_consumer *consumer = &proxy->writer.channels[0].shared->consumer;
     enum tfos_status status = TFOS_OK;
 
     if (!proxy->is_sending_result)

@@ -7,7 +7,7 @@
 #include "feed/batch_encoder.h"
 #include "feed/channel.h"
 
-static struct hoard hoard;
+static struct held_batches held;
 
 // A consumer that holds batches which keep nobody waiting gets no copies, however long it waits.
 static void only_what_is_in_the_way_is_moved(void **state)
@@ -27,25 +27,25 @@ static void only_what_is_in_the_way_is_moved(void **state)
     assert_int_equal(next_item(&node, &first), TFOS_OK);
     assert_int_equal(next_item(&node, &item), TFOS_OK);
     // The ring is full to more than three quarters, but nobody waits for space.
-    assert_int_equal(tfos_feed_reader_next(node.reader, 300, &hoard.items[0], &err), TFOS_AGAIN);
+    assert_int_equal(tfos_feed_reader_next(node.reader, 300, &held.items[0], &err), TFOS_AGAIN);
     assert_true(is_in_channel(&first));
     // Now somebody does.
     struct append_call call = {.writer = writer, .first = 800, .rows = 400, .payload = PAYLOAD};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, append_main, &call), 0);
-    assert_int_equal(next_item(&node, &hoard.items[0]), TFOS_OK);
+    assert_int_equal(next_item(&node, &held.items[0]), TFOS_OK);
     pthread_join(thread, NULL);
     assert_done(call.status);
     assert_false(is_in_channel(&first));
     assert_false(is_in_channel(&item));
-    assert_true(is_in_channel(&hoard.items[0]));
-    hoard.count = 1;
-    check_hoard(&hoard);
+    assert_true(is_in_channel(&held.items[0]));
+    held.count = 1;
+    check_held(&held);
     check_whole(&first);
     check_whole(&item);
     release_item(&item);
     release_item(&first);
-    release_hoard(&hoard);
+    release_held(&held);
     tfos__feed_writer_close(writer);
     node_close(&node);
 }
@@ -66,11 +66,11 @@ static void channels_come_free_from_under_batches(void **state)
         task_run(&tasks[i]);
     }
     for (int i = 0; i < partition_count; i++)
-        assert_int_equal(hoard_partition(&node, &hoard), 200);
+        assert_int_equal(hold_partition(&node, &held), 200);
     for (int i = 0; i < partition_count; i++)
         task_join(&tasks[i]);
     assert_int_equal(node.channel_count, 1);
-    check_hoard(&hoard);
+    check_held(&held);
     // The last channel comes free as well, when somebody waits for what does not come.
     struct tfos_feed_item item;
     struct tfos_error err;
@@ -79,8 +79,8 @@ static void channels_come_free_from_under_batches(void **state)
         assert_true(tfos__now_ms() < deadline);
         assert_int_equal(tfos_feed_reader_next(node.reader, 50, &item, &err), TFOS_AGAIN);
     }
-    check_hoard(&hoard);
-    release_hoard(&hoard);
+    check_held(&held);
+    release_held(&held);
     node_close(&node);
 }
 
@@ -90,7 +90,7 @@ static void channels_grow_under_batches(void **state)
     struct node node;
     struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
-    struct tfos_feed_item *large = &hoard.items[0];
+    struct tfos_feed_item *large = &held.items[0];
 
     (void)state;
     node_open(&node, 4 * RING_SIZE);
@@ -230,7 +230,7 @@ static void bare_fill(struct bare *bare)
     struct tfos_error err;
 
     while (bare_put(bare) == TFOS_OK) {
-        item = &hoard.items[hoard.count++];
+        item = &held.items[held.count++];
         assert_done(tfos_feed_reader_next(bare->reader, 0, item, &err));
     }
 }
@@ -245,10 +245,10 @@ static void an_detachment_that_failed_is_tried_again(void **state)
     (void)state;
     bare_open(&bare);
     bare_fill(&bare);
-    assert_in_range(hoard.count, 3, 8);
+    assert_in_range(held.count, 3, 8);
     tfos__memory_fail_at(1);
     assert_int_equal(tfos_feed_reader_next(bare.reader, 100, &item, &err), TFOS_AGAIN);
-    assert_true(is_in_channel(&hoard.items[0]));
+    assert_true(is_in_channel(&held.items[0]));
     assert_int_equal(bare_put(&bare), TFOS_AGAIN);
     tfos__memory_fail_at(0);
     int64_t deadline = tfos__deadline(WAIT_MS);
@@ -256,9 +256,9 @@ static void an_detachment_that_failed_is_tried_again(void **state)
         assert_true(tfos__now_ms() < deadline);
         assert_int_equal(tfos_feed_reader_next(bare.reader, 50, &item, &err), TFOS_AGAIN);
     }
-    assert_false(is_in_channel(&hoard.items[0]));
-    check_hoard(&hoard);
-    release_hoard(&hoard);
+    assert_false(is_in_channel(&held.items[0]));
+    check_held(&held);
+    release_held(&held);
     bare_close(&bare);
 }
 
@@ -275,19 +275,19 @@ static void neighbours_do_not_disturb_each_other(void **state)
     random_state = 7;
     for (int round = 0; round < 200; round++) {
         bare_fill(&bare);
-        while (hoard.count > 0 && random_below(4) > 0) {
-            int victim = (int)random_below((uint64_t)hoard.count);
-            check_whole(&hoard.items[victim]);
-            release_item(&hoard.items[victim]);
-            hoard.items[victim] = hoard.items[--hoard.count];
+        while (held.count > 0 && random_below(4) > 0) {
+            int victim = (int)random_below((uint64_t)held.count);
+            check_whole(&held.items[victim]);
+            release_item(&held.items[victim]);
+            held.items[victim] = held.items[--held.count];
         }
         // What is left in the way is moved.
         while (bare_put(&bare) == TFOS_AGAIN)
             assert_int_equal(tfos_feed_reader_next(bare.reader, 5, &item, &err), TFOS_AGAIN);
-        assert_done(tfos_feed_reader_next(bare.reader, 0, &hoard.items[hoard.count++], &err));
-        check_hoard(&hoard);
+        assert_done(tfos_feed_reader_next(bare.reader, 0, &held.items[held.count++], &err));
+        check_held(&held);
     }
-    release_hoard(&hoard);
+    release_held(&held);
     assert_int_equal(atomic_load(&bare.channel->page->rows_released), bare.row);
     assert_int_equal(atomic_load(&bare.channel->page->tail),
                      atomic_load(&bare.channel->page->head));

@@ -113,39 +113,39 @@ static inline void check_whole(const struct tfos_feed_item *item)
                          (int)(place - offsets[i]), data[place]);
 }
 
-struct hoard {
+struct held_batches {
     struct tfos_feed_item items[4096];
     int count;
 };
 
 /// Keeps all batches of one partition.
-static inline int64_t hoard_partition(struct node *node, struct hoard *hoard)
+static inline int64_t hold_partition(struct node *node, struct held_batches *held)
 {
     int64_t rows = 0;
 
     for (;;) {
-        struct tfos_feed_item *item = &hoard->items[hoard->count];
+        struct tfos_feed_item *item = &held->items[held->count];
         assert_int_equal(next_item(node, item), TFOS_OK);
         if (item->kind == TFOS_FEED_PARTITION_END)
             return rows;
         assert_int_equal(item->first_row, rows);
         rows += item->array.length;
-        hoard->count++;
-        assert_in_range(hoard->count, 1, 4095);
+        held->count++;
+        assert_in_range(held->count, 1, 4095);
     }
 }
 
-static inline void check_hoard(const struct hoard *hoard)
+static inline void check_held(const struct held_batches *held)
 {
-    for (int i = 0; i < hoard->count; i++)
-        check_whole(&hoard->items[i]);
+    for (int i = 0; i < held->count; i++)
+        check_whole(&held->items[i]);
 }
 
-static inline void release_hoard(struct hoard *hoard)
+static inline void release_held(struct held_batches *held)
 {
-    for (int i = 0; i < hoard->count; i++)
-        release_item(&hoard->items[i]);
-    hoard->count = 0;
+    for (int i = 0; i < held->count; i++)
+        release_item(&held->items[i]);
+    held->count = 0;
 }
 
 #endif

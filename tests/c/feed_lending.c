@@ -3,7 +3,7 @@
 // stays where it is and what it is. Processes are forked before the node's thread starts.
 #include "feed_held_batches.h"
 
-static struct hoard hoard;
+static struct held_batches held;
 
 static void nothing_is_ever_released(void **state)
 {
@@ -16,14 +16,14 @@ static void nothing_is_ever_released(void **state)
     pid_t pid = fork_task(&task);
     node_start(&node);
     struct mapped before = count_mapped();
-    assert_int_equal(hoard_partition(&node, &hoard), TOTAL_ROWS);
+    assert_int_equal(hold_partition(&node, &held), TOTAL_ROWS);
     wait_task(pid);
     struct mapped during = count_mapped();
     // The host's page, the reader's, and where batches are read now.
     assert_int_equal(during.channel_count, 3);
     assert_true(during.size > before.size + (uint64_t)(RINGS - 2) * RING_SIZE);
-    check_hoard(&hoard);
-    release_hoard(&hoard);
+    check_held(&held);
+    release_held(&held);
     struct mapped after = count_mapped();
     assert_int_equal(after.channel_count, 3);
     assert_true(after.size < before.size + (uint64_t)RINGS / 2 * RING_SIZE);
@@ -190,7 +190,7 @@ static void a_reader_that_polls_gets_on(void **state)
     pid_t pid = fork_task(&task);
     node_start(&node);
     for (bool has_ended = false; !has_ended;) {
-        struct tfos_feed_item *item = &hoard.items[hoard.count];
+        struct tfos_feed_item *item = &held.items[held.count];
         struct tfos_error err;
         enum tfos_status status = tfos_feed_reader_next(node.reader, 0, item, &err);
         assert_true(status == TFOS_OK || status == TFOS_AGAIN);
@@ -201,13 +201,13 @@ static void a_reader_that_polls_gets_on(void **state)
             has_ended = true;
         else {
             rows += item->array.length;
-            hoard.count++;
+            held.count++;
         }
     }
     wait_task(pid);
     assert_int_equal(rows, TOTAL_ROWS);
-    check_hoard(&hoard);
-    release_hoard(&hoard);
+    check_held(&held);
+    release_held(&held);
     node_close(&node);
 }
 
@@ -223,10 +223,10 @@ static void remote_rows_may_be_held(void **state)
     task.options.target.address = node.address;
     pid_t pid = fork_task(&task);
     node_start(&node);
-    assert_int_equal(hoard_partition(&node, &hoard), TOTAL_ROWS);
+    assert_int_equal(hold_partition(&node, &held), TOTAL_ROWS);
     wait_task(pid);
-    check_hoard(&hoard);
-    release_hoard(&hoard);
+    check_held(&held);
+    release_held(&held);
     node_close(&node);
 }
 
@@ -250,7 +250,7 @@ static void answered_rows_may_be_held(void **state)
     for (int64_t row = 0; row < 2000; row += BATCH_ROWS) {
         struct append_call call = {
             .writer = writer, .first = row, .rows = BATCH_ROWS, .payload = PAYLOAD};
-        struct tfos_feed_item *item = &hoard.items[hoard.count++];
+        struct tfos_feed_item *item = &held.items[held.count++];
         struct test_batch batch;
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, append_main, &call), 0);
@@ -267,9 +267,9 @@ static void answered_rows_may_be_held(void **state)
         schema.release(&schema);
         array.release(&array);
     }
-    check_hoard(&hoard);
-    assert_false(is_in_channel(&hoard.items[0]));
-    release_hoard(&hoard);
+    check_held(&held);
+    assert_false(is_in_channel(&held.items[0]));
+    release_held(&held);
     tfos__feed_writer_close(writer);
     node_close(&node);
 }
