@@ -48,9 +48,9 @@ static void *run_host(void *argument)
         poll(&descriptor, 1, 100);
         check(tfos__feed_host_step(node->host, &err), &err);
         while (tfos__feed_host_next_event(node->host, &event, &err) == TFOS_OK)
-            if (event.kind == TFOS__FEED_LANE_OPENED)
-                check(tfos__feed_reader_add_lane(node->reader, event.lane,
-                                                 fcntl(event.fd, F_DUPFD_CLOEXEC, 3), &err),
+            if (event.kind == TFOS__FEED_CHANNEL_OPENED)
+                check(tfos__feed_reader_add_channel(node->reader, event.channel,
+                                                    fcntl(event.fd, F_DUPFD_CLOEXEC, 3), &err),
                       &err);
     }
     return NULL;
@@ -65,10 +65,10 @@ static void node_open(struct node *node, const char *socket_name)
     struct tfos_error err;
 
     check(tfos__feed_host_open(&options, &node->host, &err), &err);
-    check(
-        tfos__feed_reader_open(fcntl(tfos__feed_host_bell_fd(node->host, NULL), F_DUPFD_CLOEXEC, 3),
-                               &node->reader, &err),
-        &err);
+    check(tfos__feed_reader_open(
+              fcntl(tfos__feed_host_control_fd(node->host, NULL), F_DUPFD_CLOEXEC, 3),
+              &node->reader, &err),
+          &err);
 }
 
 /// The host's work, in a thread: call it when all producers are forked.
@@ -92,11 +92,8 @@ static void produce(const char *socket_name, const char *address, int go_fd, int
 {
     static int64_t values[BATCH_WORDS];
     struct number_column numbers;
-    struct tfos__feed_writer_options options = {.socket_name = socket_name,
-                                                .address = address,
-                                                .cluster_id = PAIR_CLUSTER,
-                                                .key = PAIR_KEY,
-                                                .feed = 1};
+    struct tfos_feeder_options options = {.cluster_id = PAIR_CLUSTER, .key = PAIR_KEY, .feed = 1};
+    struct tfos__feed_target target = {.socket_name = socket_name, .address = address};
     struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
     char go;
@@ -104,7 +101,7 @@ static void produce(const char *socket_name, const char *address, int go_fd, int
     for (int64_t i = 0; i < BATCH_WORDS; i++)
         values[i] = i;
     number_column_init(&numbers, values, BATCH_WORDS);
-    check(tfos__feed_writer_open(&options, &writer, &err), &err);
+    check(tfos__feed_writer_open(&options, &target, &writer, &err), &err);
     while (read(go_fd, &go, 1) == 1 && go == 'g')
         for (int i = 0; i < batch_count; i++)
             check(tfos__feed_writer_append(writer, &numbers.schema, &numbers.array, &err), &err);

@@ -27,7 +27,7 @@ static double time_memcpy(char *region, const char *batch)
     double begin = now_s();
 
     for (int i = 0; i < ROUND_BATCHES; i++) {
-        memcpy(region + (size_t)i * BATCH_SIZE % TFOS__FEED_LANE_SIZE, batch, BATCH_SIZE);
+        memcpy(region + (size_t)i * BATCH_SIZE % TFOS__FEED_CHANNEL_SIZE, batch, BATCH_SIZE);
         // The copies must all happen.
         __asm__ volatile("" ::: "memory");
     }
@@ -37,7 +37,7 @@ static double time_memcpy(char *region, const char *batch)
 // What time_memcpy() copies, and where to.
 static void open_memory(char **region, char **batch)
 {
-    *region = mmap(NULL, TFOS__FEED_LANE_SIZE, PROT_READ | PROT_WRITE,
+    *region = mmap(NULL, TFOS__FEED_CHANNEL_SIZE, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     *batch = malloc(BATCH_SIZE);
     if (*region == MAP_FAILED || *batch == NULL) {
@@ -89,6 +89,6 @@ int main(int argc, char **argv)
     const struct figure figure = {"ring", BATCH_CASE, "GB/s", "memcpy", GOAL};
     print_line(&figure, median(ours, ROUNDS), median(anchor, ROUNDS));
     free(batch);
-    munmap(region, TFOS__FEED_LANE_SIZE);
+    munmap(region, TFOS__FEED_CHANNEL_SIZE);
     return status == 0 ? 0 : 1;
 }

@@ -13,7 +13,7 @@ BASE_HEADERS = {"export", "fork", "status", "stream", "version", "memory", "wait
 OWN_HEADERS = {
     "io": {"stream", "file_list"},
     "cluster": {"rendezvous"},
-    "feed": {"feed"},
+    "feed": {"feed", "feeder"},
     "record": {"record", "record_index", "example", "example_file"},
     "unsafe_row": {"result_rows", "spark_schema", "unsafe_row"},
     "dataset": {"dataset", "record_dataset", "feed", "record", "example", "example_file"},

@@ -13,7 +13,7 @@
 #include "dataset/step_agreement.h"
 #include "feed/feed.h"
 
-#define TFOS__READ_AHEAD_SIZE (TFOS__FEED_LANE_SIZE / 2) ///< most bytes that are read ahead
+#define TFOS__READ_AHEAD_SIZE (TFOS__FEED_CHANNEL_SIZE / 2) ///< most bytes that are read ahead
 
 struct tfos__dataset_schema_discovery {
     const struct tfos_dataset_options *options; ///< this and what follows: borrowed

@@ -2,10 +2,11 @@
 /// The feed: batches of rows from Spark's tasks to a trainer on the same machine through shared
 /// memory, or from another machine over TCP, and results back. Three parties:
 ///
-///   writer  in a Spark task: opens a lane to one node and appends batches to it;
-///   host    in the node: makes lanes (a lane is a ring in a memfd for one writer), hands their
+///   writer  in a Spark task: opens a channel to one node and appends batches to it;
+///   host    in the node: makes channels (a channel is a ring in a memfd for one writer), hands
+///   their
 ///           descriptors to both sides, fences superseded attempts, notices what died;
-///   reader  in the trainer: takes batches from all lanes, in place, and puts results back.
+///   reader  in the trainer: takes batches from all channels, in place, and puts results back.
 ///
 /// <tfos/feed.h> says what a batch is and has what users do with a reader; here is the rest.
 /// docs/protocol.md has the bytes.
@@ -13,64 +14,39 @@
 #define TFOS_FEED_FEED_H
 
 #include <tfos/feed.h>
+#include <tfos/feeder.h>
 
-#define TFOS__FEED_LANE_SIZE (16 << 20)     ///< default bytes of a lane's data
-#define TFOS__FEED_MEMORY_LIMIT (128 << 20) ///< default bytes of all lanes of a node together
+#define TFOS__FEED_CHANNEL_SIZE (16 << 20)  ///< default bytes of a channel's data
+#define TFOS__FEED_MEMORY_LIMIT (128 << 20) ///< default bytes of all channels of a node together
+#define TFOS__FEED_TIMEOUT_MS 600000        ///< default time in which a reader takes nothing
 
 // ---- writer: one thread at a time
 
 struct tfos__feed_writer;
 
-/// All borrowed for the call. Zero means the default.
-struct tfos__feed_writer_options {
+/// The node that a writer feeds, and from which row on. All borrowed for the call.
+struct tfos__feed_target {
     const char *socket_name; ///< the node's abstract unix socket; NULL: use `address`
     const char *address;     ///< the node's "host:port" for feeding from elsewhere
-    const char *cluster_id;
-    const char *key;       ///< 64 hexadecimal digits
-    const char *queue;     ///< NULL: "input"
-    int64_t feed;          ///< number of the feed (one each train() epoch or inference()), from 1
-    int64_t partition;     ///< partition of the feed, from 0
-    int64_t attempt;       ///< number of the attempt; a higher one supersedes a lower one
-    int64_t first_row;     ///< rows of the partition that earlier attempts delivered; this attempt
-                           ///< starts there
-    int64_t lane_size;     ///< bytes; 0: TFOS__FEED_LANE_SIZE. Grown when a batch needs more
-    bool has_results;      ///< the reader answers each row with a result
-    struct tfos_wait wait; ///< of every call: its timeout is the longest time in which the reader
-                           ///< takes nothing, 600,000 ms; its context must outlive the writer
-    int64_t ahead_rows;    ///< with has_results: rows that the reader has not used, beyond which
-                           ///< append() waits; 0: only the lane limits them
-    bool refuses_pickles;  ///< columns that only Python's pickle can read again are neither fed nor
-                           ///< taken as results: UNSUPPORTED names the column and its type
+    int64_t first_row;       ///< rows of the partition that earlier attempts delivered
 };
 
-/// Connects to the node and gets a lane. DENIED; NOT_FOUND when no node listens; BUSY when this
-/// attempt is already superseded; TIMEOUT when no lane comes free. END when the reader wants no
-/// more rows.
-TFOS_MUST_CHECK enum tfos_status
-tfos__feed_writer_open(const struct tfos__feed_writer_options *options,
-                       struct tfos__feed_writer **out, struct tfos_error *err);
+/// Connects to the node and gets a channel. The options are those of a feeder, but for `address`,
+/// `job` and `is_remote`. DENIED; NOT_FOUND when no node listens; BUSY when this attempt is already
+/// superseded; TIMEOUT when no channel comes free. END when the reader wants no more rows.
+TFOS_MUST_CHECK enum tfos_status tfos__feed_writer_open(const struct tfos_feeder_options *options,
+                                                        const struct tfos__feed_target *target,
+                                                        struct tfos__feed_writer **out,
+                                                        struct tfos_error *err);
 
-/// Copies one batch into the lane and publishes it, waiting for space. `array` and `schema` stay
-/// the caller's. END: the reader has terminated the feed or its function has returned, the rest may
-/// be skipped. AGAIN (only with has_results): there is no space but a result waits: take it with
-/// next_result() and append the same batch again. TIMEOUT says how many rows the reader has taken
-/// and, where the node can tell, what the trainer was doing. CLOSED carries the failure of the node
-/// or cluster. BUSY: superseded by another attempt.
+/// As tfos_feeder_append(), tfos_feeder_finish() and tfos_feeder_next_result() say, but for the
+/// driver, of which a writer does not know.
 TFOS_MUST_CHECK enum tfos_status tfos__feed_writer_append(struct tfos__feed_writer *writer,
                                                           const struct ArrowSchema *schema,
                                                           const struct ArrowArray *array,
                                                           struct tfos_error *err);
-
-/// The partition is complete: marks its end. Statuses as for append().
 TFOS_MUST_CHECK enum tfos_status tfos__feed_writer_finish(struct tfos__feed_writer *writer,
                                                           struct tfos_error *err);
-
-/// The next batch of results, in the order of the rows. The caller releases schema and array, which
-/// may outlive the writer. AGAIN after `timeout_ms` (0: do not wait; negative: until the
-/// writer's own timeout, then TIMEOUT with the partition and both counts), and at once when the
-/// reader has gone, every row appended has its result, and it is still to be seen by append() or
-/// finish() whether there are more. END once every row appended has its result and finish() was
-/// called. CLOSED when the reader has gone before it gave each row a result.
 TFOS_MUST_CHECK enum tfos_status tfos__feed_writer_next_result(struct tfos__feed_writer *writer,
                                                                int64_t timeout_ms,
                                                                struct ArrowSchema *schema,
@@ -91,18 +67,18 @@ void tfos__feed_writer_close(struct tfos__feed_writer *writer);
 
 // ---- reader: what the trainer and the dataset do beyond <tfos/feed.h>
 
-/// Reads from the node's queue whose shared page is `bell_fd` (taken over, also on failure).
-TFOS_MUST_CHECK enum tfos_status tfos__feed_reader_open(int bell_fd, struct tfos_feed_reader **out,
-                                                        struct tfos_error *err);
+/// Reads from the node's queue whose shared page is `control_fd` (taken over, also on failure).
+TFOS_MUST_CHECK enum tfos_status
+tfos__feed_reader_open(int control_fd, struct tfos_feed_reader **out, struct tfos_error *err);
 
 /// Refuses columns that only Python's pickle can read again, of whoever feeds and as results, with
-/// UNSUPPORTED, which names the column and its type. Before the first lane is added.
+/// UNSUPPORTED, which names the column and its type. Before the first channel is added.
 void tfos__feed_reader_refuse_pickles(struct tfos_feed_reader *reader);
 
-/// Adds a lane, whose descriptor is taken over. CORRUPT when its header is not one of ours.
-TFOS_MUST_CHECK enum tfos_status tfos__feed_reader_add_lane(struct tfos_feed_reader *reader,
-                                                            int lane, int fd,
-                                                            struct tfos_error *err);
+/// Adds a channel, whose descriptor is taken over. CORRUPT when its header is not one of ours.
+TFOS_MUST_CHECK enum tfos_status tfos__feed_reader_add_channel(struct tfos_feed_reader *reader,
+                                                               int channel, int fd,
+                                                               struct tfos_error *err);
 
 /// The feed whose items next() gives out, or that it gives out next. Any thread.
 int64_t tfos__feed_reader_feed(struct tfos_feed_reader *reader);
@@ -124,7 +100,7 @@ struct tfos__feed_host_options {
     const char *socket_name; ///< abstract unix name to listen on
     const char *queues;      ///< names, divided by commas, 16 at most; NULL: "input"
     const char *listen_host; ///< for TCP; NULL: all addresses
-    int64_t memory_limit;    ///< bytes of the lanes of all queues; 0: TFOS__FEED_MEMORY_LIMIT. A
+    int64_t memory_limit;    ///< bytes of the channels of all queues; 0: TFOS__FEED_MEMORY_LIMIT. A
                              ///< queue that has none gets one in any case
 };
 
@@ -137,7 +113,8 @@ enum tfos__feed_state {
 };
 
 enum tfos__feed_event_kind {
-    TFOS__FEED_LANE_OPENED = 1, ///< `lane`, `fd`: to be handed to the reader; fd stays the host's
+    TFOS__FEED_CHANNEL_OPENED =
+        1, ///< `channel`, `fd`: to be handed to the reader; fd stays the host's
     TFOS__FEED_ATTEMPT_CLOSED =
         2, ///< an attempt ended: feed, partition, attempt, rows (first_row included), complete
     TFOS__FEED_STALLED =
@@ -146,7 +123,7 @@ enum tfos__feed_event_kind {
 
 struct tfos__feed_event {
     enum tfos__feed_event_kind kind;
-    int lane;
+    int channel;
     int fd;
     const char *queue; ///< the host's
     int64_t feed, partition, attempt, rows;
@@ -157,8 +134,8 @@ struct tfos__feed_stats {
     int64_t rows_written; ///< published by writers since open
     int64_t rows_read;    ///< given out by the reader and released
     int64_t bytes_written;
-    int64_t used_size, total_size; ///< bytes in lanes now, and their capacity
-    int writer_count;              ///< lanes with a live writer
+    int64_t used_size, total_size; ///< bytes in channels now, and their capacity
+    int writer_count;              ///< channels with a live writer
     bool is_drained;               ///< every queue is
     bool is_terminated;            ///< every queue is
     int64_t reader_wait_ms;        ///< for how long readers have waited for rows
@@ -168,7 +145,7 @@ struct tfos__feed_stats {
 struct tfos__feed_queue_stats {
     const char *name;   ///< the host's
     int64_t rows_read;  ///< given out by the reader and released
-    bool is_drained;    ///< no lane holds rows, or nobody wants what is in it
+    bool is_drained;    ///< no channel holds rows, or nobody wants what is in it
     bool is_terminated; ///< the reader called terminate(), or the host did
 };
 
@@ -180,7 +157,7 @@ TFOS_MUST_CHECK enum tfos_status tfos__feed_host_open(const struct tfos__feed_ho
 /// reader of `queue` (NULL: "input"; stays the host's), -1 when there is no such queue.
 int tfos__feed_host_fd(const struct tfos__feed_host *host);
 int tfos__feed_host_port(const struct tfos__feed_host *host);
-int tfos__feed_host_bell_fd(const struct tfos__feed_host *host, const char *queue);
+int tfos__feed_host_control_fd(const struct tfos__feed_host *host, const char *queue);
 
 /// Does what can be done without waiting; call it also once a second. A faulty peer never makes it
 /// fail.
@@ -219,7 +196,7 @@ void tfos__feed_host_get_stats(struct tfos__feed_host *host, struct tfos__feed_s
 bool tfos__feed_host_get_queue(const struct tfos__feed_host *host, int number,
                                struct tfos__feed_queue_stats *out);
 
-/// Closes all lanes and connections. NULL is accepted.
+/// Closes all channels and connections. NULL is accepted.
 void tfos__feed_host_close(struct tfos__feed_host *host);
 
 #endif

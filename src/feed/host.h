@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The inside of a host: connections of writers, what they wait for, and the events for the node.
-/// One thread; relays (relay.h) have their own and are reached through their calls only.
+/// The inside of a host, for host.c and attempt_admission.c: connections of writers, what they wait
+/// for, and the events for the node. One thread; proxies have their own and are reached through
+/// their calls only.
 #ifndef TFOS_FEED_HOST_H
 #define TFOS_FEED_HOST_H
 
@@ -11,53 +12,70 @@
 #include "base/cluster_key.h"
 #include "base/queue_names.h"
 #include "base/server.h"
+#include "feed/attempt_table.h"
+#include "feed/channel.h"
+#include "feed/channel_pool.h"
 #include "feed/feed.h"
-#include "feed/lane.h"
-#include "feed/pool.h"
-#include "feed/queue.h"
-#include "feed/relay.h"
+#include "feed/remote_proxy.h"
+
+/// A queue: its control page, by which its reader and its writers know its state, and the attempts
+/// of its partitions. Channels are made for one queue, out of the memory that all queues share.
+struct tfos__feed_queue {
+    const char *name; ///< borrowed
+    int number;       ///< its place among the host's
+    int control_fd;   ///< owned; -1 before open()
+    struct tfos__feed_control *control;
+    struct tfos__partition_table attempts;
+    uint64_t progress; ///< of its readers, as last seen
+};
+
+/// The event that an attempt has ended. It is made when the attempt is admitted: a partition whose
+/// attempt is not said to be closed gets no other.
+struct tfos__feed_closed_attempt {
+    struct tfos__feed_closed_attempt *next;
+    struct tfos__feed_event event;
+};
 
 struct tfos__feed_connection {
-    struct tfos__server_connection base; ///< first; a relay has its channel, once there is one
+    struct tfos__server_connection base; ///< first; a proxy has its channel, once there is one
     struct tfos__feed_host *host;
-    struct tfos__relay *relay; ///< owned; NULL for a writer on this machine
-    bool has_opened;           ///< its first `open` was accepted
-    bool is_waiting;           ///< for a lane
-    bool is_closed;            ///< its attempt has ended
-    bool has_written;          ///< it had a lane: the end of the feed does not turn it away
-    bool is_stalled;           ///< it waits for an explanation
-    uint64_t ticket;           ///< its place among those who wait
-    struct tfos__queue *queue; ///< borrowed; NULL before its first `open`
+    struct tfos__feed_remote_proxy *proxy; ///< owned; NULL for a writer on this machine
+    bool has_opened;                       ///< its first `open` was accepted
+    bool is_waiting;                       ///< for a channel
+    bool is_closed;                        ///< its attempt has ended
+    bool has_written;    ///< it had a channel: the end of the feed does not end it
+    bool is_stalled;     ///< it waits for an explanation
+    bool has_told_stall; ///< the node has the event
+    struct tfos__feed_closed_attempt *closing; ///< owned; from its first `open` to its end
+    uint64_t ticket;                           ///< its place among those who wait
+    struct tfos__feed_queue *queue;            ///< borrowed; NULL before its first `open`
     int64_t feed, partition, attempt, first_row;
     uint64_t size;      ///< of the ring that it waits for
     int64_t timeout_ms; ///< the writer's
     bool has_results;
-    struct tfos__pool_lane *lane; ///< the one it writes to; NULL while it has none
-    uint64_t rows;                ///< published in lanes before that one
+    struct tfos__feed_pool_channel *channel; ///< the one it writes to; NULL while it has none
+    uint64_t rows;                           ///< published in channels before that one
     bool is_complete;
-    uint64_t before_lane, before_head; ///< where the lane before ended (struct tfos__lane_page)
+    uint64_t before_channel,
+        before_head; ///< where the channel before ended (struct tfos__feed_channel_page)
 };
 
 struct tfos__feed_host {
     struct tfos__identity identity; ///< the id is owned
     struct tfos__queue_names names;
-    struct tfos__queue queues[TFOS__QUEUE_LIMIT]; ///< the first names.count
+    struct tfos__feed_queue queues[TFOS__QUEUE_LIMIT]; ///< the first names.count
     char token[TFOS__KEY_PROOF_SIZE];
     struct tfos__server server;
     int timer_fd; ///< owned; in the server's epoll
     int port;
-    struct tfos__pool pool;
+    struct tfos__feed_channel_pool pool;
     uint64_t next_ticket;
     bool is_timer_on;
-    char *message;                   ///< of the failure
-    struct tfos__feed_event *events; ///< owned, circular
-    size_t event_first, event_count, event_capacity;
-    size_t event_reserved; ///< places kept for events to come
-    int64_t told_ms;       ///< when those who wait were last told of progress
-    bool has_progress;     ///< there was some since
+    char *message;                                          ///< of the failure
+    struct tfos__feed_closed_attempt *closed, **closed_end; ///< owned list, for next_event()
+    int64_t reported_ms; ///< when progress was last reported to those who wait
+    bool has_progress;   ///< there was some since
 };
-
-/// The rest is for host.c, host_connection.c and admission.c among themselves.
 
 extern const struct tfos__server_handler tfos__feed_host_handler;
 
@@ -65,23 +83,17 @@ extern const struct tfos__server_handler tfos__feed_host_handler;
 struct tfos__feed_connection *tfos__feed_host_first(const struct tfos__feed_host *host);
 struct tfos__feed_connection *tfos__feed_host_next(const struct tfos__feed_connection *connection);
 
-/// Looks at the connection's relay.
-void tfos__feed_connection_check_relay(struct tfos__feed_connection *connection);
+struct tfos__feed_event tfos__feed_connection_event(const struct tfos__feed_connection *connection,
+                                                    enum tfos__feed_event_kind kind);
 
-/// Sends the last word (taken over) and ends the connection once it is read.
-void tfos__feed_connection_end(struct tfos__feed_connection *connection, json_t *message);
+/// Looks at the connection's proxy.
+void tfos__feed_connection_check_proxy(struct tfos__feed_connection *connection);
 
-/// Sends the last word (taken over) to a writer that may have a lane: it will leave by itself, or
-/// ends where it waits.
+/// Sends the final message (taken over) to a writer that may have a channel: it will leave by
+/// itself, or ends where it waits.
 void tfos__feed_connection_dismiss(struct tfos__feed_connection *connection, json_t *message);
 
-/// Takes up an `open`.
-void tfos__feed_host_admit(struct tfos__feed_connection *connection, const json_t *message);
-
-/// The writer leaves its lane for one of `size` bytes, for which it waits from now on.
-void tfos__feed_host_change_lane(struct tfos__feed_connection *connection, uint64_t size);
-
-/// Hands lanes to those who wait, in the order in which they came.
+/// Hands channels to those who wait, in the order in which they came.
 void tfos__feed_host_serve(struct tfos__feed_host *host);
 
 /// Ends the connection's attempt: fences it and keeps its count. Emits an event if `is_announced`.
@@ -90,16 +102,5 @@ void tfos__feed_host_close_attempt(struct tfos__feed_connection *connection, boo
 /// The message that says that the feed is over, "end" or "failed"; NULL while it is not, and at the
 /// end of the feed for those who have written.
 json_t *tfos__feed_host_close_message(const struct tfos__feed_connection *connection);
-
-/// Keeps a place for an event, before what it will tell of is begun: a lane that the node does not
-/// hear of is never freed, and a partition whose attempt is not said to be closed gets no other.
-/// False when out of memory.
-bool tfos__feed_host_reserve_event(struct tfos__feed_host *host);
-
-/// Gives a place back that is not needed.
-void tfos__feed_host_release_event(struct tfos__feed_host *host);
-
-/// Appends an event at a place that was reserved.
-void tfos__feed_host_emit(struct tfos__feed_host *host, const struct tfos__feed_event *event);
 
 #endif

@@ -7,27 +7,21 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "feed/pickled.h"
-#include "feed/route.h"
+#include "feed/writer.h"
 
 #define EXPLANATION_WAIT_MS 3000
 #define BATCH_ROWS_LIMIT INT32_MAX
 
-// A wait that each movement of the reader renews.
-struct patience {
+// The deadline of a wait, which starts anew whenever the reader takes something.
+struct progress_timeout {
     uint64_t progress;
     int64_t deadline;
 };
 
-static void begin_patience(const struct tfos__feed_writer *writer, struct patience *patience)
+static void begin_timeout(const struct tfos__feed_writer *writer, struct progress_timeout *timeout)
 {
-    patience->progress = writer->route->progress(writer);
-    patience->deadline = tfos__deadline(writer->timeout_ms);
-}
-
-static int64_t rows_taken(const struct tfos__feed_writer *writer)
-{
-    return writer->route->taken(writer);
+    timeout->progress = writer->transport->progress(writer).sum;
+    timeout->deadline = tfos__deadline(writer->timeout_ms);
 }
 
 // Asks the node what the trainer is doing, and gives up with the answer.
@@ -39,106 +33,104 @@ static enum tfos_status give_up(struct tfos__feed_writer *writer, const char *wa
     struct tfos_error ignored;
 
     if (!writer->explanation &&
-        writer->route->say(writer, json_pack("{ss}", "type", "stalled"), &ignored) == TFOS_OK)
+        writer->transport->send(writer, json_pack("{ss}", "type", "stalled"), &ignored) == TFOS_OK)
         while (!writer->explanation && tfos__now_ms() < deadline &&
-               (asked = tfos__writer_check_interrupt(writer, err)) == TFOS_OK &&
-               writer->route->check(writer, &ignored) == TFOS_OK)
-            writer->route->wait(writer, 0);
+               (asked = tfos__feed_writer_check_interrupt(writer, err)) == TFOS_OK &&
+               writer->transport->check(writer, &ignored) == TFOS_OK)
+            writer->transport->wait(writer, 0);
     TFOS__TRY(asked);
-    if (writer->verdict != TFOS_OK)
-        return tfos__writer_verdict(writer, err);
+    if (writer->final_status != TFOS_OK)
+        return tfos__feed_writer_final_status(writer, err);
     return tfos__fail(err, TFOS_TIMEOUT,
                       "feed: partition %lld at %s: the trainer has taken nothing from queue "
                       "\"%s\" for %lld s (%lld rows appended, %lld taken, %lld results), while "
                       "waiting for %s. Raise feed_timeout if it needs so long for a step.%s%s",
                       (long long)writer->partition, writer->place, writer->queue,
                       (long long)(writer->timeout_ms / 1000), (long long)writer->row_count,
-                      (long long)rows_taken(writer), (long long)writer->result_count, wanted,
+                      (long long)writer->transport->progress(writer).taken_rows,
+                      (long long)writer->result_count, wanted,
                       writer->explanation ? " The trainer was here:\n" : "",
                       writer->explanation ? writer->explanation : "");
 }
 
 // One step of a wait: OK to look again.
-static enum tfos_status wait_step(struct tfos__feed_writer *writer, struct patience *patience,
-                                  uint64_t size, const char *wanted, struct tfos_error *err)
+static enum tfos_status wait_step(struct tfos__feed_writer *writer,
+                                  struct progress_timeout *timeout, uint64_t size,
+                                  const char *wanted, struct tfos_error *err)
 {
-    enum tfos_status status = writer->route->check(writer, err);
+    enum tfos_status status = writer->transport->check(writer, err);
 
     if (status != TFOS_OK)
         return status;
-    TFOS__TRY(tfos__writer_check_interrupt(writer, err));
-    uint64_t progress = writer->route->progress(writer);
-    if (progress != patience->progress) {
-        begin_patience(writer, patience);
+    TFOS__TRY(tfos__feed_writer_check_interrupt(writer, err));
+    uint64_t progress = writer->transport->progress(writer).sum;
+    if (progress != timeout->progress) {
+        begin_timeout(writer, timeout);
         tfos__free(writer->explanation);
         writer->explanation = NULL;
-    } else if (tfos__now_ms() >= patience->deadline)
+    } else if (tfos__now_ms() >= timeout->deadline)
         return give_up(writer, wanted, err);
-    writer->route->wait(writer, size);
+    writer->transport->wait(writer, size);
     return TFOS_OK;
+}
+
+static enum tfos_status skip(struct tfos__feed_writer *writer)
+{
+    return writer->transport->take(writer, NULL, NULL, NULL);
 }
 
 static enum tfos_status take_result_schema(struct tfos__feed_writer *writer, const uint8_t *body,
                                            uint64_t size, struct tfos_error *err)
 {
-    TFOS__TRY(tfos__schema_decode(&writer->result_schema, body, size, err));
-    if (writer->sender.refuses_pickles)
-        TFOS__TRY(tfos__pickled_refuse(&writer->result_schema, err));
-    writer->route->skip(writer);
-    return TFOS_OK;
-}
-
-static enum tfos_status lose_place(const struct tfos__feed_writer *writer, int64_t place,
-                                   struct tfos_error *err)
-{
-    return tfos__fail(err, TFOS_CORRUPT,
-                      "feed: partition %lld: a piece of a result for place %lld came, where place "
-                      "%zu was due",
-                      (long long)writer->partition, (long long)place,
-                      tfos__buffer_size(&writer->pieces));
+    TFOS__TRY(tfos__feed_schema_decode(&writer->result_schema, body, size, err));
+    if (writer->encoder.refuses_pickles)
+        TFOS__TRY(tfos__feed_schema_refuse_pickles(&writer->result_schema, err));
+    return skip(writer);
 }
 
 // Puts a piece of a batch's body behind those before; the first begins anew.
 static enum tfos_status take_piece(struct tfos__feed_writer *writer,
-                                   const struct tfos__record *record, const uint8_t *body,
+                                   const struct tfos__feed_record *record, const uint8_t *body,
                                    struct tfos_error *err)
 {
     if (record->row == 0)
         tfos__buffer_clear(&writer->pieces);
     if ((uint64_t)record->row != tfos__buffer_size(&writer->pieces))
-        return lose_place(writer, record->row, err);
+        return tfos__fail(err, TFOS_CORRUPT,
+                          "feed: partition %lld: a piece of a result for place %lld came, where "
+                          "place %zu was due",
+                          (long long)writer->partition, (long long)record->row,
+                          tfos__buffer_size(&writer->pieces));
     TFOS__TRY(tfos__buffer_append(&writer->pieces, body, record->body_size, err));
-    writer->route->skip(writer);
-    return TFOS_OK;
+    return skip(writer);
 }
 
 // Goes on to the next batch of results that has come. AGAIN: none.
 static enum tfos_status find_result(struct tfos__feed_writer *writer,
-                                    const struct tfos__record **record, const uint8_t **body,
+                                    const struct tfos__feed_record **record, const uint8_t **body,
                                     struct tfos_error *err)
 {
     for (;;) {
-        enum tfos_status status = writer->route->peek(writer, record, body, err);
+        enum tfos_status status = writer->transport->peek(writer, record, body, err);
         if (status != TFOS_OK)
             return status;
-        // A reader may answer late for the writer that had this lane before.
-        bool is_ours = (*record)->feed == writer->feed &&
-                       (*record)->partition == writer->partition &&
-                       (*record)->attempt == writer->attempt;
-        if (is_ours && (*record)->kind == TFOS__RECORD_BATCH)
+        // A reader may answer late for the writer that had this channel before.
+        bool is_ours =
+            tfos__feed_record_is_of(*record, writer->feed, writer->partition, writer->attempt);
+        if (is_ours && (*record)->kind == TFOS__FEED_RECORD_BATCH)
             return TFOS_OK;
-        if (is_ours && (*record)->kind == TFOS__RECORD_SCHEMA)
+        if (is_ours && (*record)->kind == TFOS__FEED_RECORD_SCHEMA)
             TFOS__TRY(take_result_schema(writer, *body, (*record)->body_size, err));
-        else if (is_ours && (*record)->kind == TFOS__RECORD_PIECE)
+        else if (is_ours && (*record)->kind == TFOS__FEED_RECORD_PIECE)
             TFOS__TRY(take_piece(writer, *record, *body, err));
         else
-            writer->route->skip(writer);
+            TFOS__TRY(skip(writer));
     }
 }
 
 static bool has_result(struct tfos__feed_writer *writer)
 {
-    const struct tfos__record *record = NULL;
+    const struct tfos__feed_record *record = NULL;
     const uint8_t *body = NULL;
 
     // A broken ring counts as a result: next_result() tells.
@@ -148,28 +140,28 @@ static bool has_result(struct tfos__feed_writer *writer)
 static enum tfos_status reserve(struct tfos__feed_writer *writer, uint64_t size, uint8_t **space,
                                 struct tfos_error *err)
 {
-    struct patience patience = {0};
+    struct progress_timeout timeout = {0};
 
     for (bool is_waiting = false;; is_waiting = true) {
-        enum tfos_status status = writer->route->reserve(writer, size, space, err);
+        enum tfos_status status = writer->transport->reserve(writer, size, space, err);
         if (status != TFOS_AGAIN)
             return status;
         if (has_result(writer))
             return TFOS_AGAIN;
         if (!is_waiting)
-            begin_patience(writer, &patience);
-        status = wait_step(writer, &patience, size, "space in the feed", err);
+            begin_timeout(writer, &timeout);
+        status = wait_step(writer, &timeout, size, "space in the feed", err);
         if (status != TFOS_OK)
             return status;
     }
 }
 
-static struct tfos__record make_head(const struct tfos__feed_writer *writer)
+static struct tfos__feed_record make_head(const struct tfos__feed_writer *writer)
 {
-    return (struct tfos__record){.feed = writer->feed,
-                                 .partition = writer->partition,
-                                 .attempt = writer->attempt,
-                                 .row = writer->first_row + writer->row_count};
+    return (struct tfos__feed_record){.feed = writer->feed,
+                                      .partition = writer->partition,
+                                      .attempt = writer->attempt,
+                                      .row = writer->first_row + writer->row_count};
 }
 
 static uint64_t published_rows(const struct tfos__feed_writer *writer, int64_t more)
@@ -177,49 +169,60 @@ static uint64_t published_rows(const struct tfos__feed_writer *writer, int64_t m
     return (uint64_t)(writer->first_row + writer->row_count + more);
 }
 
-static enum tfos_status put_schema(struct tfos__feed_writer *writer, struct tfos_error *err)
+// Waits until all that is committed has left, and the end, if it is committed, is confirmed.
+static enum tfos_status wait_for_delivery(struct tfos__feed_writer *writer, const char *wanted,
+                                          struct tfos_error *err)
 {
-    struct tfos__record head = make_head(writer);
-    uint64_t size = tfos__sender_schema_size(&writer->sender);
-    uint8_t *space = NULL;
-    enum tfos_status status = reserve(writer, size, &space, err);
+    struct progress_timeout timeout;
 
-    if (status != TFOS_OK)
-        return status;
-    tfos__sender_put_schema(&writer->sender, &head, space);
-    TFOS__TRY(writer->route->commit(writer, size, published_rows(writer, 0), err));
-    writer->sender.is_sent = true;
+    if (writer->transport->progress(writer).is_delivered)
+        return TFOS_OK;
+    begin_timeout(writer, &timeout);
+    do {
+        if (has_result(writer))
+            return TFOS_AGAIN;
+        enum tfos_status status = wait_step(writer, &timeout, 0, wanted, err);
+        if (status != TFOS_OK)
+            return status;
+    } while (!writer->transport->progress(writer).is_delivered);
     return TFOS_OK;
 }
 
-// Publishes the next rows of the batch, as many as go into one record.
-static enum tfos_status put_rows(struct tfos__feed_writer *writer, const struct ArrowArray *array,
-                                 struct tfos_error *err)
+// Publishes the batch, a record at a time, and does not return while some of it waits here: the
+// next call may be a long time away.
+static enum tfos_status put_batch(struct tfos__feed_writer *writer, const struct ArrowArray *array,
+                                  struct tfos_error *err)
 {
-    struct tfos__record head = make_head(writer);
-    uint8_t *space = NULL;
+    struct tfos__feed_batch_encoder *encoder = &writer->encoder;
 
-    TFOS__TRY(tfos__batch_fit(&writer->sender.plan, &writer->sender.schema, array, writer->partial,
-                              writer->route->ring_size(writer), &head.rows, err));
-    uint64_t size = tfos__sender_batch_size(&writer->sender);
-    enum tfos_status status = reserve(writer, size, &space, err);
-    if (status != TFOS_OK)
-        return status;
-    // A larger lane may have come with the space: it knows no schema yet.
-    if (!writer->sender.is_sent)
-        return TFOS_OK;
-    tfos__sender_put_batch(&writer->sender, &head, space);
-    TFOS__TRY(writer->route->commit(writer, size, published_rows(writer, head.rows), err));
-    writer->row_count += head.rows;
-    writer->partial += head.rows;
-    return TFOS_OK;
+    for (;;) {
+        uint8_t *space = NULL;
+        enum tfos_status status =
+            tfos__feed_batch_encoder_plan(encoder, array, writer->ring_size, err);
+        if (status == TFOS_END)
+            return wait_for_delivery(writer, "the node to read the rows", err);
+        if (status == TFOS_OK)
+            status = reserve(writer, encoder->next_size, &space, err);
+        if (status != TFOS_OK)
+            return status;
+        // A larger channel may have come with the space: it knows no schema yet.
+        if (!encoder->is_schema_sent && encoder->next_kind != TFOS__FEED_RECORD_SCHEMA)
+            continue;
+        bool is_batch = encoder->next_kind == TFOS__FEED_RECORD_BATCH;
+        struct tfos__feed_record head = make_head(writer);
+        tfos__feed_batch_encoder_write(encoder, &head, space);
+        TFOS__TRY(writer->transport->commit(
+            writer, encoder->next_size, published_rows(writer, is_batch ? encoder->row_count : 0),
+            err));
+        writer->row_count += tfos__feed_batch_encoder_advance(encoder);
+    }
 }
 
 // Whether the reader has more rows before it than it is to have. What has a result was used, even
 // where the node tells so later.
 static bool is_far_ahead(const struct tfos__feed_writer *writer)
 {
-    int64_t used = rows_taken(writer);
+    int64_t used = writer->transport->progress(writer).taken_rows;
 
     if (used < writer->result_count)
         used = writer->result_count;
@@ -228,14 +231,13 @@ static bool is_far_ahead(const struct tfos__feed_writer *writer)
 
 static enum tfos_status wait_for_reader(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
-    struct patience patience;
+    struct progress_timeout timeout;
 
-    begin_patience(writer, &patience);
+    begin_timeout(writer, &timeout);
     while (is_far_ahead(writer)) {
         if (has_result(writer))
             return TFOS_AGAIN;
-        enum tfos_status status =
-            wait_step(writer, &patience, 0, "rows fed before to be used", err);
+        enum tfos_status status = wait_step(writer, &timeout, 0, "rows fed before to be used", err);
         if (status != TFOS_OK)
             return status;
     }
@@ -248,25 +250,21 @@ static enum tfos_status append(struct tfos__feed_writer *writer, const struct Ar
     if (writer->is_finished)
         return tfos__fail(err, TFOS_INVALID, "feed: partition %lld: append after finish",
                           (long long)writer->partition);
-    if (writer->partial > array->length)
+    if (writer->encoder.row > array->length)
         return tfos__fail(err, TFOS_INVALID,
                           "feed: partition %lld: after AGAIN the same batch is to be appended",
                           (long long)writer->partition);
-    TFOS__TRY(tfos__sender_begin(&writer->sender, schema, array, err));
-    enum tfos_status status = writer->route->check(writer, err);
+    TFOS__TRY(tfos__feed_batch_encoder_begin(&writer->encoder, schema, array, err));
+    enum tfos_status status = writer->transport->check(writer, err);
     if (status != TFOS_OK)
         return status;
     if (writer->has_results && is_far_ahead(writer))
         status = wait_for_reader(writer, err);
-    if (status != TFOS_OK)
-        return status;
-    while (writer->partial < array->length) {
-        status = writer->sender.is_sent ? put_rows(writer, array, err) : put_schema(writer, err);
-        if (status != TFOS_OK)
-            return status;
-    }
-    writer->partial = 0;
-    return TFOS_OK;
+    if (status == TFOS_OK)
+        status = put_batch(writer, array, err);
+    if (status == TFOS_OK)
+        tfos__feed_batch_encoder_reset(&writer->encoder);
+    return status;
 }
 
 enum tfos_status tfos__feed_writer_append(struct tfos__feed_writer *writer,
@@ -281,10 +279,9 @@ enum tfos_status tfos__feed_writer_append(struct tfos__feed_writer *writer,
 
 static enum tfos_status finish(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
-    struct tfos__record record = make_head(writer);
-    struct patience patience;
+    struct tfos__feed_record record = make_head(writer);
     uint8_t *space = NULL;
-    enum tfos_status status = writer->route->check(writer, err);
+    enum tfos_status status = writer->transport->check(writer, err);
 
     if (status != TFOS_OK)
         return status;
@@ -292,22 +289,14 @@ static enum tfos_status finish(struct tfos__feed_writer *writer, struct tfos_err
         status = reserve(writer, sizeof record, &space, err);
         if (status != TFOS_OK)
             return status;
-        record.kind = TFOS__RECORD_END;
+        record.kind = TFOS__FEED_RECORD_END;
         record.size = sizeof record;
         memcpy(space, &record, sizeof record);
-        TFOS__TRY(writer->route->commit(writer, sizeof record,
-                                        published_rows(writer, 0) | TFOS__ROWS_COMPLETE, err));
+        TFOS__TRY(writer->transport->commit(
+            writer, sizeof record, published_rows(writer, 0) | TFOS__FEED_ROWS_COMPLETE, err));
         writer->is_finished = true;
     }
-    begin_patience(writer, &patience);
-    while (!writer->route->is_delivered(writer)) {
-        if (has_result(writer))
-            return TFOS_AGAIN;
-        status = wait_step(writer, &patience, 0, "the node to confirm the end", err);
-        if (status != TFOS_OK)
-            return status;
-    }
-    return TFOS_OK;
+    return wait_for_delivery(writer, "the node to confirm the end", err);
 }
 
 enum tfos_status tfos__feed_writer_finish(struct tfos__feed_writer *writer, struct tfos_error *err)
@@ -326,16 +315,16 @@ static void free_pieces(void *data, uint64_t sequence)
 
 // Takes the body of the batch at hand; an empty one stands for the pieces that came before.
 static enum tfos_status take_body(struct tfos__feed_writer *writer, const uint8_t **body,
-                                  uint64_t *size, struct tfos__batch_owner *owner,
+                                  uint64_t *size, struct tfos__feed_batch_owner *owner,
                                   struct tfos_error *err)
 {
-    TFOS__TRY(writer->route->take(writer, body, owner, err));
+    TFOS__TRY(writer->transport->take(writer, body, owner, err));
     if (*size > 0) {
         tfos__buffer_clear(&writer->pieces);
         return TFOS_OK;
     }
     owner->release(owner->holder, owner->sequence);
-    *owner = (struct tfos__batch_owner){NULL, free_pieces, writer->pieces.data, 0};
+    *owner = (struct tfos__feed_batch_owner){NULL, free_pieces, writer->pieces.data, 0};
     *body = writer->pieces.data;
     *size = tfos__buffer_size(&writer->pieces);
     writer->pieces = (struct tfos__buffer){0};
@@ -343,20 +332,17 @@ static enum tfos_status take_body(struct tfos__feed_writer *writer, const uint8_
 }
 
 // Gives out the next batch of results that has come. AGAIN: none.
-static enum tfos_status take_result(struct tfos__feed_writer *writer,
-                                    struct ArrowSchema *schema_out, struct ArrowArray *array_out,
-                                    struct tfos_error *err)
+static enum tfos_status take_result(struct tfos__feed_writer *writer, struct ArrowSchema *schema,
+                                    struct ArrowArray *array, struct tfos_error *err)
 {
-    const struct tfos__record *record = NULL;
+    const struct tfos__feed_record *record = NULL;
     const uint8_t *body = NULL;
-    struct tfos__batch_owner owner;
-    struct ArrowSchema schema;
-    struct ArrowArray array;
+    struct tfos__feed_batch_owner owner;
     enum tfos_status status = find_result(writer, &record, &body, err);
 
     if (status != TFOS_OK)
         return status;
-    struct tfos__record head = *record;
+    struct tfos__feed_record head = *record;
     if (writer->result_schema.field_count == 0 ||
         head.row != writer->first_row + writer->result_count ||
         head.rows > writer->row_count - writer->result_count)
@@ -365,23 +351,11 @@ static enum tfos_status take_result(struct tfos__feed_writer *writer,
                           "row %lld was due",
                           (long long)writer->partition, (long long)head.row, (long long)head.rows,
                           (long long)(writer->first_row + writer->result_count));
-    TFOS__TRY(tfos_arrow_schema_copy(&writer->result_schema.tree, &schema, err));
-    status = take_body(writer, &body, &head.body_size, &owner, err);
-    if (status != TFOS_OK)
-        goto release_schema;
-    status = tfos__batch_decode(&writer->result_schema, body, head.body_size, head.rows, &owner,
-                                &array, err);
-    if (status != TFOS_OK)
-        goto release_record;
+    TFOS__TRY(take_body(writer, &body, &head.body_size, &owner, err));
+    TFOS__TRY(tfos__feed_batch_decode(&writer->result_schema, body, head.body_size, head.rows,
+                                      &owner, schema, array, err));
     writer->result_count += head.rows;
-    *schema_out = schema;
-    *array_out = array;
     return TFOS_OK;
-release_record:
-    owner.release(owner.holder, owner.sequence);
-release_schema:
-    schema.release(&schema);
-    return status;
 }
 
 static enum tfos_status lack_results(const struct tfos__feed_writer *writer, struct tfos_error *err)
@@ -404,14 +378,14 @@ enum tfos_status tfos__feed_writer_next_result(struct tfos__feed_writer *writer,
                                                struct tfos_error *err)
 {
     int64_t deadline = tfos__deadline(timeout_ms);
-    struct patience patience;
+    struct progress_timeout timeout;
 
     if (!writer->has_results)
         return tfos__fail(err, TFOS_INVALID, "feed: partition %lld was opened without results",
                           (long long)writer->partition);
-    begin_patience(writer, &patience);
+    begin_timeout(writer, &timeout);
     for (;;) {
-        enum tfos_status status = writer->route->check(writer, err);
+        enum tfos_status status = writer->transport->check(writer, err);
         if (status < 0)
             return status;
         // Only after the look at the state: results put before the end are not lost.
@@ -427,7 +401,7 @@ enum tfos_status tfos__feed_writer_next_result(struct tfos__feed_writer *writer,
             return has_all && !writer->is_cut ? TFOS_AGAIN : lack_results(writer, err);
         if (timeout_ms >= 0 && tfos__now_ms() >= deadline)
             return TFOS_AGAIN;
-        status = wait_step(writer, &patience, 0, "results", err);
+        status = wait_step(writer, &timeout, 0, "results", err);
         if (status < 0)
             return status;
     }
@@ -440,7 +414,7 @@ int64_t tfos__feed_writer_row_count(const struct tfos__feed_writer *writer)
 
 int64_t tfos__feed_writer_batch_rows(const struct tfos__feed_writer *writer)
 {
-    int64_t rows = writer->route->batch_rows(writer);
+    int64_t rows = writer->transport->progress(writer).batch_rows;
 
     // Another process wrote it, and callers make room by it.
     if (rows <= 0)

@@ -16,7 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TIMEOUT_MS 600000
 #define GOODBYE_MS 1000 ///< for the last words to the driver
 #define JOIN_TIMEOUT_MS 30000
 #define VERDICT_MS 1000 ///< for the driver to say why a node has gone
@@ -147,7 +146,7 @@ static enum tfos_status say_hello(struct tfos_feeder *feeder,
 static enum tfos_status await_answer(struct tfos_feeder *feeder, json_t **answer,
                                      struct tfos_error *err)
 {
-    struct tfos__wait wait = tfos__wait_begin(&feeder->wait, TIMEOUT_MS);
+    struct tfos__wait wait = tfos__wait_begin(&feeder->wait, TFOS__FEED_TIMEOUT_MS);
 
     for (;;) {
         enum tfos_status status = tfos__cluster_member_wait(feeder->member, SLICE_MS, answer, err);
@@ -169,28 +168,18 @@ static enum tfos_status open_writer(struct tfos_feeder *feeder,
                                     struct tfos_error *err)
 {
     bool is_local = tfos__json_bool_or(target, "local", false) && !options->is_remote;
-    struct tfos__feed_writer_options writer_options = {
-        .cluster_id = options->cluster_id,
-        .key = options->key,
-        .queue = options->queue,
-        .feed = options->feed,
-        .partition = options->partition,
-        .attempt = options->attempt,
-        .first_row = feeder->first_row,
-        .lane_size = options->lane_size,
-        .has_results = options->has_results,
-        .wait = {feeder->wait.timeout_ms, watch, feeder},
-        .ahead_rows = options->ahead_rows,
-        .refuses_pickles = options->refuses_pickles,
-    };
-    TFOS__TRY(tfos__json_get_string(target, "address", &writer_options.address, err));
+    struct tfos_feeder_options wanted = *options;
+    struct tfos__feed_target place = {.first_row = feeder->first_row};
+
+    wanted.wait = (struct tfos_wait){feeder->wait.timeout_ms, watch, feeder};
+    TFOS__TRY(tfos__json_get_string(target, "address", &place.address, err));
     if (is_local)
-        TFOS__TRY(tfos__json_get_string(target, "socket_name", &writer_options.socket_name, err));
-    enum tfos_status status = tfos__feed_writer_open(&writer_options, &feeder->writer, err);
+        TFOS__TRY(tfos__json_get_string(target, "socket_name", &place.socket_name, err));
+    enum tfos_status status = tfos__feed_writer_open(&wanted, &place, &feeder->writer, err);
     // A node in another container of this host has its own abstract sockets.
     if (status == TFOS_NOT_FOUND && is_local) {
-        writer_options.socket_name = NULL;
-        status = tfos__feed_writer_open(&writer_options, &feeder->writer, err);
+        place.socket_name = NULL;
+        status = tfos__feed_writer_open(&wanted, &place, &feeder->writer, err);
     }
     return status;
 }
@@ -255,7 +244,7 @@ enum tfos_status tfos_feeder_open(const struct tfos_feeder_options *options,
     feeder->partition = options->partition;
     feeder->wait = options->wait;
     if (feeder->wait.timeout_ms <= 0)
-        feeder->wait.timeout_ms = TIMEOUT_MS;
+        feeder->wait.timeout_ms = TFOS__FEED_TIMEOUT_MS;
     enum tfos_status status = join(feeder, options, err);
     if (status != TFOS_OK) {
         tfos_feeder_close(feeder);

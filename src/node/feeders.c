@@ -71,8 +71,8 @@ static enum tfos_status hand_lane(struct tfos__node *node, const struct tfos__fe
     struct tfos__node_queue *queue =
         &node->queues[tfos__queue_names_find(&node->queue_names, event->queue)];
     if (!queue->is_open)
-        return keep_lane(queue, event->lane, event->fd, err);
-    tfos__trainer_tell(node, lane_message(event->queue, event->lane), &event->fd, 1);
+        return keep_lane(queue, event->channel, event->fd, err);
+    tfos__trainer_tell(node, lane_message(event->queue, event->channel), &event->fd, 1);
     return TFOS_OK;
 }
 
@@ -89,7 +89,7 @@ static enum tfos_status follow(struct tfos__node *node, const struct tfos__feed_
                                struct tfos_error *err)
 {
     switch (event->kind) {
-    case TFOS__FEED_LANE_OPENED:
+    case TFOS__FEED_CHANNEL_OPENED:
         return hand_lane(node, event, err);
     case TFOS__FEED_ATTEMPT_CLOSED:
         tell_attempt(node, event);
@@ -189,7 +189,7 @@ void tfos__feeders_attach(struct tfos__node *node, const char *name)
         refuse(node, name, "another process of this trainer reads it");
         return;
     }
-    int bell_fd = tfos__feed_host_bell_fd(node->feed, name);
+    int bell_fd = tfos__feed_host_control_fd(node->feed, name);
     tfos__trainer_tell(node, json_pack("{s:s, s:s}", "type", "feed", "queue", name), &bell_fd, 1);
     for (int i = 0; i < queue->lane_count; i++)
         tfos__trainer_tell(node, lane_message(name, queue->lanes[i].number), &queue->lanes[i].fd,

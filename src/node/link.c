@@ -84,7 +84,7 @@ static void take_lane(const struct tfos__link_queue *queue, const json_t *messag
     }
     struct tfos_error err;
     int lane = (int)tfos__json_int_or(message, "lane", -1);
-    enum tfos_status status = tfos__feed_reader_add_lane(queue->reader, lane, fd, &err);
+    enum tfos_status status = tfos__feed_reader_add_channel(queue->reader, lane, fd, &err);
     if (status < 0)
         tfos_feed_reader_fail(queue->reader, status, err.message);
 }

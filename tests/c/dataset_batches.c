@@ -292,9 +292,9 @@ static void rows_for_inference_are_refused(void **state)
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos__feed_writer_options asked = writer_options(&node, 5);
-    asked.has_results = true;
-    assert_done(tfos__feed_writer_open(&asked, &writer, &err));
+    struct writer_options asked = writer_options(&node, 5);
+    asked.feeder.has_results = true;
+    assert_done(writer_open(&asked, &writer, &err));
     assert_done(append_rows(writer, 0, 4, 0, &err));
     struct tfos_dataset *dataset = dataset_of(&node, &options);
     assert_int_equal(tfos_dataset_next(dataset, tensors, &err), TFOS_INVALID);

@@ -14,13 +14,13 @@
 static inline struct tfos__feed_writer *feed_open(struct node *node, int64_t feed,
                                                   int64_t partition)
 {
-    struct tfos__feed_writer_options options = writer_options(node, partition);
+    struct writer_options options = writer_options(node, partition);
     struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
-    options.feed = feed;
-    options.lane_size = 4 << 20;
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    options.feeder.feed = feed;
+    options.feeder.lane_size = 4 << 20;
+    assert_done(writer_open(&options, &writer, &err));
     return writer;
 }
 

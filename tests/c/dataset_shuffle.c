@@ -77,11 +77,11 @@ static void rows_are_shuffled_within_a_pool(void **state)
 static void *feed_large(void *argument)
 {
     struct node *node = argument;
-    struct tfos__feed_writer_options options = writer_options(node, 0);
+    struct writer_options options = writer_options(node, 0);
     struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
-    assert_done(tfos__feed_writer_open(&options, &writer, &err)); // 64 KiB
+    assert_done(writer_open(&options, &writer, &err)); // 64 KiB
     for (int64_t row = 0; row < 200; row += 4)
         assert_done(append_rows(writer, row, 4, 4000, &err));
     feed_finish(writer);

@@ -2,7 +2,7 @@
 // What a node remembers of partitions that were fed to it, and for how long.
 #include "harness.h"
 
-#include "feed/attempt.h"
+#include "feed/attempt_table.h"
 
 static struct tfos__feed_attempt *get(struct tfos__partition_table *table, int64_t feed,
                                       int64_t partition)
@@ -10,7 +10,7 @@ static struct tfos__feed_attempt *get(struct tfos__partition_table *table, int64
     struct tfos__feed_attempt *entry = NULL;
     struct tfos_error err;
 
-    assert_done(tfos__feed_attempt_get(table, feed, partition, &entry, &err));
+    assert_done(tfos__feed_attempt_table_get(table, feed, partition, &entry, &err));
     return entry;
 }
 
@@ -28,9 +28,9 @@ static void closed_attempts_with_results_make_room(void **state)
     for (int64_t partition = 2; partition < 10000; partition++)
         get(&table, 5, partition)->has_results = true;
     assert_true(table.bucket_count <= 128);
-    assert_int_equal(tfos__feed_attempt_find(&table, 1, 0)->rows, 77);
-    assert_ptr_equal(tfos__feed_attempt_find(&table, 5, 1)->connection, connection);
-    assert_null(tfos__feed_attempt_find(&table, 5, 2));
+    assert_int_equal(tfos__feed_attempt_table_find(&table, 1, 0)->rows, 77);
+    assert_ptr_equal(tfos__feed_attempt_table_find(&table, 5, 1)->connection, connection);
+    assert_null(tfos__feed_attempt_table_find(&table, 5, 2));
     tfos__partition_table_clear(&table);
 }
 
@@ -55,9 +55,9 @@ static void fenced_attempts_with_results_stay_superseded(void **state)
         tfos__feed_attempt_fence(get(&table, 5, partition), 5);
     }
     assert_true(table.bucket_count <= 128);
-    assert_int_equal(tfos__feed_attempt_find(&table, 5, 0)->superseded, 3);
-    assert_int_equal(tfos__feed_attempt_find(&table, 5, 1)->superseded, 7);
-    tfos__feed_attempt_forget(&table, 5);
+    assert_int_equal(tfos__feed_attempt_table_find(&table, 5, 0)->superseded, 3);
+    assert_int_equal(tfos__feed_attempt_table_find(&table, 5, 1)->superseded, 7);
+    tfos__feed_attempt_table_forget(&table, 5);
     assert_int_equal(table.count, 0);
     tfos__partition_table_clear(&table);
 }
@@ -70,9 +70,9 @@ static void those_of_an_epoch_stay_to_its_end(void **state)
     for (int64_t partition = 0; partition < 1000; partition++)
         get(&table, 1 + partition % 2, partition)->rows = partition;
     for (int64_t partition = 0; partition < 1000; partition++)
-        assert_int_equal(tfos__feed_attempt_find(&table, 1 + partition % 2, partition)->rows,
+        assert_int_equal(tfos__feed_attempt_table_find(&table, 1 + partition % 2, partition)->rows,
                          partition);
-    tfos__feed_attempt_forget(&table, 1);
+    tfos__feed_attempt_table_forget(&table, 1);
     assert_int_equal(table.count, 500);
     tfos__partition_table_clear(&table);
 }

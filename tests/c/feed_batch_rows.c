@@ -29,12 +29,12 @@ static void writers_learn_the_rows_of_batches(void **state)
         node_open(&node, 0);
         node_start(&node);
         for (int i = 0; i < 2; i++) {
-            struct tfos__feed_writer_options options = writer_options(&node, i);
+            struct writer_options options = writer_options(&node, i);
             if (is_remote) {
-                options.socket_name = NULL;
-                options.address = node.address;
+                options.target.socket_name = NULL;
+                options.target.address = node.address;
             }
-            assert_done(tfos__feed_writer_open(&options, &writers[i], &err));
+            assert_done(writer_open(&options, &writers[i], &err));
             // Whoever comes later knows it at once.
             assert_int_equal(tfos__feed_writer_batch_rows(writers[i]), i == 0 ? 0 : 128);
             tfos__feed_reader_set_batch_rows(node.reader, 128);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "feed/copy.h"
+#include "feed/copier.h"
 
 #define MOST (512 << 10)
 #define GUARD 64
@@ -21,7 +21,7 @@ static const size_t sizes[] = {0,         1,
                                300000,    MOST - 1,
                                MOST};
 
-static void check_copies(struct tfos__copier copier)
+static void check_copies(struct tfos__feed_copier copier)
 {
     uint8_t *source = malloc(MOST + 8), *target = aligned_alloc(64, MOST + GUARD);
 
@@ -32,7 +32,7 @@ static void check_copies(struct tfos__copier copier)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (size_t shift = 0; shift < 8; shift += 3) {
             memset(target, 0xee, MOST + GUARD);
-            tfos__copy(&copier, target, source + shift, sizes[i]);
+            tfos__feed_copy(&copier, target, source + shift, sizes[i]);
             assert_memory_equal(target, source + shift, sizes[i]);
             for (size_t k = 0; k < GUARD; k++)
                 assert_int_equal(target[sizes[i] + k], 0xee);
@@ -44,13 +44,13 @@ static void check_copies(struct tfos__copier copier)
 static void copies_when_the_cache_is_shared(void **state)
 {
     (void)state;
-    check_copies((struct tfos__copier){.large_count = 1, .votes = 100});
+    check_copies((struct tfos__feed_copier){.large_count = 1, .votes = 100});
 }
 
 static void copies_when_it_is_not(void **state)
 {
     (void)state;
-    check_copies((struct tfos__copier){.large_count = 1, .votes = -100});
+    check_copies((struct tfos__feed_copier){.large_count = 1, .votes = -100});
 }
 
 // One of the large copies is a trial, another one each time.
@@ -58,7 +58,7 @@ static void copies_while_it_tries(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 32; i += 5)
-        check_copies((struct tfos__copier){.large_count = i});
+        check_copies((struct tfos__feed_copier){.large_count = i});
 }
 
 static const struct CMUnitTest cases[] = {

@@ -8,8 +8,7 @@
 
 // Forks a process that appends batches of `batch_rows` until something ends it; it exits with the
 // status, negated.
-static pid_t fork_writer(const struct tfos__feed_writer_options *options, int64_t batch_rows,
-                         int payload)
+static pid_t fork_writer(const struct writer_options *options, int64_t batch_rows, int payload)
 {
     pid_t pid = fork();
     struct tfos__feed_writer *writer = NULL;
@@ -18,8 +17,8 @@ static pid_t fork_writer(const struct tfos__feed_writer_options *options, int64_
     assert_true(pid >= 0);
     if (pid > 0)
         return pid;
-    enum tfos_status status = tfos__feed_writer_open(options, &writer, &err);
-    for (int64_t row = options->first_row; status == TFOS_OK; row += batch_rows)
+    enum tfos_status status = writer_open(options, &writer, &err);
+    for (int64_t row = options->target.first_row; status == TFOS_OK; row += batch_rows)
         status = append_rows(writer, row, batch_rows, payload, &err);
     tfos__feed_writer_close(writer);
     _exit(-status);
@@ -57,8 +56,8 @@ static void a_killed_writer_leaves_whole_batches(void **state)
         struct task task;
         struct tfos_feed_item item;
         node_open(&node, 0);
-        struct tfos__feed_writer_options options = writer_options(&node, 5);
-        options.lane_size = 1 << 20;
+        struct writer_options options = writer_options(&node, 5);
+        options.feeder.lane_size = 1 << 20;
         pid_t pid = fork_writer(&options, 40, 5000);
         node_start(&node);
         int64_t rows = read_rows(&node, 0, 1 + round * 37, 5000);
@@ -69,12 +68,12 @@ static void a_killed_writer_leaves_whole_batches(void **state)
         assert_int_equal(closed.partition, 5);
         rows = read_rows(&node, rows, closed.rows, 5000);
         assert_int_equal(rows, closed.rows);
-        // The next attempt goes on behind what was delivered: on the same lane, unless a filler
+        // The next attempt goes on behind what was delivered: on the same channel, unless a filler
         // that nobody has passed over yet is left in it.
         task_init(&task, &node, 5, rows + 200);
-        task.options.attempt = 1;
-        task.options.first_row = rows;
-        task.options.lane_size = 1 << 20;
+        task.options.feeder.attempt = 1;
+        task.options.target.first_row = rows;
+        task.options.feeder.lane_size = 1 << 20;
         task.payload = 10;
         task_run(&task);
         assert_int_equal(read_rows(&node, rows, rows + 200, 10), rows + 200);
@@ -84,7 +83,7 @@ static void a_killed_writer_leaves_whole_batches(void **state)
         task_join(&task);
         assert_int_equal(task.row_count, 200);
         assert_int_equal(node_wait_closed(&node, 2).rows, rows + 200);
-        assert_in_range(node.lane_count, 1, 2);
+        assert_in_range(node.channel_count, 1, 2);
         node_close(&node);
     }
 }
@@ -99,7 +98,7 @@ static void a_zombie_publishes_nothing(void **state)
 
     (void)state;
     node_open(&node, 0);
-    struct tfos__feed_writer_options options = writer_options(&node, 0);
+    struct writer_options options = writer_options(&node, 0);
     pid_t pid = fork_writer(&options, 10, 1000);
     node_start(&node);
     read_rows(&node, 0, 100, 1000);
@@ -115,8 +114,8 @@ static void a_zombie_publishes_nothing(void **state)
     assert_int_equal(rows, again.rows);
     assert_in_range(rows, 100, 100 + 65536 / 10);
     task_init(&task, &node, 0, rows + 50);
-    task.options.attempt = 3;
-    task.options.first_row = rows;
+    task.options.feeder.attempt = 3;
+    task.options.target.first_row = rows;
     task.payload = 1000;
     task_run(&task);
     kill(pid, SIGCONT);
@@ -127,11 +126,10 @@ static void a_zombie_publishes_nothing(void **state)
     node_close(&node);
 }
 
-static enum tfos_status try_open(const struct tfos__feed_writer_options *options,
-                                 struct tfos_error *err)
+static enum tfos_status try_open(const struct writer_options *options, struct tfos_error *err)
 {
     struct tfos__feed_writer *writer = NULL;
-    enum tfos_status status = tfos__feed_writer_open(options, &writer, err);
+    enum tfos_status status = writer_open(options, &writer, err);
 
     if (status == TFOS_OK)
         tfos__feed_writer_close(writer);
@@ -148,17 +146,17 @@ static void rows_are_not_accepted_twice(void **state)
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos__feed_writer_options options = writer_options(&node, 0);
-    options.attempt = 2;
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    struct writer_options options = writer_options(&node, 0);
+    options.feeder.attempt = 2;
+    assert_done(writer_open(&options, &writer, &err));
     assert_done(append_rows(writer, 0, 10, 0, &err));
-    struct tfos__feed_writer_options other = options;
+    struct writer_options other = options;
     assert_int_equal(try_open(&other, &err), TFOS_BUSY);
-    other.attempt = 1;
+    other.feeder.attempt = 1;
     assert_int_equal(try_open(&other, &err), TFOS_BUSY);
     // A later attempt supersedes the living one, but may not repeat what that delivered.
-    other.attempt = 4;
-    other.first_row = 5;
+    other.feeder.attempt = 4;
+    other.target.first_row = 5;
     assert_int_equal(try_open(&other, &err), TFOS_INVALID);
     assert_non_null(strstr(err.message, "10 rows"));
     assert_int_equal(append_rows(writer, 10, 10, 0, &err), TFOS_BUSY);
@@ -166,7 +164,7 @@ static void rows_are_not_accepted_twice(void **state)
     assert_int_equal(tfos__feed_writer_row_count(writer), 10);
     tfos__feed_writer_close(writer);
     assert_int_equal(node_wait_closed(&node, 1).rows, 10);
-    other.first_row = 10;
+    other.target.first_row = 10;
     assert_int_equal(try_open(&other, &err), TFOS_OK);
     pthread_mutex_lock(&node.mutex);
     tfos__feed_host_fence(node.host, &fence);
@@ -175,7 +173,7 @@ static void rows_are_not_accepted_twice(void **state)
     tfos__feed_host_fence(node.host, &fence);
     assert_int_equal(fence.rows, 0);
     pthread_mutex_unlock(&node.mutex);
-    other.attempt = 8;
+    other.feeder.attempt = 8;
     assert_int_equal(try_open(&other, &err), TFOS_BUSY);
     node_close(&node);
 }
@@ -188,20 +186,20 @@ static void strangers_are_refused(void **state)
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos__feed_writer_options options = writer_options(&node, 0);
-    options.key = "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+    struct writer_options options = writer_options(&node, 0);
+    options.feeder.key = "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
     assert_int_equal(try_open(&options, &err), TFOS_DENIED);
-    options.key = "short";
+    options.feeder.key = "short";
     assert_int_equal(try_open(&options, &err), TFOS_INVALID);
     options = writer_options(&node, 0);
-    options.queue = "output";
+    options.feeder.queue = "output";
     assert_int_equal(try_open(&options, &err), TFOS_NOT_FOUND);
     assert_non_null(strstr(err.message, "output"));
     options = writer_options(&node, 0);
-    options.socket_name = "tfos-feed-nobody-listens-here";
+    options.target.socket_name = "tfos-feed-nobody-listens-here";
     assert_int_equal(try_open(&options, &err), TFOS_NOT_FOUND);
     options = writer_options(&node, 0);
-    options.feed = 0;
+    options.feeder.feed = 0;
     assert_int_equal(try_open(&options, &err), TFOS_INVALID);
     options = writer_options(&node, -1);
     assert_int_equal(try_open(&options, &err), TFOS_INVALID);
@@ -222,7 +220,7 @@ static void *fill_main(void *argument)
     return NULL;
 }
 
-// A writer that waits for space in a full ring, and another that waits for a lane.
+// A writer that waits for space in a full ring, and another that waits for a channel.
 struct waiting {
     struct node node;
     struct append_call call;
@@ -236,9 +234,9 @@ static void waiting_open(struct waiting *waiting)
 
     node_open(&waiting->node, 64 << 10);
     node_start(&waiting->node);
-    struct tfos__feed_writer_options options = writer_options(&waiting->node, 0);
+    struct writer_options options = writer_options(&waiting->node, 0);
     waiting->call = (struct append_call){.rows = 10, .payload = 500};
-    assert_done(tfos__feed_writer_open(&options, &waiting->call.writer, &err));
+    assert_done(writer_open(&options, &waiting->call.writer, &err));
     assert_int_equal(pthread_create(&waiting->thread, NULL, fill_main, &waiting->call), 0);
     task_init(&waiting->task, &waiting->node, 1, 10);
     task_run(&waiting->task);
@@ -282,7 +280,7 @@ static void the_end_of_reading_reaches_all_who_wait(void **state)
     assert_int_equal(tfos_feed_reader_next(waiting.node.reader, -1, &item, &err), TFOS_END);
     assert_true(node_stats(&waiting.node).is_terminated);
     assert_true(node_stats(&waiting.node).is_drained);
-    struct tfos__feed_writer_options options = writer_options(&waiting.node, 2);
+    struct writer_options options = writer_options(&waiting.node, 2);
     assert_int_equal(try_open(&options, &err), TFOS_END);
     waiting_close(&waiting);
     assert_int_equal(waiting.call.status, TFOS_END);
@@ -305,10 +303,10 @@ static void a_wait_can_be_interrupted(void **state)
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos__feed_writer_options options = writer_options(&node, 0);
-    options.wait.is_interrupted = interrupt;
-    options.wait.context = &is_interrupted;
-    assert_done(tfos__feed_writer_open(&options, &call.writer, &err));
+    struct writer_options options = writer_options(&node, 0);
+    options.feeder.wait.is_interrupted = interrupt;
+    options.feeder.wait.context = &is_interrupted;
+    assert_done(writer_open(&options, &call.writer, &err));
     assert_int_equal(pthread_create(&thread, NULL, fill_main, &call), 0);
     while (node_stats(&node).used_size < 50000)
         poll(NULL, 0, 2);
@@ -358,9 +356,9 @@ static void a_killed_node_is_noticed(void **state)
         pthread_join(node.thread, NULL);
         _exit(0);
     }
-    struct tfos__feed_writer_options options = writer_options(&node, 0);
+    struct writer_options options = writer_options(&node, 0);
     // This process holds the listening sockets too; the child accepts.
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    assert_done(writer_open(&options, &writer, &err));
     kill(pid, SIGKILL);
     assert_int_equal(wait_exit(pid), -SIGKILL);
     struct append_call call = {writer, 0, 10, 500, TFOS_OK, {0}};
@@ -382,9 +380,9 @@ static void a_stalled_reader_is_explained(void **state)
     node_open(&node, 0);
     node.explanation = "train.py:12 in step: time.sleep(9999)";
     node_start(&node);
-    struct tfos__feed_writer_options options = writer_options(&node, 4);
-    options.wait.timeout_ms = 300;
-    assert_done(tfos__feed_writer_open(&options, &call.writer, &err));
+    struct writer_options options = writer_options(&node, 4);
+    options.feeder.wait.timeout_ms = 300;
+    assert_done(writer_open(&options, &call.writer, &err));
     assert_done(append_rows(call.writer, 0, 10, 500, &err));
     assert_int_equal(next_item(&node, &item), TFOS_OK);
     release_item(&item);
@@ -400,7 +398,7 @@ static void a_stalled_reader_is_explained(void **state)
 }
 
 // A reader that takes something within each timeout may be as slow as it likes, also towards those
-// who wait for a lane.
+// who wait for a channel.
 static void a_slow_reader_is_no_stalled_one(void **state)
 {
     struct node node;
@@ -413,12 +411,12 @@ static void a_slow_reader_is_no_stalled_one(void **state)
     node_start(&node);
     task_init(&first, &node, 0, 250);
     first.payload = 2000;
-    first.options.wait.timeout_ms = 1500;
+    first.options.feeder.wait.timeout_ms = 1500;
     task_run(&first);
-    while (node.lane_count == 0)
+    while (node.channel_count == 0)
         poll(NULL, 0, 1);
     task_init(&second, &node, 1, 10);
-    second.options.wait.timeout_ms = 1500;
+    second.options.feeder.wait.timeout_ms = 1500;
     task_run(&second);
     int64_t begin = tfos__now_ms();
     while (ended < 2) {
@@ -447,7 +445,7 @@ static void a_reader_slow_over_one_batch_is_no_stalled_one(void **state)
     node_start(&node);
     task_init(&task, &node, 0, 250);
     task.payload = 2000;
-    task.options.wait.timeout_ms = 700;
+    task.options.feeder.wait.timeout_ms = 700;
     task_run(&task);
     assert_int_equal(next_item(&node, &item), TFOS_OK);
     for (int64_t row = 0; row < item.array.length; row++) {
@@ -465,7 +463,7 @@ static void a_reader_slow_over_one_batch_is_no_stalled_one(void **state)
     node_close(&node);
 }
 
-static void waiting_for_a_lane_ends(void **state)
+static void waiting_for_a_channel_ends(void **state)
 {
     struct node node;
     struct tfos__feed_writer *writer = NULL;
@@ -474,14 +472,14 @@ static void waiting_for_a_lane_ends(void **state)
     (void)state;
     node_open(&node, 64 << 10);
     node_start(&node);
-    struct tfos__feed_writer_options options = writer_options(&node, 0);
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
-    struct tfos__feed_writer_options other = writer_options(&node, 1);
-    other.wait.timeout_ms = 200;
+    struct writer_options options = writer_options(&node, 0);
+    assert_done(writer_open(&options, &writer, &err));
+    struct writer_options other = writer_options(&node, 1);
+    other.feeder.wait.timeout_ms = 200;
     assert_int_equal(try_open(&other, &err), TFOS_TIMEOUT);
     assert_non_null(strstr(err.message, "partition 1"));
     tfos__feed_writer_close(writer);
-    other.wait.timeout_ms = WAIT_MS;
+    other.feeder.wait.timeout_ms = WAIT_MS;
     assert_int_equal(try_open(&other, &err), TFOS_OK);
     node_close(&node);
 }
@@ -499,7 +497,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(a_stalled_reader_is_explained),
     cmocka_unit_test(a_slow_reader_is_no_stalled_one),
     cmocka_unit_test(a_reader_slow_over_one_batch_is_no_stalled_one),
-    cmocka_unit_test(waiting_for_a_lane_ends),
+    cmocka_unit_test(waiting_for_a_channel_ends),
 };
 
 TEST_MAIN(cases)

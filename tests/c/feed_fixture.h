@@ -30,9 +30,9 @@ struct node {
     pthread_t thread;
     pthread_mutex_t mutex; ///< guards the host and what follows
     bool is_stopping;
-    bool keeps_lanes; ///< lanes are not given to the reader, the last is kept here
-    int kept_lane, kept_fd;
-    atomic_int lane_count;
+    bool keeps_channels; ///< channels are not given to the reader, the last is kept here
+    int kept_channel, kept_fd;
+    atomic_int channel_count;
     _Atomic int64_t total_size_seen;
     struct tfos__feed_event closed[4096]; ///< attempts that ended
     atomic_int closed_count, stalled_count;
@@ -50,15 +50,15 @@ static inline void node_handle_event(struct node *node, const struct tfos__feed_
         if (node->explanation)
             tfos__feed_host_explain(node->host, node->explanation);
     }
-    if (event->kind == TFOS__FEED_LANE_OPENED) {
-        node->lane_count++;
+    if (event->kind == TFOS__FEED_CHANNEL_OPENED) {
+        node->channel_count++;
         int fd = fcntl(event->fd, F_DUPFD_CLOEXEC, 3);
-        node->kept_lane = event->lane;
+        node->kept_channel = event->channel;
         node->kept_fd = fd;
-        if (!node->keeps_lanes)
-            assert_done(tfos__feed_reader_add_lane(
+        if (!node->keeps_channels)
+            assert_done(tfos__feed_reader_add_channel(
                 strcmp(event->queue, "validation") == 0 ? node->validation : node->reader,
-                event->lane, fd, &err));
+                event->channel, fd, &err));
     }
 }
 
@@ -90,9 +90,9 @@ static inline struct tfos_feed_reader *node_open_reader(struct node *node, const
 {
     struct tfos_feed_reader *reader;
     struct tfos_error err;
-    int bell_fd = tfos__feed_host_bell_fd(node->host, queue);
+    int control_fd = tfos__feed_host_control_fd(node->host, queue);
 
-    assert_done(tfos__feed_reader_open(fcntl(bell_fd, F_DUPFD_CLOEXEC, 3), &reader, &err));
+    assert_done(tfos__feed_reader_open(fcntl(control_fd, F_DUPFD_CLOEXEC, 3), &reader, &err));
     return reader;
 }
 
@@ -114,7 +114,7 @@ static inline void node_open_queues(struct node *node, int64_t memory_limit, con
     assert_done(tfos__feed_host_open(&options, &node->host, &err));
     snprintf(node->address, sizeof node->address, "127.0.0.1:%d", tfos__feed_host_port(node->host));
     node->reader = node_open_reader(node, NULL);
-    if (tfos__feed_host_bell_fd(node->host, "validation") >= 0)
+    if (tfos__feed_host_control_fd(node->host, "validation") >= 0)
         node->validation = node_open_reader(node, "validation");
     pthread_mutex_init(&node->mutex, NULL);
 }
@@ -193,16 +193,27 @@ static inline struct tfos__feed_event node_wait_closed(struct node *node, int co
     }
 }
 
-static inline struct tfos__feed_writer_options writer_options(const struct node *node,
-                                                              int64_t partition)
+/// What tfos__feed_writer_open() takes.
+struct writer_options {
+    struct tfos_feeder_options feeder;
+    struct tfos__feed_target target;
+};
+
+static inline struct writer_options writer_options(const struct node *node, int64_t partition)
 {
-    return (struct tfos__feed_writer_options){.socket_name = node->socket_name,
-                                              .cluster_id = "test",
+    return (struct writer_options){.feeder = {.cluster_id = "test",
                                               .key = TEST_KEY,
                                               .feed = 1,
                                               .partition = partition,
                                               .lane_size = 64 << 10,
-                                              .wait.timeout_ms = WAIT_MS};
+                                              .wait.timeout_ms = WAIT_MS},
+                                   .target.socket_name = node->socket_name};
+}
+
+static inline enum tfos_status writer_open(const struct writer_options *options,
+                                           struct tfos__feed_writer **out, struct tfos_error *err)
+{
+    return tfos__feed_writer_open(&options->feeder, &options->target, out, err);
 }
 
 // ---- batches of one int64 column "n" and, with `payload`, a binary column "bytes" of so many

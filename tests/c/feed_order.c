@@ -53,12 +53,13 @@ static void batches_larger_than_the_ring_are_cut(void **state)
     task_run(&task);
     assert_int_equal(read_partition(&node, 700), 5000);
     task_join(&task);
-    assert_int_equal(node.lane_count, 1);
+    assert_int_equal(node.channel_count, 1);
     node_close(&node);
 }
 
-// A row larger than the ring makes the lane grow; the attempt goes on, and its rows stay in order.
-static void rows_larger_than_the_ring_grow_the_lane(void **state)
+// A row larger than the ring makes the channel grow; the attempt goes on, and its rows stay in
+// order.
+static void rows_larger_than_the_ring_grow_the_channel(void **state)
 {
     struct node node;
     struct tfos__feed_writer *writer = NULL;
@@ -70,10 +71,10 @@ static void rows_larger_than_the_ring_grow_the_lane(void **state)
     (void)state;
     node_open(&node, 1 << 20);
     node_start(&node);
-    struct tfos__feed_writer_options options = writer_options(&node, 0);
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    struct writer_options options = writer_options(&node, 0);
+    assert_done(writer_open(&options, &writer, &err));
     for (size_t i = 0; i < sizeof payloads / sizeof payloads[0]; i++) {
-        // Appending waits for the lane only, never for a reader that has space to fill.
+        // Appending waits for the channel only, never for a reader that has space to fill.
         pthread_t thread;
         struct append_call call = {writer, (int64_t)i, 1, payloads[i], TFOS_OK, {0}};
         assert_int_equal(pthread_create(&thread, NULL, append_main, &call), 0);
@@ -96,9 +97,9 @@ static void rows_larger_than_the_ring_grow_the_lane(void **state)
     node_close(&node);
 }
 
-// Two lanes of one attempt: the second is not read before the first has been, even while the first
-// is full.
-static void a_larger_lane_waits_for_the_one_before(void **state)
+// Two channels of one attempt: the second is not read before the first has been, even while the
+// first is full.
+static void a_larger_channel_waits_for_the_one_before(void **state)
 {
     struct node node;
     struct tfos__feed_writer *writer = NULL;
@@ -108,8 +109,8 @@ static void a_larger_lane_waits_for_the_one_before(void **state)
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos__feed_writer_options options = writer_options(&node, 0);
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    struct writer_options options = writer_options(&node, 0);
+    assert_done(writer_open(&options, &writer, &err));
     for (int64_t row = 0; row < 20; row++)
         assert_done(append_rows(writer, row, 1, 1000, &err));
     assert_done(append_rows(writer, 20, 1, 100000, &err));
@@ -158,8 +159,8 @@ static void several_writers_share_the_reader(void **state)
     node_close(&node);
 }
 
-// Room for two lanes, six writers: they take turns, and no more memory is made.
-static void writers_wait_for_a_lane_in_turn(void **state)
+// Room for two channels, six writers: they take turns, and no more memory is made.
+static void writers_wait_for_a_channel_in_turn(void **state)
 {
     struct node node;
     struct task tasks[MANY];
@@ -181,13 +182,13 @@ static void writers_wait_for_a_lane_in_turn(void **state)
     }
     for (int i = 0; i < MANY; i++)
         task_join(&tasks[i]);
-    assert_true(node.lane_count <= 2);
+    assert_true(node.channel_count <= 2);
     assert_true(node.total_size_seen <= 2 * (64 << 10));
     node_close(&node);
 }
 
-// A lane of another size takes the memory of one that is not used.
-static void unused_lanes_make_room(void **state)
+// A channel of another size takes the memory of one that is not used.
+static void unused_channels_make_room(void **state)
 {
     static const int64_t sizes[] = {64 << 10, 128 << 10, 64 << 10, 32 << 10, 96 << 10};
     struct node node;
@@ -198,7 +199,7 @@ static void unused_lanes_make_room(void **state)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct task task;
         task_init(&task, &node, (int64_t)i, 300);
-        task.options.lane_size = sizes[i];
+        task.options.feeder.lane_size = sizes[i];
         task.payload = 900;
         task_run(&task);
         assert_int_equal(read_partition(&node, 900), 300);
@@ -253,12 +254,12 @@ static void batches_are_released_in_any_order(void **state)
 
 static void feed_partition(struct node *node, int64_t feed, int64_t partition, int64_t rows)
 {
-    struct tfos__feed_writer_options options = writer_options(node, partition);
+    struct writer_options options = writer_options(node, partition);
     struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
-    options.feed = feed;
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    options.feeder.feed = feed;
+    assert_done(writer_open(&options, &writer, &err));
     assert_done(append_rows(writer, 0, rows, 0, &err));
     assert_done(tfos__feed_writer_finish(writer, &err));
     tfos__feed_writer_close(writer);
@@ -366,8 +367,8 @@ static void batches_of_a_stream_are_one_epoch(void **state)
     node_close(&node);
 }
 
-// The reader knows of all lanes before it says that an epoch or the feed has ended.
-static void no_end_before_the_last_lane_is_known(void **state)
+// The reader knows of all channels before it says that an epoch or the feed has ended.
+static void no_end_before_the_last_channel_is_known(void **state)
 {
     struct node node;
     struct tfos_feed_item item;
@@ -375,14 +376,14 @@ static void no_end_before_the_last_lane_is_known(void **state)
 
     (void)state;
     node_open(&node, 0);
-    node.keeps_lanes = true;
+    node.keeps_channels = true;
     node_start(&node);
     feed_partition(&node, 1, 0, 5);
     node_end_epoch(&node, 1);
     node_set_state(&node, TFOS__FEED_ENDED, NULL);
     node_wait_closed(&node, 1);
     assert_int_equal(tfos_feed_reader_next(node.reader, 20, &item, &err), TFOS_AGAIN);
-    assert_done(tfos__feed_reader_add_lane(node.reader, node.kept_lane, node.kept_fd, &err));
+    assert_done(tfos__feed_reader_add_channel(node.reader, node.kept_channel, node.kept_fd, &err));
     expect(&node, TFOS_FEED_BATCH, 1);
     expect(&node, TFOS_FEED_PARTITION_END, 1);
     expect(&node, TFOS_FEED_EPOCH_END, 1);
@@ -401,8 +402,8 @@ static void schemas_change_between_batches(void **state)
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos__feed_writer_options options = writer_options(&node, 0);
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    struct writer_options options = writer_options(&node, 0);
+    assert_done(writer_open(&options, &writer, &err));
     for (int64_t i = 0; i < 10; i++)
         assert_done(append_rows(writer, i, 1, i % 3 == 0 ? 0 : 10, &err));
     for (int64_t i = 0; i < 10; i++) {
@@ -419,16 +420,16 @@ static void schemas_change_between_batches(void **state)
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(rows_arrive_in_order),
     cmocka_unit_test(batches_larger_than_the_ring_are_cut),
-    cmocka_unit_test(rows_larger_than_the_ring_grow_the_lane),
-    cmocka_unit_test(a_larger_lane_waits_for_the_one_before),
+    cmocka_unit_test(rows_larger_than_the_ring_grow_the_channel),
+    cmocka_unit_test(a_larger_channel_waits_for_the_one_before),
     cmocka_unit_test(several_writers_share_the_reader),
-    cmocka_unit_test(writers_wait_for_a_lane_in_turn),
-    cmocka_unit_test(unused_lanes_make_room),
+    cmocka_unit_test(writers_wait_for_a_channel_in_turn),
+    cmocka_unit_test(unused_channels_make_room),
     cmocka_unit_test(batches_are_released_in_any_order),
     cmocka_unit_test(epochs_come_one_after_the_other),
     cmocka_unit_test(the_end_of_the_feed_ends_all_epochs),
     cmocka_unit_test(batches_of_a_stream_are_one_epoch),
-    cmocka_unit_test(no_end_before_the_last_lane_is_known),
+    cmocka_unit_test(no_end_before_the_last_channel_is_known),
     cmocka_unit_test(schemas_change_between_batches),
 };
 

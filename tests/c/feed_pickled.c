@@ -102,17 +102,17 @@ struct pickled_case {
 
 static struct tfos__feed_writer *open_writer(struct node *node, const struct pickled_case *way)
 {
-    struct tfos__feed_writer_options options = writer_options(node, 0);
+    struct writer_options options = writer_options(node, 0);
     struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
     if (way->is_remote) {
-        options.socket_name = NULL;
-        options.address = node->address;
+        options.target.socket_name = NULL;
+        options.target.address = node->address;
     }
-    options.has_results = true;
-    options.refuses_pickles = way->writer_refuses;
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    options.feeder.has_results = true;
+    options.feeder.refuses_pickles = way->writer_refuses;
+    assert_done(writer_open(&options, &writer, &err));
     return writer;
 }
 
@@ -144,14 +144,14 @@ static enum tfos_status append(struct tfos__feed_writer *writer, const struct no
     return status;
 }
 
-static enum tfos_status answer(struct node *node, int lane, const struct notes *notes,
+static enum tfos_status answer(struct node *node, int channel, const struct notes *notes,
                                struct tfos_error *err)
 {
     struct noted noted;
 
     make_noted(&noted, notes);
     enum tfos_status status =
-        tfos_feed_reader_put_results(node->reader, lane, &noted.schema, &noted.array, NULL, err);
+        tfos_feed_reader_put_results(node->reader, channel, &noted.schema, &noted.array, NULL, err);
     batch_clear(&noted.numbers);
     return status;
 }

@@ -2,7 +2,7 @@
 // Several queues of one host: each has its reader, its feeds and its state; memory is common.
 #include "feed_task.h"
 
-#define LANE_SIZE (64 << 10)
+#define CHANNEL_SIZE (64 << 10)
 
 static struct tfos_feed_item take(struct tfos_feed_reader *reader, enum tfos_feed_item_kind kind)
 {
@@ -33,13 +33,13 @@ static void expect_nothing(struct tfos_feed_reader *reader)
 
 static struct tfos__feed_writer *open_writer(struct node *node, const char *queue, int64_t feed)
 {
-    struct tfos__feed_writer_options options = writer_options(node, 0);
+    struct writer_options options = writer_options(node, 0);
     struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
-    options.queue = queue;
-    options.feed = feed;
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    options.feeder.queue = queue;
+    options.feeder.feed = feed;
+    assert_done(writer_open(&options, &writer, &err));
     return writer;
 }
 
@@ -189,47 +189,47 @@ static void attempts_are_fenced_by_queue(void **state)
 }
 
 /// The last rows of an epoch may fill the common memory while the reader wants the other queue.
-static void a_queue_gets_a_lane_whatever_the_others_hold(void **state)
+static void a_queue_gets_a_channel_whatever_the_others_hold(void **state)
 {
     struct node node;
     struct tfos_error err;
 
     (void)state;
-    node_open_queues(&node, LANE_SIZE, "input,validation"); // less than one lane
+    node_open_queues(&node, CHANNEL_SIZE, "input,validation"); // less than one channel
     node_start(&node);
     struct tfos__feed_writer *input = open_writer(&node, "input", 1);
     assert_done(append_rows(input, 0, 1, 0, &err));
     struct tfos__feed_writer *validation = open_writer(&node, "validation", 1);
     assert_done(append_rows(validation, 5, 1, 0, &err));
     take_row(node.validation, 5);
-    // A second lane is another matter.
-    struct tfos__feed_writer_options options = writer_options(&node, 1);
+    // A second channel is another matter.
+    struct writer_options options = writer_options(&node, 1);
     struct tfos__feed_writer *second = NULL;
-    options.queue = "validation";
-    options.wait.timeout_ms = 200;
-    assert_int_equal(tfos__feed_writer_open(&options, &second, &err), TFOS_TIMEOUT);
+    options.feeder.queue = "validation";
+    options.feeder.wait.timeout_ms = 200;
+    assert_int_equal(writer_open(&options, &second, &err), TFOS_TIMEOUT);
     tfos__feed_writer_close(validation);
     tfos__feed_writer_close(input);
     node_close(&node);
 }
 
-/// The timeout is longer than the second between two words of a relay.
+/// The timeout is longer than the second between two words of a proxy.
 static void fill_until_timeout(struct node *node, bool is_remote)
 {
     enum { TIMEOUT_MS = 1500, STEPS = 30, STEP_MS = 100 };
-    struct tfos__feed_writer_options options = writer_options(node, 0);
+    struct writer_options options = writer_options(node, 0);
     // More than its ring and the sockets hold together.
     struct append_call call = {.rows = 20000, .payload = 1000, .status = TFOS_OK};
     struct tfos_error err;
     pthread_t thread;
 
-    options.queue = "validation";
-    options.wait.timeout_ms = TIMEOUT_MS;
+    options.feeder.queue = "validation";
+    options.feeder.wait.timeout_ms = TIMEOUT_MS;
     if (is_remote) {
-        options.socket_name = NULL;
-        options.address = node->address;
+        options.target.socket_name = NULL;
+        options.target.address = node->address;
     }
-    assert_done(tfos__feed_writer_open(&options, &call.writer, &err));
+    assert_done(writer_open(&options, &call.writer, &err));
     struct tfos__feed_writer *input = open_writer(node, "input", 1);
     assert_int_equal(pthread_create(&thread, NULL, append_main, &call), 0);
     // For twice its timeout the other queue is read, and that counts as progress.
@@ -293,7 +293,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(a_queue_is_drained_without_its_last_partitions_end),
     cmocka_unit_test(a_reader_terminates_its_own_queue),
     cmocka_unit_test(attempts_are_fenced_by_queue),
-    cmocka_unit_test(a_queue_gets_a_lane_whatever_the_others_hold),
+    cmocka_unit_test(a_queue_gets_a_channel_whatever_the_others_hold),
     cmocka_unit_test(reading_another_queue_is_progress),
     cmocka_unit_test(reading_another_queue_is_progress_to_remote_writers),
     cmocka_unit_test(a_wrong_list_of_queues_is_refused),

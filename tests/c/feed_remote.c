@@ -11,12 +11,12 @@
 #include "base/socket.h"
 #include "feed/record.h"
 
-static struct tfos__feed_writer_options remote_options(const struct node *node, int64_t partition)
+static struct writer_options remote_options(const struct node *node, int64_t partition)
 {
-    struct tfos__feed_writer_options options = writer_options(node, partition);
+    struct writer_options options = writer_options(node, partition);
 
-    options.socket_name = NULL;
-    options.address = node->address;
+    options.target.socket_name = NULL;
+    options.target.address = node->address;
     return options;
 }
 
@@ -79,7 +79,30 @@ static void several_writers_of_both_kinds(void **state)
     }
     for (int i = 0; i < 6; i++)
         task_join(&tasks[i]);
-    assert_true(node.lane_count <= 3);
+    assert_true(node.channel_count <= 3);
+    node_close(&node);
+}
+
+// More than the socket takes at once, and a writer that makes no further call: its next row may be
+// a long time away.
+static void all_that_was_appended_arrives_without_another_call(void **state)
+{
+    struct node node;
+    struct tfos__feed_writer *writer = NULL;
+    struct tfos_error err;
+    int64_t deadline = tfos__deadline(WAIT_MS);
+
+    (void)state;
+    node_open(&node, 0);
+    node_start(&node);
+    struct writer_options options = remote_options(&node, 0);
+    options.feeder.lane_size = 64 << 20;
+    assert_done(writer_open(&options, &writer, &err));
+    assert_done(append_rows(writer, 0, 40, 600000, &err));
+    while (node_stats(&node).rows_written < 40 && tfos__now_ms() < deadline)
+        poll(NULL, 0, 5);
+    assert_int_equal(node_stats(&node).rows_written, 40);
+    tfos__feed_writer_close(writer);
     node_close(&node);
 }
 
@@ -92,12 +115,12 @@ static void a_killed_writer_leaves_whole_batches(void **state)
 
     (void)state;
     node_open(&node, 0);
-    struct tfos__feed_writer_options options = remote_options(&node, 5);
-    options.lane_size = 1 << 20;
+    struct writer_options options = remote_options(&node, 5);
+    options.feeder.lane_size = 1 << 20;
     pid_t pid = fork();
     if (pid == 0) {
         struct tfos__feed_writer *writer = NULL;
-        enum tfos_status status = tfos__feed_writer_open(&options, &writer, &err);
+        enum tfos_status status = writer_open(&options, &writer, &err);
         for (int64_t row = 0; status == TFOS_OK; row += 40)
             status = append_rows(writer, row, 40, 5000, &err);
         _exit(-status);
@@ -136,15 +159,15 @@ static void strangers_are_refused(void **state)
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos__feed_writer_options options = remote_options(&node, 0);
-    options.key = "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
-    assert_int_equal(tfos__feed_writer_open(&options, &writer, &err), TFOS_DENIED);
+    struct writer_options options = remote_options(&node, 0);
+    options.feeder.key = "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+    assert_int_equal(writer_open(&options, &writer, &err), TFOS_DENIED);
     options = remote_options(&node, 0);
-    options.cluster_id = "another";
-    assert_int_equal(tfos__feed_writer_open(&options, &writer, &err), TFOS_DENIED);
+    options.feeder.cluster_id = "another";
+    assert_int_equal(writer_open(&options, &writer, &err), TFOS_DENIED);
     options = remote_options(&node, 0);
-    options.address = "127.0.0.1:1";
-    assert_int_equal(tfos__feed_writer_open(&options, &writer, &err), TFOS_CLOSED);
+    options.target.address = "127.0.0.1:1";
+    assert_int_equal(writer_open(&options, &writer, &err), TFOS_CLOSED);
     assert_int_equal(node.closed_count, 0);
     node_close(&node);
 }
@@ -201,10 +224,10 @@ static void start_filling(struct node *node, struct append_call *call, pthread_t
     node_open(node, 0);
     node->explanation = "train.py:12 in step: time.sleep(9999)";
     node_start(node);
-    struct tfos__feed_writer_options options = remote_options(node, 4);
-    options.wait.timeout_ms = timeout_ms;
+    struct writer_options options = remote_options(node, 4);
+    options.feeder.wait.timeout_ms = timeout_ms;
     *call = (struct append_call){.rows = 10, .payload = 5000};
-    assert_done(tfos__feed_writer_open(&options, &call->writer, &err));
+    assert_done(writer_open(&options, &call->writer, &err));
     assert_int_equal(pthread_create(thread, NULL, fill_main, call), 0);
     while (used < 40000) {
         used = node_stats(node).used_size;
@@ -287,7 +310,7 @@ static void a_stalled_reader_is_explained(void **state)
     assert_non_null(strstr(call.err.message, "time.sleep(9999)"));
 }
 
-// The node's end comes while its relays are at work.
+// The node's end comes while its proxies are at work.
 static void the_node_closes_under_way(void **state)
 {
     struct node node;
@@ -304,13 +327,13 @@ static void the_node_closes_under_way(void **state)
     tfos__feed_writer_close(call.writer);
 }
 
-// A node that holds the key and is up to no good: it gives a lane, and answers the row with one
+// A node that holds the key and is up to no good: it gives a channel, and answers the row with one
 // record's head.
 struct hostile_node {
     int listener;
     int64_t lane_size;
     size_t row_size;
-    struct tfos__record record;
+    struct tfos__feed_record record;
     pthread_t thread;
 };
 
@@ -355,7 +378,7 @@ static void *hostile_main(void *argument)
     return NULL;
 }
 
-// Opens a writer for a lane of 64 KiB, feeds a row, and gives how it ends.
+// Opens a writer for a channel of 64 KiB, feeds a row, and gives how it ends.
 static enum tfos_status meet_hostile_node(struct hostile_node *hostile, int64_t timeout_ms,
                                           struct tfos_error *out)
 {
@@ -369,9 +392,9 @@ static enum tfos_status meet_hostile_node(struct hostile_node *hostile, int64_t 
     assert_done(tfos__socket_listen("127.0.0.1", NULL, &hostile->listener, &port, &err));
     snprintf(address.address, sizeof address.address, "127.0.0.1:%d", port);
     assert_int_equal(pthread_create(&hostile->thread, NULL, hostile_main, hostile), 0);
-    struct tfos__feed_writer_options options = remote_options(&address, 0);
-    options.has_results = true;
-    enum tfos_status status = tfos__feed_writer_open(&options, &writer, &err);
+    struct writer_options options = remote_options(&address, 0);
+    options.feeder.has_results = true;
+    enum tfos_status status = writer_open(&options, &writer, &err);
     if (status == TFOS_OK)
         status = append_rows(writer, 0, 1, (int)hostile->row_size, &err);
     if (status == TFOS_OK || status == TFOS_AGAIN)
@@ -391,14 +414,14 @@ static void a_result_larger_than_its_ring_is_refused(void **state)
         size_t row_size;
         enum tfos_status status;
     } tries[] = {
-        {TFOS__RECORD_BATCH, 64 << 10, 0, TFOS_AGAIN}, // the rest of it does not come
-        {TFOS__RECORD_BATCH, (64 << 10) + 64, 0, TFOS_CORRUPT},
-        {TFOS__RECORD_SCHEMA, UINT64_C(1) << 40, 0, TFOS_CORRUPT},
-        {TFOS__RECORD_PIECE, UINT64_C(1) << 38, 0, TFOS_CORRUPT},
-        {TFOS__RECORD_MESSAGE, UINT64_C(1) << 40, 0, TFOS_CORRUPT},
+        {TFOS__FEED_RECORD_BATCH, 64 << 10, 0, TFOS_AGAIN}, // the rest of it does not come
+        {TFOS__FEED_RECORD_BATCH, (64 << 10) + 64, 0, TFOS_CORRUPT},
+        {TFOS__FEED_RECORD_SCHEMA, UINT64_C(1) << 40, 0, TFOS_CORRUPT},
+        {TFOS__FEED_RECORD_PIECE, UINT64_C(1) << 38, 0, TFOS_CORRUPT},
+        {TFOS__FEED_RECORD_MESSAGE, UINT64_C(1) << 40, 0, TFOS_CORRUPT},
         // For a larger row the node has a larger ring.
-        {TFOS__RECORD_BATCH, 200000 / 64 * 64, 100000, TFOS_AGAIN},
-        {TFOS__RECORD_BATCH, 300000 / 64 * 64, 100000, TFOS_CORRUPT},
+        {TFOS__FEED_RECORD_BATCH, 200000 / 64 * 64, 100000, TFOS_AGAIN},
+        {TFOS__FEED_RECORD_BATCH, 300000 / 64 * 64, 100000, TFOS_CORRUPT},
     };
 
     (void)state;
@@ -415,7 +438,7 @@ static void a_result_larger_than_its_ring_is_refused(void **state)
     }
 }
 
-static void a_lane_larger_than_was_asked_for_is_refused(void **state)
+static void a_channel_larger_than_was_asked_for_is_refused(void **state)
 {
     struct hostile_node hostile = {.lane_size = (64 << 10) + 4096};
     struct tfos_error err;
@@ -428,11 +451,12 @@ static void a_lane_larger_than_was_asked_for_is_refused(void **state)
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(rows_arrive_in_order),
     cmocka_unit_test(several_writers_of_both_kinds),
+    cmocka_unit_test(all_that_was_appended_arrives_without_another_call),
     cmocka_unit_test(a_killed_writer_leaves_whole_batches),
     cmocka_unit_test(strangers_are_refused),
     cmocka_unit_test(noise_is_ignored),
     cmocka_unit_test(a_result_larger_than_its_ring_is_refused),
-    cmocka_unit_test(a_lane_larger_than_was_asked_for_is_refused),
+    cmocka_unit_test(a_channel_larger_than_was_asked_for_is_refused),
     cmocka_unit_test(the_end_of_reading_is_told),
     cmocka_unit_test(a_failure_is_told),
     cmocka_unit_test(a_fenced_writer_is_told),

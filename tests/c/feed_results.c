@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inference: each row gets its result, in order, through the same lane or over TCP, whatever sizes
-// meet.
+// Inference: each row gets its result, in order, through the same channel or over TCP, whatever
+// sizes meet.
 #include "feed_task.h"
 
 #define RESULT_FACTOR 3
 
 // Answers rows [first, first + rows) of a partition with numbers RESULT_FACTOR times theirs.
-static enum tfos_status answer_within(struct node *node, const struct tfos_wait *wait, int lane,
+static enum tfos_status answer_within(struct node *node, const struct tfos_wait *wait, int channel,
                                       int64_t first, int64_t rows, int payload,
                                       struct tfos_error *err)
 {
@@ -16,15 +16,15 @@ static enum tfos_status answer_within(struct node *node, const struct tfos_wait 
     for (int64_t i = 0; i < rows; i++)
         batch.numbers[i] = (first + i) * RESULT_FACTOR;
     enum tfos_status status =
-        tfos_feed_reader_put_results(node->reader, lane, &batch.schema, &batch.array, wait, err);
+        tfos_feed_reader_put_results(node->reader, channel, &batch.schema, &batch.array, wait, err);
     batch_clear(&batch);
     return status;
 }
 
-static enum tfos_status answer(struct node *node, int lane, int64_t first, int64_t rows,
+static enum tfos_status answer(struct node *node, int channel, int64_t first, int64_t rows,
                                int payload, struct tfos_error *err)
 {
-    return answer_within(node, NULL, lane, first, rows, payload, err);
+    return answer_within(node, NULL, channel, first, rows, payload, err);
 }
 
 // A trainer that answers in groups that have nothing to do with the batches.
@@ -43,7 +43,7 @@ static void *trainer_main(void *argument)
     struct tfos_error err;
     struct {
         int64_t given, answered;
-        int lane;
+        int channel;
     } partitions[64] = {0};
 
     while (next_item(trainer->node, &item) == TFOS_OK) {
@@ -55,14 +55,14 @@ static void *trainer_main(void *argument)
         if (item.kind == TFOS_FEED_BATCH) {
             assert_int_equal(item.first_row, *given);
             *given += item.array.length;
-            partitions[item.partition].lane = item.lane;
+            partitions[item.partition].channel = item.lane;
             release_item(&item);
         }
         int64_t group = item.kind == TFOS_FEED_PARTITION_END ? 1 : trainer->group;
         while (*given - *answered >= group) {
             int64_t rows =
                 *given - *answered < trainer->group ? *given - *answered : trainer->group;
-            assert_done(answer(trainer->node, partitions[item.partition].lane, *answered, rows,
+            assert_done(answer(trainer->node, partitions[item.partition].channel, *answered, rows,
                                trainer->payload, &err));
             *answered += rows;
             trainer->row_count += rows;
@@ -72,7 +72,7 @@ static void *trainer_main(void *argument)
 }
 
 struct inference {
-    struct tfos__feed_writer_options options;
+    struct writer_options options;
     int64_t rows, batch_rows;
     int payload;
     int64_t result_count;
@@ -104,7 +104,7 @@ static void *inference_main(void *argument)
 {
     struct inference *inference = argument;
     struct tfos__feed_writer *writer = NULL;
-    enum tfos_status status = tfos__feed_writer_open(&inference->options, &writer, &inference->err);
+    enum tfos_status status = writer_open(&inference->options, &writer, &inference->err);
 
     for (int64_t row = 0; status == TFOS_OK && row < inference->rows;
          row += inference->batch_rows) {
@@ -140,12 +140,12 @@ static void run_inference(bool is_remote, int partition_count, int64_t rows, int
     assert_int_equal(pthread_create(&trainer.thread, NULL, trainer_main, &trainer), 0);
     for (int i = 0; i < partition_count; i++) {
         tasks[i].options = writer_options(&node, i);
-        tasks[i].options.has_results = true;
-        tasks[i].options.ahead_rows = i % 2 * 40;
-        tasks[i].options.feed = 1 + i % 2; // nobody ends the epoch of an inference
+        tasks[i].options.feeder.has_results = true;
+        tasks[i].options.feeder.ahead_rows = i % 2 * 40;
+        tasks[i].options.feeder.feed = 1 + i % 2; // nobody ends the epoch of an inference
         if (is_remote) {
-            tasks[i].options.socket_name = NULL;
-            tasks[i].options.address = node.address;
+            tasks[i].options.target.socket_name = NULL;
+            tasks[i].options.target.address = node.address;
         }
         tasks[i].rows = rows;
         tasks[i].batch_rows = batch_rows;
@@ -185,7 +185,7 @@ static void rings_full_both_ways(void **state)
         run_inference(is_remote, 2, 3000, 100, 200, 50, 700);
 }
 
-// Rows and results beyond the ring: the lane grows while results of the old one are still due.
+// Rows and results beyond the ring: the channel grows while results of the old one are still due.
 static void large_rows_and_results(void **state)
 {
     (void)state;
@@ -217,10 +217,10 @@ static void fed_begin(struct fed *fed, int64_t rows)
 
     node_open(&fed->node, 0);
     node_start(&fed->node);
-    struct tfos__feed_writer_options options = writer_options(&fed->node, 6);
-    options.has_results = true;
-    options.wait.timeout_ms = 500;
-    assert_done(tfos__feed_writer_open(&options, &fed->writer, &err));
+    struct writer_options options = writer_options(&fed->node, 6);
+    options.feeder.has_results = true;
+    options.feeder.wait.timeout_ms = 500;
+    assert_done(writer_open(&options, &fed->writer, &err));
     assert_done(append_rows(fed->writer, 0, rows, 0, &err));
     assert_int_equal(next_item(&fed->node, &fed->item), TFOS_OK);
     release_item(&fed->item);
@@ -355,7 +355,8 @@ static void an_unfinished_piece_is_dropped(void **state)
     fed_close(&fed);
 }
 
-// A task may keep what it took: the trainer's space is free again, and the lane may go to others.
+// A task may keep what it took: the trainer's space is free again, and the channel may go to
+// others.
 static void results_outlive_their_writer(void **state)
 {
     struct fed fed;
@@ -375,7 +376,7 @@ static void results_outlive_their_writer(void **state)
     schema.release(&schema);
 }
 
-// Results for a task that has gone are told so, and never reach the next task on that lane.
+// Results for a task that has gone are told so, and never reach the next task on that channel.
 static void late_results_reach_nobody(void **state)
 {
     struct fed fed;
@@ -391,10 +392,10 @@ static void late_results_reach_nobody(void **state)
     tfos__feed_writer_close(fed.writer);
     node_wait_closed(&fed.node, 1);
     assert_int_equal(answer(&fed.node, fed.item.lane, 4, 3, 0, &err), TFOS_CLOSED);
-    struct tfos__feed_writer_options options = writer_options(&fed.node, 7);
-    options.has_results = true;
-    assert_done(tfos__feed_writer_open(&options, &fed.writer, &err));
-    assert_int_equal(fed.node.lane_count, 1);
+    struct writer_options options = writer_options(&fed.node, 7);
+    options.feeder.has_results = true;
+    assert_done(writer_open(&options, &fed.writer, &err));
+    assert_int_equal(fed.node.channel_count, 1);
     // The reader has not met the new task yet: this goes into its ring, and is thrown away there.
     (void)answer(&fed.node, fed.item.lane, 4, 3, 0, &err);
     assert_done(append_rows(fed.writer, 0, 10, 0, &err));
@@ -409,7 +410,7 @@ static void late_results_reach_nobody(void **state)
     fed_close(&fed);
 }
 
-static void lanes_for_training_take_no_results(void **state)
+static void channels_for_training_take_no_results(void **state)
 {
     struct node node;
     struct tfos__feed_writer *writer = NULL;
@@ -421,8 +422,8 @@ static void lanes_for_training_take_no_results(void **state)
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos__feed_writer_options options = writer_options(&node, 0);
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    struct writer_options options = writer_options(&node, 0);
+    assert_done(writer_open(&options, &writer, &err));
     assert_done(append_rows(writer, 0, 1, 0, &err));
     assert_int_equal(next_item(&node, &item), TFOS_OK);
     release_item(&item);
@@ -444,7 +445,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s17_a_missing_result_is_told),
     cmocka_unit_test(a_trainer_may_go_when_it_has_answered),
     cmocka_unit_test(late_results_reach_nobody),
-    cmocka_unit_test(lanes_for_training_take_no_results),
+    cmocka_unit_test(channels_for_training_take_no_results),
 };
 
 TEST_MAIN(cases)

@@ -23,7 +23,7 @@ static inline void *append_main(void *argument)
 
 struct task {
     struct node *node;
-    struct tfos__feed_writer_options options;
+    struct writer_options options;
     int64_t rows, batch_rows;
     int payload;
     enum tfos_status status;
@@ -37,10 +37,10 @@ static inline void *task_main(void *argument)
     struct task *task = argument;
     struct tfos__feed_writer *writer = NULL;
 
-    task->status = tfos__feed_writer_open(&task->options, &writer, &task->err);
+    task->status = writer_open(&task->options, &writer, &task->err);
     if (task->status != TFOS_OK)
         return NULL;
-    int64_t row = task->options.first_row;
+    int64_t row = task->options.target.first_row;
     while (task->status == TFOS_OK && row < task->rows) {
         int64_t rows = task->rows - row < task->batch_rows ? task->rows - row : task->batch_rows;
         task->status = append_rows(writer, row, rows, task->payload, &task->err);
@@ -71,7 +71,7 @@ static inline void task_join(struct task *task)
 {
     pthread_join(task->thread, NULL);
     if (task->status != TFOS_OK)
-        fail_msg("partition %d: %s: %s", (int)task->options.partition,
+        fail_msg("partition %d: %s: %s", (int)task->options.feeder.partition,
                  tfos_status_name(task->status), task->err.message);
 }
 

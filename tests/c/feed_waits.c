@@ -41,8 +41,8 @@ static void a_full_ring_counts_for_the_writer(void **state)
         task_init(&task, &node, 0, 300);
         task.payload = PAYLOAD;
         if (is_remote) {
-            task.options.socket_name = NULL;
-            task.options.address = node.address;
+            task.options.target.socket_name = NULL;
+            task.options.target.address = node.address;
         }
         task_run(&task);
         // It grows while the wait lasts, not only when it is over.
@@ -66,8 +66,8 @@ static void an_empty_ring_counts_for_the_reader(void **state)
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct tfos__feed_writer_options options = writer_options(&node, 0);
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    struct writer_options options = writer_options(&node, 0);
+    assert_done(writer_open(&options, &writer, &err));
     assert_int_equal(tfos_feed_reader_next(node.reader, 20, &item, &err), TFOS_AGAIN);
     await_growth(&node, reader_wait, 0);
     assert_int_equal(node_stats(&node).writer_wait_ms, 0);
@@ -75,7 +75,7 @@ static void an_empty_ring_counts_for_the_reader(void **state)
     node_close(&node);
 }
 
-static void lanes_that_have_gone_still_count(void **state)
+static void channels_that_have_gone_still_count(void **state)
 {
     struct node node;
     struct task task;
@@ -88,7 +88,7 @@ static void lanes_that_have_gone_still_count(void **state)
     for (int i = 0; i < 3; i++) {
         task_init(&task, &node, i, 300);
         task.payload = PAYLOAD;
-        task.options.lane_size = (64 + 16 * i) << 10;
+        task.options.feeder.lane_size = (64 + 16 * i) << 10;
         task_run(&task);
         waited = await_growth(&node, writer_wait, waited);
         assert_int_equal(read_partition(&node, PAYLOAD), 300);
@@ -103,7 +103,7 @@ static void lanes_that_have_gone_still_count(void **state)
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(a_full_ring_counts_for_the_writer),
     cmocka_unit_test(an_empty_ring_counts_for_the_reader),
-    cmocka_unit_test(lanes_that_have_gone_still_count),
+    cmocka_unit_test(channels_that_have_gone_still_count),
 };
 
 TEST_MAIN(cases)

@@ -14,14 +14,14 @@ static struct tfos__feed_writer *open_writer(struct cluster *cluster, int64_t pa
     struct tfos__feed_writer *writer;
     char name[128];
     snprintf(name, sizeof name, "tfos-feed-%s-0", cluster->id);
-    struct tfos__feed_writer_options options = {.socket_name = name,
-                                                .cluster_id = cluster->id,
-                                                .key = KEY,
-                                                .feed = 1,
-                                                .partition = partition,
-                                                .attempt = attempt,
-                                                .wait.timeout_ms = timeout_ms};
-    assert_done(tfos__feed_writer_open(&options, &writer, &err));
+    struct tfos_feeder_options options = {.cluster_id = cluster->id,
+                                          .key = KEY,
+                                          .feed = 1,
+                                          .partition = partition,
+                                          .attempt = attempt,
+                                          .wait.timeout_ms = timeout_ms};
+    struct tfos__feed_target target = {.socket_name = name};
+    assert_done(tfos__feed_writer_open(&options, &target, &writer, &err));
     return writer;
 }
 
