@@ -237,17 +237,17 @@ struct decoding {
 static int survey_records(struct decoding *decoding)
 {
     struct tfos_error err;
-    struct tfos_example_survey *survey = NULL;
+    struct tfos_schema_inference *survey = NULL;
     struct tfos_stream *stream = decoding->stream;
     uint64_t seen;
-    enum tfos_status status = tfos_example_survey_open(decoding->options->type, &survey, &err);
+    enum tfos_status status = tfos_schema_inference_open(decoding->options->type, &survey, &err);
     if (status == TFOS_OK)
-        status = tfos_example_survey_read(survey, stream, &decoding->reading, 0, &seen, &err);
+        status = tfos_schema_inference_read(survey, stream, &decoding->reading, 0, &seen, &err);
     if (status == TFOS_OK)
-        status = tfos_example_survey_schema(survey, &decoding->schema, &err);
+        status = tfos_schema_inference_schema(survey, &decoding->schema, &err);
     if (status == TFOS_OK && stream->seek)
         status = stream->seek(stream, 0, &err);
-    tfos_example_survey_close(survey);
+    tfos_schema_inference_close(survey);
     return status < 0 ? say_error(&err) : 0;
 }
 

@@ -34,14 +34,14 @@ static enum tfos_status decode(const struct ArrowSchema *schema, enum tfos_recor
 static enum tfos_status find_schema(enum tfos_record_type type, struct tfos_view record,
                                     struct ArrowSchema *out, struct tfos_error *err)
 {
-    struct tfos_example_survey *survey = NULL;
+    struct tfos_schema_inference *survey = NULL;
     size_t seen;
-    enum tfos_status status = tfos_example_survey_open(type, &survey, err);
+    enum tfos_status status = tfos_schema_inference_open(type, &survey, err);
     if (status == TFOS_OK)
-        status = tfos_example_survey_append(survey, &record, 1, &seen, err);
+        status = tfos_schema_inference_append(survey, &record, 1, &seen, err);
     if (status == TFOS_OK)
-        status = tfos_example_survey_schema(survey, out, err);
-    tfos_example_survey_close(survey);
+        status = tfos_schema_inference_schema(survey, out, err);
+    tfos_schema_inference_close(survey);
     return status;
 }
 
@@ -126,20 +126,20 @@ int record_cat(const struct record_options *options)
 }
 
 static int print_schema(const struct record_options *options,
-                        const struct tfos_example_survey *survey)
+                        const struct tfos_schema_inference *survey)
 {
     struct tfos_error err;
     struct columns columns = {0};
     struct ArrowSchema schema;
     char *json = NULL, type[COLUMN_TYPE_SIZE];
     if (options->is_json) {
-        if (tfos_example_survey_save(survey, &json, &err) < 0)
+        if (tfos_schema_inference_save(survey, &json, &err) < 0)
             return say_error(&err);
         puts(json);
         tfos_free(json);
         return 0;
     }
-    if (tfos_example_survey_schema(survey, &schema, &err) < 0)
+    if (tfos_schema_inference_schema(survey, &schema, &err) < 0)
         return say_error(&err);
     bool is_known = columns_of_schema(&columns, &schema);
     for (size_t i = 0; i < columns.count; i++) {
@@ -154,9 +154,9 @@ static int print_schema(const struct record_options *options,
 int record_schema(const struct record_options *options)
 {
     struct tfos_error err;
-    struct tfos_example_survey *survey = NULL;
+    struct tfos_schema_inference *survey = NULL;
     int result = 0;
-    if (tfos_example_survey_open(options->type, &survey, &err) < 0)
+    if (tfos_schema_inference_open(options->type, &survey, &err) < 0)
         return say_error(&err);
     for (int i = 0; result == 0 && i < options->file_count; i++) {
         struct tfos_record_reader_options reading = reader_options(options, options->files[i]);
@@ -165,13 +165,13 @@ int record_schema(const struct record_options *options)
         reading.on_damage = tell_damage;
         if (!stream)
             result = 1;
-        else if (tfos_example_survey_read(survey, stream, &reading, (uint64_t)options->limit, &seen,
-                                          &err) < 0)
+        else if (tfos_schema_inference_read(survey, stream, &reading, (uint64_t)options->limit,
+                                            &seen, &err) < 0)
             result = say_error(&err);
         tfos_stream_close(stream);
     }
     if (result == 0)
         result = print_schema(options, survey);
-    tfos_example_survey_close(survey);
+    tfos_schema_inference_close(survey);
     return result;
 }

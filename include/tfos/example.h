@@ -121,34 +121,35 @@ tfos_example_encoder_losses(const struct tfos_example_encoder *encoder, size_t *
 /// NULL is accepted.
 TFOS_API void tfos_example_encoder_close(struct tfos_example_encoder *encoder);
 
-/// What is known of the features of some records. A plain value of bytes when saved, so that what
-/// was learned of some files elsewhere can be merged.
-struct tfos_example_survey;
+/// Infers a schema from the features of records. Its state can be saved as text, so that inferences
+/// from parts of the files, made elsewhere, can be merged.
+struct tfos_schema_inference;
 
-/// Makes one that knows nothing.
-TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_example_survey_open(enum tfos_record_type type,
-                                                                   struct tfos_example_survey **out,
-                                                                   struct tfos_error *err);
-
-/// Looks at `count` records. `*seen` as in tfos_example_decoder_append().
+/// Makes one that has seen no record.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
-tfos_example_survey_append(struct tfos_example_survey *survey, const struct tfos_view *records,
-                           size_t count, size_t *seen, struct tfos_error *err);
+tfos_schema_inference_open(enum tfos_record_type type, struct tfos_schema_inference **out,
+                           struct tfos_error *err);
 
-/// Adds what `other` knows. Features that only `other` has come behind those of `survey`. CORRUPT
-/// names a feature that is a context feature here and a feature list there, with file and offset of
-/// a record for each.
+/// Adds `count` records. `*seen` is as `*appended` in tfos_example_decoder_append().
 TFOS_API TFOS_MUST_CHECK enum tfos_status
-tfos_example_survey_merge(struct tfos_example_survey *survey,
-                          const struct tfos_example_survey *other, struct tfos_error *err);
+tfos_schema_inference_append(struct tfos_schema_inference *inference,
+                             const struct tfos_view *records, size_t count, size_t *seen,
+                             struct tfos_error *err);
 
-/// The survey as JSON text, freed with tfos_free(), and back.
+/// Adds what `other` has seen. Features that only `other` has come behind those of `inference`.
+/// CORRUPT names a feature that is a context feature here and a feature list there, with file and
+/// offset of a record for each.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
-tfos_example_survey_save(const struct tfos_example_survey *survey, char **json,
-                         struct tfos_error *err);
-TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_example_survey_load(const char *json,
-                                                                   struct tfos_example_survey **out,
-                                                                   struct tfos_error *err);
+tfos_schema_inference_merge(struct tfos_schema_inference *inference,
+                            const struct tfos_schema_inference *other, struct tfos_error *err);
+
+/// Saves the state as JSON text, which tfos_free() frees, and loads it.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_schema_inference_save(const struct tfos_schema_inference *inference, char **json,
+                           struct tfos_error *err);
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_schema_inference_load(const char *json, struct tfos_schema_inference **out,
+                           struct tfos_error *err);
 
 /// The schema that all records seen can be read with, columns in the order in which features were
 /// first seen: a list where a record had not exactly one value; int64 (l), float (f), string (u)
@@ -157,10 +158,10 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_example_survey_load(const char *j
 /// float. Features that never had a kind are left out. All columns are nullable. The caller owns
 /// `*out`. CORRUPT: nothing but damage was found, and skipped.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
-tfos_example_survey_schema(const struct tfos_example_survey *survey, struct ArrowSchema *out,
-                           struct tfos_error *err);
+tfos_schema_inference_schema(const struct tfos_schema_inference *inference, struct ArrowSchema *out,
+                             struct tfos_error *err);
 
 /// NULL is accepted.
-TFOS_API void tfos_example_survey_close(struct tfos_example_survey *survey);
+TFOS_API void tfos_schema_inference_close(struct tfos_schema_inference *inference);
 
 #endif

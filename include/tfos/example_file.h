@@ -44,9 +44,9 @@ TFOS_API void tfos_example_reader_close(struct tfos_example_reader *reader);
 /// Adds the stream's first `limit` records, or all (limit 0); `*seen` is their number. Modes as
 /// above.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
-tfos_example_survey_read(struct tfos_example_survey *survey, struct tfos_stream *stream,
-                         const struct tfos_record_reader_options *options, uint64_t limit,
-                         uint64_t *seen, struct tfos_error *err);
+tfos_schema_inference_read(struct tfos_schema_inference *inference, struct tfos_stream *stream,
+                           const struct tfos_record_reader_options *options, uint64_t limit,
+                           uint64_t *seen, struct tfos_error *err);
 
 struct tfos_example_writer_options {
     struct tfos_record_writer_options record;

@@ -24,8 +24,8 @@ struct task {
 };
 
 /// Adds what `other` knows to `*survey`, which it becomes when that is NULL. Takes over `other`.
-static enum tfos_status join(struct tfos_example_survey **survey, struct tfos_example_survey *other,
-                             struct tfos_error *err)
+static enum tfos_status join(struct tfos_schema_inference **survey,
+                             struct tfos_schema_inference *other, struct tfos_error *err)
 {
     enum tfos_status status = TFOS_OK;
 
@@ -33,33 +33,33 @@ static enum tfos_status join(struct tfos_example_survey **survey, struct tfos_ex
         *survey = other;
         return TFOS_OK;
     }
-    status = tfos_example_survey_merge(*survey, other, err);
-    tfos_example_survey_close(other);
+    status = tfos_schema_inference_merge(*survey, other, err);
+    tfos_schema_inference_close(other);
     return status;
 }
 
 /// A file has a survey of its own first: none is damaged because another has other features.
 static enum tfos_status survey_file(const struct task *task, struct tfos_stream *stream,
-                                    const char *path, struct tfos_example_survey **survey,
+                                    const char *path, struct tfos_schema_inference **survey,
                                     struct tfos_error *err)
 {
     struct tfos_record_reader_options options = task->options;
-    struct tfos_example_survey *own = NULL;
+    struct tfos_schema_inference *own = NULL;
     uint64_t seen = 0;
-    enum tfos_status status = tfos_example_survey_open(task->type, &own, err);
+    enum tfos_status status = tfos_schema_inference_open(task->type, &own, err);
 
     options.name = path;
     if (status == TFOS_OK)
-        status = tfos_example_survey_read(own, stream, &options, task->limit, &seen, err);
+        status = tfos_schema_inference_read(own, stream, &options, task->limit, &seen, err);
     if (status == TFOS_OK)
         return join(survey, own, err);
-    tfos_example_survey_close(own);
+    tfos_schema_inference_close(own);
     return status;
 }
 
 static enum tfos_status survey_files(const struct task *task, char **json, struct tfos_error *err)
 {
-    struct tfos_example_survey *survey = NULL;
+    struct tfos_schema_inference *survey = NULL;
     enum tfos_status status = TFOS_OK;
 
     for (int64_t i = 0; i < task->path_count && status == TFOS_OK; i++) {
@@ -71,8 +71,8 @@ static enum tfos_status survey_files(const struct task *task, char **json, struc
         tfos_stream_close(own);
     }
     if (status == TFOS_OK)
-        status = tfos_example_survey_save(survey, json, err);
-    tfos_example_survey_close(survey);
+        status = tfos_schema_inference_save(survey, json, err);
+    tfos_schema_inference_close(survey);
     return status;
 }
 
@@ -134,27 +134,27 @@ static PyObject *survey_examples(PyObject *module, PyObject *args, PyObject *kwa
 }
 
 /// Adds what `text` knows to `*survey`, which it makes when it is NULL.
-static enum tfos_status add_survey(const char *text, struct tfos_example_survey **survey,
+static enum tfos_status add_survey(const char *text, struct tfos_schema_inference **survey,
                                    struct tfos_error *err)
 {
-    struct tfos_example_survey *other = NULL;
-    enum tfos_status status = tfos_example_survey_load(text, &other, err);
+    struct tfos_schema_inference *other = NULL;
+    enum tfos_status status = tfos_schema_inference_load(text, &other, err);
 
     return status < 0 ? status : join(survey, other, err);
 }
 
-static PyObject *give_schema(const struct tfos_example_survey *survey)
+static PyObject *give_schema(const struct tfos_schema_inference *survey)
 {
     struct ArrowSchema schema;
     struct tfos_error err = {0};
-    enum tfos_status status = tfos_example_survey_schema(survey, &schema, &err);
+    enum tfos_status status = tfos_schema_inference_schema(survey, &schema, &err);
 
     return status < 0 ? tfos__py_raise(status, &err) : tfos__py_arrow_schema_wrap(&schema);
 }
 
 static PyObject *merge_surveys(PyObject *module, PyObject *surveys)
 {
-    struct tfos_example_survey *survey = NULL;
+    struct tfos_schema_inference *survey = NULL;
     struct tfos_error err = {0};
     PyObject *result = NULL;
 
@@ -169,7 +169,7 @@ static PyObject *merge_surveys(PyObject *module, PyObject *surveys)
         if (text != NULL)
             status = add_survey(PyBytes_AsString(text), &survey, &err);
         if (status < 0)
-            tfos_example_survey_close(survey);
+            tfos_schema_inference_close(survey);
         if (text == NULL)
             return NULL;
         Py_DECREF(text);
@@ -177,7 +177,7 @@ static PyObject *merge_surveys(PyObject *module, PyObject *surveys)
             return tfos__py_raise(status, &err);
     }
     result = give_schema(survey);
-    tfos_example_survey_close(survey);
+    tfos_schema_inference_close(survey);
     return result;
 }
 

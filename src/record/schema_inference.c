@@ -31,7 +31,7 @@ struct summary {
     struct tfos__record_feature plain, list; ///< in the current record
 };
 
-struct tfos_example_survey {
+struct tfos_schema_inference {
     enum tfos_record_type type;
     struct summary *summaries; ///< in the order in which features were first seen; owned
     uint32_t count, capacity;
@@ -43,79 +43,80 @@ struct tfos_example_survey {
     const char *file;                  ///< its name; NULL with `frames`
 };
 
-enum tfos_status tfos_example_survey_open(enum tfos_record_type type,
-                                          struct tfos_example_survey **out, struct tfos_error *err)
+enum tfos_status tfos_schema_inference_open(enum tfos_record_type type,
+                                            struct tfos_schema_inference **out,
+                                            struct tfos_error *err)
 {
     if (type == TFOS_RECORD_BYTES)
         return tfos__fail(err, TFOS_INVALID, "record: plain records have no features to look at");
-    struct tfos_example_survey *survey = tfos__alloc(1, sizeof *survey);
-    if (!survey)
-        return tfos__no_memory(err, "record", "a survey");
-    survey->type = type;
-    *out = survey;
+    struct tfos_schema_inference *inference = tfos__alloc(1, sizeof *inference);
+    if (!inference)
+        return tfos__no_memory(err, "record", "a schema inference");
+    inference->type = type;
+    *out = inference;
     return TFOS_OK;
 }
 
-void tfos_example_survey_close(struct tfos_example_survey *survey)
+void tfos_schema_inference_close(struct tfos_schema_inference *inference)
 {
-    if (!survey)
+    if (!inference)
         return;
-    for (uint32_t i = 0; i < survey->count; i++) {
-        tfos__record_feature_clear(&survey->summaries[i].plain);
-        tfos__record_feature_clear(&survey->summaries[i].list);
-        tfos__free(survey->summaries[i].place);
+    for (uint32_t i = 0; i < inference->count; i++) {
+        tfos__record_feature_clear(&inference->summaries[i].plain);
+        tfos__record_feature_clear(&inference->summaries[i].list);
+        tfos__free(inference->summaries[i].place);
     }
-    tfos__free(survey->summaries);
-    tfos__record_name_index_clear(&survey->names);
-    tfos__free(survey);
+    tfos__free(inference->summaries);
+    tfos__record_name_index_clear(&inference->names);
+    tfos__free(inference);
 }
 
 // ---- features
 
-static enum tfos_status reserve(struct tfos_example_survey *survey, struct tfos_error *err)
+static enum tfos_status reserve(struct tfos_schema_inference *inference, struct tfos_error *err)
 {
-    if (survey->count == FEATURES_LIMIT)
+    if (inference->count == FEATURES_LIMIT)
         return tfos__fail(err, TFOS_UNSUPPORTED,
                           "record: more than %d names of features: the records are no rows of a "
                           "table",
                           FEATURES_LIMIT);
-    if (survey->count < survey->capacity)
+    if (inference->count < inference->capacity)
         return TFOS_OK;
-    uint32_t capacity = survey->capacity > 0 ? 2 * survey->capacity : FIRST_CAPACITY;
-    struct summary *summaries = tfos__realloc(survey->summaries, capacity, sizeof *summaries);
+    uint32_t capacity = inference->capacity > 0 ? 2 * inference->capacity : FIRST_CAPACITY;
+    struct summary *summaries = tfos__realloc(inference->summaries, capacity, sizeof *summaries);
     if (!summaries)
-        return tfos__no_memory(err, "record", "a survey");
-    survey->summaries = summaries;
-    survey->capacity = capacity;
+        return tfos__no_memory(err, "record", "a schema inference");
+    inference->summaries = summaries;
+    inference->capacity = capacity;
     return TFOS_OK;
 }
 
 // The summary of the round's next feature, which is added if there is none.
-static enum tfos_status find(struct tfos_example_survey *survey, struct tfos_view name,
+static enum tfos_status find(struct tfos_schema_inference *inference, struct tfos_view name,
                              struct summary **summary, struct tfos_error *err)
 {
-    uint32_t number = tfos__record_name_index_next(&survey->names, name);
+    uint32_t number = tfos__record_name_index_next(&inference->names, name);
     if (number == TFOS__NAME_UNKNOWN) {
-        number = survey->count;
+        number = inference->count;
         if (!tfos__is_utf8(name.data, name.size) ||
             (name.size > 0 && memchr(name.data, 0, name.size)))
             return tfos__fail(err, TFOS_CORRUPT, "record: a feature's name is no UTF-8 text");
-        TFOS__TRY(reserve(survey, err));
-        TFOS__TRY(tfos__record_name_index_add(&survey->names, name, number, err));
-        survey->summaries[survey->count++] =
-            (struct summary){.name = survey->names.names[number].text.data, .is_text = true};
+        TFOS__TRY(reserve(inference, err));
+        TFOS__TRY(tfos__record_name_index_add(&inference->names, name, number, err));
+        inference->summaries[inference->count++] =
+            (struct summary){.name = inference->names.names[number].text.data, .is_text = true};
     }
-    *summary = &survey->summaries[number];
+    *summary = &inference->summaries[number];
     return TFOS_OK;
 }
 
 static struct tfos__record_feature *find_feature(void *context, struct tfos_view name, bool is_list)
 {
-    struct tfos_example_survey *survey = context;
+    struct tfos_schema_inference *inference = context;
     struct summary *summary = NULL;
-    if (survey->status == TFOS_OK)
-        survey->status = find(survey, name, &summary, &survey->failure);
-    if (survey->status < 0)
+    if (inference->status == TFOS_OK)
+        inference->status = find(inference, name, &summary, &inference->failure);
+    if (inference->status < 0)
         return NULL;
     return is_list ? &summary->list : &summary->plain;
 }
@@ -144,7 +145,7 @@ static enum tfos_status add_shape(struct summary *summary, bool is_feature_list,
     if (!place)
         return TFOS_OK;
     summary->place = tfos__strdup(place);
-    return summary->place ? TFOS_OK : tfos__no_memory(err, "record", "a survey");
+    return summary->place ? TFOS_OK : tfos__no_memory(err, "record", "a schema inference");
 }
 
 // Of two kinds of values the one that can hold both counts: it has the smaller number. Lists
@@ -208,28 +209,28 @@ static enum tfos_status read_list(const struct summary *summary, struct tfos_vie
 
 // Notes where a feature of a SequenceExample was first seen, for a record elsewhere that
 // contradicts it.
-static enum tfos_status note_place(const struct tfos_example_survey *survey,
+static enum tfos_status note_place(const struct tfos_schema_inference *inference,
                                    struct tfos_view record, struct summary *summary,
                                    struct tfos_error *err)
 {
-    uint64_t offset = tfos__record_reader_offset(survey->frames, record);
-    summary->place = tfos__format("%s: offset %llu", survey->file, (unsigned long long)offset);
+    uint64_t offset = tfos__record_reader_offset(inference->frames, record);
+    summary->place = tfos__format("%s: offset %llu", inference->file, (unsigned long long)offset);
     if (!summary->place)
-        return tfos__no_memory(err, "record", "a survey");
+        return tfos__no_memory(err, "record", "a schema inference");
     if (!tfos__is_utf8(summary->place, strlen(summary->place)))
         for (char *at = summary->place; *at; at++)
             *at = (char)(*at & 0x80 ? '?' : *at);
     return TFOS_OK;
 }
 
-static enum tfos_status add_feature(const struct tfos_example_survey *survey,
+static enum tfos_status add_feature(const struct tfos_schema_inference *inference,
                                     struct tfos_view record, struct summary *summary,
                                     bool is_feature_list, struct tfos_error *err)
 {
     const struct tfos__record_feature *feature = is_feature_list ? &summary->list : &summary->plain;
     uint32_t chunk = 0;
-    if (!summary->is_known && survey->frames && survey->type == TFOS_RECORD_SEQUENCE_EXAMPLE)
-        TFOS__TRY(note_place(survey, record, summary, err));
+    if (!summary->is_known && inference->frames && inference->type == TFOS_RECORD_SEQUENCE_EXAMPLE)
+        TFOS__TRY(note_place(inference, record, summary, err));
     TFOS__TRY(add_shape(summary, is_feature_list, NULL, err));
     for (uint32_t step = 0; step < feature->step_count; step++) {
         struct content content = {.is_text = true};
@@ -244,56 +245,57 @@ static enum tfos_status add_feature(const struct tfos_example_survey *survey,
     return TFOS_OK;
 }
 
-static enum tfos_status add_record(struct tfos_example_survey *survey, struct tfos_view record,
+static enum tfos_status add_record(struct tfos_schema_inference *inference, struct tfos_view record,
                                    struct tfos_error *err)
 {
-    for (uint32_t i = 0; i < survey->count; i++) {
-        tfos__record_feature_reset(&survey->summaries[i].plain);
-        tfos__record_feature_reset(&survey->summaries[i].list);
+    for (uint32_t i = 0; i < inference->count; i++) {
+        tfos__record_feature_reset(&inference->summaries[i].plain);
+        tfos__record_feature_reset(&inference->summaries[i].list);
     }
-    tfos__record_name_index_restart(&survey->names);
-    survey->status = TFOS_OK;
+    tfos__record_name_index_restart(&inference->names);
+    inference->status = TFOS_OK;
     enum tfos_status status =
-        tfos__record_features_read(record, survey->type, find_feature, survey, err);
+        tfos__record_features_read(record, inference->type, find_feature, inference, err);
     if (status < 0) {
         tfos__fail_prefix(err, "record");
         return status;
     }
-    if (survey->status < 0) {
+    if (inference->status < 0) {
         if (err)
-            *err = survey->failure;
-        return survey->status;
+            *err = inference->failure;
+        return inference->status;
     }
-    for (uint32_t i = 0; i < survey->count; i++) {
-        struct summary *summary = &survey->summaries[i];
+    for (uint32_t i = 0; i < inference->count; i++) {
+        struct summary *summary = &inference->summaries[i];
         if (summary->plain.is_present)
-            TFOS__TRY(add_feature(survey, record, summary, false, err));
+            TFOS__TRY(add_feature(inference, record, summary, false, err));
         if (summary->list.is_present)
-            TFOS__TRY(add_feature(survey, record, summary, true, err));
+            TFOS__TRY(add_feature(inference, record, summary, true, err));
     }
     return TFOS_OK;
 }
 
-enum tfos_status tfos_example_survey_append(struct tfos_example_survey *survey,
-                                            const struct tfos_view *records, size_t count,
-                                            size_t *seen, struct tfos_error *err)
+enum tfos_status tfos_schema_inference_append(struct tfos_schema_inference *inference,
+                                              const struct tfos_view *records, size_t count,
+                                              size_t *seen, struct tfos_error *err)
 {
     for (*seen = 0; *seen < count; ++*seen)
-        TFOS__TRY(add_record(survey, records[*seen], err));
+        TFOS__TRY(add_record(inference, records[*seen], err));
     return TFOS_OK;
 }
 
 // Adds the records of one call on the reader. Those that are no messages of the type are rejected.
-static enum tfos_status add_records(struct tfos_example_survey *survey,
+static enum tfos_status add_records(struct tfos_schema_inference *inference,
                                     const struct tfos_view *records, size_t count,
                                     struct tfos_error *err)
 {
     while (count > 0) {
         size_t seen;
         struct tfos_error cause;
-        enum tfos_status status = tfos_example_survey_append(survey, records, count, &seen, &cause);
+        enum tfos_status status =
+            tfos_schema_inference_append(inference, records, count, &seen, &cause);
         if (status == TFOS_CORRUPT)
-            status = tfos_record_reader_reject(survey->frames, records[seen++], &cause);
+            status = tfos_record_reader_reject(inference->frames, records[seen++], &cause);
         if (status < 0 && err)
             *err = cause;
         if (status != TFOS_OK)
@@ -304,40 +306,40 @@ static enum tfos_status add_records(struct tfos_example_survey *survey,
     return TFOS_OK;
 }
 
-enum tfos_status tfos_example_survey_read(struct tfos_example_survey *survey,
-                                          struct tfos_stream *stream,
-                                          const struct tfos_record_reader_options *options,
-                                          uint64_t limit, uint64_t *seen, struct tfos_error *err)
+enum tfos_status tfos_schema_inference_read(struct tfos_schema_inference *inference,
+                                            struct tfos_stream *stream,
+                                            const struct tfos_record_reader_options *options,
+                                            uint64_t limit, uint64_t *seen, struct tfos_error *err)
 {
     struct tfos_view records[VIEW_COUNT];
-    enum tfos_status status = tfos_record_reader_open(stream, options, &survey->frames, err);
+    enum tfos_status status = tfos_record_reader_open(stream, options, &inference->frames, err);
     uint64_t left = limit > 0 ? limit : UINT64_MAX;
     if (status < 0)
         return status;
-    survey->file = options && options->name ? options->name : "the file";
+    inference->file = options && options->name ? options->name : "the file";
     while (status == TFOS_OK && left > 0) {
         size_t count = 0;
         status = tfos_record_reader_next_batch(
-            survey->frames, records, left < VIEW_COUNT ? (size_t)left : VIEW_COUNT, &count, err);
+            inference->frames, records, left < VIEW_COUNT ? (size_t)left : VIEW_COUNT, &count, err);
         if (status == TFOS_OK)
-            status = add_records(survey, records, count, err);
+            status = add_records(inference, records, count, err);
         left -= count;
     }
-    struct tfos_record_counts counts = tfos_record_reader_get_counts(survey->frames);
+    struct tfos_record_counts counts = tfos_record_reader_get_counts(inference->frames);
     *seen = counts.records;
-    survey->skipped += counts.records == 0 ? counts.damages : 0;
-    tfos_record_reader_close(survey->frames);
-    survey->frames = NULL;
+    inference->skipped += counts.records == 0 ? counts.damages : 0;
+    tfos_record_reader_close(inference->frames);
+    inference->frames = NULL;
     return status == TFOS_END ? TFOS_OK : status;
 }
 
 // ---- merging
 
-static enum tfos_status add_summary(struct tfos_example_survey *survey, const struct summary *other,
-                                    struct tfos_error *err)
+static enum tfos_status add_summary(struct tfos_schema_inference *inference,
+                                    const struct summary *other, struct tfos_error *err)
 {
     struct summary *summary = NULL;
-    TFOS__TRY(find(survey, (struct tfos_view){other->name, strlen(other->name)}, &summary, err));
+    TFOS__TRY(find(inference, (struct tfos_view){other->name, strlen(other->name)}, &summary, err));
     if (other->is_known)
         TFOS__TRY(add_shape(summary, other->is_feature_list, other->place, err));
     add_kind(summary, other->kind, other->has_values);
@@ -346,16 +348,16 @@ static enum tfos_status add_summary(struct tfos_example_survey *survey, const st
     return TFOS_OK;
 }
 
-enum tfos_status tfos_example_survey_merge(struct tfos_example_survey *survey,
-                                           const struct tfos_example_survey *other,
-                                           struct tfos_error *err)
+enum tfos_status tfos_schema_inference_merge(struct tfos_schema_inference *inference,
+                                             const struct tfos_schema_inference *other,
+                                             struct tfos_error *err)
 {
-    if (survey->type != other->type)
-        return tfos__fail(err, TFOS_INVALID, "record: surveys of two kinds of records");
-    survey->skipped += other->skipped;
-    tfos__record_name_index_restart(&survey->names);
+    if (inference->type != other->type)
+        return tfos__fail(err, TFOS_INVALID, "record: schema inferences of two kinds of records");
+    inference->skipped += other->skipped;
+    tfos__record_name_index_restart(&inference->names);
     for (uint32_t i = 0; i < other->count; i++)
-        TFOS__TRY(add_summary(survey, &other->summaries[i], err));
+        TFOS__TRY(add_summary(inference, &other->summaries[i], err));
     return TFOS_OK;
 }
 
@@ -383,20 +385,20 @@ static json_t *describe(const struct summary *summary)
                      flag(is_empty), "absent", flag(!summary->is_known), "place", summary->place);
 }
 
-enum tfos_status tfos_example_survey_save(const struct tfos_example_survey *survey, char **json,
-                                          struct tfos_error *err)
+enum tfos_status tfos_schema_inference_save(const struct tfos_schema_inference *inference,
+                                            char **json, struct tfos_error *err)
 {
     json_t *features = json_array();
     bool is_whole = features != NULL;
-    for (uint32_t i = 0; is_whole && i < survey->count; i++)
-        is_whole = json_array_append_new(features, describe(&survey->summaries[i])) == 0;
-    json_t *skipped = survey->skipped > 0 ? json_integer((json_int_t)survey->skipped) : NULL;
-    json_t *object = json_pack("{s:s, s:o, s:o*}", "type", TYPES[survey->type], "features",
+    for (uint32_t i = 0; is_whole && i < inference->count; i++)
+        is_whole = json_array_append_new(features, describe(&inference->summaries[i])) == 0;
+    json_t *skipped = inference->skipped > 0 ? json_integer((json_int_t)inference->skipped) : NULL;
+    json_t *object = json_pack("{s:s, s:o, s:o*}", "type", TYPES[inference->type], "features",
                                features, "passed_over", skipped);
     char *text = object && is_whole ? tfos__json_text(object) : NULL;
     json_decref(object);
     if (!text)
-        return tfos__no_memory(err, "record", "a survey's text");
+        return tfos__no_memory(err, "record", "a schema inference's text");
     *json = text;
     return TFOS_OK;
 }
@@ -410,7 +412,7 @@ static int find_text(const char *text, const char *const *list, int count)
     return -1;
 }
 
-static enum tfos_status load_summary(struct tfos_example_survey *survey, const json_t *object,
+static enum tfos_status load_summary(struct tfos_schema_inference *inference, const json_t *object,
                                      struct tfos_error *err)
 {
     const char *name, *kind_text;
@@ -430,21 +432,21 @@ static enum tfos_status load_summary(struct tfos_example_survey *survey, const j
                               .is_feature_list = tfos__json_bool_or(object, "feature_list", false),
                               .is_list = tfos__json_bool_or(object, "list", false),
                               .is_text = !tfos__json_bool_or(object, "binary", false)};
-    return add_summary(survey, &summary, err);
+    return add_summary(inference, &summary, err);
 }
 
-static enum tfos_status load_features(struct tfos_example_survey *survey, const json_t *object,
+static enum tfos_status load_features(struct tfos_schema_inference *inference, const json_t *object,
                                       struct tfos_error *err)
 {
     const json_t *features = json_object_get(object, "features"), *feature;
     size_t index;
     if (!json_is_array(features))
         return tfos__fail(err, TFOS_CORRUPT, "\"features\" is no list");
-    json_array_foreach(features, index, feature) TFOS__TRY(load_summary(survey, feature, err));
+    json_array_foreach(features, index, feature) TFOS__TRY(load_summary(inference, feature, err));
     return TFOS_OK;
 }
 
-static enum tfos_status load(const json_t *object, struct tfos_example_survey **out,
+static enum tfos_status load(const json_t *object, struct tfos_schema_inference **out,
                              struct tfos_error *err)
 {
     const char *type_text;
@@ -452,20 +454,20 @@ static enum tfos_status load(const json_t *object, struct tfos_example_survey **
     int type = find_text(type_text, TYPES, 2);
     if (type < 0)
         return tfos__fail(err, TFOS_CORRUPT, "there is no type \"%s\"", type_text);
-    struct tfos_example_survey *survey = NULL;
-    TFOS__TRY(tfos_example_survey_open((enum tfos_record_type)type, &survey, err));
+    struct tfos_schema_inference *inference = NULL;
+    TFOS__TRY(tfos_schema_inference_open((enum tfos_record_type)type, &inference, err));
     json_int_t skipped = json_integer_value(json_object_get(object, "passed_over"));
-    survey->skipped = skipped > 0 ? (uint64_t)skipped : 0;
-    enum tfos_status status = load_features(survey, object, err);
+    inference->skipped = skipped > 0 ? (uint64_t)skipped : 0;
+    enum tfos_status status = load_features(inference, object, err);
     if (status < 0)
-        tfos_example_survey_close(survey);
+        tfos_schema_inference_close(inference);
     else
-        *out = survey;
+        *out = inference;
     return status;
 }
 
-enum tfos_status tfos_example_survey_load(const char *json, struct tfos_example_survey **out,
-                                          struct tfos_error *err)
+enum tfos_status tfos_schema_inference_load(const char *json, struct tfos_schema_inference **out,
+                                            struct tfos_error *err)
 {
     json_t *object = NULL;
     enum tfos_status status = tfos__json_parse(json, strlen(json), &object, err);
@@ -473,7 +475,7 @@ enum tfos_status tfos_example_survey_load(const char *json, struct tfos_example_
         status = load(object, out, err);
     json_decref(object);
     if (status < 0) {
-        tfos__fail_prefix(err, "record: a survey's text");
+        tfos__fail_prefix(err, "record: a schema inference's text");
         return status == TFOS_NO_MEMORY ? status : TFOS_CORRUPT;
     }
     return TFOS_OK;
@@ -500,23 +502,23 @@ static struct tfos__arrow_type type_of(const struct summary *summary)
                                                 : tfos__arrow_type_of(TFOS__ARROW_INT, 64, 0);
 }
 
-enum tfos_status tfos_example_survey_schema(const struct tfos_example_survey *survey,
-                                            struct ArrowSchema *out, struct tfos_error *err)
+enum tfos_status tfos_schema_inference_schema(const struct tfos_schema_inference *inference,
+                                              struct ArrowSchema *out, struct tfos_error *err)
 {
     struct ArrowSchema schema;
     int64_t count = 0, made = 0;
-    for (uint32_t i = 0; i < survey->count; i++)
-        count += survey->summaries[i].kind != TFOS__FEATURE_NONE;
-    if (count == 0 && survey->skipped > 0)
+    for (uint32_t i = 0; i < inference->count; i++)
+        count += inference->summaries[i].kind != TFOS__FEATURE_NONE;
+    if (count == 0 && inference->skipped > 0)
         return tfos__fail(err, TFOS_CORRUPT,
                           "record: there is no good record to find columns in: %llu places were "
                           "passed over; read without skipping to see what they are",
-                          (unsigned long long)survey->skipped);
+                          (unsigned long long)inference->skipped);
     enum tfos_status status = tfos__arrow_schema_init_struct(&schema, count, err);
     if (status < 0)
         return status;
-    for (uint32_t i = 0; status == TFOS_OK && i < survey->count; i++) {
-        const struct summary *summary = &survey->summaries[i];
+    for (uint32_t i = 0; status == TFOS_OK && i < inference->count; i++) {
+        const struct summary *summary = &inference->summaries[i];
         if (summary->kind != TFOS__FEATURE_NONE)
             status = make_field(summary->name, type_of(summary),
                                 summary->is_feature_list ? 2 : summary->is_list,

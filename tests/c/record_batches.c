@@ -233,7 +233,7 @@ static void frames_and_records_count_together(void **state)
     memory_clear(&file);
 }
 
-static void a_survey_of_a_file(void **state)
+static void the_inference_of_a_file(void **state)
 {
     (void)state;
     struct tfos_error err;
@@ -241,27 +241,27 @@ static void a_survey_of_a_file(void **state)
     put_message(&lists, 2, in_field(1, entry("x", in_field(1, INT64S(1)))));
     struct memory_stream file = make_file_with(4, lists);
     uint64_t seen = 0;
-    struct tfos_example_survey *survey = NULL;
+    struct tfos_schema_inference *inference = NULL;
     struct tfos_record_reader_options options = {.name = "part-0"};
-    assert_done(tfos_example_survey_open(TFOS_RECORD_SEQUENCE_EXAMPLE, &survey, &err));
-    assert_done(tfos_example_survey_read(survey, &file.base, &options, 3, &seen, &err));
+    assert_done(tfos_schema_inference_open(TFOS_RECORD_SEQUENCE_EXAMPLE, &inference, &err));
+    assert_done(tfos_schema_inference_read(inference, &file.base, &options, 3, &seen, &err));
     assert_int_equal(seen, 3);
     file.at = 0;
-    assert_int_equal(tfos_example_survey_read(survey, &file.base, &options, 0, &seen, &err),
+    assert_int_equal(tfos_schema_inference_read(inference, &file.base, &options, 0, &seen, &err),
                      TFOS_CORRUPT);
     assert_non_null(strstr(err.message, "record: part-0: offset "));
     assert_non_null(strstr(err.message, "feature x: a feature list, and a context feature in "
                                         "part-0: offset 0: no column holds both"));
     file.at = 0;
     options.mode = TFOS_RECORD_SKIP_RECORD;
-    assert_done(tfos_example_survey_read(survey, &file.base, &options, 0, &seen, &err));
+    assert_done(tfos_schema_inference_read(inference, &file.base, &options, 0, &seen, &err));
     assert_int_equal(seen, ROWS - 1);
-    tfos_example_survey_close(survey);
+    tfos_schema_inference_close(inference);
     memory_clear(&file);
 }
 
 /// Two files that contradict each other: the same error in either order, by way of text.
-static void surveys_of_files_that_contradict_name_both(void **state)
+static void inferences_of_files_that_contradict_name_both(void **state)
 {
     (void)state;
     struct tfos_error err;
@@ -269,20 +269,22 @@ static void surveys_of_files_that_contradict_name_both(void **state)
     put_message(&lists, 2, in_field(1, entry("x", in_field(1, INT64S(1)))));
     struct memory_stream files[] = {make_file_with(0, lists), make_file(-1)};
     for (int first = 0; first < 2; first++) {
-        struct tfos_example_survey *surveys[2] = {0}, *loaded = NULL;
+        struct tfos_schema_inference *inferences[2] = {0}, *loaded = NULL;
         char *json = NULL;
         uint64_t seen;
         for (int i = 0; i < 2; i++) {
             const struct tfos_record_reader_options options = {.name = i == 0 ? "p\xFFrt" : "b"};
             files[i].at = 0;
-            assert_done(tfos_example_survey_open(TFOS_RECORD_SEQUENCE_EXAMPLE, &surveys[i], &err));
             assert_done(
-                tfos_example_survey_read(surveys[i], &files[i].base, &options, 1, &seen, &err));
+                tfos_schema_inference_open(TFOS_RECORD_SEQUENCE_EXAMPLE, &inferences[i], &err));
+            assert_done(tfos_schema_inference_read(inferences[i], &files[i].base, &options, 1,
+                                                   &seen, &err));
         }
-        assert_done(tfos_example_survey_save(surveys[1 - first], &json, &err));
-        assert_done(tfos_example_survey_load(json, &loaded, &err));
+        assert_done(tfos_schema_inference_save(inferences[1 - first], &json, &err));
+        assert_done(tfos_schema_inference_load(json, &loaded, &err));
         tfos_free(json);
-        assert_int_equal(tfos_example_survey_merge(surveys[first], loaded, &err), TFOS_CORRUPT);
+        assert_int_equal(tfos_schema_inference_merge(inferences[first], loaded, &err),
+                         TFOS_CORRUPT);
         assert_string_equal(err.message,
                             first == 0 ? "record: b: offset 0: feature x: a context feature, and a "
                                          "feature list in p?rt: offset 0: no column holds both, so "
@@ -290,9 +292,9 @@ static void surveys_of_files_that_contradict_name_both(void **state)
                                        : "record: p?rt: offset 0: feature x: a feature list, and a "
                                          "context feature in b: offset 0: no column holds both, so "
                                          "give a schema");
-        tfos_example_survey_close(surveys[0]);
-        tfos_example_survey_close(surveys[1]);
-        tfos_example_survey_close(loaded);
+        tfos_schema_inference_close(inferences[0]);
+        tfos_schema_inference_close(inferences[1]);
+        tfos_schema_inference_close(loaded);
     }
     memory_clear(&files[0]);
     memory_clear(&files[1]);
@@ -343,8 +345,8 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s88_batches_go_on_alike_from_any_place),
     cmocka_unit_test(s68_records_that_are_no_good),
     cmocka_unit_test(frames_and_records_count_together),
-    cmocka_unit_test(a_survey_of_a_file),
-    cmocka_unit_test(surveys_of_files_that_contradict_name_both),
+    cmocka_unit_test(the_inference_of_a_file),
+    cmocka_unit_test(inferences_of_files_that_contradict_name_both),
     cmocka_unit_test(what_is_written_is_read),
 };
 

@@ -44,7 +44,8 @@ static void known_values(void **state)
     for (int i = 0; i < 6; i++) {
         const struct vector *vector = &vectors[i];
         uint32_t crc = tfos__record_crc32c(0, vector->bytes, vector->size);
-        uint32_t by_tables = ~tfos__record_crc32c_by_tables(~UINT32_C(0), vector->bytes, vector->size);
+        uint32_t by_tables =
+            ~tfos__record_crc32c_by_tables(~UINT32_C(0), vector->bytes, vector->size);
         if (crc != vector->crc || by_tables != vector->crc)
             fail_msg("%s: %08x, by tables %08x, expected %08x", vector->name, crc, by_tables,
                      vector->crc);

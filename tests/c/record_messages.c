@@ -26,16 +26,16 @@ static enum tfos_status decode(struct proto record, enum tfos_record_type type,
 }
 
 /// Looks at a record for its columns.
-static enum tfos_status survey(struct proto record, enum tfos_record_type type,
-                               struct tfos_error *err)
+static enum tfos_status inference(struct proto record, enum tfos_record_type type,
+                                  struct tfos_error *err)
 {
-    struct tfos_example_survey *survey = NULL;
+    struct tfos_schema_inference *inference = NULL;
     struct tfos_view view = {record.data, record.size};
     size_t seen;
-    enum tfos_status status = tfos_example_survey_open(type, &survey, err);
+    enum tfos_status status = tfos_schema_inference_open(type, &inference, err);
     if (status == TFOS_OK)
-        status = tfos_example_survey_append(survey, &view, 1, &seen, err);
-    tfos_example_survey_close(survey);
+        status = tfos_schema_inference_append(inference, &view, 1, &seen, err);
+    tfos_schema_inference_close(inference);
     return status;
 }
 
@@ -45,7 +45,7 @@ static void assert_refused(struct proto record, enum tfos_record_type type, cons
     assert_int_equal(decode(record, type, &err), TFOS_CORRUPT);
     assert_non_null(strstr(err.message, words));
     assert_null(strstr(err.message, "map entry"));
-    assert_int_equal(survey(record, type, &err), TFOS_CORRUPT);
+    assert_int_equal(inference(record, type, &err), TFOS_CORRUPT);
     assert_non_null(strstr(err.message, words));
 }
 
@@ -53,7 +53,7 @@ static void assert_read(struct proto record, enum tfos_record_type type)
 {
     struct tfos_error err;
     assert_done(decode(record, type, &err));
-    assert_done(survey(record, type, &err));
+    assert_done(inference(record, type, &err));
 }
 
 /// A SequenceExample with the context feature x, and the feature list steps if it is to have one.
@@ -142,7 +142,7 @@ static void s84_no_columns_of_what_was_passed_over(void **state)
     struct tfos_error err;
     struct memory_stream stream = memory_open();
     struct tfos_record_writer *writer = NULL;
-    struct tfos_example_survey *survey = NULL, *loaded = NULL;
+    struct tfos_schema_inference *inference = NULL, *loaded = NULL;
     struct ArrowSchema schema;
     struct tfos_view record = {"hello", 5};
     uint64_t seen;
@@ -152,15 +152,15 @@ static void s84_no_columns_of_what_was_passed_over(void **state)
     assert_done(tfos_record_writer_finish(writer, &err));
     tfos_record_writer_close(writer);
     stream.at = 0;
-    assert_done(tfos_example_survey_open(TFOS_RECORD_EXAMPLE, &survey, &err));
-    assert_done(tfos_example_survey_read(survey, &stream.base, &skipping, 0, &seen, &err));
+    assert_done(tfos_schema_inference_open(TFOS_RECORD_EXAMPLE, &inference, &err));
+    assert_done(tfos_schema_inference_read(inference, &stream.base, &skipping, 0, &seen, &err));
     assert_int_equal(seen, 0);
-    assert_done(tfos_example_survey_save(survey, &json, &err));
-    assert_done(tfos_example_survey_load(json, &loaded, &err));
-    assert_int_equal(tfos_example_survey_schema(loaded, &schema, &err), TFOS_CORRUPT);
+    assert_done(tfos_schema_inference_save(inference, &json, &err));
+    assert_done(tfos_schema_inference_load(json, &loaded, &err));
+    assert_int_equal(tfos_schema_inference_schema(loaded, &schema, &err), TFOS_CORRUPT);
     assert_non_null(strstr(err.message, "1 places were passed over"));
-    tfos_example_survey_close(survey);
-    tfos_example_survey_close(loaded);
+    tfos_schema_inference_close(inference);
+    tfos_schema_inference_close(loaded);
     tfos_free(json);
     memory_clear(&stream);
 }

@@ -20,7 +20,8 @@ static size_t encode(uint8_t *at, uint64_t value)
 
 typedef bool decode(struct tfos__record_wire *wire, uint64_t *values, size_t limit, size_t *count);
 
-static decode *const ways[] = {tfos__record_wire_read_varints, tfos__record_wire_read_varints_plain};
+static decode *const ways[] = {tfos__record_wire_read_varints,
+                               tfos__record_wire_read_varints_plain};
 
 static void check(const uint8_t *bytes, size_t size, const uint64_t *values, size_t count)
 {

@@ -55,21 +55,21 @@ static int decode(const struct ArrowSchema *schema, enum tfos_record_type type,
 
 static void survey_and_decode(enum tfos_record_type type, struct tfos_view record)
 {
-    struct tfos_example_survey *survey = NULL, *loaded = NULL;
+    struct tfos_schema_inference *survey = NULL, *loaded = NULL;
     struct ArrowSchema schema;
     size_t seen;
     char *json = NULL;
-    check(tfos_example_survey_open(type, &survey, NULL) == TFOS_OK);
-    if (tfos_example_survey_append(survey, &record, 1, &seen, NULL) == TFOS_OK) {
-        check(tfos_example_survey_save(survey, &json, NULL) == TFOS_OK);
-        check(tfos_example_survey_load(json, &loaded, NULL) == TFOS_OK);
-        check(tfos_example_survey_schema(loaded, &schema, NULL) == TFOS_OK);
+    check(tfos_schema_inference_open(type, &survey, NULL) == TFOS_OK);
+    if (tfos_schema_inference_append(survey, &record, 1, &seen, NULL) == TFOS_OK) {
+        check(tfos_schema_inference_save(survey, &json, NULL) == TFOS_OK);
+        check(tfos_schema_inference_load(json, &loaded, NULL) == TFOS_OK);
+        check(tfos_schema_inference_schema(loaded, &schema, NULL) == TFOS_OK);
         decode(&schema, type, record);
         schema.release(&schema);
-        tfos_example_survey_close(loaded);
+        tfos_schema_inference_close(loaded);
         tfos_free(json);
     }
-    tfos_example_survey_close(survey);
+    tfos_schema_inference_close(survey);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -10,32 +10,32 @@
 #include "jni_stream.h"
 
 /// The survey as bytes, or an exception. Ends it.
-static jbyteArray give(JNIEnv *env, enum tfos_status status, struct tfos_example_survey *survey,
+static jbyteArray give(JNIEnv *env, enum tfos_status status, struct tfos_schema_inference *survey,
                        struct tfos_error *err)
 {
     jbyteArray bytes = NULL;
     char *json = NULL;
 
     if (status == TFOS_OK)
-        status = tfos_example_survey_save(survey, &json, err);
+        status = tfos_schema_inference_save(survey, &json, err);
     if (status == TFOS_OK)
         bytes = tfos__jni_bytes(env, json);
     else
         tfos__jni_throw(env, status, err);
     tfos_free(json);
-    tfos_example_survey_close(survey);
+    tfos_schema_inference_close(survey);
     return bytes;
 }
 
 /// The survey in the bytes; false with an exception.
-static bool load(JNIEnv *env, jbyteArray bytes, struct tfos_example_survey **out)
+static bool load(JNIEnv *env, jbyteArray bytes, struct tfos_schema_inference **out)
 {
     struct tfos_error err = {0};
     char *json = tfos__jni_text(env, bytes);
 
     if (!json)
         return false;
-    enum tfos_status status = tfos_example_survey_load(json, out, &err);
+    enum tfos_status status = tfos_schema_inference_load(json, out, &err);
     free(json);
     if (status < 0)
         tfos__jni_throw(env, status, &err);
@@ -48,20 +48,21 @@ JNIEXPORT jbyteArray JNICALL Java_org_tfos_SurveyNative_read(JNIEnv *env, jclass
 {
     struct tfos_error err = {0};
     struct tfos_stream *stream = NULL;
-    struct tfos_example_survey *survey = NULL;
+    struct tfos_schema_inference *survey = NULL;
     char *name_text = tfos__jni_text(env, name);
     uint64_t seen;
     (void)class;
 
     if (!name_text)
         return NULL;
-    enum tfos_status status = tfos_example_survey_open((enum tfos_record_type)type, &survey, &err);
+    enum tfos_status status =
+        tfos_schema_inference_open((enum tfos_record_type)type, &survey, &err);
     if (status == TFOS_OK)
         status = tfos__jni_stream_open_source(env, source, &stream, &err);
     if (status == TFOS_OK) {
         const struct tfos_record_reader_options options = {.mode = (enum tfos_record_mode)mode,
                                                            .name = name_text};
-        status = tfos_example_survey_read(survey, stream, &options, (uint64_t)limit, &seen, &err);
+        status = tfos_schema_inference_read(survey, stream, &options, (uint64_t)limit, &seen, &err);
     }
     tfos_stream_close(stream);
     free(name_text);
@@ -73,17 +74,17 @@ JNIEXPORT jbyteArray JNICALL Java_org_tfos_SurveyNative_merge(JNIEnv *env, jclas
                                                               jbyteArray other_json)
 {
     struct tfos_error err = {0};
-    struct tfos_example_survey *survey = NULL, *other = NULL;
+    struct tfos_schema_inference *survey = NULL, *other = NULL;
     (void)class;
 
     if (!load(env, survey_json, &survey))
         return NULL;
     if (!load(env, other_json, &other)) {
-        tfos_example_survey_close(survey);
+        tfos_schema_inference_close(survey);
         return NULL;
     }
-    enum tfos_status status = tfos_example_survey_merge(survey, other, &err);
-    tfos_example_survey_close(other);
+    enum tfos_status status = tfos_schema_inference_merge(survey, other, &err);
+    tfos_schema_inference_close(other);
     return give(env, status, survey, &err);
 }
 
@@ -91,13 +92,13 @@ JNIEXPORT void JNICALL Java_org_tfos_SurveyNative_schema(JNIEnv *env, jclass cla
                                                          jlong schema)
 {
     struct tfos_error err = {0};
-    struct tfos_example_survey *survey = NULL;
+    struct tfos_schema_inference *survey = NULL;
     (void)class;
 
     if (!load(env, json, &survey))
         return;
-    enum tfos_status status = tfos_example_survey_schema(survey, tfos__jni_pointer(schema), &err);
+    enum tfos_status status = tfos_schema_inference_schema(survey, tfos__jni_pointer(schema), &err);
     if (status < 0)
         tfos__jni_throw(env, status, &err);
-    tfos_example_survey_close(survey);
+    tfos_schema_inference_close(survey);
 }

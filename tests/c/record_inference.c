@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schemas from records: by one survey or by several that are merged, the same.
+// Schemas from records: by one inference or by several that are merged, the same.
 #include "record_proto.h"
 
 #include <tfos/memory.h>
@@ -24,27 +24,27 @@ static void make_records(struct proto records[RECORD_COUNT])
     put_feature(&records[4], "empty", INT64S(1));
 }
 
-static struct tfos_example_survey *survey_of(const struct proto *records, size_t count)
+static struct tfos_schema_inference *inference_of(const struct proto *records, size_t count)
 {
     struct tfos_error err;
-    struct tfos_example_survey *survey = NULL;
-    assert_done(tfos_example_survey_open(TFOS_RECORD_EXAMPLE, &survey, &err));
+    struct tfos_schema_inference *inference = NULL;
+    assert_done(tfos_schema_inference_open(TFOS_RECORD_EXAMPLE, &inference, &err));
     for (size_t i = 0; i < count; i++) {
         struct tfos_view view = {records[i].data, records[i].size};
         size_t seen;
-        assert_done(tfos_example_survey_append(survey, &view, 1, &seen, &err));
+        assert_done(tfos_schema_inference_append(inference, &view, 1, &seen, &err));
         assert_int_equal(seen, 1);
     }
-    return survey;
+    return inference;
 }
 
 /// The schema as text: "name:format name:format".
-static void describe(const struct tfos_example_survey *survey, char text[512])
+static void describe(const struct tfos_schema_inference *inference, char text[512])
 {
     struct tfos_error err;
     struct ArrowSchema schema;
     size_t size = 0;
-    assert_done(tfos_example_survey_schema(survey, &schema, &err));
+    assert_done(tfos_schema_inference_schema(inference, &schema, &err));
     assert_string_equal(schema.format, "+s");
     text[0] = '\0';
     for (int64_t i = 0; i < schema.n_children; i++) {
@@ -68,14 +68,14 @@ static void s62_s70_all_records_say_what_a_column_is(void **state)
     struct proto records[RECORD_COUNT];
     char text[512];
     make_records(records);
-    struct tfos_example_survey *survey = survey_of(records, RECORD_COUNT);
-    describe(survey, text);
+    struct tfos_schema_inference *inference = inference_of(records, RECORD_COUNT);
+    describe(inference, text);
     assert_string_equal(text, EXPECTED);
-    tfos_example_survey_close(survey);
+    tfos_schema_inference_close(inference);
 }
 
 /// However the records are shared out, and by way of text.
-static void surveys_merge(void **state)
+static void inferences_merge(void **state)
 {
     (void)state;
     struct proto records[RECORD_COUNT];
@@ -83,17 +83,17 @@ static void surveys_merge(void **state)
     for (size_t cut = 0; cut <= RECORD_COUNT; cut++) {
         struct tfos_error err;
         char text[512], *json = NULL;
-        struct tfos_example_survey *first = survey_of(records, cut), *loaded = NULL;
-        struct tfos_example_survey *second = survey_of(records + cut, RECORD_COUNT - cut);
-        assert_done(tfos_example_survey_save(second, &json, &err));
-        assert_done(tfos_example_survey_load(json, &loaded, &err));
+        struct tfos_schema_inference *first = inference_of(records, cut), *loaded = NULL;
+        struct tfos_schema_inference *second = inference_of(records + cut, RECORD_COUNT - cut);
+        assert_done(tfos_schema_inference_save(second, &json, &err));
+        assert_done(tfos_schema_inference_load(json, &loaded, &err));
         tfos_free(json);
-        assert_done(tfos_example_survey_merge(first, loaded, &err));
+        assert_done(tfos_schema_inference_merge(first, loaded, &err));
         describe(first, text);
         assert_string_equal(text, EXPECTED);
-        tfos_example_survey_close(first);
-        tfos_example_survey_close(second);
-        tfos_example_survey_close(loaded);
+        tfos_schema_inference_close(first);
+        tfos_schema_inference_close(second);
+        tfos_schema_inference_close(loaded);
     }
 }
 
@@ -124,7 +124,7 @@ static void make_mixed(struct proto records[MIXED_COUNT])
 
 static const char MIXED[] = "number:f numbers:+l:f text:u bytes:z sparse:+l:l empty:+l:f";
 
-/// In any order of the records, by one survey and by one of each, merged by way of text.
+/// In any order of the records, by one inference and by one of each, merged by way of text.
 static void kinds_that_differ_have_a_common_one(void **state)
 {
     (void)state;
@@ -149,25 +149,25 @@ static void kinds_that_differ_have_a_common_one(void **state)
             shuffled[i + 1] = records[at];
         }
         char text[512];
-        struct tfos_example_survey *survey = survey_of(shuffled, MIXED_COUNT + 1);
-        describe(survey, text);
+        struct tfos_schema_inference *inference = inference_of(shuffled, MIXED_COUNT + 1);
+        describe(inference, text);
         assert_string_equal(text, MIXED);
-        tfos_example_survey_close(survey);
-        survey = survey_of(shuffled, 1);
+        tfos_schema_inference_close(inference);
+        inference = inference_of(shuffled, 1);
         for (int i = 1; i <= MIXED_COUNT; i++) {
             struct tfos_error err;
             char *json = NULL;
-            struct tfos_example_survey *one = survey_of(&shuffled[i], 1), *loaded = NULL;
-            assert_done(tfos_example_survey_save(one, &json, &err));
-            assert_done(tfos_example_survey_load(json, &loaded, &err));
+            struct tfos_schema_inference *one = inference_of(&shuffled[i], 1), *loaded = NULL;
+            assert_done(tfos_schema_inference_save(one, &json, &err));
+            assert_done(tfos_schema_inference_load(json, &loaded, &err));
             tfos_free(json);
-            assert_done(tfos_example_survey_merge(survey, loaded, &err));
-            tfos_example_survey_close(one);
-            tfos_example_survey_close(loaded);
+            assert_done(tfos_schema_inference_merge(inference, loaded, &err));
+            tfos_schema_inference_close(one);
+            tfos_schema_inference_close(loaded);
         }
-        describe(survey, text);
+        describe(inference, text);
         assert_string_equal(text, MIXED);
-        tfos_example_survey_close(survey);
+        tfos_schema_inference_close(inference);
     }
 }
 
@@ -175,7 +175,7 @@ static void feature_lists_are_lists_of_lists(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos_example_survey *survey = NULL;
+    struct tfos_schema_inference *inference = NULL;
     struct proto steps = {0}, record = {0}, clash = {0}, mixed = {0};
     char text[512];
     size_t seen;
@@ -187,17 +187,18 @@ static void feature_lists_are_lists_of_lists(void **state)
     put_message(&record, 2, in_field(1, entry("words", steps)));
     put_message(&clash, 1, in_field(1, entry("words", TEXTS("a"))));
     struct tfos_view view = {record.data, record.size}, clashing = {clash.data, clash.size};
-    assert_done(tfos_example_survey_open(TFOS_RECORD_SEQUENCE_EXAMPLE, &survey, &err));
-    assert_done(tfos_example_survey_append(survey, &view, 1, &seen, &err));
-    describe(survey, text);
+    assert_done(tfos_schema_inference_open(TFOS_RECORD_SEQUENCE_EXAMPLE, &inference, &err));
+    assert_done(tfos_schema_inference_append(inference, &view, 1, &seen, &err));
+    describe(inference, text);
     assert_string_equal(text, "mixed:+l:+l:f id:l words:+l:+l:u");
-    assert_int_equal(tfos_example_survey_append(survey, &clashing, 1, &seen, &err), TFOS_CORRUPT);
+    assert_int_equal(tfos_schema_inference_append(inference, &clashing, 1, &seen, &err),
+                     TFOS_CORRUPT);
     assert_non_null(strstr(
         err.message, "feature words: a context feature, and a feature list in another record"));
-    tfos_example_survey_close(survey);
+    tfos_schema_inference_close(inference);
 }
 
-static void texts_that_are_no_surveys(void **state)
+static void texts_that_are_no_inferences(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -209,10 +210,10 @@ static void texts_that_are_no_surveys(void **state)
         "{\"type\": \"example\", \"features\": [{\"kind\": \"int64\"}]}"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct tfos_error err;
-        struct tfos_example_survey *survey = NULL;
-        assert_int_equal(tfos_example_survey_load(texts[i], &survey, &err), TFOS_CORRUPT);
-        assert_non_null(strstr(err.message, "record: a survey's text: "));
-        assert_null(survey);
+        struct tfos_schema_inference *inference = NULL;
+        assert_int_equal(tfos_schema_inference_load(texts[i], &inference, &err), TFOS_CORRUPT);
+        assert_non_null(strstr(err.message, "record: a schema inference's text: "));
+        assert_null(inference);
     }
 }
 
@@ -221,23 +222,23 @@ static void names_that_are_no_text(void **state)
     (void)state;
     struct tfos_error err;
     struct proto record = {0};
-    struct tfos_example_survey *survey = NULL;
+    struct tfos_schema_inference *inference = NULL;
     size_t seen;
     put_feature(&record, "\xFF", INT64S(1));
     struct tfos_view view = {record.data, record.size};
-    assert_done(tfos_example_survey_open(TFOS_RECORD_EXAMPLE, &survey, &err));
-    assert_int_equal(tfos_example_survey_append(survey, &view, 1, &seen, &err), TFOS_CORRUPT);
+    assert_done(tfos_schema_inference_open(TFOS_RECORD_EXAMPLE, &inference, &err));
+    assert_int_equal(tfos_schema_inference_append(inference, &view, 1, &seen, &err), TFOS_CORRUPT);
     assert_string_equal(err.message, "record: a feature's name is no UTF-8 text");
-    tfos_example_survey_close(survey);
-    assert_int_equal(tfos_example_survey_open(TFOS_RECORD_BYTES, &survey, &err), TFOS_INVALID);
+    tfos_schema_inference_close(inference);
+    assert_int_equal(tfos_schema_inference_open(TFOS_RECORD_BYTES, &inference, &err), TFOS_INVALID);
 }
 
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s62_s70_all_records_say_what_a_column_is),
-    cmocka_unit_test(surveys_merge),
+    cmocka_unit_test(inferences_merge),
     cmocka_unit_test(kinds_that_differ_have_a_common_one),
     cmocka_unit_test(feature_lists_are_lists_of_lists),
-    cmocka_unit_test(texts_that_are_no_surveys),
+    cmocka_unit_test(texts_that_are_no_inferences),
     cmocka_unit_test(names_that_are_no_text),
 };
 
