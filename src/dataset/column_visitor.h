@@ -9,7 +9,7 @@
 #include <tfos/arrow.h>
 #include <tfos/status.h>
 
-#include "dataset/feature.h"
+#include "dataset/dataset_feature.h"
 #include "dataset/leaf_column.h"
 
 struct tfos__dataset_column_visitor {

@@ -11,11 +11,11 @@
 #include "base/fork_guard.h"
 #include "dataset/batch_queue.h"
 #include "dataset/column_options.h"
+#include "dataset/dataset_step_agreement.h"
 #include "dataset/plan.h"
 #include "dataset/schema_binding.h"
 #include "dataset/schema_discovery.h"
 #include "dataset/shuffle_buffer.h"
-#include "dataset/step_agreement.h"
 
 struct tfos_dataset {
     struct tfos_dataset *next; ///< in the registry; guarded by its lock, as is what follows

@@ -144,6 +144,16 @@ static void copy_decimals(const struct tfos__arrow_type *type, const uint8_t *va
     }
 }
 
+static void copy_as_doubles(const uint8_t *values, int64_t count, uint8_t *out)
+{
+    for (int64_t i = 0; i < count; i++, values += 8, out += 8) {
+        int64_t integer = 0;
+        memcpy(&integer, values, sizeof(integer));
+        double number = (double)integer;
+        memcpy(out, &number, sizeof(number));
+    }
+}
+
 // Months and days, 4 bytes each, and nanoseconds: what is finer than a microsecond is cut off.
 static void copy_parts(enum tfos__dataset_element_part part, const uint8_t *values, int64_t count,
                        uint8_t *out)
@@ -177,10 +187,7 @@ void tfos__dataset_element_copy(const struct tfos__dataset_element *element,
     else if (type->kind == TFOS__ARROW_DECIMAL)
         copy_decimals(type, values, count, out);
     else if (element->part == TFOS__PART_DOUBLE)
-        for (int64_t i = 0; i < count; i++) {
-            double number = (double)tfos__arrow_integer(type, array, first + i);
-            memcpy(out + i * (int64_t)sizeof number, &number, sizeof number);
-        }
+        copy_as_doubles(values, count, out);
     else if (element->part != TFOS__PART_WHOLE)
         copy_parts(element->part, values, count, out);
     else

@@ -12,7 +12,7 @@
 #include <tfos/status.h>
 
 #include "dataset/column_options.h"
-#include "dataset/feature.h"
+#include "dataset/dataset_feature.h"
 
 struct tfos__dataset_plan {
     enum tfos_row_structure structure;

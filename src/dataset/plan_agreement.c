@@ -12,7 +12,7 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "dataset/step_agreement.h"
+#include "dataset/dataset_step_agreement.h"
 
 #define REASON_SIZE 800 // bytes that fit an error's message
 #define DIGEST_SIZE 65  // hexadecimal digits of SHA-256, with NUL

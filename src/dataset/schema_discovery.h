@@ -9,8 +9,8 @@
 #include <tfos/status.h>
 
 #include "dataset/batch_queue.h"
+#include "dataset/dataset_step_agreement.h"
 #include "dataset/plan.h"
-#include "dataset/step_agreement.h"
 #include "feed/feed.h"
 
 #define TFOS__READ_AHEAD_SIZE (TFOS__FEED_CHANNEL_SIZE / 2) ///< most bytes that are read ahead

@@ -7,7 +7,7 @@
 #include <tfos/dataset.h>
 #include <tfos/status.h>
 
-#include "dataset/feature.h"
+#include "dataset/dataset_feature.h"
 #include "dataset/shared_batch.h"
 
 /// As tfos__dataset_column_tensors_make().

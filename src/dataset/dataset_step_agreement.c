@@ -6,7 +6,7 @@
 // A node that has had no whole batch for a while reports that instead of waiting on: Spark may feed
 // it only after it has fed another node, which is full and waits for the step. If a node is full,
 // all do as many steps as make room there, and those with too few rows pad. With STOP it reads on.
-#include "dataset/step_agreement.h"
+#include "dataset/dataset_step_agreement.h"
 
 #include "base/fail.h"
 #include "base/json.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `lengths` are those of the lists in the data, `shape` is that of one row in the tensor. They are
 // the same, unless lists of one level become several dimensions.
-#include "dataset/feature.h"
+#include "dataset/dataset_feature.h"
 
 #include <string.h>
 
