@@ -42,7 +42,8 @@ struct tfos__arrow_builder {
 enum tfos_status tfos__arrow_builder_init(struct tfos__arrow_builder *builder,
                                           const struct ArrowSchema *schema, struct tfos_error *err);
 
-/// Gives a column that has nothing but nulls, as one of NULL, another type. Its children are of NULL.
+/// Gives a column that has nothing but nulls, as one of NULL, another type. Its children are of
+/// NULL.
 enum tfos_status tfos__arrow_builder_adopt(struct tfos__arrow_builder *builder,
                                            struct tfos__arrow_type type, int64_t child_count,
                                            struct tfos_error *err);
