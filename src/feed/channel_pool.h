@@ -10,7 +10,7 @@
 #include <tfos/status.h>
 
 #include "base/queue_names.h"
-#include "feed/channel.h"
+#include "feed/feed_channel.h"
 
 #define TFOS__FEED_CHANNEL_COUNT_LIMIT 1024
 

@@ -13,9 +13,9 @@
 #include "base/queue_names.h"
 #include "base/server.h"
 #include "feed/attempt_table.h"
-#include "feed/channel.h"
 #include "feed/channel_pool.h"
 #include "feed/feed.h"
+#include "feed/feed_channel.h"
 #include "feed/remote_proxy.h"
 
 /// A queue: its control page, by which its reader and its writers know its state, and the attempts

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <tfos/status.h>
 
-#include "feed/channel.h"
+#include "feed/feed_channel.h"
 
 struct tfos__feed_written_channel {
     struct tfos__feed_channel *shared; ///< counted

@@ -9,7 +9,7 @@
 #include <tfos/feed.h>
 
 #include "feed/batch_encoder.h"
-#include "feed/channel.h"
+#include "feed/feed_channel.h"
 
 struct tfos__feed_reader_channel {
     int number;                        ///< the host's

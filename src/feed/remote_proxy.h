@@ -10,7 +10,7 @@
 #include <tfos/status.h>
 
 #include "base/channel.h"
-#include "feed/channel.h"
+#include "feed/feed_channel.h"
 
 struct tfos__feed_remote_proxy;
 

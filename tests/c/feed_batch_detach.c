@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "feed/batch_encoder.h"
-#include "feed/channel.h"
+#include "feed/feed_channel.h"
 
 static struct held_batches held;
 

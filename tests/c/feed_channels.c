@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "feed/batch_encoder.h"
-#include "feed/channel.h"
+#include "feed/feed_channel.h"
 
 #define RING_SIZE 8192
 

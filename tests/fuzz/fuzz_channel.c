@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "arrow/arrow.h"
-#include "feed/channel.h"
 #include "feed/feed.h"
+#include "feed/feed_channel.h"
 
 #define RING_SIZE 16384
 #define RESULT_SIZE 4096

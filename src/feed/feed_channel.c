@@ -2,7 +2,7 @@
 // memfds are sealed against shrinking: a peer that truncated a mapped file would kill this process
 // by SIGBUS. Maps are made only of files that carry the seal and have exactly the size that their
 // first page names.
-#include "feed/channel.h"
+#include "feed/feed_channel.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "feed/ring.h"
+#include "feed/record_ring.h"
 
 #include <limits.h>
 #include <linux/futex.h>

@@ -2,8 +2,8 @@
 /// The shared memory of the feed, as docs/protocol.md lays it out: the control page of a queue, and
 /// channels, each a page, a ring of batches and a ring of results. Each process maps them here; a
 /// mapping is counted, because views of batches may outlive the handle that gave them out.
-#ifndef TFOS_FEED_CHANNEL_H
-#define TFOS_FEED_CHANNEL_H
+#ifndef TFOS_FEED_FEED_CHANNEL_H
+#define TFOS_FEED_FEED_CHANNEL_H
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <tfos/status.h>
 
-#include "feed/ring.h"
+#include "feed/record_ring.h"
 
 #define TFOS__FEED_PAGE_SIZE 4096
 #define TFOS__FEED_CHANNEL_SIZE_LIMIT (INT64_C(1) << 40) ///< largest ring that anybody may ask for

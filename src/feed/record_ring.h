@@ -6,8 +6,8 @@
 /// records in order and may hold them in place: they are released in any order and by any thread,
 /// and their space returns to the producer in order. Each end belongs to one thread at a time, but
 /// for what is said to be for any.
-#ifndef TFOS_FEED_RING_H
-#define TFOS_FEED_RING_H
+#ifndef TFOS_FEED_RECORD_RING_H
+#define TFOS_FEED_RECORD_RING_H
 
 #include <pthread.h>
 #include <stdatomic.h>
