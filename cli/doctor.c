@@ -3,7 +3,6 @@
 /// Nothing is imported or changed: versions come from package metadata and from the programs
 /// themselves.
 #include "commands.h"
-#include "gpus.h"
 #include "program.h"
 
 #include <dirent.h>
@@ -209,9 +208,20 @@ static void check_hadoop(struct report *report, const json_t *answer)
 
 static void check_gpus(struct report *report)
 {
+    struct tfos_error err;
+    struct tfos_gpu *gpus = NULL;
+    size_t count = 0;
     char detail[TEXT_SIZE];
-    int count = describe_gpus(detail, sizeof detail);
+    if (tfos_gpu_list(&gpus, &count, &err) < 0) {
+        add(report, NOTE, "gpu", err.message, NULL);
+        return;
+    }
+    size_t size = (size_t)snprintf(detail, sizeof detail, "%zu", count);
+    for (size_t i = 0; i < count && size < sizeof detail; i++)
+        size += (size_t)snprintf(detail + size, sizeof detail - size, "%s%s", i ? ", " : ": ",
+                                 gpus[i].name);
     add(report, count > 0 ? FOUND : NOTE, "gpu", detail, NULL);
+    tfos_free(gpus);
 }
 
 static void check_machine(struct report *report)

@@ -31,17 +31,15 @@ static const char *text_of(const struct table *table, const struct csv_cell *cel
 
 // ---- lines
 
-// Reads up to the quote that ends the cell, and to the byte that ends it, which is given back: a
-// comma, '\n' or -1.
+// Reads up to the quote that ends the cell, and the byte that ends it: a comma, '\n' or -1.
 static enum tfos_status read_quoted(struct table *table, const struct csv_cell *cell, int *last)
 {
+    static const bool ends[256] = {['"'] = true};
     struct text_input *text = &table->text;
-    int byte = text_input_next(text);
-    while (byte >= 0 && (byte != '"' || text_input_peek(text) == '"')) {
-        if (byte == '"')
-            text_input_next(text);
-        bytes_add_byte(&table->line, (char)byte);
-        byte = text_input_next(text);
+    int byte = text_input_read_until(text, &table->line, ends);
+    while (byte >= 0 && text_input_peek(text) == '"') {
+        bytes_add_byte(&table->line, (char)text_input_next(text));
+        byte = text_input_read_until(text, &table->line, ends);
     }
     if (byte < 0)
         return text->has_failed
@@ -58,16 +56,18 @@ static enum tfos_status read_quoted(struct table *table, const struct csv_cell *
 
 static enum tfos_status read_plain(struct table *table, int *last)
 {
+    static const bool ends[256] = {[','] = true, ['\n'] = true, ['\r'] = true, ['"'] = true};
     struct text_input *text = &table->text;
-    for (; *last >= 0 && *last != ',' && *last != '\n'; *last = text_input_next(text)) {
-        if (*last == '\r' && text_input_peek(text) == '\n')
-            continue;
+    for (;;) {
         if (*last == '"')
             return text_input_refuse(text, text->line, text->column - 1,
                                      "a quote within a cell that is not quoted");
-        bytes_add_byte(&table->line, (char)*last);
+        if (*last == ',' || *last == '\n' || *last < 0)
+            return TFOS_OK;
+        if (*last != '\r' || text_input_peek(text) != '\n')
+            bytes_add_byte(&table->line, (char)*last);
+        *last = text_input_read_until(text, &table->line, ends);
     }
-    return TFOS_OK;
 }
 
 // Reads the cells of a line, which goes on behind a line's end that is quoted.

@@ -5,23 +5,28 @@
 
 #include <string.h>
 
+static bool is_blank(const struct bytes *line)
+{
+    size_t i = 0;
+    while (i < line->size &&
+           (line->data[i] == ' ' || line->data[i] == '\t' || line->data[i] == '\r'))
+        i++;
+    return i == line->size;
+}
+
 // Reads a line that is not blank, and its object.
 static enum tfos_status read_object(struct table *table, json_t **object)
 {
     struct text_input *text = &table->text;
+    static const bool ends[256] = {['\n'] = true};
     unsigned long long line;
-    bool is_blank;
     int byte;
     do {
         line = text->line;
-        is_blank = true;
         table->line.size = 0;
-        while ((byte = text_input_next(text)) >= 0 && byte != '\n') {
-            is_blank = is_blank && (byte == ' ' || byte == '\t' || byte == '\r');
-            bytes_add_byte(&table->line, (char)byte);
-        }
-    } while (is_blank && byte == '\n');
-    if (text->has_failed || is_blank)
+        byte = text_input_read_until(text, &table->line, ends);
+    } while (byte >= 0 && is_blank(&table->line));
+    if (text->has_failed || is_blank(&table->line))
         return text_input_status(text);
     json_error_t error;
     *object = json_loadb(table->line.data, table->line.size, JSON_REJECT_DUPLICATES, &error);

@@ -74,6 +74,17 @@ int text_input_next(struct text_input *input)
     return byte;
 }
 
+int text_input_read_until(struct text_input *input, struct bytes *bytes, const bool stops[256])
+{
+    int byte;
+    while ((byte = text_input_next(input)) >= 0 && !stops[byte]) {
+        if (bytes->size == bytes->capacity)
+            bytes_reserve(bytes, 1);
+        bytes->data[bytes->size++] = (char)byte;
+    }
+    return byte;
+}
+
 int text_input_peek(struct text_input *input)
 {
     int byte = gzgetc(input->file);

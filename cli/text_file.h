@@ -22,7 +22,11 @@ int text_input_open(struct text_input *input, const char *path, bool is_read_twi
 /// The next byte; -1 at the end, and where it cannot be read.
 int text_input_next(struct text_input *input);
 
-/// The same, and it stays the next.
+/// Adds all bytes up to the next that is in `stops` (by its number) to `bytes`. Returns that one,
+/// which is not added, or -1.
+int text_input_read_until(struct text_input *input, struct bytes *bytes, const bool stops[256]);
+
+/// The next byte, which stays it.
 int text_input_peek(struct text_input *input);
 
 /// What there is at the end: END, or IO where it cannot be read.

@@ -8,14 +8,39 @@
 #include "schema_survey.h"
 
 #include <Python.h>
+#include <tfos/gpu.h>
+#include <tfos/memory.h>
 #include <tfos/rendezvous.h>
 #include <tfos/version.h>
+
+static PyObject *list_gpus(PyObject *module, PyObject *unused)
+{
+    struct tfos_gpu *gpus = NULL;
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+    size_t count = 0;
+
+    (void)module, (void)unused;
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_gpu_list(&gpus, &count, &err);
+    Py_END_ALLOW_THREADS
+    if (status < 0)
+        return tfos__raise(status, &err);
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < count; i++)
+        if (PyList_Append(list, gpus[i].is_free ? Py_True : Py_False) < 0)
+            Py_CLEAR(list);
+    tfos_free(gpus);
+    return list;
+}
 
 static PyMethodDef functions[] = {
     {"status_query", TFOS__KEYWORDS(tfos__rendezvous_query),
      "The status of all clusters of this user on this machine, as JSON."},
     {"find_executor", TFOS__KEYWORDS(tfos__node_find_executor),
      "The pid of the executor that a Spark task belongs to."},
+    {"list_gpus", list_gpus, METH_NOARGS,
+     "Of each NVIDIA GPU of this machine, whether no process computes on it."},
     {"check_spark_schema", tfos__frame_schema_check, METH_O,
      "Whether rows of this schema, as StructType.json() gives it, can be fed."},
     {"check_result_schema", tfos__frame_schema_check_results, METH_O,
