@@ -18,7 +18,7 @@
 
 struct encoding {
     const struct record_options *options;
-    const struct table_format *format;
+    const struct table_format *table_format;
     struct table table;
     struct tfos_stream *stream;
     struct tfos_example_writer *writer;
@@ -30,7 +30,7 @@ static int begin_encoding(struct encoding *encoding)
 {
     struct table *table = &encoding->table;
     struct columns *columns = &table->columns;
-    enum tfos_status (*begin)(struct table * table) = encoding->format->begin;
+    enum tfos_status (*begin)(struct table * table) = encoding->table_format->begin;
     enum tfos_status status = TFOS_OK;
     if (table->has_schema) {
         if (!columns_parse(columns, encoding->options->schema))
@@ -38,7 +38,7 @@ static int begin_encoding(struct encoding *encoding)
     } else {
         status = begin ? begin(table) : TFOS_OK;
         while (status == TFOS_OK)
-            status = encoding->format->next(table, true);
+            status = encoding->table_format->next(table, true);
         if (status < 0 || text_input_rewind(&table->text) != 0)
             return 1;
         for (size_t i = 0; i < columns->count; i++)
@@ -85,7 +85,7 @@ static int encode_rows(struct encoding *encoding)
     const struct tfos__arrow_builder *rows = &table->columns.rows;
     enum tfos_status status = TFOS_OK, outcome = TFOS_OK; // of writing, of reading
     while (status == TFOS_OK && outcome == TFOS_OK) {
-        outcome = encoding->format->next(table, false);
+        outcome = encoding->table_format->next(table, false);
         if (rows->length == BATCH_ROWS || tfos__arrow_builder_size(rows) > BATCH_SIZE ||
             outcome == TFOS_END)
             status = write_rows(encoding, &err);
@@ -127,7 +127,7 @@ static void say_written(const struct encoding *encoding)
 static int text_to_records(const struct record_options *options, const struct table_format *format)
 {
     struct encoding encoding = {.options = options,
-                                .format = format,
+                                .table_format = format,
                                 .table = {.columns = {.is_exact = options->is_exact},
                                           .has_schema = options->schema,
                                           .has_header = !options->has_no_header}};
@@ -155,7 +155,7 @@ static int text_to_records(const struct record_options *options, const struct ta
 
 struct decoding {
     const struct record_options *options;
-    const struct table_format *format;
+    const struct table_format *table_format;
     struct tfos_record_reader_options reading;
     struct tfos_stream *stream;
     struct text_output output;
@@ -199,7 +199,7 @@ static int write_batch(struct decoding *decoding, const struct ArrowArray *batch
 {
     int status = 0;
     for (int64_t row = 0; row < batch->length && status == 0; row++) {
-        decoding->format->write_row(&decoding->output.text, &decoding->schema, batch, row);
+        decoding->table_format->write_row(&decoding->output.text, &decoding->schema, batch, row);
         status = text_output_flush(&decoding->output);
     }
     return status;
@@ -218,8 +218,8 @@ static int decode_records(struct decoding *decoding)
     enum tfos_status status =
         tfos_example_reader_open(decoding->stream, &decoding->schema, &reading, &reader, &err);
     int result = 0;
-    if (decoding->format->write_header)
-        decoding->format->write_header(&decoding->output.text, &decoding->schema);
+    if (decoding->table_format->write_header)
+        decoding->table_format->write_header(&decoding->output.text, &decoding->schema);
     while (status == TFOS_OK && result == 0) {
         status = tfos_example_reader_next(reader, &batch, &err);
         if (status != TFOS_OK)
@@ -258,7 +258,7 @@ static int records_to_text(const struct record_options *options, const struct ta
     int fd = -1;
     struct decoding decoding = {
         .options = options,
-        .format = format,
+        .table_format = format,
         .reading = reader_options(options, options->files[0]),
         .stream = open_records(options, &fd),
     };
