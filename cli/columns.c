@@ -229,7 +229,9 @@ void column_widen_by_text(struct column *column, const char *text, size_t size, 
         return;
     if (strlen(text) == size && !is_quoted) {
         if (integer_parse(text, &integer, &is_plain))
-            kind = is_plain ? TFOS__ARROW_INT : TFOS__ARROW_TEXT; // 007 is no number
+            kind = is_plain                  ? TFOS__ARROW_INT
+                   : strcmp(text, "-0") == 0 ? TFOS__ARROW_FLOAT
+                                             : TFOS__ARROW_TEXT; // 007 is no number
         else if (real_parse(text, &real))
             kind = TFOS__ARROW_FLOAT;
     }

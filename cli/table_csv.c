@@ -64,7 +64,12 @@ static enum tfos_status read_plain(struct table *table, int *last)
                                      "a quote within a cell that is not quoted");
         if (*last == ',' || *last == '\n' || *last < 0)
             return TFOS_OK;
-        if (*last != '\r' || text_input_peek(text) != '\n')
+        bool is_return = *last == '\r';
+        if (is_return && text_input_peek(text) != '\n')
+            return text_input_refuse(text, text->line, text->column - 1,
+                                     "a carriage return that no line feed follows, in a cell that "
+                                     "is not quoted: lines end with a line feed");
+        if (!is_return)
             bytes_add_byte(&table->line, (char)*last);
         *last = text_input_read_until(text, &table->line, ends);
     }
@@ -125,7 +130,10 @@ static enum tfos_status take_name(struct table *table, size_t place)
     const struct csv_cell *cell = &cells_of(table)[place];
     const char *name = text_of(table, cell), *why = NULL;
     bool is_known = columns_find(&table->columns, name);
-    if (strlen(name) != cell->size || cell->size == 0 || !is_utf8(name, cell->size)) {
+    if (cell->size == 0) {
+        why = "the column has no name (pandas writes one so for the index, unless to_csv() is told "
+              "index=False)";
+    } else if (strlen(name) != cell->size || !is_utf8(name, cell->size)) {
         why = "this is no name of a column";
         name = "";
     } else if (table->has_schema && !is_known)
