@@ -3,14 +3,12 @@
 // belongs to, in which pyarrow does it: python/tensorflowonspark/columnar_file.py.
 #include "columnar_conversion.h"
 
-#include "commands.h"
+#include "columns.h"
 #include "program.h"
-#include "record_outputs.h"
-#include "temporary_file.h"
-#include "typed_column.h"
+#include "record_files.h"
+#include "terminal.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -55,7 +53,7 @@ static int refuse_options(const struct record_options *options, bool is_reading_
         {"--json", elsewhere, options->is_json},
         {"--seed", elsewhere, options->has_seed},
         {"--memory", elsewhere, options->memory > 0},
-        {"--skip-damaged", reading, options->mode != TFOS_RECORD_STRICT && is_writing_records},
+        {"--skip-damaged", reading, options->skips_damage && is_writing_records},
         {"--max-record-size", reading, options->max_record_size > 0 && is_writing_records},
         {"--compress", writing, options->write_compression != 0 && is_reading_records},
         {"--allow-rounding", writing, options->allow_rounding && is_reading_records},
@@ -70,15 +68,16 @@ static int refuse_options(const struct record_options *options, bool is_reading_
 }
 
 // [["name", "array<float>"], ...], or null where nothing was said. NULL after saying what is wrong.
-static json_t *describe_columns(const char *schema)
+static json_t *describe_columns(const char *text)
 {
     struct columns columns = {0};
-    char type[COLUMN_TYPE_SIZE];
-    if (!schema)
+    char type[TFOS_TYPE_TEXT_SIZE];
+    if (!text)
         return json_null();
-    json_t *list = columns_parse(&columns, schema) ? json_array() : NULL;
+    json_t *list = columns_parse(&columns, text) ? json_array() : NULL;
+    const struct ArrowSchema *schema = list ? columns_describe(&columns) : NULL;
     for (size_t i = 0; list && i < columns.count; i++) {
-        column_type_text(&columns.items[i], type);
+        tfos_arrow_type_text(schema->children[i], TFOS_TYPE_NAMES_SPARK, type, sizeof type);
         if (json_array_append_new(list, json_pack("[ss]", columns.items[i].name, type)) != 0) {
             fprintf(stderr, "tfos record: --schema: the name of column %zu is no UTF-8\n", i + 1);
             json_decref(list);
@@ -94,25 +93,22 @@ static char *describe(const struct record_options *options, const char *from, co
 {
     static const char *const types[] = {"Example", "SequenceExample", "ByteArray"};
     static const char *const compressions[] = {"none", "none", "gzip", "zlib"};
-    enum tfos_compression compression = options->write_compression;
+    enum tfos_compression compression = TFOS_COMPRESSION_NONE;
     json_t *columns = describe_columns(options->schema);
-    if (!columns)
-        return NULL;
-    if (strcmp(to, "tfrecord") == 0 &&
+    if (columns && strcmp(to, "tfrecord") == 0 &&
         choose_compression(options, options->files[1], &compression) != 0) {
         json_decref(columns);
-        return NULL;
+        columns = NULL;
     }
-    json_t *asked = json_pack("{s:s, s:s, s:o, s:s, s:s, s:s, s:b, s:b, s:I}", "from", from, "to",
-                              to, "columns", columns, "record_type", types[options->type],
-                              "compression", compressions[compression], "on_damage",
-                              options->mode == TFOS_RECORD_SKIP_RECORD ? "skip_record" : "error",
-                              "allow_rounding", options->allow_rounding, "exact", options->is_exact,
-                              "max_record_size", (json_int_t)options->max_record_size);
-    char *text = asked ? json_dumps(asked, JSON_COMPACT) : NULL;
+    if (!columns)
+        return NULL;
+    json_t *asked = json_pack(
+        "{s:s, s:s, s:o, s:s, s:s, s:s, s:b, s:b, s:I}", "from", from, "to", to, "columns", columns,
+        "record_type", types[options->type], "compression", compressions[compression], "on_damage",
+        options->skips_damage ? "skip_record" : "error", "allow_rounding", options->allow_rounding,
+        "exact", options->is_exact, "max_record_size", (json_int_t)options->max_record_size);
+    char *text = check_memory(json_dumps(asked, JSON_COMPACT));
     json_decref(asked);
-    if (!text)
-        fputs("tfos: no memory for the options\n", stderr);
     return text;
 }
 

@@ -3,7 +3,7 @@
 #ifndef TFOS_CLI_COLUMNAR_CONVERSION_H
 #define TFOS_CLI_COLUMNAR_CONVERSION_H
 
-#include "record_command.h"
+#include "record_options.h"
 
 /// Converts between the formats "tfrecord" and "parquet" or "arrow". Returns an exit status only
 /// where it cannot begin: this process becomes Python's.

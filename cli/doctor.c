@@ -3,13 +3,14 @@
 /// Nothing is imported or changed: versions come from package metadata and from the programs
 /// themselves.
 #include "commands.h"
-#include "gpus.h"
 #include "program.h"
+#include "value_text.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,12 +35,21 @@ struct report {
     bool has_all;
 };
 
-static void add(struct report *report, enum outcome outcome, const char *name, const char *detail,
-                const char *remedy)
+static void add(struct report *report, enum outcome outcome, const char *name, const char *remedy,
+                const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/// `remedy` may be NULL.
+static void add(struct report *report, enum outcome outcome, const char *name, const char *remedy,
+                const char *format, ...)
 {
     static const char *const states[] = {"ok", "note", "missing"};
-    json_t *check =
-        json_pack("{s:s, s:s, s:s}", "name", name, "state", states[outcome], "detail", detail);
+    char detail[2 * TEXT_SIZE + 64];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(detail, sizeof detail, format, arguments);
+    va_end(arguments);
+    json_t *check = json_pack("{s:s, s:s, s:o}", "name", name, "state", states[outcome], "detail",
+                              text_to_json(detail));
     if (remedy && outcome != FOUND)
         json_object_set_new(check, "remedy", json_string(remedy));
     json_array_append_new(report->checks, check);
@@ -55,21 +65,19 @@ static const char *variable(const char *name)
 
 static void check_java(struct report *report)
 {
-    char path[TEXT_SIZE], text[TEXT_SIZE], detail[TEXT_SIZE * 2 + 16];
+    char path[TEXT_SIZE], text[TEXT_SIZE];
     const char *home = variable("JAVA_HOME");
     snprintf(path, sizeof path, "%s%s", home ? home : "", home ? "/bin/java" : "java");
     char option[] = "-version";
     char *argv[] = {path, option, NULL};
     if (run_program(argv, PROGRAM_TIMEOUT_MS, text, sizeof text)) {
-        text[strcspn(text, "\n")] = '\0';
-        snprintf(detail, sizeof detail, "%s (%s)", text, path);
-        add(report, FOUND, "java", detail, NULL);
+        add(report, FOUND, "java", NULL, "%.*s (%s)", (int)strcspn(text, "\n"), text, path);
     } else if (home) {
-        snprintf(detail, sizeof detail, "JAVA_HOME is %s, but %s does not run", home, path);
-        add(report, MISSING, "java", detail, "unset JAVA_HOME, or set it to the folder of a JDK");
+        add(report, MISSING, "java", "unset JAVA_HOME, or set it to the folder of a JDK",
+            "JAVA_HOME is %s, but %s does not run", home, path);
     } else {
-        add(report, MISSING, "java", "no java in PATH, and JAVA_HOME is not set",
-            "apt-get install openjdk-17-jre-headless");
+        add(report, MISSING, "java", "apt-get install openjdk-17-jre-headless",
+            "no java in PATH, and JAVA_HOME is not set");
     }
 }
 
@@ -92,11 +100,15 @@ static const char question[] =
     "    'tf_keras': version('tf-keras', 'tf_keras'), 'tensorboard': version('tensorboard'),\n"
     "    'tfos': version('tfos')}))\n";
 
+static const char *text_of(const json_t *answer, const char *key)
+{
+    return json_string_value(json_object_get(answer, key));
+}
+
 /// What Python answered, an object that the caller owns; NULL when it does not run.
 static json_t *check_python(struct report *report)
 {
-    char python[TEXT_SIZE], text[TEXT_SIZE], detail[TEXT_SIZE * 2], code[sizeof question],
-        option[] = "-c";
+    char python[TEXT_SIZE], text[TEXT_SIZE], code[sizeof question], option[] = "-c";
     const char *chosen = variable("PYSPARK_PYTHON");
     if (chosen)
         snprintf(python, sizeof python, "%s", chosen);
@@ -110,23 +122,15 @@ static json_t *check_python(struct report *report)
         const char *start = strchr(text, '{'); // behind what a start-up file may print
         answer = start ? json_loads(start, JSON_DISABLE_EOF_CHECK, &cause) : NULL;
     }
-    if (answer) {
-        snprintf(detail, sizeof detail, "%s (%s)",
-                 json_string_value(json_object_get(answer, "python")),
-                 json_string_value(json_object_get(answer, "executable")));
-        add(report, FOUND, "python", detail, NULL);
-    } else {
-        snprintf(detail, sizeof detail, "%s%s does not run, or is older than Python 3.8",
-                 chosen ? "PYSPARK_PYTHON: " : "", python);
-        add(report, MISSING, "python", detail,
-            chosen ? "set PYSPARK_PYTHON to a Python 3.9 or later" : "apt-get install python3");
-    }
+    if (answer)
+        add(report, FOUND, "python", NULL, "%s (%s)", text_of(answer, "python"),
+            text_of(answer, "executable"));
+    else
+        add(report, MISSING, "python",
+            chosen ? "set PYSPARK_PYTHON to a Python 3.9 or later" : "apt-get install python3",
+            "%s%s does not run, or is older than Python 3.8", chosen ? "PYSPARK_PYTHON: " : "",
+            python);
     return answer;
-}
-
-static const char *text_of(const json_t *answer, const char *key)
-{
-    return json_string_value(json_object_get(answer, key));
 }
 
 /// "<python> -m pip install <package>", or for a machine without Python the part that is sure.
@@ -138,26 +142,23 @@ static void pip_remedy(const json_t *answer, const char *package, char *text, si
 
 static void check_spark(struct report *report, const json_t *answer)
 {
-    char detail[TEXT_SIZE], remedy[TEXT_SIZE];
+    char path[TEXT_SIZE], remedy[TEXT_SIZE];
     const char *home = variable("SPARK_HOME");
     const char *package = text_of(answer, "spark");
+    const char *folder = text_of(answer, "spark_home");
+    pip_remedy(answer, "pyspark", remedy, sizeof remedy);
     if (home) {
-        char path[TEXT_SIZE];
         snprintf(path, sizeof path, "%s/bin/spark-submit", home);
         bool is_there = access(path, X_OK) == 0;
-        snprintf(detail, sizeof detail, "SPARK_HOME is %.2000s%s%s%s", home,
-                 is_there ? "" : ", but it has no bin/spark-submit", package ? "; " : "",
-                 package ? package : "");
-        add(report, is_there ? FOUND : MISSING, "spark", detail,
-            "unset SPARK_HOME, or set it to the folder of a Spark distribution");
+        add(report, is_there ? FOUND : MISSING, "spark",
+            "unset SPARK_HOME, or set it to the folder of a Spark distribution",
+            "SPARK_HOME is %.2000s%s%s%s", home, is_there ? "" : ", but it has no bin/spark-submit",
+            package ? "; " : "", package ? package : "");
     } else if (package) {
-        const char *folder = text_of(answer, "spark_home");
-        snprintf(detail, sizeof detail, "%s (%s)", package, folder ? folder : "?");
-        add(report, FOUND, "spark", detail, NULL);
+        add(report, FOUND, "spark", NULL, "%s (%s)", package, folder ? folder : "?");
     } else {
-        pip_remedy(answer, "pyspark", remedy, sizeof remedy);
-        add(report, MISSING, "spark", "no pyspark for this Python, and SPARK_HOME is not set",
-            remedy);
+        add(report, MISSING, "spark", remedy,
+            "no pyspark for this Python, and SPARK_HOME is not set");
     }
 }
 
@@ -167,8 +168,8 @@ static void check_package(struct report *report, const json_t *answer, enum outc
     char remedy[TEXT_SIZE];
     const char *version = text_of(answer, key);
     pip_remedy(answer, package, remedy, sizeof remedy);
-    add(report, version ? FOUND : otherwise, key,
-        version ? version : "not installed for this Python", remedy);
+    add(report, version ? FOUND : otherwise, key, remedy, "%s",
+        version ? version : "not installed for this Python");
 }
 
 /// The name of the Hadoop client's jar that Spark brings, or false.
@@ -192,39 +193,48 @@ static bool find_hadoop_jar(const char *spark_home, char *name, size_t capacity)
 
 static void check_hadoop(struct report *report, const json_t *answer)
 {
-    char jar[256], detail[TEXT_SIZE];
+    char jar[256];
     const char *spark_home = variable("SPARK_HOME");
     const char *home = variable("HADOOP_HOME");
     const char *configuration = variable("HADOOP_CONF_DIR");
     if (!spark_home)
         spark_home = text_of(answer, "spark_home");
     bool has_jar = spark_home && find_hadoop_jar(spark_home, jar, sizeof jar);
-    snprintf(detail, sizeof detail, "%s%s; HADOOP_HOME %.1000s; HADOOP_CONF_DIR %.1000s",
-             has_jar ? "client in Spark: " : "no client", has_jar ? jar : "",
-             home ? home : "not set", configuration ? configuration : "not set");
     bool is_usable = (home || has_jar) && (!configuration || access(configuration, R_OK) == 0);
-    add(report, is_usable ? FOUND : NOTE, "hadoop", detail,
-        "set HADOOP_CONF_DIR to the folder of core-site.xml (needed for hdfs:// and YARN only)");
+    add(report, is_usable ? FOUND : NOTE, "hadoop",
+        "set HADOOP_CONF_DIR to the folder of core-site.xml (needed for hdfs:// and YARN only)",
+        "%s%s; HADOOP_HOME %.1000s; HADOOP_CONF_DIR %.1000s",
+        has_jar ? "client in Spark: " : "no client", has_jar ? jar : "", home ? home : "not set",
+        configuration ? configuration : "not set");
 }
 
 static void check_gpus(struct report *report)
 {
+    struct tfos_error err;
+    struct tfos_gpu *gpus = NULL;
+    size_t count = 0;
     char detail[TEXT_SIZE];
-    int count = describe_gpus(detail, sizeof detail);
-    add(report, count > 0 ? FOUND : NOTE, "gpu", detail, NULL);
+    if (tfos_gpu_list(&gpus, &count, &err) < 0) {
+        add(report, NOTE, "gpu", NULL, "%s", err.message);
+        return;
+    }
+    size_t size = (size_t)snprintf(detail, sizeof detail, "%zu", count);
+    for (size_t i = 0; i < count && size < sizeof detail; i++)
+        size += (size_t)snprintf(detail + size, sizeof detail - size, "%s%s", i ? ", " : ": ",
+                                 gpus[i].name);
+    add(report, count > 0 ? FOUND : NOTE, "gpu", NULL, "%s", detail);
+    tfos_free(gpus);
 }
 
 static void check_machine(struct report *report)
 {
-    char detail[TEXT_SIZE];
     cpu_set_t cores;
     int count = sched_getaffinity(0, sizeof cores, &cores) == 0
                     ? CPU_COUNT(&cores)
                     : (int)sysconf(_SC_NPROCESSORS_ONLN);
     double page = (double)sysconf(_SC_PAGESIZE) / (1 << 30);
-    snprintf(detail, sizeof detail, "%d cores, %.1f GiB, %.1f GiB free", count,
-             (double)sysconf(_SC_PHYS_PAGES) * page, (double)sysconf(_SC_AVPHYS_PAGES) * page);
-    add(report, FOUND, "machine", detail, NULL);
+    add(report, FOUND, "machine", NULL, "%d cores, %.1f GiB, %.1f GiB free", count,
+        (double)sysconf(_SC_PHYS_PAGES) * page, (double)sysconf(_SC_AVPHYS_PAGES) * page);
 }
 
 static void print_limit(int resource, char *text, size_t capacity)
@@ -239,25 +249,23 @@ static void print_limit(int resource, char *text, size_t capacity)
 static void check_limits(struct report *report)
 {
     struct rlimit files;
-    char file_limit[32], process_limit[32], detail[TEXT_SIZE];
+    char file_limit[32], process_limit[32];
     print_limit(RLIMIT_NOFILE, file_limit, sizeof file_limit);
     print_limit(RLIMIT_NPROC, process_limit, sizeof process_limit);
     bool is_low = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < 1024;
-    snprintf(detail, sizeof detail, "%s open files, %s processes", file_limit, process_limit);
-    add(report, is_low ? NOTE : FOUND, "limits", detail, "ulimit -n 4096");
+    add(report, is_low ? NOTE : FOUND, "limits", "ulimit -n 4096", "%s open files, %s processes",
+        file_limit, process_limit);
 }
 
 static void check_kernel(struct report *report)
 {
     int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
     int memfd = memfd_create("tfos-doctor", MFD_CLOEXEC);
-    char detail[128];
-    snprintf(detail, sizeof detail, "pidfd %s, memfd %s", pidfd >= 0 ? "works" : "does not work",
-             memfd >= 0 ? "works" : "does not work");
-    add(report, pidfd >= 0 && memfd >= 0 ? FOUND : MISSING, "kernel", detail,
+    add(report, pidfd >= 0 && memfd >= 0 ? FOUND : MISSING, "kernel",
         "Linux 5.3 or later is needed; in a container, its seccomp profile must allow pidfd_open "
-        "and "
-        "memfd_create");
+        "and memfd_create",
+        "pidfd %s, memfd %s", pidfd >= 0 ? "works" : "does not work",
+        memfd >= 0 ? "works" : "does not work");
     if (pidfd >= 0)
         close(pidfd);
     if (memfd >= 0)
@@ -269,7 +277,7 @@ static void check_kernel(struct report *report)
 static void check_address(struct report *report, const char *name, const char *host,
                           const char *remedy)
 {
-    char id[64], key[65], detail[TEXT_SIZE];
+    char id[64], key[65];
     snprintf(id, sizeof id, "doctor-%d", (int)getpid());
     memset(key, '0', sizeof key - 1);
     key[sizeof key - 1] = '\0';
@@ -278,12 +286,11 @@ static void check_address(struct report *report, const char *name, const char *h
     struct tfos_rendezvous *rendezvous;
     struct tfos_error err;
     if (tfos_rendezvous_open(&options, &rendezvous, &err) < 0) {
-        add(report, MISSING, name, err.message, remedy);
+        add(report, MISSING, name, remedy, "%s", err.message);
         return;
     }
-    snprintf(detail, sizeof detail, "a driver here can listen on %.512s",
-             tfos_rendezvous_address(rendezvous));
-    add(report, FOUND, name, detail, NULL);
+    add(report, FOUND, name, NULL, "a driver here can listen on %.512s",
+        tfos_rendezvous_address(rendezvous));
     tfos_rendezvous_close(rendezvous);
 }
 
@@ -311,7 +318,7 @@ static void print_text(const struct report *report)
                          : "this machine lacks what is marked \"missing\"");
 }
 
-static void print_json(const struct report *report)
+static void print_report(const struct report *report)
 {
     json_t *whole = json_pack("{s:b, s:O}", "ok", (int)report->has_all, "checks", report->checks);
     char *text = json_dumps(whole, JSON_INDENT(2));
@@ -326,7 +333,7 @@ int run_doctor(int argc, char **argv)
     if (argc > is_json)
         return refuse_usage("doctor does not know \"%s\"", argv[is_json]);
     struct report report = {.checks = json_array(), .has_all = true};
-    add(&report, FOUND, "tfos", tfos_version(), NULL);
+    add(&report, FOUND, "tfos", NULL, "%s", tfos_version());
     check_java(&report);
     json_t *answer = check_python(&report);
     check_spark(&report, answer);
@@ -341,7 +348,7 @@ int run_doctor(int argc, char **argv)
     check_kernel(&report);
     check_addresses(&report);
     if (is_json)
-        print_json(&report);
+        print_report(&report);
     else
         print_text(&report);
     json_decref(report.checks);

@@ -2,10 +2,10 @@
 // tfos record convert: between TFRecord files of Examples, comma-separated values and lines of
 // JSON; Parquet and Arrow IPC are for columnar_conversion.c.
 #include "columnar_conversion.h"
-#include "progress.h"
-#include "record_outputs.h"
-#include "table_text.h"
-#include "temporary_file.h"
+#include "commands.h"
+#include "record_files.h"
+#include "table.h"
+#include "terminal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,251 +14,183 @@
 #define BATCH_ROWS 4096
 #define BATCH_SIZE (16u << 20) // bytes, about
 
-enum format {
-    FORMAT_TFRECORD,
-    FORMAT_CSV,
-    FORMAT_JSON,
-    FORMAT_PARQUET,
-    FORMAT_ARROW,
-    FORMAT_REFUSED
-};
+// ---- text into records
 
-static const struct {
-    const char *name; ///< for --from and --to, and as the ending of a file
-    enum format format;
-} formats[] = {
-    {"tfrecord", FORMAT_TFRECORD}, {"csv", FORMAT_CSV},      {"json", FORMAT_JSON},
-    {"jsonl", FORMAT_JSON},        {"ndjson", FORMAT_JSON},  {"parquet", FORMAT_PARQUET},
-    {"arrow", FORMAT_ARROW},       {"ipc", FORMAT_ARROW},    {"feather", FORMAT_ARROW},
-    {"orc", FORMAT_REFUSED},       {"avro", FORMAT_REFUSED},
-};
-
-/// By enum format.
-static const char *const columnar_names[] = {"tfrecord", NULL, NULL, "parquet", "arrow"};
-
-static const struct table_format *const table_formats[] = {NULL, &csv_format, &json_format};
-
-// The format of a name: FORMAT_TFRECORD where it is none of another's.
-static enum format find_format(const char *name, size_t size, bool *is_known)
-{
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
-        if (strlen(formats[i].name) == size && strncmp(formats[i].name, name, size) == 0) {
-            *is_known = true;
-            return formats[i].format;
-        }
-    *is_known = false;
-    return FORMAT_TFRECORD;
-}
-
-// The exit status.
-static int choose_format(const char *option, const char *said, const char *path,
-                         enum format *format)
-{
-    bool is_known;
-    size_t size = strlen(path);
-    bool is_gzip = size > 3 && strcmp(path + size - 3, ".gz") == 0;
-    if (is_gzip)
-        size -= 3;
-    size_t begin = size;
-    while (begin > 0 && path[begin - 1] != '.' && path[begin - 1] != '/')
-        begin--;
-    *format = said ? find_format(said, strlen(said), &is_known)
-                   : find_format(path + begin, size - begin, &is_known);
-    if (*format == FORMAT_REFUSED) {
-        fprintf(stderr,
-                "tfos record: convert: %s is none of its formats: tfrecord, csv, json, parquet, "
-                "arrow; in Python tensorflowonspark.tfrecord and pyarrow read and write that one\n",
-                said ? said : path);
-        return 2;
-    }
-    if (!said && is_gzip && (*format == FORMAT_PARQUET || *format == FORMAT_ARROW)) {
-        fprintf(stderr,
-                "tfos record: convert: %s: Parquet and Arrow files are compressed within, not by "
-                "gzip\n",
-                path);
-        return 2;
-    }
-    if (said && !is_known) {
-        fprintf(stderr, "tfos record: %s takes tfrecord, csv, json, parquet or arrow, not \"%s\"\n",
-                option, said);
-        return 2;
-    }
-    return 0;
-}
-
-static void tell_damage(void *context, const struct tfos_record_damage *damage)
-{
-    (void)context;
-    progress_end();
-    fprintf(stderr, "tfos: %s\n", damage->message);
-}
-
-/// Text on its way into records.
 struct encoding {
-    struct table_input input;
-    const struct table_format *format;
+    const struct record_options *options;
+    const struct table_format *table_format;
+    struct table table;
     struct tfos_stream *stream;
     struct tfos_example_writer *writer;
     uint64_t row_count;
 };
 
-static int write_rows(struct encoding *encoding)
+// Finds what the columns are, and begins to read them. The exit status.
+static int begin_encoding(struct encoding *encoding)
 {
-    struct tfos_error err;
-    struct columns *columns = encoding->input.columns;
-    if (columns->rows.length > 0 &&
-        tfos_example_writer_append(encoding->writer, columns_batch(columns), &err) < 0)
-        return say_error(&err);
-    encoding->row_count += (uint64_t)columns->rows.length;
-    tfos__arrow_builder_truncate(&columns->rows, 0);
-    return 0;
-}
-
-static int encode_rows(struct encoding *encoding)
-{
-    struct tfos_error err;
-    struct columns *columns = encoding->input.columns;
-    enum text_outcome outcome = TEXT_ROW;
-    int status = 0;
-    while (status == 0 && outcome == TEXT_ROW) {
-        outcome = encoding->format->next(&encoding->input);
-        if (columns->rows.length == BATCH_ROWS ||
-            tfos__arrow_builder_size(&columns->rows) > BATCH_SIZE || outcome == TEXT_OVER)
-            status = write_rows(encoding);
-        progress_tell("converted", encoding->row_count, 0, encoding->input.text.name);
+    struct table *table = &encoding->table;
+    struct columns *columns = &table->columns;
+    enum tfos_status (*begin)(struct table * table) = encoding->table_format->begin;
+    enum tfos_status status = TFOS_OK;
+    if (table->has_schema) {
+        if (!columns_parse(columns, encoding->options->schema))
+            return EXIT_USAGE;
+    } else {
+        status = begin ? begin(table) : TFOS_OK;
+        while (status == TFOS_OK)
+            status = encoding->table_format->next(table, true);
+        if (status < 0 || text_input_rewind(&table->text) != 0)
+            return 1;
+        for (size_t i = 0; i < columns->count; i++)
+            if (columns->items[i].kind == TFOS__ARROW_NULL)
+                columns->items[i].kind = TFOS__ARROW_TEXT;
     }
-    progress_end();
-    if (status != 0 || outcome == TEXT_WRONG)
-        return 1;
-    return tfos_example_writer_finish(encoding->writer, &err) < 0 ? say_error(&err) : 0;
+    columns_describe(columns);
+    return begin && begin(table) < 0 ? 1 : 0;
 }
 
-// Finds what the columns are, and begins to read them.
-static int begin_encoding(struct encoding *encoding, const struct record_options *options)
-{
-    struct table_input *input = &encoding->input;
-    int status = 0;
-    if (!input->has_schema) {
-        status = encoding->format->survey(input);
-        for (size_t i = 0; i < input->columns->count; i++) // of which no value was seen
-            column_widen(&input->columns->items[i], input->columns->items[i].kind == COLUMN_NOTHING
-                                                        ? COLUMN_TEXT
-                                                        : COLUMN_NOTHING);
-        if (status == 0)
-            status = text_input_rewind(&input->text);
-    } else if (!columns_parse(input->columns, options->schema)) {
-        return 2;
-    }
-    if (status == 0)
-        columns_describe(input->columns);
-    return status == 0 ? encoding->format->begin(input) : status;
-}
-
-static int open_writer(struct encoding *encoding, const struct record_options *options)
+static int open_writer(struct encoding *encoding)
 {
     struct tfos_error err;
-    const char *path = options->files[1];
+    const char *path = encoding->options->files[1];
     struct tfos_example_writer_options writing = {
-        .example = {.type = options->type, .type_names = TFOS_TYPE_NAMES_SPARK}};
-    if (choose_compression(options, path, &writing.record.compression) != 0)
+        .example = {.type = (enum tfos_record_type)encoding->options->type,
+                    .type_names = TFOS_TYPE_NAMES_SPARK}};
+    if (choose_compression(encoding->options, path, &writing.record.compression) != 0)
         return 1;
     encoding->stream = open_output(path);
     if (!encoding->stream)
         return 1;
-    if (tfos_example_writer_open(encoding->stream, &encoding->input.columns->schema, &writing,
+    if (tfos_example_writer_open(encoding->stream, &encoding->table.columns.schema, &writing,
                                  &encoding->writer, &err) < 0)
         return say_error(&err);
     return 0;
 }
 
-// Says how much was written and, by column, rounded: as columnar_file.py does.
-static void say_written(uint64_t row_count, const struct columns *columns, bool is_brief)
+static enum tfos_status write_rows(struct encoding *encoding, struct tfos_error *err)
 {
-    uint64_t rounded = 0, infinite = 0;
+    struct columns *columns = &encoding->table.columns;
+    enum tfos_status status = TFOS_OK;
+    if (columns->rows.length > 0)
+        status = tfos_example_writer_append(encoding->writer, columns_show(columns), err);
+    encoding->row_count += (uint64_t)columns->rows.length;
+    tfos__arrow_builder_truncate(&columns->rows, 0);
+    return status;
+}
+
+static int encode_rows(struct encoding *encoding)
+{
+    struct tfos_error err;
+    struct table *table = &encoding->table;
+    const struct tfos__arrow_builder *rows = &table->columns.rows;
+    enum tfos_status status = TFOS_OK, outcome = TFOS_OK; // of writing, of reading
+    while (status == TFOS_OK && outcome == TFOS_OK) {
+        outcome = encoding->table_format->next(table, false);
+        if (rows->length == BATCH_ROWS || tfos__arrow_builder_size(rows) > BATCH_SIZE ||
+            outcome == TFOS_END)
+            status = write_rows(encoding, &err);
+        progress_show("converted", encoding->row_count, 0, table->text.name);
+    }
+    progress_end();
+    if (status == TFOS_OK && outcome == TFOS_END)
+        status = tfos_example_writer_finish(encoding->writer, &err);
+    if (status < 0)
+        return say_error(&err);
+    return outcome < 0 ? 1 : 0; // which was told
+}
+
+// Says how much was written and, by column, rounded: as columnar_file.py does.
+static void say_written(const struct encoding *encoding)
+{
+    const struct columns *columns = &encoding->table.columns;
+    unsigned long long rounded = 0, infinite = 0;
+    bool is_brief = encoding->options->allow_rounding;
     const char *before = " (column ";
-    bool is_told = false;
     for (size_t i = 0; i < columns->count; i++) {
         rounded += columns->items[i].rounded;
         infinite += columns->items[i].infinite;
     }
-    fprintf(stderr, "%llu records written; %llu numbers rounded", (unsigned long long)row_count,
-            (unsigned long long)rounded);
+    fprintf(stderr, "%llu records written; %llu numbers rounded",
+            (unsigned long long)encoding->row_count, rounded);
+    is_brief = is_brief || rounded == 0;
     for (size_t i = 0; i < columns->count && !is_brief; i++)
         if (columns->items[i].rounded > 0) {
             fprintf(stderr, "%s%s: %llu", before, columns->items[i].name,
                     (unsigned long long)columns->items[i].rounded);
             before = ", ";
-            is_told = true;
         }
-    if (is_told && infinite > 0)
-        fprintf(stderr, "; %llu became infinite", (unsigned long long)infinite);
-    fputs(is_told ? "); --exact refuses them\n" : "\n", stderr);
+    if (!is_brief && infinite > 0)
+        fprintf(stderr, "; %llu became infinite", infinite);
+    fputs(is_brief ? "\n" : "); --exact refuses them\n", stderr);
 }
 
 static int text_to_records(const struct record_options *options, const struct table_format *format)
 {
-    struct columns columns = {0};
-    struct encoding encoding = {.format = format};
-    struct table_input *input = &encoding.input;
-    *input = (struct table_input){.columns = &columns,
-                                  .has_schema = options->schema != NULL,
-                                  .has_header = !options->has_no_header,
-                                  .is_exact = options->is_exact};
-    int status = text_input_open(&input->text, options->files[0], !input->has_schema);
+    struct encoding encoding = {.options = options,
+                                .table_format = format,
+                                .table = {.columns = {.is_exact = options->is_exact},
+                                          .has_schema = options->schema,
+                                          .has_header = !options->has_no_header}};
+    struct table *table = &encoding.table;
+    int status = text_input_open(&table->text, options->files[0], !table->has_schema);
     if (status == 0)
-        status = begin_encoding(&encoding, options);
+        status = begin_encoding(&encoding);
     if (status == 0)
-        status = open_writer(&encoding, options);
+        status = open_writer(&encoding);
     if (status == 0)
         status = encode_rows(&encoding);
     if (status == 0)
-        say_written(encoding.row_count, &columns, options->allow_rounding);
+        say_written(&encoding);
     tfos_example_writer_close(encoding.writer);
     tfos_stream_close(encoding.stream);
-    text_input_close(&input->text);
-    free(input->line.data);
-    free(input->cells.data);
-    free(input->values.data);
-    free(input->order);
-    columns_clear(&columns);
+    text_input_close(&table->text);
+    free(table->line.data);
+    free(table->cells.data);
+    free(table->order);
+    columns_clear(&table->columns);
     return status;
 }
 
-/// Records on their way into text.
+// ---- records into text
+
 struct decoding {
     const struct record_options *options;
+    const struct table_format *table_format;
     struct tfos_record_reader_options reading;
-    const struct table_format *format;
     struct tfos_stream *stream;
     struct text_output output;
     struct ArrowSchema schema; ///< owned
 };
 
-static int survey_records(struct decoding *decoding)
+// Finds what the columns are. The exit status.
+static int find_columns(struct decoding *decoding)
 {
     struct tfos_error err;
-    struct tfos_schema_inference *survey = NULL;
+    struct tfos_schema_inference *inference = NULL;
     struct tfos_stream *stream = decoding->stream;
     uint64_t seen;
-    enum tfos_status status = tfos_schema_inference_open(decoding->options->type, &survey, &err);
+    enum tfos_status status = tfos_schema_inference_open(
+        (enum tfos_record_type)decoding->options->type, &inference, &err);
     if (status == TFOS_OK)
-        status = tfos_schema_inference_read(survey, stream, &decoding->reading, 0, &seen, &err);
+        status = tfos_schema_inference_read(inference, stream, &decoding->reading, 0, &seen, &err);
     if (status == TFOS_OK)
-        status = tfos_schema_inference_schema(survey, &decoding->schema, &err);
+        status = tfos_schema_inference_schema(inference, &decoding->schema, &err);
     if (status == TFOS_OK && stream->seek)
         status = stream->seek(stream, 0, &err);
-    tfos_schema_inference_close(survey);
+    tfos_schema_inference_close(inference);
     return status < 0 ? say_error(&err) : 0;
 }
 
-static int say_schema(struct decoding *decoding)
+// Takes the columns that were said. The exit status.
+static int parse_columns(struct decoding *decoding)
 {
-    struct tfos_error err;
     struct columns columns = {0};
-    int status = columns_parse(&columns, decoding->options->schema) ? 0 : 2;
-    if (status == 0 &&
-        tfos_arrow_schema_copy(columns_describe(&columns), &decoding->schema, &err) < 0)
-        status = say_error(&err);
+    int status = columns_parse(&columns, decoding->options->schema) ? 0 : EXIT_USAGE;
+    if (status == 0) {
+        columns_describe(&columns);
+        decoding->schema = columns.schema;
+        columns.schema = (struct ArrowSchema){0};
+    }
     columns_clear(&columns);
     return status;
 }
@@ -267,7 +199,7 @@ static int write_batch(struct decoding *decoding, const struct ArrowArray *batch
 {
     int status = 0;
     for (int64_t row = 0; row < batch->length && status == 0; row++) {
-        decoding->format->write_row(&decoding->output.text, &decoding->schema, batch, row);
+        decoding->table_format->write_row(&decoding->output.text, &decoding->schema, batch, row);
         status = text_output_flush(&decoding->output);
     }
     return status;
@@ -277,22 +209,25 @@ static int decode_records(struct decoding *decoding)
 {
     struct tfos_error err;
     struct ArrowArray batch;
+    struct tfos_record_counts counts = {0};
     struct tfos_example_reader *reader = NULL;
-    struct tfos_example_reader_options reading = {.record = decoding->reading,
-                                                  .type = decoding->options->type,
-                                                  .type_names = TFOS_TYPE_NAMES_SPARK};
+    struct tfos_example_reader_options reading = {
+        .record = decoding->reading,
+        .type = (enum tfos_record_type)decoding->options->type,
+        .type_names = TFOS_TYPE_NAMES_SPARK};
     enum tfos_status status =
         tfos_example_reader_open(decoding->stream, &decoding->schema, &reading, &reader, &err);
     int result = 0;
-    decoding->format->write_header(&decoding->output.text, &decoding->schema);
+    if (decoding->table_format->write_header)
+        decoding->table_format->write_header(&decoding->output.text, &decoding->schema);
     while (status == TFOS_OK && result == 0) {
         status = tfos_example_reader_next(reader, &batch, &err);
         if (status != TFOS_OK)
             break;
         result = write_batch(decoding, &batch);
         batch.release(&batch);
-        struct tfos_record_counts counts = tfos_example_reader_get_counts(reader);
-        progress_tell("converted", counts.records, counts.bytes, reading.record.name);
+        counts = tfos_example_reader_get_counts(reader);
+        progress_show("converted", counts.records, counts.bytes, reading.record.name);
     }
     progress_end();
     if (status < 0)
@@ -300,8 +235,7 @@ static int decode_records(struct decoding *decoding)
     if (result == 0)
         result = text_output_finish(&decoding->output);
     if (result == 0)
-        fprintf(stderr, "%llu records written\n",
-                (unsigned long long)tfos_example_reader_get_counts(reader).records);
+        fprintf(stderr, "%llu records written\n", (unsigned long long)counts.records);
     tfos_example_reader_close(reader);
     return result;
 }
@@ -324,14 +258,14 @@ static int records_to_text(const struct record_options *options, const struct ta
     int fd = -1;
     struct decoding decoding = {
         .options = options,
+        .table_format = format,
         .reading = reader_options(options, options->files[0]),
-        .format = format,
         .stream = open_records(options, &fd),
     };
-    decoding.reading.on_damage = tell_damage;
+    decoding.reading.on_damage = say_damage;
     int status = decoding.stream ? 0 : 1;
     if (status == 0)
-        status = options->schema ? say_schema(&decoding) : survey_records(&decoding);
+        status = options->schema ? parse_columns(&decoding) : find_columns(&decoding);
     if (status == 0)
         status = text_output_open(&decoding.output, options, options->files[1]);
     if (status == 0)
@@ -344,40 +278,93 @@ static int records_to_text(const struct record_options *options, const struct ta
     return status;
 }
 
+// ---- formats
+
+enum kind { RECORDS, TABLE, COLUMNAR, REFUSED };
+
+static const struct form {
+    const char *ending; ///< of a file; for --from and --to too
+    enum kind kind;
+    const struct table_format *table;
+    const char *columnar; ///< its name in columnar_file.py
+} forms[] = {
+    {"tfrecord", RECORDS, NULL, "tfrecord"}, {"csv", TABLE, &csv_format, NULL},
+    {"json", TABLE, &json_format, NULL},     {"jsonl", TABLE, &json_format, NULL},
+    {"ndjson", TABLE, &json_format, NULL},   {"parquet", COLUMNAR, NULL, "parquet"},
+    {"arrow", COLUMNAR, NULL, "arrow"},      {"ipc", COLUMNAR, NULL, "arrow"},
+    {"feather", COLUMNAR, NULL, "arrow"},    {"orc", REFUSED, NULL, NULL},
+    {"avro", REFUSED, NULL, NULL},
+};
+
+// NULL: there is none of that name.
+static const struct form *find_form(const char *name, size_t size)
+{
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+        if (strlen(forms[i].ending) == size && strncmp(forms[i].ending, name, size) == 0)
+            return &forms[i];
+    return NULL;
+}
+
+// What a file is, by what was said, or by its name: records where that has none of these endings.
+// NULL after saying why not.
+static const struct form *choose_form(const char *option, const char *said, const char *path)
+{
+    size_t size = strlen(path);
+    bool is_gzip = size > 3 && strcmp(path + size - 3, ".gz") == 0;
+    size_t begin = size -= is_gzip ? 3 : 0;
+    while (begin > 0 && path[begin - 1] != '.' && path[begin - 1] != '/')
+        begin--;
+    const struct form *form =
+        said ? find_form(said, strlen(said)) : find_form(path + begin, size - begin);
+    if (form && form->kind == REFUSED)
+        fprintf(stderr,
+                "tfos record: convert: %s is none of its formats: tfrecord, csv, json, parquet, "
+                "arrow; in Python tensorflowonspark.tfrecord and pyarrow read and write that one\n",
+                said ? said : path);
+    else if (!said && is_gzip && form && form->kind == COLUMNAR)
+        fprintf(stderr,
+                "tfos record: convert: %s: Parquet and Arrow files are compressed within, not by "
+                "gzip\n",
+                path);
+    else if (said && !form)
+        fprintf(stderr, "tfos record: %s takes tfrecord, csv, json, parquet or arrow, not \"%s\"\n",
+                option, said);
+    else
+        return form ? form : &forms[0];
+    return NULL;
+}
+
 int record_convert(const struct record_options *options)
 {
-    enum format from, to;
+    const char *const *files = options->files;
     if (options->file_count != 2) {
         fprintf(stderr,
                 "tfos record: convert: it takes one file, and there are %d, from %s to %s: \"tfos "
                 "record merge\" makes one of them\n",
-                options->file_count - 1, options->files[0],
-                options->files[options->file_count - 2]);
-        return 2;
+                options->file_count - 1, files[0], files[options->file_count - 2]);
+        return EXIT_USAGE;
     }
-    int status = choose_format("--from", options->from, options->files[0], &from);
-    if (status == 0)
-        status = choose_format("--to", options->to, options->files[1], &to);
-    if (status != 0)
-        return status;
-    if ((from == FORMAT_TFRECORD) == (to == FORMAT_TFRECORD)) {
+    const struct form *from = choose_form("--from", options->from, files[0]);
+    const struct form *to = from ? choose_form("--to", options->to, files[1]) : NULL;
+    if (!to)
+        return EXIT_USAGE;
+    if ((from->kind == RECORDS) == (to->kind == RECORDS)) {
         fprintf(stderr, "tfos record: convert: one of %s and %s is to be a TFRecord file%s\n",
-                options->files[0], options->files[1],
-                from == FORMAT_TFRECORD ? ", and the other none: --from and --to say what they are"
-                                        : "");
-        return 2;
+                files[0], files[1],
+                from->kind == RECORDS ? ", and the other none: --from and --to say what they are"
+                                      : "");
+        return EXIT_USAGE;
     }
     if (options->is_exact && options->allow_rounding) {
         fputs("tfos record: convert: --exact and --allow-rounding do not go together\n", stderr);
-        return 2;
+        return EXIT_USAGE;
     }
-    if (options->has_no_header && (from != FORMAT_CSV || !options->schema)) {
+    if (options->has_no_header && (from->table != &csv_format || !options->schema)) {
         fputs("tfos record: --no-header is for CSV that is read, with --schema\n", stderr);
-        return 2;
+        return EXIT_USAGE;
     }
-    enum format other = to == FORMAT_TFRECORD ? from : to;
-    if (other == FORMAT_PARQUET || other == FORMAT_ARROW)
-        return convert_columnar(options, columnar_names[from], columnar_names[to]);
-    return to == FORMAT_TFRECORD ? text_to_records(options, table_formats[from])
-                                 : records_to_text(options, table_formats[to]);
+    if (from->kind == COLUMNAR || to->kind == COLUMNAR)
+        return convert_columnar(options, from->columnar, to->columnar);
+    return from->table ? text_to_records(options, from->table)
+                       : records_to_text(options, to->table);
 }

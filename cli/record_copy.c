@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// tfos record count, check, repair, merge, split: what needs frames only.
-#include "record_outputs.h"
+// tfos record count, check, index, repair, merge, split: what needs frames only.
+#include "commands.h"
+#include "record_files.h"
 #include "record_pass.h"
+#include "terminal.h"
+#include "value_text.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 static void print_counts(const struct pass *pass)
 {
     const struct tfos_record_counts *counts = &pass->counts;
     if (pass->options->is_json)
-        print_json(json_pack("{s:o, s:I, s:I, s:I, s:I}", "file", path_to_json(pass->path),
+        print_json(json_pack("{s:o, s:I, s:I, s:I, s:I}", "file", text_to_json(pass->path),
                              "records", (json_int_t)counts->records, "bytes",
                              (json_int_t)counts->bytes, "damages", (json_int_t)counts->damages,
                              "skipped_bytes", (json_int_t)counts->skipped_bytes));
@@ -36,7 +42,7 @@ int record_check(const struct record_options *options)
 {
     struct record_options all = *options;
     int result = 0;
-    all.mode = TFOS_RECORD_SKIP_RECORD;
+    all.skips_damage = true;
     for (int i = 0; i < options->file_count; i++) {
         struct pass pass = {.options = &all, .path = options->files[i]};
         if (options->is_json)
@@ -45,7 +51,7 @@ int record_check(const struct record_options *options)
         const struct tfos_record_counts *counts = &pass.counts;
         result |= status != 0 || counts->damages > 0;
         if (options->is_json)
-            print_json(json_pack("{s:o, s:b, s:I, s:o}", "file", path_to_json(pass.path), "ok",
+            print_json(json_pack("{s:o, s:b, s:I, s:o}", "file", text_to_json(pass.path), "ok",
                                  (int)(status == 0 && counts->damages == 0), "records",
                                  (json_int_t)counts->records, "damages", pass.damages));
         else if (status == 0)
@@ -60,14 +66,15 @@ static int write_records(struct pass *pass, const struct tfos_view *records, siz
     return write_to_outputs(pass->target, records, count);
 }
 
-// Copies the first `file_count` files to `path`, or `parts` files of that name. Counts what was
-// passed over on stderr.
-static int copy(const struct record_options *options, int file_count, const char *path, long parts)
+// Copies all files but the last to that, or to `parts` files whose names begin as it does. Counts
+// what was passed over on stderr.
+static int copy(const struct record_options *options, uint64_t parts)
 {
     unsigned long long records = 0, damages = 0, skipped = 0;
     struct outputs outputs;
-    int status = open_outputs(&outputs, options, path, parts);
-    for (int i = 0; status == 0 && i < file_count; i++) {
+    int last = options->file_count - 1;
+    int status = open_outputs(&outputs, options, options->files[last], parts);
+    for (int i = 0; status == 0 && i < last; i++) {
         struct pass pass = {.options = options,
                             .path = options->files[i],
                             .what = "copied",
@@ -89,20 +96,76 @@ static int copy(const struct record_options *options, int file_count, const char
 
 int record_merge(const struct record_options *options)
 {
-    int last = options->file_count - 1;
-    return copy(options, last, options->files[last], 0);
+    return copy(options, 0);
 }
 
 int record_repair(const struct record_options *options)
 {
     struct record_options all = *options;
-    int last = options->file_count - 1;
-    all.mode = TFOS_RECORD_SKIP_RECORD;
-    return copy(&all, last, options->files[last], 0);
+    all.skips_damage = true;
+    return copy(&all, 0);
 }
 
 int record_split(const struct record_options *options)
 {
-    int last = options->file_count - 1;
-    return copy(options, last, options->files[last], options->limit > 0 ? options->limit : 2);
+    return copy(options, options->limit > 0 ? options->limit : 2);
+}
+
+// ---- indexes
+
+static int save(const struct tfos_record_index *index, const char *path)
+{
+    struct tfos_error err;
+    struct tfos_stream *stream = open_output(path);
+    if (!stream)
+        return 1;
+    enum tfos_status status = tfos_record_index_save(index, stream, &err);
+    if (status == TFOS_OK)
+        status = stream->finish(stream, &err);
+    tfos_stream_close(stream);
+    return status < 0 ? say_error(&err) : 0;
+}
+
+static void print_saved(const struct record_options *options, const char *path,
+                        const char *index_path, uint64_t count)
+{
+    bool is_piped = strcmp(path, "-") == 0;
+    if (options->is_json && !is_piped)
+        print_json(json_pack("{s:o, s:o, s:I}", "file", text_to_json(path), "index",
+                             text_to_json(index_path), "records", (json_int_t)count));
+    else
+        fprintf(stderr, "%llu records: %s\n", (unsigned long long)count,
+                is_piped ? "the standard output" : index_path);
+}
+
+// The index of the standard input goes to the standard output.
+static int index_one(const struct record_options *options, const char *path)
+{
+    struct tfos_error err;
+    struct tfos_record_reader_options reading = reader_options(options, path);
+    struct tfos_record_index *index = NULL;
+    struct tfos_stream *input = open_input(path);
+    size_t size = strlen(path) + sizeof ".idx";
+    char *index_path = allocate(size, 1);
+    int status = input ? 0 : 1;
+    reading.mode = TFOS_RECORD_STRICT;
+    snprintf(index_path, size, "%s%s", path, strcmp(path, "-") == 0 ? "" : ".idx");
+    if (status == 0 && tfos_record_index_scan(input, &reading, &index, &err) < 0)
+        status = say_error(&err);
+    if (status == 0)
+        status = save(index, index_path);
+    if (status == 0)
+        print_saved(options, path, index_path, tfos_record_index_count(index));
+    tfos_record_index_close(index);
+    tfos_stream_close(input);
+    free(index_path);
+    return status;
+}
+
+int record_index(const struct record_options *options)
+{
+    int result = 0;
+    for (int i = 0; i < options->file_count; i++)
+        result |= index_one(options, options->files[i]);
+    return result;
 }

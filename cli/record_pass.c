@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record_pass.h"
 
-#include "allocation.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "record_files.h"
+#include "terminal.h"
+#include "value_text.h"
 
 #define VIEW_COUNT 256
 
-static void tell_damage(void *context, const struct tfos_record_damage *damage)
+static void take_damage(void *context, const struct tfos_record_damage *damage)
 {
     struct pass *pass = context;
     if (pass->damages) {
         json_array_append_new(pass->damages,
-                              json_pack("{s:o, s:I, s:I, s:s}", "file", path_to_json(pass->path),
+                              json_pack("{s:o, s:I, s:I, s:s}", "file", text_to_json(pass->path),
                                         "offset", (json_int_t)damage->offset, "size",
                                         (json_int_t)damage->size, "damage",
                                         tfos_record_damage_text(damage->kind)));
@@ -33,7 +32,7 @@ int run_pass_on(struct pass *pass, struct tfos_stream *stream)
     struct tfos_view records[VIEW_COUNT];
     struct tfos_record_reader_options options = reader_options(pass->options, pass->path);
     size_t count;
-    options.on_damage = tell_damage;
+    options.on_damage = take_damage;
     options.context = pass;
     enum tfos_status status = tfos_record_reader_open(stream, &options, &reader, &err);
     int result = 0;
@@ -42,7 +41,7 @@ int run_pass_on(struct pass *pass, struct tfos_stream *stream)
         if (status == TFOS_OK && pass->take)
             result = pass->take(pass, records, count);
         pass->counts = tfos_record_reader_get_counts(reader);
-        progress_tell(pass->what ? pass->what : "read", pass->counts.records, pass->counts.bytes,
+        progress_show(pass->what ? pass->what : "read", pass->counts.records, pass->counts.bytes,
                       options.name);
     }
     progress_end();
@@ -60,33 +59,4 @@ int run_pass(struct pass *pass)
     int result = run_pass_on(pass, stream);
     tfos_stream_close(stream);
     return result;
-}
-
-json_t *path_to_json(const char *path)
-{
-    static const char replacement[] = "\xEF\xBF\xBD";
-    json_t *text = json_string(path);
-    struct bytes shown = {0};
-    while (!text && *path != '\0') {
-        size_t size = 1;
-        json_t *character = NULL;
-        while (size <= strnlen(path, 4) && !(character = json_stringn(path, size)))
-            size++;
-        bytes_add(&shown, character ? path : replacement,
-                  character ? size : sizeof replacement - 1);
-        path += character ? size : 1;
-        json_decref(character);
-    }
-    if (!text)
-        text = json_stringn(shown.data, shown.size);
-    free(shown.data);
-    return text;
-}
-
-void print_json(json_t *value)
-{
-    char *text = json_dumps(value, JSON_COMPACT);
-    puts(text ? text : "null");
-    free(text);
-    json_decref(value);
 }

@@ -3,8 +3,7 @@
 #ifndef TFOS_CLI_RECORD_PASS_H
 #define TFOS_CLI_RECORD_PASS_H
 
-#include "progress.h"
-#include "record_command.h"
+#include "record_options.h"
 
 #include <jansson.h>
 
@@ -23,11 +22,5 @@ int run_pass(struct pass *pass);
 
 /// The same for a stream, which stays open.
 int run_pass_on(struct pass *pass, struct tfos_stream *stream);
-
-/// A path as JSON has it; what is no UTF-8 in it becomes U+FFFD.
-json_t *path_to_json(const char *path);
-
-/// Prints a line of JSON and gives up the reference.
-void print_json(json_t *value);
 
 #endif

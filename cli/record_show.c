@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // tfos record cat, head and schema: what looks into records. Each record is shown by a schema of
 // its own, so that a pipe needs to be read only once.
-#include "record_command.h"
+#include "commands.h"
+#include "record_files.h"
+#include "terminal.h"
+#include "value_text.h"
 
-#include "arrow_json.h"
-#include "typed_column.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-static void tell_damage(void *context, const struct tfos_record_damage *damage)
-{
-    (void)context;
-    fprintf(stderr, "tfos: %s\n", damage->message);
-}
+#include "arrow/arrow.h"
 
 static enum tfos_status decode(const struct ArrowSchema *schema, enum tfos_record_type type,
                                struct tfos_view record, struct ArrowArray *out,
@@ -34,64 +27,50 @@ static enum tfos_status decode(const struct ArrowSchema *schema, enum tfos_recor
 static enum tfos_status find_schema(enum tfos_record_type type, struct tfos_view record,
                                     struct ArrowSchema *out, struct tfos_error *err)
 {
-    struct tfos_schema_inference *survey = NULL;
+    struct tfos_schema_inference *inference = NULL;
     size_t seen;
-    enum tfos_status status = tfos_schema_inference_open(type, &survey, err);
+    enum tfos_status status = tfos_schema_inference_open(type, &inference, err);
     if (status == TFOS_OK)
-        status = tfos_schema_inference_append(survey, &record, 1, &seen, err);
+        status = tfos_schema_inference_append(inference, &record, 1, &seen, err);
     if (status == TFOS_OK)
-        status = tfos_schema_inference_schema(survey, out, err);
-    tfos_schema_inference_close(survey);
+        status = tfos_schema_inference_schema(inference, out, err);
+    tfos_schema_inference_close(inference);
     return status;
 }
 
-static enum tfos_status print_row(const struct ArrowSchema *schema, const struct ArrowArray *batch,
-                                  struct tfos_error *err)
+static enum tfos_status make_bytes_schema(struct ArrowSchema *out, struct tfos_error *err)
 {
-    json_t *row = arrow_value_to_json(schema, batch, 0);
-    char *text = row ? json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
-    json_decref(row);
-    if (!text) {
-        *err = (struct tfos_error){.message = "record: no memory for a line"};
-        return TFOS_NO_MEMORY;
-    }
-    puts(text);
-    free(text);
-    return TFOS_OK;
+    struct tfos__arrow_type binary = tfos__arrow_type_of(TFOS__ARROW_BINARY, 32, 0);
+    enum tfos_status status = tfos__arrow_schema_init_struct(out, 1, err);
+    return status == TFOS_OK ? tfos__arrow_schema_init(out->children[0], binary, "bytes", 0, err)
+                             : status;
 }
 
 static enum tfos_status print_record(enum tfos_record_type type, struct tfos_view record,
                                      struct tfos_error *err)
 {
-    struct columns plain = {0};
     struct ArrowSchema schema = {0};
     struct ArrowArray batch;
-    enum tfos_status status = TFOS_OK;
-    if (type == TFOS_RECORD_BYTES) {
-        columns_add(&plain, "bytes", 5, COLUMN_BYTES, 0);
-        status = tfos_arrow_schema_copy(columns_describe(&plain), &schema, err);
-        columns_clear(&plain);
-    } else {
-        status = find_schema(type, record, &schema, err);
-    }
+    enum tfos_status status = type == TFOS_RECORD_BYTES ? make_bytes_schema(&schema, err)
+                                                        : find_schema(type, record, &schema, err);
     if (status == TFOS_OK)
         status = decode(&schema, type, record, &batch, err);
     if (status == TFOS_OK) {
-        status = print_row(&schema, &batch, err);
+        print_json(value_to_json(&schema, &batch, 0));
         batch.release(&batch);
     }
     tfos__arrow_schema_release(&schema);
     return status;
 }
 
-static enum tfos_status print_records(const struct record_options *options,
+static enum tfos_status print_records(const struct record_options *options, uint64_t limit,
                                       struct tfos_record_reader *reader, struct tfos_error *err)
 {
-    for (long left = options->limit; options->limit == 0 || left > 0; left--) {
+    for (uint64_t left = limit; limit == 0 || left > 0; left--) {
         struct tfos_view record;
         enum tfos_status status = tfos_record_reader_next(reader, &record, err);
         if (status == TFOS_OK) {
-            status = print_record(options->type, record, err);
+            status = print_record((enum tfos_record_type)options->type, record, err);
             if (status == TFOS_CORRUPT)
                 status = tfos_record_reader_reject(reader, record, err);
         }
@@ -101,7 +80,7 @@ static enum tfos_status print_records(const struct record_options *options,
     return TFOS_OK;
 }
 
-int record_cat(const struct record_options *options)
+static int print_files(const struct record_options *options, uint64_t limit)
 {
     int result = 0;
     for (int i = 0; i < options->file_count; i++) {
@@ -109,14 +88,14 @@ int record_cat(const struct record_options *options)
         struct tfos_record_reader *reader = NULL;
         struct tfos_record_reader_options reading = reader_options(options, options->files[i]);
         struct tfos_stream *stream = open_input(options->files[i]);
-        reading.on_damage = tell_damage;
+        reading.on_damage = say_damage;
         if (!stream) {
             result = 1;
             continue;
         }
         enum tfos_status status = tfos_record_reader_open(stream, &reading, &reader, &err);
         if (status == TFOS_OK)
-            status = print_records(options, reader, &err);
+            status = print_records(options, limit, reader, &err);
         if (status < 0)
             result = say_error(&err);
         tfos_record_reader_close(reader);
@@ -125,53 +104,58 @@ int record_cat(const struct record_options *options)
     return result;
 }
 
-static int print_schema(const struct record_options *options,
-                        const struct tfos_schema_inference *survey)
+int record_cat(const struct record_options *options)
+{
+    return print_files(options, options->limit);
+}
+
+int record_head(const struct record_options *options)
+{
+    return print_files(options, options->limit > 0 ? options->limit : 10);
+}
+
+static int print_schema(const struct tfos_schema_inference *inference, bool is_json)
 {
     struct tfos_error err;
-    struct columns columns = {0};
     struct ArrowSchema schema;
-    char *json = NULL, type[COLUMN_TYPE_SIZE];
-    if (options->is_json) {
-        if (tfos_schema_inference_save(survey, &json, &err) < 0)
+    char *json = NULL, type[TFOS_TYPE_TEXT_SIZE];
+    if (is_json) {
+        if (tfos_schema_inference_save(inference, &json, &err) < 0)
             return say_error(&err);
         puts(json);
         tfos_free(json);
         return 0;
     }
-    if (tfos_schema_inference_schema(survey, &schema, &err) < 0)
+    if (tfos_schema_inference_schema(inference, &schema, &err) < 0)
         return say_error(&err);
-    bool is_known = columns_of_schema(&columns, &schema);
-    for (size_t i = 0; i < columns.count; i++) {
-        column_type_text(&columns.items[i], type);
-        printf("%s %s\n", columns.items[i].name, type);
-    }
-    columns_clear(&columns);
+    for (int64_t i = 0; i < schema.n_children; i++)
+        printf("%s %s\n", schema.children[i]->name,
+               tfos_arrow_type_text(schema.children[i], TFOS_TYPE_NAMES_SPARK, type, sizeof type));
     schema.release(&schema);
-    return is_known ? 0 : 1;
+    return 0;
 }
 
 int record_schema(const struct record_options *options)
 {
     struct tfos_error err;
-    struct tfos_schema_inference *survey = NULL;
+    struct tfos_schema_inference *inference = NULL;
     int result = 0;
-    if (tfos_schema_inference_open(options->type, &survey, &err) < 0)
+    if (tfos_schema_inference_open((enum tfos_record_type)options->type, &inference, &err) < 0)
         return say_error(&err);
     for (int i = 0; result == 0 && i < options->file_count; i++) {
         struct tfos_record_reader_options reading = reader_options(options, options->files[i]);
         struct tfos_stream *stream = open_input(options->files[i]);
         uint64_t seen;
-        reading.on_damage = tell_damage;
+        reading.on_damage = say_damage;
         if (!stream)
             result = 1;
-        else if (tfos_schema_inference_read(survey, stream, &reading, (uint64_t)options->limit,
-                                            &seen, &err) < 0)
+        else if (tfos_schema_inference_read(inference, stream, &reading, options->limit, &seen,
+                                            &err) < 0)
             result = say_error(&err);
         tfos_stream_close(stream);
     }
     if (result == 0)
-        result = print_schema(options, survey);
-    tfos_schema_inference_close(survey);
+        result = print_schema(inference, options->is_json);
+    tfos_schema_inference_close(inference);
     return result;
 }

@@ -1,13 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Clusters as people read them: lines of 80 columns from status documents (docs/protocol.md,
-/// "Status").
+/// Tables as text: comma-separated values (RFC 4180) and lines of JSON.
 #ifndef TFOS_CLI_TABLE_H
 #define TFOS_CLI_TABLE_H
 
-#include <jansson.h>
-#include <stdio.h>
+#include "columns.h"
+#include "text_file.h"
 
-/// Writes all clusters of the array.
-void print_clusters(FILE *out, const json_t *clusters);
+/// A text that is read as rows of columns.
+struct table {
+    struct text_input text;
+    struct columns columns;
+    bool has_schema;       ///< the columns were said, not found
+    bool has_header;       ///< of CSV
+    struct bytes line;     ///< of JSON; of CSV the values of its cells, with a NUL behind each
+    struct bytes cells;    ///< of CSV: struct csv_cell each
+    struct column **order; ///< of CSV: the columns as they stand in a line; owned
+    size_t order_count;
+};
+
+struct table_format {
+    /// Begins to read rows; NULL: nothing is before them.
+    enum tfos_status (*begin)(struct table *table);
+    /// Reads the next row, and adds it to the columns, or makes their types ones that have room for
+    /// it (`is_search`). END: there are no more. A failure was told.
+    enum tfos_status (*next)(struct table *table, bool is_search);
+    /// NULL: there is none.
+    void (*write_header)(struct bytes *text, const struct ArrowSchema *schema);
+    void (*write_row)(struct bytes *text, const struct ArrowSchema *schema,
+                      const struct ArrowArray *batch, int64_t row);
+};
+
+extern const struct table_format csv_format, json_format;
 
 #endif

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text_file.h"
 
-#include "progress.h"
-#include "record_outputs.h"
-#include "temporary_file.h"
+#include "record_files.h"
+#include "terminal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,65 +24,48 @@ static int fail(const struct text_input *input, const char *what, const char *wh
     return 1;
 }
 
-static int begin(struct text_input *input)
-{
-    int copy = fcntl(input->fd, F_DUPFD_CLOEXEC, 0);
-    input->file = copy >= 0 ? gzdopen(copy, "rb") : NULL;
-    if (!input->file && copy >= 0)
-        close(copy);
-    input->size = input->at = 0;
-    input->line = input->column = 1;
-    return input->file ? 0 : fail(input, "cannot be read", strerror(errno));
-}
-
 int text_input_open(struct text_input *input, const char *path, bool is_read_twice)
 {
     bool is_standard = strcmp(path, "-") == 0;
-    *input = (struct text_input){.name = is_standard ? "the standard input" : path};
-    if (is_standard)
-        input->fd = is_read_twice ? open_seekable_input() : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
-    else
-        input->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (input->fd < 0)
+    *input = (struct text_input){
+        .name = is_standard ? "the standard input" : path, .line = 1, .column = 1};
+    int fd = !is_standard    ? open(path, O_RDONLY | O_CLOEXEC)
+             : is_read_twice ? open_seekable_input()
+                             : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
         return is_standard ? 1 : fail(input, "cannot open it", strerror(errno));
-    input->block = allocate(BLOCK_SIZE, 1);
-    return begin(input);
+    input->file = check_memory(gzdopen(fd, "rb"));
+    gzbuffer(input->file, BLOCK_SIZE);
+    return 0;
 }
 
 int text_input_rewind(struct text_input *input)
 {
-    gzclose(input->file);
-    input->file = NULL;
-    if (lseek(input->fd, 0, SEEK_SET) != 0)
+    input->line = input->column = 1;
+    if (gzrewind(input->file) != 0)
         return fail(input, "it is to be read twice, for its columns, unless --schema says them",
                     strerror(errno));
-    return begin(input);
+    return 0;
 }
 
-int text_input_peek(struct text_input *input)
+// A compressed file that is cut gives what it has first, and then an error.
+static void check_end(struct text_input *input)
 {
-    if (input->at == input->size) {
-        int fault = Z_OK, got = gzread(input->file, input->block, BLOCK_SIZE);
-        // A compressed file that is cut gives what it has first, and then no error but this.
-        const char *why = gzerror(input->file, &fault);
-        if (got < 0 || (got == 0 && fault == Z_BUF_ERROR)) {
-            fail(input, "cannot be read", fault == Z_ERRNO ? strerror(errno) : why);
-            return TEXT_FAILED;
-        }
-        if (got == 0)
-            return TEXT_END;
-        input->size = (size_t)got;
-        input->at = 0;
+    int fault = Z_OK;
+    const char *why = gzerror(input->file, &fault);
+    if (fault != Z_OK && !input->has_failed) {
+        fail(input, "cannot be read", fault == Z_ERRNO ? strerror(errno) : why);
+        input->has_failed = true;
     }
-    return (unsigned char)input->block[input->at];
 }
 
 int text_input_next(struct text_input *input)
 {
-    int byte = text_input_peek(input);
-    if (byte < 0)
+    int byte = gzgetc(input->file);
+    if (byte < 0) {
+        check_end(input);
         return byte;
-    input->at++;
+    }
     input->column++;
     if (byte == '\n') {
         input->line++;
@@ -91,8 +74,34 @@ int text_input_next(struct text_input *input)
     return byte;
 }
 
-int text_input_refuse(const struct text_input *input, unsigned long long line,
-                      unsigned long long column, const char *format, ...)
+int text_input_read_until(struct text_input *input, struct bytes *bytes, const bool stops[256])
+{
+    int byte;
+    while ((byte = text_input_next(input)) >= 0 && !stops[byte]) {
+        if (bytes->size == bytes->capacity)
+            bytes_reserve(bytes, 1);
+        bytes->data[bytes->size++] = (char)byte;
+    }
+    return byte;
+}
+
+int text_input_peek(struct text_input *input)
+{
+    int byte = gzgetc(input->file);
+    if (byte < 0)
+        check_end(input);
+    else
+        gzungetc(byte, input->file);
+    return byte;
+}
+
+enum tfos_status text_input_status(const struct text_input *input)
+{
+    return input->has_failed ? TFOS_IO : TFOS_END;
+}
+
+enum tfos_status text_input_refuse(const struct text_input *input, unsigned long long line,
+                                   unsigned long long column, const char *format, ...)
 {
     va_list arguments;
     progress_end();
@@ -101,16 +110,13 @@ int text_input_refuse(const struct text_input *input, unsigned long long line,
     vfprintf(stderr, format, arguments);
     va_end(arguments);
     fputc('\n', stderr);
-    return 1;
+    return TFOS_INVALID;
 }
 
 void text_input_close(struct text_input *input)
 {
     if (input->file)
         gzclose(input->file);
-    if (input->fd >= 0)
-        close(input->fd);
-    free(input->block);
 }
 
 int text_output_open(struct text_output *output, const struct record_options *options,
@@ -124,14 +130,10 @@ int text_output_open(struct text_output *output, const struct record_options *op
     output->stream = open_output(path);
     if (!output->stream)
         return 1;
-    if (compression == TFOS_COMPRESSION_NONE)
-        return 0;
-    if (deflateInit2(&output->zlib, Z_DEFAULT_COMPRESSION, Z_DEFLATED, bits, MEMORY_LEVEL,
-                     Z_DEFAULT_STRATEGY) != Z_OK) {
-        fputs("tfos: no memory for compression\n", stderr);
-        return 1;
-    }
-    output->is_compressed = true;
+    output->is_compressed = compression != TFOS_COMPRESSION_NONE;
+    if (output->is_compressed && deflateInit2(&output->zlib, Z_DEFAULT_COMPRESSION, Z_DEFLATED,
+                                              bits, MEMORY_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK)
+        check_memory(NULL);
     return 0;
 }
 
@@ -143,35 +145,27 @@ static int write_bytes(struct text_output *output, const void *data, size_t size
     return 0;
 }
 
-// Takes all of `data` and writes what comes out of it.
-static int compress_bytes(struct text_output *output, char *data, size_t size, int flush)
+// Writes the text, or what comes out of its compression: with Z_FINISH all of that.
+static int write_text(struct text_output *output, int flush)
 {
     unsigned char block[BLOCK_SIZE];
     z_stream *zlib = &output->zlib;
+    size_t size = output->text.size, at = 0;
     int result = Z_OK, status = 0;
-    while (status == 0 && (size > 0 || zlib->avail_in > 0 || flush == Z_FINISH)) {
-        if (zlib->avail_in == 0) {
-            zlib->avail_in = size < UINT32_MAX ? (uInt)size : UINT32_MAX;
-            zlib->next_in = (unsigned char *)data;
-            data += zlib->avail_in;
-            size -= zlib->avail_in;
-        }
+    output->text.size = 0;
+    if (!output->is_compressed)
+        return write_bytes(output, output->text.data, size);
+    do {
+        size_t part = size - at < UINT32_MAX ? size - at : UINT32_MAX;
+        zlib->next_in = (unsigned char *)output->text.data + at;
+        zlib->avail_in = (uInt)part;
         zlib->next_out = block;
         zlib->avail_out = sizeof block;
-        result = deflate(zlib, size == 0 ? flush : Z_NO_FLUSH);
+        result = deflate(zlib, at + part == size ? flush : Z_NO_FLUSH);
+        at += part - zlib->avail_in;
         status = write_bytes(output, block, sizeof block - zlib->avail_out);
-        if (result == Z_STREAM_END)
-            break;
-    }
+    } while (status == 0 && result != Z_STREAM_END && (at < size || flush == Z_FINISH));
     return status;
-}
-
-static int write_text(struct text_output *output, int flush)
-{
-    size_t size = output->text.size;
-    output->text.size = 0;
-    return output->is_compressed ? compress_bytes(output, output->text.data, size, flush)
-                                 : write_bytes(output, output->text.data, size);
 }
 
 int text_output_flush(struct text_output *output)

@@ -3,40 +3,41 @@
 #ifndef TFOS_CLI_TEXT_FILE_H
 #define TFOS_CLI_TEXT_FILE_H
 
-#include "record_command.h"
-
-#include "allocation.h"
+#include "bytes.h"
+#include "record_options.h"
 
 #include <zlib.h>
 
-#define TEXT_END -1
-#define TEXT_FAILED -2
-
 struct text_input {
     const char *name;                ///< for messages
-    int fd;                          ///< owned; at 0 it is the file's beginning
     gzFile file;                     ///< owned
-    char *block;                     ///< owned
-    size_t size, at;                 ///< of the block
     unsigned long long line, column; ///< of the next byte, from 1
+    bool has_failed;                 ///< the end is that of what could be read; it was said why
 };
 
 /// Opens a file, or "-", the standard input, which is kept where it is to be read twice. The exit
 /// status.
 int text_input_open(struct text_input *input, const char *path, bool is_read_twice);
 
-/// The next byte; TEXT_END; TEXT_FAILED after saying why.
+/// The next byte; -1 at the end, and where it cannot be read.
 int text_input_next(struct text_input *input);
 
-/// The same, and it stays the next.
+/// Adds all bytes up to the next that is in `stops` (by its number) to `bytes`. Returns that one,
+/// which is not added, or -1.
+int text_input_read_until(struct text_input *input, struct bytes *bytes, const bool stops[256]);
+
+/// The next byte, which stays it.
 int text_input_peek(struct text_input *input);
+
+/// What there is at the end: END, or IO where it cannot be read.
+enum tfos_status text_input_status(const struct text_input *input);
 
 /// Begins again. The exit status.
 int text_input_rewind(struct text_input *input);
 
-/// Says what is wrong at a place; returns 1, the exit status.
-int text_input_refuse(const struct text_input *input, unsigned long long line,
-                      unsigned long long column, const char *format, ...)
+/// Says what is wrong at a place; returns INVALID.
+enum tfos_status text_input_refuse(const struct text_input *input, unsigned long long line,
+                                   unsigned long long column, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 void text_input_close(struct text_input *input);
@@ -45,15 +46,14 @@ struct text_output {
     struct tfos_stream *stream; ///< owned
     bool is_compressed;
     z_stream zlib;
-    struct bytes
-        text; ///< not written yet; whoever adds to it calls text_output_flush() now and then
+    struct bytes text; ///< not written yet; who adds to it calls text_output_flush() now and then
 };
 
 /// The exit status; text_output_close() in any case.
 int text_output_open(struct text_output *output, const struct record_options *options,
                      const char *path);
 
-/// Writes the text, if it is much.
+/// Writes the text, if it is much. The exit status.
 int text_output_flush(struct text_output *output);
 
 /// Writes all. The exit status.

@@ -12,6 +12,7 @@
 #include <tfos/feeder.h>
 #include <tfos/file_list.h>
 #include <tfos/fork.h>
+#include <tfos/gpu.h>
 #include <tfos/memory.h>
 #include <tfos/node.h>
 #include <tfos/record.h>

@@ -5,7 +5,7 @@ A negative status raises a subclass of ``Error`` named after it (``TimedOutError
 back as ``None`` or as said below.
 """
 
-from typing import Any, Iterable, Optional
+from typing import Any, Iterable, List, Optional
 
 VERSION: str
 
@@ -74,6 +74,8 @@ class Node:
     def detach(self) -> None: ...
     def close(self) -> None: ...
 
+def list_gpus() -> List[bool]:
+    """Of each NVIDIA GPU of this machine, whether no process computes on it. UnsupportedError: there is no driver, or it does not answer."""
 def find_executor(pid: int) -> int:
     """The pid of the JVM (or other process) that runs the Spark task ``pid``."""
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which GPUs of this machine are free, as ``nvidia-smi`` tells."""
+"""Which GPUs of this machine are free, as NVIDIA's driver tells."""
 
 from __future__ import annotations
 
 import logging
 import random
-import subprocess
 import time
 from typing import List, Union
 
+from . import _tfos
 from .arguments import count
 
 logger = logging.getLogger(__name__)
@@ -23,8 +23,8 @@ AS_LIST = "list"
 def is_gpu_available() -> bool:
     """Whether this machine has an NVIDIA GPU and its driver."""
     try:
-        return bool(_query("--query-gpu=index"))
-    except (OSError, subprocess.CalledProcessError):
+        return bool(_tfos.list_gpus())
+    except _tfos.UnsupportedError:
         return False
 
 
@@ -37,7 +37,7 @@ def get_gpus(num_gpu: int = 1, worker_index: int = -1, format: str = AS_STRING) 
         format: ``AS_STRING`` ("0,1") or ``AS_LIST`` (["0", "1"]).
 
     Raises:
-        RuntimeError: so many are not free, after ``MAX_RETRIES`` more looks 30, 60 and 90 seconds apart.
+        RuntimeError: there is no driver (``UnsupportedError``), or so many are not free, after ``MAX_RETRIES`` more looks 30, 60 and 90 seconds apart.
         ValueError: the format is unknown.
     """
     if format not in (AS_STRING, AS_LIST):
@@ -63,11 +63,4 @@ def get_gpus(num_gpu: int = 1, worker_index: int = -1, format: str = AS_STRING) 
 
 
 def _free_gpus() -> List[str]:
-    busy = set(_query("--query-compute-apps=gpu_uuid"))
-    rows = (row.split(",") for row in _query("--query-gpu=index,uuid"))
-    return [index.strip() for index, uuid in rows if uuid.strip() not in busy]
-
-
-def _query(what: str) -> List[str]:
-    output = subprocess.check_output(["nvidia-smi", "--format=csv,noheader,nounits", what], stderr=subprocess.DEVNULL)
-    return [line.strip() for line in output.decode().splitlines() if line.strip()]
+    return [str(index) for index, is_free in enumerate(_tfos.list_gpus()) if is_free]

@@ -41,30 +41,10 @@ static bool ask_context(void *context)
 
 // ---- opening
 
-static enum tfos_status open_results(const char *schema_json, struct tfos_result_rows **out,
-                                     struct tfos_error *err)
+static void release(struct ArrowSchema *schema)
 {
-    struct ArrowSchema schema;
-    enum tfos_status status = tfos_spark_schema_parse(schema_json, &schema, err);
-
-    if (status != TFOS_OK)
-        return status;
-    status = tfos_result_rows_open(&schema, out, err);
-    schema.release(&schema);
-    return status;
-}
-
-static enum tfos_status open_batch(const char *schema_json, struct tfos_row_batch **out,
-                                   struct tfos_error *err)
-{
-    struct ArrowSchema schema;
-    enum tfos_status status = tfos_spark_schema_parse(schema_json, &schema, err);
-
-    if (status != TFOS_OK)
-        return status;
-    status = tfos_row_batch_open(&schema, out, err);
-    schema.release(&schema);
-    return status;
+    if (schema->release)
+        schema->release(schema);
 }
 
 static enum tfos_status open_feeding(struct feeding *feeding, json_t *json, int64_t stage,
@@ -72,6 +52,7 @@ static enum tfos_status open_feeding(struct feeding *feeding, json_t *json, int6
 {
     const char *schema = NULL, *results = NULL;
     json_int_t feed = 0, timeout_ms = 0, ahead_rows = 0;
+    struct ArrowSchema rows = {0}, result_rows = {0};
     json_error_t fault;
 
     if (json_unpack_ex(json, &fault, 0, "{s:s, s:s, s:s, s:s, s?s, s:I, s:I, s:s, s?s, s?I}",
@@ -85,12 +66,18 @@ static enum tfos_status open_feeding(struct feeding *feeding, json_t *json, int6
     options->feed = feed;
     options->ahead_rows = ahead_rows;
     options->wait = (struct tfos_wait){timeout_ms, ask_context, feeding};
-    enum tfos_status status = open_batch(schema, &feeding->batch, err);
+    enum tfos_status status = tfos_spark_schema_parse(schema, &rows, err);
+    if (status == TFOS_OK)
+        status = tfos_row_batch_open(&rows, &feeding->batch, err);
     if (status == TFOS_OK && results) {
         options->has_results = true;
         tfos_feeder_number_lazily(options, stage);
-        status = open_results(results, &feeding->results, err);
+        status = tfos_spark_schema_parse(results, &result_rows, err);
+        if (status == TFOS_OK)
+            status = tfos_result_rows_open(&result_rows, &feeding->results, err);
     }
+    release(&rows);
+    release(&result_rows);
     return status == TFOS_OK ? tfos_feeder_open(options, &feeding->feeder, err) : status;
 }
 
@@ -103,21 +90,18 @@ static void close_feeding(JNIEnv *env, struct feeding *feeding)
     free(feeding);
 }
 
-/// NULL when the bytes are no JSON or memory is short; an exception then.
-static json_t *parse_bytes(JNIEnv *env, jbyteArray bytes)
+/// NULL with an exception.
+static json_t *parse_options(JNIEnv *env, jbyteArray bytes)
 {
     struct tfos_error err = {0};
     json_error_t fault;
-    jbyte *text = (*env)->GetByteArrayElements(env, bytes, NULL);
+    char *text = tfos__jni_text(env, bytes);
+    json_t *json = text ? json_loads(text, 0, &fault) : NULL;
 
-    if (!text)
-        return NULL;
-    json_t *json =
-        json_loadb((const char *)text, (size_t)(*env)->GetArrayLength(env, bytes), 0, &fault);
-    (*env)->ReleaseByteArrayElements(env, bytes, text, JNI_ABORT);
-    if (!json) {
+    free(text);
+    if (text && !json) {
         snprintf(err.message, sizeof err.message, "java: the feeder's options: %s", fault.text);
-        tfos__jni_throw(env, TFOS_INVALID, &err);
+        tfos__jni_check(env, TFOS_INVALID, &err);
     }
     return json;
 }
@@ -125,39 +109,34 @@ static json_t *parse_bytes(JNIEnv *env, jbyteArray bytes)
 /// NULL with an exception.
 static struct feeding *make_feeding(JNIEnv *env, jobject context)
 {
-    struct feeding *feeding = calloc(1, sizeof *feeding);
-
-    if (feeding) {
-        jclass class = (*env)->GetObjectClass(env, context);
-        feeding->is_interrupted = (*env)->GetMethodID(env, class, "isInterrupted", "()Z");
-        feeding->is_completed = (*env)->GetMethodID(env, class, "isCompleted", "()Z");
-        feeding->context = (*env)->NewGlobalRef(env, context);
-        if (feeding->is_interrupted && feeding->is_completed && feeding->context)
-            return feeding;
-        close_feeding(env, feeding);
-    }
+    struct feeding *feeding = tfos__jni_alloc(env, sizeof *feeding, "a feeder");
     struct tfos_error err = {.message = "java: no memory for a feeder"};
-    tfos__jni_throw(env, TFOS_NO_MEMORY, &err);
+
+    if (!feeding)
+        return NULL;
+    jclass class = (*env)->GetObjectClass(env, context);
+    feeding->is_interrupted = (*env)->GetMethodID(env, class, "isInterrupted", "()Z");
+    feeding->is_completed = (*env)->GetMethodID(env, class, "isCompleted", "()Z");
+    feeding->context = (*env)->NewGlobalRef(env, context);
+    if (feeding->is_interrupted && feeding->is_completed && feeding->context)
+        return feeding;
+    close_feeding(env, feeding);
+    tfos__jni_check(env, TFOS_NO_MEMORY, &err);
     return NULL;
 }
 
-JNIEXPORT jlong JNICALL Java_org_tfos_Native_open(JNIEnv *env, jclass class, jbyteArray options,
-                                                  jlong stage, jlong partition, jlong attempt,
-                                                  jobject context)
+TFOS__NATIVE(jlong, Native, open, jbyteArray options, jlong stage, jlong partition, jlong attempt,
+             jobject context)
 {
     struct tfos_feeder_options feeder_options = {.partition = partition, .attempt = attempt};
     struct tfos_error err = {0};
-    json_t *json = parse_bytes(env, options);
+    json_t *json = parse_options(env, options);
     struct feeding *feeding = json ? make_feeding(env, context) : NULL;
-    (void)class;
 
-    if (feeding) {
-        enum tfos_status status = open_feeding(feeding, json, stage, &feeder_options, &err);
-        if (status != TFOS_OK) {
-            tfos__jni_throw(env, status, &err);
-            close_feeding(env, feeding);
-            feeding = NULL;
-        }
+    if (feeding &&
+        !tfos__jni_check(env, open_feeding(feeding, json, stage, &feeder_options, &err), &err)) {
+        close_feeding(env, feeding);
+        feeding = NULL;
     }
     json_decref(json);
     return tfos__jni_handle(feeding);
@@ -171,21 +150,11 @@ JNIEXPORT jbyteArray JNICALL Java_org_tfos_Native_version(JNIEnv *env, jclass cl
     return tfos__jni_bytes(env, tfos_version());
 }
 
-JNIEXPORT jlong JNICALL Java_org_tfos_Native_firstRow(JNIEnv *env, jclass class, jlong handle)
+TFOS__NATIVE(jlong, Native, firstRow, jlong handle)
 {
     struct feeding *feeding = tfos__jni_pointer(handle);
-    (void)env;
-    (void)class;
 
     return tfos_feeder_node(feeding->feeder) ? tfos_feeder_first_row(feeding->feeder) : -1;
-}
-
-/// What Java gets of a call: the status, or an exception.
-static jint answer(JNIEnv *env, enum tfos_status status, const struct tfos_error *err)
-{
-    if (status < 0)
-        tfos__jni_throw(env, status, err);
-    return status;
 }
 
 /// Rows to columns, and these to the node.
@@ -205,23 +174,24 @@ static enum tfos_status append_rows(struct feeding *feeding, const void *data, i
     return status;
 }
 
-JNIEXPORT jint JNICALL Java_org_tfos_Native_append(JNIEnv *env, jclass class, jlong handle,
-                                                   jlong address, jlong size, jlong row_count)
+TFOS__NATIVE(jint, Native, append, jlong handle, jlong address, jlong size, jlong row_count)
 {
-    const void *data = tfos__jni_pointer(address);
     struct tfos_error err = {0};
-    (void)class;
+    enum tfos_status status =
+        append_rows(tfos__jni_pointer(handle), tfos__jni_pointer(address), size, row_count, &err);
 
-    return answer(env, append_rows(tfos__jni_pointer(handle), data, size, row_count, &err), &err);
+    tfos__jni_check(env, status, &err);
+    return status;
 }
 
-JNIEXPORT jint JNICALL Java_org_tfos_Native_finish(JNIEnv *env, jclass class, jlong handle)
+TFOS__NATIVE(jint, Native, finish, jlong handle)
 {
     struct feeding *feeding = tfos__jni_pointer(handle);
     struct tfos_error err = {0};
-    (void)class;
+    enum tfos_status status = tfos_feeder_finish(feeding->feeder, &err);
 
-    return answer(env, tfos_feeder_finish(feeding->feeder, &err), &err);
+    tfos__jni_check(env, status, &err);
+    return status;
 }
 
 // ---- results
@@ -278,25 +248,21 @@ static enum tfos_status fill(JNIEnv *env, struct feeding *feeding, jbyteArray bu
     return status;
 }
 
-JNIEXPORT jlong JNICALL Java_org_tfos_Native_nextRows(JNIEnv *env, jclass class, jlong handle,
-                                                      jbyteArray buffer, jboolean waiting)
+TFOS__NATIVE(jlong, Native, nextRows, jlong handle, jbyteArray buffer, jboolean waiting)
 {
-    struct feeding *feeding = tfos__jni_pointer(handle);
     struct tfos_error err = {0};
     int64_t used = 0, needed = 0;
-    enum tfos_status status = fill(env, feeding, buffer, waiting, &used, &needed, &err);
-    (void)class;
+    enum tfos_status status =
+        fill(env, tfos__jni_pointer(handle), buffer, waiting, &used, &needed, &err);
 
-    if (status < 0)
-        tfos__jni_throw(env, status, &err);
+    tfos__jni_check(env, status, &err);
     if (used > 0 || status < 0)
         return used;
     return status == TFOS_END ? -1 : -needed;
 }
 
-JNIEXPORT void JNICALL Java_org_tfos_Native_close(JNIEnv *env, jclass class, jlong handle)
+TFOS__NATIVE(void, Native, close, jlong handle)
 {
-    (void)class;
     if (handle)
         close_feeding(env, tfos__jni_pointer(handle));
 }

@@ -8,7 +8,6 @@
 #include <tfos/record.h>
 
 #include "jni_bridge.h"
-#include "jni_stream.h"
 
 #define BATCH_RECORDS 1024      // as in RawRecordReader.java
 #define FIRST_SIZE 12           // bytes, as in ByteSource.java
@@ -28,13 +27,6 @@ struct output {
     struct tfos_record_writer *writer; ///< owned
     uint8_t stage[STAGE_SIZE];
 };
-
-static void throw_no_memory(JNIEnv *env)
-{
-    struct tfos_error err = {.message = "java: no memory for a TFRecord file"};
-
-    tfos__jni_throw(env, TFOS_NO_MEMORY, &err);
-}
 
 // ---- reading
 
@@ -57,40 +49,17 @@ static void close_input(struct input *input)
     free(input);
 }
 
-/// END: no record of the file belongs to the range.
-static enum tfos_status open_records(struct input *input,
-                                     struct tfos_record_reader_options *options,
-                                     struct tfos_error *err)
-{
-    struct tfos_stream *stream = input->stream;
-    enum tfos_status status = tfos_record_reader_open(stream, options, &input->reader, err);
-
-    // So it is with a compressed file and a range.
-    if (status != TFOS_UNSUPPORTED)
-        return status;
-    if (options->begin > 0)
-        return TFOS_END;
-    options->end = 0;
-    status = stream->seek ? stream->seek(stream, 0, err) : status;
-    return status == TFOS_OK ? tfos_record_reader_open(stream, options, &input->reader, err)
-                             : status;
-}
-
-JNIEXPORT jlong JNICALL Java_org_tfos_RecordNative_openReader(JNIEnv *env, jclass class,
-                                                              jobject source, jbyteArray name,
-                                                              jint mode, jlongArray limits,
-                                                              jobject listener)
+TFOS__NATIVE(jlong, RecordNative, openReader, jobject source, jbyteArray name, jint mode,
+             jlongArray limits, jobject listener)
 {
     enum { BEGIN, END, MAX_RECORD_SIZE, COUNT };
     jlong numbers[COUNT] = {0};
     struct tfos_error err = {0};
-    struct input *input = calloc(1, sizeof *input);
+    struct input *input = tfos__jni_alloc(env, sizeof *input, "a TFRecord file");
     char *text = input ? tfos__jni_text(env, name) : NULL;
-    (void)class;
 
     if (!text) {
         free(input);
-        throw_no_memory(env);
         return 0;
     }
     (*env)->GetLongArrayRegion(env, limits, 0, COUNT, numbers);
@@ -110,28 +79,27 @@ JNIEXPORT jlong JNICALL Java_org_tfos_RecordNative_openReader(JNIEnv *env, jclas
                                   ? tfos__jni_stream_open_source(env, source, &input->stream, &err)
                                   : TFOS_INVALID;
     if (status == TFOS_OK)
-        status = open_records(input, &options, &err);
+        status = tfos_record_reader_open(input->stream, &options, &input->reader, &err);
+    if (status == TFOS_UNSUPPORTED) {
+        status = tfos__jni_stream_unrange(input->stream, status, &options, &err);
+        if (status == TFOS_OK)
+            status = tfos_record_reader_open(input->stream, &options, &input->reader, &err);
+    }
     free(text);
-    if (status == TFOS_OK)
+    if (tfos__jni_check(env, status, &err))
         return tfos__jni_handle(input);
     close_input(input);
-    if (status < 0)
-        tfos__jni_throw(env, status, &err);
     return 0;
 }
 
-JNIEXPORT jboolean JNICALL Java_org_tfos_RecordNative_isForCodec(JNIEnv *env, jclass class,
-                                                                 jbyteArray name, jbyteArray first)
+TFOS__NATIVE(jboolean, RecordNative, isForCodec, jbyteArray name, jbyteArray first)
 {
     jbyte bytes[FIRST_SIZE] = {0};
     jsize size = (*env)->GetArrayLength(env, first);
     char *text = tfos__jni_text(env, name);
-    (void)class;
 
-    if (!text) {
-        throw_no_memory(env);
+    if (!text)
         return JNI_FALSE;
-    }
     size = size < FIRST_SIZE ? size : FIRST_SIZE;
     (*env)->GetByteArrayRegion(env, first, 0, size, bytes);
     bool is_for_codec = tfos_record_is_for_codec(text, (struct tfos_view){bytes, (size_t)size});
@@ -161,13 +129,11 @@ static jobject show(JNIEnv *env, struct input *input, jintArray places)
     return (*env)->NewDirectByteBuffer(env, (void *)(uintptr_t)base, (jlong)size);
 }
 
-JNIEXPORT jobject JNICALL Java_org_tfos_RecordNative_next(JNIEnv *env, jclass class, jlong handle,
-                                                          jintArray places, jobject listener)
+TFOS__NATIVE(jobject, RecordNative, next, jlong handle, jintArray places, jobject listener)
 {
     struct input *input = tfos__jni_pointer(handle);
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
-    (void)class;
 
     input->listener = listener;
     if (input->given == input->count) {
@@ -175,16 +141,13 @@ JNIEXPORT jobject JNICALL Java_org_tfos_RecordNative_next(JNIEnv *env, jclass cl
         status = tfos_record_reader_next_batch(input->reader, input->views, BATCH_RECORDS,
                                                &input->count, &err);
     }
-    if (status < 0)
-        tfos__jni_throw(env, status, &err);
-    return status == TFOS_OK && !(*env)->ExceptionCheck(env) ? show(env, input, places) : NULL;
+    return tfos__jni_check(env, status, &err) && !(*env)->ExceptionCheck(env)
+               ? show(env, input, places)
+               : NULL;
 }
 
-JNIEXPORT void JNICALL Java_org_tfos_RecordNative_closeReader(JNIEnv *env, jclass class,
-                                                              jlong handle)
+TFOS__NATIVE(void, RecordNative, closeReader, jlong handle)
 {
-    (void)env;
-    (void)class;
     close_input(tfos__jni_pointer(handle));
 }
 
@@ -197,36 +160,29 @@ static void close_output(struct output *output)
     free(output);
 }
 
-JNIEXPORT jlong JNICALL Java_org_tfos_RecordNative_openWriter(JNIEnv *env, jclass class,
-                                                              jobject sink, jint compression,
-                                                              jint level)
+TFOS__NATIVE(jlong, RecordNative, openWriter, jobject sink, jint compression, jint level)
 {
     struct tfos_record_writer_options options = {
         .compression = (enum tfos_compression)compression,
         .level = level,
     };
     struct tfos_error err = {0};
-    struct output *output = calloc(1, sizeof *output);
-    (void)class;
+    struct output *output = tfos__jni_alloc(env, sizeof *output, "a TFRecord file");
 
-    if (!output) {
-        throw_no_memory(env);
+    if (!output)
         return 0;
-    }
     enum tfos_status status = tfos__jni_stream_open_sink(env, sink, &output->stream, &err);
     if (status == TFOS_OK)
         status = tfos_record_writer_open(output->stream, &options, &output->writer, &err);
-    if (status == TFOS_OK)
+    if (tfos__jni_check(env, status, &err))
         return tfos__jni_handle(output);
-    tfos__jni_throw(env, status, &err);
     close_output(output);
     return 0;
 }
 
-JNIEXPORT jobject JNICALL Java_org_tfos_RecordNative_stage(JNIEnv *env, jclass class, jlong handle)
+TFOS__NATIVE(jobject, RecordNative, stage, jlong handle)
 {
     struct output *output = tfos__jni_pointer(handle);
-    (void)class;
 
     return (*env)->NewDirectByteBuffer(env, output->stage, STAGE_SIZE);
 }
@@ -235,19 +191,15 @@ static void append_records(JNIEnv *env, struct output *output, const struct tfos
                            size_t count)
 {
     struct tfos_error err = {0};
-    enum tfos_status status = tfos_record_writer_append(output->writer, records, count, &err);
 
-    if (status < 0)
-        tfos__jni_throw(env, status, &err);
+    tfos__jni_check(env, tfos_record_writer_append(output->writer, records, count, &err), &err);
 }
 
-JNIEXPORT void JNICALL Java_org_tfos_RecordNative_append(JNIEnv *env, jclass class, jlong handle,
-                                                         jint size)
+TFOS__NATIVE(void, RecordNative, append, jlong handle, jint size)
 {
     struct output *output = tfos__jni_pointer(handle);
     struct tfos_view records[256];
     size_t count = 0;
-    (void)class;
 
     for (jint at = 0; at < size && !(*env)->ExceptionCheck(env);) {
         int32_t record_size;
@@ -262,38 +214,27 @@ JNIEXPORT void JNICALL Java_org_tfos_RecordNative_append(JNIEnv *env, jclass cla
     }
 }
 
-JNIEXPORT void JNICALL Java_org_tfos_RecordNative_appendLarge(JNIEnv *env, jclass class,
-                                                              jlong handle, jbyteArray data,
-                                                              jint offset, jint size)
+TFOS__NATIVE(void, RecordNative, appendLarge, jlong handle, jbyteArray data, jint offset, jint size)
 {
-    struct tfos_view record = {malloc((size_t)size), (size_t)size};
-    (void)class;
+    void *copy = tfos__jni_alloc(env, (size_t)size, "a record");
 
-    if (!record.data) {
-        throw_no_memory(env);
+    if (!copy)
         return;
-    }
-    (*env)->GetByteArrayRegion(env, data, offset, size, (jbyte *)(uintptr_t)record.data);
+    (*env)->GetByteArrayRegion(env, data, offset, size, copy);
     if (!(*env)->ExceptionCheck(env))
-        append_records(env, tfos__jni_pointer(handle), &record, 1);
-    free((void *)(uintptr_t)record.data);
+        append_records(env, tfos__jni_pointer(handle), &(struct tfos_view){copy, (size_t)size}, 1);
+    free(copy);
 }
 
-JNIEXPORT void JNICALL Java_org_tfos_RecordNative_finish(JNIEnv *env, jclass class, jlong handle)
+TFOS__NATIVE(void, RecordNative, finish, jlong handle)
 {
     struct output *output = tfos__jni_pointer(handle);
     struct tfos_error err = {0};
-    enum tfos_status status = tfos_record_writer_finish(output->writer, &err);
-    (void)class;
 
-    if (status < 0)
-        tfos__jni_throw(env, status, &err);
+    tfos__jni_check(env, tfos_record_writer_finish(output->writer, &err), &err);
 }
 
-JNIEXPORT void JNICALL Java_org_tfos_RecordNative_closeWriter(JNIEnv *env, jclass class,
-                                                              jlong handle)
+TFOS__NATIVE(void, RecordNative, closeWriter, jlong handle)
 {
-    (void)env;
-    (void)class;
     close_output(tfos__jni_pointer(handle));
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "allocation.h"
+#include "bytes.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void *check(void *block)
+void *check_memory(void *block)
 {
     if (block)
         return block;
@@ -16,16 +16,16 @@ static void *check(void *block)
 
 void *allocate(size_t count, size_t size)
 {
-    return check(calloc(count > 0 ? count : 1, size));
+    return check_memory(calloc(count > 0 ? count : 1, size));
 }
 
 void *bytes_reserve(struct bytes *bytes, size_t size)
 {
     if (size > SIZE_MAX / 4 - bytes->size)
-        check(NULL);
+        check_memory(NULL);
     if (bytes->size + size > bytes->capacity) {
         size_t capacity = 2 * (bytes->size + size) + 64;
-        bytes->data = check(realloc(bytes->data, capacity));
+        bytes->data = check_memory(realloc(bytes->data, capacity));
         bytes->capacity = capacity;
     }
     return bytes->data + bytes->size;

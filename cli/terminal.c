@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "progress.h"
+#include "terminal.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -8,19 +8,33 @@
 #define FIRST_MS 1000
 #define STEP_MS 200
 
-static int64_t now_ms(void)
+static struct {
+    int64_t next_ms; ///< when the line is to be written again; 0: it has not begun
+    int width;       ///< of the line that is there
+} line;
+
+int64_t now_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static struct {
-    int64_t next_ms; ///< when the line is to be written again; 0: it has not begun
-    int width;       ///< of the line that is there
-} line;
+int say_error(const struct tfos_error *err)
+{
+    progress_end();
+    fprintf(stderr, "tfos: %s\n", err->message);
+    return 1;
+}
 
-void progress_tell(const char *what, uint64_t records, uint64_t bytes, const char *path)
+void say_damage(void *context, const struct tfos_record_damage *damage)
+{
+    (void)context;
+    progress_end();
+    fprintf(stderr, "tfos: %s\n", damage->message);
+}
+
+void progress_show(const char *what, uint64_t records, uint64_t bytes, const char *path)
 {
     if (line.next_ms == 0)
         line.next_ms = isatty(STDERR_FILENO) ? now_ms() + FIRST_MS : INT64_MAX;
