@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // No system brings a library in C for Parquet, so this process becomes the Python that the command
 // belongs to, in which pyarrow does it: python/tensorflowonspark/columnar_file.py.
-#include "columnar_conversion.h"
-
 #include "columns.h"
+#include "commands.h"
 #include "program.h"
 #include "record_files.h"
 #include "terminal.h"

@@ -27,4 +27,8 @@ int record_index(const struct record_options *options);
 int record_shuffle(const struct record_options *options);
 int record_convert(const struct record_options *options);
 
+/// Converts between the formats "tfrecord" and "parquet" or "arrow". Returns an exit status only
+/// where it cannot begin: this process becomes Python's.
+int convert_columnar(const struct record_options *options, const char *from, const char *to);
+
 #endif

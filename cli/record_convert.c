@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tfos record convert: between TFRecord files of Examples, comma-separated values and lines of
 // JSON; Parquet and Arrow IPC are for columnar_conversion.c.
-#include "columnar_conversion.h"
 #include "commands.h"
 #include "record_files.h"
 #include "table.h"
@@ -262,7 +261,6 @@ static int records_to_text(const struct record_options *options, const struct ta
         .reading = reader_options(options, options->files[0]),
         .stream = open_records(options, &fd),
     };
-    decoding.reading.on_damage = say_damage;
     int status = decoding.stream ? 0 : 1;
     if (status == 0)
         status = options->schema ? parse_columns(&decoding) : find_columns(&decoding);

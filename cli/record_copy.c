@@ -2,7 +2,6 @@
 // tfos record count, check, index, repair, merge, split: what needs frames only.
 #include "commands.h"
 #include "record_files.h"
-#include "record_pass.h"
 #include "terminal.h"
 #include "value_text.h"
 

@@ -6,6 +6,8 @@
 
 #include "record_options.h"
 
+#include <jansson.h>
+
 /// Opens "-", the standard input, or a file. NULL after saying why not.
 struct tfos_stream *open_input(const char *path);
 
@@ -36,6 +38,23 @@ struct sources {
 int find_sources(struct sources *sources, struct record_options *options, int target_count);
 
 void clear_sources(struct sources *sources);
+
+/// A file of records, read to its end batch by batch.
+struct pass {
+    const struct record_options *options;
+    const char *path;
+    const char *what; ///< is done with it, for the progress; NULL: it is read
+    json_t *damages;  ///< where damage is told as JSON; NULL: on stderr
+    int (*take)(struct pass *pass, const struct tfos_view *records, size_t count); ///< may be NULL
+    void *target;                                                                  ///< of take()
+    struct tfos_record_counts counts; ///< once it has run
+};
+
+/// Reads the file that `path` names and hands each batch on. The exit status.
+int run_pass(struct pass *pass);
+
+/// The same for a stream, which stays open.
+int run_pass_on(struct pass *pass, struct tfos_stream *stream);
 
 /// Files that records go to in turn.
 struct outputs {

@@ -166,6 +166,7 @@ struct tfos_record_reader_options reader_options(const struct record_options *op
         .compression = options->compression,
         .mode = options->skips_damage ? TFOS_RECORD_SKIP_RECORD : TFOS_RECORD_STRICT,
         .max_record_size = options->max_record_size,
+        .on_damage = say_damage,
         .name = strcmp(path, "-") == 0 ? "the standard input" : path,
     };
 }

@@ -37,7 +37,7 @@ void record_options_print(FILE *out);
 /// Says what is wrong with an argument; returns the exit status. `format` has one "%s".
 int refuse_record(const char *format, const char *argument);
 
-/// How a file is to be read.
+/// How a file is to be read; damage is told on stderr.
 struct tfos_record_reader_options reader_options(const struct record_options *options,
                                                  const char *path);
 

@@ -88,7 +88,6 @@ static int print_files(const struct record_options *options, uint64_t limit)
         struct tfos_record_reader *reader = NULL;
         struct tfos_record_reader_options reading = reader_options(options, options->files[i]);
         struct tfos_stream *stream = open_input(options->files[i]);
-        reading.on_damage = say_damage;
         if (!stream) {
             result = 1;
             continue;
@@ -146,7 +145,6 @@ int record_schema(const struct record_options *options)
         struct tfos_record_reader_options reading = reader_options(options, options->files[i]);
         struct tfos_stream *stream = open_input(options->files[i]);
         uint64_t seen;
-        reading.on_damage = say_damage;
         if (!stream)
             result = 1;
         else if (tfos_schema_inference_read(inference, stream, &reading, options->limit, &seen,

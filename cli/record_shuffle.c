@@ -7,7 +7,6 @@
 #include "bytes.h"
 #include "commands.h"
 #include "record_files.h"
-#include "record_pass.h"
 #include "terminal.h"
 
 #include <errno.h>
