@@ -31,6 +31,11 @@ enum tfos_status tfos__channel_open(int fd, enum tfos__channel_kind kind,
                                     const struct tfos__identity *identity, const char *peer,
                                     struct tfos__channel **out, struct tfos_error *err);
 
+/// Makes a pair of unix sockets: a channel over the one, and the other for `peer`, a process to be
+/// started.
+enum tfos_status tfos__channel_open_pair(const char *peer, struct tfos__channel **out, int *peer_fd,
+                                         struct tfos_error *err);
+
 /// Right after open: raw bytes will come and go by the megabyte. Without it a channel is made for
 /// frames, and there may be a thousand of them: it holds as little memory as it can.
 enum tfos_status tfos__channel_expect_bulk(struct tfos__channel *channel, struct tfos_error *err);
@@ -96,5 +101,8 @@ enum tfos_status tfos__channel_write_some(struct tfos__channel *channel, const v
 
 /// Ends the channel and closes its socket; what is queued is lost. NULL is accepted.
 void tfos__channel_close(struct tfos__channel *channel);
+
+/// Writes what is queued for at most `timeout_ms`, and closes. NULL is accepted.
+void tfos__channel_finish(struct tfos__channel *channel, int64_t timeout_ms);
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef TFOS_BASE_FAIL_H
 #define TFOS_BASE_FAIL_H
 
+#include <stddef.h>
 #include <tfos/status.h>
 
 /// Writes the message (printf form, `module: what failed: the cause`) into `err`, which may be
@@ -17,6 +18,19 @@ enum tfos_status tfos__fail_errno(struct tfos_error *err, enum tfos_status statu
 /// Puts "prefix: " before the message already in `err` (a caller adds which node, file or peer it
 /// was).
 void tfos__fail_prefix(struct tfos_error *err, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/// The same for the outcome `status` of a call, which is returned: only failures get the prefix.
+enum tfos_status tfos__fail_in(struct tfos_error *err, enum tfos_status status, const char *format,
+                               ...) __attribute__((format(printf, 3, 4)));
+
+/// Text within `capacity` bytes, NUL included. What does not fit is cut between characters.
+struct tfos__bounded_text {
+    char *data; ///< borrowed
+    size_t capacity, size;
+};
+
+void tfos__bounded_text_append(struct tfos__bounded_text *message, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /// Passes a failure on. Positive outcomes go on to the next statement.

@@ -28,4 +28,7 @@ enum tfos_status tfos__json_parse(const char *text, size_t size, json_t **out,
 /// memory.
 char *tfos__json_text(const json_t *value);
 
+/// A string of `size` bytes of any kind (tfos__text_repair()); NULL when out of memory.
+json_t *tfos__json_repaired(const char *data, size_t size);
+
 #endif

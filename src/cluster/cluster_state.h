@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <tfos/rendezvous.h>
 
-#include "base/address.h"
 #include "base/queue_names.h"
+#include "base/socket.h"
 #include "cluster/agreement.h"
 #include "cluster/eta.h"
 #include "cluster/event_queue.h"

@@ -12,7 +12,6 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/socket.h"
-#include "base/tcp_options.h"
 
 #define ATTEMPT_TIMEOUT_MS 30000
 #define PAUSE_MS 50 // before the second attempt; each later one doubles it
@@ -46,7 +45,7 @@ static enum tfos_status try_connect(struct tfos__cluster_member *member, const c
 {
     int fd;
     TFOS__TRY(tfos__socket_connect(address, wait, &fd, err));
-    tfos__tcp_options_watch_peer(fd, TFOS__TCP_MESSAGES);
+    tfos__socket_watch_peer(fd, TFOS__TCP_MESSAGES);
     TFOS__TRY(
         tfos__channel_open(fd, TFOS__CHANNEL_TLS_CLIENT, identity, address, &member->channel, err));
     TFOS__TRY(tfos__address_local_host(fd, member->host, err));
@@ -172,14 +171,6 @@ void tfos__cluster_member_close(struct tfos__cluster_member *member, int64_t tim
 {
     if (!member)
         return;
-    int64_t deadline = tfos__deadline(timeout_ms);
-    struct tfos__channel *channel = member->channel;
-    while (channel && tfos__channel_pending_size(channel) > 0 &&
-           tfos__channel_pump(channel, NULL) == TFOS_OK &&
-           tfos__channel_pending_size(channel) > 0 &&
-           tfos__socket_wait(tfos__channel_fd(channel), (short)tfos__channel_events(channel),
-                             deadline, NULL) == TFOS_OK)
-        continue;
-    tfos__channel_close(channel);
+    tfos__channel_finish(member->channel, timeout_ms);
     tfos__free(member);
 }

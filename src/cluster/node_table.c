@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/address.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/socket.h"
 
 enum tfos_status tfos__cluster_node_table_init(struct tfos__cluster_node_table *table,
                                                const struct tfos__cluster_roles *roles,

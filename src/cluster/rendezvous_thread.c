@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/listener.h"
 #include "base/memory.h"
 #include "base/socket.h"
 #include "cluster/dispatch.h"
@@ -225,7 +226,7 @@ static enum tfos_status listen_tcp(struct tfos_rendezvous *rendezvous,
         options->ports && options->ports[0] ? options->ports : getenv("TFOS_SERVER_PORT");
     int fd, port;
     TFOS__TRY(find_host(options, host, err));
-    enum tfos_status status = tfos__socket_listen(
+    enum tfos_status status = tfos__listener_open(
         options->listen_host && options->listen_host[0] ? options->listen_host : NULL,
         ports && ports[0] ? ports : NULL, &fd, &port, err);
     if (status < 0) {
@@ -242,7 +243,7 @@ static enum tfos_status listen_local(struct tfos_rendezvous *rendezvous, struct 
     int fd;
     snprintf(name, sizeof(name), "%s%s", TFOS__STATUS_SOCKET_PREFIX,
              rendezvous->cluster.cluster_id);
-    enum tfos_status status = tfos__socket_listen_unix(name, &fd, err);
+    enum tfos_status status = tfos__listener_open_unix(name, &fd, err);
     if (status < 0) {
         tfos__fail_prefix(err, "rendezvous: cannot serve the status (is cluster_id another's?)");
         return status;

@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "base/address.h"
+#include "base/socket.h"
 
 struct tfos__cluster;
 struct tfos__cluster_feeder;

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <tfos/dataset.h>
 
+#include "base/clock.h"
 #include "base/fork_guard.h"
-#include "base/wait.h"
 #include "dataset/binding.h"
 #include "dataset/catalogue.h"
 #include "dataset/cohort.h"

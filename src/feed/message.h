@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <tfos/status.h>
 
-#include "base/buffer.h"
+#include "base/memory.h"
 #include "feed/record.h"
 
 #define TFOS__MESSAGE_LIMIT (1 << 20) ///< largest record that carries a message

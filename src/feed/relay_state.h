@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buffer.h"
 #include "base/channel.h"
+#include "base/memory.h"
 #include "feed/lane.h"
 #include "feed/record.h"
 #include "feed/relay.h"

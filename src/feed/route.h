@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/channel.h"
-#include "base/wait.h"
+#include "base/clock.h"
 #include "feed/batch.h"
 #include "feed/feed.h"
 #include "feed/lane.h"

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 // Bytes of the character at `text`.
 static size_t character_size(const char *text)
@@ -14,7 +14,7 @@ static size_t character_size(const char *text)
     size_t size = 1;
     while (size < 4 && ((unsigned char)text[size] & 0xC0) == 0x80)
         size++;
-    return tfos__is_utf8(text, size) ? size : 1;
+    return tfos__text_is_utf8(text, size) ? size : 1;
 }
 
 // Characters in the order of Unicode: UTF-8 keeps it.

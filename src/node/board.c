@@ -5,6 +5,7 @@
 #include "node/board.h"
 
 #include "base/clock.h"
+#include "base/listener.h"
 #include "base/memory.h"
 #include "base/socket.h"
 #include "node/environment.h"
@@ -84,7 +85,7 @@ static enum tfos_status start(struct tfos__node *node, struct tfos_error *err)
     struct tfos__board *board = &node->board;
     int port_fd;
     enum tfos_status status =
-        tfos__socket_reserve((int)node->config.board_port, &port_fd, &board->port, err);
+        tfos__listener_reserve((int)node->config.board_port, &port_fd, &board->port, err);
     if (status < 0)
         return status;
     struct tfos__environment environment = {0};

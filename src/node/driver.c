@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/json.h"
+#include "base/listener.h"
 #include "base/memory.h"
 
 #include <poll.h>
@@ -30,7 +31,7 @@ enum tfos_status tfos__driver_join(struct tfos__node *node, const struct tfos_wa
         return tfos__fail(err, TFOS_INVALID, "node: config: \"host\" is longer than %zu bytes",
                           sizeof node->host - 1);
     memcpy(node->host, host, host_size + 1);
-    TFOS__TRY(tfos__socket_reserve((int)config->tf_port, &node->port_fd, &node->port, err));
+    TFOS__TRY(tfos__listener_reserve((int)config->tf_port, &node->port_fd, &node->port, err));
     if (config->is_feeding)
         TFOS__TRY(tfos__feeders_open(node, err));
     node->role_deadline = tfos__deadline(ROLE_TIMEOUT_MS);
@@ -114,12 +115,12 @@ static enum tfos_status change_port(struct tfos__node *node, struct tfos_error *
             node->port, node->host);
     for (int attempt = 0; attempt < PORT_ATTEMPTS; attempt++) {
         int fd, port;
-        TFOS__TRY(tfos__socket_reserve(0, &fd, &port, err));
+        TFOS__TRY(tfos__listener_reserve(0, &fd, &port, err));
         // Closed only now: the kernel might else give us the same port again.
         close(node->port_fd);
         node->port_fd = fd;
         node->port = port;
-        if (!tfos__socket_is_served(port))
+        if (!tfos__listener_is_served(port))
             return TFOS_OK;
     }
     return tfos__fail(err, TFOS_BUSY,
@@ -141,7 +142,7 @@ static enum tfos_status take_spec(struct tfos__node *node, const json_t *message
     json_decref(node->cluster_spec);
     node->cluster_spec = json_incref(spec);
     node->generation = generation;
-    bool is_taken = tfos__socket_is_served(node->port);
+    bool is_taken = tfos__listener_is_served(node->port);
     if (is_taken)
         TFOS__TRY(change_port(node, err));
     json_t *answer = json_pack("{s:s, s:I}", "type", is_taken ? "port" : "ack", "generation",

@@ -7,7 +7,6 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/wait.h"
 #include "cluster/cluster.h"
 #include "feed/feed.h"
 

@@ -115,15 +115,6 @@ void tfos__launcher_step(struct tfos__node *node)
 
 void tfos__launcher_close(struct tfos__node *node)
 {
-    if (!node->launcher)
-        return;
-    int64_t deadline = tfos__deadline(CLOSE_TIMEOUT_MS);
-    struct tfos_error err;
-    while (tfos__channel_pending_size(node->launcher) > 0 &&
-           tfos__socket_wait(tfos__channel_fd(node->launcher), POLLOUT, deadline, &err) ==
-               TFOS_OK &&
-           tfos__channel_pump(node->launcher, &err) == TFOS_OK)
-        continue;
-    tfos__channel_close(node->launcher);
+    tfos__channel_finish(node->launcher, CLOSE_TIMEOUT_MS);
     node->launcher = NULL;
 }

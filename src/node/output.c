@@ -8,8 +8,9 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/json.h"
 #include "base/memory.h"
-#include "node/text.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -139,7 +140,7 @@ static void batch_line(struct tfos__output *output, const struct stream *stream)
     if (!output->batch)
         output->batch = json_array();
     json_t *pair =
-        json_pack("[s, o]", stream->name, tfos__text_to_json(stream->line, stream->line_size));
+        json_pack("[s, o]", stream->name, tfos__json_repaired(stream->line, stream->line_size));
     if (json_array_append_new(output->batch, pair) != 0)
         output->left_out++;
     else
@@ -325,7 +326,7 @@ json_t *tfos__output_get_last_lines(const struct tfos__output *output)
         output->last_count < TFOS__OUTPUT_LAST_LINES ? output->last_count : TFOS__OUTPUT_LAST_LINES;
     for (size_t i = output->last_count - count; i < output->last_count; i++) {
         const struct line *line = &output->last_lines[i % TFOS__OUTPUT_LAST_LINES];
-        json_array_append_new(lines, tfos__text_to_json(line->data, line->size));
+        json_array_append_new(lines, tfos__json_repaired(line->data, line->size));
     }
     return lines;
 }

@@ -7,9 +7,8 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/wait.h"
 #include "node/link.h"
-#include "node/text.h"
+#include "base/text.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -507,8 +506,9 @@ enum tfos_status tfos_trainer_fail(struct tfos_trainer *trainer, const char *mes
                                    struct tfos_error *err)
 {
     // The end of a traceback says most.
-    size_t size = strlen(message);
-    const char *tail = tfos__text_tail(message, size, REASON_SIZE);
-    json_t *text = tfos__text_to_json(tail, size - (size_t)(tail - message));
-    return say(trainer, json_pack("{s:s, s:o}", "type", "fail", "message", text), err);
+    const char *tail = tfos__text_tail(message, REASON_SIZE);
+    return say(trainer,
+               json_pack("{s:s, s:o}", "type", "fail", "message",
+                         tfos__json_repaired(tail, strlen(tail))),
+               err);
 }

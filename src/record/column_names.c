@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "base/letter_case.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #define OTHERS_LIMIT 4096     // names
 #define OTHER_SIZE_LIMIT 1024 // bytes of a name
@@ -16,7 +16,7 @@ static enum tfos_status fold(struct tfos__column_names *names, struct tfos_view 
                              struct tfos_view *folded, struct tfos_error *err)
 {
     names->scratch.begin = names->scratch.end = 0;
-    TFOS__TRY(tfos__fold_case(name, &names->scratch, err));
+    TFOS__TRY(tfos__text_fold_case(name, &names->scratch, err));
     *folded = (struct tfos_view){names->scratch.data, names->scratch.end};
     return TFOS_OK;
 }

@@ -3,7 +3,7 @@
 #ifndef TFOS_RECORD_COLUMN_NAMES_H
 #define TFOS_RECORD_COLUMN_NAMES_H
 
-#include "base/buffer.h"
+#include "base/memory.h"
 #include "record/example_plan.h"
 #include "record/name_index.h"
 

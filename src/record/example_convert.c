@@ -8,7 +8,7 @@
 #include "arrow/builder.h"
 #include "arrow/decimal.h"
 #include "base/fail.h"
-#include "base/number.h"
+#include "base/text.h"
 #include "record/example_column.h"
 #include "record/wire.h"
 

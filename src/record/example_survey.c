@@ -6,7 +6,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "record/example_column.h"
 #include "record/example_trait.h"
 #include "record/record.h"
@@ -49,7 +49,7 @@ static enum tfos_status make_room(struct tfos_example_survey *survey, struct tfo
 enum tfos_status tfos__example_survey_add(struct tfos_example_survey *survey, struct tfos_view name,
                                           struct tfos_error *err)
 {
-    if (!tfos__is_utf8(name.data, name.size) || (name.size > 0 && memchr(name.data, 0, name.size)))
+    if (!tfos__text_is_utf8(name.data, name.size) || (name.size > 0 && memchr(name.data, 0, name.size)))
         return tfos__fail(err, TFOS_CORRUPT, "record: a feature's name is no UTF-8 text");
     TFOS__TRY(make_room(survey, err));
     char *copy = tfos__alloc(name.size + 1, 1);
@@ -106,7 +106,7 @@ static enum tfos_status look_at_bytes(const struct tfos__trait *trait, struct tf
         content->count += content->count < 2;
         // One that is known to be binary stays so.
         content->is_text =
-            content->is_text && (!trait->is_text || tfos__is_utf8(bytes.data, bytes.size));
+            content->is_text && (!trait->is_text || tfos__text_is_utf8(bytes.data, bytes.size));
     }
     return status == TFOS_END ? TFOS_OK : damaged(trait, TFOS__FEATURE_BYTES, err);
 }
@@ -203,7 +203,7 @@ static enum tfos_status note_place(const struct tfos_example_survey *survey,
     trait->place = tfos__format("%s: offset %llu", survey->file, (unsigned long long)offset);
     if (!trait->place)
         return tfos__no_memory(err, "record", "a survey");
-    if (!tfos__is_utf8(trait->place, strlen(trait->place)))
+    if (!tfos__text_is_utf8(trait->place, strlen(trait->place)))
         for (char *at = trait->place; *at; at++)
             *at = (char)(*at & 0x80 ? '?' : *at);
     return TFOS_OK;

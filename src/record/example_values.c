@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "base/number.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "record/example_column.h"
 #include "record/varints.h"
 #include "record/wire.h"
@@ -173,7 +172,7 @@ enum tfos_status tfos__example_values_append_text(const struct tfos__example_fie
                                                   struct tfos_view text, struct tfos_error *err)
 {
     struct tfos__arrow_builder *values = tfos__example_values(field);
-    if (values->type.kind == TFOS__ARROW_TEXT && !tfos__is_utf8(text.data, text.size))
+    if (values->type.kind == TFOS__ARROW_TEXT && !tfos__text_is_utf8(text.data, text.size))
         return refuse_text(field, err);
     return tfos__arrow_builder_append_bytes(values, text.data, text.size, err);
 }

@@ -2,7 +2,6 @@
 // Writes frames. Small records are gathered into blocks; a large one goes out as it is.
 #include <tfos/record.h>
 
-#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "record/inflate.h"

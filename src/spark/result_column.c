@@ -6,7 +6,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "spark/result_number.h"
 
 #include <string.h>
@@ -242,7 +242,7 @@ static enum tfos_status write_bytes(const struct tfos__result_column *column,
 
     if (bytes.size > 0)
         memcpy(frame->base + frame->used, bytes.data, bytes.size);
-    if (may_be_no_text && !tfos__is_utf8(frame->base + frame->used, bytes.size)) {
+    if (may_be_no_text && !tfos__text_is_utf8(frame->base + frame->used, bytes.size)) {
         tfos__fail(err, TFOS_INVALID, "some bytes are no UTF-8");
         return fail_cast(column, source, err);
     }

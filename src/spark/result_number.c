@@ -4,7 +4,7 @@
 #include "spark/result_number.h"
 
 #include "base/fail.h"
-#include "base/number.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <string.h>

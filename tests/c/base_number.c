@@ -2,7 +2,7 @@
 // Numbers as messages have them.
 #include "harness.h"
 
-#include "base/number.h"
+#include "base/text.h"
 
 #include <math.h>
 

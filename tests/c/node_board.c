@@ -3,6 +3,7 @@
 /// with it stops training.
 #include "nodes.h"
 
+#include "base/listener.h"
 #include "base/socket.h"
 #include "node/supervisor.h"
 
@@ -104,7 +105,7 @@ static void a_look_that_is_not_decided_holds_nothing_up(void **state)
     char address[TFOS__ADDRESS_SIZE], peer[TFOS__ADDRESS_SIZE];
     struct tfos__node node = {.host = "127.0.0.1"};
     struct tfos__board *board = &node.board;
-    assert_done(tfos__socket_listen("127.0.0.1", NULL, &listener, &board->port, &err));
+    assert_done(tfos__listener_open("127.0.0.1", NULL, &listener, &board->port, &err));
     assert_int_equal(listen(listener, 0), 0);
     tfos__address_join("127.0.0.1", board->port, address);
     assert_done(tfos__socket_resolve(address, &board->addresses, &err));
