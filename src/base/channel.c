@@ -35,12 +35,12 @@ struct tfos__channel {
     bool is_ready;
     struct tfos__buffer in;
     struct tfos__buffer out;
-    uint64_t in_position;                  // in the stream, of in.begin
-    uint64_t out_position;                 // in the stream, of out.begin
-    struct tfos__buffer received;          // struct tfos__passed_fds, with bytes of `in`
-    struct tfos__buffer queued;            // the same, with bytes of `out`
-    enum tfos_status failure;              // OK until something has failed
-    struct tfos_error cause;               // its words
+    uint64_t in_position;         // in the stream, of in.begin
+    uint64_t out_position;        // in the stream, of out.begin
+    struct tfos__buffer received; // struct tfos__passed_fds, with bytes of `in`
+    struct tfos__buffer queued;   // the same, with bytes of `out`
+    enum tfos_status failure;     // OK until something has failed
+    struct tfos_error cause;      // its words
 };
 
 static enum tfos_status give_failure(const struct tfos__channel *channel, struct tfos_error *err)
@@ -92,8 +92,7 @@ enum tfos_status tfos__channel_open_pair(const char *peer, struct tfos__channel 
     int fds[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
         return tfos__fail_errno(err, TFOS_IO, "channel: cannot make the socket to %s", peer);
-    enum tfos_status status =
-        tfos__channel_open(fds[0], TFOS__CHANNEL_UNIX, NULL, peer, out, err);
+    enum tfos_status status = tfos__channel_open(fds[0], TFOS__CHANNEL_UNIX, NULL, peer, out, err);
     if (status == TFOS_OK)
         *peer_fd = fds[1];
     else
@@ -250,7 +249,7 @@ enum tfos_status tfos__channel_pump(struct tfos__channel *channel, struct tfos_e
 // Takes the descriptors that belong to the frame of `size` bytes that was just taken out of `in`:
 // those of the message in which it was the last frame to begin.
 static enum tfos_status claim_fds(struct tfos__channel *channel, size_t size,
-                                     struct tfos__passed_fds *out)
+                                  struct tfos__passed_fds *out)
 {
     uint64_t begin = channel->in_position;
     uint64_t end = begin + size;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deadlines are points on CLOCK_MONOTONIC: a step of the wall clock neither shortens nor lengthens
-// a wait. However often a wait is woken, its caller is asked once an interval: it may take a lock to
-// answer.
+// a wait. However often a wait is woken, its caller is asked once an interval: it may take a lock
+// to answer.
 #include "base/clock.h"
 
 #include <limits.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message that is too long is cut between characters, so that it stays valid UTF-8 on its way into
-// JSON and Python.
+// A message that is too long is cut between characters, so that it stays valid UTF-8 on its way
+// into JSON and Python.
 #include "base/fail.h"
 
 #include <errno.h>

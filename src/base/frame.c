@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The length is checked as soon as its four bytes are there, before anything is allocated for the
 // body. The kernel ends a read behind the bytes that descriptors came with, but may put bytes that
-// were sent before in front of them (unix(7)): so the sender gives descriptors only to a message that
-// begins with the first byte of their frame and holds no other frame, and the receiver knows them to
-// belong to the last frame that begins in what it read.
+// were sent before in front of them (unix(7)): so the sender gives descriptors only to a message
+// that begins with the first byte of their frame and holds no other frame, and the receiver knows
+// them to belong to the last frame that begins in what it read.
 #include "base/frame.h"
 
 #include <errno.h>

@@ -115,6 +115,17 @@ char *tfos__json_text(const json_t *value)
     return (char *)buffer.data;
 }
 
+enum tfos_status tfos__json_print(json_t *value, const char *module, const char *what, char **out,
+                                  struct tfos_error *err)
+{
+    char *text = value ? tfos__json_text(value) : NULL;
+    json_decref(value);
+    if (!text)
+        return tfos__no_memory(err, module, what);
+    *out = text;
+    return TFOS_OK;
+}
+
 json_t *tfos__json_repaired(const char *data, size_t size)
 {
     char *clean = tfos__text_repair(data, size);

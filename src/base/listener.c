@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Every address" is one IPv6 socket that takes IPv4 as well; where the machine has no IPv6 it is an
-// IPv4 socket. The holder of a port is found as ss(8) without netlink does: the socket's inode from
-// /proc/net/tcp, then the process that has it open; another user's processes do not show theirs.
+// "Every address" is one IPv6 socket that takes IPv4 as well; where the machine has no IPv6 it is
+// an IPv4 socket. The holder of a port is found as ss(8) without netlink does: the socket's inode
+// from /proc/net/tcp, then the process that has it open; another user's processes do not show
+// theirs.
 #include "base/listener.h"
 
 #include <ctype.h>
@@ -48,8 +49,8 @@ static bool read_socket(FILE *table, int port, struct table_socket *out)
     return false;
 }
 
-// Finds a socket that is bound to `port`, a listening one if there is one. False when /proc does not
-// tell.
+// Finds a socket that is bound to `port`, a listening one if there is one. False when /proc does
+// not tell.
 static bool find_socket(int port, struct table_socket *out)
 {
     static const char *const tables[] = {"/proc/net/tcp", "/proc/net/tcp6"};
@@ -274,8 +275,8 @@ static enum tfos_status fail_taken(const struct port_range *range, struct tfos_e
     for (; port <= range->last && port < range->first + HOLDERS_NAMED; port++) {
         char holder[96];
         find_holder(port, holder, sizeof(holder));
-        tfos__bounded_text_append(&holders, "%s%d is held by %s", holders.size > 0 ? ", " : "", port,
-                             holder);
+        tfos__bounded_text_append(&holders, "%s%d is held by %s", holders.size > 0 ? ", " : "",
+                                  port, holder);
     }
     if (port <= range->last)
         tfos__bounded_text_append(&holders, ", and so on");
@@ -326,7 +327,8 @@ enum tfos_status tfos__listener_open(const char *host, const char *ports, int *f
     return status;
 }
 
-enum tfos_status tfos__listener_reserve(int port, int *fd, int *reserved_port, struct tfos_error *err)
+enum tfos_status tfos__listener_reserve(int port, int *fd, int *reserved_port,
+                                        struct tfos_error *err)
 {
     if (port < 0 || port > PORT_MAX)
         return tfos__fail(err, TFOS_INVALID, "socket: cannot reserve port %d: not from 0 to %d",

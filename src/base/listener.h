@@ -18,7 +18,7 @@ enum tfos_status tfos__listener_open(const char *host, const char *ports, int *f
 /// listen, and has SO_REUSEPORT: it keeps the port from others while a server of this user that
 /// sets SO_REUSEPORT too may listen on it. BUSY when `port` is taken.
 enum tfos_status tfos__listener_reserve(int port, int *fd, int *reserved_port,
-                                      struct tfos_error *err);
+                                        struct tfos_error *err);
 
 /// Whether somebody listens on `port` of any address of this machine; where /proc does not tell,
 /// whether somebody accepts connections on it at a loopback address.

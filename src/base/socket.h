@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Sockets: their addresses, connecting with a deadline, accepting, waiting, options of TCP. All
-/// descriptors made here are close-on-exec and non-blocking; TCP sockets send small messages at once.
+/// descriptors made here are close-on-exec and non-blocking; TCP sockets send small messages at
+/// once.
 #ifndef TFOS_BASE_SOCKET_H
 #define TFOS_BASE_SOCKET_H
 
@@ -42,8 +43,8 @@ enum tfos__tcp_use {
     TFOS__TCP_BULK      ///< megabytes to a reader that may let them wait for hours
 };
 
-/// Notices within about a minute (bulk: half a minute) that the machine at the other end is gone, as
-/// far as the kernel has the options.
+/// Notices within about a minute (bulk: half a minute) that the machine at the other end is gone,
+/// as far as the kernel has the options.
 void tfos__socket_watch_peer(int fd, enum tfos__tcp_use use);
 
 /// Connects to "host:port" or "[v6]:port", trying every address that the name has. NOT_FOUND for a

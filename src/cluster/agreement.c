@@ -72,9 +72,9 @@ static struct tfos__cluster_round *add_round(struct tfos__cluster_agreement *agr
 static void finish_round(struct tfos__cluster_agreement *agreement,
                          struct tfos__cluster_round *round, json_t *message)
 {
-    for (int id = 0; id < agreement->table->count; id++)
-        if (round->values[id])
-            tfos__cluster_session_send(agreement->table->nodes[id].session, json_incref(message));
+    TFOS__CLUSTER_EACH_NODE (node, agreement->table)
+        if (round->values[node->executor_id])
+            tfos__cluster_session_send(node->session, json_incref(message));
     json_decref(message);
     remove_round(agreement, round);
 }
@@ -100,12 +100,10 @@ static json_t *make_ended(const char *name, const struct tfos__cluster_node *nod
 static const struct tfos__cluster_node *find_ended(const struct tfos__cluster_agreement *agreement,
                                                    const struct tfos__cluster_round *round)
 {
-    for (int id = 0; id < agreement->table->count; id++) {
-        const struct tfos__cluster_node *node = &agreement->table->nodes[id];
+    TFOS__CLUSTER_EACH_NODE (node, agreement->table)
         if (tfos__cluster_node_is_trainer(node) && tfos__cluster_node_is_over(node) &&
-            !round->values[id])
+            !round->values[node->executor_id])
             return node;
-    }
     return NULL;
 }
 
@@ -124,8 +122,8 @@ static json_t *make_agreed(const struct tfos__cluster_agreement *agreement,
 static int count_members(const struct tfos__cluster_agreement *agreement)
 {
     int count = 0;
-    for (int id = 0; id < agreement->table->count; id++)
-        count += tfos__cluster_node_is_trainer(&agreement->table->nodes[id]);
+    TFOS__CLUSTER_EACH_NODE (node, agreement->table)
+        count += tfos__cluster_node_is_trainer(node);
     return count;
 }
 

@@ -13,13 +13,21 @@
 #include "base/queue_names.h"
 #include "base/socket.h"
 #include "cluster/agreement.h"
-#include "cluster/eta.h"
-#include "cluster/event_queue.h"
 #include "cluster/feed_scheduler.h"
 #include "cluster/node_table.h"
-#include "cluster/roles.h"
 
-#define TFOS__CLUSTER_ID_SIZE 65 ///< room for a cluster's id
+#define TFOS__CLUSTER_ID_SIZE 65           ///< room for a cluster's id
+#define TFOS__EVENT_LIMIT 10000            ///< most events that wait
+#define TFOS__EVENT_SIZE_LIMIT (64u << 20) ///< most bytes of their texts together
+
+/// The queue of events for the driver's user, JSON texts in order, bounded in number and bytes: a
+/// driver that never reads it does not grow.
+struct tfos__cluster_event_queue {
+    char **texts;          ///< owned; a ring of TFOS__EVENT_LIMIT places
+    size_t first, count;   ///< the oldest one's place, and how many wait
+    size_t size;           ///< bytes of all texts
+    int64_t dropped_count; ///< lost since the last one was taken
+};
 
 enum tfos__cluster_state {
     TFOS__CLUSTER_WAITING, ///< for nodes to register and acknowledge the spec
@@ -62,6 +70,9 @@ enum tfos_status tfos__cluster_init(struct tfos__cluster *cluster,
 /// its own.
 void tfos__cluster_tell(struct tfos__cluster *cluster, const struct tfos__cluster_node *node,
                         const char *event, json_t *members);
+
+/// The oldest, which the caller frees with tfos__free(); NULL when there is none.
+char *tfos__cluster_event_queue_take(struct tfos__cluster_event_queue *events);
 
 /// The first failure counts, later ones are consequences: nodes stop, feeders and waits get the
 /// message.

@@ -115,8 +115,7 @@ static struct tfos__cluster_node *choose(const struct tfos__cluster_scheduler *s
     bool has_own = false;
     if (best)
         return best;
-    for (int id = 0; id < scheduler->table->count; id++) {
-        struct tfos__cluster_node *node = &scheduler->table->nodes[id];
+    TFOS__CLUSTER_EACH_NODE (node, scheduler->table) {
         if (!tfos__cluster_scheduler_is_fed(scheduler, node) ||
             tfos__cluster_node_is_trainer(node) == feeder->is_for_evaluator)
             continue;
@@ -481,11 +480,8 @@ tfos__cluster_scheduler_describe(struct tfos__cluster_scheduler *scheduler, cons
                                  struct tfos_error *err)
 {
     int number;
-    enum tfos_status status = tfos__queue_names_get(scheduler->names, queue, &number, err);
-    if (status < 0) {
-        tfos__fail_prefix(err, "rendezvous");
-        return status;
-    }
+    TFOS__TRY(tfos__fail_in(err, tfos__queue_names_get(scheduler->names, queue, &number, err),
+                            "rendezvous"));
     TFOS__TRY(check_description(description, err));
     struct tfos__cluster_feed_description copy = *description;
     copy.schema = tfos__strdup(description->schema);
@@ -493,8 +489,8 @@ tfos__cluster_scheduler_describe(struct tfos__cluster_scheduler *scheduler, cons
         return tfos__no_memory(err, "rendezvous", "the schema of a feed");
     tfos__free(scheduler->queues[number].description.schema);
     scheduler->queues[number].description = copy;
-    for (int id = 0; id < scheduler->table->count; id++)
-        tell_description(scheduler, &scheduler->table->nodes[id], number);
+    TFOS__CLUSTER_EACH_NODE (node, scheduler->table)
+        tell_description(scheduler, node, number);
     return TFOS_OK;
 }
 
@@ -521,12 +517,10 @@ bool tfos__cluster_scheduler_is_drained(const struct tfos__cluster_scheduler *sc
     for (int queue = 0; queue < scheduler->names->count; queue++)
         if (scheduler->queues[queue].partitions.unsettled_count > 0)
             return false;
-    for (int id = 0; id < scheduler->table->count; id++) {
-        const struct tfos__cluster_node *node = &scheduler->table->nodes[id];
+    TFOS__CLUSTER_EACH_NODE (node, scheduler->table)
         if (tfos__cluster_scheduler_unread_queues(scheduler, node) != 0 ||
             (node->feeder_count > 0 && !tfos__cluster_node_is_over(node)))
             return false;
-    }
     return true;
 }
 

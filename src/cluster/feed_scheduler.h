@@ -12,7 +12,6 @@
 #include <tfos/status.h>
 
 #include "base/queue_names.h"
-#include "cluster/eta.h"
 #include "cluster/node_table.h"
 #include "cluster/partition.h"
 

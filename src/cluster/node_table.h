@@ -1,20 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The table of nodes: one entry an executor id, from before its node registers until the cluster
-/// is closed. Nodes stay where they are, so others may point at them.
+/// Roles, and the table of nodes: one entry an executor id, from before its node registers until
+/// the cluster is closed. Nodes stay where they are, so others may point at them.
+///
+/// The first executor ids are parameter servers, then come the chief (or master), the evaluator,
+/// and the workers. That is a pure function of the options, so that all sides can rely on it.
 #ifndef TFOS_CLUSTER_NODE_TABLE_H
 #define TFOS_CLUSTER_NODE_TABLE_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <tfos/status.h>
+#include <tfos/rendezvous.h>
 
 #include "base/queue_names.h"
-#include "cluster/roles.h"
-#include "cluster/throughput.h"
+#include "cluster/progress.h"
 
+#define TFOS__NODE_LIMIT 10000        ///< most nodes of a cluster
+#define TFOS__JOB_NAME_SIZE 64        ///< room for a job's name
 #define TFOS__HOST_SIZE 256           ///< room for a host's name
 #define TFOS__REPORT_SIZE_LIMIT 16384 ///< most bytes of a trainer's report
+
+struct tfos__cluster_roles {
+    int node_count;
+    int ps_count;
+    bool has_evaluator;
+    char master_name[TFOS__JOB_NAME_SIZE]; ///< "" without one
+};
+
+/// Checks the counts and names of `options` and copies them. INVALID names the option.
+enum tfos_status tfos__cluster_roles_init(struct tfos__cluster_roles *roles,
+                                          const struct tfos_rendezvous_options *options,
+                                          struct tfos_error *err);
+
+/// The role of `executor_id`, which is in range. `*job_name` lives as long as `roles`.
+void tfos__cluster_roles_find(const struct tfos__cluster_roles *roles, int executor_id,
+                              const char **job_name, int *task_index);
+
+/// Whether the role trains (chief, master, worker) rather than serves or evaluates.
+bool tfos__cluster_roles_is_trainer(const char *job_name);
+
+/// Whether the role has rows to read: all but parameter servers.
+bool tfos__cluster_roles_is_fed(const char *job_name);
+
+/// {"ps": [0], "worker": [1, 2]}, in the order of the ids; NULL when out of memory.
+json_t *tfos__cluster_roles_json(const struct tfos__cluster_roles *roles);
 
 struct tfos__cluster_session;
 
@@ -71,6 +100,10 @@ struct tfos__cluster_node_table {
     int64_t opened_ms;  ///< since when nodes may register
     int64_t generation; ///< of the newest spec; 0: none was sent
 };
+
+#define TFOS__CLUSTER_EACH_NODE(node, table)                                                       \
+    for (struct tfos__cluster_node *node = (table)->nodes; node < (table)->nodes + (table)->count; \
+         node++)
 
 /// Makes one entry for each node, all missing. The caller ends them with
 /// tfos__cluster_node_table_clear().
