@@ -55,7 +55,8 @@ static void trim_cut_character(struct tfos__bounded_text *message)
     message->data[message->size] = '\0';
 }
 
-static void append(struct tfos__bounded_text *message, const char *format, va_list arguments)
+void tfos__bounded_text_append_list(struct tfos__bounded_text *message, const char *format,
+                                    va_list arguments)
 {
     size_t room = message->capacity - message->size;
     int size = vsnprintf(message->data + message->size, room, format, arguments);
@@ -73,7 +74,7 @@ void tfos__bounded_text_append(struct tfos__bounded_text *message, const char *f
 {
     va_list arguments;
     va_start(arguments, format);
-    append(message, format, arguments);
+    tfos__bounded_text_append_list(message, format, arguments);
     va_end(arguments);
 }
 
@@ -90,7 +91,7 @@ enum tfos_status tfos__fail(struct tfos_error *err, enum tfos_status status, con
     struct tfos__bounded_text message = message_of(err);
     va_list arguments;
     va_start(arguments, format);
-    append(&message, format, arguments);
+    tfos__bounded_text_append_list(&message, format, arguments);
     va_end(arguments);
     err->os_errno = 0;
     return status;
@@ -106,7 +107,7 @@ enum tfos_status tfos__fail_errno(struct tfos_error *err, enum tfos_status statu
     char text[128];
     va_list arguments;
     va_start(arguments, format);
-    append(&message, format, arguments);
+    tfos__bounded_text_append_list(&message, format, arguments);
     va_end(arguments);
     tfos__bounded_text_append(&message, ": %s", strerror_r(os_errno, text, sizeof(text)));
     err->os_errno = os_errno;
@@ -117,7 +118,7 @@ static void prefix(struct tfos_error *err, const char *format, va_list arguments
 {
     struct tfos_error old = *err;
     struct tfos__bounded_text message = message_of(err);
-    append(&message, format, arguments);
+    tfos__bounded_text_append_list(&message, format, arguments);
     tfos__bounded_text_append(&message, ": %s", old.message);
 }
 

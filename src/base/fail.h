@@ -3,6 +3,7 @@
 #ifndef TFOS_BASE_FAIL_H
 #define TFOS_BASE_FAIL_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <tfos/status.h>
 
@@ -30,8 +31,10 @@ struct tfos__bounded_text {
     size_t capacity, size;
 };
 
-void tfos__bounded_text_append(struct tfos__bounded_text *message, const char *format, ...)
+void tfos__bounded_text_append(struct tfos__bounded_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+void tfos__bounded_text_append_list(struct tfos__bounded_text *text, const char *format,
+                                    va_list arguments) __attribute__((format(printf, 2, 0)));
 
 /// Passes a failure on. Positive outcomes go on to the next statement.
 #define TFOS__TRY(expression)                                                                      \

@@ -198,6 +198,7 @@ size_t tfos__process_read(pid_t pid, const char *name, char *text, size_t size)
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
+    text[0] = '\0';
     if (fd < 0)
         return 0;
     size_t length = 0;

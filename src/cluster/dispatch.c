@@ -27,10 +27,11 @@ struct handler {
                                const json_t *message, struct tfos_error *err);
 };
 
-static void refuse(struct tfos__cluster_session *session, char *reason)
+/// Ends a session with its last message, of `type`. `reason` is taken over; NULL for want of memory.
+static void refuse(struct tfos__cluster_session *session, const char *type, char *reason)
 {
     tfos__cluster_session_send(
-        session, reason ? json_pack("{s:s, s:s}", "type", "refused", "message", reason) : NULL);
+        session, reason ? json_pack("{s:s, s:s}", "type", type, "message", reason) : NULL);
     tfos__free(reason);
     tfos__cluster_session_end(session);
 }
@@ -102,14 +103,7 @@ static void take_place(struct tfos__cluster *cluster, struct tfos__cluster_sessi
         old->node = NULL;
         tfos__cluster_session_end(old);
     }
-    tfos__cluster_node_reset(node);
-    memcpy(node->host, hello->host, sizeof(node->host));
-    memcpy(node->executor, hello->executor, sizeof(node->executor));
-    node->port = hello->port;
-    node->feed_port = hello->feed_port;
-    node->pid = hello->pid;
-    node->executor_pid = hello->executor_pid;
-    node->launch = hello->launch;
+    tfos__cluster_node_reset(node, hello);
     node->state = TFOS__CLUSTER_NODE_REGISTERED;
     node->received_ms = tfos__now_ms();
     node->session = session;
@@ -125,20 +119,13 @@ static void take_place(struct tfos__cluster *cluster, struct tfos__cluster_sessi
 }
 
 static enum tfos_status greet_node(struct tfos__cluster_session *session, const json_t *message,
-                                   int64_t version, struct tfos_error *err)
+                                   struct tfos_error *err)
 {
     struct tfos__cluster *cluster = session->cluster;
-    if (version != PROTOCOL_VERSION) {
-        refuse(session,
-               tfos__format("rendezvous: this node speaks version %lld of the protocol, the "
-                            "driver version %d: install the same tfos on both",
-                            (long long)version, PROTOCOL_VERSION));
-        return TFOS_OK;
-    }
     int64_t executor_id;
     TFOS__TRY(tfos__json_get_int(message, "executor_id", INT64_MIN, INT64_MAX, &executor_id, err));
     if (executor_id < 0 || executor_id >= cluster->table.count) {
-        refuse(session,
+        refuse(session, "refused",
                tfos__format("rendezvous: executor id %lld is out of range: the cluster has %d "
                             "nodes",
                             (long long)executor_id, cluster->table.count));
@@ -149,7 +136,7 @@ static enum tfos_status greet_node(struct tfos__cluster_session *session, const 
     struct tfos__cluster_node *node = &cluster->table.nodes[executor_id];
     char *reason;
     if (is_taken(cluster, node, hello.launch, &reason))
-        refuse(session, reason);
+        refuse(session, "refused", reason);
     else
         take_place(cluster, session, node, &hello);
     return TFOS_OK;
@@ -162,21 +149,19 @@ static enum tfos_status greet(struct tfos__cluster_session *session, const json_
     int64_t version;
     TFOS__TRY(tfos__json_get_string(message, "kind", &kind, err));
     TFOS__TRY(tfos__json_get_int(message, "version", INT64_MIN, INT64_MAX, &version, err));
-    if (!strcmp(kind, "node"))
-        return greet_node(session, message, version, err);
-    if (strcmp(kind, "feeder") != 0)
+    bool is_node = !strcmp(kind, "node");
+    if (!is_node && strcmp(kind, "feeder") != 0)
         return tfos__fail(err, TFOS_INVALID,
                           "rendezvous: \"kind\" of a hello: expected \"node\" or \"feeder\"");
     if (version != PROTOCOL_VERSION) {
-        char *reason = tfos__format("rendezvous: this feeder speaks version %lld of the protocol, "
-                                    "the driver version %d: install the same tfos on both",
-                                    (long long)version, PROTOCOL_VERSION);
-        tfos__cluster_session_send(
-            session, reason ? json_pack("{s:s, s:s}", "type", "failed", "message", reason) : NULL);
-        tfos__free(reason);
-        tfos__cluster_session_end(session);
+        refuse(session, is_node ? "refused" : "failed",
+               tfos__format("rendezvous: this %s speaks version %lld of the protocol, the driver "
+                            "version %d: install the same tfos on both",
+                            kind, (long long)version, PROTOCOL_VERSION));
         return TFOS_OK;
     }
+    if (is_node)
+        return greet_node(session, message, err);
     session->cluster->has_changed = true;
     return tfos__cluster_scheduler_open(&session->cluster->scheduler, session, message, err);
 }

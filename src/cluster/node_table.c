@@ -143,13 +143,15 @@ enum tfos_status tfos__cluster_node_table_init(struct tfos__cluster_node_table *
     return TFOS_OK;
 }
 
-void tfos__cluster_node_reset(struct tfos__cluster_node *node)
+void tfos__cluster_node_reset(struct tfos__cluster_node *node,
+                              const struct tfos__cluster_node *hello)
 {
-    struct tfos__cluster_node fresh = {.executor_id = node->executor_id,
-                                       .job_name = node->job_name,
-                                       .task_index = node->task_index,
-                                       .drained = UINT32_MAX};
-    snprintf(fresh.name, sizeof(fresh.name), "%s", node->name);
+    struct tfos__cluster_node fresh = *hello;
+    fresh.executor_id = node->executor_id;
+    fresh.job_name = node->job_name;
+    fresh.task_index = node->task_index;
+    fresh.drained = UINT32_MAX;
+    memcpy(fresh.name, node->name, sizeof(fresh.name));
     json_decref(node->report);
     tfos__free(node->tensorboard);
     *node = fresh;

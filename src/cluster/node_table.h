@@ -115,8 +115,10 @@ enum tfos_status tfos__cluster_node_table_init(struct tfos__cluster_node_table *
 /// text for everybody. All nodes have registered. NULL when out of memory.
 json_t *tfos__cluster_node_table_spec(const struct tfos__cluster_node_table *table);
 
-/// Forgets what the last launch reported: another takes its place.
-void tfos__cluster_node_reset(struct tfos__cluster_node *node);
+/// Another launch takes the place of `node`: what it says of itself is in `hello`, and what the last
+/// one reported is forgotten.
+void tfos__cluster_node_reset(struct tfos__cluster_node *node,
+                              const struct tfos__cluster_node *hello);
 
 /// Whether the node's life is over.
 bool tfos__cluster_node_is_over(const struct tfos__cluster_node *node);

@@ -43,7 +43,7 @@ struct line {
     size_t size;
 };
 
-struct tfos__output {
+struct tfos__node_output {
     struct stream streams[TFOS__OUTPUT_STREAMS];
     bool is_forwarding;
     struct line last_lines[TFOS__OUTPUT_LAST_LINES]; ///< a ring
@@ -73,10 +73,10 @@ static enum tfos_status open_stream(struct stream *stream, const char *name, int
     return TFOS_OK;
 }
 
-enum tfos_status tfos__output_open(bool is_forwarding, struct tfos__output **out,
-                                   struct tfos_error *err)
+enum tfos_status tfos__node_output_open(bool is_forwarding, struct tfos__node_output **out,
+                                        struct tfos_error *err)
 {
-    struct tfos__output *output = tfos__alloc(1, sizeof *output);
+    struct tfos__node_output *output = tfos__alloc(1, sizeof *output);
     if (!output)
         return tfos__no_memory(err, "node", "the trainer's output");
     output->is_forwarding = is_forwarding;
@@ -87,14 +87,15 @@ enum tfos_status tfos__output_open(bool is_forwarding, struct tfos__output **out
     if (status == TFOS_OK)
         status = open_stream(&output->streams[TFOS__OUTPUT_STDERR], "stderr", STDERR_FILENO, err);
     if (status < 0) {
-        tfos__output_close(output);
+        tfos__node_output_close(output);
         return status;
     }
     *out = output;
     return TFOS_OK;
 }
 
-int tfos__output_writer_fd(const struct tfos__output *output, enum tfos__output_stream stream)
+int tfos__node_output_writer_fd(const struct tfos__node_output *output,
+                                enum tfos__node_output_stream stream)
 {
     return output->streams[stream].writer_fd;
 }
@@ -106,7 +107,7 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-void tfos__output_close_writers(struct tfos__output *output)
+void tfos__node_output_close_writers(struct tfos__node_output *output)
 {
     for (int i = 0; i < TFOS__OUTPUT_STREAMS; i++)
         close_fd(&output->streams[i].writer_fd);
@@ -117,8 +118,8 @@ static bool is_log_full(const struct stream *stream)
     return stream->unlogged_start < stream->unlogged_end;
 }
 
-void tfos__output_get_poll(const struct tfos__output *output,
-                           struct pollfd slots[TFOS__OUTPUT_STREAMS])
+void tfos__node_output_get_poll(const struct tfos__node_output *output,
+                                struct pollfd slots[TFOS__OUTPUT_STREAMS])
 {
     for (int i = 0; i < TFOS__OUTPUT_STREAMS; i++) {
         const struct stream *stream = &output->streams[i];
@@ -130,7 +131,7 @@ void tfos__output_get_poll(const struct tfos__output *output,
 
 /// A batch that is full takes no more until take_lines(): the line is only counted, at no cost,
 /// because a child may write millions.
-static void batch_line(struct tfos__output *output, const struct stream *stream)
+static void batch_line(struct tfos__node_output *output, const struct stream *stream)
 {
     if (json_array_size(output->batch) >= BATCH_LINES ||
         output->batch_size + stream->line_size > BATCH_SIZE) {
@@ -147,7 +148,7 @@ static void batch_line(struct tfos__output *output, const struct stream *stream)
         output->batch_size += stream->line_size;
 }
 
-static void capture_line(struct tfos__output *output, const struct stream *stream)
+static void capture_line(struct tfos__node_output *output, const struct stream *stream)
 {
     if (output->capture_size + stream->line_size + 1 > CAPTURE_SIZE)
         return;
@@ -156,7 +157,7 @@ static void capture_line(struct tfos__output *output, const struct stream *strea
     output->capture[output->capture_size++] = '\n';
 }
 
-static void keep_line(struct tfos__output *output, const struct stream *stream)
+static void keep_line(struct tfos__node_output *output, const struct stream *stream)
 {
     struct line *line = &output->last_lines[output->last_count % TFOS__OUTPUT_LAST_LINES];
     char *data = tfos__realloc(line->data, stream->line_size + 1, 1);
@@ -167,7 +168,7 @@ static void keep_line(struct tfos__output *output, const struct stream *stream)
     output->last_count++;
 }
 
-static void end_line(struct tfos__output *output, struct stream *stream)
+static void end_line(struct tfos__node_output *output, struct stream *stream)
 {
     if (output->is_forwarding)
         batch_line(output, stream);
@@ -203,7 +204,7 @@ static void add_to_line(struct stream *stream, const char *data, size_t size)
     stream->line_size += added;
 }
 
-static void cut_lines(struct tfos__output *output, struct stream *stream, const char *data,
+static void cut_lines(struct tfos__node_output *output, struct stream *stream, const char *data,
                       size_t size)
 {
     const char *end = data + size;
@@ -244,7 +245,7 @@ static void write_log(struct stream *stream, int64_t deadline)
 }
 
 /// Reads once. False when there is nothing to read now.
-static bool read_once(struct tfos__output *output, struct stream *stream)
+static bool read_once(struct tfos__node_output *output, struct stream *stream)
 {
     if (stream->reader_fd < 0)
         return false;
@@ -261,7 +262,7 @@ static bool read_once(struct tfos__output *output, struct stream *stream)
     return true;
 }
 
-void tfos__output_step(struct tfos__output *output)
+void tfos__node_output_step(struct tfos__node_output *output)
 {
     int64_t now = tfos__now_ms();
     for (int i = 0; i < TFOS__OUTPUT_STREAMS; i++) {
@@ -275,10 +276,10 @@ void tfos__output_step(struct tfos__output *output)
     }
 }
 
-void tfos__output_finish(struct tfos__output *output, int64_t timeout_ms)
+void tfos__node_output_finish(struct tfos__node_output *output, int64_t timeout_ms)
 {
     int64_t deadline = tfos__deadline(timeout_ms);
-    tfos__output_close_writers(output);
+    tfos__node_output_close_writers(output);
     for (int i = 0; i < TFOS__OUTPUT_STREAMS; i++) {
         struct stream *stream = &output->streams[i];
         do {
@@ -296,12 +297,12 @@ void tfos__output_finish(struct tfos__output *output, int64_t timeout_ms)
     }
 }
 
-int64_t tfos__output_due(const struct tfos__output *output)
+int64_t tfos__node_output_due(const struct tfos__node_output *output)
 {
     return output->batch || output->left_out > 0 ? output->next_batch_at : TFOS__NEVER;
 }
 
-json_t *tfos__output_take_lines(struct tfos__output *output)
+json_t *tfos__node_output_take_lines(struct tfos__node_output *output)
 {
     json_t *lines = output->batch;
     if (output->left_out > 0) {
@@ -319,7 +320,7 @@ json_t *tfos__output_take_lines(struct tfos__output *output)
     return lines;
 }
 
-json_t *tfos__output_get_last_lines(const struct tfos__output *output)
+json_t *tfos__node_output_get_last_lines(const struct tfos__node_output *output)
 {
     json_t *lines = json_array();
     size_t count =
@@ -331,14 +332,14 @@ json_t *tfos__output_get_last_lines(const struct tfos__output *output)
     return lines;
 }
 
-void tfos__output_start_capture(struct tfos__output *output)
+void tfos__node_output_start_capture(struct tfos__node_output *output)
 {
     if (!output->capture)
         output->capture = tfos__alloc(CAPTURE_SIZE, 1);
     output->capture_size = 0;
 }
 
-char *tfos__output_take_capture(struct tfos__output *output)
+char *tfos__node_output_take_capture(struct tfos__node_output *output)
 {
     char *text = output->capture && output->capture_size > 0
                      ? tfos__text_repair(output->capture, output->capture_size)
@@ -348,7 +349,7 @@ char *tfos__output_take_capture(struct tfos__output *output)
     return text;
 }
 
-void tfos__output_close(struct tfos__output *output)
+void tfos__node_output_close(struct tfos__node_output *output)
 {
     if (!output)
         return;

@@ -5,7 +5,7 @@
 
 #include "base/listener.h"
 #include "base/socket.h"
-#include "node/supervisor.h"
+#include "node/node.h"
 
 #include <netdb.h>
 #include <poll.h>
@@ -104,20 +104,20 @@ static void a_look_that_is_not_decided_holds_nothing_up(void **state)
     int listener, queued[QUEUED_LIMIT];
     char address[TFOS__ADDRESS_SIZE], peer[TFOS__ADDRESS_SIZE];
     struct tfos__node node = {.host = "127.0.0.1"};
-    struct tfos__board *board = &node.board;
+    struct tfos__node_tensorboard *board = &node.tensorboard;
     assert_done(tfos__listener_open("127.0.0.1", NULL, &listener, &board->port, &err));
     assert_int_equal(listen(listener, 0), 0);
     tfos__address_join("127.0.0.1", board->port, address);
     assert_done(tfos__socket_resolve(address, &board->addresses, &err));
     int queued_count = fill_queue(board->addresses, queued);
-    board->child = (struct tfos__child){.is_running = true, .kill_at = TFOS__NEVER};
+    board->child = (struct tfos__node_child){.is_running = true, .kill_at = TFOS__NEVER};
     board->give_up_at = TFOS__NEVER;
-    tfos__board_tick(&node);
+    tfos__node_tensorboard_tick(&node);
     assert_true(board->is_probing);
     struct pollfd slot = {.fd = board->probe_fd, .events = POLLOUT};
     assert_int_equal(poll(&slot, 1, 0), 0);
     board->probe_at = 0; // the next look is due before the first is decided
-    tfos__board_tick(&node);
+    tfos__node_tensorboard_tick(&node);
     struct pollfd slots[] = {{.fd = board->probe_fd, .events = POLLOUT},
                              {.fd = listener, .events = POLLIN}};
     do {
@@ -126,10 +126,10 @@ static void a_look_that_is_not_decided_holds_nothing_up(void **state)
             close(accepted);
         assert_in_range(poll(slots, 2, PATIENCE_MS), 1, 2);
     } while (!slots[0].revents);
-    tfos__board_step(&node);
+    tfos__node_tensorboard_step(&node);
     assert_true(board->is_served);
     assert_false(board->is_probing);
-    tfos__board_close(board);
+    tfos__node_tensorboard_close(board);
     for (int i = 0; i < queued_count; i++)
         close(queued[i]);
     close(listener);

@@ -14,14 +14,14 @@
 #include <tfos/record.h>
 #include <unistd.h>
 
-#include "node/scalars.h"
+#include "node/event_writer.h"
 
 #define FILE_LIMIT 65536
 
 struct scene {
     char folder[64];
     char log_directory[96];
-    struct tfos__scalars scalars;
+    struct tfos__node_event_writer scalars;
 };
 
 static void scene_open(struct scene *scene)
@@ -29,7 +29,7 @@ static void scene_open(struct scene *scene)
     snprintf(scene->folder, sizeof scene->folder, "/tmp/tfos-scalars-XXXXXX");
     assert_non_null(mkdtemp(scene->folder));
     snprintf(scene->log_directory, sizeof scene->log_directory, "%s/logs/here", scene->folder);
-    scene->scalars = (struct tfos__scalars){
+    scene->scalars = (struct tfos__node_event_writer){
         .log_directory = scene->log_directory, .host = "host-1", .begun_s = 1700000000};
 }
 
@@ -105,7 +105,7 @@ static void each_run_has_its_points(void **state)
     scene_open(&scene);
     for (int second = 1; second <= 3; second++) {
         json_t *figures = make_figures(second);
-        assert_done(tfos__scalars_write(&scene.scalars, figures, &err));
+        assert_done(tfos__node_event_writer_write(&scene.scalars, figures, &err));
         json_decref(figures);
     }
     size_t size = read_run(&scene, "tfos", bytes);
@@ -137,7 +137,7 @@ static void a_file_that_cannot_be_written_is_named(void **state)
     scene_open(&scene);
     snprintf(scene.log_directory, sizeof scene.log_directory, "/dev/null/logs");
     json_t *figures = make_figures(1);
-    assert_int_equal(tfos__scalars_write(&scene.scalars, figures, &err), TFOS_IO);
+    assert_int_equal(tfos__node_event_writer_write(&scene.scalars, figures, &err), TFOS_IO);
     assert_non_null(strstr(err.message, "/dev/null"));
     // A folder stands where the file would.
     snprintf(scene.log_directory, sizeof scene.log_directory, "%s", scene.folder);
@@ -147,7 +147,7 @@ static void a_file_that_cannot_be_written_is_named(void **state)
     snprintf(path, sizeof path, "%s/tfos/events.out.tfevents.1700000000.host-1.%d.tfos",
              scene.folder, (int)getpid());
     assert_int_equal(mkdir(path, 0777), 0);
-    assert_int_equal(tfos__scalars_write(&scene.scalars, figures, &err), TFOS_IO);
+    assert_int_equal(tfos__node_event_writer_write(&scene.scalars, figures, &err), TFOS_IO);
     assert_non_null(strstr(err.message, path));
     json_decref(figures);
     scene_close(&scene);

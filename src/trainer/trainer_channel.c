@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One thread does all reading and writing of the channel; others queue messages and wait on a
-/// condition. Invariant: everything below `mutex` in the struct is touched only with it held.
-#include "node/link.h"
+// One thread does all reading and writing of the channel; others queue messages and wait.
+#include "trainer/trainer_channel.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
@@ -10,25 +9,24 @@
 #include "feed/feed.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FLUSH_TIMEOUT_MS 2000
 
-static struct tfos__link_queue *find_queue(const struct tfos_trainer *trainer, const char *name)
+static struct tfos__trainer_queue *find_queue(const struct tfos_trainer *trainer, const char *name)
 {
-    struct tfos__link_queue *queue = trainer->queues;
+    struct tfos__trainer_queue *queue = trainer->queues;
     while (queue && strcmp(queue->name, name) != 0)
         queue = queue->next;
     return queue;
 }
 
-struct tfos__link_queue *tfos__link_get_queue(struct tfos_trainer *trainer, const char *name)
+struct tfos__trainer_queue *tfos__trainer_channel_get_queue(struct tfos_trainer *trainer,
+                                                            const char *name)
 {
-    struct tfos__link_queue *queue = find_queue(trainer, name);
+    struct tfos__trainer_queue *queue = find_queue(trainer, name);
     if (queue)
         return queue;
     char *copy = tfos__strdup(name);
@@ -43,10 +41,10 @@ struct tfos__link_queue *tfos__link_get_queue(struct tfos_trainer *trainer, cons
     return queue;
 }
 
-void tfos__link_clear_queues(struct tfos_trainer *trainer)
+void tfos__trainer_channel_clear_queues(struct tfos_trainer *trainer)
 {
     while (trainer->queues) {
-        struct tfos__link_queue *queue = trainer->queues;
+        struct tfos__trainer_queue *queue = trainer->queues;
         trainer->queues = queue->next;
         tfos__feed_reader_close(queue->reader);
         tfos__free(queue->name);
@@ -57,9 +55,9 @@ void tfos__link_clear_queues(struct tfos_trainer *trainer)
     }
 }
 
-static void take_feed(const struct tfos_trainer *trainer, struct tfos__link_queue *queue, int fd)
+static void take_feed(const struct tfos_trainer *trainer, struct tfos__trainer_queue *queue, int fd)
 {
-    if (fd < 0 || !queue || queue->feed != TFOS__LINK_FEED_ASKED) {
+    if (fd < 0 || !queue || queue->feed != TFOS__TRAINER_FEED_ASKED) {
         if (fd >= 0)
             close(fd);
         return;
@@ -68,14 +66,14 @@ static void take_feed(const struct tfos_trainer *trainer, struct tfos__link_queu
     if (tfos__feed_reader_open(fd, &queue->reader, &err) == TFOS_OK) {
         if (!tfos__json_bool_or(trainer->context, "allow_pickle", true))
             tfos__feed_reader_refuse_pickles(queue->reader);
-        queue->feed = TFOS__LINK_FEED_OPEN;
+        queue->feed = TFOS__TRAINER_FEED_OPEN;
     } else {
         queue->refusal = tfos__strdup(err.message);
-        queue->feed = TFOS__LINK_FEED_REFUSED;
+        queue->feed = TFOS__TRAINER_FEED_REFUSED;
     }
 }
 
-static void take_lane(const struct tfos__link_queue *queue, const json_t *message, int fd)
+static void take_lane(const struct tfos__trainer_queue *queue, const json_t *message, int fd)
 {
     if (fd < 0 || !queue || !queue->reader) {
         if (fd >= 0)
@@ -89,36 +87,37 @@ static void take_lane(const struct tfos__link_queue *queue, const json_t *messag
         tfos_feed_reader_fail(queue->reader, status, err.message);
 }
 
-static void take_refusal(struct tfos__link_queue *queue, const json_t *message)
+static void take_refusal(struct tfos__trainer_queue *queue, const json_t *message)
 {
-    if (!queue || queue->feed != TFOS__LINK_FEED_ASKED)
+    if (!queue || queue->feed != TFOS__TRAINER_FEED_ASKED)
         return;
     queue->refusal = tfos__strdup(tfos__json_string_or(message, "message", ""));
-    queue->feed = TFOS__LINK_FEED_REFUSED;
+    queue->feed = TFOS__TRAINER_FEED_REFUSED;
 }
 
 static void take_description(struct tfos_trainer *trainer, const char *name, const json_t *message)
 {
-    struct tfos__link_queue *queue = tfos__link_get_queue(trainer, name);
+    struct tfos__trainer_queue *queue = tfos__trainer_channel_get_queue(trainer, name);
     char *schema = tfos__strdup(tfos__json_string_or(message, "schema", "null"));
     if (!queue || !schema) {
         tfos__free(schema);
         return;
     }
     // A trainer that has not come to feeds that were described so long ago waits for their rows.
-    if (queue->description_count == TFOS__LINK_DESCRIPTIONS)
+    if (queue->description_count == TFOS__TRAINER_DESCRIPTIONS)
         tfos__free(queue->descriptions[--queue->description_count].schema);
     memmove(&queue->descriptions[1], &queue->descriptions[0],
             (size_t)queue->description_count * sizeof queue->descriptions[0]);
     queue->descriptions[0] =
-        (struct tfos__link_description){schema, tfos__json_int_or(message, "first_feed", 1),
-                                        tfos__json_int_or(message, "last_feed", 0)};
+        (struct tfos__trainer_description){schema, tfos__json_int_or(message, "first_feed", 1),
+                                           tfos__json_int_or(message, "last_feed", 0)};
     queue->description_count++;
 }
 
-struct tfos__agreed *tfos__link_find_agreement(const struct tfos_trainer *trainer, const char *name)
+struct tfos__trainer_agreement *
+tfos__trainer_channel_find_agreement(const struct tfos_trainer *trainer, const char *name)
 {
-    struct tfos__agreed *agreement = trainer->agreements;
+    struct tfos__trainer_agreement *agreement = trainer->agreements;
     while (agreement && strcmp(agreement->name, name) != 0)
         agreement = agreement->next;
     return agreement;
@@ -126,8 +125,8 @@ struct tfos__agreed *tfos__link_find_agreement(const struct tfos_trainer *traine
 
 static void take_agreement(struct tfos_trainer *trainer, const json_t *message, const char *type)
 {
-    struct tfos__agreed *agreement =
-        tfos__link_find_agreement(trainer, tfos__json_string_or(message, "name", ""));
+    struct tfos__trainer_agreement *agreement =
+        tfos__trainer_channel_find_agreement(trainer, tfos__json_string_or(message, "name", ""));
     if (!agreement || agreement->values || agreement->refusal || agreement->missing)
         return; // its thread has given up waiting
     if (strcmp(type, "pending") == 0) {
@@ -184,135 +183,136 @@ static void serve(struct tfos_trainer *trainer)
         follow(trainer, message, fd_count > 0 ? fds[0] : -1);
         json_decref(message);
     }
-    if (status < 0 && trainer->link == TFOS_OK) {
-        trainer->link = tfos__fail(&trainer->link_error, TFOS_CLOSED,
-                                   "trainer: the node has gone: %s", err.message);
-        for (struct tfos__link_queue *queue = trainer->queues; queue; queue = queue->next)
+    if (status < 0 && trainer->failure == TFOS_OK) {
+        trainer->failure =
+            tfos__fail(&trainer->cause, TFOS_CLOSED, "trainer: the node has gone: %s", err.message);
+        for (struct tfos__trainer_queue *queue = trainer->queues; queue; queue = queue->next)
             if (queue->reader)
-                tfos_feed_reader_fail(queue->reader, TFOS_CLOSED, trainer->link_error.message);
+                tfos_feed_reader_fail(queue->reader, TFOS_CLOSED, trainer->cause.message);
     }
-    pthread_cond_broadcast(&trainer->changed);
+    pthread_cond_broadcast(&trainer->monitor.changed);
 }
 
 static void *run(void *argument)
 {
     struct tfos_trainer *trainer = argument;
-    pthread_mutex_lock(&trainer->mutex);
+    pthread_mutex_lock(&trainer->monitor.mutex);
     serve(trainer); // what was read along with the context: poll() does not tell of it
-    while (!trainer->is_closing && trainer->link == TFOS_OK) {
+    while (!trainer->is_closing && trainer->failure == TFOS_OK) {
         struct pollfd slots[] = {
             {.fd = tfos__channel_fd(trainer->channel),
              .events = (short)tfos__channel_events(trainer->channel)},
             {.fd = trainer->wake_fd, .events = POLLIN},
         };
-        pthread_mutex_unlock(&trainer->mutex);
+        pthread_mutex_unlock(&trainer->monitor.mutex);
         int count = poll(slots, 2, -1);
         eventfd_t wakes;
         if (count > 0 && slots[1].revents)
             (void)eventfd_read(trainer->wake_fd, &wakes);
-        pthread_mutex_lock(&trainer->mutex);
+        pthread_mutex_lock(&trainer->monitor.mutex);
         if (count > 0)
             serve(trainer);
     }
-    pthread_mutex_unlock(&trainer->mutex);
+    pthread_mutex_unlock(&trainer->monitor.mutex);
     return NULL;
 }
 
-static void init_locks(struct tfos_trainer *trainer)
+enum tfos_status tfos__trainer_channel_start(struct tfos_trainer *trainer, struct tfos_error *err)
 {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_mutex_init(&trainer->mutex, NULL);
-    pthread_cond_init(&trainer->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-    trainer->has_locks = true;
-}
-
-enum tfos_status tfos__link_start(struct tfos_trainer *trainer, struct tfos_error *err)
-{
-    init_locks(trainer);
+    tfos__monitor_init(&trainer->monitor);
+    trainer->has_monitor = true;
     trainer->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (trainer->wake_fd < 0)
         return tfos__fail_errno(err, TFOS_IO, "trainer: cannot make an eventfd");
-    // Signals are for the program's own threads: Python runs its handlers on the main one.
-    sigset_t all, old_mask;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old_mask);
-    int fault = pthread_create(&trainer->thread, NULL, run, trainer);
-    pthread_sigmask(SIG_SETMASK, &old_mask, NULL);
+    int fault = tfos__thread_start(&trainer->thread, NULL, run, trainer);
     if (fault != 0)
         return tfos__fail(err, TFOS_IO, "trainer: cannot start a thread: %s", strerror(fault));
     trainer->has_thread = true;
     return TFOS_OK;
 }
 
-void tfos__link_stop(struct tfos_trainer *trainer)
+void tfos__trainer_channel_stop(struct tfos_trainer *trainer)
 {
     if (trainer->has_thread) {
-        pthread_mutex_lock(&trainer->mutex);
+        pthread_mutex_lock(&trainer->monitor.mutex);
         trainer->is_closing = true;
-        pthread_mutex_unlock(&trainer->mutex);
+        pthread_mutex_unlock(&trainer->monitor.mutex);
         (void)eventfd_write(trainer->wake_fd, 1);
         pthread_join(trainer->thread, NULL);
     }
-    if (trainer->has_locks) {
-        pthread_cond_destroy(&trainer->changed);
-        pthread_mutex_destroy(&trainer->mutex);
-    }
+    if (trainer->has_monitor)
+        tfos__monitor_clear(&trainer->monitor);
     if (trainer->wake_fd >= 0)
         close(trainer->wake_fd);
 }
 
-enum tfos_status tfos__link_lock(struct tfos_trainer *trainer, struct tfos_error *err)
+enum tfos_status tfos__trainer_channel_lock(struct tfos_trainer *trainer, struct tfos_error *err)
 {
     if (tfos__fork_guard_is_inherited(&trainer->guard))
         return tfos__fail(
             err, TFOS_INVALID,
             "trainer: process %d cannot use the link of process %d that it was forked from",
             (int)getpid(), trainer->guard.pid);
-    pthread_mutex_lock(&trainer->mutex);
+    pthread_mutex_lock(&trainer->monitor.mutex);
     return TFOS_OK;
 }
 
-void tfos__link_unlock(struct tfos_trainer *trainer)
+void tfos__trainer_channel_unlock(struct tfos_trainer *trainer)
 {
-    pthread_mutex_unlock(&trainer->mutex);
+    pthread_mutex_unlock(&trainer->monitor.mutex);
 }
 
-bool tfos__link_wait(struct tfos_trainer *trainer, int64_t deadline)
-{
-    struct timespec until = {.tv_sec = deadline / 1000, .tv_nsec = deadline % 1000 * 1000000};
-    return pthread_cond_timedwait(&trainer->changed, &trainer->mutex, &until) == 0 ||
-           tfos__remaining_ms(deadline) != 0;
-}
-
-enum tfos_status tfos__link_give_failure(const struct tfos_trainer *trainer, struct tfos_error *err)
+static enum tfos_status give_failure(const struct tfos_trainer *trainer, struct tfos_error *err)
 {
     if (err)
-        *err = trainer->link_error;
-    return trainer->link;
+        *err = trainer->cause;
+    return trainer->failure;
 }
 
-enum tfos_status tfos__link_send(struct tfos_trainer *trainer, json_t *message,
-                                 struct tfos_error *err)
+enum tfos_status tfos__trainer_channel_await(struct tfos_trainer *trainer,
+                                             bool (*is_done)(const void *context),
+                                             const void *context, struct tfos__wait *wait,
+                                             struct tfos_error *err)
 {
-    if (trainer->link < 0) {
+    while (!is_done(context)) {
+        if (trainer->failure < 0)
+            return give_failure(trainer, err);
+        int64_t slice = tfos__wait_slice(wait);
+        if (tfos__monitor_wait(&trainer->monitor, slice))
+            continue;
+        if (slice == wait->deadline)
+            return TFOS_AGAIN;
+        tfos__trainer_channel_unlock(trainer);
+        enum tfos_status status = tfos__wait_check(wait, err);
+        pthread_mutex_lock(&trainer->monitor.mutex);
+        TFOS__TRY(status);
+    }
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__trainer_channel_send(struct tfos_trainer *trainer, json_t *message,
+                                            struct tfos_error *err)
+{
+    if (trainer->failure < 0) {
         json_decref(message);
-        return tfos__link_give_failure(trainer, err);
+        return give_failure(trainer, err);
     }
     TFOS__TRY(tfos__channel_queue(trainer->channel, message, NULL, 0, err));
     (void)eventfd_write(trainer->wake_fd, 1);
     return TFOS_OK;
 }
 
-enum tfos_status tfos__link_flush(struct tfos_trainer *trainer, struct tfos_error *err)
+static bool is_written(const void *trainer)
 {
-    int64_t deadline = tfos__deadline(FLUSH_TIMEOUT_MS);
-    while (trainer->link == TFOS_OK && tfos__channel_pending_size(trainer->channel) > 0) {
-        if (!tfos__link_wait(trainer, deadline))
-            return tfos__fail(err, TFOS_TIMEOUT, "trainer: the node took no message for %d ms",
-                              FLUSH_TIMEOUT_MS);
-    }
-    return trainer->link < 0 ? tfos__link_give_failure(trainer, err) : TFOS_OK;
+    return tfos__channel_pending_size(((const struct tfos_trainer *)trainer)->channel) == 0;
+}
+
+enum tfos_status tfos__trainer_channel_flush(struct tfos_trainer *trainer, struct tfos_error *err)
+{
+    enum tfos_status status = tfos__trainer_channel_await(
+        trainer, is_written, trainer, TFOS__UNTIL(tfos__deadline(FLUSH_TIMEOUT_MS)), err);
+    if (status != TFOS_AGAIN)
+        return trainer->failure < 0 ? give_failure(trainer, err) : status;
+    return tfos__fail(err, TFOS_TIMEOUT, "trainer: the node took no message for %d ms",
+                      FLUSH_TIMEOUT_MS);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a trainer asks of its node and tells it, over its link (link.h).
+// What a trainer asks of its node and tells it.
 #include <tfos/spark_schema.h>
 #include <tfos/trainer.h>
 
@@ -7,8 +7,8 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "node/link.h"
 #include "base/text.h"
+#include "trainer/trainer_channel.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -79,7 +79,7 @@ enum tfos_status tfos_trainer_open(int fd, struct tfos_trainer **out, struct tfo
     if (status == TFOS_OK)
         status = receive_context(trainer, err);
     if (status == TFOS_OK)
-        status = tfos__link_start(trainer, err);
+        status = tfos__trainer_channel_start(trainer, err);
     if (status < 0) {
         tfos_trainer_close(trainer);
         return status;
@@ -100,15 +100,15 @@ int tfos_trainer_payload_fd(const struct tfos_trainer *trainer)
 
 static enum tfos_status say(struct tfos_trainer *trainer, json_t *message, struct tfos_error *err)
 {
-    enum tfos_status status = tfos__link_lock(trainer, err);
+    enum tfos_status status = tfos__trainer_channel_lock(trainer, err);
     if (status < 0) {
         json_decref(message);
         return status;
     }
-    status = tfos__link_send(trainer, message, err);
+    status = tfos__trainer_channel_send(trainer, message, err);
     if (status == TFOS_OK)
-        status = tfos__link_flush(trainer, err);
-    tfos__link_unlock(trainer);
+        status = tfos__trainer_channel_flush(trainer, err);
+    tfos__trainer_channel_unlock(trainer);
     return status;
 }
 
@@ -120,8 +120,8 @@ void tfos_trainer_close(struct tfos_trainer *trainer)
         return;
     if (trainer->has_thread)
         (void)say(trainer, json_pack("{s:s}", "type", "done"), NULL);
-    tfos__link_stop(trainer);
-    tfos__link_clear_queues(trainer);
+    tfos__trainer_channel_stop(trainer);
+    tfos__trainer_channel_clear_queues(trainer);
     tfos__channel_close(trainer->channel);
     if (trainer->payload_fd >= 0)
         close(trainer->payload_fd);
@@ -133,35 +133,37 @@ void tfos_trainer_close(struct tfos_trainer *trainer)
 
 // ---- asking
 
-static enum tfos_status await_feed(struct tfos_trainer *trainer,
-                                   const struct tfos__link_queue *queue, struct tfos_error *err)
+static bool is_answered(const void *queue)
 {
-    int64_t deadline = tfos__deadline(FEED_TIMEOUT_MS);
-    while (queue->feed == TFOS__LINK_FEED_ASKED && trainer->link == TFOS_OK) {
-        if (!tfos__link_wait(trainer, deadline))
-            return tfos__fail(err, TFOS_TIMEOUT,
-                              "trainer: the node did not open queue \"%s\" within %d ms",
-                              queue->name, FEED_TIMEOUT_MS);
-    }
-    if (queue->feed == TFOS__LINK_FEED_REFUSED)
+    return ((const struct tfos__trainer_queue *)queue)->feed != TFOS__TRAINER_FEED_ASKED;
+}
+
+static enum tfos_status await_feed(struct tfos_trainer *trainer,
+                                   const struct tfos__trainer_queue *queue, struct tfos_error *err)
+{
+    enum tfos_status status = tfos__trainer_channel_await(
+        trainer, is_answered, queue, TFOS__UNTIL(tfos__deadline(FEED_TIMEOUT_MS)), err);
+    if (status == TFOS_AGAIN)
+        return tfos__fail(err, TFOS_TIMEOUT,
+                          "trainer: the node did not open queue \"%s\" within %d ms", queue->name,
+                          FEED_TIMEOUT_MS);
+    if (queue->feed == TFOS__TRAINER_FEED_REFUSED)
         return tfos__fail(err, TFOS_NOT_FOUND, "trainer: cannot read queue \"%s\": %s", queue->name,
                           queue->refusal ? queue->refusal : "out of memory");
-    if (queue->feed == TFOS__LINK_FEED_OPEN)
-        return TFOS_OK;
-    return tfos__link_give_failure(trainer, err);
+    return status;
 }
 
 /// Asks for the queue unless that was done. With the lock held.
-static enum tfos_status ask_feed(struct tfos_trainer *trainer, struct tfos__link_queue *queue,
+static enum tfos_status ask_feed(struct tfos_trainer *trainer, struct tfos__trainer_queue *queue,
                                  struct tfos_error *err)
 {
-    if (queue->feed != TFOS__LINK_FEED_CLOSED && queue->feed != TFOS__LINK_FEED_REFUSED)
+    if (queue->feed != TFOS__TRAINER_FEED_CLOSED && queue->feed != TFOS__TRAINER_FEED_REFUSED)
         return TFOS_OK;
     tfos__free(queue->refusal);
     queue->refusal = NULL;
-    TFOS__TRY(tfos__link_send(
+    TFOS__TRY(tfos__trainer_channel_send(
         trainer, json_pack("{s:s, s:s}", "type", "open_feed", "queue", queue->name), err));
-    queue->feed = TFOS__LINK_FEED_ASKED;
+    queue->feed = TFOS__TRAINER_FEED_ASKED;
     return TFOS_OK;
 }
 
@@ -175,22 +177,20 @@ static enum tfos_status check_queue(const struct tfos_trainer *trainer, const ch
             "InputMode.SPARK, and any role but a parameter server's)",
             name);
     int number;
-    enum tfos_status status = tfos__queue_names_get(&trainer->queue_names, name, &number, err);
-    if (status < 0)
-        tfos__fail_prefix(err, "trainer");
-    return status;
+    return tfos__fail_in(err, tfos__queue_names_get(&trainer->queue_names, name, &number, err),
+                         "trainer");
 }
 
 enum tfos_status tfos_trainer_check(struct tfos_trainer *trainer, struct tfos_error *err)
 {
     TFOS__TRY(tfos__fork_guard_check(&trainer->guard, "feed", TFOS__FORK_ADVICE_FEED, err));
-    TFOS__TRY(tfos__link_lock(trainer, err));
+    TFOS__TRY(tfos__trainer_channel_lock(trainer, err));
     enum tfos_status status = TFOS_OK;
-    for (struct tfos__link_queue *queue = trainer->queues; queue && status == TFOS_OK;
+    for (struct tfos__trainer_queue *queue = trainer->queues; queue && status == TFOS_OK;
          queue = queue->next)
         if (queue->reader)
             status = tfos_feed_reader_check(queue->reader, err);
-    tfos__link_unlock(trainer);
+    tfos__trainer_channel_unlock(trainer);
     return status;
 }
 
@@ -199,100 +199,85 @@ enum tfos_status tfos_trainer_open_feed(struct tfos_trainer *trainer, const char
 {
     TFOS__TRY(tfos_trainer_check(trainer, err));
     TFOS__TRY(check_queue(trainer, name, err));
-    TFOS__TRY(tfos__link_lock(trainer, err));
-    struct tfos__link_queue *queue = tfos__link_get_queue(trainer, name);
+    TFOS__TRY(tfos__trainer_channel_lock(trainer, err));
+    struct tfos__trainer_queue *queue = tfos__trainer_channel_get_queue(trainer, name);
     enum tfos_status status =
         queue ? ask_feed(trainer, queue, err) : tfos__no_memory(err, "trainer", "a queue");
     if (status == TFOS_OK)
         status = await_feed(trainer, queue, err);
     if (status == TFOS_OK)
         *out = queue->reader;
-    tfos__link_unlock(trainer);
+    tfos__trainer_channel_unlock(trainer);
     return status;
 }
 
-/// Waits until the queue is described, the link ends or the caller's time does. The lock is
-/// released while the caller is asked.
-static enum tfos_status await_schema(struct tfos_trainer *trainer,
-                                     const struct tfos__link_queue *queue,
-                                     const struct tfos_wait *caller, struct tfos_error *err)
-{
-    struct tfos__wait wait = tfos__wait_begin(caller, DESCRIPTION_TIMEOUT_MS);
-    while (queue->description_count == 0 && trainer->link == TFOS_OK) {
-        int64_t slice = tfos__wait_slice(&wait);
-        if (tfos__link_wait(trainer, slice))
-            continue;
-        if (slice == wait.deadline)
-            return tfos__fail(err, TFOS_TIMEOUT,
-                              "trainer: the driver has not said what the rows of queue \"%s\" look "
-                              "like",
-                              queue->name);
-        tfos__link_unlock(trainer);
-        enum tfos_status status = tfos__wait_check(&wait, err);
-        pthread_mutex_lock(&trainer->mutex);
-        TFOS__TRY(status);
-    }
-    return queue->description_count > 0 ? TFOS_OK : tfos__link_give_failure(trainer, err);
-}
+// ---- descriptions
 
-enum tfos_status tfos_trainer_await_description(struct tfos_trainer *trainer, const char *queue,
-                                                const struct tfos_wait *wait, char **schema_json,
-                                                struct tfos_error *err)
-{
-    TFOS__TRY(check_queue(trainer, queue, err));
-    TFOS__TRY(tfos__link_lock(trainer, err));
-    struct tfos__link_queue *found = tfos__link_get_queue(trainer, queue);
-    enum tfos_status status = found ? await_schema(trainer, found, wait, err)
-                                    : tfos__no_memory(err, "trainer", "a queue");
-    char *copy = status == TFOS_OK ? tfos__strdup(found->descriptions[0].schema) : NULL;
-    if (status == TFOS_OK && !copy)
-        status = tfos__no_memory(err, "trainer", "a schema");
-    tfos__link_unlock(trainer);
-    if (status == TFOS_OK)
-        *schema_json = copy;
-    return status;
-}
+/// A feed and the queue that it is of; 0: any.
+struct feed {
+    const struct tfos__trainer_queue *queue;
+    int64_t number;
+};
 
-/// What was said of `feed`; NULL: nothing. The newest counts.
-static const struct tfos__link_description *find_description(const struct tfos__link_queue *queue,
-                                                             int64_t feed)
+/// What was said of a feed; NULL: nothing. The newest counts.
+static const struct tfos__trainer_description *find_description(const struct feed *feed)
 {
-    for (int i = 0; i < queue->description_count; i++) {
-        const struct tfos__link_description *description = &queue->descriptions[i];
-        if (feed >= description->first_feed &&
-            (description->last_feed == 0 || feed <= description->last_feed))
+    for (int i = 0; i < feed->queue->description_count; i++) {
+        const struct tfos__trainer_description *description = &feed->queue->descriptions[i];
+        if (feed->number == 0 ||
+            (feed->number >= description->first_feed &&
+             (description->last_feed == 0 || feed->number <= description->last_feed)))
             return description;
     }
     return NULL;
 }
 
-/// A copy of what was said of `feed`; AGAIN at the deadline. With the lock held.
-static enum tfos_status copy_schema(struct tfos_trainer *trainer, const char *name, int64_t feed,
-                                    int64_t deadline, char **out, struct tfos_error *err)
+static bool is_described(const void *feed)
 {
-    const struct tfos__link_queue *queue = tfos__link_get_queue(trainer, name);
-    if (!queue)
-        return tfos__no_memory(err, "trainer", "a queue");
-    while (!find_description(queue, feed) && trainer->link == TFOS_OK)
-        if (!tfos__link_wait(trainer, deadline))
-            return TFOS_AGAIN;
-    const struct tfos__link_description *description = find_description(queue, feed);
-    if (!description)
-        return tfos__link_give_failure(trainer, err);
-    *out = tfos__strdup(description->schema);
-    return *out ? TFOS_OK : tfos__no_memory(err, "trainer", "a schema");
+    return find_description(feed) != NULL;
+}
+
+/// A copy of what was said of feed `number` of the queue; AGAIN at the deadline.
+static enum tfos_status await_schema(struct tfos_trainer *trainer, const char *name, int64_t number,
+                                     struct tfos__wait *wait, char **out, struct tfos_error *err)
+{
+    TFOS__TRY(check_queue(trainer, name, err));
+    TFOS__TRY(tfos__trainer_channel_lock(trainer, err));
+    struct feed feed = {tfos__trainer_channel_get_queue(trainer, name), number};
+    enum tfos_status status =
+        feed.queue ? tfos__trainer_channel_await(trainer, is_described, &feed, wait, err)
+                   : tfos__no_memory(err, "trainer", "a queue");
+    if (status == TFOS_OK) {
+        char *copy = tfos__strdup(find_description(&feed)->schema);
+        if (copy)
+            *out = copy;
+        else
+            status = tfos__no_memory(err, "trainer", "a schema");
+    }
+    tfos__trainer_channel_unlock(trainer);
+    return status;
+}
+
+enum tfos_status tfos_trainer_await_description(struct tfos_trainer *trainer, const char *queue,
+                                                const struct tfos_wait *caller, char **schema_json,
+                                                struct tfos_error *err)
+{
+    struct tfos__wait wait = tfos__wait_begin(caller, DESCRIPTION_TIMEOUT_MS);
+    enum tfos_status status = await_schema(trainer, queue, 0, &wait, schema_json, err);
+    if (status != TFOS_AGAIN)
+        return status;
+    return tfos__fail(err, TFOS_TIMEOUT,
+                      "trainer: the driver has not said what the rows of queue \"%s\" look like",
+                      queue);
 }
 
 enum tfos_status tfos_trainer_get_schema(struct tfos_trainer *trainer, const char *queue,
                                          int64_t feed, int64_t timeout_ms,
                                          struct ArrowSchema *schema, struct tfos_error *err)
 {
-    char *text = NULL;
-    TFOS__TRY(check_queue(trainer, queue, err));
-    TFOS__TRY(tfos__link_lock(trainer, err));
+    char *text;
     enum tfos_status status =
-        copy_schema(trainer, queue, feed, tfos__deadline(timeout_ms), &text, err);
-    tfos__link_unlock(trainer);
+        await_schema(trainer, queue, feed, TFOS__UNTIL(tfos__deadline(timeout_ms)), &text, err);
     if (status != TFOS_OK)
         return status;
     if (strcmp(text, "null") == 0)
@@ -305,23 +290,22 @@ enum tfos_status tfos_trainer_get_schema(struct tfos_trainer *trainer, const cha
 
 bool tfos_trainer_is_repeat(struct tfos_trainer *trainer, const char *queue, int64_t feed)
 {
-    struct tfos_error err;
-    bool is_repeat = false;
-    if (check_queue(trainer, queue, &err) < 0 || tfos__link_lock(trainer, &err) < 0)
+    if (check_queue(trainer, queue, NULL) < 0 || tfos__trainer_channel_lock(trainer, NULL) < 0)
         return false;
-    const struct tfos__link_queue *found = tfos__link_get_queue(trainer, queue);
-    if (found) {
-        const struct tfos__link_description *description = find_description(found, feed);
-        // One without an end is of a stream, whose feeds differ.
-        is_repeat = description && description->last_feed > 0 && feed > description->first_feed;
-    }
-    tfos__link_unlock(trainer);
+    struct feed found = {tfos__trainer_channel_get_queue(trainer, queue), feed};
+    const struct tfos__trainer_description *description =
+        found.queue ? find_description(&found) : NULL;
+    // One without an end is of a stream, whose feeds differ.
+    bool is_repeat = description && description->last_feed > 0 && feed > description->first_feed;
+    tfos__trainer_channel_unlock(trainer);
     return is_repeat;
 }
 
+// ---- agreement
+
 /// The TIMEOUT of an agreement. Only the driver knows who is missing.
-static enum tfos_status fail_agreement(const struct tfos__agreed *agreement, int64_t timeout_ms,
-                                       struct tfos_error *err)
+static enum tfos_status fail_agreement(const struct tfos__trainer_agreement *agreement,
+                                       int64_t timeout_ms, struct tfos_error *err)
 {
     double waited_s = (double)timeout_ms / 1000.0;
     if (!agreement->missing)
@@ -336,63 +320,41 @@ static enum tfos_status fail_agreement(const struct tfos__agreed *agreement, int
                       agreement->name, waited_s, agreement->missing);
 }
 
-static bool is_open(const struct tfos_trainer *trainer, const struct tfos__agreed *agreement)
+static bool is_decided(const void *context)
 {
-    return trainer->link == TFOS_OK && !agreement->values && !agreement->refusal &&
-           !agreement->missing;
-}
-
-/// Waits for the driver's answer or the link's end. AGAIN at the deadline. The lock is released
-/// while the caller is asked: to answer it may use the trainer, or need a lock that another user of
-/// the trainer holds.
-static enum tfos_status await_answer(struct tfos_trainer *trainer,
-                                     const struct tfos__agreed *agreement, struct tfos__wait *wait,
-                                     struct tfos_error *err)
-{
-    while (is_open(trainer, agreement)) {
-        int64_t slice = tfos__wait_slice(wait);
-        if (tfos__link_wait(trainer, slice))
-            continue;
-        if (slice == wait->deadline)
-            return TFOS_AGAIN;
-        tfos__link_unlock(trainer);
-        enum tfos_status status = tfos__wait_check(wait, err);
-        pthread_mutex_lock(&trainer->mutex);
-        if (status < 0) {
-            tfos__fail_prefix(err, "trainer: agreement \"%s\"", agreement->name);
-            return status;
-        }
-    }
-    return TFOS_OK;
+    const struct tfos__trainer_agreement *agreement = context;
+    return agreement->values || agreement->refusal || agreement->missing;
 }
 
 /// Sends the value and waits for the answer, which is in `agreement` then. With the lock held.
 static enum tfos_status await_agreement(struct tfos_trainer *trainer,
-                                        struct tfos__agreed *agreement, json_t *value,
+                                        struct tfos__trainer_agreement *agreement, json_t *value,
                                         const struct tfos_wait *caller, struct tfos_error *err)
 {
     int64_t timeout_ms = caller && caller->timeout_ms > 0 ? caller->timeout_ms : AGREE_TIMEOUT_MS;
     struct tfos__wait wait = tfos__wait_begin(caller, AGREE_TIMEOUT_MS);
-    TFOS__TRY(tfos__link_send(
+    TFOS__TRY(tfos__trainer_channel_send(
         trainer,
         json_pack("{s:s, s:s, s:O}", "type", "agree", "name", agreement->name, "value", value),
         err));
-    enum tfos_status status = await_answer(trainer, agreement, &wait, err);
+    enum tfos_status status =
+        tfos__trainer_channel_await(trainer, is_decided, agreement, &wait, err);
     if (status == TFOS_AGAIN) {
-        TFOS__TRY(tfos__link_send(
+        TFOS__TRY(tfos__trainer_channel_send(
             trainer, json_pack("{s:s, s:s}", "type", "pending", "name", agreement->name), err));
         wait.deadline = tfos__deadline(MISSING_TIMEOUT_MS);
-        status = await_answer(trainer, agreement, &wait, err);
+        status = tfos__trainer_channel_await(trainer, is_decided, agreement, &wait, err);
     }
-    TFOS__TRY(status);
+    if (status < 0)
+        return trainer->failure < 0
+                   ? status
+                   : tfos__fail_in(err, status, "trainer: agreement \"%s\"", agreement->name);
     if (agreement->values)
         return TFOS_OK;
     if (agreement->refusal)
         return tfos__fail(err, TFOS_CLOSED, "trainer: agreement \"%s\": %s", agreement->name,
                           agreement->refusal);
-    if (agreement->missing || status == TFOS_AGAIN)
-        return fail_agreement(agreement, timeout_ms, err);
-    return tfos__link_give_failure(trainer, err);
+    return fail_agreement(agreement, timeout_ms, err);
 }
 
 /// The value, or NULL after the error was written (INVALID).
@@ -417,11 +379,11 @@ enum tfos_status tfos_trainer_agree(struct tfos_trainer *trainer, const char *na
     json_t *value = parse_value(value_json, err);
     if (!value)
         return TFOS_INVALID;
-    struct tfos__agreed agreement = {.name = name};
-    enum tfos_status status = tfos__link_lock(trainer, err);
+    struct tfos__trainer_agreement agreement = {.name = name};
+    enum tfos_status status = tfos__trainer_channel_lock(trainer, err);
     if (status < 0)
         goto drop_value;
-    if (tfos__link_find_agreement(trainer, name)) {
+    if (tfos__trainer_channel_find_agreement(trainer, name)) {
         status = tfos__fail(
             err, TFOS_INVALID,
             "trainer: agreement \"%s\" is waited for by another thread; each name is used once",
@@ -430,12 +392,12 @@ enum tfos_status tfos_trainer_agree(struct tfos_trainer *trainer, const char *na
         agreement.next = trainer->agreements;
         trainer->agreements = &agreement;
         status = await_agreement(trainer, &agreement, value, wait, err);
-        struct tfos__agreed **place = &trainer->agreements;
+        struct tfos__trainer_agreement **place = &trainer->agreements;
         while (*place != &agreement)
             place = &(*place)->next;
         *place = agreement.next;
     }
-    tfos__link_unlock(trainer);
+    tfos__trainer_channel_unlock(trainer);
     if (status == TFOS_OK)
         *values_json = agreement.values;
     else
@@ -476,24 +438,24 @@ enum tfos_status tfos_trainer_report(struct tfos_trainer *trainer, const char *v
     return say(trainer, json_pack("{s:s, s:o}", "type", "report", "values", values), err);
 }
 
-/// With the lock held.
-static enum tfos_status await_release(struct tfos_trainer *trainer, struct tfos_error *err)
+static bool is_port_released(const void *trainer)
 {
-    int64_t deadline = tfos__deadline(RELEASE_TIMEOUT_MS);
-    TFOS__TRY(tfos__link_send(trainer, json_pack("{s:s}", "type", "release_port"), err));
-    while (trainer->link == TFOS_OK && !trainer->is_port_released)
-        if (!tfos__link_wait(trainer, deadline))
-            return tfos__fail(err, TFOS_TIMEOUT,
-                              "trainer: the node has not released the port within %d ms",
-                              RELEASE_TIMEOUT_MS);
-    return trainer->is_port_released ? TFOS_OK : tfos__link_give_failure(trainer, err);
+    return ((const struct tfos_trainer *)trainer)->is_port_released;
 }
 
 enum tfos_status tfos_trainer_release_port(struct tfos_trainer *trainer, struct tfos_error *err)
 {
-    TFOS__TRY(tfos__link_lock(trainer, err));
-    enum tfos_status status = await_release(trainer, err);
-    tfos__link_unlock(trainer);
+    TFOS__TRY(tfos__trainer_channel_lock(trainer, err));
+    enum tfos_status status =
+        tfos__trainer_channel_send(trainer, json_pack("{s:s}", "type", "release_port"), err);
+    if (status == TFOS_OK)
+        status = tfos__trainer_channel_await(trainer, is_port_released, trainer,
+                                             TFOS__UNTIL(tfos__deadline(RELEASE_TIMEOUT_MS)), err);
+    tfos__trainer_channel_unlock(trainer);
+    if (status == TFOS_AGAIN)
+        return tfos__fail(err, TFOS_TIMEOUT,
+                          "trainer: the node has not released the port within %d ms",
+                          RELEASE_TIMEOUT_MS);
     return status;
 }
 
@@ -507,8 +469,8 @@ enum tfos_status tfos_trainer_fail(struct tfos_trainer *trainer, const char *mes
 {
     // The end of a traceback says most.
     const char *tail = tfos__text_tail(message, REASON_SIZE);
-    return say(trainer,
-               json_pack("{s:s, s:o}", "type", "fail", "message",
-                         tfos__json_repaired(tail, strlen(tail))),
-               err);
+    return say(
+        trainer,
+        json_pack("{s:s, s:o}", "type", "fail", "message", tfos__json_repaired(tail, strlen(tail))),
+        err);
 }

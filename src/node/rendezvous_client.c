@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The node's part in the rendezvous (docs/protocol.md, "Rendezvous: node"): it registers, checks
 /// and acknowledges each generation of the cluster spec, starts the trainer when told, and reports.
-#include "node/supervisor.h"
+#include "node/node.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
@@ -9,18 +9,17 @@
 #include "base/listener.h"
 #include "base/memory.h"
 
-#include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <tfos/memory.h>
 #include <unistd.h>
 
 #define ROLE_TIMEOUT_MS 60000
 #define HEARTBEAT_INTERVAL_MS 1000
 #define PORT_ATTEMPTS 8
 
-enum tfos_status tfos__driver_join(struct tfos__node *node, const struct tfos_wait *wait,
-                                   struct tfos_error *err)
+enum tfos_status tfos__node_rendezvous_join(struct tfos__node *node, const struct tfos_wait *wait,
+                                            struct tfos_error *err)
 {
     const struct tfos__node_config *config = &node->config;
     TFOS__TRY(tfos__cluster_member_open(config->address, config->cluster_id, config->key, wait,
@@ -33,32 +32,29 @@ enum tfos_status tfos__driver_join(struct tfos__node *node, const struct tfos_wa
     memcpy(node->host, host, host_size + 1);
     TFOS__TRY(tfos__listener_reserve((int)config->tf_port, &node->port_fd, &node->port, err));
     if (config->is_feeding)
-        TFOS__TRY(tfos__feeders_open(node, err));
+        TFOS__TRY(tfos__node_feed_open(node, err));
     node->role_deadline = tfos__deadline(ROLE_TIMEOUT_MS);
     node->is_member = true;
     node->heartbeat_at = tfos__deadline(HEARTBEAT_INTERVAL_MS);
-    tfos__driver_tell(node,
-                      json_pack("{s:s, s:s, s:i, s:I, s:s, s:i, s:i, s:I, s:s, s:i, s:I}", "type",
-                                "hello", "kind", "node", "version", 1, "executor_id",
-                                (json_int_t)config->executor_id, "host", node->host, "port",
-                                node->port, "pid", (int)getpid(), "executor_pid",
-                                (json_int_t)config->executor_pid, "executor", config->executor,
-                                "feed_port", node->feed ? tfos__feed_host_port(node->feed) : 0,
-                                "launch", (json_int_t)config->launch));
+    tfos__node_rendezvous_send(
+        node,
+        json_pack("{s:s, s:s, s:i, s:I, s:s, s:i, s:i, s:I, s:s, s:i, s:I}", "type", "hello",
+                  "kind", "node", "version", 1, "executor_id", (json_int_t)config->executor_id,
+                  "host", node->host, "port", node->port, "pid", (int)getpid(), "executor_pid",
+                  (json_int_t)config->executor_pid, "executor", config->executor, "feed_port",
+                  node->feed ? tfos__feed_host_port(node->feed) : 0, "launch",
+                  (json_int_t)config->launch));
     return TFOS_OK;
 }
 
 static void driver_ended(struct tfos__node *node, const struct tfos_error *err)
 {
     node->is_driver_lost = true;
-    char *message =
-        tfos__format("the driver at %s has gone: %s", node->config.address, err->message);
     tfos__node_end(node, TFOS__CAUSE_DRIVER_LOST, TFOS__NODE_LOSS_GRACE_MS,
-                   message ? message : "the driver has gone");
-    tfos__free(message);
+                   "the driver at %s has gone: %s", node->config.address, err->message);
 }
 
-void tfos__driver_tell(struct tfos__node *node, json_t *message)
+void tfos__node_rendezvous_send(struct tfos__node *node, json_t *message)
 {
     struct tfos_error err;
     if (!node->is_member || node->is_driver_lost) {
@@ -72,7 +68,7 @@ void tfos__driver_tell(struct tfos__node *node, json_t *message)
         driver_ended(node, &err);
 }
 
-bool tfos__driver_is_behind(const struct tfos__node *node)
+bool tfos__node_rendezvous_is_behind(const struct tfos__node *node)
 {
     return (tfos__cluster_member_events(node->member) & EPOLLOUT) != 0;
 }
@@ -84,23 +80,20 @@ static enum tfos_status take_role(struct tfos__node *node, const json_t *message
     int64_t task_index;
     TFOS__TRY(tfos__json_get_string(message, "job_name", &job_name, err));
     TFOS__TRY(tfos__json_get_int(message, "task_index", 0, INT32_MAX, &task_index, err));
-    char *name = tfos__format("%s:%lld", job_name, (long long)task_index);
     char *job = tfos__strdup(job_name);
-    if (!name || !job || strlen(name) >= sizeof node->name) {
-        tfos__free(name);
+    if (!job || strlen(job_name) > sizeof(node->name) - sizeof(":2147483647")) {
         tfos__free(job);
         return tfos__fail(err, TFOS_INVALID, "node: the role \"%s\" cannot be taken", job_name);
     }
-    memcpy(node->name, name, strlen(name) + 1);
-    tfos__free(name);
+    snprintf(node->name, sizeof(node->name), "%s:%lld", job_name, (long long)task_index);
     tfos__free(node->job_name);
     node->job_name = job;
     node->task_index = task_index;
     node->role_deadline = TFOS__NEVER;
     if (strcmp(job, "ps") == 0)
-        tfos__feeders_close(node);
-    tfos__launcher_tell(node, json_pack("{s:s, s:s, s:I}", "type", "registered", "job_name",
-                                        job_name, "task_index", (json_int_t)task_index));
+        tfos__node_feed_close(node);
+    tfos__node_launcher_send(node, json_pack("{s:s, s:s, s:I}", "type", "registered", "job_name",
+                                             job_name, "task_index", (json_int_t)task_index));
     return TFOS_OK;
 }
 
@@ -149,7 +142,7 @@ static enum tfos_status take_spec(struct tfos__node *node, const json_t *message
                                (json_int_t)generation);
     if (is_taken)
         json_object_set_new(answer, "port", json_integer(node->port));
-    tfos__driver_tell(node, answer);
+    tfos__node_rendezvous_send(node, answer);
     return TFOS_OK;
 }
 
@@ -159,8 +152,8 @@ static enum tfos_status take_start(struct tfos__node *node, const json_t *messag
     bool is_current = tfos__json_int_or(message, "generation", -1) == node->generation;
     if (!is_current || !node->job_name || node->trainer.pid != 0 || node->is_ending)
         return TFOS_OK;
-    TFOS__TRY(tfos__trainer_start(node, err));
-    tfos__board_start(node);
+    TFOS__TRY(tfos__node_trainer_start(node, err));
+    tfos__node_tensorboard_start(node);
     return TFOS_OK;
 }
 
@@ -176,7 +169,7 @@ static enum tfos_status take_refusal(struct tfos__node *node, const json_t *mess
 static enum tfos_status take_stop(struct tfos__node *node, const json_t *message)
 {
     int64_t grace_ms = tfos__json_int_or(message, "grace_ms", 0);
-    tfos__node_end(node, TFOS__CAUSE_STOPPED, grace_ms > 0 ? grace_ms : 0,
+    tfos__node_end(node, TFOS__CAUSE_STOPPED, grace_ms > 0 ? grace_ms : 0, "%s",
                    tfos__json_string_or(message, "reason", "the driver stopped it"));
     return TFOS_OK;
 }
@@ -196,19 +189,19 @@ static enum tfos_status follow(struct tfos__node *node, json_t *message, struct 
         return take_stop(node, message);
     if (strcmp(type, "agreed") == 0 || strcmp(type, "disagreed") == 0 ||
         strcmp(type, "pending") == 0)
-        tfos__trainer_tell(node, json_incref(message), NULL, 0);
+        tfos__node_trainer_send(node, json_incref(message), NULL, 0);
     else if (strcmp(type, "figures") == 0)
-        tfos__board_show(node, message);
+        tfos__node_tensorboard_show(node, message);
     else if (strcmp(type, "fence") == 0)
-        tfos__feeders_fence(node, message);
+        tfos__node_feed_fence(node, message);
     else if (strcmp(type, "end_epoch") == 0)
-        tfos__feeders_end_epoch(node, message);
+        tfos__node_feed_end_epoch(node, message);
     else if (strcmp(type, "end_batch") == 0)
-        tfos__feeders_end_batch(node, message);
+        tfos__node_feed_end_batch(node, message);
     else if (strcmp(type, "describe") == 0)
-        tfos__feeders_describe(node, message);
+        tfos__node_feed_describe(node, message);
     else if (strcmp(type, "end_feed") == 0)
-        tfos__feeders_set_state(node, TFOS__FEED_ENDED, NULL);
+        tfos__node_feed_set_state(node, TFOS__FEED_ENDED, NULL);
     else
         return tfos__fail(err, TFOS_CORRUPT,
                           "node: the driver at %s sent a message of unknown type \"%s\"",
@@ -216,7 +209,7 @@ static enum tfos_status follow(struct tfos__node *node, json_t *message, struct 
     return TFOS_OK;
 }
 
-enum tfos_status tfos__driver_step(struct tfos__node *node, struct tfos_error *err)
+enum tfos_status tfos__node_rendezvous_step(struct tfos__node *node, struct tfos_error *err)
 {
     struct tfos_error lost;
     enum tfos_status state = tfos__cluster_member_step(node->member, &lost);
@@ -267,29 +260,30 @@ static void send_heartbeat(struct tfos__node *node)
         "bytes_written", (json_int_t)stats.bytes_written, "ring_used", (json_int_t)stats.used_size,
         "ring_size", (json_int_t)stats.total_size, "writers", stats.writer_count, "reader_wait_ms",
         (json_int_t)stats.reader_wait_ms, "writer_wait_ms", (json_int_t)stats.writer_wait_ms,
-        "figures", (int)tfos__board_wants_figures(node), "queues", describe_queues(node));
+        "figures", (int)tfos__node_tensorboard_wants_figures(node), "queues",
+        describe_queues(node));
     if (message)
         json_object_set_new(message, "report",
                             node->report ? json_incref(node->report) : json_object());
-    tfos__driver_tell(node, message);
+    tfos__node_rendezvous_send(node, message);
     node->heartbeat_at = tfos__deadline(HEARTBEAT_INTERVAL_MS);
 }
 
-void tfos__driver_flush_lines(struct tfos__node *node)
+void tfos__node_rendezvous_flush_lines(struct tfos__node *node)
 {
-    json_t *lines = tfos__output_take_lines(node->output);
+    json_t *lines = tfos__node_output_take_lines(node->output);
     if (lines)
-        tfos__driver_tell(node, json_pack("{s:s, s:o}", "type", "lines", "lines", lines));
+        tfos__node_rendezvous_send(node, json_pack("{s:s, s:o}", "type", "lines", "lines", lines));
 }
 
-void tfos__driver_tick(struct tfos__node *node)
+void tfos__node_rendezvous_tick(struct tfos__node *node)
 {
     // While the driver does not keep up, heartbeats would only be older when it reads them, and
     // lines wait in their bounded batch instead of our queue.
-    if (!node->is_member || node->is_driver_lost || tfos__driver_is_behind(node))
+    if (!node->is_member || node->is_driver_lost || tfos__node_rendezvous_is_behind(node))
         return;
     if (tfos__remaining_ms(node->heartbeat_at) == 0)
         send_heartbeat(node);
-    if (node->output && tfos__remaining_ms(tfos__output_due(node->output)) == 0)
-        tfos__driver_flush_lines(node);
+    if (node->output && tfos__remaining_ms(tfos__node_output_due(node->output)) == 0)
+        tfos__node_rendezvous_flush_lines(node);
 }

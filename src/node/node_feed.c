@@ -3,7 +3,7 @@
 /// driver, and answers writers that ask why nothing is read. A lane that opens before the trainer
 /// has asked for its queue waits here, as a descriptor of our own. What the driver says of a queue
 /// that this node does not have is another's.
-#include "node/supervisor.h"
+#include "node/node.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
@@ -23,7 +23,7 @@
 #define STEP_INTERVAL_BUSY_MS 20
 #define STEP_INTERVAL_IDLE_MS 1000
 
-enum tfos_status tfos__feeders_open(struct tfos__node *node, struct tfos_error *err)
+enum tfos_status tfos__node_feed_open(struct tfos__node *node, struct tfos_error *err)
 {
     const struct tfos__node_config *config = &node->config;
     TFOS__TRY(tfos__queue_names_init(&node->queue_names, config->queues, err));
@@ -53,7 +53,7 @@ static json_t *lane_message(const char *queue, int lane)
 static enum tfos_status keep_lane(struct tfos__node_queue *queue, int lane, int fd,
                                   struct tfos_error *err)
 {
-    struct tfos__lane *lanes =
+    struct tfos__node_slot *lanes =
         tfos__realloc(queue->lanes, (size_t)queue->lane_count + 1, sizeof *lanes);
     if (!lanes)
         return tfos__no_memory(err, "node", "a lane");
@@ -61,7 +61,7 @@ static enum tfos_status keep_lane(struct tfos__node_queue *queue, int lane, int 
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (copy < 0)
         return tfos__fail_errno(err, TFOS_IO, "node: cannot keep lane %d", lane);
-    lanes[queue->lane_count++] = (struct tfos__lane){.number = lane, .fd = copy};
+    lanes[queue->lane_count++] = (struct tfos__node_slot){.number = lane, .fd = copy};
     return TFOS_OK;
 }
 
@@ -72,17 +72,17 @@ static enum tfos_status hand_lane(struct tfos__node *node, const struct tfos__fe
         &node->queues[tfos__queue_names_find(&node->queue_names, event->queue)];
     if (!queue->is_open)
         return keep_lane(queue, event->lane, event->fd, err);
-    tfos__trainer_tell(node, lane_message(event->queue, event->lane), &event->fd, 1);
+    tfos__node_trainer_send(node, lane_message(event->queue, event->lane), &event->fd, 1);
     return TFOS_OK;
 }
 
 static void tell_attempt(struct tfos__node *node, const struct tfos__feed_event *event)
 {
-    tfos__driver_tell(node,
-                      json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:b}", "type", "partition", "queue",
-                                event->queue, "feed", (json_int_t)event->feed, "partition",
-                                (json_int_t)event->partition, "attempt", (json_int_t)event->attempt,
-                                "rows", (json_int_t)event->rows, "complete", (int)event->complete));
+    tfos__node_rendezvous_send(
+        node, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:b}", "type", "partition", "queue",
+                        event->queue, "feed", (json_int_t)event->feed, "partition",
+                        (json_int_t)event->partition, "attempt", (json_int_t)event->attempt, "rows",
+                        (json_int_t)event->rows, "complete", (int)event->complete));
 }
 
 static enum tfos_status follow(struct tfos__node *node, const struct tfos__feed_event *event,
@@ -96,7 +96,7 @@ static enum tfos_status follow(struct tfos__node *node, const struct tfos__feed_
         break;
     case TFOS__FEED_STALLED:
         if (node->trainer.is_running)
-            tfos__stall_ask(&node->stall, node->trainer.pid, node->output);
+            tfos__node_trainer_ask_stack(node);
         else
             tfos__feed_host_explain(node->feed, "the trainer does not run");
         break;
@@ -115,7 +115,7 @@ static void get_states(const struct tfos__node *node, uint32_t *drained, uint32_
     }
 }
 
-enum tfos_status tfos__feeders_step(struct tfos__node *node, struct tfos_error *err)
+enum tfos_status tfos__node_feed_step(struct tfos__node *node, struct tfos_error *err)
 {
     if (!node->feed)
         return TFOS_OK;
@@ -128,8 +128,8 @@ enum tfos_status tfos__feeders_step(struct tfos__node *node, struct tfos_error *
         TFOS__TRY(status);
         TFOS__TRY(follow(node, &event, err));
     }
-    if (tfos__remaining_ms(tfos__stall_due(&node->stall)) == 0) {
-        char *answer = tfos__stall_answer(&node->stall, node->trainer.pid, node->output);
+    if (tfos__remaining_ms(tfos__node_trainer_stack_due(node)) == 0) {
+        char *answer = tfos__node_trainer_take_stack(node);
         tfos__feed_host_explain(node->feed, answer ? answer : "");
         tfos__free(answer);
     }
@@ -144,8 +144,8 @@ enum tfos_status tfos__feeders_step(struct tfos__node *node, struct tfos_error *
     return TFOS_OK;
 }
 
-void tfos__feeders_set_state(struct tfos__node *node, enum tfos__feed_state state,
-                             const char *message)
+void tfos__node_feed_set_state(struct tfos__node *node, enum tfos__feed_state state,
+                               const char *message)
 {
     // The states are in the order in which one may follow another.
     if (!node->feed || state <= node->feed_state)
@@ -167,12 +167,12 @@ static void drop_lanes(struct tfos__node_queue *queue)
 
 static void refuse(struct tfos__node *node, const char *queue, const char *reason)
 {
-    tfos__trainer_tell(
+    tfos__node_trainer_send(
         node, json_pack("{s:s, s:s, s:s}", "type", "refused", "queue", queue, "message", reason),
         NULL, 0);
 }
 
-void tfos__feeders_attach(struct tfos__node *node, const char *name)
+void tfos__node_feed_attach(struct tfos__node *node, const char *name)
 {
     struct tfos_error err;
     int number;
@@ -190,10 +190,11 @@ void tfos__feeders_attach(struct tfos__node *node, const char *name)
         return;
     }
     int bell_fd = tfos__feed_host_bell_fd(node->feed, name);
-    tfos__trainer_tell(node, json_pack("{s:s, s:s}", "type", "feed", "queue", name), &bell_fd, 1);
+    tfos__node_trainer_send(node, json_pack("{s:s, s:s}", "type", "feed", "queue", name), &bell_fd,
+                            1);
     for (int i = 0; i < queue->lane_count; i++)
-        tfos__trainer_tell(node, lane_message(name, queue->lanes[i].number), &queue->lanes[i].fd,
-                           1);
+        tfos__node_trainer_send(node, lane_message(name, queue->lanes[i].number),
+                                &queue->lanes[i].fd, 1);
     drop_lanes(queue);
     queue->is_open = true;
 }
@@ -206,7 +207,7 @@ static int find_queue(const struct tfos__node *node, const json_t *message)
                       : -1;
 }
 
-void tfos__feeders_fence(struct tfos__node *node, const json_t *message)
+void tfos__node_feed_fence(struct tfos__node *node, const json_t *message)
 {
     int queue = find_queue(node, message);
     if (queue < 0)
@@ -221,7 +222,7 @@ void tfos__feeders_fence(struct tfos__node *node, const json_t *message)
     tell_attempt(node, &event);
 }
 
-void tfos__feeders_end_epoch(struct tfos__node *node, const json_t *message)
+void tfos__node_feed_end_epoch(struct tfos__node *node, const json_t *message)
 {
     int queue = find_queue(node, message);
     if (queue >= 0)
@@ -229,7 +230,7 @@ void tfos__feeders_end_epoch(struct tfos__node *node, const json_t *message)
                                   tfos__json_int_or(message, "feed", 0));
 }
 
-void tfos__feeders_end_batch(struct tfos__node *node, const json_t *message)
+void tfos__node_feed_end_batch(struct tfos__node *node, const json_t *message)
 {
     int queue = find_queue(node, message);
     if (queue >= 0)
@@ -239,10 +240,10 @@ void tfos__feeders_end_batch(struct tfos__node *node, const json_t *message)
 
 static void tell_description(struct tfos__node *node, int queue)
 {
-    tfos__trainer_tell(node, json_incref(node->queues[queue].description), NULL, 0);
+    tfos__node_trainer_send(node, json_incref(node->queues[queue].description), NULL, 0);
 }
 
-void tfos__feeders_describe(struct tfos__node *node, json_t *message)
+void tfos__node_feed_describe(struct tfos__node *node, json_t *message)
 {
     int queue = find_queue(node, message);
     if (queue < 0)
@@ -252,14 +253,14 @@ void tfos__feeders_describe(struct tfos__node *node, json_t *message)
     tell_description(node, queue);
 }
 
-void tfos__feeders_tell_descriptions(struct tfos__node *node)
+void tfos__node_feed_send_descriptions(struct tfos__node *node)
 {
     for (int queue = 0; node->feed && queue < node->queue_names.count; queue++)
         if (node->queues[queue].description)
             tell_description(node, queue);
 }
 
-void tfos__feeders_close(struct tfos__node *node)
+void tfos__node_feed_close(struct tfos__node *node)
 {
     for (int i = 0; i < TFOS__QUEUE_LIMIT; i++) {
         drop_lanes(&node->queues[i]);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The node's link to the Spark task that launched it, and its watch over the executor. Until the
-/// launcher has sent `detach`, the end of its socket is the end of the task, and so of the node.
-#include "node/supervisor.h"
+// The node's side of its launch: the channel to the Spark task that launched it, and the watch over
+// the executor. Until the launcher has sent `detach`, the end of its socket is the end of the task,
+// and so of the node.
+#include "node/node.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/json.h"
-#include "base/memory.h"
 
 #include <poll.h>
 #include <string.h>
@@ -17,13 +17,7 @@
 /// When the executor dies, its task's end may be seen first: how long to look for the real cause.
 #define EXECUTOR_WAIT_MS 100
 
-static void close_extra(const int *fds, int start, int count)
-{
-    for (int i = start; i < count; i++)
-        close(fds[i]);
-}
-
-enum tfos_status tfos__launcher_open(struct tfos__node *node, int fd, struct tfos_error *err)
+enum tfos_status tfos__node_launcher_open(struct tfos__node *node, int fd, struct tfos_error *err)
 {
     TFOS__TRY(tfos__channel_open(fd, TFOS__CHANNEL_UNIX, NULL, "launcher", &node->launcher, err));
     json_t *message;
@@ -33,22 +27,21 @@ enum tfos_status tfos__launcher_open(struct tfos__node *node, int fd, struct tfo
                                     tfos__deadline(CONFIG_TIMEOUT_MS), err));
     if (fd_count > 0)
         node->payload_fd = fds[0];
-    close_extra(fds, 1, fd_count);
+    for (int i = 1; i < fd_count; i++)
+        close(fds[i]);
     return tfos__node_config_init(&node->config, message, err);
 }
 
-enum tfos_status tfos__launcher_watch_executor(struct tfos__node *node, struct tfos_error *err)
+enum tfos_status tfos__node_launcher_watch_executor(struct tfos__node *node, struct tfos_error *err)
 {
     if (node->config.executor_pid == 0)
         return TFOS_OK;
-    enum tfos_status status =
-        tfos__process_watch((pid_t)node->config.executor_pid, &node->executor_fd, err);
-    if (status < 0)
-        tfos__fail_prefix(err, "node: executor %s", node->config.executor);
-    return status;
+    return tfos__fail_in(
+        err, tfos__process_watch((pid_t)node->config.executor_pid, &node->executor_fd, err),
+        "node: executor %s", node->config.executor);
 }
 
-void tfos__launcher_tell(struct tfos__node *node, json_t *message)
+void tfos__node_launcher_send(struct tfos__node *node, json_t *message)
 {
     if (!node->launcher) {
         json_decref(message);
@@ -62,24 +55,18 @@ void tfos__launcher_tell(struct tfos__node *node, json_t *message)
     node->launcher = NULL;
     if (node->is_detached)
         return;
-    char *words = tfos__format("the Spark task that launched this node could not be told how it "
-                               "goes: %s",
-                               err.message);
     tfos__node_end(node, TFOS__CAUSE_TASK_LOST, TFOS__NODE_LOSS_GRACE_MS,
-                   words ? words : "the Spark task that launched this node reads nothing");
-    tfos__free(words);
+                   "the Spark task that launched this node could not be told how it goes: %s",
+                   err.message);
 }
 
-void tfos__launcher_executor_ended(struct tfos__node *node)
+void tfos__node_launcher_executor_ended(struct tfos__node *node)
 {
     close(node->executor_fd);
     node->executor_fd = -1;
-    char *message =
-        tfos__format("executor %s (pid %lld on %s) has ended; Spark's log of it says why",
-                     node->config.executor, (long long)node->config.executor_pid, node->host);
     tfos__node_end(node, TFOS__CAUSE_EXECUTOR_LOST, 0,
-                   message ? message : "the executor has ended");
-    tfos__free(message);
+                   "executor %s (pid %lld on %s) has ended; Spark's log of it says why",
+                   node->config.executor, (long long)node->config.executor_pid, node->host);
 }
 
 static void launcher_ended(struct tfos__node *node)
@@ -90,14 +77,14 @@ static void launcher_ended(struct tfos__node *node)
         return;
     struct pollfd slot = {.fd = node->executor_fd, .events = POLLIN};
     if (node->executor_fd >= 0 && poll(&slot, 1, EXECUTOR_WAIT_MS) == 1)
-        tfos__launcher_executor_ended(node);
+        tfos__node_launcher_executor_ended(node);
     else
         tfos__node_end(
             node, TFOS__CAUSE_TASK_LOST, TFOS__NODE_LOSS_GRACE_MS,
             "the Spark task that launched this node has ended: it was cancelled, or failed");
 }
 
-void tfos__launcher_step(struct tfos__node *node)
+void tfos__node_launcher_step(struct tfos__node *node)
 {
     struct tfos_error err;
     json_t *message;
@@ -113,7 +100,7 @@ void tfos__launcher_step(struct tfos__node *node)
         launcher_ended(node);
 }
 
-void tfos__launcher_close(struct tfos__node *node)
+void tfos__node_launcher_close(struct tfos__node *node)
 {
     tfos__channel_finish(node->launcher, CLOSE_TIMEOUT_MS);
     node->launcher = NULL;

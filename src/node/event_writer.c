@@ -2,7 +2,7 @@
 // An event file is a TFRecord file of tensorflow.Event messages (tensorflow/core/util/event.proto),
 // of which this file encodes the few fields that a scalar needs. Files are opened for each point:
 // between two there is no descriptor to keep, however many nodes there are.
-#include "node/scalars.h"
+#include "node/event_writer.h"
 
 #include "base/fail.h"
 #include "base/json.h"
@@ -180,19 +180,19 @@ static enum tfos_status make_folders(char *path, struct tfos_error *err)
 }
 
 /// Appends a point to the run `name` below ours; NULL: to ours.
-static enum tfos_status write_run(const struct tfos__scalars *scalars, const char *name,
+static enum tfos_status write_run(const struct tfos__node_event_writer *writer, const char *name,
                                   const json_t *figures, int64_t step, struct tfos_error *err)
 {
     struct message event;
     if (!make_points(figures, step, &event))
         return TFOS_OK;
     char *path = tfos__format("%s/" RUN "/%s%sevents.out.tfevents.%lld.%s.%d.tfos",
-                              scalars->log_directory, name ? name : "", name ? "/" : "",
-                              (long long)scalars->begun_s, scalars->host, (int)getpid());
+                              writer->log_directory, name ? name : "", name ? "/" : "",
+                              (long long)writer->begun_s, writer->host, (int)getpid());
     if (!path)
         return tfos__no_memory(err, "node", "the name of an event file");
     // In TensorBoard's names of runs a colon is no trouble, in some file systems it is.
-    for (char *colon = path + strlen(scalars->log_directory); (colon = strchr(colon, ':'));)
+    for (char *colon = path + strlen(writer->log_directory); (colon = strchr(colon, ':'));)
         *colon = '_';
     enum tfos_status status = make_folders(path, err);
     if (status == TFOS_OK)
@@ -201,16 +201,16 @@ static enum tfos_status write_run(const struct tfos__scalars *scalars, const cha
     return status;
 }
 
-enum tfos_status tfos__scalars_write(const struct tfos__scalars *scalars, const json_t *figures,
-                                     struct tfos_error *err)
+enum tfos_status tfos__node_event_writer_write(const struct tfos__node_event_writer *writer,
+                                               const json_t *figures, struct tfos_error *err)
 {
     int64_t step = tfos__json_int_or(figures, "uptime_s", 0);
     const char *name;
     json_t *rates;
-    TFOS__TRY(write_run(scalars, NULL, json_object_get(figures, "progress"), step, err));
+    TFOS__TRY(write_run(writer, NULL, json_object_get(figures, "progress"), step, err));
     json_object_foreach(json_object_get(figures, "nodes"), name, rates)
     {
-        TFOS__TRY(write_run(scalars, name, rates, step, err));
+        TFOS__TRY(write_run(writer, name, rates, step, err));
     }
     return TFOS_OK;
 }

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/socket.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,6 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,48 +39,32 @@ struct tfos_node_launch {
     bool is_detached;
 };
 
+/// `*out` is the caller's to close, also when it fails after it was made.
 static enum tfos_status make_payload(const void *payload, size_t size, int *out,
                                      struct tfos_error *err)
 {
     int fd = memfd_create("tfos-payload", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return tfos__fail_errno(err, TFOS_IO, "node: cannot make a memfd for the payload");
+    *out = fd;
     for (size_t done = 0; done < size;) {
         ssize_t written = write(fd, (const char *)payload + done, size - done);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0) {
-            enum tfos_status status = tfos__fail_errno(
-                err, TFOS_IO, "node: cannot write the payload of %zu bytes to a memfd", size);
-            close(fd);
-            return status;
-        }
-        done += (size_t)written;
+        if (written < 0 && errno != EINTR)
+            return tfos__fail_errno(err, TFOS_IO,
+                                    "node: cannot write the payload of %zu bytes to a memfd", size);
+        done += written > 0 ? (size_t)written : 0;
     }
     // The trainer maps it: nobody may shrink it under its feet.
-    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
-        enum tfos_status status = tfos__fail_errno(err, TFOS_IO, "node: cannot seal the payload");
-        close(fd);
-        return status;
-    }
-    *out = fd;
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0)
+        return tfos__fail_errno(err, TFOS_IO, "node: cannot seal the payload");
     return TFOS_OK;
-}
-
-static void close_payload(int fd)
-{
-    if (fd >= 0)
-        close(fd);
 }
 
 static enum tfos_status parse_config(const char *text, json_t **out, struct tfos_error *err)
 {
     json_t *config;
-    enum tfos_status status = tfos__json_parse(text, strlen(text), &config, err);
-    if (status < 0) {
-        tfos__fail_prefix(err, "node: config");
+    if (tfos__fail_in(err, tfos__json_parse(text, strlen(text), &config, err), "node: config") < 0)
         return TFOS_INVALID;
-    }
     json_object_set_new(config, "type", json_string("config"));
     *out = config;
     return TFOS_OK;
@@ -95,11 +79,8 @@ static int standard_fd(int fd)
 static enum tfos_status spawn(struct tfos_node_launch *launch, const char *executable, int fd,
                               struct tfos_error *err)
 {
-    char *program = tfos__strdup(executable);
-    if (!program)
-        return tfos__no_memory(err, "node", "a node's command");
     char verb[] = "node";
-    char *argv[] = {program, verb, NULL};
+    char *argv[] = {(char *)executable, verb, NULL}; // which are not written to
     struct tfos__spawn_options options = {
         .argv = argv,
         .envp = environ,
@@ -113,22 +94,16 @@ static enum tfos_status spawn(struct tfos_node_launch *launch, const char *execu
     enum tfos_status status = tfos__process_spawn(&options, &launch->pid, err);
     if (status == TFOS_OK)
         status = tfos__process_watch(launch->pid, &launch->pidfd, err);
-    tfos__free(program);
     return status;
 }
 
-/// Starts the process with one end of a socket pair and keeps the other.
 static enum tfos_status start(struct tfos_node_launch *launch, const char *executable,
                               struct tfos_error *err)
 {
-    int fds[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
-        return tfos__fail_errno(err, TFOS_IO, "node: cannot make the socket to a node");
-    enum tfos_status status =
-        tfos__channel_open(fds[0], TFOS__CHANNEL_UNIX, NULL, "node", &launch->channel, err);
-    if (status == TFOS_OK)
-        status = spawn(launch, executable, fds[1], err);
-    close(fds[1]);
+    int fd;
+    TFOS__TRY(tfos__channel_open_pair("node", &launch->channel, &fd, err));
+    enum tfos_status status = spawn(launch, executable, fd, err);
+    close(fd);
     return status;
 }
 
@@ -158,12 +133,13 @@ enum tfos_status tfos_node_launch(const char *executable, const char *config, co
     // A node that has ended already may have said why: launch_next() tells.
     if (status < 0 && status != TFOS_CLOSED)
         goto close_launch;
-    close_payload(payload_fd);
+    status = TFOS_OK;
     *out = launch;
-    return TFOS_OK;
+    launch = NULL;
 
 close_launch:
-    close_payload(payload_fd);
+    if (payload_fd >= 0)
+        close(payload_fd);
     tfos_node_launch_close(launch);
 drop_message:
     json_decref(message);
@@ -174,9 +150,10 @@ drop_message:
 static enum tfos_status tell_exit(struct tfos_node_launch *launch, struct tfos_error *err)
 {
     char words[64] = "an unknown status";
-    struct pollfd slot = {.fd = launch->pidfd, .events = POLLIN};
     int wait_status;
-    if (launch->pid && poll(&slot, 1, EXIT_TIMEOUT_MS) == 1 &&
+    if (launch->pid &&
+        tfos__socket_wait(launch->pidfd, POLLIN, tfos__deadline(EXIT_TIMEOUT_MS), NULL) ==
+            TFOS_OK &&
         waitpid(launch->pid, &wait_status, 0) == launch->pid) {
         launch->pid = 0;
         tfos__process_describe(wait_status, words);
@@ -197,12 +174,7 @@ enum tfos_status tfos_node_launch_next(struct tfos_node_launch *launch, int64_t 
     if (status == TFOS_CLOSED)
         return tell_exit(launch, err);
     TFOS__TRY(status);
-    char *text = tfos__json_text(message);
-    json_decref(message);
-    if (!text)
-        return tfos__no_memory(err, "node", "a message");
-    *json = text;
-    return TFOS_OK;
+    return tfos__json_print(message, "node", "a message", json, err);
 }
 
 enum tfos_status tfos_node_launch_detach(struct tfos_node_launch *launch, struct tfos_error *err)
@@ -227,29 +199,19 @@ static void leave_to_reaper(pid_t pid)
 {
     pthread_attr_t attributes;
     pthread_t thread;
-    sigset_t all, old_mask;
     if (pthread_attr_init(&attributes) != 0)
         return;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     size_t least = (size_t)sysconf(_SC_THREAD_STACK_MIN);
     pthread_attr_setstacksize(&attributes, least > REAPER_STACK_SIZE ? least : REAPER_STACK_SIZE);
-    // Signals are for the threads of the program.
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old_mask);
-    (void)pthread_create(&thread, &attributes, reap, (void *)(intptr_t)pid);
-    pthread_sigmask(SIG_SETMASK, &old_mask, NULL);
+    (void)tfos__thread_start(&thread, &attributes, reap, (void *)(intptr_t)pid);
     pthread_attr_destroy(&attributes);
 }
 
 static void end_process(struct tfos_node_launch *launch)
 {
-    struct pollfd slot = {.fd = launch->pidfd, .events = POLLIN};
-    int64_t deadline = tfos__deadline(CLOSE_TIMEOUT_MS);
-    int count;
-    do
-        count = launch->pidfd >= 0 ? poll(&slot, 1, tfos__remaining_ms(deadline)) : 0;
-    while (count < 0 && errno == EINTR);
-    if (count != 1)
+    if (launch->pidfd < 0 ||
+        tfos__socket_wait(launch->pidfd, POLLIN, tfos__deadline(CLOSE_TIMEOUT_MS), NULL) != TFOS_OK)
         kill(launch->pid, SIGKILL);
     reap((void *)(intptr_t)launch->pid);
 }
@@ -266,4 +228,9 @@ void tfos_node_launch_close(struct tfos_node_launch *launch)
     if (launch->pidfd >= 0)
         close(launch->pidfd);
     tfos__free(launch);
+}
+
+int64_t tfos_process_find_executor(int64_t pid)
+{
+    return tfos__process_find_executor((pid_t)pid);
 }
