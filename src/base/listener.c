@@ -93,7 +93,7 @@ static bool has_socket_open(const char *pid, const char *link)
 static void describe_process(const char *pid, char *text, size_t size)
 {
     char command[64];
-    tfos__process_read(atoi(pid), "comm", command, sizeof(command));
+    tfos__process_read((pid_t)strtol(pid, NULL, 10), "comm", command, sizeof(command));
     command[strcspn(command, "\n")] = '\0';
     snprintf(text, size, "pid %s (%s)", pid, command[0] ? command : "ended since");
 }

@@ -27,7 +27,8 @@ struct handler {
                                const json_t *message, struct tfos_error *err);
 };
 
-/// Ends a session with its last message, of `type`. `reason` is taken over; NULL for want of memory.
+/// Ends a session with its last message, of `type`. `reason` is taken over; NULL for want of
+/// memory.
 static void refuse(struct tfos__cluster_session *session, const char *type, char *reason)
 {
     tfos__cluster_session_send(

@@ -13,7 +13,7 @@
 #include <tfos/rendezvous.h>
 
 #include "base/queue_names.h"
-#include "cluster/progress.h"
+#include "cluster/feed_progress.h"
 
 #define TFOS__NODE_LIMIT 10000        ///< most nodes of a cluster
 #define TFOS__JOB_NAME_SIZE 64        ///< room for a job's name
@@ -115,8 +115,8 @@ enum tfos_status tfos__cluster_node_table_init(struct tfos__cluster_node_table *
 /// text for everybody. All nodes have registered. NULL when out of memory.
 json_t *tfos__cluster_node_table_spec(const struct tfos__cluster_node_table *table);
 
-/// Another launch takes the place of `node`: what it says of itself is in `hello`, and what the last
-/// one reported is forgotten.
+/// Another launch takes the place of `node`: what it says of itself is in `hello`, and what the
+/// last one reported is forgotten.
 void tfos__cluster_node_reset(struct tfos__cluster_node *node,
                               const struct tfos__cluster_node *hello);
 

@@ -2,7 +2,7 @@
 /// The state of a node process and what its parts do to it. There is one thread and one poll loop
 /// (node.c); each other file is one of the node's partners: the launcher and the executor
 /// (launch_server.c), the rendezvous (rendezvous_client.c), the trainer (trainer_process.c), the
-/// feeding tasks (node_feed.c), TensorBoard (tensorboard.c).
+/// feeding tasks (feed_service.c), TensorBoard (tensorboard.c).
 #ifndef TFOS_NODE_NODE_H
 #define TFOS_NODE_NODE_H
 
@@ -187,7 +187,7 @@ void tfos__node_trainer_ask_stack(struct tfos__node *node);
 int64_t tfos__node_trainer_stack_due(const struct tfos__node *node);
 char *tfos__node_trainer_take_stack(struct tfos__node *node);
 
-// ---- node_feed.c
+// ---- feed_service.c
 
 enum tfos_status tfos__node_feed_open(struct tfos__node *node, struct tfos_error *err);
 enum tfos_status tfos__node_feed_step(struct tfos__node *node, struct tfos_error *err);

@@ -49,7 +49,8 @@ static enum tfos_status make_room(struct tfos_example_survey *survey, struct tfo
 enum tfos_status tfos__example_survey_add(struct tfos_example_survey *survey, struct tfos_view name,
                                           struct tfos_error *err)
 {
-    if (!tfos__text_is_utf8(name.data, name.size) || (name.size > 0 && memchr(name.data, 0, name.size)))
+    if (!tfos__text_is_utf8(name.data, name.size) ||
+        (name.size > 0 && memchr(name.data, 0, name.size)))
         return tfos__fail(err, TFOS_CORRUPT, "record: a feature's name is no UTF-8 text");
     TFOS__TRY(make_room(survey, err));
     char *copy = tfos__alloc(name.size + 1, 1);

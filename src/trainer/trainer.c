@@ -135,11 +135,12 @@ void tfos_trainer_close(struct tfos_trainer *trainer)
 
 static bool is_answered(const void *queue)
 {
-    return ((const struct tfos__trainer_queue *)queue)->feed != TFOS__TRAINER_FEED_ASKED;
+    return ((const struct tfos__trainer_feed_queue *)queue)->feed != TFOS__TRAINER_FEED_ASKED;
 }
 
 static enum tfos_status await_feed(struct tfos_trainer *trainer,
-                                   const struct tfos__trainer_queue *queue, struct tfos_error *err)
+                                   const struct tfos__trainer_feed_queue *queue,
+                                   struct tfos_error *err)
 {
     enum tfos_status status = tfos__trainer_channel_await(
         trainer, is_answered, queue, TFOS__UNTIL(tfos__deadline(FEED_TIMEOUT_MS)), err);
@@ -154,8 +155,8 @@ static enum tfos_status await_feed(struct tfos_trainer *trainer,
 }
 
 /// Asks for the queue unless that was done. With the lock held.
-static enum tfos_status ask_feed(struct tfos_trainer *trainer, struct tfos__trainer_queue *queue,
-                                 struct tfos_error *err)
+static enum tfos_status ask_feed(struct tfos_trainer *trainer,
+                                 struct tfos__trainer_feed_queue *queue, struct tfos_error *err)
 {
     if (queue->feed != TFOS__TRAINER_FEED_CLOSED && queue->feed != TFOS__TRAINER_FEED_REFUSED)
         return TFOS_OK;
@@ -186,7 +187,7 @@ enum tfos_status tfos_trainer_check(struct tfos_trainer *trainer, struct tfos_er
     TFOS__TRY(tfos__fork_guard_check(&trainer->guard, "feed", TFOS__FORK_ADVICE_FEED, err));
     TFOS__TRY(tfos__trainer_channel_lock(trainer, err));
     enum tfos_status status = TFOS_OK;
-    for (struct tfos__trainer_queue *queue = trainer->queues; queue && status == TFOS_OK;
+    for (struct tfos__trainer_feed_queue *queue = trainer->queues; queue && status == TFOS_OK;
          queue = queue->next)
         if (queue->reader)
             status = tfos_feed_reader_check(queue->reader, err);
@@ -200,7 +201,7 @@ enum tfos_status tfos_trainer_open_feed(struct tfos_trainer *trainer, const char
     TFOS__TRY(tfos_trainer_check(trainer, err));
     TFOS__TRY(check_queue(trainer, name, err));
     TFOS__TRY(tfos__trainer_channel_lock(trainer, err));
-    struct tfos__trainer_queue *queue = tfos__trainer_channel_get_queue(trainer, name);
+    struct tfos__trainer_feed_queue *queue = tfos__trainer_channel_get_queue(trainer, name);
     enum tfos_status status =
         queue ? ask_feed(trainer, queue, err) : tfos__no_memory(err, "trainer", "a queue");
     if (status == TFOS_OK)
@@ -215,7 +216,7 @@ enum tfos_status tfos_trainer_open_feed(struct tfos_trainer *trainer, const char
 
 /// A feed and the queue that it is of; 0: any.
 struct feed {
-    const struct tfos__trainer_queue *queue;
+    const struct tfos__trainer_feed_queue *queue;
     int64_t number;
 };
 

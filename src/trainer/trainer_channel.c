@@ -15,18 +15,19 @@
 
 #define FLUSH_TIMEOUT_MS 2000
 
-static struct tfos__trainer_queue *find_queue(const struct tfos_trainer *trainer, const char *name)
+static struct tfos__trainer_feed_queue *find_queue(const struct tfos_trainer *trainer,
+                                                   const char *name)
 {
-    struct tfos__trainer_queue *queue = trainer->queues;
+    struct tfos__trainer_feed_queue *queue = trainer->queues;
     while (queue && strcmp(queue->name, name) != 0)
         queue = queue->next;
     return queue;
 }
 
-struct tfos__trainer_queue *tfos__trainer_channel_get_queue(struct tfos_trainer *trainer,
-                                                            const char *name)
+struct tfos__trainer_feed_queue *tfos__trainer_channel_get_queue(struct tfos_trainer *trainer,
+                                                                 const char *name)
 {
-    struct tfos__trainer_queue *queue = find_queue(trainer, name);
+    struct tfos__trainer_feed_queue *queue = find_queue(trainer, name);
     if (queue)
         return queue;
     char *copy = tfos__strdup(name);
@@ -44,7 +45,7 @@ struct tfos__trainer_queue *tfos__trainer_channel_get_queue(struct tfos_trainer 
 void tfos__trainer_channel_clear_queues(struct tfos_trainer *trainer)
 {
     while (trainer->queues) {
-        struct tfos__trainer_queue *queue = trainer->queues;
+        struct tfos__trainer_feed_queue *queue = trainer->queues;
         trainer->queues = queue->next;
         tfos__feed_reader_close(queue->reader);
         tfos__free(queue->name);
@@ -55,7 +56,8 @@ void tfos__trainer_channel_clear_queues(struct tfos_trainer *trainer)
     }
 }
 
-static void take_feed(const struct tfos_trainer *trainer, struct tfos__trainer_queue *queue, int fd)
+static void take_feed(const struct tfos_trainer *trainer, struct tfos__trainer_feed_queue *queue,
+                      int fd)
 {
     if (fd < 0 || !queue || queue->feed != TFOS__TRAINER_FEED_ASKED) {
         if (fd >= 0)
@@ -73,7 +75,7 @@ static void take_feed(const struct tfos_trainer *trainer, struct tfos__trainer_q
     }
 }
 
-static void take_lane(const struct tfos__trainer_queue *queue, const json_t *message, int fd)
+static void take_lane(const struct tfos__trainer_feed_queue *queue, const json_t *message, int fd)
 {
     if (fd < 0 || !queue || !queue->reader) {
         if (fd >= 0)
@@ -87,7 +89,7 @@ static void take_lane(const struct tfos__trainer_queue *queue, const json_t *mes
         tfos_feed_reader_fail(queue->reader, status, err.message);
 }
 
-static void take_refusal(struct tfos__trainer_queue *queue, const json_t *message)
+static void take_refusal(struct tfos__trainer_feed_queue *queue, const json_t *message)
 {
     if (!queue || queue->feed != TFOS__TRAINER_FEED_ASKED)
         return;
@@ -97,7 +99,7 @@ static void take_refusal(struct tfos__trainer_queue *queue, const json_t *messag
 
 static void take_description(struct tfos_trainer *trainer, const char *name, const json_t *message)
 {
-    struct tfos__trainer_queue *queue = tfos__trainer_channel_get_queue(trainer, name);
+    struct tfos__trainer_feed_queue *queue = tfos__trainer_channel_get_queue(trainer, name);
     char *schema = tfos__strdup(tfos__json_string_or(message, "schema", "null"));
     if (!queue || !schema) {
         tfos__free(schema);
@@ -186,7 +188,7 @@ static void serve(struct tfos_trainer *trainer)
     if (status < 0 && trainer->failure == TFOS_OK) {
         trainer->failure =
             tfos__fail(&trainer->cause, TFOS_CLOSED, "trainer: the node has gone: %s", err.message);
-        for (struct tfos__trainer_queue *queue = trainer->queues; queue; queue = queue->next)
+        for (struct tfos__trainer_feed_queue *queue = trainer->queues; queue; queue = queue->next)
             if (queue->reader)
                 tfos_feed_reader_fail(queue->reader, TFOS_CLOSED, trainer->cause.message);
     }

@@ -41,7 +41,7 @@ struct tfos__trainer_description {
 };
 
 /// A queue that was asked for or described. It stays until the trainer is closed.
-struct tfos__trainer_queue {
+struct tfos__trainer_feed_queue {
     char *name; ///< owned
     enum tfos__trainer_feed_state feed;
     struct tfos_feed_reader *reader; ///< owned
@@ -49,7 +49,7 @@ struct tfos__trainer_queue {
     struct tfos__trainer_description
         descriptions[TFOS__TRAINER_DESCRIPTIONS]; ///< the newest is first
     int description_count;
-    struct tfos__trainer_queue *next;
+    struct tfos__trainer_feed_queue *next;
 };
 
 struct tfos_trainer {
@@ -68,7 +68,7 @@ struct tfos_trainer {
     enum tfos_status failure; ///< OK until the node has gone
     struct tfos_error cause;
     struct tfos__trainer_agreement *agreements; ///< borrowed, those that somebody waits for
-    struct tfos__trainer_queue *queues;         ///< owned list
+    struct tfos__trainer_feed_queue *queues;    ///< owned list
     bool is_port_released;                      ///< the node has said so
 };
 
@@ -100,8 +100,8 @@ struct tfos__trainer_agreement *
 tfos__trainer_channel_find_agreement(const struct tfos_trainer *trainer, const char *name);
 
 /// The queue of this name, made if it is new; NULL when out of memory.
-struct tfos__trainer_queue *tfos__trainer_channel_get_queue(struct tfos_trainer *trainer,
-                                                            const char *name);
+struct tfos__trainer_feed_queue *tfos__trainer_channel_get_queue(struct tfos_trainer *trainer,
+                                                                 const char *name);
 
 /// Waits until `is_done(context)`, which is asked with the lock held. Else AGAIN at the deadline,
 /// the failure of a channel whose node has gone, or CLOSED when the caller wants no more. The lock

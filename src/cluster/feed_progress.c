@@ -5,7 +5,7 @@
 // Of a training, rows are the measure, as soon as it is known how many there are: exactly after the
 // first epoch, before that from the partitions that are through. Partitions alone are coarse, but
 // are never wrong, so they bound the estimate: what no task has begun is not done.
-#include "cluster/progress.h"
+#include "cluster/feed_progress.h"
 
 #include <string.h>
 

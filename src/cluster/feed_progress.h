@@ -3,8 +3,8 @@
 /// bottleneck, from the counters in its heartbeats; and how far a training is and its estimated
 /// time of arrival. The driver announces epochs and partitions, nodes report rows and closed
 /// partitions.
-#ifndef TFOS_CLUSTER_PROGRESS_H
-#define TFOS_CLUSTER_PROGRESS_H
+#ifndef TFOS_CLUSTER_FEED_PROGRESS_H
+#define TFOS_CLUSTER_FEED_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
