@@ -190,7 +190,7 @@ void tfos__cluster_fail(struct tfos__cluster *cluster, enum tfos_status status, 
 
 void tfos__cluster_renew_spec(struct tfos__cluster *cluster)
 {
-    if (cluster->is_started || cluster->state != TFOS__CLUSTER_WAITING)
+    if (cluster->scheduler.is_started || cluster->state != TFOS__CLUSTER_WAITING)
         return;
     TFOS__CLUSTER_EACH_NODE (node, &cluster->table)
         if (node->state != TFOS__CLUSTER_NODE_REGISTERED)
@@ -205,21 +205,21 @@ void tfos__cluster_renew_spec(struct tfos__cluster *cluster)
 
 void tfos__cluster_try_start(struct tfos__cluster *cluster)
 {
-    if (cluster->is_started || cluster->state != TFOS__CLUSTER_WAITING ||
+    if (cluster->scheduler.is_started || cluster->state != TFOS__CLUSTER_WAITING ||
         cluster->table.generation == 0)
         return;
     TFOS__CLUSTER_EACH_NODE (node, &cluster->table)
         if (node->state != TFOS__CLUSTER_NODE_REGISTERED ||
             node->generation != cluster->table.generation)
             return;
-    cluster->is_started = true;
+    cluster->scheduler.is_started = true;
     cluster->state = TFOS__CLUSTER_RUNNING;
     broadcast(cluster, json_pack("{s:s, s:I}", "type", "start", "generation",
                                  (json_int_t)cluster->table.generation));
     tfos__cluster_tell(
         cluster, NULL, "running",
         json_pack("{s:o}", "cluster_spec", tfos__cluster_node_table_spec(&cluster->table)));
-    tfos__cluster_scheduler_start(&cluster->scheduler);
+    tfos__cluster_scheduler_advance(&cluster->scheduler);
 }
 
 void tfos__cluster_end_node(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
@@ -259,7 +259,7 @@ void tfos__cluster_lose_node(struct tfos__cluster *cluster, struct tfos__cluster
         tfos__cluster_end_node(cluster, node, TFOS__CLUSTER_NODE_ENDED, "stopped", NULL);
         return;
     }
-    if (!cluster->is_started) {
+    if (!cluster->scheduler.is_started) {
         // Spark may run its task again, and that one takes its place.
         node->state = TFOS__CLUSTER_NODE_MISSING;
         tfos__cluster_failure_text_copy(node->exit, sizeof(node->exit), cause);
@@ -302,11 +302,11 @@ void tfos__cluster_end_batch(struct tfos__cluster *cluster, int queue, int64_t f
 
 void tfos__cluster_end_feed(struct tfos__cluster *cluster)
 {
-    if (cluster->is_feed_ended)
+    if (cluster->scheduler.is_ended)
         return;
-    cluster->is_feed_ended = true;
+    cluster->scheduler.is_ended = true;
     broadcast(cluster, json_pack("{s:s}", "type", "end_feed"));
-    tfos__cluster_scheduler_end(&cluster->scheduler);
+    tfos__cluster_scheduler_advance(&cluster->scheduler);
     cluster->has_changed = true;
 }
 
@@ -323,7 +323,7 @@ bool tfos__cluster_has_reached(const struct tfos__cluster *cluster,
                                enum tfos_rendezvous_phase phase)
 {
     if (phase == TFOS_PHASE_RUNNING)
-        return cluster->is_started;
+        return cluster->scheduler.is_started;
     if (phase == TFOS_PHASE_DRAINED)
         return tfos__cluster_scheduler_is_drained(&cluster->scheduler);
     TFOS__CLUSTER_EACH_NODE (node, &cluster->table) {

@@ -46,9 +46,7 @@ struct tfos__cluster {
 
     enum tfos__cluster_state state;
     struct tfos__cluster_node_table table;
-    bool is_started; ///< "start" was sent
     bool is_stopped; ///< all nodes were told to stop: those that never came will not
-    bool is_feed_ended;
     enum tfos_status failure;
     char failure_message[sizeof(((struct tfos_error *)NULL)->message)];
 

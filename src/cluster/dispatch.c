@@ -80,7 +80,7 @@ static bool is_taken(const struct tfos__cluster *cluster, const struct tfos__clu
         *reason = tfos__format("rendezvous: the cluster has failed: %s", cluster->failure_message);
     else if (cluster->is_stopped)
         *reason = tfos__format("rendezvous: the driver is ending the cluster");
-    else if (cluster->is_started)
+    else if (cluster->scheduler.is_started)
         *reason =
             tfos__format("rendezvous: %s (executor id %d) cannot be replaced: the cluster has "
                          "started with the one on host %s (pid %lld)",
@@ -172,7 +172,7 @@ static enum tfos_status handle_port(struct tfos__cluster *cluster, struct tfos__
 {
     int64_t port;
     TFOS__TRY(tfos__json_get_int(message, "port", 1, 65535, &port, err));
-    if (cluster->is_started)
+    if (cluster->scheduler.is_started)
         return TFOS_OK;
     node->port = (int)port;
     cluster->has_changed = true;
@@ -196,7 +196,7 @@ static enum tfos_status handle_trainer(struct tfos__cluster *cluster,
 {
     const char *state;
     TFOS__TRY(tfos__json_get_string(message, "state", &state, err));
-    if (!cluster->is_started && !node->is_stopping)
+    if (!cluster->scheduler.is_started && !node->is_stopping)
         return tfos__fail(err, TFOS_INVALID, "rendezvous: a trainer has %.40s before the start",
                           state);
     if (!strcmp(state, "started")) {

@@ -397,18 +397,6 @@ void tfos__cluster_scheduler_leave(struct tfos__cluster_scheduler *scheduler,
     tfos__cluster_scheduler_advance(scheduler);
 }
 
-void tfos__cluster_scheduler_start(struct tfos__cluster_scheduler *scheduler)
-{
-    scheduler->is_started = true;
-    tfos__cluster_scheduler_advance(scheduler);
-}
-
-void tfos__cluster_scheduler_end(struct tfos__cluster_scheduler *scheduler)
-{
-    scheduler->is_ended = true;
-    tfos__cluster_scheduler_advance(scheduler);
-}
-
 void tfos__cluster_scheduler_fail(struct tfos__cluster_scheduler *scheduler, const char *message)
 {
     scheduler->failure = message;

@@ -101,16 +101,11 @@ enum tfos_status tfos__cluster_scheduler_settle(struct tfos__cluster_scheduler *
 void tfos__cluster_scheduler_leave(struct tfos__cluster_scheduler *scheduler,
                                    struct tfos__cluster_node *node);
 
-/// The nodes were told to start.
-void tfos__cluster_scheduler_start(struct tfos__cluster_scheduler *scheduler);
-
-/// Nothing more will be fed.
-void tfos__cluster_scheduler_end(struct tfos__cluster_scheduler *scheduler);
-
 /// The cluster has failed, `message` (which must live on) says why: feeders are told.
 void tfos__cluster_scheduler_fail(struct tfos__cluster_scheduler *scheduler, const char *message);
 
-/// Decides about the feeders that wait, as far as can be now.
+/// Decides about the feeders that wait, as far as can be now: after `is_started` or `is_ended` was
+/// set, or another state of the cluster has changed.
 void tfos__cluster_scheduler_advance(struct tfos__cluster_scheduler *scheduler);
 
 /// Keeps a copy of `description` for the queue and tells the nodes. NOT_FOUND lists the queues;

@@ -65,8 +65,9 @@ enum tfos_status tfos__cluster_roles_init(struct tfos__cluster_roles *roles,
     return TFOS_OK;
 }
 
-void tfos__cluster_roles_find(const struct tfos__cluster_roles *roles, int executor_id,
-                              const char **job_name, int *task_index)
+// The role of `executor_id`, which is in range. `*job_name` lives as long as `roles`.
+static void find_role(const struct tfos__cluster_roles *roles, int executor_id,
+                      const char **job_name, int *task_index)
 {
     int index = executor_id;
     if (index < roles->ps_count) {
@@ -89,11 +90,6 @@ void tfos__cluster_roles_find(const struct tfos__cluster_roles *roles, int execu
     *task_index = index;
 }
 
-bool tfos__cluster_roles_is_trainer(const char *job_name)
-{
-    return strcmp(job_name, "ps") != 0 && strcmp(job_name, "evaluator") != 0;
-}
-
 bool tfos__cluster_roles_is_fed(const char *job_name)
 {
     return strcmp(job_name, "ps") != 0;
@@ -105,7 +101,7 @@ json_t *tfos__cluster_roles_json(const struct tfos__cluster_roles *roles)
     for (int id = 0; id < roles->node_count; id++) {
         const char *job_name;
         int task_index;
-        tfos__cluster_roles_find(roles, id, &job_name, &task_index);
+        find_role(roles, id, &job_name, &task_index);
         json_t *ids = json_object_get(object, job_name);
         if (!ids) {
             ids = json_array();
@@ -134,7 +130,7 @@ enum tfos_status tfos__cluster_node_table_init(struct tfos__cluster_node_table *
     for (int id = 0; id < roles->node_count; id++) {
         struct tfos__cluster_node *node = &nodes[id];
         node->executor_id = id;
-        tfos__cluster_roles_find(roles, id, &node->job_name, &node->task_index);
+        find_role(roles, id, &node->job_name, &node->task_index);
         snprintf(node->name, sizeof(node->name), "%s:%d", node->job_name, node->task_index);
         node->drained = UINT32_MAX;
     }
@@ -164,7 +160,7 @@ bool tfos__cluster_node_is_over(const struct tfos__cluster_node *node)
 
 bool tfos__cluster_node_is_trainer(const struct tfos__cluster_node *node)
 {
-    return tfos__cluster_roles_is_trainer(node->job_name);
+    return strcmp(node->job_name, "ps") != 0 && strcmp(node->job_name, "evaluator") != 0;
 }
 
 const char *tfos__cluster_node_state_name(enum tfos__cluster_node_state state)

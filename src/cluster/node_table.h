@@ -32,13 +32,6 @@ enum tfos_status tfos__cluster_roles_init(struct tfos__cluster_roles *roles,
                                           const struct tfos_rendezvous_options *options,
                                           struct tfos_error *err);
 
-/// The role of `executor_id`, which is in range. `*job_name` lives as long as `roles`.
-void tfos__cluster_roles_find(const struct tfos__cluster_roles *roles, int executor_id,
-                              const char **job_name, int *task_index);
-
-/// Whether the role trains (chief, master, worker) rather than serves or evaluates.
-bool tfos__cluster_roles_is_trainer(const char *job_name);
-
 /// Whether the role has rows to read: all but parameter servers.
 bool tfos__cluster_roles_is_fed(const char *job_name);
 

@@ -199,43 +199,17 @@ void tfos__node_feed_attach(struct tfos__node *node, const char *name)
     queue->is_open = true;
 }
 
-/// The queue that a message of the driver names, or -1.
-static int find_queue(const struct tfos__node *node, const json_t *message)
+/// Attempts below the message's are superseded. The answer is about those alone: an attempt of this
+/// number may have begun since.
+static void fence(struct tfos__node *node, const char *queue, const json_t *message)
 {
-    return node->feed ? tfos__queue_names_find(&node->queue_names,
-                                               tfos__json_string_or(message, "queue", NULL))
-                      : -1;
-}
-
-void tfos__node_feed_fence(struct tfos__node *node, const json_t *message)
-{
-    int queue = find_queue(node, message);
-    if (queue < 0)
-        return;
-    struct tfos__feed_event event = {.queue = node->queue_names.names[queue],
+    struct tfos__feed_event event = {.queue = queue,
                                      .feed = tfos__json_int_or(message, "feed", 0),
                                      .partition = tfos__json_int_or(message, "partition", 0),
                                      .attempt = tfos__json_int_or(message, "attempt", 0)};
     tfos__feed_host_fence(node->feed, &event);
-    // The answer is about those below: an attempt of this number may have begun since.
     event.attempt--;
     tell_attempt(node, &event);
-}
-
-void tfos__node_feed_end_epoch(struct tfos__node *node, const json_t *message)
-{
-    int queue = find_queue(node, message);
-    if (queue >= 0)
-        tfos__feed_host_end_epoch(node->feed, node->queue_names.names[queue],
-                                  tfos__json_int_or(message, "feed", 0));
-}
-
-void tfos__node_feed_end_batch(struct tfos__node *node, const json_t *message)
-{
-    int queue = find_queue(node, message);
-    if (queue >= 0)
-        tfos__feed_host_end_batch(node->feed, node->queue_names.names[queue],
-                                  tfos__json_int_or(message, "feed", 0));
 }
 
 static void tell_description(struct tfos__node *node, int queue)
@@ -243,14 +217,39 @@ static void tell_description(struct tfos__node *node, int queue)
     tfos__node_trainer_send(node, json_incref(node->queues[queue].description), NULL, 0);
 }
 
-void tfos__node_feed_describe(struct tfos__node *node, json_t *message)
+static void describe(struct tfos__node *node, int queue, json_t *message)
 {
-    int queue = find_queue(node, message);
-    if (queue < 0)
-        return;
     json_decref(node->queues[queue].description);
     node->queues[queue].description = json_incref(message);
     tell_description(node, queue);
+}
+
+bool tfos__node_feed_follow(struct tfos__node *node, const char *type, json_t *message)
+{
+    bool is_fence = strcmp(type, "fence") == 0, is_epoch = strcmp(type, "end_epoch") == 0;
+    bool is_batch = strcmp(type, "end_batch") == 0, is_description = strcmp(type, "describe") == 0;
+    if (strcmp(type, "end_feed") == 0) {
+        tfos__node_feed_set_state(node, TFOS__FEED_ENDED, NULL);
+        return true;
+    }
+    if (!is_fence && !is_epoch && !is_batch && !is_description)
+        return false;
+    int queue = node->feed ? tfos__queue_names_find(&node->queue_names,
+                                                    tfos__json_string_or(message, "queue", NULL))
+                           : -1;
+    if (queue < 0)
+        return true;
+    const char *name = node->queue_names.names[queue];
+    int64_t feed = tfos__json_int_or(message, "feed", 0);
+    if (is_fence)
+        fence(node, name, message);
+    else if (is_epoch)
+        tfos__feed_host_end_epoch(node->feed, name, feed);
+    else if (is_batch)
+        tfos__feed_host_end_batch(node->feed, name, feed);
+    else
+        describe(node, queue, message);
+    return true;
 }
 
 void tfos__node_feed_send_descriptions(struct tfos__node *node)

@@ -199,11 +199,9 @@ void tfos__node_feed_set_state(struct tfos__node *node, enum tfos__feed_state st
 /// The trainer asks for a queue: hands it the bell and all lanes.
 void tfos__node_feed_attach(struct tfos__node *node, const char *queue);
 
-/// What the driver says: `fence`, `end_epoch`, `end_batch` and `describe`.
-void tfos__node_feed_fence(struct tfos__node *node, const json_t *message);
-void tfos__node_feed_end_epoch(struct tfos__node *node, const json_t *message);
-void tfos__node_feed_end_batch(struct tfos__node *node, const json_t *message);
-void tfos__node_feed_describe(struct tfos__node *node, json_t *message);
+/// Follows what the driver says of the feed: `end_feed`, `fence`, `end_epoch`, `end_batch`,
+/// `describe`. False when the message is of another type.
+bool tfos__node_feed_follow(struct tfos__node *node, const char *type, json_t *message);
 
 /// Tells a trainer that has just started what is known of the queues.
 void tfos__node_feed_send_descriptions(struct tfos__node *node);

@@ -192,17 +192,7 @@ static enum tfos_status follow(struct tfos__node *node, json_t *message, struct 
         tfos__node_trainer_send(node, json_incref(message), NULL, 0);
     else if (strcmp(type, "figures") == 0)
         tfos__node_tensorboard_show(node, message);
-    else if (strcmp(type, "fence") == 0)
-        tfos__node_feed_fence(node, message);
-    else if (strcmp(type, "end_epoch") == 0)
-        tfos__node_feed_end_epoch(node, message);
-    else if (strcmp(type, "end_batch") == 0)
-        tfos__node_feed_end_batch(node, message);
-    else if (strcmp(type, "describe") == 0)
-        tfos__node_feed_describe(node, message);
-    else if (strcmp(type, "end_feed") == 0)
-        tfos__node_feed_set_state(node, TFOS__FEED_ENDED, NULL);
-    else
+    else if (!tfos__node_feed_follow(node, type, message))
         return tfos__fail(err, TFOS_CORRUPT,
                           "node: the driver at %s sent a message of unknown type \"%s\"",
                           node->config.address, type);
@@ -212,21 +202,15 @@ static enum tfos_status follow(struct tfos__node *node, json_t *message, struct 
 enum tfos_status tfos__node_rendezvous_step(struct tfos__node *node, struct tfos_error *err)
 {
     struct tfos_error lost;
-    enum tfos_status state = tfos__cluster_member_step(node->member, &lost);
-    for (;;) {
-        json_t *message;
-        enum tfos_status status = tfos__cluster_member_next(node->member, &message, &lost);
-        if (status == TFOS_AGAIN)
-            break;
-        if (status != TFOS_OK) {
-            state = status;
-            break;
-        }
+    json_t *message;
+    enum tfos_status status;
+    (void)!tfos__cluster_member_step(node->member, NULL); // next() gives its failure
+    while ((status = tfos__cluster_member_next(node->member, &message, &lost)) == TFOS_OK) {
         status = follow(node, message, err);
         json_decref(message);
         TFOS__TRY(status);
     }
-    if (state < 0 && !node->is_driver_lost)
+    if (status < 0 && !node->is_driver_lost)
         driver_ended(node, &lost);
     return TFOS_OK;
 }
