@@ -144,7 +144,7 @@ size_t tfos__channel_pending_size(const struct tfos__channel *channel)
     return tfos__buffer_size(&channel->out);
 }
 
-// Goes on with the handshake. OK also while it is not done: is_ready tells.
+// Goes on with the handshake. OK also while it is not done: see is_ready.
 static enum tfos_status handshake(struct tfos__channel *channel)
 {
     if (channel->is_ready)
@@ -234,7 +234,7 @@ enum tfos_status tfos__channel_pump(struct tfos__channel *channel, struct tfos_e
     enum tfos_status status = handshake(channel);
     if (status == TFOS_OK && channel->is_ready) {
         status = flush(channel);
-        // A peer that takes no more may have said why before it went: what it wrote is read in any
+        // A peer that takes no more may have sent its reason before: what it wrote is read in any
         // case.
         enum tfos_status read_status = fill(channel);
         if (read_status != TFOS_OK)
@@ -372,8 +372,9 @@ enum tfos_status tfos__channel_flush(struct tfos__channel *channel, struct tfos_
     return give_failure(channel, err);
 }
 
-enum tfos_status tfos__channel_tell(struct tfos__channel *channel, json_t *message, const int *fds,
-                                    int fd_count, size_t limit, struct tfos_error *err)
+enum tfos_status tfos__channel_send_bounded(struct tfos__channel *channel, json_t *message,
+                                            const int *fds, int fd_count, size_t limit,
+                                            struct tfos_error *err)
 {
     if (channel->failure != TFOS_OK) {
         json_decref(message);

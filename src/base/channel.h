@@ -71,15 +71,16 @@ enum tfos_status tfos__channel_queue(struct tfos__channel *channel, json_t *mess
                                      int fd_count, struct tfos_error *err);
 
 /// Writes what the kernel takes of what is queued, and reads nothing: for a sender whose event loop
-/// reads elsewhere and would not be told of what pump() has read, and for the last frame before raw
-/// bytes. Only when it fails is what the peer said before it went read, as the last that comes.
+/// reads elsewhere and would not notice what pump() has read, and for the last frame before raw
+/// bytes. Only when it fails are the peer's last messages read.
 enum tfos_status tfos__channel_flush(struct tfos__channel *channel, struct tfos_error *err);
 
-/// queue() and flush() towards a peer that may be slow, but must miss nothing. BUSY, in words, when
-/// more than `limit` bytes wait for it then; NO_MEMORY and INVALID as queue() gives them. OK also
-/// when the connection is lost: that is the matter of who reads it.
-enum tfos_status tfos__channel_tell(struct tfos__channel *channel, json_t *message, const int *fds,
-                                    int fd_count, size_t limit, struct tfos_error *err);
+/// queue() and flush() towards a peer that may be slow, but must miss nothing. BUSY when more than
+/// `limit` bytes wait for it then; NO_MEMORY and INVALID as queue() gives them. OK also when the
+/// connection is lost, which the reader of the channel finds out.
+enum tfos_status tfos__channel_send_bounded(struct tfos__channel *channel, json_t *message,
+                                            const int *fds, int fd_count, size_t limit,
+                                            struct tfos_error *err);
 
 /// queue() and then pump() until all is written. TIMEOUT at the deadline.
 enum tfos_status tfos__channel_send(struct tfos__channel *channel, json_t *message, const int *fds,
@@ -92,7 +93,7 @@ enum tfos_status tfos__channel_receive(struct tfos__channel *channel, json_t **m
 
 /// Raw bytes after the last frame, for a stream that follows a hello (the feed over TCP), both ways
 /// and without waiting: some bytes go, `*done` of them; AGAIN when none can. After AGAIN from
-/// write_some the next one must begin with the same bytes. TLS may hold more than the socket tells:
+/// write_some the next one must begin with the same bytes. TLS may hold more than the socket shows:
 /// read until AGAIN before waiting for events.
 enum tfos_status tfos__channel_read_some(struct tfos__channel *channel, void *data, size_t size,
                                          size_t *done, struct tfos_error *err);

@@ -212,7 +212,6 @@ enum tfos_status tfos__socket_await(int fd, short events, struct tfos__wait *wai
     }
 }
 
-// Messages here are small and awaited: they must not be held back for more.
 int tfos__socket_connect_begin(const struct addrinfo *address)
 {
     int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -327,7 +326,7 @@ bool tfos__socket_is_connected(int fd)
            !is_connected_to_itself(fd);
 }
 
-// Abstract names have no permissions: who is on the other side is told by its user id alone.
+// Abstract names have no permissions: only its user id identifies the other side.
 static bool is_own_user(int fd, struct ucred *peer)
 {
     socklen_t size = sizeof *peer;

@@ -137,8 +137,8 @@ enum tfos_status tfos__cluster_init(struct tfos__cluster *cluster,
     return status;
 }
 
-void tfos__cluster_tell(struct tfos__cluster *cluster, const struct tfos__cluster_node *node,
-                        const char *event, json_t *members)
+void tfos__cluster_push_event(struct tfos__cluster *cluster, const struct tfos__cluster_node *node,
+                              const char *event, json_t *members)
 {
     json_t *object = json_pack("{s:s, s:s}", "event", event, "node", node ? node->name : "");
     if (node && object)
@@ -181,8 +181,8 @@ void tfos__cluster_fail(struct tfos__cluster *cluster, enum tfos_status status, 
     cluster->has_changed = true;
     tfos__cluster_failure_text_copy(cluster->failure_message, sizeof(cluster->failure_message),
                                     message);
-    tfos__cluster_tell(cluster, NULL, "failed",
-                       json_pack("{s:s}", "message", cluster->failure_message));
+    tfos__cluster_push_event(cluster, NULL, "failed",
+                             json_pack("{s:s}", "message", cluster->failure_message));
     TFOS__CLUSTER_EACH_NODE (node, &cluster->table)
         tfos__cluster_stop_node(cluster, node, cluster->grace_ms, cluster->failure_message);
     tfos__cluster_scheduler_fail(&cluster->scheduler, cluster->failure_message);
@@ -216,7 +216,7 @@ void tfos__cluster_try_start(struct tfos__cluster *cluster)
     cluster->state = TFOS__CLUSTER_RUNNING;
     broadcast(cluster, json_pack("{s:s, s:I}", "type", "start", "generation",
                                  (json_int_t)cluster->table.generation));
-    tfos__cluster_tell(
+    tfos__cluster_push_event(
         cluster, NULL, "running",
         json_pack("{s:o}", "cluster_spec", tfos__cluster_node_table_spec(&cluster->table)));
     tfos__cluster_scheduler_advance(&cluster->scheduler);
@@ -231,10 +231,10 @@ void tfos__cluster_end_node(struct tfos__cluster *cluster, struct tfos__cluster_
     node->state = state;
     cluster->has_changed = true;
     tfos__cluster_failure_text_copy(node->exit, sizeof(node->exit), exit);
-    tfos__cluster_tell(
+    tfos__cluster_push_event(
         cluster, node, "ended",
         json_pack("{s:s, s:b}", "exit", node->exit, "ok", state == TFOS__CLUSTER_NODE_ENDED));
-    // Before what depended on it is settled: whoever still waits is to hear of the failure.
+    // Before what depended on it is settled: those that still wait get the failure.
     if (failure)
         tfos__cluster_fail(cluster, TFOS_CLOSED, failure);
     bool all_over = true;
@@ -263,8 +263,9 @@ void tfos__cluster_lose_node(struct tfos__cluster *cluster, struct tfos__cluster
         // Spark may run its task again, and that one takes its place.
         node->state = TFOS__CLUSTER_NODE_MISSING;
         tfos__cluster_failure_text_copy(node->exit, sizeof(node->exit), cause);
-        tfos__cluster_tell(cluster, node, "warning",
-                           json_pack("{s:s++}", "message", node->name, " went away: ", cause));
+        tfos__cluster_push_event(
+            cluster, node, "warning",
+            json_pack("{s:s++}", "message", node->name, " went away: ", cause));
         return;
     }
     char message[sizeof(cluster->failure_message)];
@@ -279,7 +280,7 @@ void tfos__cluster_plan_feed(struct tfos__cluster *cluster, int queue, int64_t f
                            cluster->scheduler.queues[queue].row_count);
 }
 
-/// Forgets the partitions of the feed and tells the nodes, by a message of `type`, to do the same.
+/// Forgets the partitions of the feed and sends the nodes a message of `type` to do the same.
 static void end_feed_number(struct tfos__cluster *cluster, int queue, int64_t feed,
                             const char *type)
 {
@@ -339,7 +340,7 @@ bool tfos__cluster_has_reached(const struct tfos__cluster *cluster,
 
 void tfos__cluster_tick(struct tfos__cluster *cluster, int64_t now_ms)
 {
-    // A machine that slept, or a driver that was stopped, has heard nobody: that time does not
+    // A machine that slept, or a driver that was stopped, has received nothing: that time does not
     // count.
     int64_t gap_ms = now_ms - cluster->ticked_ms;
     bool has_slept = gap_ms > cluster->heartbeat_timeout_ms / 2;

@@ -31,7 +31,7 @@ struct tfos__cluster_event_queue {
 
 enum tfos__cluster_state {
     TFOS__CLUSTER_WAITING, ///< for nodes to register and acknowledge the spec
-    TFOS__CLUSTER_RUNNING, ///< nodes were told to start
+    TFOS__CLUSTER_RUNNING, ///< "start" was sent
     TFOS__CLUSTER_FAILED,  ///< the first failure is in failure_message
     TFOS__CLUSTER_ENDED    ///< every node has ended
 };
@@ -46,7 +46,7 @@ struct tfos__cluster {
 
     enum tfos__cluster_state state;
     struct tfos__cluster_node_table table;
-    bool is_stopped; ///< all nodes were told to stop: those that never came will not
+    bool is_stopped; ///< "stop" was sent to all: nodes that are missing stay so
     enum tfos_status failure;
     char failure_message[sizeof(((struct tfos_error *)NULL)->message)];
 
@@ -66,8 +66,8 @@ enum tfos_status tfos__cluster_init(struct tfos__cluster *cluster,
 
 /// Puts an event about `node` (NULL: about the cluster) into the queue. `members`, taken over, are
 /// its own.
-void tfos__cluster_tell(struct tfos__cluster *cluster, const struct tfos__cluster_node *node,
-                        const char *event, json_t *members);
+void tfos__cluster_push_event(struct tfos__cluster *cluster, const struct tfos__cluster_node *node,
+                              const char *event, json_t *members);
 
 /// The oldest, which the caller frees with tfos__free(); NULL when there is none.
 char *tfos__cluster_event_queue_take(struct tfos__cluster_event_queue *events);
@@ -91,11 +91,11 @@ void tfos__cluster_end_node(struct tfos__cluster *cluster, struct tfos__cluster_
                             const char *failure);
 
 /// `node` is lost: its connection ended or it is silent, `cause` in words. Before the start it may
-/// come again; after it the cluster fails, unless it was told to stop or had ended.
+/// come again; after it the cluster fails, unless it was stopping or had ended.
 void tfos__cluster_lose_node(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
                              const char *cause);
 
-/// Tells one node to stop.
+/// Sends one node "stop".
 void tfos__cluster_stop_node(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
                              int64_t grace_ms, const char *reason);
 

@@ -29,7 +29,7 @@ struct handler {
 
 /// Ends a session with its last message, of `type`. `reason` is taken over; NULL for want of
 /// memory.
-static void refuse(struct tfos__cluster_session *session, const char *type, char *reason)
+static void reject(struct tfos__cluster_session *session, const char *type, char *reason)
 {
     tfos__cluster_session_send(
         session, reason ? json_pack("{s:s, s:s}", "type", type, "message", reason) : NULL);
@@ -71,8 +71,8 @@ static enum tfos_status read_node(const json_t *message, struct tfos__cluster_no
     return TFOS_OK;
 }
 
-/// Why a node that says hello cannot have the place of `node`; NULL with no memory, and false,
-/// when it can.
+/// Why a node that sends a hello cannot have the place of `node`, NULL without memory; false when
+/// it can.
 static bool is_taken(const struct tfos__cluster *cluster, const struct tfos__cluster_node *node,
                      int64_t launch, char **reason)
 {
@@ -112,21 +112,21 @@ static void take_place(struct tfos__cluster *cluster, struct tfos__cluster_sessi
     session->node = node;
     tfos__cluster_session_send(session, json_pack("{s:s, s:s, s:i}", "type", "role", "job_name",
                                                   node->job_name, "task_index", node->task_index));
-    tfos__cluster_scheduler_tell_descriptions(&cluster->scheduler, node);
-    tfos__cluster_tell(cluster, node, "registered",
-                       json_pack("{s:s, s:i, s:s}", "host", node->host, "port", node->port,
-                                 "executor", node->executor));
+    tfos__cluster_scheduler_send_descriptions(&cluster->scheduler, node);
+    tfos__cluster_push_event(cluster, node, "registered",
+                             json_pack("{s:s, s:i, s:s}", "host", node->host, "port", node->port,
+                                       "executor", node->executor));
     tfos__cluster_renew_spec(cluster);
 }
 
-static enum tfos_status greet_node(struct tfos__cluster_session *session, const json_t *message,
-                                   struct tfos_error *err)
+static enum tfos_status accept_node(struct tfos__cluster_session *session, const json_t *message,
+                                    struct tfos_error *err)
 {
     struct tfos__cluster *cluster = session->cluster;
     int64_t executor_id;
     TFOS__TRY(tfos__json_get_int(message, "executor_id", INT64_MIN, INT64_MAX, &executor_id, err));
     if (executor_id < 0 || executor_id >= cluster->table.count) {
-        refuse(session, "refused",
+        reject(session, "refused",
                tfos__format("rendezvous: executor id %lld is out of range: the cluster has %d "
                             "nodes",
                             (long long)executor_id, cluster->table.count));
@@ -137,14 +137,14 @@ static enum tfos_status greet_node(struct tfos__cluster_session *session, const 
     struct tfos__cluster_node *node = &cluster->table.nodes[executor_id];
     char *reason;
     if (is_taken(cluster, node, hello.launch, &reason))
-        refuse(session, "refused", reason);
+        reject(session, "refused", reason);
     else
         take_place(cluster, session, node, &hello);
     return TFOS_OK;
 }
 
-static enum tfos_status greet(struct tfos__cluster_session *session, const json_t *message,
-                              struct tfos_error *err)
+static enum tfos_status accept_hello(struct tfos__cluster_session *session, const json_t *message,
+                                     struct tfos_error *err)
 {
     const char *kind;
     int64_t version;
@@ -155,14 +155,14 @@ static enum tfos_status greet(struct tfos__cluster_session *session, const json_
         return tfos__fail(err, TFOS_INVALID,
                           "rendezvous: \"kind\" of a hello: expected \"node\" or \"feeder\"");
     if (version != PROTOCOL_VERSION) {
-        refuse(session, is_node ? "refused" : "failed",
+        reject(session, is_node ? "refused" : "failed",
                tfos__format("rendezvous: this %s speaks version %lld of the protocol, the driver "
                             "version %d: install the same tfos on both",
                             kind, (long long)version, PROTOCOL_VERSION));
         return TFOS_OK;
     }
     if (is_node)
-        return greet_node(session, message, err);
+        return accept_node(session, message, err);
     session->cluster->has_changed = true;
     return tfos__cluster_scheduler_open(&session->cluster->scheduler, session, message, err);
 }
@@ -239,8 +239,8 @@ static enum tfos_status handle_lines(struct tfos__cluster *cluster, struct tfos_
         if (!json_is_string(stream) || !json_is_string(text))
             return tfos__fail(err, TFOS_INVALID,
                               "rendezvous: \"lines\": expected pairs of strings");
-        tfos__cluster_tell(cluster, node, "line",
-                           json_pack("{s:O, s:O}", "stream", stream, "text", text));
+        tfos__cluster_push_event(cluster, node, "line",
+                                 json_pack("{s:O, s:O}", "stream", stream, "text", text));
     }
     return TFOS_OK;
 }
@@ -261,10 +261,11 @@ static void take_report(struct tfos__cluster *cluster, struct tfos__cluster_node
         node->report = json_incref(report);
     } else if (!node->has_overflowed) {
         node->has_overflowed = true;
-        tfos__cluster_tell(cluster, node, "warning",
-                           json_pack("{s:s}", "message",
-                                     "a report of this trainer is not shown: it is larger than "
-                                     "16,384 bytes"));
+        tfos__cluster_push_event(
+            cluster, node, "warning",
+            json_pack("{s:s}", "message",
+                      "a report of this trainer is not shown: it is larger than "
+                      "16,384 bytes"));
     }
 }
 
@@ -301,7 +302,7 @@ static void take_rows(struct tfos__cluster *cluster, struct tfos__cluster_node *
                       int64_t count)
 {
     int64_t *sum = &cluster->scheduler.queues[queue].row_count;
-    // Modulo 2^64, whatever nodes say.
+    // Modulo 2^64, whatever nodes report.
     *sum = (int64_t)((uint64_t)*sum + (uint64_t)count - (uint64_t)node->queue_rows[queue]);
     node->queue_rows[queue] = count;
 }
@@ -324,7 +325,7 @@ static void take_queues(struct tfos__cluster *cluster, struct tfos__cluster_node
         if (!tfos__json_bool_or(state, "terminated", false) || node->terminated & bit)
             continue;
         node->terminated |= bit;
-        tfos__cluster_tell(cluster, node, "terminated", json_pack("{s:s}", "queue", name));
+        tfos__cluster_push_event(cluster, node, "terminated", json_pack("{s:s}", "queue", name));
     }
 }
 
@@ -384,7 +385,7 @@ static enum tfos_status handle_pending(struct tfos__cluster *cluster,
 {
     const char *name;
     TFOS__TRY(read_round(message, &name, err));
-    tfos__cluster_agreement_tell_pending(&cluster->agreement, node, name);
+    tfos__cluster_agreement_send_pending(&cluster->agreement, node, name);
     return TFOS_OK;
 }
 
@@ -410,7 +411,7 @@ static enum tfos_status handle_tensorboard(struct tfos__cluster *cluster,
         return tfos__no_memory(err, "rendezvous", "TensorBoard's address");
     tfos__free(node->tensorboard);
     node->tensorboard = copy;
-    tfos__cluster_tell(cluster, node, "tensorboard", json_pack("{s:s}", "url", url));
+    tfos__cluster_push_event(cluster, node, "tensorboard", json_pack("{s:s}", "url", url));
     return TFOS_OK;
 }
 
@@ -420,7 +421,7 @@ static enum tfos_status handle_warning(struct tfos__cluster *cluster,
 {
     const char *text;
     TFOS__TRY(tfos__json_get_string(message, "message", &text, err));
-    tfos__cluster_tell(cluster, node, "warning", json_pack("{s:s}", "message", text));
+    tfos__cluster_push_event(cluster, node, "warning", json_pack("{s:s}", "message", text));
     return TFOS_OK;
 }
 
@@ -458,7 +459,7 @@ static enum tfos_status handle_node(struct tfos__cluster_session *session, const
                                     const json_t *message, struct tfos_error *err)
 {
     if (!session->node)
-        return TFOS_OK; // its place is another's, and what it says of itself no longer counts
+        return TFOS_OK; // its place is another launch's
     session->node->received_ms = tfos__now_ms();
     for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++)
         if (!strcmp(type, handlers[i].type))
@@ -466,8 +467,8 @@ static enum tfos_status handle_node(struct tfos__cluster_session *session, const
     return tfos__fail(err, TFOS_INVALID, "rendezvous: unknown type \"%.40s\" of a message", type);
 }
 
-/// A feeder says why it gives up. That its node takes no rows is no fault of the task, which Spark
-/// would only run again: the cluster has failed.
+/// A feeder reports why it gives up. That its node takes no rows is no fault of the task, which
+/// Spark would only run again: the cluster has failed.
 static enum tfos_status handle_feeder(struct tfos__cluster_session *session, const char *type,
                                       const json_t *message, struct tfos_error *err)
 {
@@ -503,7 +504,7 @@ enum tfos_status tfos__cluster_dispatch_message(struct tfos__cluster_session *se
     if (session->kind == TFOS__SESSION_FEEDER)
         return handle_feeder(session, type, message, err);
     if (session->kind == TFOS__SESSION_NEW && !strcmp(type, session->is_local ? "status" : "hello"))
-        return session->is_local ? send_status(session) : greet(session, message, err);
+        return session->is_local ? send_status(session) : accept_hello(session, message, err);
     return tfos__fail(err, TFOS_INVALID, "rendezvous: unexpected type \"%.40s\" of a message",
                       type);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composes messages of bounded size. What a trainer said is cut where it is longest, so that the
+// Composes messages of bounded size. A trainer's own message and its lines are cut, so that the
 // name of the node and the advice always have room.
 #include "cluster/failure_text.h"
 
@@ -15,7 +15,7 @@
 
 #define LISTED_LIMIT 20 // nodes that a list names; the rest are counted
 #define MESSAGE_LIMIT                                                                              \
-    2000 // bytes of a trainer's own message; its end is kept, where a traceback says what it is
+    2000 // bytes of a trainer's own message; its end is kept, where a traceback has the error
 #define LINES_LIMIT 1200 // bytes of the last lines; the newest are kept
 
 void tfos__cluster_failure_text_copy(char *to, size_t size, const char *text)

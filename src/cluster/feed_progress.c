@@ -35,7 +35,7 @@ void tfos__cluster_throughput_add(struct tfos__cluster_throughput *throughput,
     samples[throughput->count++] = *sample;
 }
 
-/// What was added a unit of time; a counter that began anew has added nothing.
+/// The growth of a counter in a unit of time; one that began anew has not grown.
 static double rate(int64_t before, int64_t after, double time)
 {
     return after > before ? (double)(after - before) / time : 0;
@@ -135,7 +135,7 @@ static double bounded(double value, double limit)
     return value < limit ? value : limit;
 }
 
-/// How much of an epoch is done whose rows nobody has counted; negative when nothing tells.
+/// How much of an epoch is done whose rows are not counted yet; negative when it is not known.
 static double part_of_epoch(const struct tfos__cluster_eta *eta, double rows, int64_t feeder_count)
 {
     double partitions = (double)eta->plan.partition_count;

@@ -48,8 +48,8 @@ enum tfos__cluster_bottleneck {
 void tfos__cluster_throughput_add(struct tfos__cluster_throughput *throughput,
                                   const struct tfos__cluster_sample *sample);
 
-/// The rates of the last seconds; unknown before there are two samples, and of a node that says
-/// nothing any more.
+/// The rates of the last seconds; unknown before there are two samples, and of a node that
+/// reports nothing any more.
 struct tfos__cluster_rates
 tfos__cluster_throughput_rates(const struct tfos__cluster_throughput *throughput, int64_t now_ms);
 

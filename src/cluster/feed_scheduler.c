@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A feeder is undecided until the cluster runs and every earlier attempt of
-// its partition is settled: its node said how far it came, or is over. While any is not, the node
-// is told to fence it, which makes it answer.
+// A feeder is undecided until the cluster runs and every earlier attempt of its partition is
+// settled: its node reported how far it came, or is over. While any is not, the node gets a fence,
+// which makes it answer.
 #include "cluster/feed_scheduler.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "cluster/session.h"
 
 #define SCHEMA_LIMIT (1 << 20)
-#define ASSIGNMENT_LIMIT (1 << 20) // partitions of which it is remembered whom they were fed to
+#define ASSIGNMENT_LIMIT (1 << 20) // partitions whose node is remembered
 
 static void note_progress(struct tfos__cluster_scheduler *scheduler)
 {
@@ -335,8 +335,8 @@ void tfos__cluster_scheduler_close(struct tfos__cluster_scheduler *scheduler,
         feeder->is_counted ? find_partition(scheduler, feeder) : NULL;
     if (feeder->state == TFOS__FEEDER_FEEDING) {
         feeder->node->feeder_count--;
-        // A task that died between its target and its lane would never be heard of by the node;
-        // asking settles it.
+        // A task that died between its target and its lane is unknown to the node; a fence settles
+        // it.
         if (partition)
             (void)is_settled(scheduler, feeder->queue, partition, feeder->attempt + 1);
     }
@@ -448,7 +448,7 @@ static enum tfos_status check_description(const struct tfos__cluster_feed_descri
     return TFOS_OK;
 }
 
-static void tell_description(const struct tfos__cluster_scheduler *scheduler,
+static void send_description(const struct tfos__cluster_scheduler *scheduler,
                              const struct tfos__cluster_node *node, int queue)
 {
     const struct tfos__cluster_feed_description *description =
@@ -478,16 +478,16 @@ tfos__cluster_scheduler_describe(struct tfos__cluster_scheduler *scheduler, cons
     tfos__free(scheduler->queues[number].description.schema);
     scheduler->queues[number].description = copy;
     TFOS__CLUSTER_EACH_NODE (node, scheduler->table)
-        tell_description(scheduler, node, number);
+        send_description(scheduler, node, number);
     return TFOS_OK;
 }
 
-void tfos__cluster_scheduler_tell_descriptions(const struct tfos__cluster_scheduler *scheduler,
+void tfos__cluster_scheduler_send_descriptions(const struct tfos__cluster_scheduler *scheduler,
                                                const struct tfos__cluster_node *node)
 {
     for (int queue = 0; queue < scheduler->names->count; queue++)
         if (scheduler->queues[queue].description.schema)
-            tell_description(scheduler, node, queue);
+            send_description(scheduler, node, queue);
 }
 
 uint32_t tfos__cluster_scheduler_unread_queues(const struct tfos__cluster_scheduler *scheduler,

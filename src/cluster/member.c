@@ -22,8 +22,8 @@ struct tfos__cluster_member {
     char host[TFOS__ADDRESS_SIZE];
 };
 
-/// AGAIN, with the words for giving up, when the server ends the connection: it does so without a
-/// word while it has as many newcomers as it serves at once.
+/// AGAIN, with the error for giving up, when the server ends the connection: it does so while it
+/// has as many new connections as it serves at once.
 static enum tfos_status shake_hands(struct tfos__channel *channel, struct tfos__wait *wait,
                                     struct tfos_error *err)
 {
@@ -60,34 +60,34 @@ static void shorten(struct tfos__wait *wait, int64_t limit_ms)
         wait->deadline = limit;
 }
 
-/// A server that does not answer is given up after one attempt's time, one that turns us away only
-/// at the deadline. `err` is not NULL.
+/// A server that does not answer is given up after one attempt's time, one that rejects only at the
+/// deadline. `err` is not NULL.
 static enum tfos_status connect_member(struct tfos__cluster_member *member, const char *address,
                                        const struct tfos__identity *identity,
                                        struct tfos__wait *wait, struct tfos_error *err)
 {
     int64_t deadline = wait->deadline;
     int64_t pause_ms = PAUSE_MS;
-    struct tfos_error words;
-    bool is_turned_away = false;
+    struct tfos_error cause;
+    bool is_rejected = false;
     for (;;) {
         shorten(wait, ATTEMPT_TIMEOUT_MS);
         enum tfos_status status = try_connect(member, address, identity, wait, err);
         if (status == TFOS_AGAIN) {
-            is_turned_away = true;
-            words = *err;
-        } else if (status != TFOS_TIMEOUT || !is_turned_away || tfos__remaining_ms(deadline) != 0) {
+            is_rejected = true;
+            cause = *err;
+        } else if (status != TFOS_TIMEOUT || !is_rejected || tfos__remaining_ms(deadline) != 0) {
             return status;
         }
         tfos__channel_close(member->channel);
         member->channel = NULL;
         if (tfos__remaining_ms(deadline) == 0) {
-            *err = words;
+            *err = cause;
             tfos__fail_prefix(err, "it ended every connection before the handshake, as a driver "
                                    "does that has too many newcomers");
             return TFOS_CLOSED;
         }
-        // Those who were turned away together should not come back together.
+        // Peers that were rejected together should not come back together.
         wait->deadline = deadline;
         shorten(wait, pause_ms + getpid() % pause_ms);
         status = tfos__socket_await(-1, 0, wait, err);

@@ -44,7 +44,7 @@ enum tfos__cluster_node_state {
     TFOS__CLUSTER_NODE_MISSING,    ///< not registered, or disconnected again before the start
     TFOS__CLUSTER_NODE_REGISTERED, ///< its trainer does not run yet
     TFOS__CLUSTER_NODE_RUNNING,    ///< its trainer runs
-    TFOS__CLUSTER_NODE_ENDED,      ///< its trainer ended well, or because we told it to
+    TFOS__CLUSTER_NODE_ENDED,      ///< its trainer ended well, or was stopped
     TFOS__CLUSTER_NODE_FAILED,     ///< its trainer or itself failed
     TFOS__CLUSTER_NODE_LOST ///< disconnected, or silent, while the trainer is not known to have
                             ///< ended
@@ -76,8 +76,8 @@ struct tfos__cluster_node {
     uint32_t drained;    ///< a bit for each queue, by its place in the list: nothing is left in it
     uint32_t terminated; ///< the same: it wants no more rows
     int64_t queue_rows[TFOS__QUEUE_LIMIT]; ///< taken from each queue
-    bool is_stopping;                      ///< was told to stop: its end is no failure
-    bool has_overflowed;                   ///< a report was too large; said once
+    bool is_stopping;                      ///< "stop" was sent: its end is no failure
+    bool has_overflowed;                   ///< a report was too large; reported once
     json_t *report;                        ///< owned; NULL for none
     char exit[256];    ///< how its trainer ended, or why it is gone, in words; "" while it lives
     char *tensorboard; ///< owned; NULL for none
@@ -108,8 +108,8 @@ enum tfos_status tfos__cluster_node_table_init(struct tfos__cluster_node_table *
 /// text for everybody. All nodes have registered. NULL when out of memory.
 json_t *tfos__cluster_node_table_spec(const struct tfos__cluster_node_table *table);
 
-/// Another launch takes the place of `node`: what it says of itself is in `hello`, and what the
-/// last one reported is forgotten.
+/// Another launch, with `hello`, takes the place of `node`; what the last one reported is
+/// forgotten.
 void tfos__cluster_node_reset(struct tfos__cluster_node *node,
                               const struct tfos__cluster_node *hello);
 

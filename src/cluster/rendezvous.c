@@ -25,8 +25,8 @@
 #include "cluster/status_document.h"
 
 #define TICK_MS 1000 // how often times are looked at, or more often with a short heartbeat timeout
-#define FAREWELL_MS 500                // for the last messages to be taken when the thread ends
-#define ENDING_TIMEOUT_MS 2000         // for a peer to read its last message and go
+#define CLOSE_TIMEOUT_MS 500           // for the last messages to be taken when the thread ends
+#define ENDING_TIMEOUT_MS 2000         // for a peer to read its last message and close
 #define PENDING_SIZE_LIMIT (64u << 20) // bytes queued towards one peer
 #define DENIED_LIMIT 100               // events about refusals in one minute
 
@@ -62,9 +62,9 @@ static struct connection *connection_of(struct tfos__cluster_session *session)
     return (struct connection *)((char *)session - offsetof(struct connection, session));
 }
 
-/// Tells of a refusal, unless an attacker makes so many that other events would be lost over them.
-static void tell_denied(struct tfos_rendezvous *rendezvous, const char *address,
-                        const char *message)
+/// An event for a refusal, unless an attacker makes so many that other events would be lost.
+static void report_denied(struct tfos_rendezvous *rendezvous, const char *address,
+                          const char *message)
 {
     int64_t now_ms = tfos__now_ms();
     if (now_ms - rendezvous->denied_ms >= 60000) {
@@ -77,15 +77,15 @@ static void tell_denied(struct tfos_rendezvous *rendezvous, const char *address,
     tfos__cluster_failure_text_copy(text, sizeof(text), message);
     const char *more =
         rendezvous->denied_count == DENIED_LIMIT ? " (the last one told this minute)" : "";
-    tfos__cluster_tell(&rendezvous->cluster, NULL, "denied",
-                       json_pack("{s:s, s:s+}", "peer", address, "message", text, more));
+    tfos__cluster_push_event(&rendezvous->cluster, NULL, "denied",
+                             json_pack("{s:s, s:s+}", "peer", address, "message", text, more));
 }
 
 static void rejected(void *context, const char *address, const char *reason)
 {
     char message[128];
     snprintf(message, sizeof(message), "rendezvous: %s", reason);
-    tell_denied(context, address, message);
+    report_denied(context, address, message);
 }
 
 static void send_message(struct tfos__cluster_session *session, json_t *message)
@@ -122,7 +122,7 @@ static void dropped(struct tfos__server_connection *base, bool is_breach, const 
 {
     struct tfos__cluster_session *session = &((struct connection *)base)->session;
     if (is_breach && session->kind != TFOS__SESSION_NODE)
-        tell_denied(rendezvous_of(base), session->address, cause);
+        report_denied(rendezvous_of(base), session->address, cause);
     tfos__cluster_dispatch_end(session, cause);
 }
 
@@ -165,8 +165,8 @@ static int64_t tick_ms(const struct tfos_rendezvous *rendezvous)
     return fraction < TICK_MS ? fraction : TICK_MS;
 }
 
-/// One sleep and what it was ended by.
-static void turn(struct tfos_rendezvous *rendezvous, int64_t deadline)
+/// One wait and what ended it.
+static void run_once(struct tfos_rendezvous *rendezvous, int64_t deadline)
 {
     wake_waits(rendezvous);
     pthread_mutex_unlock(&rendezvous->monitor.mutex);
@@ -181,7 +181,7 @@ static void *run(void *argument)
     lock(rendezvous);
     int64_t tick = tfos__deadline(tick_ms(rendezvous));
     while (!rendezvous->is_closing) {
-        turn(rendezvous, tick);
+        run_once(rendezvous, tick);
         int64_t now_ms = tfos__now_ms();
         if (now_ms < tick)
             continue;
@@ -189,10 +189,10 @@ static void *run(void *argument)
         tfos__server_flush(&rendezvous->server);
         tick = now_ms + tick_ms(rendezvous);
     }
-    int64_t end = tfos__deadline(FAREWELL_MS);
+    int64_t end = tfos__deadline(CLOSE_TIMEOUT_MS);
     tfos__server_flush(&rendezvous->server);
     while (tfos__server_has_pending(&rendezvous->server) && tfos__remaining_ms(end) > 0)
-        turn(rendezvous, end);
+        run_once(rendezvous, end);
     tfos__server_clear(&rendezvous->server, "the driver has closed the cluster");
     pthread_mutex_unlock(&rendezvous->monitor.mutex);
     return NULL;
@@ -200,8 +200,7 @@ static void *run(void *argument)
 
 // ---- start and stop
 
-/// The host to give to others: what the user says, else where we listen, else what this machine
-/// has.
+/// The host to advertise: the user's, else where the server listens, else the machine's first.
 static enum tfos_status find_host(const struct tfos_rendezvous_options *options,
                                   char host[TFOS__ADDRESS_SIZE], struct tfos_error *err)
 {
@@ -366,7 +365,7 @@ static enum tfos_status wait_for_phase(struct tfos_rendezvous *rendezvous,
 }
 
 /// A wait's end: close() may be waiting for it.
-static void leave(struct tfos_rendezvous *rendezvous)
+static void end_wait(struct tfos_rendezvous *rendezvous)
 {
     rendezvous->waiter_count--;
     if (rendezvous->is_closing)
@@ -384,7 +383,7 @@ enum tfos_status tfos_rendezvous_wait(struct tfos_rendezvous *rendezvous,
     lock(rendezvous);
     rendezvous->waiter_count++;
     enum tfos_status status = wait_for_phase(rendezvous, phase, timeout_ms, err);
-    leave(rendezvous);
+    end_wait(rendezvous);
     return status;
 }
 
@@ -521,7 +520,7 @@ enum tfos_status tfos_rendezvous_next_event(struct tfos_rendezvous *rendezvous, 
             break;
         tfos__monitor_wait(&rendezvous->monitor, deadline);
     }
-    leave(rendezvous);
+    end_wait(rendezvous);
     if (status == TFOS_OK)
         *json = text;
     return status;

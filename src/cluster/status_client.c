@@ -56,8 +56,8 @@ static struct tfos__channel *ask(const char *name, int64_t deadline)
     return NULL;
 }
 
-/// Asks every driver before any answer is waited for, so that a slow one does not hold up the
-/// others.
+/// Sends every driver the request before it waits for any answer, so that a slow one does not delay
+/// the others.
 static enum tfos_status ask_all(struct tfos__channel **channels, size_t *count, int64_t deadline,
                                 struct tfos_error *err)
 {

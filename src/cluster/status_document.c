@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the state of a cluster down for people and programs that watch it.
+// The state of a cluster for people and programs that watch it.
 #include "cluster/status_document.h"
 
 #include <unistd.h>
@@ -15,7 +15,7 @@ static const char *state_name(enum tfos__cluster_state state)
     return names[state];
 }
 
-/// Three digits behind the point, for no watcher wants more; null for a negative value.
+/// Three digits behind the point; null for a negative value.
 static json_t *rounded(double value)
 {
     if (value < 0)
@@ -23,7 +23,7 @@ static json_t *rounded(double value)
     return json_real(value < ROUNDED_LIMIT ? (double)(int64_t)(value * 1000 + 0.5) / 1000 : value);
 }
 
-/// The members that say how fast rows go; all null while nobody knows.
+/// The members for the rates; all null while they are not known.
 static json_t *describe_rates(const struct tfos__cluster_rates *rates)
 {
     bool is_known = rates->is_known;
@@ -97,7 +97,7 @@ static json_t *describe(const struct tfos__cluster *cluster, const struct tfos__
     return object;
 }
 
-/// What a trainer says of itself; in a synchronous cluster they all say about the same.
+/// The report of a trainer; in a synchronous cluster they are all about the same.
 static json_t *first_report(const struct tfos__cluster *cluster)
 {
     TFOS__CLUSTER_EACH_NODE (node, &cluster->table)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The node's feed host: hands lanes to the trainer, carries what happens to attempts to the
-/// driver, and answers writers that ask why nothing is read. A lane that opens before the trainer
-/// has asked for its queue waits here, as a descriptor of our own. What the driver says of a queue
-/// that this node does not have is another's.
+// The node's feed host: passes lanes to the trainer, reports attempts to the driver, and answers
+// writers whose rows are not taken. A lane that opens before the trainer has opened its queue waits
+// here, in a slot with a descriptor of its own. Messages about a queue that this node does not have
+// are ignored.
 #include "node/node.h"
 
 #include "base/clock.h"
@@ -15,11 +15,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/// A node that Spark launched again meets the one before it until that has seen its task's end.
+// A node that Spark launched again finds the name taken until the one before it has ended.
 #define NAME_TIMEOUT_MS 10000
 #define NAME_INTERVAL_MS 50
-/// How soon the driver hears that the lanes are empty: there is no event for it, a reader only
-/// moves a counter.
+// How soon the driver learns that the lanes are empty: a reader only moves a counter, which is no
+// event.
 #define STEP_INTERVAL_BUSY_MS 20
 #define STEP_INTERVAL_IDLE_MS 1000
 
@@ -50,33 +50,33 @@ static json_t *lane_message(const char *queue, int lane)
     return json_pack("{s:s, s:s, s:i}", "type", "lane", "queue", queue, "lane", lane);
 }
 
-static enum tfos_status keep_lane(struct tfos__node_queue *queue, int lane, int fd,
+static enum tfos_status keep_slot(struct tfos__node_queue *queue, int lane, int fd,
                                   struct tfos_error *err)
 {
-    struct tfos__node_slot *lanes =
-        tfos__realloc(queue->lanes, (size_t)queue->lane_count + 1, sizeof *lanes);
-    if (!lanes)
+    struct tfos__node_slot *slots =
+        tfos__realloc(queue->slots, (size_t)queue->slot_count + 1, sizeof *slots);
+    if (!slots)
         return tfos__no_memory(err, "node", "a lane");
-    queue->lanes = lanes;
+    queue->slots = slots;
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (copy < 0)
         return tfos__fail_errno(err, TFOS_IO, "node: cannot keep lane %d", lane);
-    lanes[queue->lane_count++] = (struct tfos__node_slot){.number = lane, .fd = copy};
+    slots[queue->slot_count++] = (struct tfos__node_slot){.number = lane, .fd = copy};
     return TFOS_OK;
 }
 
-static enum tfos_status hand_lane(struct tfos__node *node, const struct tfos__feed_event *event,
+static enum tfos_status give_slot(struct tfos__node *node, const struct tfos__feed_event *event,
                                   struct tfos_error *err)
 {
     struct tfos__node_queue *queue =
         &node->queues[tfos__queue_names_find(&node->queue_names, event->queue)];
     if (!queue->is_open)
-        return keep_lane(queue, event->lane, event->fd, err);
+        return keep_slot(queue, event->lane, event->fd, err);
     tfos__node_trainer_send(node, lane_message(event->queue, event->lane), &event->fd, 1);
     return TFOS_OK;
 }
 
-static void tell_attempt(struct tfos__node *node, const struct tfos__feed_event *event)
+static void report_attempt(struct tfos__node *node, const struct tfos__feed_event *event)
 {
     tfos__node_rendezvous_send(
         node, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:b}", "type", "partition", "queue",
@@ -90,9 +90,9 @@ static enum tfos_status follow(struct tfos__node *node, const struct tfos__feed_
 {
     switch (event->kind) {
     case TFOS__FEED_LANE_OPENED:
-        return hand_lane(node, event, err);
+        return give_slot(node, event, err);
     case TFOS__FEED_ATTEMPT_CLOSED:
-        tell_attempt(node, event);
+        report_attempt(node, event);
         break;
     case TFOS__FEED_STALLED:
         if (node->trainer.is_running)
@@ -104,7 +104,7 @@ static enum tfos_status follow(struct tfos__node *node, const struct tfos__feed_
     return TFOS_OK;
 }
 
-/// The queues whose lanes are empty, and those whose reader wants no more: a bit for each.
+/// The queues whose slots are empty, and those whose reader wants no more: a bit for each.
 static void get_states(const struct tfos__node *node, uint32_t *drained, uint32_t *terminated)
 {
     struct tfos__feed_queue_stats queue;
@@ -156,16 +156,16 @@ void tfos__node_feed_set_state(struct tfos__node *node, enum tfos__feed_state st
     node->feed_step_at = node->heartbeat_at;
 }
 
-static void drop_lanes(struct tfos__node_queue *queue)
+static void close_slots(struct tfos__node_queue *queue)
 {
-    for (int i = 0; i < queue->lane_count; i++)
-        close(queue->lanes[i].fd);
-    tfos__free(queue->lanes);
-    queue->lanes = NULL;
-    queue->lane_count = 0;
+    for (int i = 0; i < queue->slot_count; i++)
+        close(queue->slots[i].fd);
+    tfos__free(queue->slots);
+    queue->slots = NULL;
+    queue->slot_count = 0;
 }
 
-static void refuse(struct tfos__node *node, const char *queue, const char *reason)
+static void reject(struct tfos__node *node, const char *queue, const char *reason)
 {
     tfos__node_trainer_send(
         node, json_pack("{s:s, s:s, s:s}", "type", "refused", "queue", queue, "message", reason),
@@ -177,25 +177,25 @@ void tfos__node_feed_attach(struct tfos__node *node, const char *name)
     struct tfos_error err;
     int number;
     if (!node->feed) {
-        refuse(node, name, "this node is not fed by Spark");
+        reject(node, name, "this node is not fed by Spark");
         return;
     }
     if (tfos__queue_names_get(&node->queue_names, name, &number, &err) < 0) {
-        refuse(node, name, err.message);
+        reject(node, name, err.message);
         return;
     }
     struct tfos__node_queue *queue = &node->queues[number];
     if (queue->is_open) {
-        refuse(node, name, "another process of this trainer reads it");
+        reject(node, name, "another process of this trainer reads it");
         return;
     }
     int bell_fd = tfos__feed_host_bell_fd(node->feed, name);
     tfos__node_trainer_send(node, json_pack("{s:s, s:s}", "type", "feed", "queue", name), &bell_fd,
                             1);
-    for (int i = 0; i < queue->lane_count; i++)
-        tfos__node_trainer_send(node, lane_message(name, queue->lanes[i].number),
-                                &queue->lanes[i].fd, 1);
-    drop_lanes(queue);
+    for (int i = 0; i < queue->slot_count; i++)
+        tfos__node_trainer_send(node, lane_message(name, queue->slots[i].number),
+                                &queue->slots[i].fd, 1);
+    close_slots(queue);
     queue->is_open = true;
 }
 
@@ -209,10 +209,10 @@ static void fence(struct tfos__node *node, const char *queue, const json_t *mess
                                      .attempt = tfos__json_int_or(message, "attempt", 0)};
     tfos__feed_host_fence(node->feed, &event);
     event.attempt--;
-    tell_attempt(node, &event);
+    report_attempt(node, &event);
 }
 
-static void tell_description(struct tfos__node *node, int queue)
+static void send_description(struct tfos__node *node, int queue)
 {
     tfos__node_trainer_send(node, json_incref(node->queues[queue].description), NULL, 0);
 }
@@ -221,7 +221,7 @@ static void describe(struct tfos__node *node, int queue, json_t *message)
 {
     json_decref(node->queues[queue].description);
     node->queues[queue].description = json_incref(message);
-    tell_description(node, queue);
+    send_description(node, queue);
 }
 
 bool tfos__node_feed_follow(struct tfos__node *node, const char *type, json_t *message)
@@ -256,13 +256,13 @@ void tfos__node_feed_send_descriptions(struct tfos__node *node)
 {
     for (int queue = 0; node->feed && queue < node->queue_names.count; queue++)
         if (node->queues[queue].description)
-            tell_description(node, queue);
+            send_description(node, queue);
 }
 
 void tfos__node_feed_close(struct tfos__node *node)
 {
     for (int i = 0; i < TFOS__QUEUE_LIMIT; i++) {
-        drop_lanes(&node->queues[i]);
+        close_slots(&node->queues[i]);
         json_decref(node->queues[i].description);
         node->queues[i].description = NULL;
     }

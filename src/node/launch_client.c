@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The launcher's side of a node: it starts the process, gives it what it needs, and hears how it
-/// gets on. The socket to the node is also the sign of life: the node ends when it closes, unless
-/// detached.
+// The launcher's side of a node: it starts the process, sends it configuration and payload, and
+// reads its messages. The node ends when the socket closes, unless it is detached.
 #include <tfos/node.h>
 
 #include "base/channel.h"
@@ -25,7 +24,7 @@
 #include <unistd.h>
 
 #define SEND_TIMEOUT_MS 30000
-/// What a node has to end its trainer and itself before it is killed.
+// For a node to end its trainer and itself before it is killed.
 #define CLOSE_TIMEOUT_MS 10000
 #define EXIT_TIMEOUT_MS 5000
 #define REAPER_STACK_SIZE (64 * 1024)
@@ -130,7 +129,7 @@ enum tfos_status tfos_node_launch(const char *executable, const char *config, co
     status = tfos__channel_send(launch->channel, message, &payload_fd, payload_fd >= 0,
                                 tfos__deadline(SEND_TIMEOUT_MS), err);
     message = NULL;
-    // A node that has ended already may have said why: launch_next() tells.
+    // A node that has ended already may have sent a reason, which launch_next() gives.
     if (status < 0 && status != TFOS_CLOSED)
         goto close_launch;
     status = TFOS_OK;
@@ -147,7 +146,7 @@ drop_message:
 }
 
 /// The process has closed its socket, so it has ended or is about to.
-static enum tfos_status tell_exit(struct tfos_node_launch *launch, struct tfos_error *err)
+static enum tfos_status fail_exited(struct tfos_node_launch *launch, struct tfos_error *err)
 {
     char words[64] = "an unknown status";
     int wait_status;
@@ -172,7 +171,7 @@ enum tfos_status tfos_node_launch_next(struct tfos_node_launch *launch, int64_t 
     if (status == TFOS_TIMEOUT)
         return TFOS_AGAIN;
     if (status == TFOS_CLOSED)
-        return tell_exit(launch, err);
+        return fail_exited(launch, err);
     TFOS__TRY(status);
     return tfos__json_print(message, "node", "a message", json, err);
 }
@@ -193,9 +192,9 @@ static void *reap(void *argument)
     return NULL;
 }
 
-/// Leaves the process to a thread that waits for its end, so that it does not stay as a zombie for
-/// as long as this process lives. Without the thread it would, which does no other harm.
-static void leave_to_reaper(pid_t pid)
+// Starts a thread that waits for the end of the process, which would else stay as a zombie for as
+// long as this process lives. Without memory for a thread it does, which has no other effect.
+static void start_reaper(pid_t pid)
 {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -222,7 +221,7 @@ void tfos_node_launch_close(struct tfos_node_launch *launch)
         return;
     tfos__channel_close(launch->channel);
     if (launch->pid && launch->is_detached)
-        leave_to_reaper(launch->pid);
+        start_reaper(launch->pid);
     else if (launch->pid)
         end_process(launch);
     if (launch->pidfd >= 0)

@@ -14,7 +14,7 @@
 
 #define CONFIG_TIMEOUT_MS 30000
 #define CLOSE_TIMEOUT_MS 1000
-/// When the executor dies, its task's end may be seen first: how long to look for the real cause.
+// When the executor dies, its task's end may be seen first: how long to wait for the real cause.
 #define EXECUTOR_WAIT_MS 100
 
 enum tfos_status tfos__node_launcher_open(struct tfos__node *node, int fd, struct tfos_error *err)
@@ -48,8 +48,8 @@ void tfos__node_launcher_send(struct tfos__node *node, json_t *message)
         return;
     }
     struct tfos_error err;
-    if (tfos__channel_tell(node->launcher, message, NULL, 0, TFOS__NODE_QUEUE_LIMIT, &err) ==
-        TFOS_OK)
+    if (tfos__channel_send_bounded(node->launcher, message, NULL, 0, TFOS__NODE_QUEUE_LIMIT,
+                                   &err) == TFOS_OK)
         return;
     tfos__channel_close(node->launcher);
     node->launcher = NULL;

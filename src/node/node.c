@@ -131,7 +131,7 @@ static void fill(const struct tfos__node *node, struct pollfd slots[SLOT_COUNT])
         slots[SLOT_PROBE] = (struct pollfd){.fd = node->tensorboard.probe_fd, .events = POLLOUT};
 }
 
-/// Those by whom the node is there: the executor, whoever signals, and the launcher.
+// Events of those that the node depends on: the executor, senders of signals, and the launcher.
 static void follow_owners(struct tfos__node *node, const struct pollfd slots[SLOT_COUNT])
 {
     if (slots[SLOT_EXECUTOR].revents)
@@ -142,7 +142,7 @@ static void follow_owners(struct tfos__node *node, const struct pollfd slots[SLO
         tfos__node_launcher_step(node);
 }
 
-/// Asked while the node joins, before it has a loop.
+// Called while the node joins, before its loop runs.
 static bool must_end(void *context)
 {
     struct tfos__node *node = context;
@@ -161,7 +161,7 @@ static int64_t earlier(int64_t a, int64_t b)
 static int64_t next_deadline(const struct tfos__node *node)
 {
     int64_t deadline = node->role_deadline;
-    // A driver that is behind wakes us when it takes bytes again.
+    // When a driver that is behind takes bytes again, its socket becomes writable.
     if (!node->is_driver_lost && !tfos__node_rendezvous_is_behind(node)) {
         deadline = earlier(deadline, node->heartbeat_at);
         if (node->output)
@@ -238,8 +238,8 @@ static enum tfos_status begin(struct tfos__node *node, int fd, struct tfos_error
     return node->is_ending ? TFOS_OK : status;
 }
 
-/// Says why there is no trainer's end to report.
-static void tell_failure(struct tfos__node *node, enum tfos_status status, const char *message)
+// Reports a failure where there is no end of a trainer to report.
+static void report_failure(struct tfos__node *node, enum tfos_status status, const char *message)
 {
     if (node->cause != TFOS__CAUSE_STOPPED)
         tfos__node_rendezvous_send(node,
@@ -287,9 +287,9 @@ enum tfos_status tfos_node_run(int fd, struct tfos_error *err)
         status = run(node, err);
     struct tfos__node_child *children[] = {&node->trainer, &node->tensorboard.child};
     if (status < 0)
-        tell_failure(node, status, err->message);
+        report_failure(node, status, err->message);
     else if (!node->trainer.pid)
-        tell_failure(node, TFOS_CLOSED, node->end_message);
+        report_failure(node, TFOS_CLOSED, node->end_message);
     tfos__node_child_end_all(END_GRACE_MS, children, 2);
     close_all(node);
     pthread_sigmask(SIG_SETMASK, &old_mask, NULL);

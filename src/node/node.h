@@ -17,8 +17,8 @@
 
 #define TFOS__NODE_NAME_SIZE 128
 
-/// Bytes that may wait for the launcher or the trainer: it takes nothing then, for the largest
-/// message has a quarter of that. Such a peer is given up.
+/// Bytes that may wait for the launcher or the trainer. A peer with more does not read, for the
+/// largest message has a quarter of that, and is given up.
 #define TFOS__NODE_QUEUE_LIMIT ((size_t)4 * TFOS__FRAME_LIMIT)
 
 /// Grace for a trainer whose reason to run is gone: the driver, or the Spark task.
@@ -27,21 +27,21 @@
 /// Why a node ends before its trainer does by itself.
 enum tfos__node_cause {
     TFOS__CAUSE_TRAINER, ///< it does not
-    TFOS__CAUSE_STOPPED, ///< the driver said so
+    TFOS__CAUSE_STOPPED, ///< the driver sent `stop`
     TFOS__CAUSE_TASK_LOST,
     TFOS__CAUSE_EXECUTOR_LOST,
     TFOS__CAUSE_DRIVER_LOST
 };
 
-/// TensorBoard beside the trainer. It is a convenience: whatever goes wrong with it is one warning,
-/// and training goes on. All zero: not wanted or not started.
+/// TensorBoard beside the trainer. It is a convenience: a failure of it is one warning, and
+/// training goes on. All zero: not wanted or not started.
 struct tfos__node_tensorboard {
     struct tfos__node_child child;
     struct tfos__node_output *output; ///< owned; NULL when not running
     int port;
     bool is_served;             ///< it was seen to accept connections
-    int64_t probe_at;           ///< when to look next whether it does
-    struct addrinfo *addresses; ///< owned; where it is to be looked for
+    int64_t probe_at;           ///< when to probe next
+    struct addrinfo *addresses; ///< owned; to probe
     const struct addrinfo *probed;
     bool is_probing;
     int probe_fd; ///< owned while is_probing; writable once the connection is decided
@@ -58,9 +58,9 @@ struct tfos__node_slot {
 
 /// A queue of the node's feed, as the trainer knows it.
 struct tfos__node_queue {
-    bool is_open;                  ///< the trainer has the bell
-    struct tfos__node_slot *lanes; ///< owned, before is_open
-    int lane_count;
+    bool is_open;                  ///< the trainer reads it
+    struct tfos__node_slot *slots; ///< owned, before is_open
+    int slot_count;
     json_t *description; ///< owned; the driver's newest `describe`; NULL: none
 };
 
@@ -84,19 +84,19 @@ struct tfos__node {
     int port_fd; ///< owned: keeps the port from others; -1 once released
     int64_t generation;
     json_t *cluster_spec; ///< owned
-    json_t *report;       ///< owned; what the trainer last told of itself
+    json_t *report;       ///< owned; the trainer's last report
     int64_t role_deadline;
     int64_t heartbeat_at;
 
     struct tfos__node_child trainer;
     pid_t trainer_session;                 ///< that it began in
-    bool is_trainer_done;                  ///< it has said that its work is done
+    bool is_trainer_done;                  ///< it has sent `done`
     struct tfos__channel *trainer_channel; ///< owned; NULL when not running
-    bool is_trainer_unread;           ///< messages of it wait where poll() does not tell of them
-    bool is_trainer_given_up;         ///< it could not be told something, and was ended
-    struct tfos__node_output *output; ///< owned
-    char *trainer_message;            ///< owned; its own reason for failing
-    int64_t leftovers_end_at;         ///< when processes that the trainer left are killed
+    bool is_trainer_unread;                ///< messages wait that poll() does not report
+    bool is_trainer_given_up;              ///< it missed a message, and was ended
+    struct tfos__node_output *output;      ///< owned
+    char *trainer_message;                 ///< owned; its own reason for failing
+    int64_t leftovers_end_at;              ///< when processes that the trainer left are killed
 
     struct tfos__feed_host *feed; ///< owned; NULL: not fed
     enum tfos__feed_state feed_state;
@@ -129,7 +129,7 @@ enum tfos_status tfos__node_launcher_watch_executor(struct tfos__node *node,
                                                     struct tfos_error *err);
 
 /// Sends a message (reference taken over). A launcher that has gone is no failure; one that cannot
-/// be told counts as gone.
+/// take a message counts as gone.
 void tfos__node_launcher_send(struct tfos__node *node, json_t *message);
 void tfos__node_launcher_step(struct tfos__node *node);
 void tfos__node_launcher_executor_ended(struct tfos__node *node);
@@ -139,7 +139,7 @@ void tfos__node_launcher_close(struct tfos__node *node);
 
 // ---- rendezvous_client.c
 
-/// Connects to the rendezvous, reserves TensorFlow's port, and says hello.
+/// Connects to the rendezvous, reserves TensorFlow's port, and sends the hello.
 enum tfos_status tfos__node_rendezvous_join(struct tfos__node *node, const struct tfos_wait *wait,
                                             struct tfos_error *err);
 
@@ -153,7 +153,7 @@ enum tfos_status tfos__node_rendezvous_step(struct tfos__node *node, struct tfos
 void tfos__node_rendezvous_tick(struct tfos__node *node);
 void tfos__node_rendezvous_flush_lines(struct tfos__node *node);
 
-/// Whether something waits to be written to the driver.
+/// Whether messages wait to be written to the driver.
 bool tfos__node_rendezvous_is_behind(const struct tfos__node *node);
 
 // ---- trainer_process.c
@@ -172,17 +172,17 @@ void tfos__node_trainer_step(struct tfos__node *node);
 void tfos__node_trainer_tick(struct tfos__node *node);
 
 /// Sends it a message (reference taken over) and descriptors. One that has gone is no failure; one
-/// that cannot be told is ended, for it would wait for what it is not told.
+/// that cannot take a message is ended, since it would wait for it.
 void tfos__node_trainer_send(struct tfos__node *node, json_t *message, const int *fds,
                              int fd_count);
 
-/// It has ended and was reaped: reports how, and tells the feeders. It has not ended where its
-/// function has made a daemon of it: a process that was forked from it goes on in its place.
+/// It has ended and was reaped: reports how to the driver, the launcher and the feeders. Where its
+/// function has made its process a daemon, a process that was forked from it goes on in its place.
 void tfos__node_trainer_ended(struct tfos__node *node);
 
-/// Asks it where it is, for a feeder whose rows it does not take: a Python trainer answers SIGUSR2
-/// with the stacks of its threads, on stderr. When the answer is due; TFOS__NEVER when nobody asks.
-/// The answer is for tfos__free(), NULL when out of memory.
+/// Requests a stack report, for a feeder whose rows the trainer does not take: a Python trainer
+/// answers SIGUSR2 with the stacks of its threads, on stderr. When the report is due; TFOS__NEVER
+/// when none was requested. The report is for tfos__free(), NULL when out of memory.
 void tfos__node_trainer_ask_stack(struct tfos__node *node);
 int64_t tfos__node_trainer_stack_due(const struct tfos__node *node);
 char *tfos__node_trainer_take_stack(struct tfos__node *node);
@@ -196,14 +196,14 @@ enum tfos_status tfos__node_feed_step(struct tfos__node *node, struct tfos_error
 void tfos__node_feed_set_state(struct tfos__node *node, enum tfos__feed_state state,
                                const char *message);
 
-/// The trainer asks for a queue: hands it the bell and all lanes.
+/// The trainer opens a queue: it gets the descriptors of the queue and of all its lanes.
 void tfos__node_feed_attach(struct tfos__node *node, const char *queue);
 
-/// Follows what the driver says of the feed: `end_feed`, `fence`, `end_epoch`, `end_batch`,
-/// `describe`. False when the message is of another type.
+/// Follows a message of the driver about the feed: `end_feed`, `fence`, `end_epoch`, `end_batch`,
+/// `describe`. False when it is of another type.
 bool tfos__node_feed_follow(struct tfos__node *node, const char *type, json_t *message);
 
-/// Tells a trainer that has just started what is known of the queues.
+/// Sends a trainer that has just started what is known of the queues.
 void tfos__node_feed_send_descriptions(struct tfos__node *node);
 void tfos__node_feed_close(struct tfos__node *node);
 
@@ -213,19 +213,19 @@ void tfos__node_feed_close(struct tfos__node *node);
 /// chief or master, else worker:0.
 void tfos__node_tensorboard_start(struct tfos__node *node);
 
-/// Looks whether it serves, one address after the other, and gives it up when it never did.
+/// Probes whether it serves, one address after the other, and gives it up after a time.
 void tfos__node_tensorboard_tick(struct tfos__node *node);
 
-/// The look is decided: tells the driver its address if it serves.
+/// The probe is decided: sends the driver its address if it serves.
 void tfos__node_tensorboard_step(struct tfos__node *node);
 
 /// When tick() has something to do.
 int64_t tfos__node_tensorboard_due(const struct tfos__node_tensorboard *board);
 
-/// Whether it shows the feed's figures, so that the driver is to send them.
+/// Whether it shows the feed's figures: the driver sends them then.
 bool tfos__node_tensorboard_wants_figures(const struct tfos__node *node);
 
-/// Writes down the driver's message `figures` for it to show.
+/// Writes the driver's message `figures` to event files.
 void tfos__node_tensorboard_show(struct tfos__node *node, const json_t *figures);
 
 /// It has ended and was reaped.

@@ -2,7 +2,7 @@
 /// The pipes are read without waiting. The log is written in pieces of PIPE_BUF and only when
 /// poll() finds room: it is shared with other processes, so it cannot be made non-blocking, and a
 /// node must not wait for it. While the log is full its pipe is not read, so that a child that
-/// writes faster than the log takes it is slowed down, as it would be without us. Towards the
+/// writes faster than the log takes it is slowed down, as it would be without a node. Towards the
 /// driver nothing slows it down: lines beyond the limits of a batch are counted and left out.
 #include "node/output.h"
 
@@ -67,7 +67,7 @@ static enum tfos_status open_stream(struct stream *stream, const char *name, int
     stream->writer_fd = fds[1];
     stream->log_fd = log_fd;
     stream->name = name;
-    // Only our end: the child's writes keep waiting for room, as programs expect.
+    // Only this end: the child's writes keep waiting for room, as programs expect.
     if (fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0)
         return tfos__fail_errno(err, TFOS_IO, "node: cannot set up the trainer's %s", name);
     return TFOS_OK;
@@ -235,7 +235,7 @@ static void write_log(struct stream *stream, int64_t deadline)
         if (has_room && written < 0 && (errno == EINTR || errno == EAGAIN))
             return;
         if (written < 0) {
-            // Whoever read the log has gone; the driver still gets the lines.
+            // The reader of the log has gone; the driver still gets the lines.
             stream->log_fd = -1;
             stream->unlogged_start = stream->unlogged_end;
             return;
@@ -288,7 +288,7 @@ void tfos__node_output_finish(struct tfos__node_output *output, int64_t timeout_
                 stream->log_fd = -1;
                 stream->unlogged_start = stream->unlogged_end;
             }
-            // A grandchild that goes on writing would keep us here.
+            // A grandchild may go on writing.
         } while (read_once(output, stream) && tfos__remaining_ms(deadline) != 0);
         write_log(stream, deadline);
         close_fd(&stream->reader_fd);

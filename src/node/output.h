@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <tfos/status.h>
 
-#define TFOS__OUTPUT_LAST_LINES 50   ///< lines of stderr kept for the report of a death
+#define TFOS__OUTPUT_LAST_LINES 50   ///< lines of stderr kept for the report of its end
 #define TFOS__OUTPUT_LINE_SIZE 8192  ///< longer lines are cut to this many bytes
 #define TFOS__OUTPUT_INTERVAL_MS 100 ///< least time between two batches of lines
 
@@ -42,7 +42,7 @@ void tfos__node_output_finish(struct tfos__node_output *output, int64_t timeout_
 int64_t tfos__node_output_due(const struct tfos__node_output *output);
 
 /// The lines that wait, an array of [stream, text] that the caller owns, or NULL. The last element
-/// tells of lines left out when the child wrote more than could be kept.
+/// counts the lines left out when the child wrote more than could be kept.
 json_t *tfos__node_output_take_lines(struct tfos__node_output *output);
 
 /// The last lines of stderr, oldest first: a new array, or NULL when out of memory.

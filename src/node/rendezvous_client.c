@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The node's part in the rendezvous (docs/protocol.md, "Rendezvous: node"): it registers, checks
-/// and acknowledges each generation of the cluster spec, starts the trainer when told, and reports.
+// The node's side of the rendezvous (docs/protocol.md, "Rendezvous: node"): it registers, checks
+// and acknowledges each generation of the cluster spec, starts the trainer on `start`, and reports.
 #include "node/node.h"
 
 #include "base/clock.h"
@@ -61,7 +61,7 @@ void tfos__node_rendezvous_send(struct tfos__node *node, json_t *message)
         json_decref(message);
         return;
     }
-    // A driver that is not told of something waits for it: it should rather hear of our end.
+    // A driver that misses a message would wait for it: the node ends instead.
     enum tfos_status status = message ? tfos__cluster_member_send(node->member, message, &err)
                                       : tfos__no_memory(&err, "node", "a message to it");
     if (status < 0)
@@ -97,7 +97,7 @@ static enum tfos_status take_role(struct tfos__node *node, const json_t *message
     return TFOS_OK;
 }
 
-/// Keeps another port and gives up the one that somebody else serves.
+/// Reserves another port and gives up the one that another process serves.
 static enum tfos_status change_port(struct tfos__node *node, struct tfos_error *err)
 {
     if (node->config.tf_port != 0)
@@ -109,7 +109,7 @@ static enum tfos_status change_port(struct tfos__node *node, struct tfos_error *
     for (int attempt = 0; attempt < PORT_ATTEMPTS; attempt++) {
         int fd, port;
         TFOS__TRY(tfos__listener_reserve(0, &fd, &port, err));
-        // Closed only now: the kernel might else give us the same port again.
+        // Closed only now: the kernel might else give the same port again.
         close(node->port_fd);
         node->port_fd = fd;
         node->port = port;
@@ -216,7 +216,7 @@ enum tfos_status tfos__node_rendezvous_step(struct tfos__node *node, struct tfos
 }
 
 /// {"input": {"drained": true, "terminated": false, "rows_read": 7}}, and notes that the driver
-/// knows it.
+/// gets it.
 static json_t *describe_queues(struct tfos__node *node)
 {
     struct tfos__feed_queue_stats queue;
@@ -263,7 +263,7 @@ void tfos__node_rendezvous_flush_lines(struct tfos__node *node)
 void tfos__node_rendezvous_tick(struct tfos__node *node)
 {
     // While the driver does not keep up, heartbeats would only be older when it reads them, and
-    // lines wait in their bounded batch instead of our queue.
+    // lines wait in their bounded batch, not in the queue.
     if (!node->is_member || node->is_driver_lost || tfos__node_rendezvous_is_behind(node))
         return;
     if (tfos__remaining_ms(node->heartbeat_at) == 0)

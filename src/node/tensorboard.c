@@ -134,7 +134,7 @@ static void end_probe(struct tfos__node_tensorboard *board)
     board->is_probing = false;
 }
 
-/// A look that is not decided by now, for packets may be dropped, makes room for the next.
+/// A probe that is not decided by now, since packets may be dropped, gives way to the next.
 static void begin_probe(struct tfos__node_tensorboard *board)
 {
     end_probe(board);

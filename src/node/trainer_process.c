@@ -18,20 +18,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/// Least time between two heartbeats that only bring a new report: a trainer may report each step.
+// Least time between two heartbeats that only carry a new report: a trainer may report each step.
 #define REPORT_INTERVAL_MS 100
-/// How long the log may hold up the report of a death.
+// How long a full log may delay the report of an end.
 #define DRAIN_TIMEOUT_MS 300
-/// What a dead trainer's own children have to put their things in order.
+// For the children of a trainer that has ended to end by themselves.
 #define LEFTOVERS_GRACE_MS 1000
 
-/// Bytes that wait for the trainer when its requests are left unread.
+// With more bytes waiting for the trainer, its requests are left unread.
 #define ANSWERS_LIMIT ((size_t)1 << 20)
 
 #define COMMAND_SIZE 4096
 #define NAME_SIZE 15     // of a process's name, as the kernel keeps it
 #define FORKED_ONLY 0x40 // of the kernel's flags of a process: it was forked and did not exec
-/// From the end of the one process to the other's setsid().
+// From the end of the one process to the other's setsid().
 #define DAEMON_TIMEOUT_MS 1000
 #define LOOK_INTERVAL_MS 10
 #define STACK_TIMEOUT_MS 1000
@@ -54,7 +54,7 @@ static enum tfos_status make_environment(const struct tfos__node *node,
     enum tfos_status status = tfos__node_environment_init(environment, environ, err);
     if (status == TFOS_OK)
         status = tfos__node_environment_set(environment, "TF_CONFIG", tf_config, err);
-    // Lets TensorFlow's server listen on the port that this node keeps from others meanwhile.
+    // Lets TensorFlow's server listen on the port that this node reserves.
     if (status == TFOS_OK)
         status = tfos__node_environment_set(environment, "TF_GRPC_REUSE_PORT", "true", err);
     if (status == TFOS_OK)
@@ -148,12 +148,12 @@ void tfos__node_trainer_send(struct tfos__node *node, json_t *message, const int
         return;
     }
     struct tfos_error err;
-    if (tfos__channel_tell(node->trainer_channel, message, fds, fd_count, TFOS__NODE_QUEUE_LIMIT,
-                           &err) < 0)
+    if (tfos__channel_send_bounded(node->trainer_channel, message, fds, fd_count,
+                                   TFOS__NODE_QUEUE_LIMIT, &err) < 0)
         give_up(node, &err);
 }
 
-static bool takes_answers(const struct tfos__node *node)
+static bool can_answer(const struct tfos__node *node)
 {
     return tfos__channel_pending_size(node->trainer_channel) <= ANSWERS_LIMIT;
 }
@@ -161,7 +161,7 @@ static bool takes_answers(const struct tfos__node *node)
 uint32_t tfos__node_trainer_events(const struct tfos__node *node)
 {
     uint32_t events = tfos__channel_events(node->trainer_channel);
-    return takes_answers(node) ? events : events & (uint32_t)EPOLLOUT;
+    return can_answer(node) ? events : events & (uint32_t)EPOLLOUT;
 }
 
 static void take_report(struct tfos__node *node, const json_t *message)
@@ -206,25 +206,24 @@ static void follow(struct tfos__node *node, const json_t *message)
     }
 }
 
-/// Follows what the trainer says; `is_last`: to the end, whatever it takes of the answers.
-static void hear(struct tfos__node *node, bool is_last)
+/// Follows the trainer's messages; `is_last`: all of them, also when it takes no answers.
+static void read_messages(struct tfos__node *node, bool is_last)
 {
     struct tfos_error err;
     json_t *message;
     enum tfos_status status = TFOS_AGAIN;
-    // A failure comes again from next(), behind the last message; no answer will be taken then.
-    is_last |=
-        (is_last || takes_answers(node) ? tfos__channel_pump(node->trainer_channel, &err)
-                                        : tfos__channel_flush(node->trainer_channel, &err)) < 0;
-    while ((is_last || takes_answers(node)) &&
+    // next() gives a failure behind the last message; no answer will be taken then.
+    is_last |= (is_last || can_answer(node) ? tfos__channel_pump(node->trainer_channel, &err)
+                                            : tfos__channel_flush(node->trainer_channel, &err)) < 0;
+    while ((is_last || can_answer(node)) &&
            (status = tfos__channel_next(node->trainer_channel, &message, NULL, NULL, &err)) ==
                TFOS_OK) {
         follow(node, message);
         json_decref(message);
     }
-    node->is_trainer_unread = !takes_answers(node);
-    // A trainer may close its link and go on; its end is that of its process. One that breaks the
-    // protocol is heard no more.
+    node->is_trainer_unread = !can_answer(node);
+    // A trainer may close its channel and go on; its end is that of its process. Nothing more is
+    // read from one that breaks the protocol.
     if (status < 0) {
         tfos__channel_close(node->trainer_channel);
         node->trainer_channel = NULL;
@@ -233,16 +232,16 @@ static void hear(struct tfos__node *node, bool is_last)
 
 void tfos__node_trainer_step(struct tfos__node *node)
 {
-    hear(node, false);
+    read_messages(node, false);
 }
 
 void tfos__node_trainer_tick(struct tfos__node *node)
 {
-    if (node->trainer_channel && node->is_trainer_unread && takes_answers(node))
-        hear(node, false);
+    if (node->trainer_channel && node->is_trainer_unread && can_answer(node))
+        read_messages(node, false);
 }
 
-// ---- where it is
+// ---- the stack report
 
 /// The value of a line of /proc/<pid>/status, found by its name with the colon ("State:"), or NULL.
 static const char *find_field(pid_t pid, const char *name, char text[STATUS_SIZE])
@@ -330,7 +329,7 @@ struct search {
     pid_t daemon; ///< one of these that has a session of its own; 0: none
 };
 
-static void look(void *context, pid_t pid)
+static void examine(void *context, pid_t pid)
 {
     struct search *search = context;
     if (pid == search->node->tensorboard.child.pid)
@@ -347,17 +346,17 @@ static bool goes_on(struct tfos__node *node)
 {
     struct tfos__node_child *trainer = &node->trainer;
     if (node->trainer_channel)
-        hear(node, false);
+        read_messages(node, false);
     if (trainer->wait_status != 0 || trainer->was_stopped || node->is_trainer_done ||
         node->is_ending)
         return false;
     int64_t deadline = tfos__deadline(DAEMON_TIMEOUT_MS);
     struct search search = {.node = node};
-    // Two looks without any: one that ended while the first went on has left its own child, which
-    // only the second sees.
+    // Two searches without any: one that ended during the first has left its own child, which only
+    // the second finds.
     for (int misses = 0; misses < 2 && search.daemon == 0 && tfos__remaining_ms(deadline) != 0;) {
         search.is_any = false;
-        tfos__node_child_visit(look, &search);
+        tfos__node_child_visit(examine, &search);
         misses = search.is_any ? 0 : misses + 1;
         if (search.daemon == 0)
             poll(NULL, 0, LOOK_INTERVAL_MS);
@@ -385,8 +384,8 @@ static const char *cause_name(enum tfos__node_cause cause)
     return "trainer";
 }
 
-static void tell_feeders(struct tfos__node *node, bool is_ok, const char *words, const char *reason,
-                         const json_t *last_lines)
+static void notify_feeders(struct tfos__node *node, bool is_ok, const char *words,
+                           const char *reason, const json_t *last_lines)
 {
     if (is_ok) {
         tfos__node_feed_set_state(node, TFOS__FEED_TERMINATED, NULL);
@@ -402,8 +401,8 @@ static void tell_feeders(struct tfos__node *node, bool is_ok, const char *words,
     tfos__node_feed_set_state(node, TFOS__FEED_FAILED, message.message);
 }
 
-static void tell_end(struct tfos__node *node, bool is_ok, const char *words, const char *reason,
-                     json_t *last_lines)
+static void report_end(struct tfos__node *node, bool is_ok, const char *words, const char *reason,
+                       json_t *last_lines)
 {
     int wait_status = node->trainer.wait_status;
     bool is_signal = WIFSIGNALED(wait_status);
@@ -422,7 +421,7 @@ void tfos__node_trainer_ended(struct tfos__node *node)
     if (goes_on(node))
         return;
     if (node->trainer_channel)
-        hear(node, true);
+        read_messages(node, true);
     tfos__node_output_finish(node->output, DRAIN_TIMEOUT_MS);
     tfos__node_rendezvous_flush_lines(node);
     char words[64];
@@ -432,16 +431,15 @@ void tfos__node_trainer_ended(struct tfos__node *node)
         reason = node->end_message;
     bool is_ok = node->trainer.wait_status == 0 || node->cause == TFOS__CAUSE_STOPPED;
     json_t *last_lines = tfos__node_output_get_last_lines(node->output);
-    tell_feeders(node, is_ok, words, reason, last_lines);
-    tell_end(node, is_ok, words, reason, last_lines);
+    notify_feeders(node, is_ok, words, reason, last_lines);
+    report_end(node, is_ok, words, reason, last_lines);
     json_decref(last_lines);
     tfos__channel_close(node->trainer_channel);
     node->trainer_channel = NULL;
     struct tfos__node_child *spared[] = {&node->tensorboard.child};
     tfos__node_child_sweep(SIGTERM, spared, 1);
     node->leftovers_end_at = tfos__deadline(LEFTOVERS_GRACE_MS);
-    // Feeders have still to be told how it ended, and TensorBoard shows what there is, until the
-    // driver says stop.
+    // The node answers feeders, and TensorBoard serves, until the driver sends `stop`.
     if (!node->feed && !node->tensorboard.child.is_running)
         node->is_ending = true;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trainer asks of its node and tells it.
+// The calls of a trainer: requests to its node, and reports.
 #include <tfos/spark_schema.h>
 #include <tfos/trainer.h>
 
@@ -21,7 +21,7 @@
 #define RELEASE_TIMEOUT_MS 30000
 #define AGREE_TIMEOUT_MS 600000
 #define DESCRIPTION_TIMEOUT_MS 600000
-#define MISSING_TIMEOUT_MS 2000 ///< for the driver to say who gave no value
+#define MISSING_TIMEOUT_MS 2000 // for the driver to name the nodes without a value
 #define NAME_LIMIT 256
 #define REASON_SIZE 16384
 #define REPORT_LIMIT 16384
@@ -67,7 +67,7 @@ enum tfos_status tfos_trainer_open(int fd, struct tfos_trainer **out, struct tfo
         return tfos__no_memory(err, "trainer", "a trainer");
     trainer->payload_fd = trainer->wake_fd = -1;
     enum tfos_status status = tfos__fork_guard_init(&trainer->guard, err);
-    // The link's end must mean this process's end, not that of the last program it started.
+    // The channel must end with this process, not with the last program that it started.
     if (status == TFOS_OK && fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
         status = tfos__fail_errno(
             err, TFOS_INVALID,
@@ -98,7 +98,8 @@ int tfos_trainer_payload_fd(const struct tfos_trainer *trainer)
     return trainer->payload_fd;
 }
 
-static enum tfos_status say(struct tfos_trainer *trainer, json_t *message, struct tfos_error *err)
+static enum tfos_status send_message(struct tfos_trainer *trainer, json_t *message,
+                                     struct tfos_error *err)
 {
     enum tfos_status status = tfos__trainer_channel_lock(trainer, err);
     if (status < 0) {
@@ -114,12 +115,11 @@ static enum tfos_status say(struct tfos_trainer *trainer, json_t *message, struc
 
 void tfos_trainer_close(struct tfos_trainer *trainer)
 {
-    // A forked process has no thread to join, and the rings are its parent's: it leaves everything
-    // as it is.
+    // A forked process has no thread to join, and the rings are its parent's: it changes nothing.
     if (!trainer || tfos__fork_guard_is_inherited(&trainer->guard))
         return;
     if (trainer->has_thread)
-        (void)say(trainer, json_pack("{s:s}", "type", "done"), NULL);
+        (void)send_message(trainer, json_pack("{s:s}", "type", "done"), NULL);
     tfos__trainer_channel_stop(trainer);
     tfos__trainer_channel_clear_queues(trainer);
     tfos__channel_close(trainer->channel);
@@ -131,7 +131,7 @@ void tfos_trainer_close(struct tfos_trainer *trainer)
     tfos__free(trainer);
 }
 
-// ---- asking
+// ---- queues
 
 static bool is_answered(const void *queue)
 {
@@ -155,8 +155,8 @@ static enum tfos_status await_feed(struct tfos_trainer *trainer,
 }
 
 /// Asks for the queue unless that was done. With the lock held.
-static enum tfos_status ask_feed(struct tfos_trainer *trainer,
-                                 struct tfos__trainer_feed_queue *queue, struct tfos_error *err)
+static enum tfos_status request_feed(struct tfos_trainer *trainer,
+                                     struct tfos__trainer_feed_queue *queue, struct tfos_error *err)
 {
     if (queue->feed != TFOS__TRAINER_FEED_CLOSED && queue->feed != TFOS__TRAINER_FEED_REFUSED)
         return TFOS_OK;
@@ -203,7 +203,7 @@ enum tfos_status tfos_trainer_open_feed(struct tfos_trainer *trainer, const char
     TFOS__TRY(tfos__trainer_channel_lock(trainer, err));
     struct tfos__trainer_feed_queue *queue = tfos__trainer_channel_get_queue(trainer, name);
     enum tfos_status status =
-        queue ? ask_feed(trainer, queue, err) : tfos__no_memory(err, "trainer", "a queue");
+        queue ? request_feed(trainer, queue, err) : tfos__no_memory(err, "trainer", "a queue");
     if (status == TFOS_OK)
         status = await_feed(trainer, queue, err);
     if (status == TFOS_OK)
@@ -220,7 +220,7 @@ struct feed {
     int64_t number;
 };
 
-/// What was said of a feed; NULL: nothing. The newest counts.
+/// What is known of a feed; NULL: nothing. The newest counts.
 static const struct tfos__trainer_description *find_description(const struct feed *feed)
 {
     for (int i = 0; i < feed->queue->description_count; i++) {
@@ -238,7 +238,7 @@ static bool is_described(const void *feed)
     return find_description(feed) != NULL;
 }
 
-/// A copy of what was said of feed `number` of the queue; AGAIN at the deadline.
+/// A copy of what is known of feed `number` of the queue; AGAIN at the deadline.
 static enum tfos_status await_schema(struct tfos_trainer *trainer, const char *name, int64_t number,
                                      struct tfos__wait *wait, char **out, struct tfos_error *err)
 {
@@ -304,7 +304,7 @@ bool tfos_trainer_is_repeat(struct tfos_trainer *trainer, const char *queue, int
 
 // ---- agreement
 
-/// The TIMEOUT of an agreement. Only the driver knows who is missing.
+/// The TIMEOUT of an agreement. The driver knows which values are missing.
 static enum tfos_status fail_agreement(const struct tfos__trainer_agreement *agreement,
                                        int64_t timeout_ms, struct tfos_error *err)
 {
@@ -410,7 +410,7 @@ drop_value:
     return status;
 }
 
-// ---- telling
+// ---- reports
 
 enum tfos_status tfos_trainer_report(struct tfos_trainer *trainer, const char *values_json,
                                      struct tfos_error *err)
@@ -436,7 +436,7 @@ enum tfos_status tfos_trainer_report(struct tfos_trainer *trainer, const char *v
         json_decref(values);
         return status;
     }
-    return say(trainer, json_pack("{s:s, s:o}", "type", "report", "values", values), err);
+    return send_message(trainer, json_pack("{s:s, s:o}", "type", "report", "values", values), err);
 }
 
 static bool is_port_released(const void *trainer)
@@ -462,15 +462,15 @@ enum tfos_status tfos_trainer_release_port(struct tfos_trainer *trainer, struct 
 
 enum tfos_status tfos_trainer_terminate(struct tfos_trainer *trainer, struct tfos_error *err)
 {
-    return say(trainer, json_pack("{s:s}", "type", "terminate"), err);
+    return send_message(trainer, json_pack("{s:s}", "type", "terminate"), err);
 }
 
 enum tfos_status tfos_trainer_fail(struct tfos_trainer *trainer, const char *message,
                                    struct tfos_error *err)
 {
-    // The end of a traceback says most.
+    // The last lines of a traceback have the reason.
     const char *tail = tfos__text_tail(message, REASON_SIZE);
-    return say(
+    return send_message(
         trainer,
         json_pack("{s:s, s:o}", "type", "fail", "message", tfos__json_repaired(tail, strlen(tail))),
         err);

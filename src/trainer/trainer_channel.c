@@ -56,8 +56,8 @@ void tfos__trainer_channel_clear_queues(struct tfos_trainer *trainer)
     }
 }
 
-static void take_feed(const struct tfos_trainer *trainer, struct tfos__trainer_feed_queue *queue,
-                      int fd)
+static void open_reader(const struct tfos_trainer *trainer, struct tfos__trainer_feed_queue *queue,
+                        int fd)
 {
     if (fd < 0 || !queue || queue->feed != TFOS__TRAINER_FEED_ASKED) {
         if (fd >= 0)
@@ -75,7 +75,7 @@ static void take_feed(const struct tfos_trainer *trainer, struct tfos__trainer_f
     }
 }
 
-static void take_lane(const struct tfos__trainer_feed_queue *queue, const json_t *message, int fd)
+static void add_lane(const struct tfos__trainer_feed_queue *queue, const json_t *message, int fd)
 {
     if (fd < 0 || !queue || !queue->reader) {
         if (fd >= 0)
@@ -105,7 +105,7 @@ static void take_description(struct tfos_trainer *trainer, const char *name, con
         tfos__free(schema);
         return;
     }
-    // A trainer that has not come to feeds that were described so long ago waits for their rows.
+    // Of feeds that were described so long ago, a trainer takes the schema from their rows.
     if (queue->description_count == TFOS__TRAINER_DESCRIPTIONS)
         tfos__free(queue->descriptions[--queue->description_count].schema);
     memmove(&queue->descriptions[1], &queue->descriptions[0],
@@ -130,7 +130,7 @@ static void take_agreement(struct tfos_trainer *trainer, const json_t *message, 
     struct tfos__trainer_agreement *agreement =
         tfos__trainer_channel_find_agreement(trainer, tfos__json_string_or(message, "name", ""));
     if (!agreement || agreement->values || agreement->refusal || agreement->missing)
-        return; // its thread has given up waiting
+        return; // its thread waits no more
     if (strcmp(type, "pending") == 0) {
         agreement->missing = tfos__strdup(tfos__json_string_or(message, "nodes", ""));
         return;
@@ -147,11 +147,11 @@ static void follow(struct tfos_trainer *trainer, const json_t *message, int fd)
     const char *type = tfos__json_string_or(message, "type", "");
     const char *name = tfos__json_string_or(message, "queue", "");
     if (strcmp(type, "feed") == 0) {
-        take_feed(trainer, find_queue(trainer, name), fd);
+        open_reader(trainer, find_queue(trainer, name), fd);
         return;
     }
     if (strcmp(type, "lane") == 0) {
-        take_lane(find_queue(trainer, name), message, fd);
+        add_lane(find_queue(trainer, name), message, fd);
         return;
     }
     if (fd >= 0)
@@ -168,7 +168,7 @@ static void follow(struct tfos_trainer *trainer, const json_t *message, int fd)
     }
 }
 
-/// Reads, follows and writes all that can be; notes the end of the link.
+/// Reads, follows and writes all that can be; notes the end of the channel.
 static void serve(struct tfos_trainer *trainer)
 {
     struct tfos_error err;
@@ -199,7 +199,7 @@ static void *run(void *argument)
 {
     struct tfos_trainer *trainer = argument;
     pthread_mutex_lock(&trainer->monitor.mutex);
-    serve(trainer); // what was read along with the context: poll() does not tell of it
+    serve(trainer); // what was read with the context, which poll() does not report
     while (!trainer->is_closing && trainer->failure == TFOS_OK) {
         struct pollfd slots[] = {
             {.fd = tfos__channel_fd(trainer->channel),

@@ -20,7 +20,7 @@ struct tfos__trainer_agreement {
     const char *name;
     char *values;  ///< owned; the answer
     char *refusal; ///< owned; why there will be none
-    char *missing; ///< owned; the nodes that have given no value, as the driver last told
+    char *missing; ///< owned; the nodes that have given no value, by the driver's answer
     struct tfos__trainer_agreement *next;
 };
 
@@ -33,7 +33,7 @@ enum tfos__trainer_feed_state {
 
 #define TFOS__TRAINER_DESCRIPTIONS 16 ///< most descriptions of a queue that are kept
 
-/// What the driver said of the rows of some feeds of a queue.
+/// The driver's description of the rows of some feeds of a queue.
 struct tfos__trainer_description {
     char *schema; ///< owned; JSON
     int64_t first_feed;
@@ -67,9 +67,9 @@ struct tfos_trainer {
     bool is_closing;
     enum tfos_status failure; ///< OK until the node has gone
     struct tfos_error cause;
-    struct tfos__trainer_agreement *agreements; ///< borrowed, those that somebody waits for
+    struct tfos__trainer_agreement *agreements; ///< borrowed, those that a thread waits for
     struct tfos__trainer_feed_queue *queues;    ///< owned list
-    bool is_port_released;                      ///< the node has said so
+    bool is_port_released;                      ///< by the node's answer
 };
 
 /// Starts the thread. On failure stop() still is to be called.
@@ -95,7 +95,7 @@ enum tfos_status tfos__trainer_channel_send(struct tfos_trainer *trainer, json_t
 /// Waits until all that is queued has been written, because this process may be about to end.
 enum tfos_status tfos__trainer_channel_flush(struct tfos_trainer *trainer, struct tfos_error *err);
 
-/// The agreement of this name that somebody waits for, or NULL.
+/// The agreement of this name that a thread waits for, or NULL.
 struct tfos__trainer_agreement *
 tfos__trainer_channel_find_agreement(const struct tfos_trainer *trainer, const char *name);
 
