@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// TfosNextBatch. Invariant: each tensor that the dataset gives is released once, by TensorFlow when
-// it has done with the memory, or here.
+// TfosNextBatch gives the next batch; its number in the pass says where a pass begins. For passes
+// over files, TfosReadBatch gives the batch that is so many behind a position, and TfosPassPosition
+// the position that is so many batches behind another.
+// These two have no state that TensorFlow would have to save: an iterator over files is saved and
+// restored by their inputs. Invariant: each tensor that a dataset gives is released once, by
+// TensorFlow when it has done with the memory, or here.
 //
-// The call may wait as long as the feed does: TensorFlow's C API tells kernels nothing of
+// A call may wait as long as the feed does: TensorFlow's C API tells kernels nothing of
 // cancellation. It ends with a batch, with the end of the epoch or of the feed, and when the
 // cluster fails.
 #include "batch_op.h"
@@ -11,9 +15,18 @@
 #include "tensorflow_api.h"
 
 #include <stdlib.h>
-#include <tfos/dataset.h>
+#include <tfos/record_dataset.h>
 
-#define OP "TfosNextBatch"
+#define NEXT_OP "TfosNextBatch"
+#define READ_OP "TfosReadBatch"
+#define POSITION_OP "TfosPassPosition"
+#define MODULE "libtfos_tf"
+
+enum input { DATASET, INDEX, POSITION = INDEX, BATCH_COUNT };
+
+/// tfos_dataset_next() or tfos_dataset_first().
+typedef enum tfos_status give_batch(struct tfos_dataset *dataset, struct tfos_tensor *tensors,
+                                    struct tfos_error *err);
 
 static int type_of(enum tfos_dtype dtype)
 {
@@ -48,7 +61,7 @@ static void lend_output(struct TF_OpKernelContext *context, int index, struct tf
 
     if (lent == NULL) {
         tfos_tensor_release(tensor);
-        tfos__tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, OP ": no memory for a tensor");
+        tfos__tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, MODULE ": no memory for a tensor");
         return;
     }
     *lent = *tensor;
@@ -57,7 +70,7 @@ static void lend_output(struct TF_OpKernelContext *context, int index, struct tf
     made = tfos__tf.NewTensor(type_of(tensor->dtype), tensor->shape, tensor->rank,
                               (void *)(uintptr_t)tensor->data, (size_t)tensor->size, release, lent);
     if (made == NULL) {
-        tfos__tf.SetStatus(status, TF_INTERNAL, OP ": a tensor's size does not fit its shape");
+        tfos__tf.SetStatus(status, TF_INTERNAL, MODULE ": a tensor's size does not fit its shape");
         return;
     }
     tfos__tf.SetOutput(context, index, made, status);
@@ -108,7 +121,7 @@ static void set_output(struct TF_OpKernelContext *context, int index, struct tfo
     if (tfos__tf.ExpectedOutputDataType(context, index) != type_of(tensor->dtype)) {
         tfos_tensor_release(tensor);
         tfos__tf.SetStatus(status, TF_INVALID_ARGUMENT,
-                           OP ": output_types are not those of the dataset");
+                           MODULE ": output_types are not those of the dataset");
     } else if (tensor->dtype == TFOS_DTYPE_STRING || tensor->size == 0) {
         copy_output(context, index, tensor, status);
     } else {
@@ -127,9 +140,9 @@ static void set_outputs(struct TF_OpKernelContext *context, struct tfos_tensor *
         tfos_tensor_release(&tensors[i]);
 }
 
-/// The next batch of `dataset` as the outputs.
-static void give(struct TF_OpKernelContext *context, struct tfos_dataset *dataset,
-                 struct TF_Status *status)
+/// What `give` gives of `dataset` as the outputs.
+static void output_batch(struct TF_OpKernelContext *context, struct tfos_dataset *dataset,
+                         give_batch *give, struct TF_Status *status)
 {
     const struct tfos_tensor_spec *specs = NULL;
     enum tfos_row_structure structure = TFOS_ROW_TUPLE;
@@ -144,15 +157,15 @@ static void give(struct TF_OpKernelContext *context, struct tfos_dataset *datase
     }
     if (count != tfos__tf.NumOutputs(context)) {
         tfos__tf.SetStatus(status, TF_INVALID_ARGUMENT,
-                           OP ": output_types are not as many as the dataset's tensors");
+                           MODULE ": output_types are not as many as the dataset's tensors");
         return;
     }
     tensors = calloc((size_t)count, sizeof *tensors);
     if (tensors == NULL) {
-        tfos__tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, OP ": no memory for the tensors");
+        tfos__tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, MODULE ": no memory for the tensors");
         return;
     }
-    outcome = tfos_dataset_next(dataset, tensors, &err);
+    outcome = give(dataset, tensors, &err);
     if (outcome == TFOS_OK)
         set_outputs(context, tensors, (int)count, status);
     else
@@ -160,18 +173,90 @@ static void give(struct TF_OpKernelContext *context, struct tfos_dataset *datase
     free(tensors);
 }
 
-static void compute(void *kernel, struct TF_OpKernelContext *context)
+static void next_batch(struct TF_OpKernelContext *context, struct tfos_dataset *dataset,
+                       struct TF_Status *status)
+{
+    int64_t index = tfos__outcome_read_number(context, INDEX, MODULE ": index", status);
+
+    if (tfos__outcome_is_ok(status))
+        output_batch(context, dataset, index == 0 ? tfos_dataset_first : tfos_dataset_next, status);
+}
+
+/// Goes where the inputs say: a position and a number of batches. A position that has no numbers is
+/// that of the beginning, where a new pass is. END: the pass has fewer batches.
+static enum tfos_status go_to_batch(struct TF_OpKernelContext *context,
+                                    struct tfos_dataset *dataset, struct TF_Status *status)
+{
+    int64_t batch_count =
+        tfos__outcome_read_number(context, BATCH_COUNT, MODULE ": batch_count", status);
+    struct TF_Tensor *input = NULL;
+    struct tfos_error err = {0};
+    enum tfos_status outcome = TFOS_OK;
+
+    if (tfos__outcome_is_ok(status))
+        tfos__tf.GetInput(context, POSITION, &input, status);
+    if (!tfos__outcome_is_ok(status))
+        return TFOS_INVALID;
+    if (tfos__tf.NumDims(input) != 1 || tfos__tf.TensorType(input) != TF_INT64)
+        tfos__tf.SetStatus(status, TF_INVALID_ARGUMENT,
+                           MODULE ": the position must be a vector of int64");
+    else if (tfos__tf.Dim(input, 0) > 0)
+        outcome = tfos_record_dataset_set_position(dataset, tfos__tf.TensorData(input),
+                                                   tfos__tf.Dim(input, 0), batch_count, &err);
+    if (outcome < 0)
+        tfos__outcome_set(status, outcome, &err);
+    tfos__tf.DeleteTensor(input);
+    return outcome;
+}
+
+static void read_batch(struct TF_OpKernelContext *context, struct tfos_dataset *dataset,
+                       struct TF_Status *status)
+{
+    enum tfos_status outcome = go_to_batch(context, dataset, status);
+
+    if (outcome == TFOS_END)
+        tfos__outcome_set(status, outcome, NULL);
+    else if (tfos__outcome_is_ok(status))
+        output_batch(context, dataset, tfos_dataset_next, status);
+}
+
+/// Behind the end of the pass its end is the position, so that the pass stays what TensorFlow
+/// saves.
+static void give_position(struct TF_OpKernelContext *context, struct tfos_dataset *dataset,
+                          struct TF_Status *status)
+{
+    int64_t count = tfos_record_dataset_position_count(dataset);
+    struct TF_Tensor *made = NULL;
+    struct tfos_error err = {0};
+
+    (void)go_to_batch(context, dataset, status);
+    if (tfos__outcome_is_ok(status))
+        made = tfos__tf.AllocateOutput(context, 0, TF_INT64, &count, 1,
+                                       (size_t)count * sizeof(int64_t), status);
+    if (tfos__outcome_is_ok(status)) {
+        enum tfos_status outcome =
+            tfos_record_dataset_get_position(dataset, tfos__tf.TensorData(made), &err);
+        if (outcome != TFOS_OK)
+            tfos__outcome_set(status, outcome, &err);
+    }
+    if (made != NULL)
+        tfos__tf.DeleteTensor(made);
+}
+
+/// Calls `work` with the dataset whose number is the first input.
+static void with_dataset(struct TF_OpKernelContext *context,
+                         void (*work)(struct TF_OpKernelContext *context,
+                                      struct tfos_dataset *dataset, struct TF_Status *status))
 {
     struct TF_Status *status = tfos__tf.NewStatus();
-    int64_t number = tfos__outcome_read_number(context, 0, "dataset", status);
+    int64_t number = tfos__outcome_read_number(context, DATASET, MODULE ": dataset", status);
     struct tfos_dataset *dataset = NULL;
     struct tfos_error err = {0};
 
-    (void)kernel;
     if (tfos__outcome_is_ok(status)) {
         enum tfos_status outcome = tfos_dataset_acquire(number, &dataset, &err);
         if (outcome == TFOS_OK)
-            give(context, dataset, status);
+            work(context, dataset, status);
         else
             tfos__outcome_set(status, outcome, &err);
         tfos_dataset_close(dataset);
@@ -181,12 +266,59 @@ static void compute(void *kernel, struct TF_OpKernelContext *context)
     tfos__tf.DeleteStatus(status);
 }
 
-void tfos__batch_op_register(struct TF_Status *status)
+static void compute_next(void *kernel, struct TF_OpKernelContext *context)
 {
-    struct TF_OpDefinitionBuilder *op = tfos__tf.NewOpDefinitionBuilder(OP);
+    (void)kernel;
+    with_dataset(context, next_batch);
+}
 
-    tfos__tf.OpDefinitionBuilderAddAttr(op, "output_types: list(type) >= 1");
+static void compute_read(void *kernel, struct TF_OpKernelContext *context)
+{
+    (void)kernel;
+    with_dataset(context, read_batch);
+}
+
+static void compute_position(void *kernel, struct TF_OpKernelContext *context)
+{
+    (void)kernel;
+    with_dataset(context, give_position);
+}
+
+static struct TF_OpDefinitionBuilder *begin_op(const char *name)
+{
+    struct TF_OpDefinitionBuilder *op = tfos__tf.NewOpDefinitionBuilder(name);
+
     tfos__tf.OpDefinitionBuilderAddInput(op, "dataset: int64");
+    return op;
+}
+
+static void add_position(struct TF_OpDefinitionBuilder *op)
+{
+    tfos__tf.OpDefinitionBuilderAddInput(op, "position: int64");
+    tfos__tf.OpDefinitionBuilderAddInput(op, "batch_count: int64");
+}
+
+static void add_components(struct TF_OpDefinitionBuilder *op)
+{
+    tfos__tf.OpDefinitionBuilderAddAttr(op, "output_types: list(type) >= 1");
     tfos__tf.OpDefinitionBuilderAddOutput(op, "components: output_types");
-    tfos__registration_finish(op, OP, compute, status);
+}
+
+void tfos__batch_ops_register(struct TF_Status *status)
+{
+    struct TF_OpDefinitionBuilder *next = begin_op(NEXT_OP);
+    struct TF_OpDefinitionBuilder *read = begin_op(READ_OP);
+    struct TF_OpDefinitionBuilder *position = begin_op(POSITION_OP);
+
+    // The flag is ignored by TensorFlow: any call sets it.
+    tfos__tf.OpDefinitionBuilderSetIsStateful(next, true);
+    tfos__tf.OpDefinitionBuilderAddInput(next, "index: int64");
+    add_components(next);
+    add_position(read);
+    add_components(read);
+    add_position(position);
+    tfos__tf.OpDefinitionBuilderAddOutput(position, "next: int64");
+    tfos__registration_finish(next, NEXT_OP, compute_next, status);
+    tfos__registration_finish(read, READ_OP, compute_read, status);
+    tfos__registration_finish(position, POSITION_OP, compute_position, status);
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The op TfosNextBatch: the next batch of the dataset whose number is its input.
+/// The ops TfosNextBatch, TfosReadBatch and TfosPassPosition, of the dataset whose number is their
+/// input.
 #ifndef TFOS_TENSORFLOW_BATCH_OP_H
 #define TFOS_TENSORFLOW_BATCH_OP_H
 
 struct TF_Status;
 
-/// Tells TensorFlow of the op and of its kernel for the CPU.
-void tfos__batch_op_register(struct TF_Status *status);
+/// Tells TensorFlow of the ops and of their kernels for the CPU.
+void tfos__batch_ops_register(struct TF_Status *status);
 
 #endif

@@ -28,9 +28,8 @@ __attribute__((constructor)) static void register_all(void)
         return;
     }
     status = tfos__tf.NewStatus();
-    tfos__batch_op_register(status);
-    if (tfos__tf.GetCode(status) == TF_OK)
-        tfos__pass_op_register(status);
+    tfos__batch_ops_register(status);
+    tfos__pass_op_register(status);
     if (tfos__tf.GetCode(status) != TF_OK)
         snprintf(failure, sizeof failure, "libtfos_tf: TensorFlow refuses the ops: %s",
                  tfos__tf.Message(status));

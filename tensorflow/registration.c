@@ -12,10 +12,9 @@ void tfos__registration_finish(struct TF_OpDefinitionBuilder *op, const char *na
                                void (*compute)(void *kernel, struct TF_OpKernelContext *context),
                                struct TF_Status *status)
 {
-    // The flag is ignored by TensorFlow: any call sets it.
-    tfos__tf.OpDefinitionBuilderSetIsStateful(op, true);
     tfos__tf.OpDefinitionBuilderSetShapeInferenceFunction(op, infer_shapes);
-    tfos__tf.RegisterOpDefinition(op, status);
+    if (tfos__outcome_is_ok(status))
+        tfos__tf.RegisterOpDefinition(op, status);
     if (tfos__outcome_is_ok(status))
         tfos__tf.RegisterKernelBuilder(
             name, tfos__tf.NewKernelBuilder(name, "CPU", NULL, compute, NULL), status);

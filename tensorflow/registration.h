@@ -7,7 +7,7 @@ struct TF_OpDefinitionBuilder;
 struct TF_OpKernelContext;
 struct TF_Status;
 
-/// Registers an op, stateful and of any shapes (Python sets them where it uses an op: it has the
+/// Registers an op of any shapes (Python sets them where it uses an op: it has the
 /// dataset's specs), and its kernel for the CPU, which has no state.
 void tfos__registration_finish(struct TF_OpDefinitionBuilder *op, const char *name,
                                void (*compute)(void *kernel, struct TF_OpKernelContext *context),

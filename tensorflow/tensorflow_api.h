@@ -93,9 +93,7 @@ enum tfos__tf_type {
     X(int, NumDims, (const struct TF_Tensor *))                                                    \
     X(int, TensorType, (const struct TF_Tensor *))                                                 \
     X(int64_t, Dim, (const struct TF_Tensor *, int index))                                         \
-    X(void, StringCopy, (void *string, const char *data, size_t size))                             \
-    X(const char *, StringGetDataPointer, (const void *string))                                    \
-    X(size_t, StringGetSize, (const void *string))
+    X(void, StringCopy, (void *string, const char *data, size_t size))
 
 struct tfos__tensorflow {
 #define X(result, name, parameters) result(*name) parameters;

@@ -109,8 +109,12 @@ struct tfos_dataset_options {
     enum tfos_status (*next)(void *context, int64_t timeout_ms, struct tfos_feed_item *item,
                              struct tfos_error *err);
     /// What an item's `partition` is called in messages, "FILE" instead of "partition 3", if not
-    /// NULL; lives as long as `context`.
-    const char *(*name_partition)(void *context, int64_t partition);
+    /// NULL; lives as long as `context`. `row_step`: by how much the numbers of its rows grow, 1
+    /// unless it is set.
+    const char *(*name_partition)(void *context, int64_t partition, int64_t *row_step);
+    /// Told, if not NULL, that `count` rows of item `number` of those that `next` gave, from 0,
+    /// have been given out.
+    void (*use)(void *context, int64_t number, int64_t count);
 };
 
 /// What a tensor of a batch is for.
@@ -180,6 +184,14 @@ tfos_dataset_get_specs(struct tfos_dataset *dataset, int64_t timeout_ms,
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_dataset_next(struct tfos_dataset *dataset,
                                                             struct tfos_tensor *tensors,
                                                             struct tfos_error *err);
+
+/// As tfos_dataset_next(), for the first batch of a pass over an epoch. The pass before may have
+/// taken all batches of its epoch and not asked for the end: where the epoch has given batches and
+/// has no more, the pass is of the next one. Where it has given as many as the first of the epochs
+/// that it repeats and has more, these and the batches of the next one are one pass.
+TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_dataset_first(struct tfos_dataset *dataset,
+                                                             struct tfos_tensor *tensors,
+                                                             struct tfos_error *err);
 
 /// Gives the memory back. Any thread, also after the dataset was closed.
 TFOS_API void tfos_tensor_release(struct tfos_tensor *tensor);

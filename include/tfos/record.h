@@ -74,6 +74,12 @@ enum tfos_record_mode {
     TFOS_RECORD_SKIP_FILE    ///< take it for the file's end
 };
 
+/// A place between two records of a file. All zero: its beginning.
+struct tfos_record_position {
+    uint64_t offset; ///< where the next frame begins
+    uint64_t phase;  ///< number of the next record in the file, modulo the reader's `stride`
+};
+
 struct tfos_record_reader_options {
     enum tfos_compression compression;
     enum tfos_record_mode mode;
@@ -83,6 +89,12 @@ struct tfos_record_reader_options {
     /// `begin` other than 0 need not be a frame's; the first whole frame from there on is found by
     /// its checksums. The stream must be able to seek, and not be compressed.
     uint64_t begin, end;
+    /// Where reading goes on: behind a record of the same file, as read with the same
+    /// `stride`. A compressed file is decompressed up to there.
+    struct tfos_record_position start;
+    /// Gives out only the records whose number in the file, from 0, modulo `stride` is `residue`;
+    /// `stride` 0: all. The frames of the others are checked too.
+    uint64_t residue, stride;
     /// Is told each damage that a skipping mode passes over; may be NULL.
     void (*on_damage)(void *context, const struct tfos_record_damage *damage);
     void *context;
@@ -99,9 +111,9 @@ struct tfos_record_counts {
 struct tfos_record_reader;
 
 /// Starts to read from `stream`, which stays the caller's and must outlive the reader. Reads its
-/// first bytes. INVALID: options that do not go together. CORRUPT: it is not what `compression`
-/// says, in a mode that is strict. UNSUPPORTED: by its first bytes or its name it is compressed by
-/// something else than gzip or zlib.
+/// first bytes. INVALID: options that do not go together, or the file ends before `start`. CORRUPT:
+/// it is not what `compression` says, in a mode that is strict. UNSUPPORTED: by its first bytes or
+/// its name it is compressed by something else than gzip or zlib.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_record_reader_open(struct tfos_stream *stream,
                         const struct tfos_record_reader_options *options,

@@ -1,32 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 /// TFRecord files as a dataset (<tfos/dataset.h>): the rows of files as batches of tensors, one
 /// file behind the other or several side by side. Such a dataset has one epoch; another pass over
-/// files is another dataset of the same structure.
+/// the files is another dataset of the same structure.
+///
+/// A pass has a position between any two batches. It is a vector of numbers that may be kept, and
+/// from which a pass of a dataset that was made in the same way goes on, in any process.
 #ifndef TFOS_RECORD_DATASET_H
 #define TFOS_RECORD_DATASET_H
 
 #include <tfos/dataset.h>
 #include <tfos/example_file.h>
 
-/// One pass. Copied.
+/// How the files are read in one pass. Copied.
 struct tfos_record_pass {
-    const char *const *paths; ///< in the order in which they are read
-    int64_t path_count;
     int64_t parallel_reads; ///< files that are read side by side, by as many threads: batches of
                             ///< them in turn, always the same for the same files; 0, 1: one file
                             ///< behind the other, by the thread that asks
-    uint64_t seed;          ///< of the draws, with shuffle_rows
+    bool shuffle_files;
+    uint64_t seed; ///< of the orders of files and rows, with shuffle_files and shuffle_rows
+    /// Reads only the records of this shard of so many. Each record is in one shard, and as many
+    /// as possible are dealt by whole files; the others are read by all shards. 0 of 0: all records
+    int64_t shard_index, shard_count;
 };
 
 /// All borrowed for the call.
 struct tfos_record_dataset_options {
     const struct ArrowSchema *schema; ///< the columns
     /// How files are read; `mode` SKIP_RECORD and SKIP_FILE count what they pass over. Of `record`,
-    /// `name`, range, on_damage and context are not used; nor are `batch_rows` and `batch_size`.
+    /// only `compression`, `mode` and `max_record_size` are used; `batch_rows` and `batch_size` are
+    /// not.
     struct tfos_example_reader_options reading;
     /// What becomes of the rows: batch_size, drop_remainder, shuffle_rows, columns, null_value and
     /// selection; the rest is not used.
     struct tfos_dataset_options rows;
+    const char *const *paths; ///< in the order in which they are read
+    int64_t path_count;
     struct tfos_record_pass pass;
 };
 
@@ -37,11 +45,28 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_record_dataset_open(const struct tfos_record_dataset_options *options,
                          struct tfos_dataset **out, struct tfos_error *err);
 
-/// Another pass, with the options and the structure of `like`, a dataset of files that has been
-/// asked for its structure; it is not needed any longer. The caller owns `*out`. Any thread.
+/// Another pass over the files of `like`, a dataset of files that has been asked for its structure;
+/// it is not needed any longer. The caller owns `*out`. Any thread.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_record_dataset_repeat(const struct tfos_dataset *like, const struct tfos_record_pass *pass,
                            struct tfos_dataset **out, struct tfos_error *err);
+
+/// How many numbers a position of this pass has; 0: it is no dataset of files.
+TFOS_API int64_t tfos_record_dataset_position_count(const struct tfos_dataset *dataset);
+
+/// Writes the position behind the batch that was given last: as many numbers as
+/// tfos_record_dataset_position_count() says. Any thread.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_record_dataset_get_position(struct tfos_dataset *dataset, int64_t *position,
+                                 struct tfos_error *err);
+
+/// Goes to where the pass of a position was `batch_count` batches behind it, with the seed of that
+/// pass; does nothing where it is there. Of plain files only what is needed is read again,
+/// compressed ones are decompressed up to there. END: the pass had fewer batches. INVALID: the
+/// position is of a dataset of other files, or that was made with other options. Any thread.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_record_dataset_set_position(struct tfos_dataset *dataset, const int64_t *position,
+                                 int64_t count, int64_t batch_count, struct tfos_error *err);
 
 /// What was read in all passes of a dataset so far, files at their ends and those that are given
 /// up. INVALID: it is no dataset of files. Any thread.

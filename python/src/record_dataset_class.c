@@ -32,13 +32,13 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return tfos__handle_new(type, &kind);
 }
 
-/// Opens the dataset and finds its structure. What is kept is one of no files: it has read nothing,
-/// and passes over the files are made like it.
+/// Opens the dataset and finds its structure. What is kept is a pass that has read nothing, and
+/// others are made like it.
 static enum tfos_status find_structure(const struct tfos_record_dataset_options *options,
                                        struct tfos_dataset **out, struct tfos_error *err)
 {
     const struct tfos_tensor_spec *specs = NULL;
-    const struct tfos_record_pass none = {0};
+    const struct tfos_record_pass pass = {0};
     enum tfos_row_structure structure = TFOS_ROW_TUPLE;
     struct tfos_dataset *first = NULL;
     int64_t count = 0;
@@ -47,7 +47,7 @@ static enum tfos_status find_structure(const struct tfos_record_dataset_options 
     if (status == TFOS_OK)
         status = tfos_dataset_get_specs(first, -1, &specs, &count, &structure, err);
     if (status == TFOS_OK)
-        status = tfos_record_dataset_repeat(first, &none, out, err);
+        status = tfos_record_dataset_repeat(first, &pass, out, err);
     tfos_dataset_close(first);
     return status;
 }
@@ -100,13 +100,13 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
                               kwargs, &rows.kept) == 0 &&
         tfos__dataset_columns_read(&rows, columns) == 0 &&
         tfos__dataset_texts_read(paths, PyUnicode_EncodeFSDefault, rows.kept, &names,
-                                 &options.pass.path_count) == 0) {
+                                 &options.path_count) == 0) {
         record->compression = (enum tfos_compression)compression;
         record->mode = (enum tfos_record_mode)mode;
         record->max_record_size = (uint64_t)max_size;
         options.reading.type = (enum tfos_record_type)type;
         options.rows = rows.library;
-        options.pass.paths = names;
+        options.paths = names;
         result = open_dataset(self, schema, &options);
     }
     PyMem_Free(names);

@@ -19,7 +19,7 @@ __all__ = ["get_dataset"]
 Names = Union[str, Iterable[str]]
 _UNEVEN = (None, "pad", "join", "stop")
 _MAX_ROWS = 2**31 - 1
-_ALL = 2**63 - 1  # batches
+ALL = 2**63 - 1  #: elements of a dataset
 
 # What was opened last on each queue, which ends any earlier. Iterators know it by its number only and do not keep it.
 _in_use: Dict[str, Any] = {}
@@ -41,10 +41,12 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
     Python, so nothing else that Python does holds them up. A queue is read either by one dataset or by a ``DataFeed``.
 
     What tf.data has read ahead when a pass ends early (``take``, ``steps_per_epoch``) is not seen again; the next pass goes on behind
-    it. An iterator that is given up while it waits for rows goes when the next batch comes, or the epoch, the feed or the cluster ends, or when
-    another dataset of the split is asked for: TensorFlow cannot tell the op. A process that is forked from this one is refused, and fails this one;
-    an iterator that TensorFlow has begun before the fork is of no use in it, as none of TensorFlow's is. tf.data does not tune itself while it reads
-    this dataset: ``AUTOTUNE`` in a later ``map`` means a thread a core.
+    it, with the rest of the epoch, or with the next epoch when nothing is left. Keras counts the steps of the first epoch and takes as many of each:
+    where a later epoch of one ``train`` has more, the rest and the next epoch are one pass. An iterator that is given up while it waits for
+    rows goes when the next batch comes, or the epoch, the feed or the cluster ends, or when another dataset of the split is asked for: TensorFlow
+    cannot tell the op. A process that is forked from this one is refused, and fails this one; an iterator that TensorFlow has begun before
+    the fork is of no use in it, as none of TensorFlow's is. tf.data does not tune itself while it reads this dataset: ``AUTOTUNE`` in a later
+    ``map`` means a thread a core.
 
     Args:
         ctx: the node's context.
@@ -97,13 +99,16 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
     dataset = source.batches(dtypes)
     if prefetch:
         dataset = dataset.prefetch(prefetch)
-    return settle(tf, dataset)
+    return settle(tf, dataset, is_sharded=True)
 
 
-def settle(tf: Any, dataset: Any) -> Any:
-    """The dataset with the options that ours need."""
+def settle(tf: Any, dataset: Any, is_sharded: bool) -> Any:
+    """The dataset with the options that ours need. ``is_sharded``: no strategy may leave out what is for other workers."""
     settings = tf.data.Options()
-    settings.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    if is_sharded:
+        settings.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    # A batch follows the one before.
+    settings.experimental_optimization.map_parallelization = False
     # Its thread sleeps for up to a minute between two looks, and an iterator's end waits for it, holding the GIL: seconds each epoch.
     settings.autotune.enabled = False
     return dataset.with_options(settings)
@@ -250,7 +255,8 @@ class Source:
 
     def __init__(self, tf: Any, dataset: _tfos.Dataset, uneven: Optional[str]) -> None:
         self._tf = tf
-        self._op = load_operations(tf).tfos_next_batch
+        self._operations = load_operations(tf)
+        self._graphs: List[Any] = []  # functions that datasets call
         self.dataset = dataset
         self._structure, specs = self._known(uneven)
         self._columns = _group([_Spec(*spec) for spec in specs])
@@ -266,12 +272,10 @@ class Source:
         """The tf.data.Dataset of batches."""
         tf = self._tf
         specs = [spec for column in self._columns for spec in column.specs]
-        fed = [tf.as_dtype(spec.dtype) for spec in specs]
+        self._fed = [tf.as_dtype(spec.dtype) for spec in specs]
         wanted = [dtype for column, dtype in zip(self._columns, self._spread(dtypes)) for dtype in self._dtypes_of(column, dtype)]
-        op = self._op
 
-        def next_batch(number: Any) -> List[Any]:
-            tensors = op(dataset=number, output_types=fed)
+        def finish(tensors: List[Any]) -> List[Any]:
             for tensor, spec in zip(tensors, specs):
                 tensor.set_shape(spec.shape)
             return [tensor if tensor.dtype == dtype else tf.cast(tensor, dtype) for tensor, dtype in zip(tensors, wanted)]
@@ -279,31 +283,48 @@ class Source:
         flat = tuple(tf.TensorSpec(spec.shape, dtype) for spec, dtype in zip(specs, wanted))
         is_dense = all(len(column.specs) == 1 for column in self._columns)
         if not is_dense:
-            return self._passes(next_batch, flat).map(tf.autograph.experimental.do_not_convert(self._compose))
+            return self._passes(finish, flat).map(tf.autograph.experimental.do_not_convert(self._compose))
         # tf.data wants the tensors in the order in which it flattens the structure.
-        return self._passes(lambda number: tf.nest.flatten(self._compose(*next_batch(number))), self._compose(*flat))
+        return self._passes(lambda tensors: tf.nest.flatten(self._compose(*finish(tensors))), self._compose(*flat))
 
-    def _passes(self, function: Callable, element_spec: Any) -> Any:
-        """A dataset of which each pass takes the batches of the library's dataset with ``function``."""
-        return self._pass(self._tf.constant(self.dataset.number, self._tf.int64), function, element_spec)
+    def _passes(self, finish: Callable, element_spec: Any) -> Any:
+        """A dataset of which each pass takes the batches of the library's dataset; ``finish`` makes elements of their tensors."""
+        tf = self._tf
+        op = self._operations.tfos_next_batch
 
-    def _pass(self, number: Any, function: Callable, element_spec: Any) -> Any:
-        """A dataset that calls ``function(number)`` until that says OUT_OF_RANGE. ``Dataset.map`` would make a failure of that."""
+        def next_batch(index: Any, number: Any) -> List[Any]:
+            return finish(op(dataset=number, index=index, output_types=self._fed))
+
+        # (Dataset.counter() would run a function of a graph for each number.)
+        counting = tf.data.Dataset.range(ALL)
+        # Some operations ask again after the end, which would begin the next epoch; take() remembers that it has ended. (Of take(-1) and
+        # prefetch(0) TensorFlow's optimiser makes nothing.)
+        return self._map(counting, next_batch, [tf.constant(self.dataset.number, tf.int64)], element_spec).take(ALL)
+
+    def _map(self, dataset: Any, function: Callable, arguments: List[Any], element_spec: Any) -> Any:
+        """What ``function(*element, *arguments)`` makes of a dataset until it says OUT_OF_RANGE. ``Dataset.map`` would make a failure of that."""
+        return self._over(self._tf.raw_ops.MapDataset, dataset, function, arguments, element_spec,
+                          use_inter_op_parallelism=False, preserve_cardinality=False)
+
+    def _over(self, make: Callable, dataset: Any, function: Callable, arguments: List[Any], element_spec: Any, state: Sequence[Any] = (),
+              **options: Any) -> Any:
+        """What the operation ``make`` makes of a dataset of tensors with ``function(*state, *element, *arguments)``."""
         tf = self._tf
         specs = tf.nest.flatten(element_spec)
+        before = [tf.TensorSpec([None] * len(tensor.shape), tensor.dtype) for tensor in state]
+        inputs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in [*tf.nest.flatten(dataset.element_spec), *arguments]]
+        # Such a function is run as it is; others are optimised for each iterator anew, which takes milliseconds.
+        attributes = {"experimental_ints_on_device": True}
+        if state:
+            options["initial_state"] = list(state)
         with tf.device("/cpu:0"):
-            signature = tf.TensorSpec([], tf.int64)
-            graph = tf.function(lambda count, number: function(number), autograph=False).get_concrete_function(signature, signature)
-            # (Dataset.counter() would run a function of a graph for each number.)
-            variant = tf.raw_ops.MapDataset(
-                input_dataset=tf.data.experimental.to_variant(tf.data.Dataset.range(_ALL)), other_arguments=[number], f=graph,
-                output_types=[spec.dtype for spec in specs], output_shapes=[spec.shape for spec in specs],
-                use_inter_op_parallelism=False, preserve_cardinality=False,
-            )
-            self._graph = graph
-            # Some operations ask again after the end, which would begin the next epoch; take() remembers that it has ended. (Of take(-1)
-            # and prefetch(0) TensorFlow's optimiser makes nothing.)
-            return tf.data.experimental.from_variant(variant, element_spec).take(_ALL)
+            graph = tf.function(function, autograph=False, experimental_attributes=attributes).get_concrete_function(*before, *inputs)
+            self._graphs.append(graph)
+            variant = make(
+                input_dataset=tf.data.experimental.to_variant(dataset), other_arguments=arguments, f=graph,
+                output_types=[spec.dtype for spec in specs], output_shapes=[spec.shape for spec in specs], **options,
+            )  # fmt: skip
+            return tf.data.experimental.from_variant(variant, element_spec)
 
     def _compose(self, *tensors: Any) -> Any:
         """The tensors (or their specs) in the structure of a row."""

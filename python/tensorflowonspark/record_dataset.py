@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import secrets
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _tfos
 from .arguments import count, flag
-from .dataset import Source, check_dtypes, load_operations, options_of, prefetch_of, settle, wishes_of
+from .dataset import ALL, Source, check_dtypes, options_of, prefetch_of, settle, wishes_of
 
 __all__ = ["Counts", "make"]
 
 _MOST_READS = 1024
+_BATCHES = 256  # from one position to the next: as many are read again at most when an iterator is restored
 
 
 class Counts(NamedTuple):
@@ -28,36 +31,69 @@ class Counts(NamedTuple):
 class _Files(Source):
     """Files, of which each pass is a dataset of the library of its own, closed with the iterator that holds its number."""
 
-    def __init__(self, tf: Any, dataset: _tfos.RecordDataset, paths: List[str], reads: int, shuffle: bool, seed: Optional[int]) -> None:
+    def __init__(self, tf: Any, dataset: _tfos.RecordDataset, reads: int, shuffle: bool, seed: int, shard: Tuple[int, int]) -> None:
         super().__init__(tf, dataset, None)
-        self._begin = load_operations(tf).tfos_begin_pass
-        self._paths, self._reads, self._shuffle, self._seed = paths, reads, shuffle, seed
+        self._reads, self._shuffle, self._seed, self._shard = reads, shuffle, seed, shard
 
     def _known(self, uneven: Optional[str]) -> Any:
         return self.dataset.specs()
 
-    def _passes(self, function: Callable, element_spec: Any) -> Any:
-        tf = self._tf
-        paths = tf.data.Dataset.from_tensors(tf.constant([os.fsencode(path) for path in self._paths], tf.string, shape=[len(self._paths)]))
-        if self._shuffle:
-            paths = paths.unbatch().shuffle(len(self._paths), seed=self._seed, reshuffle_each_iteration=True).batch(len(self._paths))
+    def _passes(self, finish: Callable, element_spec: Any) -> Any:
+        tf, operations = self._tf, self._operations
+        number = tf.TensorSpec([], tf.int64)
+        place = (tf.TensorSpec([None], tf.int64), number, number)  # of a batch: a position, how many batches behind it, the pass
+
+        def mark(element: Any) -> Any:
+            # By a reader in a function tf.data's auto-sharding knows where a shard's files are chosen: it shards what comes in here.
+            tf.raw_ops.TFRecordDataset(filenames=tf.constant([], tf.string), compression_type="", buffer_size=0)
+            return tf.data.Dataset.from_tensors(element)
+
+        def begin(elements: Any, seeds: Any) -> Any:
+            return self._flat_map(tf.data.experimental.from_variant(seeds, number), open_pass, [elements], place)
+
+        def open_pass(seed: Any, elements: Any) -> Any:
+            opened = operations.tfos_begin_pass(
+                dataset=self.dataset.number, elements=elements, parallel_reads=self._reads, shuffle_files=int(self._shuffle), seed=seed
+            )
+            # tf.data saves the last position, and makes the next one of it when it has been restored.
+            positions = self._over(tf.raw_ops.ScanDataset, tf.data.Dataset.range(ALL), move, [opened], place[0],
+                                   state=[tf.constant([], tf.int64)], preserve_cardinality=False)
+            return self._flat_map(positions, places_behind, [opened], place)
+
+        def move(position: Any, index: Any, opened: Any) -> List[Any]:
+            following = operations.tfos_pass_position(dataset=opened, position=position, batch_count=_BATCHES)
+            return [following, following]
+
+        def places_behind(position: Any, opened: Any) -> Any:
+            repeated = [tf.data.Dataset.from_tensors(tensor).repeat() for tensor in (position, opened)]
+            return tf.data.Dataset.zip((repeated[0], tf.data.Dataset.range(_BATCHES), repeated[1]))
+
+        def read_batch(position: Any, count: Any, opened: Any) -> List[Any]:
+            return finish(operations.tfos_read_batch(dataset=opened, position=position, batch_count=count, output_types=self._fed))
+
+        index, count = self._shard
+        # Which of all elements the first two are says which shard this is, and of how many.
+        elements = self._flat_map(tf.data.Dataset.range(ALL).shard(count, index), mark, [], number).batch(2).take(1)
         # A seed for each pass: the same ones again for the same seed.
         seeds = tf.data.Dataset.random(seed=self._seed, rerandomize_each_iteration=True).take(1)
+        places = self._flat_map(elements, begin, [tf.data.experimental.to_variant(seeds)], place)
+        # The end of a pass comes from here, where all that is before stays as it is: an iterator that has ended is saved with its pass.
+        return self._map(places, read_batch, [], element_spec)
 
-        def begin(paths: Any, seed: Any) -> Any:
-            number = self._begin(dataset=self.dataset.number, paths=paths, seed=seed, parallel_reads=self._reads)
-            return self._pass(number, function, element_spec)
-
-        return tf.data.Dataset.zip((paths, seeds)).flat_map(tf.autograph.experimental.do_not_convert(begin))
+    def _flat_map(self, dataset: Any, function: Callable, arguments: List[Any], element_spec: Any) -> Any:
+        to_variant = self._tf.data.experimental.to_variant
+        return self._over(self._tf.raw_ops.FlatMapDataset, dataset, lambda *inputs: to_variant(function(*inputs)), arguments, element_spec)
 
 
 def make(paths: List[str], schema: Any, reading: Dict[str, Any], batch_size: int, drop_remainder: bool, num_parallel_reads: Optional[int],
-         shuffle_files: bool, shuffle_buffer: int, seed: Optional[int], shapes: Any, ragged: Any, padded: Any, null_value: Any,
+         shuffle_files: bool, shuffle_buffer: int, seed: Optional[int], shard: Any, shapes: Any, ragged: Any, padded: Any, null_value: Any,
          dtypes: Any, prefetch: int) -> Any:
     """``tfrecord.dataset`` for files of a schema; ``reading``: type, compression, mode, max_record_size."""
+    seed = _seed(paths) if seed is None else seed
     options = options_of(batch_size, None, drop_remainder, 1, None, null_value, shuffle_buffer, seed)
     columns = wishes_of(shapes, ragged, padded, None, null_value)
     reads = _reads(num_parallel_reads)
+    part = _shard(shard)
     shuffle_files = flag("shuffle_files", shuffle_files)
     prefetch = prefetch_of(prefetch)
 
@@ -65,18 +101,38 @@ def make(paths: List[str], schema: Any, reading: Dict[str, Any], batch_size: int
 
     check_dtypes(tf, dtypes)
     library = _tfos.RecordDataset(
-        paths, schema, columns=columns, **{name: options[name] for name in ("batch_size", "drop_remainder", "null_value", "shuffle_rows")},
-        **reading,
+        paths, schema, columns=columns,
+        **{name: options[name] for name in ("batch_size", "drop_remainder", "null_value", "shuffle_rows")}, **reading,
     )  # fmt: skip
-    source = _Files(tf, library, paths, reads, shuffle_files, secrets.randbits(31) if seed is None else options["seed"])
+    source = _Files(tf, library, reads, shuffle_files, options["seed"], part)
     dataset = source.batches(dtypes)
     if prefetch:
         dataset = dataset.prefetch(prefetch)
-    dataset = settle(tf, dataset)
+    dataset = settle(tf, dataset, is_sharded=shard is not None)
     # What is made of the dataset keeps it, and with it the library's, whose number is in the graph.
     dataset.record_source = source
     dataset.counts = lambda: Counts(*library.counts)
     return dataset
+
+
+def _seed(paths: List[str]) -> int:
+    """Another each time, but the same one on all workers of a cluster: where they read everything, they must do so in the same order."""
+    cluster = json.loads(os.environ.get("TF_CONFIG") or "{}").get("cluster", {})
+    if sum(len(cluster.get(job, ())) for job in ("chief", "master", "worker")) < 2:
+        return secrets.randbits(63)
+    names = [os.path.basename(path) for path in paths]
+    return int.from_bytes(hashlib.sha256(json.dumps([cluster, names], sort_keys=True).encode()).digest()[:8], "big") >> 1
+
+
+def _shard(shard: Any) -> Tuple[int, int]:
+    """Index and count."""
+    if shard is None:
+        return 0, 1
+    if hasattr(shard, "num_input_pipelines"):
+        shard = (shard.input_pipeline_id, shard.num_input_pipelines)
+    if isinstance(shard, (tuple, list)) and len(shard) == 2 and all(type(number) is int for number in shard) and 0 <= shard[0] < shard[1]:
+        return shard[0], shard[1]
+    raise ValueError(f"shard must be (index, count), as (0, 4) for the first of four, or a tf.distribute.InputContext, not {shard!r}")
 
 
 def _reads(number: Optional[int]) -> int:

@@ -18,7 +18,7 @@ from local_cluster import starting
 from tensorflowonspark.dataset import get_dataset
 
 SERVE = """
-import gc, itertools, json, time
+import gc, importlib.util, itertools, json, time
 import tensorflow as tf
 import tensorflowonspark.dataset
 from tensorflowonspark.TFSparkNode import TFNodeContext
@@ -384,6 +384,17 @@ def test_take_leaves_the_rest(served):
     assert [batch.tolist() for batch in rest] in ([[3], [4]], [[4]])
 
 
+def test_s15_a_pass_begins_where_an_epoch_was_used_up(served):
+    """Who takes all batches and does not ask for the end, begins the next epoch and no pass of none."""
+    number = served.ask("[[x.numpy().tolist() for _, x in zip(range(2), dataset)] for _ in range(3)] + [batches(dataset), batches(dataset)]",
+                        batch_size=2, prefetch=0)  # fmt: skip
+    for epoch in ([1, 2, 3], [4, 5, 6], [7, 8, 9], [], [10]):
+        served.feed(epoch)
+    found = served.answer(number)[1]
+    assert found[:3] == [[[1, 2], [3]], [[4, 5], [6]], [[7, 8], [9]]]
+    assert len(found[3]) == 0 and [batch.tolist() for batch in found[4]] == [[10]]
+
+
 def test_cache_holds_more_than_the_ring(served):
     """60 MB of tensors are kept while rows come through lanes of 16 MiB."""
     program = "[float(sum(tf.reduce_sum(x) for x in ds)) for ds in [dataset.cache()] for _ in range(2)]"
@@ -418,6 +429,20 @@ def test_fit_by_epochs_and_by_steps(served):
     number = served.ask(FIT.format(how="epochs=2, steps_per_epoch=2"), batch_size=3, dtypes="float32", prefetch=0)
     served.feed(rows + rows)
     assert len(served.answer(number)[1]) == 2
+
+
+STEPS = """(lambda keras, steps: ((model := keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])).compile("sgd", "mse"),
+    model.fit(dataset, epochs=3, verbose=0, callbacks=[keras.callbacks.LambdaCallback(
+        on_epoch_begin=lambda *_: steps.append(0), on_train_batch_end=lambda *_: steps.append(steps.pop() + 1))]), steps)[-1])(
+    importlib.import_module("tf_keras") if importlib.util.find_spec("tf_keras") else tf.keras, [])"""
+
+
+def test_s15_fit_takes_all_epochs(served):
+    """tf_keras counts the steps of the first epoch and does not ask for the end of the others."""
+    number = served.ask(STEPS, batch_size=3, dtypes="float32", prefetch=0)
+    for _ in range(3):
+        served.feed([([float(i)] * 4, float(i)) for i in range(10)])
+    assert served.answer(number)[1] == [4, 4, 4]
 
 
 # ---- ends and errors

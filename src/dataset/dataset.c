@@ -87,9 +87,8 @@ enum tfos_status tfos_dataset_open(const struct tfos_dataset_options *options,
     return TFOS_OK;
 }
 
-/// INVALID in a process that was forked from the one that opened the dataset: it has neither its
-/// threads nor a claim to its rows.
-static enum tfos_status check_process(const struct tfos_dataset *dataset, struct tfos_error *err)
+enum tfos_status tfos__dataset_check_process(const struct tfos_dataset *dataset,
+                                             struct tfos_error *err)
 {
     if (dataset->options.reader)
         return tfos_feed_reader_check(dataset->options.reader, err);
@@ -102,7 +101,7 @@ enum tfos_status tfos_dataset_get_specs(struct tfos_dataset *dataset, int64_t ti
                                         const struct tfos_tensor_spec **specs, int64_t *spec_count,
                                         enum tfos_row_structure *structure, struct tfos_error *err)
 {
-    enum tfos_status status = check_process(dataset, err);
+    enum tfos_status status = tfos__dataset_check_process(dataset, err);
 
     if (status == TFOS_OK && !atomic_load(&dataset->is_ready)) {
         pthread_mutex_lock(&dataset->mutex);
@@ -206,7 +205,7 @@ static enum tfos_status end_epoch(struct tfos_dataset *dataset, struct tfos_erro
     dataset->has_begun = false;
     tfos__cohort_begin_epoch(&dataset->cohort, is_repeat_next(dataset));
     tfos__shuffle_begin(&dataset->pool, dataset->options.seed, dataset->cohort.epoch);
-    return TFOS_END;
+    return TFOS_OK;
 }
 
 // Whether there is another batch in this epoch: OK, or END.
@@ -227,8 +226,33 @@ static enum tfos_status begin_batch(struct tfos_dataset *dataset, struct tfos_er
     if (cohort->steps == 0)
         return TFOS_END;
     cohort->steps--;
-    cohort->step_count++;
     return TFOS_OK;
+}
+
+// As begin_batch(), and goes on to the next epoch at the end of this one. Keras counts the steps of
+// its first pass and takes as many of each later one, without a look at what comes then. So a pass
+// that begins where an epoch has given its steps goes on behind the end of it: when nothing is
+// left, and when the epoch is longer than the first of those that it repeats, and more come.
+static enum tfos_status begin_batch_of_pass(struct tfos_dataset *dataset, bool is_first,
+                                            struct tfos_error *err)
+{
+    struct tfos__cohort *cohort = &dataset->cohort;
+    bool is_behind = is_first && cohort->step_count > 0, goes_on = false;
+
+    if (is_first)
+        dataset->is_rest =
+            cohort->first_step_count > 0 && cohort->step_count >= cohort->first_step_count;
+    do {
+        enum tfos_status status = begin_batch(dataset, err);
+        if (status == TFOS_OK)
+            cohort->step_count++;
+        if (status != TFOS_END)
+            return status;
+        TFOS__TRY(end_epoch(dataset, err));
+        goes_on = is_behind || (dataset->is_rest && cohort->first_step_count > 0);
+        is_behind = dataset->is_rest = false;
+    } while (goes_on);
+    return TFOS_END;
 }
 
 static enum tfos_status make_tensors(struct tfos_dataset *dataset, struct tfos_tensor *tensors,
@@ -256,15 +280,28 @@ static enum tfos_status make_tensors(struct tfos_dataset *dataset, struct tfos_t
     return status;
 }
 
-static enum tfos_status next_batch(struct tfos_dataset *dataset, struct tfos_tensor *tensors,
+// The rows of the batch are given out, or lost with it.
+static void use_batch(struct tfos_dataset *dataset)
+{
+    const struct tfos_dataset_options *options = &dataset->options;
+    const struct tfos__run_list *batch = &dataset->batch;
+
+    for (int64_t i = 0; i < batch->count && options->use; i++)
+        options->use(options->context, batch->runs[i].piece->number, batch->runs[i].count);
+    dataset->given_count += batch->row_count;
+}
+
+// Finds the rows of the next batch.
+static enum tfos_status find_batch(struct tfos_dataset *dataset, bool is_first,
                                    struct tfos_error *err)
 {
     enum tfos_status status = tfos__dataset_prepare(dataset, -1, err);
 
     if (status == TFOS_OK)
-        status = begin_batch(dataset, err);
-    if (status == TFOS_END && atomic_load(&dataset->is_ready))
-        return end_epoch(dataset, err);
+        status = begin_batch_of_pass(dataset, is_first, err);
+    if (status == TFOS_END)
+        return TFOS_END;
+    dataset->batch_count++;
     if (status != TFOS_OK)
         return status;
     int64_t count = dataset->options.batch_size;
@@ -272,20 +309,40 @@ static enum tfos_status next_batch(struct tfos_dataset *dataset, struct tfos_ten
         status = tfos__shuffle_draw(&dataset->pool, &dataset->supply, count, &dataset->batch, err);
     else
         status = tfos__supply_take(&dataset->supply, count, &dataset->batch, err);
+    use_batch(dataset);
+    return status;
+}
+
+enum tfos_status tfos__dataset_skip(struct tfos_dataset *dataset, struct tfos_error *err)
+{
+    enum tfos_status status = find_batch(dataset, false, err);
+    tfos__run_list_drop(&dataset->batch);
+    return status;
+}
+
+static enum tfos_status give_batch(struct tfos_dataset *dataset, bool is_first,
+                                   struct tfos_tensor *tensors, struct tfos_error *err)
+{
+    TFOS__TRY(tfos__dataset_check_process(dataset, err));
+    pthread_mutex_lock(&dataset->mutex);
+    enum tfos_status status = find_batch(dataset, is_first, err);
     if (status == TFOS_OK)
         status = make_tensors(dataset, tensors, err);
     tfos__run_list_drop(&dataset->batch);
+    pthread_mutex_unlock(&dataset->mutex);
     return status;
+}
+
+enum tfos_status tfos_dataset_first(struct tfos_dataset *dataset, struct tfos_tensor *tensors,
+                                    struct tfos_error *err)
+{
+    return give_batch(dataset, true, tensors, err);
 }
 
 enum tfos_status tfos_dataset_next(struct tfos_dataset *dataset, struct tfos_tensor *tensors,
                                    struct tfos_error *err)
 {
-    TFOS__TRY(check_process(dataset, err));
-    pthread_mutex_lock(&dataset->mutex);
-    enum tfos_status status = next_batch(dataset, tensors, err);
-    pthread_mutex_unlock(&dataset->mutex);
-    return status;
+    return give_batch(dataset, false, tensors, err);
 }
 
 int64_t tfos_dataset_number(const struct tfos_dataset *dataset)

@@ -12,6 +12,12 @@
 #define AHEAD 3         // batches that a lane holds ready
 #define MOST_LANES 1024 // threads
 
+/// A batch, and where its lane stood behind it.
+struct ready {
+    struct tfos_feed_item item; ///< owned
+    struct tfos__file_place behind;
+};
+
 /// A lane and what it has read. Guarded by the source's mutex but for the files, which are the
 /// thread's.
 struct lane {
@@ -19,7 +25,7 @@ struct lane {
     struct tfos__file_source *source;
     pthread_t thread;
     bool has_thread;
-    struct tfos_feed_item ready[AHEAD]; ///< owned, from `first` on
+    struct ready ready[AHEAD]; ///< from `first` on
     int first, count;
     enum tfos_status status; ///< what comes behind them, once it is not OK
     struct tfos_error failure;
@@ -27,8 +33,8 @@ struct lane {
 
 struct tfos__file_source {
     struct tfos__recipe *recipe; ///< held
-    char **paths;                ///< owned, with the names
-    int64_t path_count;
+    struct tfos__file_order order;
+    struct tfos__read_log log;
     struct lane *lanes; ///< owned
     int64_t lane_count;
     int64_t turn; ///< the lane that is next
@@ -40,25 +46,11 @@ struct tfos__file_source {
     bool is_closing; ///< guarded by the mutex
 };
 
-static enum tfos_status copy_paths(struct tfos__file_source *source,
-                                   const struct tfos_record_pass *pass, struct tfos_error *err)
-{
-    source->paths = tfos__alloc((size_t)pass->path_count, sizeof *source->paths);
-    if (!source->paths)
-        return tfos__no_memory(err, "dataset", "files");
-    for (; source->path_count < pass->path_count; source->path_count++) {
-        char *copy = tfos__strdup(pass->paths[source->path_count]);
-        if (!copy)
-            return tfos__no_memory(err, "dataset", "files");
-        source->paths[source->path_count] = copy;
-    }
-    return TFOS_OK;
-}
-
 static enum tfos_status make_lanes(struct tfos__file_source *source, int64_t parallel_reads,
                                    struct tfos_error *err)
 {
-    int64_t count = parallel_reads < source->path_count ? parallel_reads : source->path_count;
+    int64_t files = source->order.file_count;
+    int64_t count = parallel_reads < files ? parallel_reads : files;
     count = count < 1 ? 1 : count;
     source->lanes = tfos__alloc((size_t)count, sizeof *source->lanes);
     if (!source->lanes)
@@ -66,20 +58,17 @@ static enum tfos_status make_lanes(struct tfos__file_source *source, int64_t par
     source->lane_count = count;
     for (int64_t i = 0; i < count; i++) {
         source->lanes[i].source = source;
-        source->lanes[i].files = (struct tfos__file_lane){.recipe = source->recipe,
-                                                          .paths = source->paths,
-                                                          .path_count = source->path_count,
-                                                          .next = i,
-                                                          .step = count};
+        source->lanes[i].files =
+            (struct tfos__file_lane){.order = &source->order, .place = {.file = i}, .step = count};
     }
-    return TFOS_OK;
+    return tfos__read_log_init(&source->log, count, err);
 }
 
 enum tfos_status tfos__file_source_open(struct tfos__recipe *recipe,
                                         const struct tfos_record_pass *pass,
                                         struct tfos__file_source **out, struct tfos_error *err)
 {
-    if (pass->path_count < 0 || pass->parallel_reads < 0 || pass->parallel_reads > MOST_LANES)
+    if (pass->parallel_reads < 0 || pass->parallel_reads > MOST_LANES)
         return tfos__fail(err, TFOS_INVALID, "dataset: option parallel_reads: it is from 0 to %d",
                           MOST_LANES);
     struct tfos__file_source *source = tfos__alloc(1, sizeof *source);
@@ -89,7 +78,7 @@ enum tfos_status tfos__file_source_open(struct tfos__recipe *recipe,
     pthread_cond_init(&source->changed, NULL);
     tfos__recipe_hold(recipe);
     source->recipe = recipe;
-    enum tfos_status status = copy_paths(source, pass, err);
+    enum tfos_status status = tfos__file_order_init(&source->order, recipe, pass, err);
     if (status == TFOS_OK)
         status = make_lanes(source, pass->parallel_reads, err);
     if (status < 0)
@@ -99,15 +88,21 @@ enum tfos_status tfos__file_source_open(struct tfos__recipe *recipe,
     return status;
 }
 
-struct tfos__recipe *tfos__file_source_recipe(struct tfos__file_source *source)
+const struct tfos__file_order *tfos__file_source_order(const struct tfos__file_source *source)
 {
-    return source->recipe;
+    return &source->order;
 }
 
-const char *tfos__file_source_name(void *context, int64_t partition)
+const struct tfos__read_log *tfos__file_source_log(const struct tfos__file_source *source)
+{
+    return &source->log;
+}
+
+const char *tfos__file_source_name(void *context, int64_t partition, int64_t *row_step)
 {
     const struct tfos__file_source *source = context;
-    return source->paths[partition];
+    *row_step = source->order.files[partition].stride;
+    return source->order.files[partition].path;
 }
 
 static void drop_item(struct tfos_feed_item *item)
@@ -126,7 +121,8 @@ static bool put(struct lane *lane, enum tfos_status status, struct tfos_feed_ite
         pthread_cond_wait(&source->changed, &source->mutex);
     bool goes_on = status == TFOS_OK && !source->is_closing;
     if (goes_on)
-        lane->ready[(lane->first + lane->count++) % AHEAD] = *item;
+        lane->ready[(lane->first + lane->count++) % AHEAD] =
+            (struct ready){*item, lane->files.place};
     else if (status == TFOS_OK)
         drop_item(item);
     lane->status = status;
@@ -165,7 +161,7 @@ static enum tfos_status start_lanes(struct tfos__file_source *source, struct tfo
 }
 
 // The next batch of a lane with a thread. END: the lane has no more.
-static enum tfos_status take(struct lane *lane, struct tfos_feed_item *item, struct tfos_error *err)
+static enum tfos_status take(struct lane *lane, struct ready *taken, struct tfos_error *err)
 {
     struct tfos__file_source *source = lane->source;
     pthread_mutex_lock(&source->mutex);
@@ -173,7 +169,7 @@ static enum tfos_status take(struct lane *lane, struct tfos_feed_item *item, str
         pthread_cond_wait(&source->changed, &source->mutex);
     enum tfos_status status = TFOS_OK;
     if (lane->count > 0) {
-        *item = lane->ready[lane->first];
+        *taken = lane->ready[lane->first];
         lane->first = (lane->first + 1) % AHEAD;
         lane->count--;
         pthread_cond_broadcast(&source->changed);
@@ -186,19 +182,37 @@ static enum tfos_status take(struct lane *lane, struct tfos_feed_item *item, str
     return status;
 }
 
+static enum tfos_status read_alone(struct lane *lane, struct ready *taken, struct tfos_error *err)
+{
+    enum tfos_status status = tfos__file_lane_next(&lane->files, &taken->item, err);
+    taken->behind = lane->files.place;
+    return status;
+}
+
 static enum tfos_status next(struct tfos__file_source *source, struct tfos_feed_item *item,
                              struct tfos_error *err)
 {
     if (!source->has_begun)
         TFOS__TRY(start_lanes(source, err));
-    if (source->lane_count == 1)
-        return tfos__file_lane_next(&source->lanes->files, item, err);
     for (int64_t tried = 0; tried < source->lane_count; tried++) {
-        struct lane *lane = &source->lanes[source->turn];
-        source->turn = (source->turn + 1) % source->lane_count;
-        enum tfos_status status = take(lane, item, err);
-        if (status != TFOS_END)
+        int64_t turn = source->turn;
+        struct lane *lane = &source->lanes[turn];
+        struct ready taken;
+        source->turn = (turn + 1) % source->lane_count;
+        enum tfos_status status =
+            lane->has_thread ? take(lane, &taken, err) : read_alone(lane, &taken, err);
+        if (status == TFOS_END)
+            continue;
+        if (status != TFOS_OK)
             return status;
+        int64_t row_count = taken.item.array.length;
+        struct tfos__read read = {turn, taken.behind, row_count, row_count};
+        status = tfos__read_log_add(&source->log, &read, err);
+        if (status == TFOS_OK)
+            *item = taken.item;
+        else
+            drop_item(&taken.item);
+        return status;
     }
     return TFOS_END;
 }
@@ -220,15 +234,47 @@ enum tfos_status tfos__file_source_next(void *context, int64_t timeout_ms,
     return source->failure;
 }
 
-static void close_lane(struct lane *lane)
+void tfos__file_source_use(void *context, int64_t number, int64_t count)
 {
-    if (lane->has_thread)
-        pthread_join(lane->thread, NULL);
-    for (; lane->count > 0; lane->count--) {
-        drop_item(&lane->ready[lane->first]);
-        lane->first = (lane->first + 1) % AHEAD;
+    struct tfos__file_source *source = context;
+    tfos__read_log_use(&source->log, number, count);
+}
+
+static void stop_lanes(struct tfos__file_source *source)
+{
+    pthread_mutex_lock(&source->mutex);
+    source->is_closing = true;
+    pthread_cond_broadcast(&source->changed);
+    pthread_mutex_unlock(&source->mutex);
+    for (int64_t i = 0; i < source->lane_count; i++) {
+        struct lane *lane = &source->lanes[i];
+        if (lane->has_thread)
+            pthread_join(lane->thread, NULL);
+        lane->has_thread = false;
+        for (; lane->count > 0; lane->count--) {
+            drop_item(&lane->ready[lane->first].item);
+            lane->first = (lane->first + 1) % AHEAD;
+        }
+        lane->status = TFOS_OK;
     }
-    tfos__file_lane_clear(&lane->files);
+    source->is_closing = false;
+    source->has_begun = false;
+}
+
+void tfos__file_source_resume(struct tfos__file_source *source,
+                              const struct tfos__file_resumption *from)
+{
+    stop_lanes(source);
+    source->failure = TFOS_OK;
+    source->turn = from->turn;
+    tfos__file_order_set_seed(&source->order, from->seed);
+    tfos__read_log_restart(&source->log);
+    source->log.turn = from->turn;
+    source->log.row_count = from->row_count;
+    for (int64_t i = 0; i < source->lane_count; i++) {
+        source->log.places[i] = from->places[i];
+        tfos__file_lane_move(&source->lanes[i].files, from->places[i]);
+    }
 }
 
 void tfos__file_source_close(void *context)
@@ -236,16 +282,12 @@ void tfos__file_source_close(void *context)
     struct tfos__file_source *source = context;
     if (!source)
         return;
-    pthread_mutex_lock(&source->mutex);
-    source->is_closing = true;
-    pthread_cond_broadcast(&source->changed);
-    pthread_mutex_unlock(&source->mutex);
+    stop_lanes(source);
     for (int64_t i = 0; i < source->lane_count; i++)
-        close_lane(&source->lanes[i]);
-    for (int64_t i = 0; i < source->path_count; i++)
-        tfos__free(source->paths[i]);
-    tfos__free(source->paths);
+        tfos__file_lane_move(&source->lanes[i].files, (struct tfos__file_place){0});
     tfos__free(source->lanes);
+    tfos__read_log_clear(&source->log);
+    tfos__file_order_clear(&source->order);
     tfos__recipe_release(source->recipe);
     pthread_cond_destroy(&source->changed);
     pthread_mutex_destroy(&source->mutex);

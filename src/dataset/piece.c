@@ -47,6 +47,7 @@ enum tfos_status tfos__piece_open(struct tfos_feed_item *item, struct tfos__piec
     piece->array = item->array;
     piece->partition = item->partition;
     piece->first_row = item->first_row;
+    piece->row_step = 1;
     piece->size = measure(&piece->schema, &piece->array);
     *out = piece;
     return TFOS_OK;
@@ -54,7 +55,7 @@ enum tfos_status tfos__piece_open(struct tfos_feed_item *item, struct tfos__piec
 
 int64_t tfos__piece_row_number(const struct tfos__piece *piece, int64_t row)
 {
-    return piece->row_numbers ? piece->row_numbers[row] : piece->first_row + row;
+    return piece->row_numbers ? piece->row_numbers[row] : piece->first_row + row * piece->row_step;
 }
 
 void tfos__piece_locate(const struct tfos__piece *piece, struct tfos_error *err)
@@ -106,6 +107,7 @@ enum tfos_status tfos__piece_extract(const struct tfos__piece *piece,
         return tfos__no_memory(err, "dataset", "a batch");
     copy->lease.references = 1;
     copy->lease.end = end_piece;
+    copy->number = piece->number;
     copy->partition = piece->partition;
     copy->origin = piece->origin;
     copy->binding = tfos__binding_share(piece->binding);

@@ -20,7 +20,8 @@ struct tfos__piece {
     struct tfos__binding *binding; ///< NULL until tfos__piece_bind()
     int64_t partition;
     const char *origin; ///< what that is called; NULL: "partition" and its number; borrowed
-    int64_t first_row;
+    int64_t number;     ///< in the supply, from 0
+    int64_t first_row, row_step;
     int64_t *row_numbers; ///< of rows that do not follow each other; NULL: they do
     int64_t size;         ///< bytes, about
     bool is_lent;         ///< its memory is the ring's

@@ -15,7 +15,7 @@ static enum tfos_status describe(void *context, int64_t feed, int64_t timeout_ms
 {
     (void)feed;
     (void)timeout_ms;
-    return tfos_arrow_schema_copy(&tfos__file_source_recipe(context)->schema, schema, err);
+    return tfos_arrow_schema_copy(&tfos__file_source_order(context)->recipe->schema, schema, err);
 }
 
 static enum tfos_status open_pass(struct tfos__recipe *recipe, const struct tfos_record_pass *pass,
@@ -41,6 +41,7 @@ static enum tfos_status open_pass(struct tfos__recipe *recipe, const struct tfos
         .describe = describe,
         .next = tfos__file_source_next,
         .name_partition = tfos__file_source_name,
+        .use = tfos__file_source_use,
     };
     enum tfos_status status = tfos_dataset_open(&options, out, err);
     if (status < 0)
@@ -60,18 +61,24 @@ enum tfos_status tfos_record_dataset_open(const struct tfos_record_dataset_optio
     // A batch that is read is one that is given out, so that its memory can be lent.
     reading.batch_rows = options->rows.shuffle_rows > 0 ? SHUFFLED_ROWS : options->rows.batch_size;
     reading.batch_size = READ_SIZE;
-    TFOS__TRY(tfos__recipe_open(options->schema, &reading, &recipe, err));
+    TFOS__TRY(tfos__recipe_open(options, &reading, &recipe, err));
     enum tfos_status status = open_pass(recipe, &options->pass, &options->rows, NULL, out, err);
     tfos__recipe_release(recipe);
     return status;
 }
 
+struct tfos__file_source *tfos__record_dataset_source(const struct tfos_dataset *dataset)
+{
+    return dataset->options.next == tfos__file_source_next ? dataset->options.context : NULL;
+}
+
 static enum tfos_status get_recipe(const struct tfos_dataset *dataset, struct tfos__recipe **out,
                                    struct tfos_error *err)
 {
-    if (dataset->options.next != tfos__file_source_next)
+    const struct tfos__file_source *source = tfos__record_dataset_source(dataset);
+    if (!source)
         return tfos__fail(err, TFOS_INVALID, "dataset: it is none of files");
-    *out = tfos__file_source_recipe(dataset->options.context);
+    *out = tfos__file_source_order(source)->recipe;
     return TFOS_OK;
 }
 

@@ -4,24 +4,17 @@
 // row is copied about once.
 #include "dataset/shuffle.h"
 
+#include <stdlib.h>
+
 #include "base/fail.h"
 #include "base/memory.h"
+#include "dataset/random.h"
 
 #define COPY_SIZE 65536 ///< a smaller batch waits for its last row instead
 
 void tfos__shuffle_begin(struct tfos__shuffle *pool, uint64_t seed, int64_t epoch)
 {
-    pool->state = seed ^ ((uint64_t)epoch * UINT64_C(0xd1342543de82ef95));
-}
-
-// SplitMix64.
-static uint64_t next_random(struct tfos__shuffle *pool)
-{
-    uint64_t word = pool->state += UINT64_C(0x9e3779b97f4a7c15);
-
-    word = (word ^ word >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    word = (word ^ word >> 27) * UINT64_C(0x94d049bb133111eb);
-    return word ^ word >> 31;
+    pool->state = tfos__random_begin(seed, epoch);
 }
 
 static void free_pooled(struct tfos__shuffle *pool, struct tfos__pooled *pooled)
@@ -145,10 +138,20 @@ free_spans:
     return status;
 }
 
+static bool has_entered(const struct tfos__pooled *pooled)
+{
+    return pooled->entered_count == pooled->piece->array.length;
+}
+
+static bool is_worth_copying(const struct tfos__pooled *pooled)
+{
+    return pooled->piece->size >= COPY_SIZE && pooled->live_count < pooled->piece->array.length / 2;
+}
+
 static enum tfos_status draw(struct tfos__shuffle *pool, struct tfos__run_list *list,
                              struct tfos_error *err)
 {
-    int64_t place = (int64_t)(next_random(pool) % (uint64_t)pool->count);
+    int64_t place = (int64_t)(tfos__random_next(&pool->state) % (uint64_t)pool->count);
     struct tfos__slot drawn = pool->slots[place];
     struct tfos__pooled *pooled = drawn.pooled;
     struct tfos__piece *piece = pooled->piece;
@@ -159,13 +162,11 @@ static enum tfos_status draw(struct tfos__shuffle *pool, struct tfos__run_list *
     last.pooled->slots[last.row] = place;
     pooled->slots[drawn.row] = -1;
     pooled->live_count--;
-    bool has_entered = pooled->entered_count == piece->array.length;
-    if (!has_entered) // more rows of it come
+    if (!has_entered(pooled)) // more rows of it come
         return TFOS_OK;
     if (pooled->live_count == 0)
         free_pooled(pool, pooled);
-    else if (piece->binding && piece->size >= COPY_SIZE &&
-             pooled->live_count < piece->array.length / 2)
+    else if (piece->binding && is_worth_copying(pooled))
         return compact(pool, pooled, err);
     return TFOS_OK;
 }
@@ -183,10 +184,139 @@ enum tfos_status tfos__shuffle_draw(struct tfos__shuffle *pool, struct tfos__sup
     return TFOS_OK;
 }
 
+/// A row that is in the pool at the point, and where it is there.
+struct resident {
+    int64_t row, slot;
+};
+
+static int compare_residents(const void *left, const void *right)
+{
+    int64_t a = ((const struct resident *)left)->row, b = ((const struct resident *)right)->row;
+    return (a > b) - (a < b);
+}
+
+// Draws again, of numbers of rows; what is left is in `residents`, in the order of the slots.
+static void redraw(struct tfos__shuffle *pool, const struct tfos__shuffle_point *point,
+                   struct resident *residents)
+{
+    int64_t count = 0, next = 0;
+    for (int64_t i = 0; i < point->drawn; i++) {
+        while (count < pool->limit && next < point->entered)
+            residents[count++].row = next++;
+        int64_t place = (int64_t)(tfos__random_next(&pool->state) % (uint64_t)count);
+        residents[place] = residents[--count];
+    }
+    for (int64_t i = 0; i < count; i++)
+        residents[i].slot = i;
+}
+
+/// The residents that are still to come, in the order of their rows.
+struct arrivals {
+    const struct resident *next, *end;
+    int64_t row; ///< number of the supply's next row
+};
+
+// Enters those rows of a run that are residents. The others have been given out.
+static enum tfos_status admit(struct tfos__shuffle *pool, const struct tfos__run *run,
+                              struct arrivals *arrivals, struct tfos__pooled **out,
+                              struct tfos_error *err)
+{
+    struct tfos__pooled *pooled = make_pooled(run->piece);
+    if (!pooled)
+        return no_room(err);
+    tfos__lease_hold(&run->piece->lease);
+    pooled->entered_count = run->count;
+    for (int64_t i = 0; i < run->count; i++, arrivals->row++) {
+        if (arrivals->next == arrivals->end || arrivals->next->row != arrivals->row)
+            continue;
+        int64_t slot = arrivals->next++->slot;
+        pooled->slots[run->first + i] = slot;
+        pool->slots[slot] = (struct tfos__slot){pooled, run->first + i};
+        pooled->live_count++;
+    }
+    pool->newest = pooled;
+    *out = pooled;
+    return TFOS_OK;
+}
+
+/// What resuming needs besides the pool.
+struct resumption {
+    struct tfos__supply *supply;
+    const struct tfos__plan *plan;
+    struct tfos__binding **binding;
+    struct arrivals arrivals;
+};
+
+static enum tfos_status resume_run(struct tfos__shuffle *pool, struct resumption *resumption,
+                                   const struct tfos__run *run, struct tfos_error *err)
+{
+    const struct tfos_dataset_options *options = resumption->supply->options;
+    struct tfos__pooled *pooled = NULL;
+    TFOS__TRY(admit(pool, run, &resumption->arrivals, &pooled, err));
+    if (options->use && pooled->live_count < run->count)
+        options->use(options->context, run->piece->number, run->count - pooled->live_count);
+    if (!has_entered(pooled))
+        return TFOS_OK;
+    if (pooled->live_count == 0)
+        free_pooled(pool, pooled);
+    else if (is_worth_copying(pooled)) {
+        TFOS__TRY(tfos__piece_bind(run->piece, resumption->plan, resumption->binding, err));
+        return compact(pool, pooled, err);
+    }
+    return TFOS_OK;
+}
+
+// Reads rows up to number `entered`. END: there are fewer.
+static enum tfos_status resume_rows(struct tfos__shuffle *pool, struct resumption *resumption,
+                                    int64_t entered, struct tfos_error *err)
+{
+    struct tfos__supply *supply = resumption->supply;
+    struct tfos__run_list list = {0};
+    enum tfos_status status = TFOS_OK;
+    while (status == TFOS_OK && resumption->arrivals.row < entered) {
+        status = supply->row_count > 0
+                     ? tfos__supply_take(supply, entered - resumption->arrivals.row, &list, err)
+                     : tfos__supply_read(supply, -1, err);
+        for (int64_t i = 0; i < list.count && status == TFOS_OK; i++)
+            status = resume_run(pool, resumption, &list.runs[i], err);
+        tfos__run_list_drop(&list);
+    }
+    tfos__run_list_clear(&list);
+    return status;
+}
+
+enum tfos_status tfos__shuffle_resume(struct tfos__shuffle *pool, struct tfos__supply *supply,
+                                      const struct tfos__shuffle_point *point,
+                                      const struct tfos__plan *plan, struct tfos__binding **binding,
+                                      struct tfos_error *err)
+{
+    int64_t count = point->entered - point->drawn;
+    int64_t most = point->entered < pool->limit ? point->entered : pool->limit;
+    if (point->drawn < 0 || point->first < 0 || count < 0 || count > most)
+        return tfos__fail(
+            err, TFOS_INVALID, "dataset: no pool of %lld rows has given %lld of %lld rows",
+            (long long)pool->limit, (long long)point->drawn, (long long)point->entered);
+    struct resident *residents = tfos__alloc((size_t)most, sizeof *residents);
+    enum tfos_status status = residents ? reserve(pool, count, err) : no_room(err);
+    if (status == TFOS_OK) {
+        redraw(pool, point, residents);
+        qsort(residents, (size_t)count, sizeof *residents, compare_residents);
+        for (pool->count = 0; pool->count < count; pool->count++)
+            pool->slots[pool->count] = (struct tfos__slot){0};
+        struct resumption resumption = {
+            supply, plan, binding, {residents, residents + count, point->first}};
+        status = resume_rows(pool, &resumption, point->entered, err);
+    }
+    tfos__free(residents);
+    return status;
+}
+
 void tfos__shuffle_drop(struct tfos__shuffle *pool)
 {
     while (pool->count > 0) {
         struct tfos__pooled *pooled = pool->slots[--pool->count].pooled;
+        if (!pooled) // it has not been filled
+            continue;
         if (--pooled->live_count == 0)
             free_pooled(pool, pooled);
     }

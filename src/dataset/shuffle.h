@@ -40,6 +40,20 @@ enum tfos_status tfos__shuffle_draw(struct tfos__shuffle *pool, struct tfos__sup
                                     int64_t count, struct tfos__run_list *list,
                                     struct tfos_error *err);
 
+/// Where a pool stood that had given out `drawn` of `entered` rows since its beginning.
+struct tfos__shuffle_point {
+    int64_t drawn, entered;
+    int64_t first; ///< number of the supply's next row among those that entered; none of the rows
+                   ///< before it are in the pool
+};
+
+/// Brings an empty pool that has begun to where it stood, with rows from the supply. Uses the
+/// `plan`, and `binding` as tfos__piece_bind() does. END: the supply has fewer rows.
+enum tfos_status tfos__shuffle_resume(struct tfos__shuffle *pool, struct tfos__supply *supply,
+                                      const struct tfos__shuffle_point *point,
+                                      const struct tfos__plan *plan, struct tfos__binding **binding,
+                                      struct tfos_error *err);
+
 /// Drops the rows.
 void tfos__shuffle_drop(struct tfos__shuffle *pool);
 

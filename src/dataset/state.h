@@ -43,7 +43,10 @@ struct tfos_dataset {
     struct tfos__cohort cohort;
     bool has_begun;   ///< this epoch has had rows here
     bool is_forsaken; ///< rows were waited for in vain, and none has come since
+    bool is_rest;     ///< the pass began with what is left of an epoch that it does not end with
     struct tfos__run_list batch;
+    int64_t given_count;      ///< rows that were given out, in all epochs
+    int64_t batch_count;      ///< batches that were asked for and not found to be an epoch's end
     enum tfos_status failure; ///< what the structure was found to be wrong with, for good
     struct tfos_error failure_error;
 };
@@ -55,6 +58,14 @@ enum tfos_status tfos__dataset_adopt(struct tfos_dataset *dataset, const struct 
 /// Finds the structure, with the mutex held. Statuses as for tfos_dataset_get_specs().
 enum tfos_status tfos__dataset_prepare(struct tfos_dataset *dataset, int64_t timeout_ms,
                                        struct tfos_error *err);
+
+/// INVALID in a process that was forked from the one that opened the dataset: it has neither its
+/// threads nor a claim to its rows.
+enum tfos_status tfos__dataset_check_process(const struct tfos_dataset *dataset,
+                                             struct tfos_error *err);
+
+/// Passes over the next batch, with the mutex held. END as from tfos_dataset_next().
+enum tfos_status tfos__dataset_skip(struct tfos_dataset *dataset, struct tfos_error *err);
 
 /// Until when a node in step waits for rows before the others hear that it has none. Spark starts
 /// the tasks that feed the nodes of an epoch one after the other: the first rows are given time, so

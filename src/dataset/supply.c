@@ -35,12 +35,16 @@ static enum tfos_status append(struct tfos__supply *supply, struct tfos__piece *
 static enum tfos_status take_batch(struct tfos__supply *supply, struct tfos_feed_item *item,
                                    struct tfos_error *err)
 {
+    const struct tfos_dataset_options *options = supply->options;
     struct tfos__piece *piece = NULL;
+    int64_t number = supply->piece_count++;
 
     TFOS__TRY(tfos__piece_open(item, &piece, err));
-    piece->is_lent = supply->options->reader != NULL;
-    if (supply->options->name_partition)
-        piece->origin = supply->options->name_partition(supply->options->context, piece->partition);
+    piece->number = number;
+    piece->is_lent = options->reader != NULL;
+    if (options->name_partition)
+        piece->origin =
+            options->name_partition(options->context, piece->partition, &piece->row_step);
     enum tfos_status status = TFOS_OK;
     if (item->has_results)
         status = tfos__fail(err, TFOS_INVALID,
@@ -135,6 +139,13 @@ void tfos__supply_drop(struct tfos__supply *supply)
         drop_first(supply);
     supply->begin = supply->end = 0;
     supply->row_count = 0;
+}
+
+void tfos__supply_restart(struct tfos__supply *supply)
+{
+    tfos__supply_drop(supply);
+    supply->piece_count = 0;
+    supply->is_ended = supply->is_over = false;
 }
 
 void tfos__supply_begin(struct tfos__supply *supply)

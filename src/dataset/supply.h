@@ -18,6 +18,7 @@ struct tfos__supply {
     int64_t position;                           ///< the first row of the first piece that is left
     int64_t row_count;                          ///< rows that are left
     int64_t size;                               ///< bytes of the pieces
+    int64_t piece_count;                        ///< pieces that have come
     bool is_ended;                              ///< the epoch has no more than these rows
     bool is_over;                               ///< nothing comes any more
 };
@@ -49,6 +50,9 @@ struct tfos__piece *tfos__supply_first(const struct tfos__supply *supply);
 
 /// Drops the rows that there are.
 void tfos__supply_drop(struct tfos__supply *supply);
+
+/// Begins again, as if nothing had come.
+void tfos__supply_restart(struct tfos__supply *supply);
 
 /// Goes on to the next epoch, if there is one.
 void tfos__supply_begin(struct tfos__supply *supply);

@@ -6,9 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// CRC-32C (Castagnoli) of the bytes whose checksum `crc` is, followed by `data`; 0 is that of no
-/// bytes.
-uint32_t tfos__record_crc32c(uint32_t crc, const void *data, size_t size);
+#include "record/record.h"
 
 /// The masked form in which TFRecord files hold a checksum, so that one of bytes with checksums in
 /// them is as good as any.

@@ -13,6 +13,8 @@
 // than 32 MiB: larger ones come from the system anew, at a fault for each page.
 #define DEFAULT_BATCH_SIZE (4 << 20)
 #define VIEW_COUNT 256
+// What is decoded is measured each time so large a part of a batch's bytes has been read.
+#define PARTS 16
 
 struct tfos_example_reader {
     struct tfos_record_reader *frames;    ///< owned
@@ -20,6 +22,9 @@ struct tfos_example_reader {
     int64_t batch_rows, batch_size;
     struct tfos_view views[VIEW_COUNT]; ///< records of the last call on `frames`
     size_t view_count, view_at;
+    uint64_t residue;
+    bool has_stopped; ///< at a record that nobody may go beyond
+    struct tfos_record_position stop;
 };
 
 enum tfos_status tfos_example_reader_open(struct tfos_stream *stream,
@@ -35,6 +40,7 @@ enum tfos_status tfos_example_reader_open(struct tfos_stream *stream,
         options = &defaults;
     reader->batch_rows = options->batch_rows > 0 ? options->batch_rows : DEFAULT_BATCH_ROWS;
     reader->batch_size = options->batch_size > 0 ? options->batch_size : DEFAULT_BATCH_SIZE;
+    reader->residue = options->record.residue;
     const struct tfos_example_decoder_options decoding = {.type = options->type,
                                                           .ignore_case = options->ignore_case,
                                                           .type_names = options->type_names};
@@ -48,52 +54,81 @@ enum tfos_status tfos_example_reader_open(struct tfos_stream *stream,
     return status;
 }
 
-// How many of the records at hand the batch, which has `*size` bytes of them, still takes; adds
-// theirs.
-static size_t choose(const struct tfos_example_reader *reader, int64_t *size)
+// How many of the records at hand the batch, which has `size` bytes of them, takes up to `limit`.
+static size_t choose(const struct tfos_example_reader *reader, int64_t size, int64_t limit)
 {
     int64_t rows = tfos_example_decoder_row_count(reader->decoder);
     size_t end = reader->view_at;
-    for (; end < reader->view_count && rows < reader->batch_rows && *size < reader->batch_size;
-         end++, rows++)
-        *size += (int64_t)reader->views[end].size;
+    for (; end < reader->view_count && rows < reader->batch_rows && size < limit; end++, rows++)
+        size += (int64_t)reader->views[end].size;
     return end - reader->view_at;
 }
 
-// Adds rows until the batch is full. END: the file has ended.
+static struct tfos_record_position position_of(const struct tfos_example_reader *reader,
+                                               size_t view)
+{
+    return (struct tfos_record_position){
+        tfos__record_reader_offset(reader->frames, reader->views[view]), reader->residue};
+}
+
+// The next record is no good, for the reason in `*err`.
+static enum tfos_status reject(struct tfos_example_reader *reader, struct tfos_error *err)
+{
+    size_t view = reader->view_at++;
+    enum tfos_status status = tfos_record_reader_reject(reader->frames, reader->views[view], err);
+    if (status == TFOS_OK)
+        return TFOS_OK;
+    // The frame reader goes on giving this; what it gave before is not looked at any more.
+    reader->has_stopped = true;
+    reader->stop = position_of(reader, view);
+    reader->view_at = reader->view_count;
+    return status;
+}
+
+// Adds up to `limit` bytes of records to the `*size` bytes that the batch has. AGAIN: it is full.
+static enum tfos_status add(struct tfos_example_reader *reader, int64_t *size, int64_t limit,
+                            struct tfos_error *err)
+{
+    size_t chosen = choose(reader, *size, limit), taken = 0;
+    if (chosen == 0)
+        return TFOS_AGAIN;
+    struct tfos_error cause;
+    enum tfos_status status = tfos_example_decoder_append(
+        reader->decoder, reader->views + reader->view_at, chosen, &taken, &cause);
+    for (size_t end = reader->view_at + taken; reader->view_at < end; reader->view_at++)
+        *size += (int64_t)reader->views[reader->view_at].size;
+    if (status == TFOS_OK)
+        return taken < chosen ? TFOS_AGAIN : TFOS_OK;
+    if (status == TFOS_CORRUPT || status == TFOS_INVALID)
+        status = reject(reader, &cause);
+    if (status < 0 && err)
+        *err = cause;
+    return status;
+}
+
+// Adds rows until the batch is full. END: the file has ended. Where a batch ends depends on the
+// records alone, not on how they came to be at hand, so that a reader that starts at the end of
+// one goes on with the same batches.
 static enum tfos_status fill(struct tfos_example_reader *reader, struct tfos_error *err)
 {
-    int64_t size = 0;
-    for (;;) {
+    int64_t part = reader->batch_size / PARTS + 1, size = 0, limit = part;
+    enum tfos_status status = TFOS_OK;
+    while (status == TFOS_OK && size < reader->batch_size) {
         if (reader->view_at == reader->view_count) {
             reader->view_at = reader->view_count = 0;
-            enum tfos_status status = tfos_record_reader_next_batch(
-                reader->frames, reader->views, VIEW_COUNT, &reader->view_count, err);
+            status = tfos_record_reader_next_batch(reader->frames, reader->views, VIEW_COUNT,
+                                                   &reader->view_count, err);
             if (status != TFOS_OK)
                 return status;
         }
-        size_t chosen = choose(reader, &size), taken = 0;
-        if (chosen == 0)
-            return TFOS_OK;
-        struct tfos_error cause;
-        enum tfos_status status = tfos_example_decoder_append(
-            reader->decoder, reader->views + reader->view_at, chosen, &taken, &cause);
-        reader->view_at += taken;
-        if (status == TFOS_OK && taken < chosen)
-            return TFOS_OK;
-        if (tfos__record_decoder_size(reader->decoder) >= (uint64_t)reader->batch_size)
-            size = reader->batch_size; // full
-        if (status == TFOS_CORRUPT || status == TFOS_INVALID)
-            status =
-                tfos_record_reader_reject(reader->frames, reader->views[reader->view_at++], &cause);
-        if (status == TFOS_OK)
-            continue;
-        // The frame reader goes on giving this; what it gave before is not looked at any more.
-        reader->view_at = reader->view_count;
-        if (status < 0 && err)
-            *err = cause;
-        return status;
+        status = add(reader, &size, limit, err);
+        if (status == TFOS_OK && size >= limit) {
+            limit = size + part < reader->batch_size ? size + part : reader->batch_size;
+            if (tfos__record_decoder_size(reader->decoder) >= (uint64_t)reader->batch_size)
+                return TFOS_OK;
+        }
     }
+    return status == TFOS_AGAIN ? TFOS_OK : status;
 }
 
 enum tfos_status tfos_example_reader_next(struct tfos_example_reader *reader,
@@ -104,6 +139,16 @@ enum tfos_status tfos_example_reader_next(struct tfos_example_reader *reader,
     if (tfos_example_decoder_row_count(reader->decoder) > 0)
         return tfos_example_decoder_take(reader->decoder, out, err);
     return status;
+}
+
+struct tfos_record_position
+tfos__record_example_reader_tell(const struct tfos_example_reader *reader)
+{
+    if (reader->has_stopped)
+        return reader->stop;
+    if (reader->view_at < reader->view_count)
+        return position_of(reader, reader->view_at);
+    return tfos__record_reader_tell(reader->frames);
 }
 
 struct tfos_record_counts tfos_example_reader_get_counts(const struct tfos_example_reader *reader)

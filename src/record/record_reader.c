@@ -31,7 +31,8 @@ struct tfos_record_reader {
     struct tfos_stream *inflated;              ///< owned; NULL when the file is plain
     struct tfos__buffer buffer;
     uint64_t offset;  ///< of the first byte in the buffer
-    size_t given;     ///< bytes at the buffer's beginning that the last call gave out
+    size_t given;     ///< bytes at the buffer's beginning that the last call went over
+    uint64_t phase;   ///< number of the record behind those, modulo options.stride
     bool is_drained;  ///< the stream has ended
     bool is_searched; ///< it begins in the middle: the first frame is to be looked for
     struct tfos_record_counts counts;
@@ -324,12 +325,32 @@ static enum tfos_status advance(struct tfos_record_reader *reader, struct look *
     return status;
 }
 
-static void give(struct tfos_record_reader *reader, struct look look, struct tfos_view *record)
+// Goes over a whole frame. Whether its record is one that is asked for.
+static bool give(struct tfos_record_reader *reader, struct look look, struct tfos_view *record)
 {
-    *record = (struct tfos_view){data_of(reader) + reader->given + HEAD_SIZE, (size_t)look.size};
+    bool is_wanted = reader->phase == reader->options.residue;
+    if (is_wanted) {
+        *record =
+            (struct tfos_view){data_of(reader) + reader->given + HEAD_SIZE, (size_t)look.size};
+        reader->counts.records++;
+        reader->counts.bytes += look.size;
+    }
     reader->given += FRAME_SIZE + (size_t)look.size;
-    reader->counts.records++;
-    reader->counts.bytes += look.size;
+    reader->phase = reader->phase + 1 < reader->options.stride ? reader->phase + 1 : 0;
+    return is_wanted;
+}
+
+// Gives out what is wanted of the whole frames in the buffer, of which there is one.
+static size_t give_batch(struct tfos_record_reader *reader, struct look look,
+                         struct tfos_view *records, size_t capacity)
+{
+    uint64_t limit = reader->options.end > 0 ? reader->options.end : UINT64_MAX;
+    size_t given = 0;
+    do {
+        given += give(reader, look, &records[given]);
+        look = look_at(reader, reader->given);
+    } while (given < capacity && look.finding == WHOLE && reader->offset + look.needed <= limit);
+    return given;
 }
 
 enum tfos_status tfos_record_reader_next_batch(struct tfos_record_reader *reader,
@@ -337,20 +358,17 @@ enum tfos_status tfos_record_reader_next_batch(struct tfos_record_reader *reader
                                                size_t *count, struct tfos_error *err)
 {
     struct look look = {.finding = UNREAD};
-    drop(reader, reader->given);
-    reader->given = 0;
-    if (reader->status == TFOS_OK)
-        reader->status = advance(reader, &look);
-    if (reader->status < 0 && err)
-        *err = reader->failure;
-    if (reader->status != TFOS_OK)
-        return reader->status;
     size_t given = 0;
-    uint64_t limit = reader->options.end > 0 ? reader->options.end : UINT64_MAX;
-    while (given < capacity && look.finding == WHOLE &&
-           (given == 0 || reader->offset + look.needed <= limit)) {
-        give(reader, look, &records[given++]);
-        look = look_at(reader, reader->given);
+    while (given == 0) {
+        drop(reader, reader->given);
+        reader->given = 0;
+        if (reader->status == TFOS_OK)
+            reader->status = advance(reader, &look);
+        if (reader->status < 0 && err)
+            *err = reader->failure;
+        if (reader->status != TFOS_OK)
+            return reader->status;
+        given = give_batch(reader, look, records, capacity);
     }
     *count = given;
     return TFOS_OK;
@@ -367,6 +385,11 @@ uint64_t tfos__record_reader_offset(const struct tfos_record_reader *reader,
                                     struct tfos_view record)
 {
     return reader->offset + (size_t)((const uint8_t *)record.data - HEAD_SIZE - data_of(reader));
+}
+
+struct tfos_record_position tfos__record_reader_tell(const struct tfos_record_reader *reader)
+{
+    return (struct tfos_record_position){reader->offset + reader->given, reader->phase};
 }
 
 enum tfos_status tfos_record_reader_reject(struct tfos_record_reader *reader,
@@ -397,22 +420,46 @@ struct tfos_record_counts tfos_record_reader_get_counts(const struct tfos_record
     return reader->counts;
 }
 
-// Goes to where the range begins; what was read to find out about compression is read again.
+// What was read to find out about compression is read again.
+static enum tfos_status jump(struct tfos_record_reader *reader, uint64_t offset)
+{
+    reader->buffer.begin = reader->buffer.end = 0;
+    reader->is_drained = false;
+    reader->offset = offset;
+    return reader->stream->seek(reader->stream, offset, &reader->failure);
+}
+
+// Goes to where the range begins.
 static enum tfos_status begin_range(struct tfos_record_reader *reader)
 {
-    struct tfos_stream *stream = reader->stream;
     if (reader->options.begin == 0)
         return TFOS_OK;
-    if (!stream->seek)
+    if (!reader->stream->seek)
         return tfos__fail(&reader->failure, TFOS_INVALID,
                           "record: %s: offset %llu: a stream that only goes forward cannot be read "
                           "from its middle",
                           reader->options.name, (unsigned long long)reader->options.begin);
-    reader->buffer.begin = reader->buffer.end = 0;
-    reader->is_drained = false;
     reader->is_searched = true;
-    reader->offset = reader->options.begin;
-    return stream->seek(stream, reader->offset, &reader->failure);
+    return jump(reader, reader->options.begin);
+}
+
+// Goes to where reading is to go on: the last byte before that shows that the file is as long.
+static enum tfos_status begin_at(struct tfos_record_reader *reader, uint64_t start)
+{
+    uint64_t passed = 0;
+    if (start == 0)
+        return TFOS_OK;
+    reader->is_searched = false;
+    if (reader->stream->seek)
+        TFOS__TRY(jump(reader, start - 1));
+    TFOS__TRY(discard(reader, start - reader->offset, &passed));
+    if (reader->offset < start)
+        return tfos__fail(&reader->failure, TFOS_INVALID,
+                          "record: %s: it ends at offset %llu, and was read up to offset %llu "
+                          "before: it has become another file since",
+                          reader->options.name, (unsigned long long)reader->offset,
+                          (unsigned long long)start);
+    return TFOS_OK;
 }
 
 static enum tfos_status decompress(struct tfos_record_reader *reader,
@@ -438,15 +485,20 @@ static enum tfos_status begin(struct tfos_record_reader *reader)
         return tfos__fail(&reader->failure, TFOS_INVALID, "record: %s: a range from %llu to %llu",
                           reader->options.name, (unsigned long long)reader->options.begin,
                           (unsigned long long)reader->options.end);
+    if (reader->options.residue >= reader->options.stride ||
+        reader->phase >= reader->options.stride)
+        return tfos__fail(&reader->failure, TFOS_INVALID,
+                          "record: %s: residue and start.phase must be less than stride",
+                          reader->options.name);
     if (compression == TFOS_COMPRESSION_AUTO) {
         TFOS__TRY(fill(reader, TFOS__COMPRESSION_FIRST_SIZE));
         struct tfos_view first = {data_of(reader), size_of(reader)};
         TFOS__TRY(
             tfos__compression_detect(reader->options.name, first, &compression, &reader->failure));
     }
-    if (compression != TFOS_COMPRESSION_NONE)
-        return decompress(reader, compression);
-    return begin_range(reader);
+    TFOS__TRY(compression != TFOS_COMPRESSION_NONE ? decompress(reader, compression)
+                                                   : begin_range(reader));
+    return begin_at(reader, reader->options.start.offset);
 }
 
 enum tfos_status tfos_record_reader_open(struct tfos_stream *stream,
@@ -467,6 +519,9 @@ enum tfos_status tfos_record_reader_open(struct tfos_stream *stream,
     }
     if (reader->options.max_record_size == 0)
         reader->options.max_record_size = DEFAULT_MAX_RECORD_SIZE;
+    if (reader->options.stride == 0)
+        reader->options.stride = 1;
+    reader->phase = reader->options.start.phase;
     enum tfos_status status = reader->options.name
                                   ? begin(reader)
                                   : tfos__no_memory(&reader->failure, "record", "a name");

@@ -93,15 +93,22 @@ static inline struct specs specs_of(struct tfos_dataset *dataset)
     return specs;
 }
 
-/// The next batch: true, or false at the end of an epoch.
-static inline bool next_batch(struct tfos_dataset *dataset, struct tfos_tensor *tensors)
+/// The next batch, or the first of a pass: true, or false at the end of an epoch.
+static inline bool next_of_pass(struct tfos_dataset *dataset, bool is_first,
+                                struct tfos_tensor *tensors)
 {
     struct tfos_error err;
-    enum tfos_status status = tfos_dataset_next(dataset, tensors, &err);
+    enum tfos_status status = is_first ? tfos_dataset_first(dataset, tensors, &err)
+                                       : tfos_dataset_next(dataset, tensors, &err);
 
     if (status < 0)
         fail_msg("next: %s: %s", tfos_status_name(status), err.message);
     return status == TFOS_OK;
+}
+
+static inline bool next_batch(struct tfos_dataset *dataset, struct tfos_tensor *tensors)
+{
+    return next_of_pass(dataset, false, tensors);
 }
 
 static inline void release_tensors(struct tfos_tensor *tensors, int64_t count)

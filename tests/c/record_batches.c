@@ -6,22 +6,25 @@
 #include <tfos/memory.h>
 
 #include "memory_stream.h"
+#include "record/record.h"
 
 #define ROWS 10
 
-/// A file of Examples x = 0, 1, ...; in the place of the one numbered `odd` is `other`.
-static struct memory_stream make_file_with(int odd, struct proto other)
+/// A file of Examples, each with the feature x of its number; in the place of the one numbered
+/// `odd` is `other`.
+static struct memory_stream make_file_of(struct proto (*feature)(int number), int count, int odd,
+                                         struct proto other)
 {
     struct tfos_error err;
     struct memory_stream stream = memory_open();
     struct tfos_record_writer *writer = NULL;
     assert_done(tfos_record_writer_open(&stream.base, NULL, &writer, &err));
-    for (int i = 0; i < ROWS; i++) {
+    for (int i = 0; i < count; i++) {
         struct proto record = {0};
         if (i == odd)
             record = other;
         else
-            put_feature(&record, "x", INT64S(i));
+            put_feature(&record, "x", feature(i));
         struct tfos_view view = {record.data, record.size};
         assert_done(tfos_record_writer_append(writer, &view, 1, &err));
     }
@@ -30,12 +33,34 @@ static struct memory_stream make_file_with(int odd, struct proto other)
     return stream;
 }
 
+static struct proto one_number(int number)
+{
+    return INT64S(number);
+}
+
+/// A byte each in a record, eight in a column.
+static struct proto some_numbers(int number)
+{
+    return number % 3 == 0 ? INT64S(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12) : INT64S(number);
+}
+
+/// Examples x = 0, 1, ...; in the place of the one numbered `odd` is `other`.
+static struct memory_stream make_file_with(int odd, struct proto other)
+{
+    return make_file_of(one_number, ROWS, odd, other);
+}
+
+static struct proto list_of_bytes(void)
+{
+    struct proto record = {0};
+    put_feature(&record, "x", TEXTS("odd"));
+    return record;
+}
+
 /// That one has a list of bytes.
 static struct memory_stream make_file(int odd)
 {
-    struct proto other = {0};
-    put_feature(&other, "x", TEXTS("odd"));
-    return make_file_with(odd, other);
+    return make_file_with(odd, list_of_bytes());
 }
 
 struct outcome {
@@ -92,6 +117,67 @@ static void batches_have_their_sizes(void **state)
         assert_int_equal(outcome.counts.records, ROWS);
     }
     memory_clear(&file);
+}
+
+/// A reader from a place on, of a file that comes in parts of `step` bytes.
+static struct tfos_example_reader *open_at(struct memory_stream *file, size_t step,
+                                           const struct tfos_example_reader_options *options,
+                                           struct tfos_record_position start)
+{
+    struct tfos_error err;
+    struct ArrowSchema schema = make_table((const char *const[]){"x:+l:l"}, 1);
+    struct tfos_example_reader_options from = *options;
+    struct tfos_example_reader *reader = NULL;
+    file->at = 0;
+    file->step = step;
+    from.record.start = start;
+    assert_done(tfos_example_reader_open(&file->base, &schema, &from, &reader, &err));
+    clear_column(&schema);
+    return reader;
+}
+
+/// Lengths of batches until there are no more; with what that ends.
+static enum tfos_status measure(struct tfos_example_reader *reader, int64_t *lengths,
+                                struct tfos_record_position *places)
+{
+    struct ArrowArray batch;
+    enum tfos_status status;
+    while ((status = tfos_example_reader_next(reader, &batch, NULL)) == TFOS_OK) {
+        *lengths++ = batch.length;
+        *places++ = tfos__record_example_reader_tell(reader);
+        batch.release(&batch);
+    }
+    tfos_example_reader_close(reader);
+    *lengths = 0;
+    return status;
+}
+
+/// Where batches end must not depend on how a file comes, nor on where reading begins.
+static void s88_batches_go_on_alike_from_any_place(void **state)
+{
+    (void)state;
+    static const struct tfos_record_position beginning;
+    enum { COUNT = 100 };
+    for (int odd = -1; odd < COUNT; odd += 27)
+        for (int64_t batch_size = 1; batch_size < 3000; batch_size += 300)
+            for (int mode = TFOS_RECORD_STRICT; mode <= TFOS_RECORD_SKIP_FILE; mode++) {
+                struct memory_stream file = make_file_of(some_numbers, COUNT, odd, list_of_bytes());
+                struct tfos_example_reader_options options = {
+                    .batch_size = batch_size, .record = {.mode = (enum tfos_record_mode)mode}};
+                int64_t lengths[COUNT + 1], others[COUNT + 1];
+                struct tfos_record_position places[COUNT + 1], unused[COUNT + 1];
+                enum tfos_status status =
+                    measure(open_at(&file, 0, &options, beginning), lengths, places);
+                for (size_t i = 0; lengths[i] > 0; i++)
+                    for (size_t step = 1; step < 500; step += 166) {
+                        struct tfos_example_reader *reader =
+                            open_at(&file, step, &options, places[i]);
+                        assert_int_equal(measure(reader, others, unused), status);
+                        for (size_t k = 0; lengths[i + k] > 0; k++)
+                            assert_int_equal(others[k], lengths[i + 1 + k]);
+                    }
+                memory_clear(&file);
+            }
 }
 
 static void note_damage(void *context, const struct tfos_record_damage *damage)
@@ -254,6 +340,7 @@ static void what_is_written_is_read(void **state)
 
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(batches_have_their_sizes),
+    cmocka_unit_test(s88_batches_go_on_alike_from_any_place),
     cmocka_unit_test(s68_records_that_are_no_good),
     cmocka_unit_test(frames_and_records_count_together),
     cmocka_unit_test(a_survey_of_a_file),
