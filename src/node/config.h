@@ -29,7 +29,7 @@ struct tfos__node_config {
     int64_t launch;
     int64_t executor_pid;    ///< 0: not watched
     int64_t tf_port;         ///< 0: any
-    int64_t join_timeout_ms; ///< 0: as tfos__cluster_member_open() has it
+    int64_t join_timeout_ms; ///< 0: as tfos__cluster_join() has it
     bool is_feeding;
     const char *queues; ///< names, divided by commas; NULL: "input"
 };

@@ -4,10 +4,12 @@
 // gives.
 #include <tfos/feeder.h>
 
+#include "base/channel.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/socket.h"
 #include "cluster/cluster.h"
 #include "feed/feed.h"
 
@@ -25,10 +27,10 @@
 #define MOMENT_BITS 35 ///< of the number of an attempt at one: milliseconds, a year of them
 
 struct tfos_feeder {
-    struct tfos__cluster_member *member; ///< owned
-    struct tfos__feed_writer *writer;    ///< owned; NULL: the partition is skipped
-    char *node;                          ///< owned; NULL: the partition is skipped
-    char *reason;                        ///< owned; why it is
+    struct tfos__channel *driver;     ///< owned
+    struct tfos__feed_writer *writer; ///< owned; NULL: the partition is skipped
+    char *node;                       ///< owned; NULL: the partition is skipped
+    char *reason;                     ///< owned; why it is
     int64_t partition, first_row;
     struct tfos_wait wait;          ///< the caller's
     enum tfos_status driver_status; ///< not OK: the cluster failed, or the driver has gone
@@ -67,8 +69,8 @@ static bool poll_driver(struct tfos_feeder *feeder, int64_t timeout_ms)
 {
     while (feeder->driver_status == TFOS_OK) {
         json_t *message = NULL;
-        enum tfos_status status =
-            tfos__cluster_member_wait(feeder->member, timeout_ms, &message, &feeder->failure);
+        enum tfos_status status = tfos__channel_receive(
+            feeder->driver, &message, NULL, NULL, tfos__deadline(timeout_ms), &feeder->failure);
         if (status == TFOS_TIMEOUT)
             return false;
         if (status == TFOS_OK && is_type(message, "failed"))
@@ -114,9 +116,9 @@ static enum tfos_status finish_call(struct tfos_feeder *feeder, enum tfos_status
 
     // If the driver has gone too, the timeout is the error.
     if (status == TFOS_TIMEOUT)
-        (void)!tfos__cluster_member_send(
-            feeder->member, json_pack("{s:s, s:s}", "type", "timed_out", "message", err->message),
-            NULL);
+        (void)!tfos__channel_queue(
+            feeder->driver, json_pack("{s:s, s:s}", "type", "timed_out", "message", err->message),
+            NULL, 0, NULL);
     if (status != TFOS_CLOSED || feeder->is_interrupted)
         return status;
     while (!poll_driver(feeder, SLICE_MS)) {
@@ -132,16 +134,17 @@ static enum tfos_status send_hello(struct tfos_feeder *feeder,
                                    const struct tfos_feeder_options *options,
                                    struct tfos_error *err)
 {
-    return tfos__cluster_member_send(
-        feeder->member,
+    char host[TFOS__ADDRESS_SIZE];
+    TFOS__TRY(tfos__address_local_host(tfos__channel_fd(feeder->driver), host, err));
+    return tfos__channel_queue(
+        feeder->driver,
         json_pack("{s:s, s:s, s:i, s:s?, s:s?, s:I, s:I, s:I, s:s, s:I, s:b}", "type", "hello",
                   "kind", "feeder", "version", 1, "queue", options->queue, "job", options->job,
                   "feed", (json_int_t)options->feed, "partition", (json_int_t)options->partition,
-                  "attempt", (json_int_t)options->attempt, "host",
-                  tfos__cluster_member_local_host(feeder->member), "executor_pid",
+                  "attempt", (json_int_t)options->attempt, "host", host, "executor_pid",
                   (json_int_t)tfos_process_find_executor(getpid()), "results",
                   (int)options->has_results),
-        err);
+        NULL, 0, err);
 }
 
 /// The driver's answer. It comes once the cluster runs.
@@ -151,7 +154,8 @@ static enum tfos_status await_answer(struct tfos_feeder *feeder, json_t **answer
     struct tfos__wait wait = tfos__wait_begin(&feeder->wait, TIMEOUT_MS);
 
     for (;;) {
-        enum tfos_status status = tfos__cluster_member_wait(feeder->member, SLICE_MS, answer, err);
+        enum tfos_status status = tfos__channel_receive(feeder->driver, answer, NULL, NULL,
+                                                        tfos__deadline(SLICE_MS), err);
         if (status != TFOS_TIMEOUT)
             return status;
         TFOS__TRY(tfos__wait_check(&wait, err));
@@ -238,8 +242,8 @@ static enum tfos_status join(struct tfos_feeder *feeder, const struct tfos_feede
 
     // A driver that cannot be reached is found out sooner than a slow reader.
     joining.timeout_ms = feeder->wait.timeout_ms < JOIN_TIMEOUT_MS ? feeder->wait.timeout_ms : 0;
-    TFOS__TRY(tfos__cluster_member_open(options->address, options->cluster_id, options->key,
-                                        &joining, &feeder->member, err));
+    TFOS__TRY(tfos__cluster_join(options->address, options->cluster_id, options->key, &joining,
+                                 &feeder->driver, err));
     TFOS__TRY(send_hello(feeder, options, err));
     TFOS__TRY(await_answer(feeder, &answer, err));
     enum tfos_status status = follow_answer(feeder, options, answer, err);
@@ -339,7 +343,7 @@ void tfos_feeder_close(struct tfos_feeder *feeder)
         return;
     feeder->is_closing = true;
     tfos__feed_writer_close(feeder->writer);
-    tfos__cluster_member_close(feeder->member, CLOSE_TIMEOUT_MS);
+    tfos__channel_finish(feeder->driver, CLOSE_TIMEOUT_MS);
     tfos__free(feeder->node);
     tfos__free(feeder->reason);
     tfos__free(feeder);

@@ -113,9 +113,9 @@ static void fill(const struct tfos__node *node, struct pollfd slots[SLOT_COUNT])
         slots[SLOT_LAUNCHER].fd = tfos__channel_fd(node->launcher);
         slots[SLOT_LAUNCHER].events = poll_events(tfos__channel_events(node->launcher));
     }
-    if (node->member && !node->is_driver_lost) {
-        slots[SLOT_DRIVER].fd = tfos__cluster_member_fd(node->member);
-        slots[SLOT_DRIVER].events = poll_events(tfos__cluster_member_events(node->member));
+    if (node->driver && !node->is_driver_lost) {
+        slots[SLOT_DRIVER].fd = tfos__channel_fd(node->driver);
+        slots[SLOT_DRIVER].events = poll_events(tfos__channel_events(node->driver));
     }
     if (node->feed)
         slots[SLOT_FEED].fd = tfos__feed_host_fd(node->feed);
@@ -251,7 +251,7 @@ static void report_failure(struct tfos__node *node, enum tfos_status status, con
 static void close_all(struct tfos__node *node)
 {
     tfos__node_launcher_close(node);
-    tfos__cluster_member_close(node->member, node->is_driver_lost ? 0 : CLOSE_TIMEOUT_MS);
+    tfos__channel_finish(node->driver, node->is_driver_lost ? 0 : CLOSE_TIMEOUT_MS);
     tfos__node_feed_close(node);
     tfos__channel_close(node->trainer_channel);
     tfos__node_output_close(node->output);

@@ -73,8 +73,8 @@ struct tfos__node {
     bool is_detached;
     int executor_fd; ///< owned pidfd; -1: not watched
 
-    struct tfos__cluster_member *member; ///< owned; NULL while it joins
-    bool is_member;                      ///< hello was answered and the driver is there
+    struct tfos__channel *driver; ///< owned; NULL while it joins
+    bool is_member;               ///< hello was answered and the driver is there
     bool is_driver_lost;
     char host[TFOS__ADDRESS_SIZE];
     char name[TFOS__NODE_NAME_SIZE]; ///< "worker:0"; before the role is known "executor 3"

@@ -22,14 +22,15 @@ enum tfos_status tfos__node_rendezvous_join(struct tfos__node *node, const struc
                                             struct tfos_error *err)
 {
     const struct tfos__node_config *config = &node->config;
-    TFOS__TRY(tfos__cluster_member_open(config->address, config->cluster_id, config->key, wait,
-                                        &node->member, err));
-    const char *host = config->host ? config->host : tfos__cluster_member_local_host(node->member);
-    size_t host_size = strlen(host);
-    if (host_size >= sizeof node->host)
+    TFOS__TRY(tfos__cluster_join(config->address, config->cluster_id, config->key, wait,
+                                 &node->driver, err));
+    if (!config->host)
+        TFOS__TRY(tfos__address_local_host(tfos__channel_fd(node->driver), node->host, err));
+    else if (strlen(config->host) >= sizeof(node->host))
         return tfos__fail(err, TFOS_INVALID, "node: config: \"host\" is longer than %zu bytes",
-                          sizeof node->host - 1);
-    memcpy(node->host, host, host_size + 1);
+                          sizeof(node->host) - 1);
+    else
+        memcpy(node->host, config->host, strlen(config->host) + 1);
     TFOS__TRY(tfos__listener_reserve((int)config->tf_port, &node->port_fd, &node->port, err));
     if (config->is_feeding)
         TFOS__TRY(tfos__node_feed_open(node, err));
@@ -62,15 +63,13 @@ void tfos__node_rendezvous_send(struct tfos__node *node, json_t *message)
         return;
     }
     // A driver that misses a message would wait for it: the node ends instead.
-    enum tfos_status status = message ? tfos__cluster_member_send(node->member, message, &err)
-                                      : tfos__no_memory(&err, "node", "a message to it");
-    if (status < 0)
+    if (tfos__channel_queue(node->driver, message, NULL, 0, &err) < 0)
         driver_ended(node, &err);
 }
 
 bool tfos__node_rendezvous_is_behind(const struct tfos__node *node)
 {
-    return (tfos__cluster_member_events(node->member) & EPOLLOUT) != 0;
+    return (tfos__channel_events(node->driver) & EPOLLOUT) != 0;
 }
 
 static enum tfos_status take_role(struct tfos__node *node, const json_t *message,
@@ -204,8 +203,8 @@ enum tfos_status tfos__node_rendezvous_step(struct tfos__node *node, struct tfos
     struct tfos_error lost;
     json_t *message;
     enum tfos_status status;
-    (void)!tfos__cluster_member_step(node->member, NULL); // next() gives its failure
-    while ((status = tfos__cluster_member_next(node->member, &message, &lost)) == TFOS_OK) {
+    (void)!tfos__channel_pump(node->driver, NULL); // next() gives its failure
+    while ((status = tfos__channel_next(node->driver, &message, NULL, NULL, &lost)) == TFOS_OK) {
         status = follow(node, message, err);
         json_decref(message);
         TFOS__TRY(status);

@@ -9,9 +9,9 @@ struct ask {
     int has_results;
 };
 
-static struct tfos__cluster_member *open_feeder(const struct place *place, struct ask ask)
+static struct tfos__channel *open_feeder(const struct place *place, struct ask ask)
 {
-    struct tfos__cluster_member *feeder = connect_to(place);
+    struct tfos__channel *feeder = connect_to(place);
     say(feeder, json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:s, s:i, s:b}", "type", "hello", "kind",
                           "feeder", "version", 1, "feed", ask.feed, "partition", ask.partition,
                           "attempt", ask.attempt, "host", ask.host, "executor_pid",
@@ -21,7 +21,7 @@ static struct tfos__cluster_member *open_feeder(const struct place *place, struc
 
 /// Opens a feeder and checks that it gets `node`; its `first_row` is returned.
 static json_int_t feed_to(const struct place *place, struct ask ask, const char *node,
-                          struct tfos__cluster_member **feeder)
+                          struct tfos__channel **feeder)
 {
     *feeder = open_feeder(place, ask);
     json_t *target = expect(*feeder, "target");
@@ -32,23 +32,22 @@ static json_int_t feed_to(const struct place *place, struct ask ask, const char 
 }
 
 /// The feeder is told to go for this reason.
-static void expect_dismissal(struct tfos__cluster_member *feeder, const char *type,
-                             const char *says)
+static void expect_dismissal(struct tfos__channel *feeder, const char *type, const char *says)
 {
     json_t *message = expect(feeder, type);
     assert_says(text_of(message, !strcmp(type, "skip") ? "reason" : "message"), says);
     json_decref(message);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
 }
 
-static void report(struct tfos__cluster_member *node, struct ask ask, int rows, int is_complete)
+static void report(struct tfos__channel *node, struct ask ask, int rows, int is_complete)
 {
     say(node, json_pack("{s:s, s:i, s:i, s:i, s:i, s:b}", "type", "partition", "feed", ask.feed,
                         "partition", ask.partition, "attempt", ask.attempt, "rows", rows,
                         "complete", is_complete));
 }
 
-static void expect_fence(struct tfos__cluster_member *node, int partition, int attempt)
+static void expect_fence(struct tfos__channel *node, int partition, int attempt)
 {
     json_t *fence = expect(node, "fence");
     assert_int_equal(number_of(fence, "partition"), partition);
@@ -56,8 +55,7 @@ static void expect_fence(struct tfos__cluster_member *node, int partition, int a
     json_decref(fence);
 }
 
-static void beat(struct tfos__cluster_member *node, int rows_read, int is_drained,
-                 int is_terminated)
+static void beat(struct tfos__channel *node, int rows_read, int is_drained, int is_terminated)
 {
     say(node, json_pack("{s:s, s:i, s:i, s:{s:{s:b, s:b}}}", "type", "heartbeat", "rows_written",
                         100, "rows_read", rows_read, "queues", "input", "drained", is_drained,
@@ -67,7 +65,7 @@ static void beat(struct tfos__cluster_member *node, int rows_read, int is_draine
 static void the_nearest_node_is_fed(void **state)
 {
     (void)state;
-    struct tfos__cluster_member *nodes[3], *feeders[5];
+    struct tfos__channel *nodes[3], *feeders[5];
     struct place place = open_place(
         (struct tfos_rendezvous_options){.node_count = 3, .ps_count = 1, .is_feeding = true});
     start_nodes(&place, nodes, 3);
@@ -101,7 +99,7 @@ static void the_nearest_node_is_fed(void **state)
 // the trainers are in step and the feed repeats the first.
 static void feed_again(bool is_in_step, int64_t last_feed, const char *again, const char *at_last)
 {
-    struct tfos__cluster_member *nodes[2], *feeders[3];
+    struct tfos__channel *nodes[2], *feeders[3];
     struct tfos_error err;
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 2, .is_feeding = true});
@@ -139,17 +137,17 @@ static void s15_trainers_in_step_get_the_same_partitions_again(void **state)
 static void a_feeder_waits_for_the_start(void **state)
 {
     (void)state;
-    struct tfos__cluster_member *nodes[1];
+    struct tfos__channel *nodes[1];
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 1, .is_feeding = true});
-    struct tfos__cluster_member *feeder =
-        open_feeder(&place, (struct ask){1, 0, 0, "host-0", 1000, 0});
+    struct tfos__channel *feeder = open_feeder(&place, (struct ask){1, 0, 0, "host-0", 1000, 0});
     struct tfos_error err;
     json_t *message;
-    assert_int_equal(tfos__cluster_member_wait(feeder, 50, &message, &err), TFOS_TIMEOUT);
+    assert_int_equal(tfos__channel_receive(feeder, &message, NULL, NULL, tfos__deadline(50), &err),
+                     TFOS_TIMEOUT);
     start_nodes(&place, nodes, 1);
     expect_only(feeder, "target");
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     close_members(nodes, 1);
     tfos_rendezvous_close(place.rendezvous);
 }
@@ -157,32 +155,32 @@ static void a_feeder_waits_for_the_start(void **state)
 static void s21_a_retry_goes_on_where_the_first_came_to(void **state)
 {
     (void)state;
-    struct tfos__cluster_member *nodes[1], *feeder;
+    struct tfos__channel *nodes[1], *feeder;
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 1, .is_feeding = true});
     start_nodes(&place, nodes, 1);
     struct ask ask = {1, 5, 0, "host-0", 1000, 0};
     assert_int_equal(feed_to(&place, ask, "worker:0", &feeder), 0);
     report(nodes[0], ask, 40, 0);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     ask.attempt = 1;
     assert_int_equal(feed_to(&place, ask, "worker:0", &feeder), 40);
     report(nodes[0], ask, 100, 1);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     ask.attempt = 2;
     // An end may have been that of a broken input, which a Python worker cannot tell from the
     // whole.
     assert_int_equal(feed_to(&place, ask, "worker:0", &feeder), 100);
     report(nodes[0], ask, 120, 1);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     // With results the whole is fed anew: what the first task got of them is lost.
     ask = (struct ask){2, 5, 0, "host-0", 1000, 1};
     assert_int_equal(feed_to(&place, ask, "worker:0", &feeder), 0);
     report(nodes[0], ask, 100, 1);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     ask.attempt = 1;
     assert_int_equal(feed_to(&place, ask, "worker:0", &feeder), 0);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     close_members(nodes, 1);
     tfos_rendezvous_close(place.rendezvous);
 }
@@ -192,7 +190,7 @@ static void an_open_attempt_is_fenced_first(void **state)
     (void)state;
     struct tfos_error err;
     json_t *message;
-    struct tfos__cluster_member *nodes[2], *first, *second;
+    struct tfos__channel *nodes[2], *first, *second;
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 2, .is_feeding = true});
     start_nodes(&place, nodes, 2);
@@ -202,7 +200,8 @@ static void an_open_attempt_is_fenced_first(void **state)
     struct ask next = {1, 3, 9, "host-1", 1001, 0};
     second = open_feeder(&place, next);
     expect_fence(nodes[0], 3, 9);
-    assert_int_equal(tfos__cluster_member_wait(second, 30, &message, &err), TFOS_TIMEOUT);
+    assert_int_equal(tfos__channel_receive(second, &message, NULL, NULL, tfos__deadline(30), &err),
+                     TFOS_TIMEOUT);
     report(nodes[0], (struct ask){1, 3, 9, "", 0, 0}, 25, 0);
     json_t *target = expect(second, "target");
     assert_string_equal(text_of(target, "node"), "worker:1");
@@ -213,8 +212,8 @@ static void an_open_attempt_is_fenced_first(void **state)
     expect_dismissal(open_feeder(&place, (struct ask){1, 3, 8, "host-0", 1000, 0}), "failed",
                      "superseded");
     expect_dismissal(open_feeder(&place, next), "failed", "superseded");
-    tfos__cluster_member_close(first, 0);
-    tfos__cluster_member_close(second, 0);
+    tfos__channel_finish(first, 0);
+    tfos__channel_finish(second, 0);
     close_members(nodes, 2);
     tfos_rendezvous_close(place.rendezvous);
 }
@@ -223,14 +222,14 @@ static void a_dead_task_is_asked_about(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos__cluster_member *nodes[1], *feeder;
+    struct tfos__channel *nodes[1], *feeder;
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 1, .is_feeding = true});
     start_nodes(&place, nodes, 1);
     // It dies before it has opened a lane: its node alone would never hear of it.
     struct ask ask = {1, 0, 4, "host-0", 1000, 0};
     feed_to(&place, ask, "worker:0", &feeder);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     expect_fence(nodes[0], 0, 5);
     assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, 30, &err),
                      TFOS_TIMEOUT);
@@ -245,7 +244,7 @@ static void drained_is_when_all_is_taken(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos__cluster_member *nodes[2], *feeder;
+    struct tfos__channel *nodes[2], *feeder;
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 2, .is_feeding = true});
     start_nodes(&place, nodes, 2);
@@ -254,7 +253,7 @@ static void drained_is_when_all_is_taken(void **state)
     feed_to(&place, ask, "worker:0", &feeder);
     beat(nodes[0], 0, 1, 0); // of before the first batch: it does not count
     report(nodes[0], ask, 100, 1);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, 100, &err),
                      TFOS_TIMEOUT);
     beat(nodes[0], 60, 0, 0);
@@ -269,7 +268,7 @@ static void drained_is_when_all_is_taken(void **state)
     ask.partition = 1;
     feed_to(&place, ask, "worker:0", &feeder);
     report(nodes[0], ask, 200, 1);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     beat(nodes[0], 150, 0, 1);
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, PATIENCE_MS, &err));
     close_members(nodes, 2);
@@ -279,7 +278,7 @@ static void drained_is_when_all_is_taken(void **state)
 static void s13_feeders_of_a_node_that_wants_no_more_skip(void **state)
 {
     (void)state;
-    struct tfos__cluster_member *nodes[3], *feeder;
+    struct tfos__channel *nodes[3], *feeder;
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 3, .is_feeding = true});
     start_nodes(&place, nodes, 3);
@@ -295,9 +294,9 @@ static void s13_feeders_of_a_node_that_wants_no_more_skip(void **state)
                      "want no more rows");
     // The third goes on, for its own executor and for those without a node.
     feed_to(&place, (struct ask){1, 2, 0, "host-2", 1002, 0}, "worker:2", &feeder);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     feed_to(&place, (struct ask){1, 3, 0, "elsewhere", 1, 0}, "worker:2", &feeder);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     say(nodes[2], trainer_exit(0));
     json_decref(expect_event(&place, "ended"));
     expect_dismissal(open_feeder(&place, (struct ask){1, 4, 0, "elsewhere", 1, 0}), "skip",
@@ -309,7 +308,7 @@ static void s13_feeders_of_a_node_that_wants_no_more_skip(void **state)
 static void an_executor_with_two_nodes_uses_the_living(void **state)
 {
     (void)state;
-    struct tfos__cluster_member *nodes[2], *feeder;
+    struct tfos__channel *nodes[2], *feeder;
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 2, .is_feeding = true});
     for (int id = 0; id < 2; id++) {
@@ -327,7 +326,7 @@ static void an_executor_with_two_nodes_uses_the_living(void **state)
     json_decref(expect_event(&place, "ended"));
     for (int partition = 0; partition < 2; partition++) {
         feed_to(&place, (struct ask){1, partition, 0, "same", 77, 0}, "worker:1", &feeder);
-        tfos__cluster_member_close(feeder, 0);
+        tfos__channel_finish(feeder, 0);
     }
     close_members(nodes, 2);
     tfos_rendezvous_close(place.rendezvous);
@@ -337,7 +336,7 @@ static void epochs_and_the_feed_end(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos__cluster_member *nodes[1];
+    struct tfos__channel *nodes[1];
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 1, .is_feeding = true});
     start_nodes(&place, nodes, 1);
@@ -364,19 +363,19 @@ static void epochs_and_the_feed_end(void **state)
 static void a_failure_reaches_all_feeders(void **state)
 {
     (void)state;
-    struct tfos__cluster_member *nodes[2], *feeding, *waiting;
+    struct tfos__channel *nodes[2], *feeding, *waiting;
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 2, .is_feeding = true});
     start_nodes(&place, nodes, 2);
     feed_to(&place, (struct ask){1, 0, 0, "host-0", 1000, 0}, "worker:0", &feeding);
     waiting = open_feeder(&place, (struct ask){1, 0, 1, "host-0", 1000, 0});
     expect_fence(nodes[0], 0, 1);
-    tfos__cluster_member_close(nodes[1], 0);
+    tfos__channel_finish(nodes[1], 0);
     expect_dismissal(feeding, "failed", "worker:1");
     expect_dismissal(waiting, "failed", "worker:1");
     expect_dismissal(open_feeder(&place, (struct ask){1, 1, 0, "host-0", 1000, 0}), "failed",
                      "worker:1");
-    tfos__cluster_member_close(nodes[0], 0);
+    tfos__channel_finish(nodes[0], 0);
     tfos_rendezvous_close(place.rendezvous);
 }
 
@@ -384,7 +383,7 @@ static void a_failure_reaches_all_feeders(void **state)
 static void results_are_computed_anew(void **state)
 {
     (void)state;
-    struct tfos__cluster_member *nodes[1], *feeder;
+    struct tfos__channel *nodes[1], *feeder;
     struct tfos_error err;
     struct ask first = {9, 0, 0, "host-0", 1000, 1}, second = {9, 0, 1, "host-0", 1000, 1};
     struct place place =
@@ -392,7 +391,7 @@ static void results_are_computed_anew(void **state)
     start_nodes(&place, nodes, 1);
     assert_int_equal(feed_to(&place, first, "worker:0", &feeder), 0);
     report(nodes[0], first, 10, 1);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     assert_int_equal(feed_to(&place, second, "worker:0", &feeder), 0);
     char *json;
     assert_done(tfos_rendezvous_get_status(place.rendezvous, &json, &err));
@@ -400,7 +399,7 @@ static void results_are_computed_anew(void **state)
     assert_int_equal(number_of(status, "feed"), 0);
     json_decref(status);
     tfos_free(json);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     close_members(nodes, 1);
     tfos_rendezvous_close(place.rendezvous);
 }
@@ -409,7 +408,7 @@ static void results_are_computed_anew(void **state)
 static void a_feeder_that_times_out_fails_the_cluster(void **state)
 {
     (void)state;
-    struct tfos__cluster_member *nodes[1], *feeder;
+    struct tfos__channel *nodes[1], *feeder;
     struct tfos_error err;
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 1, .is_feeding = true});
@@ -419,7 +418,7 @@ static void a_feeder_that_times_out_fails_the_cluster(void **state)
     json_decref(expect(nodes[0], "stop"));
     assert_int_equal(tfos_rendezvous_check(place.rendezvous, &err), TFOS_TIMEOUT);
     assert_says(err.message, "worker:0: nothing taken for 4 s");
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     // The end is waited for in a failed cluster too.
     assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_ENDED, 0, &err),
                      TFOS_TIMEOUT);
@@ -431,7 +430,7 @@ static void a_feeder_that_times_out_fails_the_cluster(void **state)
 static void a_cluster_that_reads_itself_is_not_fed(void **state)
 {
     (void)state;
-    struct tfos__cluster_member *nodes[1];
+    struct tfos__channel *nodes[1];
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 1});
     start_nodes(&place, nodes, 1);
     expect_dismissal(open_feeder(&place, (struct ask){1, 0, 0, "host-0", 1000, 0}), "failed",
