@@ -90,12 +90,11 @@ static bool has_socket_open(const char *pid, const char *link)
     return found;
 }
 
-static void describe_process(const char *pid, char *text, size_t size)
+static void describe_process(pid_t pid, char *text, size_t size)
 {
-    char command[64];
-    tfos__process_read((pid_t)strtol(pid, NULL, 10), "comm", command, sizeof(command));
-    command[strcspn(command, "\n")] = '\0';
-    snprintf(text, size, "pid %s (%s)", pid, command[0] ? command : "ended since");
+    struct tfos__process_stat stat;
+    bool is_there = tfos__process_get_stat(pid, &stat);
+    snprintf(text, size, "pid %d (%s)", (int)pid, is_there ? stat.command : "ended since");
 }
 
 // Writes "pid 12 (python3)", or "another process" where /proc does not tell.
@@ -113,7 +112,7 @@ static void find_holder(int port, char *text, size_t size)
     while ((entry = readdir(folder)) != NULL) {
         if (!isdigit((unsigned char)entry->d_name[0]) || !has_socket_open(entry->d_name, link))
             continue;
-        describe_process(entry->d_name, text, size);
+        describe_process((pid_t)strtol(entry->d_name, NULL, 10), text, size);
         break;
     }
     closedir(folder);

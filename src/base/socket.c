@@ -370,7 +370,7 @@ enum tfos_status tfos__socket_connect_unix(const char *name, struct tfos__wait *
                                            struct tfos_error *err)
 {
     struct sockaddr_un address;
-    socklen_t size;
+    socklen_t size = 0;
     TFOS__TRY(tfos__address_unix(name, &address, &size, err));
     int connected = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (connected < 0)
