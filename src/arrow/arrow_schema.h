@@ -7,7 +7,7 @@
 #include <tfos/stream.h>
 
 #include "arrow/type.h"
-#include "base/buffer.h"
+#include "base/memory.h"
 
 #define TFOS__ARROW_FIELDS_LIMIT 65536 ///< most nodes of a schema that is read from bytes
 

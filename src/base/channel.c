@@ -13,18 +13,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/frame.h"
 #include "base/memory.h"
-#include "base/passed_fds.h"
 #include "base/socket.h"
 #include "base/tls.h"
 
 #define READ_SIZE (16u << 10) // least room for one read; a TLS record
 #define FULL_SIZE (TFOS__FRAME_LIMIT + TFOS__FRAME_HEADER_SIZE) // so many bytes hold a whole frame
-#define FULL_PASSED_FDS 64u
+#define FULL_PASSED_FDS_SIZE (64 * sizeof(struct tfos__passed_fds))
 #define DRAIN_SIZE (1u << 20)
 
 _Static_assert((int)EPOLLIN == POLLIN && (int)EPOLLOUT == POLLOUT,
@@ -37,12 +35,12 @@ struct tfos__channel {
     bool is_ready;
     struct tfos__buffer in;
     struct tfos__buffer out;
-    uint64_t in_position;                  // in the stream, of in.begin
-    uint64_t out_position;                 // in the stream, of out.begin
-    struct tfos__passed_fds_list received; // with bytes of `in`
-    struct tfos__passed_fds_list queued;   // with bytes of `out`
-    enum tfos_status failure;              // OK until something has failed
-    struct tfos_error cause;               // its words
+    uint64_t in_position;         // in the stream, of in.begin
+    uint64_t out_position;        // in the stream, of out.begin
+    struct tfos__buffer received; // struct tfos__passed_fds, with bytes of `in`
+    struct tfos__buffer queued;   // the same, with bytes of `out`
+    enum tfos_status failure;     // OK until something has failed
+    struct tfos_error cause;      // its words
 };
 
 static enum tfos_status give_failure(const struct tfos__channel *channel, struct tfos_error *err)
@@ -88,6 +86,20 @@ enum tfos_status tfos__channel_open(int fd, enum tfos__channel_kind kind,
     return TFOS_OK;
 }
 
+enum tfos_status tfos__channel_open_pair(const char *peer, struct tfos__channel **out, int *peer_fd,
+                                         struct tfos_error *err)
+{
+    int fds[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+        return tfos__fail_errno(err, TFOS_IO, "channel: cannot make the socket to %s", peer);
+    enum tfos_status status = tfos__channel_open(fds[0], TFOS__CHANNEL_UNIX, NULL, peer, out, err);
+    if (status == TFOS_OK)
+        *peer_fd = fds[1];
+    else
+        close(fds[1]);
+    return status;
+}
+
 enum tfos_status tfos__channel_expect_bulk(struct tfos__channel *channel, struct tfos_error *err)
 {
     return channel->tls ? tfos__tls_expect_bulk(channel->tls, err) : TFOS_OK;
@@ -101,7 +113,7 @@ int tfos__channel_fd(const struct tfos__channel *channel)
 static bool is_full(const struct tfos__channel *channel)
 {
     return tfos__buffer_size(&channel->in) >= FULL_SIZE ||
-           channel->received.end - channel->received.begin >= FULL_PASSED_FDS;
+           tfos__buffer_size(&channel->received) >= FULL_PASSED_FDS_SIZE;
 }
 
 uint32_t tfos__channel_events(const struct tfos__channel *channel)
@@ -132,7 +144,7 @@ size_t tfos__channel_pending_size(const struct tfos__channel *channel)
     return tfos__buffer_size(&channel->out);
 }
 
-// Goes on with the handshake. OK also while it is not done: is_ready tells.
+// Goes on with the handshake. OK also while it is not done: see is_ready.
 static enum tfos_status handshake(struct tfos__channel *channel)
 {
     if (channel->is_ready)
@@ -191,7 +203,8 @@ static enum tfos_status read_some(struct tfos__channel *channel, void *data, siz
         return *done > 0 ? TFOS_OK : TFOS_AGAIN;
     passed.begin = channel->in_position + tfos__buffer_size(&channel->in);
     passed.end = passed.begin + *done;
-    enum tfos_status status = tfos__passed_fds_append(&channel->received, &passed, &channel->cause);
+    enum tfos_status status =
+        tfos__buffer_append(&channel->received, &passed, sizeof(passed), &channel->cause);
     if (status != TFOS_OK)
         tfos__passed_fds_clear(&passed);
     return status;
@@ -221,7 +234,7 @@ enum tfos_status tfos__channel_pump(struct tfos__channel *channel, struct tfos_e
     enum tfos_status status = handshake(channel);
     if (status == TFOS_OK && channel->is_ready) {
         status = flush(channel);
-        // A peer that takes no more may have said why before it went: what it wrote is read in any
+        // A peer that takes no more may have sent its reason before: what it wrote is read in any
         // case.
         enum tfos_status read_status = fill(channel);
         if (read_status != TFOS_OK)
@@ -235,8 +248,8 @@ enum tfos_status tfos__channel_pump(struct tfos__channel *channel, struct tfos_e
 
 // Takes the descriptors that belong to the frame of `size` bytes that was just taken out of `in`:
 // those of the message in which it was the last frame to begin.
-static enum tfos_status claim_parcel(struct tfos__channel *channel, size_t size,
-                                     struct tfos__passed_fds *out)
+static enum tfos_status claim_fds(struct tfos__channel *channel, size_t size,
+                                  struct tfos__passed_fds *out)
 {
     uint64_t begin = channel->in_position;
     uint64_t end = begin + size;
@@ -257,9 +270,10 @@ static enum tfos_status claim_parcel(struct tfos__channel *channel, size_t size,
 static enum tfos_status find_nothing(struct tfos__channel *channel, struct tfos_error *err)
 {
     size_t size = tfos__buffer_size(&channel->in);
-    const struct tfos__passed_fds_list *received = &channel->received;
-    if (channel->failure == TFOS_OK && received->end > received->begin &&
-        received->items[received->end - 1].begin > channel->in_position) {
+    const struct tfos__buffer *received = &channel->received;
+    if (channel->failure == TFOS_OK && tfos__buffer_size(received) > 0 &&
+        ((struct tfos__passed_fds *)(void *)(received->data + received->end))[-1].begin >
+            channel->in_position) {
         tfos__fail(&channel->cause, TFOS_CORRUPT, "descriptors came inside a frame");
         fail_channel(channel, TFOS_CORRUPT);
     }
@@ -285,7 +299,7 @@ enum tfos_status tfos__channel_next(struct tfos__channel *channel, json_t **mess
         return find_nothing(channel, err);
     struct tfos__passed_fds passed = {0};
     if (status == TFOS_OK) {
-        status = claim_parcel(channel, size, &passed);
+        status = claim_fds(channel, size, &passed);
         if (status != TFOS_OK)
             json_decref(taken);
     } else {
@@ -321,7 +335,7 @@ static enum tfos_status append_frame(struct tfos__channel *channel, const json_t
     if (status == TFOS_OK) {
         passed.begin = channel->out_position + old_size;
         passed.end = channel->out_position + tfos__buffer_size(&channel->out);
-        status = tfos__passed_fds_append(&channel->queued, &passed, err);
+        status = tfos__buffer_append(&channel->queued, &passed, sizeof(passed), err);
     }
     if (status != TFOS_OK) {
         tfos__passed_fds_clear(&passed);
@@ -358,8 +372,9 @@ enum tfos_status tfos__channel_flush(struct tfos__channel *channel, struct tfos_
     return give_failure(channel, err);
 }
 
-enum tfos_status tfos__channel_tell(struct tfos__channel *channel, json_t *message, const int *fds,
-                                    int fd_count, size_t limit, struct tfos_error *err)
+enum tfos_status tfos__channel_send_bounded(struct tfos__channel *channel, json_t *message,
+                                            const int *fds, int fd_count, size_t limit,
+                                            struct tfos_error *err)
 {
     if (channel->failure != TFOS_OK) {
         json_decref(message);
@@ -504,10 +519,21 @@ void tfos__channel_close(struct tfos__channel *channel)
         drain(channel->fd);
     }
     close(channel->fd);
-    tfos__passed_fds_list_clear(&channel->received);
-    tfos__passed_fds_list_clear(&channel->queued);
+    tfos__passed_fds_clear_all(&channel->received);
+    tfos__passed_fds_clear_all(&channel->queued);
     tfos__buffer_clear(&channel->in);
     tfos__buffer_clear(&channel->out);
     tfos__free(channel->peer);
     tfos__free(channel);
+}
+
+void tfos__channel_finish(struct tfos__channel *channel, int64_t timeout_ms)
+{
+    int64_t deadline = tfos__deadline(timeout_ms);
+    while (channel && tfos__channel_pending_size(channel) > 0 &&
+           tfos__channel_pump(channel, NULL) == TFOS_OK &&
+           tfos__channel_pending_size(channel) > 0 &&
+           wait_for(channel, deadline, "", NULL) == TFOS_OK)
+        continue;
+    tfos__channel_close(channel);
 }

@@ -31,6 +31,11 @@ enum tfos_status tfos__channel_open(int fd, enum tfos__channel_kind kind,
                                     const struct tfos__identity *identity, const char *peer,
                                     struct tfos__channel **out, struct tfos_error *err);
 
+/// Makes a pair of unix sockets: a channel over the one, and the other for `peer`, a process to be
+/// started.
+enum tfos_status tfos__channel_open_pair(const char *peer, struct tfos__channel **out, int *peer_fd,
+                                         struct tfos_error *err);
+
 /// Right after open: raw bytes will come and go by the megabyte. Without it a channel is made for
 /// frames, and there may be a thousand of them: it holds as little memory as it can.
 enum tfos_status tfos__channel_expect_bulk(struct tfos__channel *channel, struct tfos_error *err);
@@ -66,15 +71,16 @@ enum tfos_status tfos__channel_queue(struct tfos__channel *channel, json_t *mess
                                      int fd_count, struct tfos_error *err);
 
 /// Writes what the kernel takes of what is queued, and reads nothing: for a sender whose event loop
-/// reads elsewhere and would not be told of what pump() has read, and for the last frame before raw
-/// bytes. Only when it fails is what the peer said before it went read, as the last that comes.
+/// reads elsewhere and would not notice what pump() has read, and for the last frame before raw
+/// bytes. Only when it fails are the peer's last messages read.
 enum tfos_status tfos__channel_flush(struct tfos__channel *channel, struct tfos_error *err);
 
-/// queue() and flush() towards a peer that may be slow, but must miss nothing. BUSY, in words, when
-/// more than `limit` bytes wait for it then; NO_MEMORY and INVALID as queue() gives them. OK also
-/// when the connection is lost: that is the matter of who reads it.
-enum tfos_status tfos__channel_tell(struct tfos__channel *channel, json_t *message, const int *fds,
-                                    int fd_count, size_t limit, struct tfos_error *err);
+/// queue() and flush() towards a peer that may be slow, but must miss nothing. BUSY when more than
+/// `limit` bytes wait for it then; NO_MEMORY and INVALID as queue() gives them. OK also when the
+/// connection is lost, which the reader of the channel finds out.
+enum tfos_status tfos__channel_send_bounded(struct tfos__channel *channel, json_t *message,
+                                            const int *fds, int fd_count, size_t limit,
+                                            struct tfos_error *err);
 
 /// queue() and then pump() until all is written. TIMEOUT at the deadline.
 enum tfos_status tfos__channel_send(struct tfos__channel *channel, json_t *message, const int *fds,
@@ -87,7 +93,7 @@ enum tfos_status tfos__channel_receive(struct tfos__channel *channel, json_t **m
 
 /// Raw bytes after the last frame, for a stream that follows a hello (the feed over TCP), both ways
 /// and without waiting: some bytes go, `*done` of them; AGAIN when none can. After AGAIN from
-/// write_some the next one must begin with the same bytes. TLS may hold more than the socket tells:
+/// write_some the next one must begin with the same bytes. TLS may hold more than the socket shows:
 /// read until AGAIN before waiting for events.
 enum tfos_status tfos__channel_read_some(struct tfos__channel *channel, void *data, size_t size,
                                          size_t *done, struct tfos_error *err);
@@ -96,5 +102,8 @@ enum tfos_status tfos__channel_write_some(struct tfos__channel *channel, const v
 
 /// Ends the channel and closes its socket; what is queued is lost. NULL is accepted.
 void tfos__channel_close(struct tfos__channel *channel);
+
+/// Writes what is queued for at most `timeout_ms`, and closes. NULL is accepted.
+void tfos__channel_finish(struct tfos__channel *channel, int64_t timeout_ms);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The cluster's pre-shared key: its text form, 64 hexadecimal digits; what two sides of a TLS
-/// connection must have in common; and a proof of it for a peer on the same machine, which reads in
-/// the clear. Whoever keeps a key or a proof clears it with explicit_bzero() afterwards.
+/// connection must have in common; and a proof of it for a peer on the same machine, which travels
+/// in the clear. Whoever keeps a key or a proof clears it with explicit_bzero() afterwards.
 #ifndef TFOS_BASE_CLUSTER_KEY_H
 #define TFOS_BASE_CLUSTER_KEY_H
 

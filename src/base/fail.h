@@ -3,6 +3,8 @@
 #ifndef TFOS_BASE_FAIL_H
 #define TFOS_BASE_FAIL_H
 
+#include <stdarg.h>
+#include <stddef.h>
 #include <tfos/status.h>
 
 /// Writes the message (printf form, `module: what failed: the cause`) into `err`, which may be
@@ -18,6 +20,21 @@ enum tfos_status tfos__fail_errno(struct tfos_error *err, enum tfos_status statu
 /// was).
 void tfos__fail_prefix(struct tfos_error *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/// The same for the outcome `status` of a call, which is returned: only failures get the prefix.
+enum tfos_status tfos__fail_in(struct tfos_error *err, enum tfos_status status, const char *format,
+                               ...) __attribute__((format(printf, 3, 4)));
+
+/// Text within `capacity` bytes, NUL included. What does not fit is cut between characters.
+struct tfos__bounded_text {
+    char *data; ///< borrowed
+    size_t capacity, size;
+};
+
+void tfos__bounded_text_append(struct tfos__bounded_text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void tfos__bounded_text_append_list(struct tfos__bounded_text *text, const char *format,
+                                    va_list arguments) __attribute__((format(printf, 2, 0)));
 
 /// Passes a failure on. Positive outcomes go on to the next statement.
 #define TFOS__TRY(expression)                                                                      \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Keeps a handle from processes that are forked from the one that opened it (<tfos/fork.h>), and
-/// lets that one know if they have tried to use it: their failure is not always seen.
+/// Refuses a handle to processes that are forked from the one that opened it (<tfos/fork.h>), and
+/// reports their attempt there, since their failure is not always seen.
 #ifndef TFOS_BASE_FORK_GUARD_H
 #define TFOS_BASE_FORK_GUARD_H
 

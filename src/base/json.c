@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed access to JSON objects. Text is written through Jansson's callback into memory of ours, so
+// Text is written through Jansson's callback into memory of ours, so
 // that tfos__free() is always the right way to end it.
 #include "base/json.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 static const char *type_name(const json_t *value)
 {
@@ -113,4 +113,23 @@ char *tfos__json_text(const json_t *value)
         return NULL;
     }
     return (char *)buffer.data;
+}
+
+enum tfos_status tfos__json_print(json_t *value, const char *module, const char *what, char **out,
+                                  struct tfos_error *err)
+{
+    char *text = value ? tfos__json_text(value) : NULL;
+    json_decref(value);
+    if (!text)
+        return tfos__no_memory(err, module, what);
+    *out = text;
+    return TFOS_OK;
+}
+
+json_t *tfos__json_repaired(const char *data, size_t size)
+{
+    char *clean = tfos__text_repair(data, size);
+    json_t *text = clean ? json_string_nocheck(clean) : NULL;
+    tfos__free(clean);
+    return text;
 }

@@ -28,4 +28,12 @@ enum tfos_status tfos__json_parse(const char *text, size_t size, json_t **out,
 /// memory.
 char *tfos__json_text(const json_t *value);
 
+/// The same for a value that is taken over, into `*out`. NO_MEMORY, as tfos__no_memory() puts it,
+/// also for NULL, so that the maker of a value need not look.
+enum tfos_status tfos__json_print(json_t *value, const char *module, const char *what, char **out,
+                                  struct tfos_error *err);
+
+/// A string of `size` bytes of any kind (tfos__text_repair()); NULL when out of memory.
+json_t *tfos__json_repaired(const char *data, size_t size);
+
 #endif

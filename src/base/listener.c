@@ -1,24 +1,145 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sockets that others connect to, and ports kept for others. "Every address" is one IPv6 socket
-// that takes IPv4 as well; where the machine has no IPv6 it is an IPv4 socket.
-#include "base/socket.h"
+// "Every address" is one IPv6 socket that takes IPv4 as well; where the machine has no IPv6 it is
+// an IPv4 socket. The holder of a port is found as ss(8) without netlink does: the socket's inode
+// from /proc/net/tcp, then the process that has it open; another user's processes do not show
+// theirs.
+#include "base/listener.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "base/address.h"
+#include "base/clock.h"
 #include "base/fail.h"
+#include "base/process.h"
+#include "base/socket.h"
 
+#define LOOPBACK_TIMEOUT_MS 1000
 #define BACKLOG 1024
 #define PORT_MAX 65535
 #define HOLDERS_NAMED 16 // so that a message about a wide range stays readable
+
+#define LISTENING 0x0A // TCP_LISTEN in the kernel's tables
+
+// ---- who has a port
+
+struct table_socket {
+    unsigned state;
+    unsigned long inode; // 0: no process has it open any more
+};
+
+// The next socket in one of the kernel's tables that is bound to `port`.
+static bool read_socket(FILE *table, int port, struct table_socket *out)
+{
+    char line[512];
+    while (fgets(line, sizeof line, table)) {
+        unsigned local_port;
+        if (sscanf(line,
+                   "%*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %*u %*d %lu",
+                   &local_port, &out->state, &out->inode) == 3 &&
+            (int)local_port == port)
+            return true;
+    }
+    return false;
+}
+
+// Finds a socket that is bound to `port`, a listening one if there is one. False when /proc does
+// not tell.
+static bool find_socket(int port, struct table_socket *out)
+{
+    static const char *const tables[] = {"/proc/net/tcp", "/proc/net/tcp6"};
+    bool is_known = false;
+    *out = (struct table_socket){0};
+    for (size_t i = 0; i < sizeof(tables) / sizeof(*tables) && out->state != LISTENING; i++) {
+        FILE *table = fopen(tables[i], "re"); // there is none of a family that the kernel lacks
+        struct table_socket found;
+        is_known |= table != NULL;
+        while (table && out->state != LISTENING && read_socket(table, port, &found))
+            if (found.inode != 0 || found.state == LISTENING)
+                *out = found;
+        if (table)
+            fclose(table);
+    }
+    return is_known;
+}
+
+static bool has_socket_open(const char *pid, const char *link)
+{
+    char path[300];
+    snprintf(path, sizeof path, "/proc/%s/fd", pid);
+    DIR *folder = opendir(path);
+    if (!folder)
+        return false;
+    bool found = false;
+    const struct dirent *entry;
+    while (!found && (entry = readdir(folder)) != NULL) {
+        char target[64];
+        ssize_t size = readlinkat(dirfd(folder), entry->d_name, target, sizeof target - 1);
+        if (size <= 0)
+            continue;
+        target[size] = '\0';
+        found = strcmp(target, link) == 0;
+    }
+    closedir(folder);
+    return found;
+}
+
+static void describe_process(pid_t pid, char *text, size_t size)
+{
+    struct tfos__process_stat stat;
+    bool is_there = tfos__process_get_stat(pid, &stat);
+    snprintf(text, size, "pid %d (%s)", (int)pid, is_there ? stat.command : "ended since");
+}
+
+// Writes "pid 12 (python3)", or "another process" where /proc does not tell.
+static void find_holder(int port, char *text, size_t size)
+{
+    struct table_socket socket;
+    snprintf(text, size, "another process");
+    find_socket(port, &socket);
+    DIR *folder = socket.inode != 0 ? opendir("/proc") : NULL;
+    if (!folder)
+        return;
+    char link[64];
+    snprintf(link, sizeof(link), "socket:[%lu]", socket.inode);
+    const struct dirent *entry;
+    while ((entry = readdir(folder)) != NULL) {
+        if (!isdigit((unsigned char)entry->d_name[0]) || !has_socket_open(entry->d_name, link))
+            continue;
+        describe_process((pid_t)strtol(entry->d_name, NULL, 10), text, size);
+        break;
+    }
+    closedir(folder);
+}
+
+static bool is_address_served(const char *host, int port)
+{
+    char address[TFOS__ADDRESS_SIZE];
+    tfos__address_join(host, port, address);
+    int fd;
+    struct tfos__wait *wait = TFOS__UNTIL(tfos__deadline(LOOPBACK_TIMEOUT_MS));
+    if (tfos__socket_connect(address, wait, &fd, NULL) != TFOS_OK)
+        return false;
+    bool is_served = tfos__socket_is_connected(fd);
+    close(fd);
+    return is_served;
+}
+
+bool tfos__listener_is_served(int port)
+{
+    struct table_socket socket;
+    if (find_socket(port, &socket))
+        return socket.state == LISTENING;
+    return is_address_served("127.0.0.1", port) || is_address_served("::1", port);
+}
+
+// ---- ports
 
 struct port_range {
     int first;
@@ -69,12 +190,6 @@ static socklen_t address_size(const struct sockaddr_storage *address)
                                           : sizeof(struct sockaddr_in);
 }
 
-static void set_any(struct sockaddr_storage *address, int family)
-{
-    *address =
-        (struct sockaddr_storage){.ss_family = (sa_family_t)family}; // all zero: every address
-}
-
 // A socket bound to `address`, or -1 with errno.
 static int bind_socket(const struct sockaddr_storage *address, bool reuse_address)
 {
@@ -103,15 +218,14 @@ static bool means_no_ipv6(int os_errno)
 // Binds to every address of this machine; -1 with errno.
 static int bind_any(int port, bool reuse_address)
 {
-    struct sockaddr_storage address;
-    set_any(&address, AF_INET6);
-    set_port(&address, port);
-    int fd = bind_socket(&address, reuse_address);
-    if (fd >= 0 || !means_no_ipv6(errno))
-        return fd;
-    set_any(&address, AF_INET);
-    set_port(&address, port);
-    return bind_socket(&address, reuse_address);
+    static const sa_family_t families[] = {AF_INET6, AF_INET};
+    int fd = -1;
+    for (int i = 0; i < 2 && (i == 0 || (fd < 0 && means_no_ipv6(errno))); i++) {
+        struct sockaddr_storage address = {.ss_family = families[i]}; // zero: every address
+        set_port(&address, port);
+        fd = bind_socket(&address, reuse_address);
+    }
+    return fd;
 }
 
 // Binds to the first of the host's addresses that is one of this machine; -1 with errno.
@@ -154,23 +268,19 @@ static enum tfos_status get_port(int fd, int *port, struct tfos_error *err)
 
 static enum tfos_status fail_taken(const struct port_range *range, struct tfos_error *err)
 {
-    char list[2048] = "";
-    size_t used = 0;
+    char text[16], list[2048];
+    struct tfos__bounded_text holders = {.data = list, .capacity = sizeof(list)};
     int port = range->first;
     for (; port <= range->last && port < range->first + HOLDERS_NAMED; port++) {
         char holder[96];
-        tfos__address_port_holder(port, holder, sizeof holder);
-        int size = snprintf(list + used, sizeof list - used, "%s%d is held by %s",
-                            used > 0 ? ", " : "", port, holder);
-        used += (size_t)size < sizeof list - used ? (size_t)size : sizeof list - used - 1;
+        find_holder(port, holder, sizeof(holder));
+        tfos__bounded_text_append(&holders, "%s%d is held by %s", holders.size > 0 ? ", " : "",
+                                  port, holder);
     }
     if (port <= range->last)
-        snprintf(list + used, sizeof list - used, ", and so on");
-    char text[16];
-    if (range->first == range->last)
-        snprintf(text, sizeof text, "%d", range->first);
-    else
-        snprintf(text, sizeof text, "%d-%d", range->first, range->last);
+        tfos__bounded_text_append(&holders, ", and so on");
+    snprintf(text, sizeof(text), range->first == range->last ? "%d" : "%d-%d", range->first,
+             range->last);
     return tfos__fail(err, TFOS_BUSY,
                       "socket: no free port in %s: %s; set TFOS_SERVER_PORT to another range", text,
                       list);
@@ -202,7 +312,7 @@ static enum tfos_status listen_in_range(const char *host, const struct addrinfo 
     return fail_taken(range, err);
 }
 
-enum tfos_status tfos__socket_listen(const char *host, const char *ports, int *fd, int *port,
+enum tfos_status tfos__listener_open(const char *host, const char *ports, int *fd, int *port,
                                      struct tfos_error *err)
 {
     struct port_range range = {0};
@@ -216,7 +326,8 @@ enum tfos_status tfos__socket_listen(const char *host, const char *ports, int *f
     return status;
 }
 
-enum tfos_status tfos__socket_reserve(int port, int *fd, int *reserved_port, struct tfos_error *err)
+enum tfos_status tfos__listener_reserve(int port, int *fd, int *reserved_port,
+                                        struct tfos_error *err)
 {
     if (port < 0 || port > PORT_MAX)
         return tfos__fail(err, TFOS_INVALID, "socket: cannot reserve port %d: not from 0 to %d",
@@ -224,7 +335,7 @@ enum tfos_status tfos__socket_reserve(int port, int *fd, int *reserved_port, str
     int reserved = bind_any(port, false);
     if (reserved < 0 && errno == EADDRINUSE) {
         char holder[96];
-        tfos__address_port_holder(port, holder, sizeof holder);
+        find_holder(port, holder, sizeof holder);
         return tfos__fail(err, TFOS_BUSY, "socket: cannot reserve port %d: it is held by %s", port,
                           holder);
     }
@@ -245,7 +356,7 @@ enum tfos_status tfos__socket_reserve(int port, int *fd, int *reserved_port, str
     return status;
 }
 
-enum tfos_status tfos__socket_listen_unix(const char *name, int *fd, struct tfos_error *err)
+enum tfos_status tfos__listener_open_unix(const char *name, int *fd, struct tfos_error *err)
 {
     struct sockaddr_un address;
     socklen_t size;

@@ -198,6 +198,7 @@ size_t tfos__process_read(pid_t pid, const char *name, char *text, size_t size)
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
+    text[0] = '\0';
     if (fd < 0)
         return 0;
     size_t length = 0;
@@ -209,23 +210,20 @@ size_t tfos__process_read(pid_t pid, const char *name, char *text, size_t size)
     return length;
 }
 
-// The command (15 bytes at most) and the parent of a process; the parent is 0 when there is none
-// such.
-static pid_t read_parent(pid_t pid, char command[32])
+bool tfos__process_get_stat(pid_t pid, struct tfos__process_stat *stat)
 {
     char text[1024];
-    command[0] = '\0';
-    if (tfos__process_read(pid, "stat", text, sizeof text) == 0)
-        return 0;
+    *stat = (struct tfos__process_stat){0};
+    if (tfos__process_read(pid, "stat", text, sizeof(text)) == 0)
+        return false;
     // "12 (a (strange) name) S 1 ...": the name may hold anything, so its end is the last
     // parenthesis.
-    const char *begin = strchr(text, '(');
-    const char *end = strrchr(text, ')');
+    const char *begin = strchr(text, '('), *end = strrchr(text, ')');
     if (!begin || !end || end < begin)
-        return 0;
-    snprintf(command, 32, "%.*s", (int)(end - begin - 1), begin + 1);
-    int parent = 0;
-    return sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
+        return false;
+    snprintf(stat->command, sizeof(stat->command), "%.*s", (int)(end - begin - 1), begin + 1);
+    return sscanf(end + 1, " %c %d %*d %*d %*d %*d %lu", &stat->state, &stat->parent,
+                  &stat->flags) == 3;
 }
 
 // Spark starts its Python daemon, and the daemon its workers, as "python -m pyspark.daemon".
@@ -246,17 +244,15 @@ static bool is_pyspark(pid_t pid)
 
 pid_t tfos__process_find_executor(pid_t pid)
 {
-    char command[32];
-    pid_t parent = read_parent(pid, command);
-    pid_t found = parent;
-    pid_t process = pid;
+    struct tfos__process_stat stat;
+    pid_t found = 0, process = pid;
     for (int i = 0; i < ANCESTORS_MAX && process > 0; i++) {
-        pid_t next = read_parent(process, command);
-        if (strcmp(command, "java") == 0)
+        tfos__process_get_stat(process, &stat);
+        if (strcmp(stat.command, "java") == 0)
             return process;
-        if (is_pyspark(process))
-            found = next;
-        process = next;
+        if (i == 0 || is_pyspark(process))
+            found = stat.parent;
+        process = stat.parent;
     }
     return found;
 }

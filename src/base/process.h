@@ -38,6 +38,17 @@ pid_t tfos__process_find_executor(pid_t pid);
 /// cannot be read.
 size_t tfos__process_read(pid_t pid, const char *name, char *text, size_t size);
 
+/// What /proc tells of a process.
+struct tfos__process_stat {
+    char command[32]; ///< its name, 15 bytes at most
+    char state;       ///< as ps(1) has it
+    pid_t parent;
+    unsigned long flags; ///< the kernel's
+};
+
+/// False, and all zero, when there is no such process.
+bool tfos__process_get_stat(pid_t pid, struct tfos__process_stat *stat);
+
 /// In words, as "exit status 3" or "signal 9 (Killed)", from waitpid's status; returns `text`.
 char *tfos__process_describe(int wait_status, char text[64]);
 

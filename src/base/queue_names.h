@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The names of a node's queues, in the form in which they travel: divided by commas. A queue is
-/// known by its place in the list wherever names need not be told.
+/// The names of a node's queues, in the form in which they travel: divided by commas. Elsewhere a
+/// queue is known by its place in the list.
 #ifndef TFOS_BASE_QUEUE_NAMES_H
 #define TFOS_BASE_QUEUE_NAMES_H
 

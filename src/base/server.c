@@ -131,7 +131,7 @@ static void accept_all(struct tfos__server *server, const struct tfos__server_li
             continue;
         }
         if (!listener->is_local)
-            tfos__tcp_options_watch_peer(fd, server->options.use);
+            tfos__socket_watch_peer(fd, server->options.use);
         add(server, fd, listener->is_local, address);
     }
 }

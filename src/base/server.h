@@ -17,7 +17,7 @@
 
 #include "base/channel.h"
 #include "base/cluster_key.h"
-#include "base/tcp_options.h"
+#include "base/socket.h"
 
 #define TFOS__SERVER_LISTENERS 2
 #define TFOS__SERVER_EVENTS 64 ///< handled in one step

@@ -1,24 +1,189 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connecting, accepting and waiting. Every wait has a deadline; name resolution alone keeps the
 // resolver's own (resolv.conf(5)), because getaddrinfo() takes none.
+//
+// A peer may be silent for hours while all is well, so that only the kernel can find out that its
+// machine or the network is gone. Bulk gets no TCP_USER_TIMEOUT: a closed window counts as silence,
+// so it would break a connection whose reader is slow.
 #include "base/socket.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/fail.h"
-#include "base/tcp_options.h"
 
-#define LOOPBACK_TIMEOUT_MS 1000
 #define BACKLOG_RETRY_MS 10
+
+// ---- addresses
+
+int tfos__address_host(const struct sockaddr *address, char host[TFOS__ADDRESS_SIZE])
+{
+    if (address->sa_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
+        inet_ntop(AF_INET, &v4->sin_addr, host, TFOS__ADDRESS_SIZE);
+        return ntohs(v4->sin_port);
+    }
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
+    if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
+        inet_ntop(AF_INET, &v6->sin6_addr.s6_addr[12], host, TFOS__ADDRESS_SIZE);
+    else if (getnameinfo(address, sizeof *v6, host, TFOS__ADDRESS_SIZE, NULL, 0, NI_NUMERICHOST))
+        inet_ntop(AF_INET6, &v6->sin6_addr, host, TFOS__ADDRESS_SIZE);
+    return ntohs(v6->sin6_port);
+}
+
+// Splits "host:port" or "[v6]:port".
+static enum tfos_status split_address(const char *address, char host[TFOS__ADDRESS_SIZE],
+                                      char service[8], struct tfos_error *err)
+{
+    const char *begin = address;
+    const char *end = strrchr(address, ':');
+    const char *port = end ? end + 1 : "";
+    if (*begin == '[' && end && end > begin + 1 && end[-1] == ']') {
+        begin++;
+        end--;
+    } else if (end && memchr(begin, ':', (size_t)(end - begin))) {
+        end = NULL; // an IPv6 host without brackets
+    }
+    size_t digits = strspn(port, "0123456789");
+    if (!end || end == begin || (size_t)(end - begin) >= TFOS__ADDRESS_SIZE - 8 || digits == 0 ||
+        digits > 5 || port[digits] != '\0')
+        return tfos__fail(err, TFOS_INVALID,
+                          "socket: cannot read the address \"%s\": expected host:port or "
+                          "[IPv6 host]:port",
+                          address);
+    memcpy(host, begin, (size_t)(end - begin));
+    host[end - begin] = '\0';
+    memcpy(service, port, digits + 1);
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__address_unix(const char *name, struct sockaddr_un *address, socklen_t *size,
+                                    struct tfos_error *err)
+{
+    size_t length = strlen(name);
+    if (length == 0 || length >= sizeof address->sun_path)
+        return tfos__fail(err, TFOS_INVALID,
+                          "socket: a unix socket's name must have 1 to %zu bytes, \"%s\" has %zu",
+                          sizeof address->sun_path - 1, name, length);
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(address->sun_path + 1, name, length);
+    *size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
+    return TFOS_OK;
+}
+
+void tfos__address_join(const char *host, int port, char address[TFOS__ADDRESS_SIZE])
+{
+    const char *format = strchr(host, ':') ? "[%.*s]:%d" : "%.*s:%d";
+    snprintf(address, TFOS__ADDRESS_SIZE, format, TFOS__ADDRESS_SIZE - 9, host, port);
+}
+
+enum tfos_status tfos__address_local_host(int fd, char host[TFOS__ADDRESS_SIZE],
+                                          struct tfos_error *err)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t size = sizeof address;
+    if (getsockname(fd, (struct sockaddr *)&address, &size) != 0)
+        return tfos__fail_errno(err, TFOS_IO, "socket: cannot tell the local address");
+    if (address.ss_family != AF_INET && address.ss_family != AF_INET6)
+        return tfos__fail(err, TFOS_INVALID, "socket: not a TCP socket");
+    tfos__address_host((const struct sockaddr *)&address, host);
+    return TFOS_OK;
+}
+
+// How good an interface's address is to advertise: 0 is useless, and the first of the best is
+// taken.
+static int rank_interface(const struct ifaddrs *item)
+{
+    if (!item->ifa_addr || !(item->ifa_flags & IFF_UP))
+        return 0;
+    bool is_loopback = item->ifa_flags & IFF_LOOPBACK;
+    if (item->ifa_addr->sa_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)item->ifa_addr;
+        bool is_link_local = (ntohl(v4->sin_addr.s_addr) >> 16) == 0xA9FE; // 169.254.0.0/16
+        if (is_loopback)
+            return 2;
+        // A bridge to which nothing is attached (docker0) is up, but does not run.
+        return (item->ifa_flags & IFF_RUNNING) && !is_link_local ? 4 : 0;
+    }
+    if (item->ifa_addr->sa_family != AF_INET6)
+        return 0;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)item->ifa_addr;
+    if (is_loopback)
+        return 1;
+    return (item->ifa_flags & IFF_RUNNING) && !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr) ? 3 : 0;
+}
+
+enum tfos_status tfos__address_any_host(char host[TFOS__ADDRESS_SIZE], struct tfos_error *err)
+{
+    struct ifaddrs *items;
+    if (getifaddrs(&items) != 0)
+        return tfos__fail_errno(err, TFOS_IO, "socket: cannot list the network interfaces");
+    const struct ifaddrs *best = NULL;
+    for (const struct ifaddrs *item = items; item; item = item->ifa_next) {
+        if (rank_interface(item) > (best ? rank_interface(best) : 0))
+            best = item;
+    }
+    if (best)
+        tfos__address_host(best->ifa_addr, host);
+    freeifaddrs(items);
+    if (!best)
+        return tfos__fail(err, TFOS_NOT_FOUND,
+                          "socket: no network interface is up, not even loopback; set "
+                          "TFOS_SERVER_HOST");
+    return TFOS_OK;
+}
+
+// ---- options
+
+struct option {
+    int level, name, value;
+};
+
+static void set_options(int fd, const struct option *options, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+                         sizeof(options[i].value));
+}
+
+#define OPTION_COUNT(options) (sizeof(options) / sizeof(options)[0])
+
+static void set_no_delay(int fd)
+{
+    static const struct option options[] = {{IPPROTO_TCP, TCP_NODELAY, 1}};
+    set_options(fd, options, OPTION_COUNT(options));
+}
+
+void tfos__socket_watch_peer(int fd, enum tfos__tcp_use use)
+{
+    // Seconds until the first probe, seconds between probes, probes, and milliseconds for what was
+    // sent.
+    static const struct option messages[] = {{SOL_SOCKET, SO_KEEPALIVE, 1},
+                                             {IPPROTO_TCP, TCP_KEEPIDLE, 20},
+                                             {IPPROTO_TCP, TCP_KEEPINTVL, 10},
+                                             {IPPROTO_TCP, TCP_KEEPCNT, 4},
+                                             {IPPROTO_TCP, TCP_USER_TIMEOUT, 60000}};
+    static const struct option bulk[] = {{SOL_SOCKET, SO_KEEPALIVE, 1},
+                                         {IPPROTO_TCP, TCP_KEEPIDLE, 10},
+                                         {IPPROTO_TCP, TCP_KEEPINTVL, 5},
+                                         {IPPROTO_TCP, TCP_KEEPCNT, 4}};
+    if (use == TFOS__TCP_MESSAGES)
+        set_options(fd, messages, OPTION_COUNT(messages));
+    else
+        set_options(fd, bulk, OPTION_COUNT(bulk));
+}
+
+// ---- connections
 
 enum tfos_status tfos__socket_wait(int fd, short events, int64_t deadline, struct tfos_error *err)
 {
@@ -47,7 +212,6 @@ enum tfos_status tfos__socket_await(int fd, short events, struct tfos__wait *wai
     }
 }
 
-// Messages here are small and awaited: they must not be held back for more.
 int tfos__socket_connect_begin(const struct addrinfo *address)
 {
     int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -73,7 +237,7 @@ static int connect_until(const struct addrinfo *address, struct tfos__wait *wait
     socklen_t length = sizeof os_errno;
     if (status == TFOS_OK && getsockopt(fd, SOL_SOCKET, SO_ERROR, &os_errno, &length) == 0 &&
         os_errno == 0) {
-        tfos__tcp_options_set_no_delay(fd);
+        set_no_delay(fd);
         return fd;
     }
     close(fd);
@@ -102,7 +266,7 @@ enum tfos_status tfos__socket_resolve(const char *address, struct addrinfo **add
 {
     char host[TFOS__ADDRESS_SIZE];
     char service[8];
-    TFOS__TRY(tfos__address_split(address, host, service, err));
+    TFOS__TRY(split_address(address, host, service, err));
     struct addrinfo hints = {
         .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     int fault = getaddrinfo(host, service, &hints, addresses);
@@ -162,28 +326,7 @@ bool tfos__socket_is_connected(int fd)
            !is_connected_to_itself(fd);
 }
 
-static bool is_address_served(const char *host, int port)
-{
-    char address[TFOS__ADDRESS_SIZE];
-    tfos__address_join(host, port, address);
-    int fd;
-    struct tfos__wait *wait = TFOS__UNTIL(tfos__deadline(LOOPBACK_TIMEOUT_MS));
-    if (tfos__socket_connect(address, wait, &fd, NULL) != TFOS_OK)
-        return false;
-    bool is_served = !is_connected_to_itself(fd);
-    close(fd);
-    return is_served;
-}
-
-bool tfos__socket_is_served(int port)
-{
-    bool is_found;
-    if (tfos__address_find_listener(port, &is_found))
-        return is_found;
-    return is_address_served("127.0.0.1", port) || is_address_served("::1", port);
-}
-
-// Abstract names have no permissions: who is on the other side is told by its user id alone.
+// Abstract names have no permissions: only its user id identifies the other side.
 static bool is_own_user(int fd, struct ucred *peer)
 {
     socklen_t size = sizeof *peer;
@@ -227,7 +370,7 @@ enum tfos_status tfos__socket_connect_unix(const char *name, struct tfos__wait *
                                            struct tfos_error *err)
 {
     struct sockaddr_un address;
-    socklen_t size;
+    socklen_t size = 0;
     TFOS__TRY(tfos__address_unix(name, &address, &size, err));
     int connected = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (connected < 0)
@@ -283,7 +426,7 @@ enum tfos_status tfos__socket_accept(int listener, int *fd, char peer[TFOS__ADDR
         char host[TFOS__ADDRESS_SIZE];
         int port = tfos__address_host((const struct sockaddr *)&address, host);
         tfos__address_join(host, port, peer);
-        tfos__tcp_options_set_no_delay(accepted);
+        set_no_delay(accepted);
     }
     *fd = accepted;
     return TFOS_OK;

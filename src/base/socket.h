@@ -1,37 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Sockets: listening on a range of ports or an abstract unix name, connecting with a deadline,
-/// accepting, waiting. All descriptors made here are close-on-exec and non-blocking; TCP sockets
-/// send small messages at once.
+/// Sockets: their addresses, connecting with a deadline, accepting, waiting, options of TCP. All
+/// descriptors made here are close-on-exec and non-blocking; TCP sockets send small messages at
+/// once.
 #ifndef TFOS_BASE_SOCKET_H
 #define TFOS_BASE_SOCKET_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <tfos/status.h>
 
-#include "base/address.h"
-#include "base/wait.h"
+#include "base/clock.h"
 
 struct addrinfo;
 
-/// Listens on `host` (NULL: every address, IPv4 and IPv6) and the first free port of `ports`: "0"
-/// any, "40001" one, "40001-40002" a range; NULL is "0". When all are taken: BUSY, with the range
-/// and, for each port, the process that holds it as far as /proc shows it. INVALID for a range that
-/// cannot be read.
-enum tfos_status tfos__socket_listen(const char *host, const char *ports, int *fd, int *port,
-                                     struct tfos_error *err);
+#define TFOS__ADDRESS_SIZE 300 ///< room for "host:port", brackets round an IPv6 host included
 
-/// A TCP socket that is bound to a free port on every address (or to `port` if not 0), does not
-/// listen, and has SO_REUSEPORT: it keeps the port from others while a server of this user that
-/// sets SO_REUSEPORT too may listen on it. BUSY when `port` is taken.
-enum tfos_status tfos__socket_reserve(int port, int *fd, int *reserved_port,
-                                      struct tfos_error *err);
+/// Writes the numeric host of a TCP address (an IPv4 address inside IPv6 as IPv4, a link-local one
+/// with its scope) and gives its port.
+int tfos__address_host(const struct sockaddr *address, char host[TFOS__ADDRESS_SIZE]);
 
-/// Whether somebody listens on `port` of any address of this machine; where /proc does not tell,
-/// whether somebody accepts connections on it at a loopback address.
-bool tfos__socket_is_served(int port);
+/// Joins host and port, with brackets round an IPv6 host.
+void tfos__address_join(const char *host, int port, char address[TFOS__ADDRESS_SIZE]);
+
+/// The local address of a connected TCP socket, without its port: what the peer's side can reach us
+/// by.
+enum tfos_status tfos__address_local_host(int fd, char host[TFOS__ADDRESS_SIZE],
+                                          struct tfos_error *err);
+
+/// The address to advertise when nothing else is known: the first address of an interface that is
+/// up, not loopback and not link-local (IPv4 before IPv6), else a loopback address.
+enum tfos_status tfos__address_any_host(char host[TFOS__ADDRESS_SIZE], struct tfos_error *err);
+
+/// The address of the abstract unix socket `name`. INVALID for a name that is empty or too long.
+enum tfos_status tfos__address_unix(const char *name, struct sockaddr_un *address, socklen_t *size,
+                                    struct tfos_error *err);
+
+enum tfos__tcp_use {
+    TFOS__TCP_MESSAGES, ///< small messages, each acknowledged soon
+    TFOS__TCP_BULK      ///< megabytes to a reader that may let them wait for hours
+};
+
+/// Notices within about a minute (bulk: half a minute) that the machine at the other end is gone,
+/// as far as the kernel has the options.
+void tfos__socket_watch_peer(int fd, enum tfos__tcp_use use);
 
 /// Connects to "host:port" or "[v6]:port", trying every address that the name has. NOT_FOUND for a
 /// name without address, CLOSED when refused or interrupted, TIMEOUT.
@@ -50,10 +64,6 @@ int tfos__socket_connect_begin(const struct addrinfo *address);
 /// Whether a connection that is decided is there. It is not when the kernel connected the socket to
 /// itself, as it may where nobody listens.
 bool tfos__socket_is_connected(int fd);
-
-/// Listens on an abstract unix socket (SOCK_STREAM) named `name` (without the leading NUL). BUSY if
-/// taken.
-enum tfos_status tfos__socket_listen_unix(const char *name, int *fd, struct tfos_error *err);
 
 /// Connects to an abstract unix socket. NOT_FOUND when nobody listens there; DENIED when the
 /// listener is another user's (root excepted, on either side); CLOSED when interrupted; TIMEOUT.

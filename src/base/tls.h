@@ -38,7 +38,7 @@ short tfos__tls_write_event(const struct tfos__tls *tls);
 /// Whether bytes have left the socket that read() has not given out, or not yet a whole record.
 bool tfos__tls_has_pending(const struct tfos__tls *tls);
 
-/// Tells the peer that nothing more comes, if that can be done without waiting.
+/// Sends the peer close_notify, if that can be done without waiting, and frees the session.
 void tfos__tls_close(struct tfos__tls *tls);
 
 #endif

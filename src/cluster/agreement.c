@@ -72,15 +72,15 @@ static struct tfos__cluster_round *add_round(struct tfos__cluster_agreement *agr
 static void finish_round(struct tfos__cluster_agreement *agreement,
                          struct tfos__cluster_round *round, json_t *message)
 {
-    for (int id = 0; id < agreement->table->count; id++)
-        if (round->values[id])
-            tfos__cluster_session_send(agreement->table->nodes[id].session, json_incref(message));
+    TFOS__CLUSTER_EACH_NODE (node, agreement->table)
+        if (round->values[node->executor_id])
+            tfos__cluster_session_send(node->session, json_incref(message));
     json_decref(message);
     remove_round(agreement, round);
 }
 
 /// `text`, taken over, is the reason; NULL for want of memory.
-static json_t *make_disagreed(const char *name, char *text)
+static json_t *make_failure(const char *name, char *text)
 {
     json_t *message =
         text ? json_pack("{s:s, s:s, s:s}", "type", "disagreed", "name", name, "message", text)
@@ -89,23 +89,21 @@ static json_t *make_disagreed(const char *name, char *text)
     return message;
 }
 
-static json_t *make_ended(const char *name, const struct tfos__cluster_node *node)
+static json_t *make_end_failure(const char *name, const struct tfos__cluster_node *node)
 {
-    return make_disagreed(name,
-                          tfos__format("agreement: \"%s\" cannot be agreed on: %s has ended (%s)",
-                                       name, node->name, node->exit));
+    return make_failure(name,
+                        tfos__format("agreement: \"%s\" cannot be agreed on: %s has ended (%s)",
+                                     name, node->name, node->exit));
 }
 
 /// The member whose end makes the round impossible, or NULL.
 static const struct tfos__cluster_node *find_ended(const struct tfos__cluster_agreement *agreement,
                                                    const struct tfos__cluster_round *round)
 {
-    for (int id = 0; id < agreement->table->count; id++) {
-        const struct tfos__cluster_node *node = &agreement->table->nodes[id];
+    TFOS__CLUSTER_EACH_NODE (node, agreement->table)
         if (tfos__cluster_node_is_trainer(node) && tfos__cluster_node_is_over(node) &&
-            !round->values[id])
+            !round->values[node->executor_id])
             return node;
-    }
     return NULL;
 }
 
@@ -124,13 +122,13 @@ static json_t *make_agreed(const struct tfos__cluster_agreement *agreement,
 static int count_members(const struct tfos__cluster_agreement *agreement)
 {
     int count = 0;
-    for (int id = 0; id < agreement->table->count; id++)
-        count += tfos__cluster_node_is_trainer(&agreement->table->nodes[id]);
+    TFOS__CLUSTER_EACH_NODE (node, agreement->table)
+        count += tfos__cluster_node_is_trainer(node);
     return count;
 }
 
-/// Whether `node` may not give `value`; then it is told why.
-static bool refuse(const struct tfos__cluster_agreement *agreement,
+/// Whether `node` may not give `value`; then it gets the reason.
+static bool reject(const struct tfos__cluster_agreement *agreement,
                    const struct tfos__cluster_node *node, const char *name, size_t size)
 {
     const struct tfos__cluster_round *round = find_round(agreement, name);
@@ -149,7 +147,7 @@ static bool refuse(const struct tfos__cluster_agreement *agreement,
                          name, node->name, size, TFOS__ROUND_SIZE);
     else
         return false;
-    tfos__cluster_session_send(node->session, make_disagreed(name, reason));
+    tfos__cluster_session_send(node->session, make_failure(name, reason));
     return true;
 }
 
@@ -157,7 +155,7 @@ void tfos__cluster_agreement_give(struct tfos__cluster_agreement *agreement,
                                   struct tfos__cluster_node *node, const char *name, json_t *value)
 {
     size_t size = json_dumpb(value, NULL, 0, JSON_ENCODE_ANY | JSON_COMPACT);
-    if (refuse(agreement, node, name, size))
+    if (reject(agreement, node, name, size))
         return;
     struct tfos__cluster_round *round = find_round(agreement, name);
     if (!round)
@@ -168,9 +166,9 @@ void tfos__cluster_agreement_give(struct tfos__cluster_agreement *agreement,
     }
     if (round->values[node->executor_id]) {
         finish_round(agreement, round,
-                     make_disagreed(name, tfos__format("agreement: \"%s\": %s gave a value twice: "
-                                                       "each name is for one agreement",
-                                                       name, node->name)));
+                     make_failure(name, tfos__format("agreement: \"%s\": %s gave a value twice: "
+                                                     "each name is for one agreement",
+                                                     name, node->name)));
         return;
     }
     round->values[node->executor_id] = json_incref(value);
@@ -178,12 +176,12 @@ void tfos__cluster_agreement_give(struct tfos__cluster_agreement *agreement,
     round->size += size;
     const struct tfos__cluster_node *ended = find_ended(agreement, round);
     if (ended)
-        finish_round(agreement, round, make_ended(name, ended));
+        finish_round(agreement, round, make_end_failure(name, ended));
     else if (round->given_count == count_members(agreement))
         finish_round(agreement, round, make_agreed(agreement, round));
 }
 
-void tfos__cluster_agreement_tell_pending(struct tfos__cluster_agreement *agreement,
+void tfos__cluster_agreement_send_pending(struct tfos__cluster_agreement *agreement,
                                           struct tfos__cluster_node *node, const char *name)
 {
     const struct tfos__cluster_round *round = find_round(agreement, name);
@@ -204,7 +202,7 @@ void tfos__cluster_agreement_leave(struct tfos__cluster_agreement *agreement,
     for (struct tfos__cluster_round *round = agreement->rounds; round; round = next) {
         next = round->next;
         if (!round->values[node->executor_id])
-            finish_round(agreement, round, make_ended(round->name, node));
+            finish_round(agreement, round, make_end_failure(round->name, node));
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Agreement: the chief, the master and the workers each give a value under a name, and when all
-/// have, each gets all. Members train in step, so a member that has ended makes every agreement it
-/// gave no value to impossible, and those that wait are told at once.
+/// have, each gets all. Members train in step, so the end of a member fails every agreement that
+/// lacks its value, at once.
 #ifndef TFOS_CLUSTER_AGREEMENT_H
 #define TFOS_CLUSTER_AGREEMENT_H
 
@@ -27,9 +27,9 @@ struct tfos__cluster_agreement {
 void tfos__cluster_agreement_give(struct tfos__cluster_agreement *agreement,
                                   struct tfos__cluster_node *node, const char *name, json_t *value);
 
-/// Tells `node` who has given no value yet; nothing when the round is over, for then its answer is
-/// on its way.
-void tfos__cluster_agreement_tell_pending(struct tfos__cluster_agreement *agreement,
+/// Sends `node` the list of those that have given no value yet; nothing when the round is over,
+/// whose answer has been sent.
+void tfos__cluster_agreement_send_pending(struct tfos__cluster_agreement *agreement,
                                           struct tfos__cluster_node *node, const char *name);
 
 /// `node` has ended: rounds that lack its value fail.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cluster's own transitions. A node's state only moves forward, except that one that goes away
-// before the start is missing again; the cluster's failure, once set, stays.
+// before the start is missing again; the cluster's failure, once set, stays. Events are kept as
+// text: smaller than a tree of values, and of known size.
 #include "cluster/cluster_state.h"
 
 #include <ctype.h>
@@ -9,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "cluster/failure_text.h"
 #include "cluster/session.h"
@@ -16,6 +18,81 @@
 #define HEARTBEAT_TIMEOUT_MS 30000
 #define HELLO_TIMEOUT_MS 10000
 #define GRACE_MS 5000
+
+// ---- events
+
+static enum tfos_status init_events(struct tfos__cluster_event_queue *events,
+                                    struct tfos_error *err)
+{
+    *events = (struct tfos__cluster_event_queue){0};
+    events->texts = tfos__alloc(TFOS__EVENT_LIMIT, sizeof(*events->texts));
+    if (!events->texts)
+        return tfos__no_memory(err, "rendezvous", "the queue of events");
+    return TFOS_OK;
+}
+
+static char *remove_first_event(struct tfos__cluster_event_queue *events)
+{
+    char *text = events->texts[events->first];
+    events->texts[events->first] = NULL;
+    events->first = (events->first + 1) % TFOS__EVENT_LIMIT;
+    events->count--;
+    events->size -= strlen(text);
+    return text;
+}
+
+// Appends `event` (taken over; NULL, for want of memory, counts as dropped), dropping the oldest
+// beyond the limits.
+static void push_event(struct tfos__cluster_event_queue *events, json_t *event)
+{
+    char *text = event ? tfos__json_text(event) : NULL;
+    json_decref(event);
+    if (!text) {
+        events->dropped_count++;
+        return;
+    }
+    size_t size = strlen(text);
+    while (events->count > 0 &&
+           (events->count == TFOS__EVENT_LIMIT || events->size + size > TFOS__EVENT_SIZE_LIMIT)) {
+        tfos__free(remove_first_event(events));
+        events->dropped_count++;
+    }
+    events->texts[(events->first + events->count) % TFOS__EVENT_LIMIT] = text;
+    events->count++;
+    events->size += size;
+}
+
+char *tfos__cluster_event_queue_take(struct tfos__cluster_event_queue *events)
+{
+    if (events->dropped_count > 0) {
+        char *text = tfos__format("{\"event\":\"dropped\",\"node\":\"\",\"count\":%lld}",
+                                  (long long)events->dropped_count);
+        if (text)
+            events->dropped_count = 0;
+        return text;
+    }
+    return events->count > 0 ? remove_first_event(events) : NULL;
+}
+
+static void clear_events(struct tfos__cluster_event_queue *events)
+{
+    while (events->count > 0)
+        tfos__free(remove_first_event(events));
+    tfos__free(events->texts);
+    *events = (struct tfos__cluster_event_queue){0};
+}
+
+// ---- the cluster
+
+static enum tfos_status read_time(const char *name, int64_t given_ms, int64_t default_ms,
+                                  int64_t *out, struct tfos_error *err)
+{
+    if (given_ms < 0)
+        return tfos__fail(err, TFOS_INVALID, "rendezvous: %s is %lld: expected 0 (%lld s) or more",
+                          name, (long long)given_ms, (long long)default_ms / 1000);
+    *out = given_ms ? given_ms : default_ms;
+    return TFOS_OK;
+}
 
 enum tfos_status tfos__cluster_init(struct tfos__cluster *cluster,
                                     const struct tfos_rendezvous_options *options,
@@ -34,30 +111,16 @@ enum tfos_status tfos__cluster_init(struct tfos__cluster *cluster,
                           "and '-'",
                           options->cluster_id ? options->cluster_id : "",
                           sizeof(cluster->cluster_id) - 1);
-    if (options->heartbeat_timeout_ms < 0)
-        return tfos__fail(err, TFOS_INVALID,
-                          "rendezvous: heartbeat_timeout_ms is %lld: expected 0 (30 s) or more",
-                          (long long)options->heartbeat_timeout_ms);
-    if (options->hello_timeout_ms < 0)
-        return tfos__fail(err, TFOS_INVALID,
-                          "rendezvous: hello_timeout_ms is %lld: expected 0 (10 s) or more",
-                          (long long)options->hello_timeout_ms);
-    if (options->feed_stop_grace_ms < 0)
-        return tfos__fail(err, TFOS_INVALID,
-                          "rendezvous: feed_stop_grace_ms is %lld: expected 0 (5 s) or more",
-                          (long long)options->feed_stop_grace_ms);
+    TFOS__TRY(read_time("heartbeat_timeout_ms", options->heartbeat_timeout_ms, HEARTBEAT_TIMEOUT_MS,
+                        &cluster->heartbeat_timeout_ms, err));
+    TFOS__TRY(read_time("hello_timeout_ms", options->hello_timeout_ms, HELLO_TIMEOUT_MS,
+                        &cluster->hello_timeout_ms, err));
+    TFOS__TRY(read_time("feed_stop_grace_ms", options->feed_stop_grace_ms, GRACE_MS,
+                        &cluster->grace_ms, err));
     TFOS__TRY(tfos__cluster_roles_init(&cluster->roles, options, err));
-    enum tfos_status named = tfos__queue_names_init(&cluster->queues, options->queues, err);
-    if (named < 0) {
-        tfos__fail_prefix(err, "rendezvous");
-        return named;
-    }
+    TFOS__TRY(tfos__fail_in(err, tfos__queue_names_init(&cluster->queues, options->queues, err),
+                            "rendezvous"));
     memcpy(cluster->cluster_id, options->cluster_id, size + 1);
-    cluster->heartbeat_timeout_ms =
-        options->heartbeat_timeout_ms ? options->heartbeat_timeout_ms : HEARTBEAT_TIMEOUT_MS;
-    cluster->hello_timeout_ms =
-        options->hello_timeout_ms ? options->hello_timeout_ms : HELLO_TIMEOUT_MS;
-    cluster->grace_ms = options->feed_stop_grace_ms ? options->feed_stop_grace_ms : GRACE_MS;
     cluster->ticked_ms = tfos__now_ms();
     cluster->agreement.table = &cluster->table;
     cluster->scheduler = (struct tfos__cluster_scheduler){.table = &cluster->table,
@@ -67,15 +130,15 @@ enum tfos_status tfos__cluster_init(struct tfos__cluster *cluster,
                                                           .is_feeding = options->is_feeding,
                                                           .has_evaluator = options->has_evaluator,
                                                           .progress_ms = cluster->ticked_ms};
-    TFOS__TRY(tfos__cluster_event_queue_init(&cluster->events, err));
+    TFOS__TRY(init_events(&cluster->events, err));
     enum tfos_status status = tfos__cluster_node_table_init(&cluster->table, &cluster->roles, err);
     if (status < 0)
-        tfos__cluster_event_queue_clear(&cluster->events);
+        clear_events(&cluster->events);
     return status;
 }
 
-void tfos__cluster_tell(struct tfos__cluster *cluster, const struct tfos__cluster_node *node,
-                        const char *event, json_t *members)
+void tfos__cluster_push_event(struct tfos__cluster *cluster, const struct tfos__cluster_node *node,
+                              const char *event, json_t *members)
 {
     json_t *object = json_pack("{s:s, s:s}", "event", event, "node", node ? node->name : "");
     if (node && object)
@@ -85,8 +148,16 @@ void tfos__cluster_tell(struct tfos__cluster *cluster, const struct tfos__cluste
         object = NULL;
     }
     json_decref(members);
-    tfos__cluster_event_queue_push(&cluster->events, object);
+    push_event(&cluster->events, object);
     cluster->has_changed = true;
+}
+
+// Sends `message`, taken over, to all nodes. NULL, for want of memory, ends their connections.
+static void broadcast(struct tfos__cluster *cluster, json_t *message)
+{
+    TFOS__CLUSTER_EACH_NODE (node, &cluster->table)
+        tfos__cluster_session_send(node->session, json_incref(message));
+    json_decref(message);
 }
 
 void tfos__cluster_stop_node(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
@@ -110,52 +181,45 @@ void tfos__cluster_fail(struct tfos__cluster *cluster, enum tfos_status status, 
     cluster->has_changed = true;
     tfos__cluster_failure_text_copy(cluster->failure_message, sizeof(cluster->failure_message),
                                     message);
-    tfos__cluster_tell(cluster, NULL, "failed",
-                       json_pack("{s:s}", "message", cluster->failure_message));
-    for (int id = 0; id < cluster->table.count; id++)
-        tfos__cluster_stop_node(cluster, &cluster->table.nodes[id], cluster->grace_ms,
-                                cluster->failure_message);
+    tfos__cluster_push_event(cluster, NULL, "failed",
+                             json_pack("{s:s}", "message", cluster->failure_message));
+    TFOS__CLUSTER_EACH_NODE (node, &cluster->table)
+        tfos__cluster_stop_node(cluster, node, cluster->grace_ms, cluster->failure_message);
     tfos__cluster_scheduler_fail(&cluster->scheduler, cluster->failure_message);
 }
 
 void tfos__cluster_renew_spec(struct tfos__cluster *cluster)
 {
-    if (cluster->is_started || cluster->state != TFOS__CLUSTER_WAITING)
+    if (cluster->scheduler.is_started || cluster->state != TFOS__CLUSTER_WAITING)
         return;
-    for (int id = 0; id < cluster->table.count; id++)
-        if (cluster->table.nodes[id].state != TFOS__CLUSTER_NODE_REGISTERED)
+    TFOS__CLUSTER_EACH_NODE (node, &cluster->table)
+        if (node->state != TFOS__CLUSTER_NODE_REGISTERED)
             return;
     cluster->table.generation++;
     json_t *message = json_pack("{s:s, s:I, s:o, s:i}", "type", "spec", "generation",
                                 (json_int_t)cluster->table.generation, "cluster_spec",
                                 tfos__cluster_node_table_spec(&cluster->table), "node_count",
                                 cluster->table.count);
-    for (int id = 0; id < cluster->table.count; id++)
-        tfos__cluster_session_send(cluster->table.nodes[id].session, json_incref(message));
-    json_decref(message);
+    broadcast(cluster, message);
 }
 
 void tfos__cluster_try_start(struct tfos__cluster *cluster)
 {
-    if (cluster->is_started || cluster->state != TFOS__CLUSTER_WAITING ||
+    if (cluster->scheduler.is_started || cluster->state != TFOS__CLUSTER_WAITING ||
         cluster->table.generation == 0)
         return;
-    for (int id = 0; id < cluster->table.count; id++) {
-        const struct tfos__cluster_node *node = &cluster->table.nodes[id];
+    TFOS__CLUSTER_EACH_NODE (node, &cluster->table)
         if (node->state != TFOS__CLUSTER_NODE_REGISTERED ||
             node->generation != cluster->table.generation)
             return;
-    }
-    cluster->is_started = true;
+    cluster->scheduler.is_started = true;
     cluster->state = TFOS__CLUSTER_RUNNING;
-    for (int id = 0; id < cluster->table.count; id++)
-        tfos__cluster_session_send(cluster->table.nodes[id].session,
-                                   json_pack("{s:s, s:I}", "type", "start", "generation",
-                                             (json_int_t)cluster->table.generation));
-    tfos__cluster_tell(
+    broadcast(cluster, json_pack("{s:s, s:I}", "type", "start", "generation",
+                                 (json_int_t)cluster->table.generation));
+    tfos__cluster_push_event(
         cluster, NULL, "running",
         json_pack("{s:o}", "cluster_spec", tfos__cluster_node_table_spec(&cluster->table)));
-    tfos__cluster_scheduler_start(&cluster->scheduler);
+    tfos__cluster_scheduler_advance(&cluster->scheduler);
 }
 
 void tfos__cluster_end_node(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
@@ -167,15 +231,15 @@ void tfos__cluster_end_node(struct tfos__cluster *cluster, struct tfos__cluster_
     node->state = state;
     cluster->has_changed = true;
     tfos__cluster_failure_text_copy(node->exit, sizeof(node->exit), exit);
-    tfos__cluster_tell(
+    tfos__cluster_push_event(
         cluster, node, "ended",
         json_pack("{s:s, s:b}", "exit", node->exit, "ok", state == TFOS__CLUSTER_NODE_ENDED));
-    // Before what depended on it is settled: whoever still waits is to hear of the failure.
+    // Before what depended on it is settled: those that still wait get the failure.
     if (failure)
         tfos__cluster_fail(cluster, TFOS_CLOSED, failure);
     bool all_over = true;
-    for (int id = 0; id < cluster->table.count; id++)
-        all_over = all_over && tfos__cluster_node_is_over(&cluster->table.nodes[id]);
+    TFOS__CLUSTER_EACH_NODE (each, &cluster->table)
+        all_over = all_over && tfos__cluster_node_is_over(each);
     if (all_over && cluster->state == TFOS__CLUSTER_RUNNING)
         cluster->state = TFOS__CLUSTER_ENDED;
     tfos__cluster_agreement_leave(&cluster->agreement, node);
@@ -195,12 +259,13 @@ void tfos__cluster_lose_node(struct tfos__cluster *cluster, struct tfos__cluster
         tfos__cluster_end_node(cluster, node, TFOS__CLUSTER_NODE_ENDED, "stopped", NULL);
         return;
     }
-    if (!cluster->is_started) {
+    if (!cluster->scheduler.is_started) {
         // Spark may run its task again, and that one takes its place.
         node->state = TFOS__CLUSTER_NODE_MISSING;
         tfos__cluster_failure_text_copy(node->exit, sizeof(node->exit), cause);
-        tfos__cluster_tell(cluster, node, "warning",
-                           json_pack("{s:s++}", "message", node->name, " went away: ", cause));
+        tfos__cluster_push_event(
+            cluster, node, "warning",
+            json_pack("{s:s++}", "message", node->name, " went away: ", cause));
         return;
     }
     char message[sizeof(cluster->failure_message)];
@@ -215,17 +280,14 @@ void tfos__cluster_plan_feed(struct tfos__cluster *cluster, int queue, int64_t f
                            cluster->scheduler.queues[queue].row_count);
 }
 
-/// Forgets the partitions of the feed and tells the nodes, by a message of `type`, to do the same.
+/// Forgets the partitions of the feed and sends the nodes a message of `type` to do the same.
 static void end_feed_number(struct tfos__cluster *cluster, int queue, int64_t feed,
                             const char *type)
 {
     tfos__cluster_scheduler_end_epoch(&cluster->scheduler, queue, feed);
     cluster->has_changed = true;
-    for (int id = 0; id < cluster->table.count; id++)
-        tfos__cluster_session_send(cluster->table.nodes[id].session,
-                                   json_pack("{s:s, s:s, s:I}", "type", type, "queue",
-                                             cluster->queues.names[queue], "feed",
-                                             (json_int_t)feed));
+    broadcast(cluster, json_pack("{s:s, s:s, s:I}", "type", type, "queue",
+                                 cluster->queues.names[queue], "feed", (json_int_t)feed));
 }
 
 void tfos__cluster_end_epoch(struct tfos__cluster *cluster, int queue, int64_t feed)
@@ -241,13 +303,11 @@ void tfos__cluster_end_batch(struct tfos__cluster *cluster, int queue, int64_t f
 
 void tfos__cluster_end_feed(struct tfos__cluster *cluster)
 {
-    if (cluster->is_feed_ended)
+    if (cluster->scheduler.is_ended)
         return;
-    cluster->is_feed_ended = true;
-    for (int id = 0; id < cluster->table.count; id++)
-        tfos__cluster_session_send(cluster->table.nodes[id].session,
-                                   json_pack("{s:s}", "type", "end_feed"));
-    tfos__cluster_scheduler_end(&cluster->scheduler);
+    cluster->scheduler.is_ended = true;
+    broadcast(cluster, json_pack("{s:s}", "type", "end_feed"));
+    tfos__cluster_scheduler_advance(&cluster->scheduler);
     cluster->has_changed = true;
 }
 
@@ -255,9 +315,8 @@ void tfos__cluster_stop(struct tfos__cluster *cluster, int64_t grace_ms)
 {
     cluster->is_stopped = true;
     cluster->has_changed = true;
-    for (int id = 0; id < cluster->table.count; id++)
-        tfos__cluster_stop_node(cluster, &cluster->table.nodes[id], grace_ms,
-                                "the driver ends the cluster");
+    TFOS__CLUSTER_EACH_NODE (node, &cluster->table)
+        tfos__cluster_stop_node(cluster, node, grace_ms, "the driver ends the cluster");
     tfos__cluster_scheduler_advance(&cluster->scheduler);
 }
 
@@ -265,11 +324,10 @@ bool tfos__cluster_has_reached(const struct tfos__cluster *cluster,
                                enum tfos_rendezvous_phase phase)
 {
     if (phase == TFOS_PHASE_RUNNING)
-        return cluster->is_started;
+        return cluster->scheduler.is_started;
     if (phase == TFOS_PHASE_DRAINED)
         return tfos__cluster_scheduler_is_drained(&cluster->scheduler);
-    for (int id = 0; id < cluster->table.count; id++) {
-        const struct tfos__cluster_node *node = &cluster->table.nodes[id];
+    TFOS__CLUSTER_EACH_NODE (node, &cluster->table) {
         if (phase == TFOS_PHASE_WORKED && !tfos__cluster_node_is_trainer(node))
             continue;
         bool never_comes = (cluster->is_stopped || cluster->state == TFOS__CLUSTER_FAILED) &&
@@ -282,13 +340,12 @@ bool tfos__cluster_has_reached(const struct tfos__cluster *cluster,
 
 void tfos__cluster_tick(struct tfos__cluster *cluster, int64_t now_ms)
 {
-    // A machine that slept, or a driver that was stopped, has heard nobody: that time does not
+    // A machine that slept, or a driver that was stopped, has received nothing: that time does not
     // count.
     int64_t gap_ms = now_ms - cluster->ticked_ms;
     bool has_slept = gap_ms > cluster->heartbeat_timeout_ms / 2;
     cluster->ticked_ms = now_ms;
-    for (int id = 0; id < cluster->table.count; id++) {
-        struct tfos__cluster_node *node = &cluster->table.nodes[id];
+    TFOS__CLUSTER_EACH_NODE (node, &cluster->table) {
         if (has_slept && node->session)
             node->received_ms += gap_ms;
         int64_t silence_ms = now_ms - node->received_ms;
@@ -310,6 +367,6 @@ void tfos__cluster_clear(struct tfos__cluster *cluster)
     tfos__cluster_scheduler_clear(&cluster->scheduler);
     tfos__cluster_agreement_clear(&cluster->agreement);
     tfos__cluster_node_table_clear(&cluster->table);
-    tfos__cluster_event_queue_clear(&cluster->events);
+    clear_events(&cluster->events);
     *cluster = (struct tfos__cluster){0};
 }

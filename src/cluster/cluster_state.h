@@ -10,20 +10,28 @@
 #include <stdint.h>
 #include <tfos/rendezvous.h>
 
-#include "base/address.h"
 #include "base/queue_names.h"
+#include "base/socket.h"
 #include "cluster/agreement.h"
-#include "cluster/eta.h"
-#include "cluster/event_queue.h"
 #include "cluster/feed_scheduler.h"
 #include "cluster/node_table.h"
-#include "cluster/roles.h"
 
-#define TFOS__CLUSTER_ID_SIZE 65 ///< room for a cluster's id
+#define TFOS__CLUSTER_ID_SIZE 65           ///< room for a cluster's id
+#define TFOS__EVENT_LIMIT 10000            ///< most events that wait
+#define TFOS__EVENT_SIZE_LIMIT (64u << 20) ///< most bytes of their texts together
+
+/// The queue of events for the driver's user, JSON texts in order, bounded in number and bytes: a
+/// driver that never reads it does not grow.
+struct tfos__cluster_event_queue {
+    char **texts;          ///< owned; a ring of TFOS__EVENT_LIMIT places
+    size_t first, count;   ///< the oldest one's place, and how many wait
+    size_t size;           ///< bytes of all texts
+    int64_t dropped_count; ///< lost since the last one was taken
+};
 
 enum tfos__cluster_state {
     TFOS__CLUSTER_WAITING, ///< for nodes to register and acknowledge the spec
-    TFOS__CLUSTER_RUNNING, ///< nodes were told to start
+    TFOS__CLUSTER_RUNNING, ///< "start" was sent
     TFOS__CLUSTER_FAILED,  ///< the first failure is in failure_message
     TFOS__CLUSTER_ENDED    ///< every node has ended
 };
@@ -38,9 +46,7 @@ struct tfos__cluster {
 
     enum tfos__cluster_state state;
     struct tfos__cluster_node_table table;
-    bool is_started; ///< "start" was sent
-    bool is_stopped; ///< all nodes were told to stop: those that never came will not
-    bool is_feed_ended;
+    bool is_stopped; ///< "stop" was sent to all: nodes that are missing stay so
     enum tfos_status failure;
     char failure_message[sizeof(((struct tfos_error *)NULL)->message)];
 
@@ -60,8 +66,11 @@ enum tfos_status tfos__cluster_init(struct tfos__cluster *cluster,
 
 /// Puts an event about `node` (NULL: about the cluster) into the queue. `members`, taken over, are
 /// its own.
-void tfos__cluster_tell(struct tfos__cluster *cluster, const struct tfos__cluster_node *node,
-                        const char *event, json_t *members);
+void tfos__cluster_push_event(struct tfos__cluster *cluster, const struct tfos__cluster_node *node,
+                              const char *event, json_t *members);
+
+/// The oldest, which the caller frees with tfos__free(); NULL when there is none.
+char *tfos__cluster_event_queue_take(struct tfos__cluster_event_queue *events);
 
 /// The first failure counts, later ones are consequences: nodes stop, feeders and waits get the
 /// message.
@@ -82,11 +91,11 @@ void tfos__cluster_end_node(struct tfos__cluster *cluster, struct tfos__cluster_
                             const char *failure);
 
 /// `node` is lost: its connection ended or it is silent, `cause` in words. Before the start it may
-/// come again; after it the cluster fails, unless it was told to stop or had ended.
+/// come again; after it the cluster fails, unless it was stopping or had ended.
 void tfos__cluster_lose_node(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
                              const char *cause);
 
-/// Tells one node to stop.
+/// Sends one node "stop".
 void tfos__cluster_stop_node(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
                              int64_t grace_ms, const char *reason);
 

@@ -27,10 +27,12 @@ struct handler {
                                const json_t *message, struct tfos_error *err);
 };
 
-static void refuse(struct tfos__cluster_session *session, char *reason)
+/// Ends a session with its last message, of `type`. `reason` is taken over; NULL for want of
+/// memory.
+static void reject(struct tfos__cluster_session *session, const char *type, char *reason)
 {
     tfos__cluster_session_send(
-        session, reason ? json_pack("{s:s, s:s}", "type", "refused", "message", reason) : NULL);
+        session, reason ? json_pack("{s:s, s:s}", "type", type, "message", reason) : NULL);
     tfos__free(reason);
     tfos__cluster_session_end(session);
 }
@@ -69,8 +71,8 @@ static enum tfos_status read_node(const json_t *message, struct tfos__cluster_no
     return TFOS_OK;
 }
 
-/// Why a node that says hello cannot have the place of `node`; NULL with no memory, and false,
-/// when it can.
+/// Why a node that sends a hello cannot have the place of `node`, NULL without memory; false when
+/// it can.
 static bool is_taken(const struct tfos__cluster *cluster, const struct tfos__cluster_node *node,
                      int64_t launch, char **reason)
 {
@@ -78,7 +80,7 @@ static bool is_taken(const struct tfos__cluster *cluster, const struct tfos__clu
         *reason = tfos__format("rendezvous: the cluster has failed: %s", cluster->failure_message);
     else if (cluster->is_stopped)
         *reason = tfos__format("rendezvous: the driver is ending the cluster");
-    else if (cluster->is_started)
+    else if (cluster->scheduler.is_started)
         *reason =
             tfos__format("rendezvous: %s (executor id %d) cannot be replaced: the cluster has "
                          "started with the one on host %s (pid %lld)",
@@ -102,14 +104,7 @@ static void take_place(struct tfos__cluster *cluster, struct tfos__cluster_sessi
         old->node = NULL;
         tfos__cluster_session_end(old);
     }
-    tfos__cluster_node_reset(node);
-    memcpy(node->host, hello->host, sizeof(node->host));
-    memcpy(node->executor, hello->executor, sizeof(node->executor));
-    node->port = hello->port;
-    node->feed_port = hello->feed_port;
-    node->pid = hello->pid;
-    node->executor_pid = hello->executor_pid;
-    node->launch = hello->launch;
+    tfos__cluster_node_reset(node, hello);
     node->state = TFOS__CLUSTER_NODE_REGISTERED;
     node->received_ms = tfos__now_ms();
     node->session = session;
@@ -117,28 +112,21 @@ static void take_place(struct tfos__cluster *cluster, struct tfos__cluster_sessi
     session->node = node;
     tfos__cluster_session_send(session, json_pack("{s:s, s:s, s:i}", "type", "role", "job_name",
                                                   node->job_name, "task_index", node->task_index));
-    tfos__cluster_scheduler_tell_descriptions(&cluster->scheduler, node);
-    tfos__cluster_tell(cluster, node, "registered",
-                       json_pack("{s:s, s:i, s:s}", "host", node->host, "port", node->port,
-                                 "executor", node->executor));
+    tfos__cluster_scheduler_send_descriptions(&cluster->scheduler, node);
+    tfos__cluster_push_event(cluster, node, "registered",
+                             json_pack("{s:s, s:i, s:s}", "host", node->host, "port", node->port,
+                                       "executor", node->executor));
     tfos__cluster_renew_spec(cluster);
 }
 
-static enum tfos_status greet_node(struct tfos__cluster_session *session, const json_t *message,
-                                   int64_t version, struct tfos_error *err)
+static enum tfos_status accept_node(struct tfos__cluster_session *session, const json_t *message,
+                                    struct tfos_error *err)
 {
     struct tfos__cluster *cluster = session->cluster;
-    if (version != PROTOCOL_VERSION) {
-        refuse(session,
-               tfos__format("rendezvous: this node speaks version %lld of the protocol, the "
-                            "driver version %d: install the same tfos on both",
-                            (long long)version, PROTOCOL_VERSION));
-        return TFOS_OK;
-    }
     int64_t executor_id;
     TFOS__TRY(tfos__json_get_int(message, "executor_id", INT64_MIN, INT64_MAX, &executor_id, err));
     if (executor_id < 0 || executor_id >= cluster->table.count) {
-        refuse(session,
+        reject(session, "refused",
                tfos__format("rendezvous: executor id %lld is out of range: the cluster has %d "
                             "nodes",
                             (long long)executor_id, cluster->table.count));
@@ -149,34 +137,32 @@ static enum tfos_status greet_node(struct tfos__cluster_session *session, const 
     struct tfos__cluster_node *node = &cluster->table.nodes[executor_id];
     char *reason;
     if (is_taken(cluster, node, hello.launch, &reason))
-        refuse(session, reason);
+        reject(session, "refused", reason);
     else
         take_place(cluster, session, node, &hello);
     return TFOS_OK;
 }
 
-static enum tfos_status greet(struct tfos__cluster_session *session, const json_t *message,
-                              struct tfos_error *err)
+static enum tfos_status accept_hello(struct tfos__cluster_session *session, const json_t *message,
+                                     struct tfos_error *err)
 {
     const char *kind;
     int64_t version;
     TFOS__TRY(tfos__json_get_string(message, "kind", &kind, err));
     TFOS__TRY(tfos__json_get_int(message, "version", INT64_MIN, INT64_MAX, &version, err));
-    if (!strcmp(kind, "node"))
-        return greet_node(session, message, version, err);
-    if (strcmp(kind, "feeder") != 0)
+    bool is_node = !strcmp(kind, "node");
+    if (!is_node && strcmp(kind, "feeder") != 0)
         return tfos__fail(err, TFOS_INVALID,
                           "rendezvous: \"kind\" of a hello: expected \"node\" or \"feeder\"");
     if (version != PROTOCOL_VERSION) {
-        char *reason = tfos__format("rendezvous: this feeder speaks version %lld of the protocol, "
-                                    "the driver version %d: install the same tfos on both",
-                                    (long long)version, PROTOCOL_VERSION);
-        tfos__cluster_session_send(
-            session, reason ? json_pack("{s:s, s:s}", "type", "failed", "message", reason) : NULL);
-        tfos__free(reason);
-        tfos__cluster_session_end(session);
+        reject(session, is_node ? "refused" : "failed",
+               tfos__format("rendezvous: this %s speaks version %lld of the protocol, the driver "
+                            "version %d: install the same tfos on both",
+                            kind, (long long)version, PROTOCOL_VERSION));
         return TFOS_OK;
     }
+    if (is_node)
+        return accept_node(session, message, err);
     session->cluster->has_changed = true;
     return tfos__cluster_scheduler_open(&session->cluster->scheduler, session, message, err);
 }
@@ -186,7 +172,7 @@ static enum tfos_status handle_port(struct tfos__cluster *cluster, struct tfos__
 {
     int64_t port;
     TFOS__TRY(tfos__json_get_int(message, "port", 1, 65535, &port, err));
-    if (cluster->is_started)
+    if (cluster->scheduler.is_started)
         return TFOS_OK;
     node->port = (int)port;
     cluster->has_changed = true;
@@ -210,7 +196,7 @@ static enum tfos_status handle_trainer(struct tfos__cluster *cluster,
 {
     const char *state;
     TFOS__TRY(tfos__json_get_string(message, "state", &state, err));
-    if (!cluster->is_started && !node->is_stopping)
+    if (!cluster->scheduler.is_started && !node->is_stopping)
         return tfos__fail(err, TFOS_INVALID, "rendezvous: a trainer has %.40s before the start",
                           state);
     if (!strcmp(state, "started")) {
@@ -253,8 +239,8 @@ static enum tfos_status handle_lines(struct tfos__cluster *cluster, struct tfos_
         if (!json_is_string(stream) || !json_is_string(text))
             return tfos__fail(err, TFOS_INVALID,
                               "rendezvous: \"lines\": expected pairs of strings");
-        tfos__cluster_tell(cluster, node, "line",
-                           json_pack("{s:O, s:O}", "stream", stream, "text", text));
+        tfos__cluster_push_event(cluster, node, "line",
+                                 json_pack("{s:O, s:O}", "stream", stream, "text", text));
     }
     return TFOS_OK;
 }
@@ -275,10 +261,11 @@ static void take_report(struct tfos__cluster *cluster, struct tfos__cluster_node
         node->report = json_incref(report);
     } else if (!node->has_overflowed) {
         node->has_overflowed = true;
-        tfos__cluster_tell(cluster, node, "warning",
-                           json_pack("{s:s}", "message",
-                                     "a report of this trainer is not shown: it is larger than "
-                                     "16,384 bytes"));
+        tfos__cluster_push_event(
+            cluster, node, "warning",
+            json_pack("{s:s}", "message",
+                      "a report of this trainer is not shown: it is larger than "
+                      "16,384 bytes"));
     }
 }
 
@@ -315,7 +302,7 @@ static void take_rows(struct tfos__cluster *cluster, struct tfos__cluster_node *
                       int64_t count)
 {
     int64_t *sum = &cluster->scheduler.queues[queue].row_count;
-    // Modulo 2^64, whatever nodes say.
+    // Modulo 2^64, whatever nodes report.
     *sum = (int64_t)((uint64_t)*sum + (uint64_t)count - (uint64_t)node->queue_rows[queue]);
     node->queue_rows[queue] = count;
 }
@@ -338,7 +325,7 @@ static void take_queues(struct tfos__cluster *cluster, struct tfos__cluster_node
         if (!tfos__json_bool_or(state, "terminated", false) || node->terminated & bit)
             continue;
         node->terminated |= bit;
-        tfos__cluster_tell(cluster, node, "terminated", json_pack("{s:s}", "queue", name));
+        tfos__cluster_push_event(cluster, node, "terminated", json_pack("{s:s}", "queue", name));
     }
 }
 
@@ -398,7 +385,7 @@ static enum tfos_status handle_pending(struct tfos__cluster *cluster,
 {
     const char *name;
     TFOS__TRY(read_round(message, &name, err));
-    tfos__cluster_agreement_tell_pending(&cluster->agreement, node, name);
+    tfos__cluster_agreement_send_pending(&cluster->agreement, node, name);
     return TFOS_OK;
 }
 
@@ -424,7 +411,7 @@ static enum tfos_status handle_tensorboard(struct tfos__cluster *cluster,
         return tfos__no_memory(err, "rendezvous", "TensorBoard's address");
     tfos__free(node->tensorboard);
     node->tensorboard = copy;
-    tfos__cluster_tell(cluster, node, "tensorboard", json_pack("{s:s}", "url", url));
+    tfos__cluster_push_event(cluster, node, "tensorboard", json_pack("{s:s}", "url", url));
     return TFOS_OK;
 }
 
@@ -434,7 +421,7 @@ static enum tfos_status handle_warning(struct tfos__cluster *cluster,
 {
     const char *text;
     TFOS__TRY(tfos__json_get_string(message, "message", &text, err));
-    tfos__cluster_tell(cluster, node, "warning", json_pack("{s:s}", "message", text));
+    tfos__cluster_push_event(cluster, node, "warning", json_pack("{s:s}", "message", text));
     return TFOS_OK;
 }
 
@@ -472,7 +459,7 @@ static enum tfos_status handle_node(struct tfos__cluster_session *session, const
                                     const json_t *message, struct tfos_error *err)
 {
     if (!session->node)
-        return TFOS_OK; // its place is another's, and what it says of itself no longer counts
+        return TFOS_OK; // its place is another launch's
     session->node->received_ms = tfos__now_ms();
     for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++)
         if (!strcmp(type, handlers[i].type))
@@ -480,8 +467,8 @@ static enum tfos_status handle_node(struct tfos__cluster_session *session, const
     return tfos__fail(err, TFOS_INVALID, "rendezvous: unknown type \"%.40s\" of a message", type);
 }
 
-/// A feeder says why it gives up. That its node takes no rows is no fault of the task, which Spark
-/// would only run again: the cluster has failed.
+/// A feeder reports why it gives up. That its node takes no rows is no fault of the task, which
+/// Spark would only run again: the cluster has failed.
 static enum tfos_status handle_feeder(struct tfos__cluster_session *session, const char *type,
                                       const json_t *message, struct tfos_error *err)
 {
@@ -517,7 +504,7 @@ enum tfos_status tfos__cluster_dispatch_message(struct tfos__cluster_session *se
     if (session->kind == TFOS__SESSION_FEEDER)
         return handle_feeder(session, type, message, err);
     if (session->kind == TFOS__SESSION_NEW && !strcmp(type, session->is_local ? "status" : "hello"))
-        return session->is_local ? send_status(session) : greet(session, message, err);
+        return session->is_local ? send_status(session) : accept_hello(session, message, err);
     return tfos__fail(err, TFOS_INVALID, "rendezvous: unexpected type \"%.40s\" of a message",
                       type);
 }

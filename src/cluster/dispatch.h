@@ -8,8 +8,8 @@
 
 struct tfos__cluster_session;
 
-/// Handles one message. A negative status is a breach of the protocol, `err` says which: the caller
-/// drops the session.
+/// Handles one message. A negative status is a breach of the protocol: the caller drops the
+/// session.
 enum tfos_status tfos__cluster_dispatch_message(struct tfos__cluster_session *session,
                                                 const json_t *message, struct tfos_error *err);
 

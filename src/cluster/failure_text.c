@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composes messages of bounded size. What a trainer said is cut where it is longest, so that the
+// Composes messages of bounded size. A trainer's own message and its lines are cut, so that the
 // name of the node and the advice always have room.
 #include "cluster/failure_text.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -12,77 +11,28 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/process.h"
+#include "base/text.h"
 
 #define LISTED_LIMIT 20 // nodes that a list names; the rest are counted
 #define MESSAGE_LIMIT                                                                              \
-    2000 // bytes of a trainer's own message; its end is kept, where a traceback says what it is
+    2000 // bytes of a trainer's own message; its end is kept, where a traceback has the error
 #define LINES_LIMIT 1200 // bytes of the last lines; the newest are kept
-
-/// A text that grows within a fixed size.
-struct text {
-    char *data;
-    size_t capacity, size;
-};
-
-static bool is_continuation(char c)
-{
-    return ((unsigned char)c & 0xC0) == 0x80;
-}
-
-static void append(struct text *text, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void append(struct text *text, const char *format, ...)
-{
-    va_list arguments;
-    size_t room = text->capacity - text->size;
-    va_start(arguments, format);
-    int size = vsnprintf(text->data + text->size, room, format, arguments);
-    va_end(arguments);
-    if (size < 0)
-        return;
-    if ((size_t)size < room) {
-        text->size += (size_t)size;
-        return;
-    }
-    // Cut: not within a character.
-    text->size = text->capacity - 1;
-    while (text->size > 0 && is_continuation(text->data[text->size - 1]))
-        text->size--;
-    if (text->size > 0 && (unsigned char)text->data[text->size - 1] >= 0xC0)
-        text->size--;
-    text->data[text->size] = '\0';
-}
 
 void tfos__cluster_failure_text_copy(char *to, size_t size, const char *text)
 {
-    struct text copy = {.data = to, .capacity = size};
-    append(&copy, "%s", text);
-    json_t *check = json_string(to);
-    for (char *c = to; !check && *c; c++)
+    struct tfos__bounded_text copy = {.data = to, .capacity = size};
+    tfos__bounded_text_append(&copy, "%s", text);
+    for (char *c = to; !tfos__text_is_utf8(to, copy.size) && *c; c++)
         if ((unsigned char)*c >= 0x80)
             *c = '?';
-    json_decref(check);
 }
 
-/// The last `limit` bytes of `text` at most, from the beginning of a character.
-static const char *tail(const char *text, size_t limit)
+static void append_where(struct tfos__bounded_text *text, const struct tfos__cluster_node *node)
 {
-    size_t size = strlen(text);
-    if (size <= limit)
-        return text;
-    text += size - limit;
-    while (is_continuation(*text))
-        text++;
-    return text;
-}
-
-static void append_where(struct text *text, const struct tfos__cluster_node *node)
-{
-    append(text, "%s (executor id %d", node->name, node->executor_id);
+    tfos__bounded_text_append(text, "%s (executor id %d", node->name, node->executor_id);
     if (node->executor[0])
-        append(text, ", Spark executor %s", node->executor);
-    append(text, ", host %s)", node->host[0] ? node->host : "unknown");
+        tfos__bounded_text_append(text, ", Spark executor %s", node->executor);
+    tfos__bounded_text_append(text, ", host %s)", node->host[0] ? node->host : "unknown");
 }
 
 void tfos__cluster_failure_text_of_exit(const json_t *message, char *text, size_t size)
@@ -119,7 +69,7 @@ static size_t count_before(const json_t *lines, const char *message)
 }
 
 /// The first `count` of the lines in order, as many of the newest as fit the limit.
-static void append_lines(struct text *text, const json_t *lines, size_t count)
+static void append_lines(struct tfos__bounded_text *text, const json_t *lines, size_t count)
 {
     size_t first = count, size = 0;
     while (first > 0) {
@@ -130,12 +80,12 @@ static void append_lines(struct text *text, const json_t *lines, size_t count)
         first--;
     }
     if (first < count)
-        append(text, "\nlast lines of its stderr%s:",
-               count < json_array_size(lines) ? " before that" : "");
+        tfos__bounded_text_append(text, "\nlast lines of its stderr%s:",
+                                  count < json_array_size(lines) ? " before that" : "");
     for (; first < count; first++) {
         const char *line = json_string_value(json_array_get(lines, first));
         if (line)
-            append(text, "\n  %s", tail(line, LINES_LIMIT));
+            tfos__bounded_text_append(text, "\n  %s", tfos__text_tail(line, LINES_LIMIT));
     }
 }
 
@@ -160,114 +110,121 @@ static const char *end_hint(const json_t *message)
 void tfos__cluster_failure_text_of_end(const struct tfos__cluster_node *node, const json_t *message,
                                        const char *exit, char *text, size_t size)
 {
-    struct text whole = {.data = text, .capacity = size};
+    struct tfos__bounded_text whole = {.data = text, .capacity = size};
     const char *cause = tfos__json_string_or(message, "cause", "trainer");
     const char *words = tfos__json_string_or(message, "message", "");
-    append(&whole, "cluster: ");
+    tfos__bounded_text_append(&whole, "cluster: ");
     append_where(&whole, node);
     if (!strcmp(cause, "executor_lost"))
-        append(&whole, " failed: its executor was lost, so its trainer was ended (%s)", exit);
+        tfos__bounded_text_append(
+            &whole, " failed: its executor was lost, so its trainer was ended (%s)", exit);
     else if (!strcmp(cause, "task_lost"))
-        append(&whole,
-               " failed: the Spark task that launched it was lost, so its trainer was ended (%s)",
-               exit);
+        tfos__bounded_text_append(
+            &whole,
+            " failed: the Spark task that launched it was lost, so its trainer was ended (%s)",
+            exit);
     else
-        append(&whole, " failed: its trainer ended with %s", exit);
+        tfos__bounded_text_append(&whole, " failed: its trainer ended with %s", exit);
     if (words[0])
-        append(&whole, "\n%s%s", strlen(words) > MESSAGE_LIMIT ? "..." : "",
-               tail(words, MESSAGE_LIMIT));
+        tfos__bounded_text_append(&whole, "\n%s%s", strlen(words) > MESSAGE_LIMIT ? "..." : "",
+                                  tfos__text_tail(words, MESSAGE_LIMIT));
     const json_t *lines = json_object_get(message, "last_lines");
     append_lines(&whole, lines, count_before(lines, words));
-    append(&whole, "\nhint: %s", end_hint(message));
+    tfos__bounded_text_append(&whole, "\nhint: %s", end_hint(message));
 }
 
 void tfos__cluster_failure_text_of_failure(const struct tfos__cluster_node *node,
                                            const char *message, char *text, size_t size)
 {
-    struct text whole = {.data = text, .capacity = size};
-    append(&whole, "cluster: ");
+    struct tfos__bounded_text whole = {.data = text, .capacity = size};
+    tfos__bounded_text_append(&whole, "cluster: ");
     append_where(&whole, node);
-    append(&whole, " cannot go on: %s%s", strlen(message) > MESSAGE_LIMIT ? "..." : "",
-           tail(message, MESSAGE_LIMIT));
+    tfos__bounded_text_append(&whole, " cannot go on: %s%s",
+                              strlen(message) > MESSAGE_LIMIT ? "..." : "",
+                              tfos__text_tail(message, MESSAGE_LIMIT));
 }
 
 void tfos__cluster_failure_text_of_loss(const struct tfos__cluster_node *node, const char *cause,
                                         char *text, size_t size)
 {
-    struct text whole = {.data = text, .capacity = size};
-    append(&whole, "cluster: ");
+    struct tfos__bounded_text whole = {.data = text, .capacity = size};
+    tfos__bounded_text_append(&whole, "cluster: ");
     append_where(&whole, node);
-    append(&whole,
-           " was lost: %s\nhint: its process or its machine has ended, or the network between it "
-           "and the "
-           "driver; Spark's log says what became of the executor",
-           cause);
+    tfos__bounded_text_append(
+        &whole,
+        " was lost: %s\nhint: its process or its machine has ended, or the network between it "
+        "and the "
+        "driver; Spark's log says what became of the executor",
+        cause);
 }
 
 /// Whether a list of `listed` so far has room for one more; counts it either way.
-static bool takes_one(struct text *text, int *listed)
+static bool takes_one(struct tfos__bounded_text *text, int *listed)
 {
     if (++*listed > LISTED_LIMIT)
         return false;
     if (text->size > 0)
-        append(text, *listed > 1 ? ", " : " ");
+        tfos__bounded_text_append(text, *listed > 1 ? ", " : " ");
     return true;
 }
 
-static void append_rest(struct text *text, int listed)
+static void append_rest(struct tfos__bounded_text *text, int listed)
 {
     if (listed > LISTED_LIMIT)
-        append(text, " and %d more", listed - LISTED_LIMIT);
+        tfos__bounded_text_append(text, " and %d more", listed - LISTED_LIMIT);
 }
 
-static void append_place(struct text *text, const struct tfos__cluster_node *node)
+static void append_place(struct tfos__bounded_text *text, const struct tfos__cluster_node *node)
 {
-    append(text, "%s on host %s (executor %s)", node->name, node->host, node->executor);
+    tfos__bounded_text_append(text, "%s on host %s (executor %s)", node->name, node->host,
+                              node->executor);
 }
 
-static void append_missing(struct text *text, const struct tfos__cluster_node_table *table,
-                           int count)
+static void append_missing(struct tfos__bounded_text *text,
+                           const struct tfos__cluster_node_table *table, int count)
 {
     int listed = 0;
-    append(text, "; missing: %d (executor id", count);
-    for (int id = 0; id < table->count; id++) {
-        const struct tfos__cluster_node *node = &table->nodes[id];
+    tfos__bounded_text_append(text, "; missing: %d (executor id", count);
+    TFOS__CLUSTER_EACH_NODE (node, table) {
         if (node->state != TFOS__CLUSTER_NODE_MISSING || !takes_one(text, &listed))
             continue;
-        append(text, "%d", id);
+        tfos__bounded_text_append(text, "%d", node->executor_id);
         if (node->exit[0])
-            append(text, " [had registered from %s, but: %s]", node->host, node->exit);
+            tfos__bounded_text_append(text, " [had registered from %s, but: %s]", node->host,
+                                      node->exit);
     }
     append_rest(text, listed);
-    append(text, "). Usually Spark has fewer free task slots than nodes: ask for as many executors "
-                 "(spark.executor.instances, spark.cores.max) as the cluster has nodes, or make "
-                 "the cluster smaller");
+    tfos__bounded_text_append(
+        text, "). Usually Spark has fewer free task slots than nodes: ask for as many executors "
+              "(spark.executor.instances, spark.cores.max) as the cluster has nodes, or make "
+              "the cluster smaller");
 }
 
-static void append_unacknowledged(struct text *text, const struct tfos__cluster_node_table *table)
+static void append_unacknowledged(struct tfos__bounded_text *text,
+                                  const struct tfos__cluster_node_table *table)
 {
     int listed = 0;
-    append(text, "; these have not acknowledged the cluster spec (generation %lld) yet:",
-           (long long)table->generation);
-    for (int id = 0; id < table->count; id++) {
-        const struct tfos__cluster_node *node = &table->nodes[id];
+    tfos__bounded_text_append(
+        text, "; these have not acknowledged the cluster spec (generation %lld) yet:",
+        (long long)table->generation);
+    TFOS__CLUSTER_EACH_NODE (node, table) {
         if (node->generation != table->generation && takes_one(text, &listed))
             append_place(text, node);
     }
     append_rest(text, listed);
 }
 
-static void append_registration(struct text *text, const struct tfos__cluster_node_table *table)
+static void append_registration(struct tfos__bounded_text *text,
+                                const struct tfos__cluster_node_table *table)
 {
     int registered = 0, listed = 0, count = table->count;
-    for (int id = 0; id < count; id++)
-        registered += table->nodes[id].state != TFOS__CLUSTER_NODE_MISSING;
-    append(text, "%d of %d nodes registered within %.3g s", registered, count,
-           (double)(tfos__now_ms() - table->opened_ms) / 1000.0);
+    TFOS__CLUSTER_EACH_NODE (node, table)
+        registered += node->state != TFOS__CLUSTER_NODE_MISSING;
+    tfos__bounded_text_append(text, "%d of %d nodes registered within %.3g s", registered, count,
+                              (double)(tfos__now_ms() - table->opened_ms) / 1000.0);
     if (registered > 0)
-        append(text, "; registered:");
-    for (int id = 0; id < count; id++) {
-        const struct tfos__cluster_node *node = &table->nodes[id];
+        tfos__bounded_text_append(text, "; registered:");
+    TFOS__CLUSTER_EACH_NODE (node, table) {
         if (node->state != TFOS__CLUSTER_NODE_MISSING && takes_one(text, &listed))
             append_place(text, node);
     }
@@ -278,59 +235,58 @@ static void append_registration(struct text *text, const struct tfos__cluster_no
         append_unacknowledged(text, table);
 }
 
-static void append_queues(struct text *text, const struct tfos__cluster_scheduler *scheduler,
-                          uint32_t queues)
+static void append_queues(struct tfos__bounded_text *text,
+                          const struct tfos__cluster_scheduler *scheduler, uint32_t queues)
 {
     const char *words = ", unread in queue ";
     for (int i = 0; i < scheduler->names->count; i++) {
         if (!(queues >> i & 1))
             continue;
-        append(text, "%s\"%s\"", words, scheduler->names->names[i]);
+        tfos__bounded_text_append(text, "%s\"%s\"", words, scheduler->names->names[i]);
         words = " and ";
     }
 }
 
-static void append_undrained(struct text *text, const struct tfos__cluster_scheduler *scheduler,
-                             int64_t waited_ms)
+static void append_undrained(struct tfos__bounded_text *text,
+                             const struct tfos__cluster_scheduler *scheduler, int64_t waited_ms)
 {
     int listed = 0;
-    append(text, "no row was taken for %.3g s;", (double)waited_ms / 1000.0);
-    for (int id = 0; id < scheduler->table->count; id++) {
-        const struct tfos__cluster_node *node = &scheduler->table->nodes[id];
+    tfos__bounded_text_append(text, "no row was taken for %.3g s;", (double)waited_ms / 1000.0);
+    TFOS__CLUSTER_EACH_NODE (node, scheduler->table) {
         uint32_t unread = tfos__cluster_scheduler_unread_queues(scheduler, node);
         if (tfos__cluster_node_is_over(node) || (unread == 0 && node->feeder_count == 0) ||
             !takes_one(text, &listed))
             continue;
-        append(text,
-               "%s on host %s (executor %s): %lld rows were fed, %lld taken, %d feeding tasks",
-               node->name, node->host, node->executor, (long long)node->rows_written,
-               (long long)node->rows_read, node->feeder_count);
+        tfos__bounded_text_append(
+            text, "%s on host %s (executor %s): %lld rows were fed, %lld taken, %d feeding tasks",
+            node->name, node->host, node->executor, (long long)node->rows_written,
+            (long long)node->rows_read, node->feeder_count);
         append_queues(text, scheduler, unread);
     }
     append_rest(text, listed);
     if (scheduler->undecided_count > 0)
-        append(text, "%s%d feeding tasks wait for a node", listed ? "; " : " ",
-               scheduler->undecided_count);
-    append(text,
-           ". The trainers take no rows: raise feed_timeout if a step takes longer than that, "
-           "or call terminate() in a function that ends before its rows do. Each queue that is "
-           "fed must be read");
+        tfos__bounded_text_append(text, "%s%d feeding tasks wait for a node", listed ? "; " : " ",
+                                  scheduler->undecided_count);
+    tfos__bounded_text_append(
+        text, ". The trainers take no rows: raise feed_timeout if a step takes longer than that, "
+              "or call terminate() in a function that ends before its rows do. Each queue that is "
+              "fed must be read");
 }
 
-static void append_living(struct text *text, const struct tfos__cluster_node_table *table,
+static void append_living(struct tfos__bounded_text *text,
+                          const struct tfos__cluster_node_table *table,
                           enum tfos_rendezvous_phase phase, int64_t waited_ms)
 {
     int listed = 0;
-    append(text, "after %.3g s have not ended:", (double)waited_ms / 1000.0);
-    for (int id = 0; id < table->count; id++) {
-        const struct tfos__cluster_node *node = &table->nodes[id];
+    tfos__bounded_text_append(text, "after %.3g s have not ended:", (double)waited_ms / 1000.0);
+    TFOS__CLUSTER_EACH_NODE (node, table) {
         if (tfos__cluster_node_is_over(node) ||
             (phase == TFOS_PHASE_WORKED && !tfos__cluster_node_is_trainer(node)) ||
             !takes_one(text, &listed))
             continue;
-        append(text, "%s on host %s (executor %s; %s)", node->name,
-               node->host[0] ? node->host : "unknown", node->executor,
-               tfos__cluster_node_state_name(node->state));
+        tfos__bounded_text_append(text, "%s on host %s (executor %s; %s)", node->name,
+                                  node->host[0] ? node->host : "unknown", node->executor,
+                                  tfos__cluster_node_state_name(node->state));
     }
     append_rest(text, listed);
 }
@@ -339,11 +295,11 @@ void tfos__cluster_failure_text_of_absence(const struct tfos__cluster_node_table
                                            json_t *const *values, char *text, size_t size)
 {
     int listed = 0;
-    struct text whole = {.data = text, .capacity = size};
+    struct tfos__bounded_text whole = {.data = text, .capacity = size};
     text[0] = '\0';
-    for (int id = 0; id < table->count; id++) {
-        const struct tfos__cluster_node *node = &table->nodes[id];
-        if (tfos__cluster_node_is_trainer(node) && !values[id] && takes_one(&whole, &listed))
+    TFOS__CLUSTER_EACH_NODE (node, table) {
+        if (tfos__cluster_node_is_trainer(node) && !values[node->executor_id] &&
+            takes_one(&whole, &listed))
             append_place(&whole, node);
     }
     append_rest(&whole, listed);
@@ -355,7 +311,7 @@ tfos__cluster_failure_text_of_timeout(const struct tfos__cluster_scheduler *sche
                                       struct tfos_error *err)
 {
     char message[sizeof(err->message)];
-    struct text text = {.data = message, .capacity = sizeof(message)};
+    struct tfos__bounded_text text = {.data = message, .capacity = sizeof(message)};
     if (phase == TFOS_PHASE_RUNNING)
         append_registration(&text, scheduler->table);
     else if (phase == TFOS_PHASE_DRAINED)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A feeder is undecided until the cluster runs and every earlier attempt of
-// its partition is settled: its node said how far it came, or is over. While any is not, the node
-// is told to fence it, which makes it answer.
+// A feeder is undecided until the cluster runs and every earlier attempt of its partition is
+// settled: its node reported how far it came, or is over. While any is not, the node gets a fence,
+// which makes it answer.
 #include "cluster/feed_scheduler.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "cluster/session.h"
 
 #define SCHEMA_LIMIT (1 << 20)
-#define ASSIGNMENT_LIMIT (1 << 20) // partitions of which it is remembered whom they were fed to
+#define ASSIGNMENT_LIMIT (1 << 20) // partitions whose node is remembered
 
 static void note_progress(struct tfos__cluster_scheduler *scheduler)
 {
@@ -115,8 +115,7 @@ static struct tfos__cluster_node *choose(const struct tfos__cluster_scheduler *s
     bool has_own = false;
     if (best)
         return best;
-    for (int id = 0; id < scheduler->table->count; id++) {
-        struct tfos__cluster_node *node = &scheduler->table->nodes[id];
+    TFOS__CLUSTER_EACH_NODE (node, scheduler->table) {
         if (!tfos__cluster_scheduler_is_fed(scheduler, node) ||
             tfos__cluster_node_is_trainer(node) == feeder->is_for_evaluator)
             continue;
@@ -336,8 +335,8 @@ void tfos__cluster_scheduler_close(struct tfos__cluster_scheduler *scheduler,
         feeder->is_counted ? find_partition(scheduler, feeder) : NULL;
     if (feeder->state == TFOS__FEEDER_FEEDING) {
         feeder->node->feeder_count--;
-        // A task that died between its target and its lane would never be heard of by the node;
-        // asking settles it.
+        // A task that died between its target and its lane is unknown to the node; a fence settles
+        // it.
         if (partition)
             (void)is_settled(scheduler, feeder->queue, partition, feeder->attempt + 1);
     }
@@ -398,18 +397,6 @@ void tfos__cluster_scheduler_leave(struct tfos__cluster_scheduler *scheduler,
     tfos__cluster_scheduler_advance(scheduler);
 }
 
-void tfos__cluster_scheduler_start(struct tfos__cluster_scheduler *scheduler)
-{
-    scheduler->is_started = true;
-    tfos__cluster_scheduler_advance(scheduler);
-}
-
-void tfos__cluster_scheduler_end(struct tfos__cluster_scheduler *scheduler)
-{
-    scheduler->is_ended = true;
-    tfos__cluster_scheduler_advance(scheduler);
-}
-
 void tfos__cluster_scheduler_fail(struct tfos__cluster_scheduler *scheduler, const char *message)
 {
     scheduler->failure = message;
@@ -461,7 +448,7 @@ static enum tfos_status check_description(const struct tfos__cluster_feed_descri
     return TFOS_OK;
 }
 
-static void tell_description(const struct tfos__cluster_scheduler *scheduler,
+static void send_description(const struct tfos__cluster_scheduler *scheduler,
                              const struct tfos__cluster_node *node, int queue)
 {
     const struct tfos__cluster_feed_description *description =
@@ -481,11 +468,8 @@ tfos__cluster_scheduler_describe(struct tfos__cluster_scheduler *scheduler, cons
                                  struct tfos_error *err)
 {
     int number;
-    enum tfos_status status = tfos__queue_names_get(scheduler->names, queue, &number, err);
-    if (status < 0) {
-        tfos__fail_prefix(err, "rendezvous");
-        return status;
-    }
+    TFOS__TRY(tfos__fail_in(err, tfos__queue_names_get(scheduler->names, queue, &number, err),
+                            "rendezvous"));
     TFOS__TRY(check_description(description, err));
     struct tfos__cluster_feed_description copy = *description;
     copy.schema = tfos__strdup(description->schema);
@@ -493,17 +477,17 @@ tfos__cluster_scheduler_describe(struct tfos__cluster_scheduler *scheduler, cons
         return tfos__no_memory(err, "rendezvous", "the schema of a feed");
     tfos__free(scheduler->queues[number].description.schema);
     scheduler->queues[number].description = copy;
-    for (int id = 0; id < scheduler->table->count; id++)
-        tell_description(scheduler, &scheduler->table->nodes[id], number);
+    TFOS__CLUSTER_EACH_NODE (node, scheduler->table)
+        send_description(scheduler, node, number);
     return TFOS_OK;
 }
 
-void tfos__cluster_scheduler_tell_descriptions(const struct tfos__cluster_scheduler *scheduler,
+void tfos__cluster_scheduler_send_descriptions(const struct tfos__cluster_scheduler *scheduler,
                                                const struct tfos__cluster_node *node)
 {
     for (int queue = 0; queue < scheduler->names->count; queue++)
         if (scheduler->queues[queue].description.schema)
-            tell_description(scheduler, node, queue);
+            send_description(scheduler, node, queue);
 }
 
 uint32_t tfos__cluster_scheduler_unread_queues(const struct tfos__cluster_scheduler *scheduler,
@@ -521,12 +505,10 @@ bool tfos__cluster_scheduler_is_drained(const struct tfos__cluster_scheduler *sc
     for (int queue = 0; queue < scheduler->names->count; queue++)
         if (scheduler->queues[queue].partitions.unsettled_count > 0)
             return false;
-    for (int id = 0; id < scheduler->table->count; id++) {
-        const struct tfos__cluster_node *node = &scheduler->table->nodes[id];
+    TFOS__CLUSTER_EACH_NODE (node, scheduler->table)
         if (tfos__cluster_scheduler_unread_queues(scheduler, node) != 0 ||
             (node->feeder_count > 0 && !tfos__cluster_node_is_over(node)))
             return false;
-    }
     return true;
 }
 

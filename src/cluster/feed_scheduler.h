@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The feed scheduler: assigns feeding tasks to nodes, and says from which row on they feed. Each
+/// The feed scheduler: assigns feeding tasks to nodes, and the row from which on they feed. Each
 /// row reaches a trainer once: an attempt to feed a partition is assigned a node only when all
 /// earlier attempts are known to be closed, and starts after what they delivered.
 #ifndef TFOS_CLUSTER_FEED_SCHEDULER_H
@@ -12,7 +12,6 @@
 #include <tfos/status.h>
 
 #include "base/queue_names.h"
-#include "cluster/eta.h"
 #include "cluster/node_table.h"
 #include "cluster/partition.h"
 
@@ -21,7 +20,7 @@ struct tfos__cluster_session;
 enum tfos__cluster_feeder_state {
     TFOS__FEEDER_UNDECIDED, ///< waits for the start, or for earlier attempts to be closed
     TFOS__FEEDER_FEEDING,   ///< has its node
-    TFOS__FEEDER_DISMISSED  ///< was told to skip its partition, or that the cluster failed
+    TFOS__FEEDER_DISMISSED  ///< got `skip` or `failed`
 };
 
 /// A feeding task that is connected.
@@ -39,10 +38,10 @@ struct tfos__cluster_feeder {
     struct tfos__cluster_node *node; ///< borrowed; the one that it feeds
 };
 
-/// What the driver says of the rows of some feeds, before the first comes. Nodes that are fed get
-/// the newest, also those that register later.
+/// The driver's description of the rows of some feeds, before the first comes. Nodes that are fed
+/// get the newest, also those that register later.
 struct tfos__cluster_feed_description {
-    char *schema;       ///< owned; JSON; NULL: nothing was said
+    char *schema;       ///< owned; JSON; NULL: there is none
     int64_t first_feed; ///< from 1
     int64_t last_feed;  ///< 0: all that follow
 };
@@ -68,11 +67,11 @@ struct tfos__cluster_scheduler {
     const struct tfos__cluster_node_table *table; ///< borrowed, as are the next three
     const struct tfos__queue_names *names;        ///< of the queues
     const char *cluster_id;
-    struct tfos__cluster_eta *eta; ///< told of what is fed
+    struct tfos__cluster_eta *eta; ///< gets what is fed
     bool is_feeding;               ///< nodes are fed
     bool has_evaluator;
 
-    bool is_started;     ///< the nodes were told to start
+    bool is_started;     ///< "start" was sent to the nodes
     bool is_ended;       ///< nothing more will be fed
     const char *failure; ///< borrowed; of the cluster; NULL: it has not failed
     struct tfos__cluster_feed_queue queues[TFOS__QUEUE_LIMIT];
@@ -84,7 +83,7 @@ struct tfos__cluster_scheduler {
 };
 
 /// A feeder has connected with the hello `message`; it is answered now or later. INVALID names the
-/// member that is wrong. A queue that does not exist is the task's error, and the answer says so.
+/// member that is wrong. A queue that does not exist is the task's error, which its answer carries.
 enum tfos_status tfos__cluster_scheduler_open(struct tfos__cluster_scheduler *scheduler,
                                               struct tfos__cluster_session *session,
                                               const json_t *message, struct tfos_error *err);
@@ -102,27 +101,22 @@ enum tfos_status tfos__cluster_scheduler_settle(struct tfos__cluster_scheduler *
 void tfos__cluster_scheduler_leave(struct tfos__cluster_scheduler *scheduler,
                                    struct tfos__cluster_node *node);
 
-/// The nodes were told to start.
-void tfos__cluster_scheduler_start(struct tfos__cluster_scheduler *scheduler);
-
-/// Nothing more will be fed.
-void tfos__cluster_scheduler_end(struct tfos__cluster_scheduler *scheduler);
-
-/// The cluster has failed, `message` (which must live on) says why: feeders are told.
+/// The cluster has failed: feeders get `message`, which must live on.
 void tfos__cluster_scheduler_fail(struct tfos__cluster_scheduler *scheduler, const char *message);
 
-/// Decides about the feeders that wait, as far as can be now.
+/// Decides about the feeders that wait, as far as can be now: after `is_started` or `is_ended` was
+/// set, or another state of the cluster has changed.
 void tfos__cluster_scheduler_advance(struct tfos__cluster_scheduler *scheduler);
 
-/// Keeps a copy of `description` for the queue and tells the nodes. NOT_FOUND lists the queues;
-/// INVALID when its numbers are wrong, or the schema is no JSON or too large.
+/// Keeps a copy of `description` for the queue and sends it to the nodes. NOT_FOUND lists the
+/// queues; INVALID when its numbers are wrong, or the schema is no JSON or too large.
 enum tfos_status
 tfos__cluster_scheduler_describe(struct tfos__cluster_scheduler *scheduler, const char *queue,
                                  const struct tfos__cluster_feed_description *description,
                                  struct tfos_error *err);
 
-/// Tells a node that has just registered what is known of the queues' rows.
-void tfos__cluster_scheduler_tell_descriptions(const struct tfos__cluster_scheduler *scheduler,
+/// Sends a node that has just registered what is known of the queues' rows.
+void tfos__cluster_scheduler_send_descriptions(const struct tfos__cluster_scheduler *scheduler,
                                                const struct tfos__cluster_node *node);
 
 /// All partitions of the queue up to feed `feed` have been fed.

@@ -1,20 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The table of nodes: one entry an executor id, from before its node registers until the cluster
-/// is closed. Nodes stay where they are, so others may point at them.
+/// Roles, and the table of nodes: one entry an executor id, from before its node registers until
+/// the cluster is closed. Nodes stay where they are, so others may point at them.
+///
+/// The first executor ids are parameter servers, then come the chief (or master), the evaluator,
+/// and the workers. That is a pure function of the options, so that all sides can rely on it.
 #ifndef TFOS_CLUSTER_NODE_TABLE_H
 #define TFOS_CLUSTER_NODE_TABLE_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <tfos/status.h>
+#include <tfos/rendezvous.h>
 
 #include "base/queue_names.h"
-#include "cluster/roles.h"
-#include "cluster/throughput.h"
+#include "cluster/feed_progress.h"
 
+#define TFOS__NODE_LIMIT 10000        ///< most nodes of a cluster
+#define TFOS__JOB_NAME_SIZE 64        ///< room for a job's name
 #define TFOS__HOST_SIZE 256           ///< room for a host's name
 #define TFOS__REPORT_SIZE_LIMIT 16384 ///< most bytes of a trainer's report
+
+struct tfos__cluster_roles {
+    int node_count;
+    int ps_count;
+    bool has_evaluator;
+    char master_name[TFOS__JOB_NAME_SIZE]; ///< "" without one
+};
+
+/// Checks the counts and names of `options` and copies them. INVALID names the option.
+enum tfos_status tfos__cluster_roles_init(struct tfos__cluster_roles *roles,
+                                          const struct tfos_rendezvous_options *options,
+                                          struct tfos_error *err);
+
+/// Whether the role has rows to read: all but parameter servers.
+bool tfos__cluster_roles_is_fed(const char *job_name);
+
+/// {"ps": [0], "worker": [1, 2]}, in the order of the ids; NULL when out of memory.
+json_t *tfos__cluster_roles_json(const struct tfos__cluster_roles *roles);
 
 struct tfos__cluster_session;
 
@@ -22,7 +44,7 @@ enum tfos__cluster_node_state {
     TFOS__CLUSTER_NODE_MISSING,    ///< not registered, or disconnected again before the start
     TFOS__CLUSTER_NODE_REGISTERED, ///< its trainer does not run yet
     TFOS__CLUSTER_NODE_RUNNING,    ///< its trainer runs
-    TFOS__CLUSTER_NODE_ENDED,      ///< its trainer ended well, or because we told it to
+    TFOS__CLUSTER_NODE_ENDED,      ///< its trainer ended well, or was stopped
     TFOS__CLUSTER_NODE_FAILED,     ///< its trainer or itself failed
     TFOS__CLUSTER_NODE_LOST ///< disconnected, or silent, while the trainer is not known to have
                             ///< ended
@@ -54,8 +76,8 @@ struct tfos__cluster_node {
     uint32_t drained;    ///< a bit for each queue, by its place in the list: nothing is left in it
     uint32_t terminated; ///< the same: it wants no more rows
     int64_t queue_rows[TFOS__QUEUE_LIMIT]; ///< taken from each queue
-    bool is_stopping;                      ///< was told to stop: its end is no failure
-    bool has_overflowed;                   ///< a report was too large; said once
+    bool is_stopping;                      ///< "stop" was sent: its end is no failure
+    bool has_overflowed;                   ///< a report was too large; reported once
     json_t *report;                        ///< owned; NULL for none
     char exit[256];    ///< how its trainer ended, or why it is gone, in words; "" while it lives
     char *tensorboard; ///< owned; NULL for none
@@ -72,6 +94,10 @@ struct tfos__cluster_node_table {
     int64_t generation; ///< of the newest spec; 0: none was sent
 };
 
+#define TFOS__CLUSTER_EACH_NODE(node, table)                                                       \
+    for (struct tfos__cluster_node *node = (table)->nodes; node < (table)->nodes + (table)->count; \
+         node++)
+
 /// Makes one entry for each node, all missing. The caller ends them with
 /// tfos__cluster_node_table_clear().
 enum tfos_status tfos__cluster_node_table_init(struct tfos__cluster_node_table *table,
@@ -82,8 +108,10 @@ enum tfos_status tfos__cluster_node_table_init(struct tfos__cluster_node_table *
 /// text for everybody. All nodes have registered. NULL when out of memory.
 json_t *tfos__cluster_node_table_spec(const struct tfos__cluster_node_table *table);
 
-/// Forgets what the last launch reported: another takes its place.
-void tfos__cluster_node_reset(struct tfos__cluster_node *node);
+/// Another launch, with `hello`, takes the place of `node`; what the last one reported is
+/// forgotten.
+void tfos__cluster_node_reset(struct tfos__cluster_node *node,
+                              const struct tfos__cluster_node *hello);
 
 /// Whether the node's life is over.
 bool tfos__cluster_node_is_over(const struct tfos__cluster_node *node);

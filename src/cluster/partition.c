@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An attempt leaves its partition when its node says how far it came, or is over.
+// An attempt leaves its partition when its node reports how far it came, or is over.
 #include "cluster/partition.h"
 
 #include "base/memory.h"

@@ -16,7 +16,7 @@ struct tfos__cluster_attempt {
     struct tfos__cluster_attempt *next;
     struct tfos__cluster_node *node; ///< borrowed
     int64_t number;
-    int64_t fence; ///< the node was told that attempts below this one are superseded; 0: nothing
+    int64_t fence; ///< the number of the fence that was sent to the node; 0: none
 };
 
 struct tfos__cluster_partition {
@@ -25,7 +25,7 @@ struct tfos__cluster_partition {
     int64_t newest_attempt;                 ///< highest number that asked
     int64_t granted_attempt;                ///< highest number that got a target; -1: none
     bool is_complete;                       ///< its end was delivered
-    bool has_results;                       ///< an inference's, which may have no end that is told
+    bool has_results;                       ///< an inference's, whose end may not be reported
     int64_t feeder_count;                   ///< open feeders that ask for it
     struct tfos__cluster_attempt *attempts; ///< owned; those not settled
 };

@@ -7,14 +7,14 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "base/address.h"
+#include "base/socket.h"
 
 struct tfos__cluster;
 struct tfos__cluster_feeder;
 struct tfos__cluster_node;
 
 enum tfos__cluster_session_kind {
-    TFOS__SESSION_NEW,    ///< has not said who it is
+    TFOS__SESSION_NEW,    ///< has not sent its hello
     TFOS__SESSION_NODE,   ///< `node` is its place, NULL once another launch has it
     TFOS__SESSION_FEEDER, ///< `feeder` is what it feeds
     TFOS__SESSION_WATCHER ///< asked for the status
@@ -30,7 +30,7 @@ struct tfos__cluster_session {
     bool is_ending;                       ///< end() was called
 
     /// Queues a message, which it takes over. One that is NULL, for want of memory, ends the
-    /// connection, so that nobody waits for it.
+    /// connection, since the peer would wait for it.
     void (*send)(struct tfos__cluster_session *session, json_t *message);
 
     /// Closes the connection once the peer has read all; NULL: there is none.

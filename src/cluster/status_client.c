@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "base/socket.h"
 #include "cluster/cluster_state.h"
 #include "cluster/status_document.h"
@@ -38,12 +37,12 @@ static const char *find_id(char *line)
 static struct tfos__channel *ask(const char *name, int64_t deadline)
 {
     int fd;
-    struct ucred session;
-    socklen_t size = sizeof(session);
+    struct ucred driver;
+    socklen_t size = sizeof(driver);
     struct tfos__channel *channel;
     if (tfos__socket_connect_unix(name, TFOS__UNTIL(deadline), &fd, NULL) != TFOS_OK)
         return NULL;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &session, &size) != 0 || session.uid != geteuid()) {
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &driver, &size) != 0 || driver.uid != geteuid()) {
         close(fd);
         return NULL;
     }
@@ -57,8 +56,8 @@ static struct tfos__channel *ask(const char *name, int64_t deadline)
     return NULL;
 }
 
-/// Asks every driver before any answer is waited for, so that a slow one does not hold up the
-/// others.
+/// Sends every driver the request before it waits for any answer, so that a slow one does not delay
+/// the others.
 static enum tfos_status ask_all(struct tfos__channel **channels, size_t *count, int64_t deadline,
                                 struct tfos_error *err)
 {
@@ -93,10 +92,5 @@ enum tfos_status tfos_status_query(int64_t timeout_ms, char **json, struct tfos_
             json_array_append_new(documents, document);
         tfos__channel_close(channels[i]);
     }
-    char *text = documents ? tfos__json_text(documents) : NULL;
-    json_decref(documents);
-    if (!text)
-        return tfos__no_memory(err, "status", "the documents");
-    *json = text;
-    return TFOS_OK;
+    return tfos__json_print(documents, "status", "the documents", json, err);
 }

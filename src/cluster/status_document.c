@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the state of a cluster down for people and programs that watch it.
+// The state of a cluster for people and programs that watch it.
 #include "cluster/status_document.h"
 
 #include <unistd.h>
@@ -15,7 +15,7 @@ static const char *state_name(enum tfos__cluster_state state)
     return names[state];
 }
 
-/// Three digits behind the point, for no watcher wants more; null for a negative value.
+/// Three digits behind the point; null for a negative value.
 static json_t *rounded(double value)
 {
     if (value < 0)
@@ -23,7 +23,7 @@ static json_t *rounded(double value)
     return json_real(value < ROUNDED_LIMIT ? (double)(int64_t)(value * 1000 + 0.5) / 1000 : value);
 }
 
-/// The members that say how fast rows go; all null while nobody knows.
+/// The members for the rates; all null while they are not known.
 static json_t *describe_rates(const struct tfos__cluster_rates *rates)
 {
     bool is_known = rates->is_known;
@@ -97,12 +97,12 @@ static json_t *describe(const struct tfos__cluster *cluster, const struct tfos__
     return object;
 }
 
-/// What a trainer says of itself; in a synchronous cluster they all say about the same.
+/// The report of a trainer; in a synchronous cluster they are all about the same.
 static json_t *first_report(const struct tfos__cluster *cluster)
 {
-    for (int id = 0; id < cluster->table.count; id++)
-        if (json_object_size(cluster->table.nodes[id].report) > 0)
-            return cluster->table.nodes[id].report;
+    TFOS__CLUSTER_EACH_NODE (node, &cluster->table)
+        if (json_object_size(node->report) > 0)
+            return node->report;
     return NULL;
 }
 
@@ -118,10 +118,10 @@ static struct tfos__cluster_rates sum_rates(const struct tfos__cluster *cluster,
 {
     struct tfos__cluster_rates sum = {0};
     int count = 0;
-    for (int id = 0; id < cluster->table.count; id++) {
+    TFOS__CLUSTER_EACH_NODE (node, &cluster->table) {
         struct tfos__cluster_rates rates =
-            tfos__cluster_throughput_rates(&cluster->table.nodes[id].throughput, now_ms);
-        if (!rates.is_known || !is_reading(cluster, &cluster->table.nodes[id]))
+            tfos__cluster_throughput_rates(&node->throughput, now_ms);
+        if (!rates.is_known || !is_reading(cluster, node))
             continue;
         count++;
         sum.rows_per_second += rates.rows_per_second;
@@ -182,9 +182,8 @@ bool tfos__cluster_status_is_feeding(const struct tfos__cluster *cluster)
     bool is_feeding = scheduler->feeders != NULL;
     for (int queue = 0; queue < cluster->queues.count && !is_feeding; queue++)
         is_feeding = scheduler->queues[queue].feed > scheduler->queues[queue].ended_feed;
-    for (int id = 0; id < cluster->table.count && !is_feeding; id++)
-        is_feeding = tfos__cluster_scheduler_unread_queues(&cluster->scheduler,
-                                                           &cluster->table.nodes[id]) != 0;
+    TFOS__CLUSTER_EACH_NODE (node, &cluster->table)
+        is_feeding |= tfos__cluster_scheduler_unread_queues(scheduler, node) != 0;
     return is_feeding && cluster->state == TFOS__CLUSTER_RUNNING;
 }
 
@@ -192,8 +191,7 @@ json_t *tfos__cluster_status_figures(const struct tfos__cluster *cluster)
 {
     int64_t now_ms = tfos__now_ms();
     json_t *nodes = json_object();
-    for (int id = 0; id < cluster->table.count; id++) {
-        const struct tfos__cluster_node *node = &cluster->table.nodes[id];
+    TFOS__CLUSTER_EACH_NODE (node, &cluster->table) {
         struct tfos__cluster_rates rates =
             tfos__cluster_throughput_rates(&node->throughput, now_ms);
         if (tfos__cluster_scheduler_is_fed(&cluster->scheduler, node))
@@ -209,10 +207,9 @@ json_t *tfos__cluster_status_document(const struct tfos__cluster *cluster)
     int64_t now_ms = tfos__now_ms();
     int registered = 0;
     json_t *nodes = json_array();
-    for (int id = 0; id < cluster->table.count; id++) {
-        registered += cluster->table.nodes[id].state != TFOS__CLUSTER_NODE_MISSING;
-        if (json_array_append_new(nodes, describe(cluster, &cluster->table.nodes[id], now_ms)) !=
-            0) {
+    TFOS__CLUSTER_EACH_NODE (node, &cluster->table) {
+        registered += node->state != TFOS__CLUSTER_NODE_MISSING;
+        if (json_array_append_new(nodes, describe(cluster, node, now_ms)) != 0) {
             json_decref(nodes);
             return NULL;
         }

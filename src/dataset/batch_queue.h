@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <tfos/dataset.h>
 
-#include "base/buffer.h"
+#include "base/memory.h"
 #include "dataset/shared_batch.h"
 
 struct tfos__dataset_batch_queue {

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "base/buffer.h"
+#include "base/memory.h"
 #include "dataset/file_set.h"
 
 /// Where a reader is in its files.

@@ -20,7 +20,7 @@
 #include <tfos/arrow.h>
 #include <tfos/status.h>
 
-#include "base/buffer.h"
+#include "base/memory.h"
 #include "feed/copier.h"
 #include "feed/record.h"
 #include "feed/schema.h"

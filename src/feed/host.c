@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/listener.h"
 #include "base/memory.h"
 #include "base/socket.h"
 #include "feed/host.h"
@@ -68,9 +69,9 @@ static enum tfos_status listen_all(struct tfos__feed_host *host,
 {
     int fd = -1;
 
-    TFOS__TRY(tfos__socket_listen_unix(options->socket_name, &fd, err));
+    TFOS__TRY(tfos__listener_open_unix(options->socket_name, &fd, err));
     TFOS__TRY(tfos__server_listen(&host->server, fd, true, err));
-    TFOS__TRY(tfos__socket_listen(options->listen_host, NULL, &fd, &host->port, err));
+    TFOS__TRY(tfos__listener_open(options->listen_host, NULL, &fd, &host->port, err));
     return tfos__server_listen(&host->server, fd, false, err);
 }
 

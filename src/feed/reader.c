@@ -11,7 +11,6 @@
 #include "base/fail.h"
 #include "base/fork_guard.h"
 #include "base/memory.h"
-#include "base/wait.h"
 #include "feed/feed.h"
 #include "feed/reader_channel.h"
 

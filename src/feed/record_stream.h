@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <tfos/status.h>
 
-#include "base/buffer.h"
+#include "base/memory.h"
 #include "base/channel.h"
 #include "feed/record.h"
 

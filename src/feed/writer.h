@@ -11,7 +11,7 @@
 
 #include "base/channel.h"
 #include "base/cluster_key.h"
-#include "base/wait.h"
+#include "base/clock.h"
 #include "feed/batch_decoder.h"
 #include "feed/batch_encoder.h"
 #include "feed/feed.h"

@@ -9,7 +9,6 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/socket.h"
-#include "base/tcp_options.h"
 #include "feed/writer.h"
 
 #define CONNECT_TIMEOUT_MS 20000
@@ -199,7 +198,7 @@ static enum tfos_status open_channel(struct tfos__feed_writer *writer, bool is_l
     TFOS__TRY(is_local ? tfos__socket_connect_unix(writer->place, &wait, &fd, err)
                        : tfos__socket_connect(writer->place, &wait, &fd, err));
     if (!is_local)
-        tfos__tcp_options_watch_peer(fd, TFOS__TCP_BULK);
+        tfos__socket_watch_peer(fd, TFOS__TCP_BULK);
     TFOS__TRY(tfos__channel_open(fd, is_local ? TFOS__CHANNEL_UNIX : TFOS__CHANNEL_TLS_CLIENT,
                                  identity, writer->place, &writer->connection, err));
     return tfos__channel_expect_bulk(writer->connection, err);

@@ -11,7 +11,6 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/file_name.h"
-#include "io/file_pattern.h"
 
 #define MOST_ALTERNATIVES 65536 // of braces
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the text of a name says by itself.
+/// Names of files as text: local paths, URIs, and patterns as <tfos/file_list.h> describes them.
+/// Text is UTF-8, or bytes where it is none.
 #ifndef TFOS_IO_FILE_NAME_H
 #define TFOS_IO_FILE_NAME_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <tfos/file_list.h>
 
 /// Whether the path of a URI, at `path`, means another one if it is percent-encoded.
@@ -16,5 +18,22 @@ char *tfos__io_file_name_decode(const char *name, size_t offset, bool is_pattern
 /// The path of a name of this machine's. UNSUPPORTED: another file system; INVALID: another host.
 enum tfos_status tfos__io_file_name_get_path(const char *name, const char **path,
                                              struct tfos_error *err);
+
+/// The first character that makes a pattern of a name, or its end.
+const char *tfos__io_pattern_find(const char *name);
+
+/// Whether a name matches a pattern of `size` bytes without braces.
+bool tfos__io_pattern_matches(const char *pattern, size_t size, const char *name);
+
+/// Alternatives in braces.
+struct tfos__io_braces {
+    const char *open, *close; ///< the brackets
+};
+
+/// Finds the first group of braces that opens in [`text`, `end`); it may close behind that.
+bool tfos__io_braces_find(const char *text, const char *end, struct tfos__io_braces *braces);
+
+/// The end of the alternative that begins at `at`: a comma or the closing bracket.
+const char *tfos__io_braces_end(const struct tfos__io_braces *braces, const char *at);
 
 #endif

@@ -4,18 +4,20 @@
 // none behind; where the file system cannot do that (O_TMPFILE), it has another name.
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <tfos/stream.h>
 #include <unistd.h>
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "io/file_replacement.h"
 
+#define MOST_LINKS 40      // as the kernel has it
 #define PART_NAME_SIZE 200 // of a name that has no more than 255 bytes with what is added
 
 struct file_stream {
@@ -187,6 +189,84 @@ enum tfos_status tfos_stream_open_reader(const char *path, struct tfos_stream **
     return TFOS_OK;
 }
 
+// ---- the file that is replaced
+
+static const char access_list[] = "system.posix_acl_access";
+
+static bool is_in(const char *path, const char *folder)
+{
+    return strncmp(path, folder, strlen(folder)) == 0;
+}
+
+// Where the file is, or will be, to which `path` leads through symbolic links. `*is_descriptor`: it
+// is one that a process has open, such as /dev/stdout, and has no other name for sure.
+static enum tfos_status follow_links(const char *path, char **out, bool *is_descriptor,
+                                     struct tfos_error *err)
+{
+    char target[PATH_MAX];
+    char *place = tfos__strdup(path);
+    *is_descriptor = false;
+    for (int i = 0; place && i < MOST_LINKS; i++) {
+        ssize_t size = readlink(place, target, sizeof target);
+        *is_descriptor = size >= 0 && (is_in(place, "/proc/") || is_in(place, "/dev/fd/"));
+        if (size < 0 || *is_descriptor) {
+            *out = place;
+            return TFOS_OK;
+        }
+        const char *slash = strrchr(place, '/');
+        int folder_size = slash && target[0] != '/' ? (int)(slash - place + 1) : 0;
+        char *next = tfos__format("%.*s%.*s", folder_size, place, (int)size, target);
+        tfos__free(place);
+        place = next;
+    }
+    if (!place)
+        return tfos__no_memory(err, "stream", path);
+    tfos__free(place);
+    errno = ELOOP;
+    return tfos__fail_errno(err, TFOS_IO, "stream: cannot write to %s", path);
+}
+
+static enum tfos_status copy_group(int fd, const char *path, const struct stat *state,
+                                   const struct stat *own, struct tfos_error *err)
+{
+    if (own->st_gid != state->st_gid && fchown(fd, (uid_t)-1, state->st_gid) != 0)
+        return tfos__fail_errno(err, TFOS_DENIED,
+                                "stream: %s cannot be replaced by a file of its group, %u: write "
+                                "another file, or remove this one first",
+                                path, (unsigned)state->st_gid);
+    return TFOS_OK;
+}
+
+// An access list, or that there is none where the folder gives its files one.
+static bool copy_access_list(int fd, const char *path)
+{
+    char list[4096];
+    ssize_t size = getxattr(path, access_list, list, sizeof list);
+    if (size >= 0)
+        return fsetxattr(fd, access_list, list, (size_t)size, 0) == 0;
+    if (errno != ENODATA && errno != EOPNOTSUPP)
+        return false;
+    return fremovexattr(fd, access_list) == 0 || errno == ENODATA || errno == EOPNOTSUPP;
+}
+
+// Gives the file `fd` owner, group, mode and access list of the one at `path`, whose state is
+// `state`. DENIED: its group cannot be kept. The owner changes where only root could keep it.
+static enum tfos_status copy_permissions(int fd, const char *path, const struct stat *state,
+                                         struct tfos_error *err)
+{
+    struct stat own;
+    if (fstat(fd, &own) != 0)
+        return tfos__fail_errno(err, TFOS_IO, "stream: cannot write to %s", path);
+    TFOS__TRY(copy_group(fd, path, state, &own, err));
+    if (own.st_uid != state->st_uid && fchown(fd, state->st_uid, (gid_t)-1) != 0 && errno != EPERM)
+        return tfos__fail_errno(err, TFOS_IO, "stream: cannot keep the owner of %s", path);
+    if (!copy_access_list(fd, path) || fchmod(fd, state->st_mode & 07777) != 0)
+        return tfos__fail_errno(err, TFOS_IO, "stream: cannot keep the permissions of %s", path);
+    return TFOS_OK;
+}
+
+// ---- writing
+
 // The size of the folder's name in a path, with the slash behind it.
 static size_t folder_size(const char *path)
 {
@@ -240,8 +320,7 @@ static enum tfos_status open_part(struct file_stream *file, const struct stat *s
         file->part_path = NULL;
         return tfos__fail_errno(err, of_errno(), "stream: cannot write to %s", file->path);
     }
-    return state ? tfos__io_replacement_copy_permissions(file->fd, file->place, state, err)
-                 : TFOS_OK;
+    return state ? copy_permissions(file->fd, file->place, state, err) : TFOS_OK;
 }
 
 static enum tfos_status open_special(struct file_stream *file, struct tfos_error *err)
@@ -261,8 +340,7 @@ enum tfos_status tfos_stream_open_writer(const char *path, struct tfos_stream **
     struct file_stream *file = make_stream(-1, path, err);
     if (!file)
         return TFOS_NO_MEMORY;
-    enum tfos_status status =
-        tfos__io_replacement_follow_links(path, &file->place, &is_descriptor, err);
+    enum tfos_status status = follow_links(path, &file->place, &is_descriptor, err);
     bool is_there = status == TFOS_OK && stat(file->place, &state) == 0;
     if (status == TFOS_OK)
         status = is_descriptor || (is_there && !S_ISREG(state.st_mode))

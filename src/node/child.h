@@ -6,6 +6,7 @@
 #define TFOS_NODE_CHILD_H
 
 #include "base/process.h"
+#include "node/output.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +14,7 @@
 #include <tfos/status.h>
 
 /// All zero: not started.
-struct tfos__child {
+struct tfos__node_child {
     pid_t pid;        ///< 0 until started; stays after the end
     bool is_running;  ///< started and not yet reaped
     bool was_stopped; ///< stop() was called while it ran
@@ -22,33 +23,37 @@ struct tfos__child {
 };
 
 /// Makes this process the one that orphaned descendants come to.
-enum tfos_status tfos__child_adopt_orphans(struct tfos_error *err);
+enum tfos_status tfos__node_child_adopt_orphans(struct tfos_error *err);
 
-/// Starts it as the leader of a new session (options->new_session is set).
-enum tfos_status tfos__child_start(struct tfos__child *child, struct tfos__spawn_options *options,
-                                   struct tfos_error *err);
+/// Starts it as the leader of a new session, without input. What it writes goes to `output`, whose
+/// writers are closed here then, also when it fails; NULL: to nowhere. Of `options`, the rest
+/// counts.
+enum tfos_status tfos__node_child_start(struct tfos__node_child *child,
+                                        struct tfos__spawn_options *options,
+                                        struct tfos__node_output *output, struct tfos_error *err);
 
 /// SIGTERM to the whole group, and SIGKILL `grace_ms` later by tick(); at once when 0. A second
 /// call can only bring the SIGKILL nearer.
-void tfos__child_stop(struct tfos__child *child, int64_t grace_ms);
+void tfos__node_child_stop(struct tfos__node_child *child, int64_t grace_ms);
 
 /// Sends the SIGKILL that is due.
-void tfos__child_tick(struct tfos__child *child);
+void tfos__node_child_tick(struct tfos__node_child *child);
 
 /// Reaps children of this process that have ended, in the order in which they became its children,
 /// up to one of those in `children`, whose end it notes and which it gives. NULL: no other has
 /// ended.
-struct tfos__child *tfos__child_reap(struct tfos__child *const *children, int count);
+struct tfos__node_child *tfos__node_child_reap(struct tfos__node_child *const *children, int count);
 
 /// Calls `visit` with the pid of every child of this process, whoever started it.
-void tfos__child_visit(void (*visit)(void *context, pid_t pid), void *context);
+void tfos__node_child_visit(void (*visit)(void *context, pid_t pid), void *context);
 
 /// Signals every child of this process but those in `spared` that run.
-void tfos__child_sweep(int signal_number, struct tfos__child *const *spared, int count);
+void tfos__node_child_sweep(int signal_number, struct tfos__node_child *const *spared, int count);
 
 /// Ends every child of this process, whoever started it: SIGTERM, after `grace_ms` SIGKILL, again
 /// and again while their orphans come up. Gives up after 5 more seconds on what even SIGKILL does
 /// not end.
-void tfos__child_end_all(int64_t grace_ms, struct tfos__child *const *children, int count);
+void tfos__node_child_end_all(int64_t grace_ms, struct tfos__node_child *const *children,
+                              int count);
 
 #endif

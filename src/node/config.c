@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Checks everything in the launcher's configuration before the node acts on any of it, so that a
-/// mistake is reported at the launch and by its key, not minutes later by what it breaks.
+// Everything in the launcher's configuration is checked before the node acts on any of it, so that
+// a mistake is reported at the launch and by its key, not minutes later by what it breaks. An
+// environment is searched from its start: a trainer has a hundred variables or so.
 #include "node/config.h"
 
 #include "base/fail.h"
 #include "base/json.h"
+#include "base/memory.h"
 
 #include <limits.h>
 #include <string.h>
@@ -73,10 +75,7 @@ static enum tfos_status read_tensorboard(struct tfos__node_config *config, struc
     if (json_object_get(tensorboard, "port")) {
         enum tfos_status status =
             tfos__json_get_int(tensorboard, "port", 0, PORT_MAX, &config->board_port, err);
-        if (status < 0) {
-            tfos__fail_prefix(err, "tensorboard");
-            return status;
-        }
+        TFOS__TRY(tfos__fail_in(err, status, "tensorboard"));
     }
     config->board_log_directory = tfos__json_string_or(tensorboard, "log_directory", NULL);
     config->board_argv = argv;
@@ -123,11 +122,9 @@ enum tfos_status tfos__node_config_init(struct tfos__node_config *config, json_t
                                         struct tfos_error *err)
 {
     *config = (struct tfos__node_config){.object = message};
-    enum tfos_status status = read_all(config, err);
-    if (status < 0) {
-        tfos__fail_prefix(err, "node: config");
+    enum tfos_status status = tfos__fail_in(err, read_all(config, err), "node: config");
+    if (status < 0)
         tfos__node_config_clear(config);
-    }
     return status;
 }
 
@@ -135,4 +132,105 @@ void tfos__node_config_clear(struct tfos__node_config *config)
 {
     json_decref(config->object);
     *config = (struct tfos__node_config){0};
+}
+
+// ---- strings
+
+static size_t find(const struct tfos__node_strings *environment, const char *name, size_t name_size)
+{
+    size_t i = 0;
+    while (i < environment->count && (strncmp(environment->items[i], name, name_size) != 0 ||
+                                      environment->items[i][name_size] != '='))
+        i++;
+    return i;
+}
+
+enum tfos_status tfos__node_strings_append(struct tfos__node_strings *strings, char *item,
+                                           struct tfos_error *err)
+{
+    char **items = item ? tfos__realloc(strings->items, strings->count + 2, sizeof(*items)) : NULL;
+    if (!items) {
+        tfos__free(item);
+        return tfos__no_memory(err, "node", "a process's arguments and environment");
+    }
+    items[strings->count++] = item;
+    items[strings->count] = NULL;
+    strings->items = items;
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__node_environment_init(struct tfos__node_strings *environment,
+                                             char *const *items, struct tfos_error *err)
+{
+    *environment = (struct tfos__node_strings){.items = tfos__alloc(1, sizeof(char *))};
+    enum tfos_status status =
+        environment->items ? TFOS_OK : tfos__no_memory(err, "node", "an environment");
+    for (; status == TFOS_OK && *items; items++) {
+        // Some shells export names twice; exec'd programs disagree on which one counts, so the
+        // first does.
+        if (find(environment, *items, strcspn(*items, "=")) == environment->count)
+            status = tfos__node_strings_append(environment, tfos__strdup(*items), err);
+    }
+    if (status < 0)
+        tfos__node_strings_clear(environment);
+    return status;
+}
+
+enum tfos_status tfos__node_environment_set(struct tfos__node_strings *environment,
+                                            const char *name, const char *value,
+                                            struct tfos_error *err)
+{
+    size_t found = find(environment, name, strlen(name));
+    bool is_new = found == environment->count;
+    if (value) {
+        char *item = tfos__format("%s=%s", name, value);
+        if (is_new)
+            return tfos__node_strings_append(environment, item, err);
+        if (!item)
+            return tfos__no_memory(err, "node", "the trainer's environment");
+        tfos__free(environment->items[found]);
+        environment->items[found] = item;
+    } else if (!is_new) {
+        tfos__free(environment->items[found]);
+        environment->items[found] = environment->items[--environment->count];
+        environment->items[environment->count] = NULL;
+    }
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__node_environment_apply(struct tfos__node_strings *environment,
+                                              const json_t *overrides, struct tfos_error *err)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)overrides, name, value)
+    {
+        TFOS__TRY(tfos__node_environment_set(environment, name, json_string_value(value), err));
+    }
+    return TFOS_OK;
+}
+
+void tfos__node_strings_clear(struct tfos__node_strings *environment)
+{
+    for (size_t i = 0; i < environment->count; i++)
+        tfos__free(environment->items[i]);
+    tfos__free(environment->items);
+    *environment = (struct tfos__node_strings){0};
+}
+
+enum tfos_status tfos__node_environment_tf_config(const json_t *cluster_spec, const char *job_name,
+                                                  int64_t task_index, char **out,
+                                                  struct tfos_error *err)
+{
+    json_t *cluster = json_copy((json_t *)cluster_spec);
+    // It takes no part in training, so the others do not count it; TensorFlow looks for its own
+    // task.
+    if (strcmp(job_name, "evaluator") != 0)
+        json_object_del(cluster, "evaluator");
+    bool has_chief = json_object_get(cluster, "chief") || json_object_get(cluster, "master");
+    json_t *config = json_pack("{s:o, s:{s:s, s:I}}", "cluster", cluster, "task", "type", job_name,
+                               "index", (json_int_t)task_index);
+    if (config && has_chief)
+        json_object_set_new(config, "environment", json_string("cloud"));
+    return tfos__json_print(config, "node", "TF_CONFIG", out, err);
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Invariant: while a feeder waits for its node or its driver, it hears the driver and asks its
-// caller; whichever ends the wait first is the reason that the call gives.
+// Invariant: while a feeder waits for its node or its driver, it reads the driver's messages and
+// asks its caller whether to go on. Whichever ends the wait first is the reason that the call
+// gives.
 #include <tfos/feeder.h>
 
+#include "base/channel.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/wait.h"
+#include "base/socket.h"
 #include "cluster/cluster.h"
 #include "feed/feed.h"
 
@@ -16,24 +18,24 @@
 #include <time.h>
 #include <unistd.h>
 
-#define GOODBYE_MS 1000 ///< for the last words to the driver
+#define CLOSE_TIMEOUT_MS 1000 ///< for the last message to the driver
 #define JOIN_TIMEOUT_MS 30000
-#define VERDICT_MS 1000 ///< for the driver to say why a node has gone
+#define REASON_TIMEOUT_MS 1000 ///< for the driver to report why a node has gone
 #define SLICE_MS 50
 #define STAGE_BITS 32  ///< of the number of a feed with results
 #define MOMENT_BITS 35 ///< of the number of an attempt at one: milliseconds, a year of them
 
 struct tfos_feeder {
-    struct tfos__cluster_member *member; ///< owned
-    struct tfos__feed_writer *writer;    ///< owned; NULL: the partition is skipped
-    char *node;                          ///< owned; NULL: the partition is skipped
-    char *reason;                        ///< owned; why it is
+    struct tfos__channel *driver;     ///< owned
+    struct tfos__feed_writer *writer; ///< owned; NULL: the partition is skipped
+    char *node;                       ///< owned; NULL: the partition is skipped
+    char *reason;                     ///< owned; why it is
     int64_t partition, first_row;
-    struct tfos_wait wait;    ///< the caller's
-    enum tfos_status verdict; ///< not OK: the driver said that the cluster failed, or has gone
+    struct tfos_wait wait;          ///< the caller's
+    enum tfos_status driver_status; ///< not OK: the cluster failed, or the driver has gone
     struct tfos_error failure;
-    bool is_interrupted; ///< the caller wants no more
-    bool is_closing;     ///< nobody is there to be asked any more
+    bool is_interrupted; ///< the caller ended its wait
+    bool is_closing;     ///< the caller is not asked any more
 };
 
 void tfos_feeder_number_lazily(struct tfos_feeder_options *options, int64_t stage)
@@ -53,93 +55,95 @@ static bool is_type(const json_t *message, const char *type)
     return strcmp(tfos__json_string_or(message, "type", ""), type) == 0;
 }
 
-static enum tfos_status fail_as_told(const struct tfos_feeder *feeder, const json_t *message,
-                                     struct tfos_error *err)
+static enum tfos_status fail_with(const struct tfos_feeder *feeder, const json_t *message,
+                                  struct tfos_error *err)
 {
     return tfos__fail(err, TFOS_CLOSED, "feed: partition %lld: %s", (long long)feeder->partition,
                       tfos__json_string_or(message, "message", "the cluster has failed"));
 }
 
-/// Takes up what the driver says within `timeout_ms`. Whether it has said that the cluster failed,
-/// or has gone: `failure` says which.
-static bool hear_driver(struct tfos_feeder *feeder, int64_t timeout_ms)
+/// Reads the driver's messages for `timeout_ms`. Whether the cluster failed or the driver has gone,
+/// so far; the reason is in `failure`.
+static bool poll_driver(struct tfos_feeder *feeder, int64_t timeout_ms)
 {
-    while (feeder->verdict == TFOS_OK) {
+    while (feeder->driver_status == TFOS_OK) {
         json_t *message = NULL;
-        enum tfos_status status =
-            tfos__cluster_member_wait(feeder->member, timeout_ms, &message, &feeder->failure);
+        enum tfos_status status = tfos__channel_receive(
+            feeder->driver, &message, NULL, NULL, tfos__deadline(timeout_ms), &feeder->failure);
         if (status == TFOS_TIMEOUT)
             return false;
         if (status == TFOS_OK && is_type(message, "failed"))
-            status = fail_as_told(feeder, message, &feeder->failure);
-        feeder->verdict = status;
+            status = fail_with(feeder, message, &feeder->failure);
+        feeder->driver_status = status;
         json_decref(message);
         timeout_ms = 0;
     }
     return true;
 }
 
-static bool ask_caller(struct tfos_feeder *feeder)
+static bool check_interrupted(struct tfos_feeder *feeder)
 {
     if (!feeder->is_interrupted && feeder->wait.is_interrupted)
         feeder->is_interrupted = feeder->wait.is_interrupted(feeder->wait.context);
     return feeder->is_interrupted;
 }
 
-/// Asked by the writer while it waits.
+/// Called by the writer while it waits.
 static bool watch(void *context)
 {
     struct tfos_feeder *feeder = context;
 
     if (feeder->is_closing)
         return false;
-    return hear_driver(feeder, 0) || ask_caller(feeder);
+    return poll_driver(feeder, 0) || check_interrupted(feeder);
 }
 
-static enum tfos_status give_verdict(const struct tfos_feeder *feeder, struct tfos_error *err)
+static enum tfos_status fail_as_driver(const struct tfos_feeder *feeder, struct tfos_error *err)
 {
     if (err)
         *err = feeder->failure;
-    return feeder->verdict;
+    return feeder->driver_status;
 }
 
-/// The outcome of a call of the writer. When a node has gone, the driver mostly knows why a moment
-/// later. A reader that stands still is the cluster's failure: to run the task again would be to
-/// wait again.
-static enum tfos_status conclude(struct tfos_feeder *feeder, enum tfos_status status,
-                                 struct tfos_error *err)
+/// The outcome of a call of the writer. When a node has gone, the driver usually reports the reason
+/// a moment later. A reader that takes no rows fails the cluster: a task that ran again would wait
+/// again.
+static enum tfos_status finish_call(struct tfos_feeder *feeder, enum tfos_status status,
+                                    struct tfos_error *err)
 {
-    int64_t deadline = tfos__deadline(VERDICT_MS);
+    int64_t deadline = tfos__deadline(REASON_TIMEOUT_MS);
 
-    // If the driver is gone too, the timeout is the error to give.
+    // If the driver has gone too, the timeout is the error.
     if (status == TFOS_TIMEOUT)
-        (void)!tfos__cluster_member_send(
-            feeder->member, json_pack("{s:s, s:s}", "type", "timed_out", "message", err->message),
-            NULL);
+        (void)!tfos__channel_queue(
+            feeder->driver, json_pack("{s:s, s:s}", "type", "timed_out", "message", err->message),
+            NULL, 0, NULL);
     if (status != TFOS_CLOSED || feeder->is_interrupted)
         return status;
-    while (!hear_driver(feeder, SLICE_MS)) {
-        if (tfos__now_ms() >= deadline || ask_caller(feeder))
+    while (!poll_driver(feeder, SLICE_MS)) {
+        if (tfos__now_ms() >= deadline || check_interrupted(feeder))
             return status;
     }
-    return give_verdict(feeder, err);
+    return fail_as_driver(feeder, err);
 }
 
 // ---- opening
 
-static enum tfos_status say_hello(struct tfos_feeder *feeder,
-                                  const struct tfos_feeder_options *options, struct tfos_error *err)
+static enum tfos_status send_hello(struct tfos_feeder *feeder,
+                                   const struct tfos_feeder_options *options,
+                                   struct tfos_error *err)
 {
-    return tfos__cluster_member_send(
-        feeder->member,
+    char host[TFOS__ADDRESS_SIZE];
+    TFOS__TRY(tfos__address_local_host(tfos__channel_fd(feeder->driver), host, err));
+    return tfos__channel_queue(
+        feeder->driver,
         json_pack("{s:s, s:s, s:i, s:s?, s:s?, s:I, s:I, s:I, s:s, s:I, s:b}", "type", "hello",
                   "kind", "feeder", "version", 1, "queue", options->queue, "job", options->job,
                   "feed", (json_int_t)options->feed, "partition", (json_int_t)options->partition,
-                  "attempt", (json_int_t)options->attempt, "host",
-                  tfos__cluster_member_local_host(feeder->member), "executor_pid",
+                  "attempt", (json_int_t)options->attempt, "host", host, "executor_pid",
                   (json_int_t)tfos_process_find_executor(getpid()), "results",
                   (int)options->has_results),
-        err);
+        NULL, 0, err);
 }
 
 /// The driver's answer. It comes once the cluster runs.
@@ -149,7 +153,8 @@ static enum tfos_status await_answer(struct tfos_feeder *feeder, json_t **answer
     struct tfos__wait wait = tfos__wait_begin(&feeder->wait, TFOS__FEED_TIMEOUT_MS);
 
     for (;;) {
-        enum tfos_status status = tfos__cluster_member_wait(feeder->member, SLICE_MS, answer, err);
+        enum tfos_status status = tfos__channel_receive(feeder->driver, answer, NULL, NULL,
+                                                        tfos__deadline(SLICE_MS), err);
         if (status != TFOS_TIMEOUT)
             return status;
         TFOS__TRY(tfos__wait_check(&wait, err));
@@ -199,7 +204,7 @@ static enum tfos_status follow_target(struct tfos_feeder *feeder,
     if (status == TFOS_END)
         return set_text(&feeder->reason, "the trainer wants no more rows", err);
     if (status != TFOS_OK)
-        return conclude(feeder, status, err);
+        return finish_call(feeder, status, err);
     return set_text(&feeder->node, tfos__json_string_or(target, "node", ""), err);
 }
 
@@ -210,7 +215,7 @@ static enum tfos_status follow_answer(struct tfos_feeder *feeder,
     if (is_type(answer, "target"))
         return follow_target(feeder, options, answer, err);
     if (is_type(answer, "failed"))
-        return fail_as_told(feeder, answer, err);
+        return fail_with(feeder, answer, err);
     if (is_type(answer, "skip"))
         return set_text(&feeder->reason, tfos__json_string_or(answer, "reason", "skipped"), err);
     return tfos__fail(err, TFOS_CORRUPT,
@@ -224,11 +229,11 @@ static enum tfos_status join(struct tfos_feeder *feeder, const struct tfos_feede
     struct tfos_wait joining = options->wait;
     json_t *answer = NULL;
 
-    // A driver that cannot be reached is known to be so sooner than a slow reader.
+    // A driver that cannot be reached is found out sooner than a slow reader.
     joining.timeout_ms = feeder->wait.timeout_ms < JOIN_TIMEOUT_MS ? feeder->wait.timeout_ms : 0;
-    TFOS__TRY(tfos__cluster_member_open(options->address, options->cluster_id, options->key,
-                                        &joining, &feeder->member, err));
-    TFOS__TRY(say_hello(feeder, options, err));
+    TFOS__TRY(tfos__cluster_join(options->address, options->cluster_id, options->key, &joining,
+                                 &feeder->driver, err));
+    TFOS__TRY(send_hello(feeder, options, err));
     TFOS__TRY(await_answer(feeder, &answer, err));
     enum tfos_status status = follow_answer(feeder, options, answer, err);
     json_decref(answer);
@@ -268,9 +273,9 @@ int64_t tfos_feeder_first_row(const struct tfos_feeder *feeder)
 
 enum tfos_status tfos_feeder_check(struct tfos_feeder *feeder, struct tfos_error *err)
 {
-    if (hear_driver(feeder, 0))
-        return give_verdict(feeder, err);
-    if (ask_caller(feeder))
+    if (poll_driver(feeder, 0))
+        return fail_as_driver(feeder, err);
+    if (check_interrupted(feeder))
         return tfos__fail(err, TFOS_CLOSED, "feed: partition %lld: feeding was interrupted",
                           (long long)feeder->partition);
     return TFOS_OK;
@@ -286,7 +291,7 @@ enum tfos_status tfos_feeder_append(struct tfos_feeder *feeder, const struct Arr
     TFOS__TRY(tfos_feeder_check(feeder, err));
     if (!feeder->writer)
         return TFOS_END;
-    return conclude(feeder, tfos__feed_writer_append(feeder->writer, schema, array, err), err);
+    return finish_call(feeder, tfos__feed_writer_append(feeder->writer, schema, array, err), err);
 }
 
 enum tfos_status tfos_feeder_finish(struct tfos_feeder *feeder, struct tfos_error *err)
@@ -295,7 +300,7 @@ enum tfos_status tfos_feeder_finish(struct tfos_feeder *feeder, struct tfos_erro
 
     if (!err)
         err = &own;
-    return feeder->writer ? conclude(feeder, tfos__feed_writer_finish(feeder->writer, err), err)
+    return feeder->writer ? finish_call(feeder, tfos__feed_writer_finish(feeder->writer, err), err)
                           : TFOS_END;
 }
 
@@ -312,7 +317,7 @@ enum tfos_status tfos_feeder_next_result(struct tfos_feeder *feeder, int64_t tim
                           "feed: partition %lld: its rows get no results, because the cluster "
                           "takes no rows any more: %s",
                           (long long)feeder->partition, feeder->reason);
-    return conclude(
+    return finish_call(
         feeder, tfos__feed_writer_next_result(feeder->writer, timeout_ms, schema, array, err), err);
 }
 
@@ -327,7 +332,7 @@ void tfos_feeder_close(struct tfos_feeder *feeder)
         return;
     feeder->is_closing = true;
     tfos__feed_writer_close(feeder->writer);
-    tfos__cluster_member_close(feeder->member, GOODBYE_MS);
+    tfos__channel_finish(feeder->driver, CLOSE_TIMEOUT_MS);
     tfos__free(feeder->node);
     tfos__free(feeder->reason);
     tfos__free(feeder);

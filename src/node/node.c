@@ -8,18 +8,20 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "node/supervisor.h"
+#include "node/node.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #define END_GRACE_MS 1000
-#define FAREWELL_MS 2000
+#define CLOSE_TIMEOUT_MS 2000
 
 enum slot {
     SLOT_SIGNAL,
@@ -35,15 +37,20 @@ enum slot {
 };
 
 void tfos__node_end(struct tfos__node *node, enum tfos__node_cause cause, int64_t grace_ms,
-                    const char *message)
+                    const char *format, ...)
 {
+    va_list arguments;
+    va_start(arguments, format);
     if (!node->is_ending && !(node->trainer.pid && !node->trainer.is_running)) {
+        struct tfos__bounded_text message = {node->end_message, sizeof(node->end_message), 0};
         node->cause = cause;
-        node->end_message = tfos__strdup(message);
+        tfos__bounded_text_append_list(&message, format, arguments);
     }
+    va_end(arguments);
     node->is_ending = true;
-    tfos__child_stop(&node->trainer, grace_ms);
-    tfos__child_stop(&node->board.child, grace_ms < END_GRACE_MS ? grace_ms : END_GRACE_MS);
+    tfos__node_child_stop(&node->trainer, grace_ms);
+    tfos__node_child_stop(&node->tensorboard.child,
+                          grace_ms < END_GRACE_MS ? grace_ms : END_GRACE_MS);
 }
 
 static enum tfos_status open_signals(struct tfos__node *node, sigset_t *old_mask,
@@ -63,18 +70,18 @@ static enum tfos_status open_signals(struct tfos__node *node, sigset_t *old_mask
     node->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
     if (node->signal_fd < 0)
         return tfos__fail_errno(err, TFOS_IO, "node: cannot watch signals");
-    return tfos__child_adopt_orphans(err);
+    return tfos__node_child_adopt_orphans(err);
 }
 
 static void reap(struct tfos__node *node)
 {
-    struct tfos__child *children[] = {&node->trainer, &node->board.child};
-    const struct tfos__child *ended;
-    while ((ended = tfos__child_reap(children, 2))) {
-        if (ended == &node->board.child)
-            tfos__board_ended(node);
-        else if (!tfos__trainer_goes_on(node))
-            tfos__trainer_ended(node);
+    struct tfos__node_child *children[] = {&node->trainer, &node->tensorboard.child};
+    const struct tfos__node_child *ended;
+    while ((ended = tfos__node_child_reap(children, 2))) {
+        if (ended == &node->tensorboard.child)
+            tfos__node_tensorboard_ended(node);
+        else
+            tfos__node_trainer_ended(node);
     }
 }
 
@@ -84,11 +91,9 @@ static void take_signals(struct tfos__node *node)
     while (read(node->signal_fd, &info, sizeof info) == sizeof info) {
         if (info.ssi_signo == SIGCHLD)
             continue;
-        char *message = tfos__format("the node process got signal %u (%s) from process %u",
-                                     info.ssi_signo, strsignal((int)info.ssi_signo), info.ssi_pid);
         tfos__node_end(node, TFOS__CAUSE_TASK_LOST, TFOS__NODE_LOSS_GRACE_MS,
-                       message ? message : "the node process was told to end by a signal");
-        tfos__free(message);
+                       "the node process got signal %u (%s) from process %u", info.ssi_signo,
+                       strsignal((int)info.ssi_signo), info.ssi_pid);
     }
     reap(node);
 }
@@ -108,43 +113,43 @@ static void fill(const struct tfos__node *node, struct pollfd slots[SLOT_COUNT])
         slots[SLOT_LAUNCHER].fd = tfos__channel_fd(node->launcher);
         slots[SLOT_LAUNCHER].events = poll_events(tfos__channel_events(node->launcher));
     }
-    if (node->member && !node->is_driver_lost) {
-        slots[SLOT_DRIVER].fd = tfos__cluster_member_fd(node->member);
-        slots[SLOT_DRIVER].events = poll_events(tfos__cluster_member_events(node->member));
+    if (node->driver && !node->is_driver_lost) {
+        slots[SLOT_DRIVER].fd = tfos__channel_fd(node->driver);
+        slots[SLOT_DRIVER].events = poll_events(tfos__channel_events(node->driver));
     }
     if (node->feed)
         slots[SLOT_FEED].fd = tfos__feed_host_fd(node->feed);
-    if (node->trainer_link) {
-        slots[SLOT_TRAINER].fd = tfos__channel_fd(node->trainer_link);
-        slots[SLOT_TRAINER].events = poll_events(tfos__trainer_events(node));
+    if (node->trainer_channel) {
+        slots[SLOT_TRAINER].fd = tfos__channel_fd(node->trainer_channel);
+        slots[SLOT_TRAINER].events = poll_events(tfos__node_trainer_events(node));
     }
     if (node->output)
-        tfos__output_get_poll(node->output, &slots[SLOT_OUTPUT]);
-    if (node->board.output)
-        tfos__output_get_poll(node->board.output, &slots[SLOT_BOARD]);
-    if (node->board.is_probing)
-        slots[SLOT_PROBE] = (struct pollfd){.fd = node->board.probe_fd, .events = POLLOUT};
+        tfos__node_output_get_poll(node->output, &slots[SLOT_OUTPUT]);
+    if (node->tensorboard.output)
+        tfos__node_output_get_poll(node->tensorboard.output, &slots[SLOT_BOARD]);
+    if (node->tensorboard.is_probing)
+        slots[SLOT_PROBE] = (struct pollfd){.fd = node->tensorboard.probe_fd, .events = POLLOUT};
 }
 
-/// Those by whom the node is there: the executor, whoever signals, and the launcher.
-static void hear_owners(struct tfos__node *node, const struct pollfd slots[SLOT_COUNT])
+// Events of those that the node depends on: the executor, senders of signals, and the launcher.
+static void follow_owners(struct tfos__node *node, const struct pollfd slots[SLOT_COUNT])
 {
     if (slots[SLOT_EXECUTOR].revents)
-        tfos__launcher_executor_ended(node);
+        tfos__node_launcher_executor_ended(node);
     if (slots[SLOT_SIGNAL].revents)
         take_signals(node);
     if (slots[SLOT_LAUNCHER].revents && node->launcher)
-        tfos__launcher_step(node);
+        tfos__node_launcher_step(node);
 }
 
-/// Asked while the node joins, before it has a loop.
+// Called while the node joins, before its loop runs.
 static bool must_end(void *context)
 {
     struct tfos__node *node = context;
     struct pollfd slots[SLOT_COUNT];
     fill(node, slots);
     if (poll(slots, SLOT_COUNT, 0) > 0)
-        hear_owners(node, slots);
+        follow_owners(node, slots);
     return node->is_ending;
 }
 
@@ -156,18 +161,19 @@ static int64_t earlier(int64_t a, int64_t b)
 static int64_t next_deadline(const struct tfos__node *node)
 {
     int64_t deadline = node->role_deadline;
-    // A driver that is behind wakes us when it takes bytes again.
-    if (!node->is_driver_lost && !tfos__driver_is_behind(node)) {
+    // When a driver that is behind takes bytes again, its socket becomes writable.
+    if (!node->is_driver_lost && !tfos__node_rendezvous_is_behind(node)) {
         deadline = earlier(deadline, node->heartbeat_at);
         if (node->output)
-            deadline = earlier(deadline, tfos__output_due(node->output));
+            deadline = earlier(deadline, tfos__node_output_due(node->output));
     }
     if (node->trainer.is_running)
         deadline = earlier(deadline, node->trainer.kill_at);
     if (node->feed)
-        deadline = earlier(deadline, earlier(node->feed_step_at, tfos__stall_due(&node->stall)));
+        deadline =
+            earlier(deadline, earlier(node->feed_step_at, tfos__node_trainer_stack_due(node)));
     deadline = earlier(deadline, node->leftovers_end_at);
-    return earlier(deadline, tfos__board_due(&node->board));
+    return earlier(deadline, tfos__node_tensorboard_due(&node->tensorboard));
 }
 
 /// What is due by the clock, whatever descriptor woke the loop.
@@ -177,18 +183,18 @@ static enum tfos_status tick(struct tfos__node *node, struct tfos_error *err)
         return tfos__fail(err, TFOS_TIMEOUT,
                           "node: the driver at %s did not answer the hello of executor %lld",
                           node->config.address, (long long)node->config.executor_id);
-    tfos__child_tick(&node->trainer);
-    tfos__board_tick(node);
-    tfos__trainer_tick(node);
+    tfos__node_child_tick(&node->trainer);
+    tfos__node_tensorboard_tick(node);
+    tfos__node_trainer_tick(node);
     if (tfos__remaining_ms(node->leftovers_end_at) == 0) {
-        struct tfos__child *spared[] = {&node->board.child};
-        tfos__child_sweep(SIGKILL, spared, 1);
+        struct tfos__node_child *spared[] = {&node->tensorboard.child};
+        tfos__node_child_sweep(SIGKILL, spared, 1);
         node->leftovers_end_at = TFOS__NEVER;
     }
     if (node->feed && (tfos__remaining_ms(node->feed_step_at) == 0 ||
-                       tfos__remaining_ms(tfos__stall_due(&node->stall)) == 0))
-        TFOS__TRY(tfos__feeders_step(node, err));
-    tfos__driver_tick(node);
+                       tfos__remaining_ms(tfos__node_trainer_stack_due(node)) == 0))
+        TFOS__TRY(tfos__node_feed_step(node, err));
+    tfos__node_rendezvous_tick(node);
     return TFOS_OK;
 }
 
@@ -204,18 +210,18 @@ static enum tfos_status run(struct tfos__node *node, struct tfos_error *err)
             continue;
         }
         if (slots[SLOT_OUTPUT].revents || slots[SLOT_OUTPUT + 1].revents)
-            tfos__output_step(node->output);
+            tfos__node_output_step(node->output);
         if (slots[SLOT_BOARD].revents || slots[SLOT_BOARD + 1].revents)
-            tfos__output_step(node->board.output);
+            tfos__node_output_step(node->tensorboard.output);
         if (slots[SLOT_PROBE].revents)
-            tfos__board_step(node);
+            tfos__node_tensorboard_step(node);
         if (slots[SLOT_TRAINER].revents)
-            tfos__trainer_step(node);
-        hear_owners(node, slots);
+            tfos__node_trainer_step(node);
+        follow_owners(node, slots);
         if (slots[SLOT_DRIVER].revents)
-            TFOS__TRY(tfos__driver_step(node, err));
+            TFOS__TRY(tfos__node_rendezvous_step(node, err));
         if (slots[SLOT_FEED].revents)
-            TFOS__TRY(tfos__feeders_step(node, err));
+            TFOS__TRY(tfos__node_feed_step(node, err));
         TFOS__TRY(tick(node, err));
     }
     return TFOS_OK;
@@ -223,36 +229,33 @@ static enum tfos_status run(struct tfos__node *node, struct tfos_error *err)
 
 static enum tfos_status begin(struct tfos__node *node, int fd, struct tfos_error *err)
 {
-    TFOS__TRY(tfos__launcher_open(node, fd, err));
-    char *name = tfos__format("executor %lld", (long long)node->config.executor_id);
-    if (!name)
-        return tfos__no_memory(err, "node", "its name");
-    memcpy(node->name, name, strlen(name) + 1);
-    tfos__free(name);
-    TFOS__TRY(tfos__launcher_watch_executor(node, err));
+    TFOS__TRY(tfos__node_launcher_open(node, fd, err));
+    snprintf(node->name, sizeof(node->name), "executor %lld", (long long)node->config.executor_id);
+    TFOS__TRY(tfos__node_launcher_watch_executor(node, err));
     struct tfos_wait wait = {
         .timeout_ms = node->config.join_timeout_ms, .is_interrupted = must_end, .context = node};
-    enum tfos_status status = tfos__driver_join(node, &wait, err);
+    enum tfos_status status = tfos__node_rendezvous_join(node, &wait, err);
     return node->is_ending ? TFOS_OK : status;
 }
 
-/// Says why there is no trainer's end to report.
-static void tell_failure(struct tfos__node *node, enum tfos_status status, const char *message)
+// Reports a failure where there is no end of a trainer to report.
+static void report_failure(struct tfos__node *node, enum tfos_status status, const char *message)
 {
     if (node->cause != TFOS__CAUSE_STOPPED)
-        tfos__driver_tell(node, json_pack("{s:s, s:s}", "type", "failed", "message", message));
-    tfos__launcher_tell(node, json_pack("{s:s, s:s, s:s}", "type", "failed", "status",
-                                        tfos_status_name(status), "message", message));
+        tfos__node_rendezvous_send(node,
+                                   json_pack("{s:s, s:s}", "type", "failed", "message", message));
+    tfos__node_launcher_send(node, json_pack("{s:s, s:s, s:s}", "type", "failed", "status",
+                                             tfos_status_name(status), "message", message));
 }
 
 static void close_all(struct tfos__node *node)
 {
-    tfos__launcher_close(node);
-    tfos__cluster_member_close(node->member, node->is_driver_lost ? 0 : FAREWELL_MS);
-    tfos__feeders_close(node);
-    tfos__channel_close(node->trainer_link);
-    tfos__output_close(node->output);
-    tfos__board_close(&node->board);
+    tfos__node_launcher_close(node);
+    tfos__channel_finish(node->driver, node->is_driver_lost ? 0 : CLOSE_TIMEOUT_MS);
+    tfos__node_feed_close(node);
+    tfos__channel_close(node->trainer_channel);
+    tfos__node_output_close(node->output);
+    tfos__node_tensorboard_close(&node->tensorboard);
     const int fds[] = {node->payload_fd, node->signal_fd, node->executor_fd, node->port_fd};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
         if (fds[i] >= 0)
@@ -262,7 +265,6 @@ static void close_all(struct tfos__node *node)
     json_decref(node->report);
     tfos__free(node->job_name);
     tfos__free(node->trainer_message);
-    tfos__free(node->end_message);
     tfos__node_config_clear(&node->config);
 }
 
@@ -283,12 +285,12 @@ enum tfos_status tfos_node_run(int fd, struct tfos_error *err)
         close(fd);
     if (status == TFOS_OK)
         status = run(node, err);
-    struct tfos__child *children[] = {&node->trainer, &node->board.child};
+    struct tfos__node_child *children[] = {&node->trainer, &node->tensorboard.child};
     if (status < 0)
-        tell_failure(node, status, err->message);
+        report_failure(node, status, err->message);
     else if (!node->trainer.pid)
-        tell_failure(node, TFOS_CLOSED, node->end_message ? node->end_message : "");
-    tfos__child_end_all(END_GRACE_MS, children, 2);
+        report_failure(node, TFOS_CLOSED, node->end_message);
+    tfos__node_child_end_all(END_GRACE_MS, children, 2);
     close_all(node);
     pthread_sigmask(SIG_SETMASK, &old_mask, NULL);
     tfos__free(node);

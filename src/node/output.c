@@ -2,14 +2,15 @@
 /// The pipes are read without waiting. The log is written in pieces of PIPE_BUF and only when
 /// poll() finds room: it is shared with other processes, so it cannot be made non-blocking, and a
 /// node must not wait for it. While the log is full its pipe is not read, so that a child that
-/// writes faster than the log takes it is slowed down, as it would be without us. Towards the
+/// writes faster than the log takes it is slowed down, as it would be without a node. Towards the
 /// driver nothing slows it down: lines beyond the limits of a batch are counted and left out.
 #include "node/output.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/json.h"
 #include "base/memory.h"
-#include "node/text.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +43,7 @@ struct line {
     size_t size;
 };
 
-struct tfos__output {
+struct tfos__node_output {
     struct stream streams[TFOS__OUTPUT_STREAMS];
     bool is_forwarding;
     struct line last_lines[TFOS__OUTPUT_LAST_LINES]; ///< a ring
@@ -66,16 +67,16 @@ static enum tfos_status open_stream(struct stream *stream, const char *name, int
     stream->writer_fd = fds[1];
     stream->log_fd = log_fd;
     stream->name = name;
-    // Only our end: the child's writes keep waiting for room, as programs expect.
+    // Only this end: the child's writes keep waiting for room, as programs expect.
     if (fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0)
         return tfos__fail_errno(err, TFOS_IO, "node: cannot set up the trainer's %s", name);
     return TFOS_OK;
 }
 
-enum tfos_status tfos__output_open(bool is_forwarding, struct tfos__output **out,
-                                   struct tfos_error *err)
+enum tfos_status tfos__node_output_open(bool is_forwarding, struct tfos__node_output **out,
+                                        struct tfos_error *err)
 {
-    struct tfos__output *output = tfos__alloc(1, sizeof *output);
+    struct tfos__node_output *output = tfos__alloc(1, sizeof *output);
     if (!output)
         return tfos__no_memory(err, "node", "the trainer's output");
     output->is_forwarding = is_forwarding;
@@ -86,14 +87,15 @@ enum tfos_status tfos__output_open(bool is_forwarding, struct tfos__output **out
     if (status == TFOS_OK)
         status = open_stream(&output->streams[TFOS__OUTPUT_STDERR], "stderr", STDERR_FILENO, err);
     if (status < 0) {
-        tfos__output_close(output);
+        tfos__node_output_close(output);
         return status;
     }
     *out = output;
     return TFOS_OK;
 }
 
-int tfos__output_writer_fd(const struct tfos__output *output, enum tfos__output_stream stream)
+int tfos__node_output_writer_fd(const struct tfos__node_output *output,
+                                enum tfos__node_output_stream stream)
 {
     return output->streams[stream].writer_fd;
 }
@@ -105,7 +107,7 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-void tfos__output_close_writers(struct tfos__output *output)
+void tfos__node_output_close_writers(struct tfos__node_output *output)
 {
     for (int i = 0; i < TFOS__OUTPUT_STREAMS; i++)
         close_fd(&output->streams[i].writer_fd);
@@ -116,8 +118,8 @@ static bool is_log_full(const struct stream *stream)
     return stream->unlogged_start < stream->unlogged_end;
 }
 
-void tfos__output_get_poll(const struct tfos__output *output,
-                           struct pollfd slots[TFOS__OUTPUT_STREAMS])
+void tfos__node_output_get_poll(const struct tfos__node_output *output,
+                                struct pollfd slots[TFOS__OUTPUT_STREAMS])
 {
     for (int i = 0; i < TFOS__OUTPUT_STREAMS; i++) {
         const struct stream *stream = &output->streams[i];
@@ -129,7 +131,7 @@ void tfos__output_get_poll(const struct tfos__output *output,
 
 /// A batch that is full takes no more until take_lines(): the line is only counted, at no cost,
 /// because a child may write millions.
-static void batch_line(struct tfos__output *output, const struct stream *stream)
+static void batch_line(struct tfos__node_output *output, const struct stream *stream)
 {
     if (json_array_size(output->batch) >= BATCH_LINES ||
         output->batch_size + stream->line_size > BATCH_SIZE) {
@@ -139,14 +141,14 @@ static void batch_line(struct tfos__output *output, const struct stream *stream)
     if (!output->batch)
         output->batch = json_array();
     json_t *pair =
-        json_pack("[s, o]", stream->name, tfos__text_to_json(stream->line, stream->line_size));
+        json_pack("[s, o]", stream->name, tfos__json_repaired(stream->line, stream->line_size));
     if (json_array_append_new(output->batch, pair) != 0)
         output->left_out++;
     else
         output->batch_size += stream->line_size;
 }
 
-static void capture_line(struct tfos__output *output, const struct stream *stream)
+static void capture_line(struct tfos__node_output *output, const struct stream *stream)
 {
     if (output->capture_size + stream->line_size + 1 > CAPTURE_SIZE)
         return;
@@ -155,7 +157,7 @@ static void capture_line(struct tfos__output *output, const struct stream *strea
     output->capture[output->capture_size++] = '\n';
 }
 
-static void keep_line(struct tfos__output *output, const struct stream *stream)
+static void keep_line(struct tfos__node_output *output, const struct stream *stream)
 {
     struct line *line = &output->last_lines[output->last_count % TFOS__OUTPUT_LAST_LINES];
     char *data = tfos__realloc(line->data, stream->line_size + 1, 1);
@@ -166,7 +168,7 @@ static void keep_line(struct tfos__output *output, const struct stream *stream)
     output->last_count++;
 }
 
-static void end_line(struct tfos__output *output, struct stream *stream)
+static void end_line(struct tfos__node_output *output, struct stream *stream)
 {
     if (output->is_forwarding)
         batch_line(output, stream);
@@ -202,7 +204,7 @@ static void add_to_line(struct stream *stream, const char *data, size_t size)
     stream->line_size += added;
 }
 
-static void cut_lines(struct tfos__output *output, struct stream *stream, const char *data,
+static void cut_lines(struct tfos__node_output *output, struct stream *stream, const char *data,
                       size_t size)
 {
     const char *end = data + size;
@@ -233,7 +235,7 @@ static void write_log(struct stream *stream, int64_t deadline)
         if (has_room && written < 0 && (errno == EINTR || errno == EAGAIN))
             return;
         if (written < 0) {
-            // Whoever read the log has gone; the driver still gets the lines.
+            // The reader of the log has gone; the driver still gets the lines.
             stream->log_fd = -1;
             stream->unlogged_start = stream->unlogged_end;
             return;
@@ -243,7 +245,7 @@ static void write_log(struct stream *stream, int64_t deadline)
 }
 
 /// Reads once. False when there is nothing to read now.
-static bool read_once(struct tfos__output *output, struct stream *stream)
+static bool read_once(struct tfos__node_output *output, struct stream *stream)
 {
     if (stream->reader_fd < 0)
         return false;
@@ -260,7 +262,7 @@ static bool read_once(struct tfos__output *output, struct stream *stream)
     return true;
 }
 
-void tfos__output_step(struct tfos__output *output)
+void tfos__node_output_step(struct tfos__node_output *output)
 {
     int64_t now = tfos__now_ms();
     for (int i = 0; i < TFOS__OUTPUT_STREAMS; i++) {
@@ -274,10 +276,10 @@ void tfos__output_step(struct tfos__output *output)
     }
 }
 
-void tfos__output_finish(struct tfos__output *output, int64_t timeout_ms)
+void tfos__node_output_finish(struct tfos__node_output *output, int64_t timeout_ms)
 {
     int64_t deadline = tfos__deadline(timeout_ms);
-    tfos__output_close_writers(output);
+    tfos__node_output_close_writers(output);
     for (int i = 0; i < TFOS__OUTPUT_STREAMS; i++) {
         struct stream *stream = &output->streams[i];
         do {
@@ -286,7 +288,7 @@ void tfos__output_finish(struct tfos__output *output, int64_t timeout_ms)
                 stream->log_fd = -1;
                 stream->unlogged_start = stream->unlogged_end;
             }
-            // A grandchild that goes on writing would keep us here.
+            // A grandchild may go on writing.
         } while (read_once(output, stream) && tfos__remaining_ms(deadline) != 0);
         write_log(stream, deadline);
         close_fd(&stream->reader_fd);
@@ -295,12 +297,12 @@ void tfos__output_finish(struct tfos__output *output, int64_t timeout_ms)
     }
 }
 
-int64_t tfos__output_due(const struct tfos__output *output)
+int64_t tfos__node_output_due(const struct tfos__node_output *output)
 {
     return output->batch || output->left_out > 0 ? output->next_batch_at : TFOS__NEVER;
 }
 
-json_t *tfos__output_take_lines(struct tfos__output *output)
+json_t *tfos__node_output_take_lines(struct tfos__node_output *output)
 {
     json_t *lines = output->batch;
     if (output->left_out > 0) {
@@ -318,26 +320,26 @@ json_t *tfos__output_take_lines(struct tfos__output *output)
     return lines;
 }
 
-json_t *tfos__output_get_last_lines(const struct tfos__output *output)
+json_t *tfos__node_output_get_last_lines(const struct tfos__node_output *output)
 {
     json_t *lines = json_array();
     size_t count =
         output->last_count < TFOS__OUTPUT_LAST_LINES ? output->last_count : TFOS__OUTPUT_LAST_LINES;
     for (size_t i = output->last_count - count; i < output->last_count; i++) {
         const struct line *line = &output->last_lines[i % TFOS__OUTPUT_LAST_LINES];
-        json_array_append_new(lines, tfos__text_to_json(line->data, line->size));
+        json_array_append_new(lines, tfos__json_repaired(line->data, line->size));
     }
     return lines;
 }
 
-void tfos__output_start_capture(struct tfos__output *output)
+void tfos__node_output_start_capture(struct tfos__node_output *output)
 {
     if (!output->capture)
         output->capture = tfos__alloc(CAPTURE_SIZE, 1);
     output->capture_size = 0;
 }
 
-char *tfos__output_take_capture(struct tfos__output *output)
+char *tfos__node_output_take_capture(struct tfos__node_output *output)
 {
     char *text = output->capture && output->capture_size > 0
                      ? tfos__text_repair(output->capture, output->capture_size)
@@ -347,7 +349,7 @@ char *tfos__output_take_capture(struct tfos__output *output)
     return text;
 }
 
-void tfos__output_close(struct tfos__output *output)
+void tfos__node_output_close(struct tfos__node_output *output)
 {
     if (!output)
         return;

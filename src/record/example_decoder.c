@@ -5,10 +5,9 @@
 #include <string.h>
 #include <tfos/example.h>
 
-#include "base/buffer.h"
-#include "base/fail.h"
-#include "base/letter_case.h"
 #include "base/memory.h"
+#include "base/fail.h"
+#include "base/text.h"
 #include "record/list_decoder.h"
 #include "record/name_index.h"
 #include "record/record.h"
@@ -44,7 +43,7 @@ static enum tfos_status fold(struct tfos_example_decoder *decoder, struct tfos_v
                              struct tfos_view *folded, struct tfos_error *err)
 {
     decoder->folding.begin = decoder->folding.end = 0;
-    TFOS__TRY(tfos__fold_case(name, &decoder->folding, err));
+    TFOS__TRY(tfos__text_fold_case(name, &decoder->folding, err));
     *folded = (struct tfos_view){decoder->folding.data, decoder->folding.end};
     return TFOS_OK;
 }

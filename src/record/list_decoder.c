@@ -9,8 +9,7 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "base/number.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "record/wire.h"
 
 #define CHUNK 256 // integers that are decoded before they are narrowed
@@ -187,7 +186,7 @@ enum tfos_status tfos__record_list_decode_bytes(const struct tfos__record_field 
                                                 struct tfos_view bytes, struct tfos_error *err)
 {
     struct tfos__arrow_builder *values = tfos__record_field_values(field);
-    if (values->type.kind == TFOS__ARROW_TEXT && !tfos__is_utf8(bytes.data, bytes.size))
+    if (values->type.kind == TFOS__ARROW_TEXT && !tfos__text_is_utf8(bytes.data, bytes.size))
         return refuse_text(field, err);
     return tfos__arrow_builder_append_bytes(values, bytes.data, bytes.size, err);
 }

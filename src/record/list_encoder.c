@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "base/number.h"
+#include "base/text.h"
 #include "record/wire.h"
 
 #define LIST_FIELD 1 // of all three kinds of lists

@@ -3,7 +3,7 @@
 #ifndef TFOS_RECORD_LIST_ENCODER_H
 #define TFOS_RECORD_LIST_ENCODER_H
 
-#include "base/buffer.h"
+#include "base/memory.h"
 #include "record/record_schema.h"
 
 /// Checks that a message with this column in it can have `size` bytes: protobuf's limit is 2 GiB.

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <tfos/record_index.h>
 
-#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "record/record.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <tfos/record.h>
 
-#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "record/compression.h"

@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "record/feature.h"
 #include "record/name_index.h"
 #include "record/record.h"
@@ -98,7 +98,7 @@ static enum tfos_status find(struct tfos_schema_inference *inference, struct tfo
     uint32_t number = tfos__record_name_index_next(&inference->names, name);
     if (number == TFOS__NAME_UNKNOWN) {
         number = inference->count;
-        if (!tfos__is_utf8(name.data, name.size) ||
+        if (!tfos__text_is_utf8(name.data, name.size) ||
             (name.size > 0 && memchr(name.data, 0, name.size)))
             return tfos__fail(err, TFOS_CORRUPT, "record: a feature's name is no UTF-8 text");
         TFOS__TRY(reserve(inference, err));
@@ -195,7 +195,7 @@ static enum tfos_status read_list(const struct summary *summary, struct tfos_vie
             content->count += content->count < 2;
             // A feature that is known to be binary is not examined again.
             content->is_text =
-                content->is_text && (!summary->is_text || tfos__is_utf8(part.data, part.size));
+                content->is_text && (!summary->is_text || tfos__text_is_utf8(part.data, part.size));
         }
     } else {
         while ((status = tfos__record_wire_next_numbers(&wire, single, &part)) == TFOS_OK)
@@ -217,7 +217,7 @@ static enum tfos_status note_place(const struct tfos_schema_inference *inference
     summary->place = tfos__format("%s: offset %llu", inference->file, (unsigned long long)offset);
     if (!summary->place)
         return tfos__no_memory(err, "record", "a schema inference");
-    if (!tfos__is_utf8(summary->place, strlen(summary->place)))
+    if (!tfos__text_is_utf8(summary->place, strlen(summary->place)))
         for (char *at = summary->place; *at; at++)
             *at = (char)(*at & 0x80 ? '?' : *at);
     return TFOS_OK;

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <tfos/stream.h>
 
-#include "base/buffer.h"
+#include "base/memory.h"
 
 enum tfos__record_wire_type {
     TFOS__WIRE_VARINT = 0,

@@ -8,7 +8,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a value begins its slot");
 
@@ -236,7 +236,7 @@ static enum tfos_status write_bytes(const struct tfos__unsafe_row_result_column 
         column->type.value.kind == TFOS__ARROW_TEXT && source->type.kind == TFOS__ARROW_BINARY;
     if (bytes.size > 0)
         memcpy(frame->base + frame->used, bytes.data, bytes.size);
-    if (may_be_no_text && !tfos__is_utf8(frame->base + frame->used, bytes.size)) {
+    if (may_be_no_text && !tfos__text_is_utf8(frame->base + frame->used, bytes.size)) {
         tfos__fail(err, TFOS_INVALID, "some bytes are no UTF-8");
         return fail_cast(column, source, err);
     }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "base/number.h"
+#include "base/text.h"
 
 #define NOTE_SIZE 1024
 #define ELSEWHERE "give numbers, text, bytes or arrays of them, or use inference(via=\"arrow\")"

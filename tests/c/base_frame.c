@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/channel.h"
 #include "base/frame.h"
 #include "base/json.h"

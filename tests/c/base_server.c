@@ -87,9 +87,9 @@ static void open_site(struct site *site, int64_t hello_timeout_ms, int64_t endin
                                            .pending_limit = PENDING_LIMIT};
     assert_done(tfos__server_init(&site->server, &options, &err));
     snprintf(site->name, sizeof(site->name), "tfos-test-server-%d", (int)getpid());
-    assert_done(tfos__socket_listen_unix(site->name, &fd, &err));
+    assert_done(tfos__listener_open_unix(site->name, &fd, &err));
     assert_done(tfos__server_listen(&site->server, fd, true, &err));
-    assert_done(tfos__socket_listen("127.0.0.1", NULL, &fd, &port, &err));
+    assert_done(tfos__listener_open("127.0.0.1", NULL, &fd, &port, &err));
     assert_done(tfos__server_listen(&site->server, fd, false, &err));
     tfos__address_join("127.0.0.1", port, site->address);
 }

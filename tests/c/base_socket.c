@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/listener.h"
 #include "base/socket.h"
 
 #define WAIT_MS 10000
@@ -33,10 +34,10 @@ static void hold_two_ports(int listeners[2], int *first)
         char text[16];
         int got;
         snprintf(text, sizeof text, "%d", port);
-        if (tfos__socket_listen("127.0.0.1", text, &listeners[0], &got, &err) != TFOS_OK)
+        if (tfos__listener_open("127.0.0.1", text, &listeners[0], &got, &err) != TFOS_OK)
             continue;
         snprintf(text, sizeof text, "%d", port + 1);
-        if (tfos__socket_listen("127.0.0.1", text, &listeners[1], &got, &err) == TFOS_OK) {
+        if (tfos__listener_open("127.0.0.1", text, &listeners[1], &got, &err) == TFOS_OK) {
             *first = port;
             return;
         }
@@ -57,7 +58,7 @@ static void a_taken_range_names_the_holders(void **state)
     char ports[32];
     char expected[256];
     snprintf(ports, sizeof ports, "%d-%d", first, first + 1);
-    assert_int_equal(tfos__socket_listen(NULL, ports, &fd, &port, &err), TFOS_BUSY);
+    assert_int_equal(tfos__listener_open(NULL, ports, &fd, &port, &err), TFOS_BUSY);
     snprintf(expected, sizeof expected,
              "socket: no free port in %s: %d is held by pid %d (test_base_socke), %d is held by "
              "pid %d (test_base_socke); set TFOS_SERVER_PORT to another range",
@@ -65,7 +66,7 @@ static void a_taken_range_names_the_holders(void **state)
     assert_string_equal(err.message, expected);
     assert_int_equal(fd, -1);
     close(listeners[0]);
-    assert_done(tfos__socket_listen("127.0.0.1", ports, &fd, &port, &err));
+    assert_done(tfos__listener_open("127.0.0.1", ports, &fd, &port, &err));
     assert_int_equal(port, first);
     close(fd);
     close(listeners[1]);
@@ -83,7 +84,7 @@ static void a_range_gives_its_next_free_port(void **state)
     close(listeners[1]);
     char ports[32];
     snprintf(ports, sizeof ports, "%d-%d", first, first + 1);
-    assert_done(tfos__socket_listen(NULL, ports, &fd, &port, &err));
+    assert_done(tfos__listener_open(NULL, ports, &fd, &port, &err));
     assert_int_equal(port, first + 1);
     expect_flags(fd);
     close(fd);
@@ -100,7 +101,7 @@ static void ranges_that_cannot_be_read_are_invalid(void **state)
         struct tfos_error err;
         int fd;
         int port;
-        if (tfos__socket_listen(NULL, samples[i], &fd, &port, &err) != TFOS_INVALID)
+        if (tfos__listener_open(NULL, samples[i], &fd, &port, &err) != TFOS_INVALID)
             fail_msg("\"%s\" was taken", samples[i]);
         assert_non_null(strstr(err.message, "cannot read the ports"));
     }
@@ -112,9 +113,9 @@ static void connect_and_accept(const char *listen_host, const char *connect_host
     int listener;
     int port;
     char address[TFOS__ADDRESS_SIZE];
-    assert_done(tfos__socket_listen(listen_host, NULL, &listener, &port, &err));
+    assert_done(tfos__listener_open(listen_host, NULL, &listener, &port, &err));
     assert_true(port > 0);
-    assert_true(tfos__socket_is_served(port));
+    assert_true(tfos__listener_is_served(port));
     tfos__address_join(connect_host, port, address);
     int fd;
     assert_done(tfos__socket_connect(address, TFOS__UNTIL(tfos__deadline(WAIT_MS)), &fd, &err));
@@ -138,7 +139,7 @@ static void connect_and_accept(const char *listen_host, const char *connect_host
     assert_int_equal(tfos__socket_accept(listener, &accepted, peer, &err), TFOS_AGAIN);
     close(fd);
     close(listener);
-    assert_false(tfos__socket_is_served(port));
+    assert_false(tfos__listener_is_served(port));
 }
 
 static void every_address_takes_both_families(void **state)
@@ -163,10 +164,10 @@ static void one_host_is_listened_on_alone(void **state)
     struct tfos_error err;
     int fd;
     int port;
-    assert_int_equal(tfos__socket_listen("no such host.invalid", NULL, &fd, &port, &err),
+    assert_int_equal(tfos__listener_open("no such host.invalid", NULL, &fd, &port, &err),
                      TFOS_NOT_FOUND);
     assert_non_null(strstr(err.message, "no such host.invalid"));
-    assert_int_equal(tfos__socket_listen("192.0.2.1", NULL, &fd, &port, &err), TFOS_IO);
+    assert_int_equal(tfos__listener_open("192.0.2.1", NULL, &fd, &port, &err), TFOS_IO);
     assert_non_null(strstr(err.message, "192.0.2.1"));
 }
 
@@ -178,7 +179,7 @@ static void bursts_of_connections_wait(void **state)
     int port;
     int fds[300];
     char address[TFOS__ADDRESS_SIZE];
-    assert_done(tfos__socket_listen("127.0.0.1", "0", &listener, &port, &err));
+    assert_done(tfos__listener_open("127.0.0.1", "0", &listener, &port, &err));
     tfos__address_join("127.0.0.1", port, address);
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         assert_done(
@@ -201,7 +202,7 @@ static void failing_connections_tell_why(void **state)
     int reserved;
     int port;
     char address[TFOS__ADDRESS_SIZE];
-    assert_done(tfos__socket_reserve(0, &reserved, &port, &err));
+    assert_done(tfos__listener_reserve(0, &reserved, &port, &err));
     tfos__address_join("127.0.0.1", port, address);
     int64_t deadline = tfos__deadline(WAIT_MS);
     assert_int_equal(tfos__socket_connect(address, TFOS__UNTIL(deadline), &fd, &err), TFOS_CLOSED);
@@ -288,19 +289,19 @@ static void a_reserved_port_is_kept_for_those_who_share(void **state)
     int other;
     int port;
     int other_port;
-    assert_done(tfos__socket_reserve(0, &reserved, &port, &err));
+    assert_done(tfos__listener_reserve(0, &reserved, &port, &err));
     expect_flags(reserved);
-    assert_false(tfos__socket_is_served(port));
+    assert_false(tfos__listener_is_served(port));
     assert_int_equal(bind_any_port(port, false), -1);
     char text[16];
     snprintf(text, sizeof text, "%d", port);
-    assert_int_equal(tfos__socket_listen(NULL, text, &other, &other_port, &err), TFOS_BUSY);
+    assert_int_equal(tfos__listener_open(NULL, text, &other, &other_port, &err), TFOS_BUSY);
     // A second reservation may not share: two nodes would believe that the port is theirs.
-    assert_int_equal(tfos__socket_reserve(port, &other, &other_port, &err), TFOS_BUSY);
+    assert_int_equal(tfos__listener_reserve(port, &other, &other_port, &err), TFOS_BUSY);
     assert_non_null(strstr(err.message, text));
     int server = bind_any_port(port, true);
     assert_true(server >= 0);
-    assert_true(tfos__socket_is_served(port));
+    assert_true(tfos__listener_is_served(port));
     char address[TFOS__ADDRESS_SIZE];
     char peer[TFOS__ADDRESS_SIZE];
     tfos__address_join("127.0.0.1", port, address);
@@ -315,10 +316,10 @@ static void a_reserved_port_is_kept_for_those_who_share(void **state)
     }
     close(server);
     close(reserved);
-    assert_done(tfos__socket_reserve(port, &reserved, &other_port, &err));
+    assert_done(tfos__listener_reserve(port, &reserved, &other_port, &err));
     assert_int_equal(other_port, port);
     close(reserved);
-    assert_int_equal(tfos__socket_reserve(70000, &reserved, &port, &err), TFOS_INVALID);
+    assert_int_equal(tfos__listener_reserve(70000, &reserved, &port, &err), TFOS_INVALID);
 }
 
 // It shares the port where TensorFlow listens on every address, and gets the connections to its
@@ -336,18 +337,18 @@ static void a_server_on_any_one_address_is_found(void **state)
         int reserved;
         int port;
         char service[8];
-        assert_done(tfos__socket_reserve(0, &reserved, &port, &err));
+        assert_done(tfos__listener_reserve(0, &reserved, &port, &err));
         snprintf(service, sizeof service, "%d", port);
         assert_int_equal(getaddrinfo(hosts[i], service, &hints, &address), 0);
         int server = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
         int on = 1;
         assert_int_equal(setsockopt(server, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on), 0);
         assert_int_equal(bind(server, address->ai_addr, address->ai_addrlen), 0);
-        assert_false(tfos__socket_is_served(port));
+        assert_false(tfos__listener_is_served(port));
         assert_int_equal(listen(server, 5), 0);
-        assert_true(tfos__socket_is_served(port));
+        assert_true(tfos__listener_is_served(port));
         close(server);
-        assert_false(tfos__socket_is_served(port));
+        assert_false(tfos__listener_is_served(port));
         close(reserved);
         freeaddrinfo(address);
     }
@@ -360,7 +361,7 @@ static void many_reservations_get_ports_of_their_own(void **state)
     int fds[64];
     int ports[64];
     for (int i = 0; i < 64; i++) {
-        assert_done(tfos__socket_reserve(0, &fds[i], &ports[i], &err));
+        assert_done(tfos__listener_reserve(0, &fds[i], &ports[i], &err));
         for (int k = 0; k < i; k++)
             assert_int_not_equal(ports[i], ports[k]);
     }
@@ -380,9 +381,9 @@ static void unix_sockets_meet_by_name(void **state)
     assert_int_equal(tfos__socket_connect_unix(name, TFOS__UNTIL(deadline), &fd, &err),
                      TFOS_NOT_FOUND);
     assert_non_null(strstr(err.message, name));
-    assert_done(tfos__socket_listen_unix(name, &listener, &err));
+    assert_done(tfos__listener_open_unix(name, &listener, &err));
     expect_flags(listener);
-    assert_int_equal(tfos__socket_listen_unix(name, &fd, &err), TFOS_BUSY);
+    assert_int_equal(tfos__listener_open_unix(name, &fd, &err), TFOS_BUSY);
     assert_done(tfos__socket_connect_unix(name, TFOS__UNTIL(deadline), &fd, &err));
     expect_flags(fd);
     char peer[TFOS__ADDRESS_SIZE];
@@ -408,11 +409,11 @@ static void unix_names_have_a_length(void **state)
     int fd;
     memset(name, 'n', sizeof name);
     name[108] = '\0';
-    assert_int_equal(tfos__socket_listen_unix(name, &fd, &err), TFOS_INVALID);
+    assert_int_equal(tfos__listener_open_unix(name, &fd, &err), TFOS_INVALID);
     assert_int_equal(tfos__socket_connect_unix("", TFOS__UNTIL(tfos__deadline(0)), &fd, &err),
                      TFOS_INVALID);
     name[107] = '\0';
-    assert_done(tfos__socket_listen_unix(name, &fd, &err));
+    assert_done(tfos__listener_open_unix(name, &fd, &err));
     close(fd);
 }
 
@@ -456,7 +457,7 @@ static void unix_peers_of_other_users_are_closed(void **state)
     if (geteuid() != 0)
         skip();
     snprintf(name, sizeof name, "tfos-user-%d", (int)getpid());
-    assert_done(tfos__socket_listen_unix(name, &listener, &err));
+    assert_done(tfos__listener_open_unix(name, &listener, &err));
     assert_int_equal(seteuid(65534), 0);
     enum tfos_status status =
         tfos__socket_connect_unix(name, TFOS__UNTIL(tfos__deadline(WAIT_MS)), &fd, &err);
@@ -470,7 +471,7 @@ static void unix_peers_of_other_users_are_closed(void **state)
     close(fd);
     close(listener);
     assert_int_equal(seteuid(65534), 0);
-    assert_done(tfos__socket_listen_unix(name, &listener, &err));
+    assert_done(tfos__listener_open_unix(name, &listener, &err));
     assert_int_equal(seteuid(0), 0);
     assert_int_equal(seteuid(65533), 0);
     status = tfos__socket_connect_unix(name, TFOS__UNTIL(tfos__deadline(WAIT_MS)), &fd, &err);
@@ -498,7 +499,7 @@ static void addresses_are_joined_and_found(void **state)
     int fd;
     int port;
     char address[TFOS__ADDRESS_SIZE];
-    assert_done(tfos__socket_listen(NULL, NULL, &listener, &port, &err));
+    assert_done(tfos__listener_open(NULL, NULL, &listener, &port, &err));
     tfos__address_join(text, port, address);
     assert_done(tfos__socket_connect(address, TFOS__UNTIL(tfos__deadline(WAIT_MS)), &fd, &err));
     close(fd);

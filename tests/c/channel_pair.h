@@ -15,6 +15,7 @@
 #include "base/channel.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/listener.h"
 #include "base/socket.h"
 
 #define WAIT_MS 10000
@@ -51,7 +52,7 @@ static inline void connect_tcp(int fds[2])
     int port;
     char address[TFOS__ADDRESS_SIZE];
     char peer[TFOS__ADDRESS_SIZE];
-    assert_done(tfos__socket_listen("127.0.0.1", NULL, &listener, &port, &err));
+    assert_done(tfos__listener_open("127.0.0.1", NULL, &listener, &port, &err));
     tfos__address_join("127.0.0.1", port, address);
     assert_done(tfos__socket_connect(address, TFOS__UNTIL(tfos__deadline(WAIT_MS)), &fds[0], &err));
     assert_done(tfos__socket_wait(listener, POLLIN, tfos__deadline(WAIT_MS), &err));

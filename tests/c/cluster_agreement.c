@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 
-static void give(struct tfos__cluster_member *member, const char *name, int value)
+static void give(struct tfos__channel *member, const char *name, int value)
 {
     say(member, json_pack("{s:s, s:s, s:i}", "type", "agree", "name", name, "value", value));
 }
@@ -12,7 +12,7 @@ static void give(struct tfos__cluster_member *member, const char *name, int valu
 static void all_get_all_values_in_order(void **state)
 {
     (void)state;
-    struct tfos__cluster_member *members[4];
+    struct tfos__channel *members[4];
     struct place place = open_place(
         (struct tfos_rendezvous_options){.node_count = 4, .ps_count = 1, .master_name = "chief"});
     start_nodes(&place, members, 4);
@@ -38,7 +38,7 @@ static void all_get_all_values_in_order(void **state)
 static void a_member_that_ends_disagrees(void **state)
 {
     (void)state;
-    struct tfos__cluster_member *members[3];
+    struct tfos__channel *members[3];
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 3});
     start_nodes(&place, members, 3);
     // It ends after its value: the agreement still comes.
@@ -65,7 +65,7 @@ static void a_member_that_ends_disagrees(void **state)
 static void a_second_value_of_a_name_is_refused(void **state)
 {
     (void)state;
-    struct tfos__cluster_member *members[2];
+    struct tfos__channel *members[2];
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 2});
     start_nodes(&place, members, 2);
     give(members[0], "x", 1);
@@ -78,7 +78,7 @@ static void a_second_value_of_a_name_is_refused(void **state)
 }
 
 // A text of `size` bytes, with its quotes.
-static void give_text(struct tfos__cluster_member *member, const char *name, size_t size)
+static void give_text(struct tfos__channel *member, const char *name, size_t size)
 {
     char *text = malloc(size - 1);
 
@@ -92,7 +92,7 @@ static void give_text(struct tfos__cluster_member *member, const char *name, siz
 static void the_values_of_all_have_a_limit(void **state)
 {
     enum { LIMIT = 2 << 20 };
-    struct tfos__cluster_member *members[4];
+    struct tfos__channel *members[4];
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 4});
 
     (void)state;
@@ -116,7 +116,7 @@ static void the_values_of_all_have_a_limit(void **state)
 static void who_is_missing_is_told(void **state)
 {
     (void)state;
-    struct tfos__cluster_member *members[4];
+    struct tfos__channel *members[4];
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 4, .ps_count = 1});
     start_nodes(&place, members, 4);
@@ -145,7 +145,7 @@ static void rounds_are_quick(void **state)
 {
     (void)state;
     enum { ROUNDS = 200 };
-    struct tfos__cluster_member *members[2];
+    struct tfos__channel *members[2];
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 2});
     start_nodes(&place, members, 2);
     int64_t begin_ms = tfos__now_ms();

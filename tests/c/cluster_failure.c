@@ -6,12 +6,12 @@ static void a_lost_node_fails_the_cluster(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos__cluster_member *members[3];
+    struct tfos__channel *members[3];
     struct place place = open_place((struct tfos_rendezvous_options){
         .node_count = 3, .ps_count = 1, .feed_stop_grace_ms = 700});
     start_nodes(&place, members, 3);
     assert_done(tfos_rendezvous_check(place.rendezvous, &err));
-    tfos__cluster_member_close(members[2], 0);
+    tfos__channel_finish(members[2], 0);
     expect_failure(&place, &err);
     assert_says(err.message, "worker:1 (executor id 2, Spark executor e7, host host-2) was lost");
     assert_says(err.message, "its connection ended");
@@ -42,7 +42,7 @@ static void a_silent_node_is_lost(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos__cluster_member *members[2];
+    struct tfos__channel *members[2];
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 2, .heartbeat_timeout_ms = 400});
     start_nodes(&place, members, 2);
@@ -59,7 +59,7 @@ static void a_failing_trainer_is_quoted(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos__cluster_member *members[2];
+    struct tfos__channel *members[2];
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 2});
     start_nodes(&place, members, 2);
     json_t *lines = json_array();
@@ -114,7 +114,7 @@ static void a_traceback_is_told_once(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct tfos_error err;
-        struct tfos__cluster_member *member;
+        struct tfos__channel *member;
         struct place place = open_place((struct tfos_rendezvous_options){.node_count = 1});
         start_nodes(&place, &member, 1);
         json_t *lines = json_pack("[s, s, s, s, s]", "reading", "Traceback", "  File \"train.py\"",
@@ -126,7 +126,7 @@ static void a_traceback_is_told_once(void **state)
         expect_failure(&place, &err);
         assert_int_equal(occurrences(err.message, "KeyError: 'size'"), cases[i].told);
         assert_says(err.message, cases[i].heading);
-        tfos__cluster_member_close(member, 0);
+        tfos__channel_finish(member, 0);
         tfos_rendezvous_close(place.rendezvous);
     }
 }
@@ -145,7 +145,7 @@ static void each_cause_has_its_words(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct tfos_error err;
-        struct tfos__cluster_member *member;
+        struct tfos__channel *member;
         struct place place = open_place((struct tfos_rendezvous_options){.node_count = 1});
         start_nodes(&place, &member, 1);
         say(member, json_pack("{s:s, s:s, s:i, s:s}", "type", "trainer", "state", "ended", "signal",
@@ -153,7 +153,7 @@ static void each_cause_has_its_words(void **state)
         expect_failure(&place, &err);
         assert_says(err.message, cases[i].says);
         assert_says(err.message, cases[i].hint);
-        tfos__cluster_member_close(member, 0);
+        tfos__channel_finish(member, 0);
         tfos_rendezvous_close(place.rendezvous);
     }
 }
@@ -163,18 +163,18 @@ static void a_node_that_cannot_go_on_fails_the_cluster(void **state)
     (void)state;
     struct tfos_error err;
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 2});
-    struct tfos__cluster_member *member = join_as(&place, 0, "h0");
+    struct tfos__channel *member = join_as(&place, 0, "h0");
     say(member, json_pack("{s:s, s:s}", "type", "failed", "message", "no python here"));
     assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_RUNNING, PATIENCE_MS, &err),
                      TFOS_CLOSED);
     assert_says(err.message, "cannot go on: no python here");
-    struct tfos__cluster_member *late = connect_to(&place);
+    struct tfos__channel *late = connect_to(&place);
     say(late, node_hello(1, "h1", 1));
     json_t *refused = expect(late, "refused");
     assert_says(text_of(refused, "message"), "no python here");
     json_decref(refused);
-    tfos__cluster_member_close(late, 0);
-    tfos__cluster_member_close(member, 0);
+    tfos__channel_finish(late, 0);
+    tfos__channel_finish(member, 0);
     tfos_rendezvous_close(place.rendezvous);
 }
 
@@ -182,7 +182,7 @@ static void the_driver_makes_it_fail(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos__cluster_member *members[1];
+    struct tfos__channel *members[1];
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 1});
     start_nodes(&place, members, 1);
     tfos_rendezvous_fail(place.rendezvous, TFOS_IO, "the job failed: \xff");
@@ -198,7 +198,7 @@ static void workers_end_and_servers_are_stopped(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos__cluster_member *members[3];
+    struct tfos__channel *members[3];
     struct place place = open_place(
         (struct tfos_rendezvous_options){.node_count = 3, .ps_count = 1, .has_evaluator = true});
     start_nodes(&place, members, 3);
@@ -207,7 +207,7 @@ static void workers_end_and_servers_are_stopped(void **state)
     assert_says(err.message, "have not ended: worker:0 on host host-2 (executor e7; running)");
     say(members[2], trainer_exit(0));
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_WORKED, PATIENCE_MS, &err));
-    tfos__cluster_member_close(members[2], 100);
+    tfos__channel_finish(members[2], 100);
     tfos_rendezvous_stop(place.rendezvous, 1234);
     for (int id = 0; id < 2; id++) {
         json_t *stop = expect(members[id], "stop");
@@ -215,7 +215,7 @@ static void workers_end_and_servers_are_stopped(void **state)
         json_decref(stop);
         if (id == 0) // one says how it ended, the other only goes: neither is a failure
             say(members[id], trainer_exit(143));
-        tfos__cluster_member_close(members[id], 100);
+        tfos__channel_finish(members[id], 100);
     }
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_ENDED, PATIENCE_MS, &err));
     assert_done(tfos_rendezvous_check(place.rendezvous, &err));
@@ -227,10 +227,10 @@ static void a_stop_does_not_wait_for_nodes_that_never_came(void **state)
     (void)state;
     struct tfos_error err;
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 2});
-    struct tfos__cluster_member *member = join_as(&place, 0, "h0");
+    struct tfos__channel *member = join_as(&place, 0, "h0");
     tfos_rendezvous_stop(place.rendezvous, 0);
     expect_only(member, "stop");
-    tfos__cluster_member_close(member, 0);
+    tfos__channel_finish(member, 0);
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_ENDED, PATIENCE_MS, &err));
     tfos_rendezvous_close(place.rendezvous);
 }

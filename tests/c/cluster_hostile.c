@@ -92,7 +92,7 @@ static void s51_strangers_delay_nobody_and_are_dropped(void **state)
                 HELLO_TIMEOUT_MS); // long before the strangers' time was over
     for (int id = 0; id < NODE_COUNT; id++) {
         acknowledge(members[id]);
-        assert_done(tfos__cluster_member_step(members[id], &err));
+        assert_done(tfos__channel_pump(members[id], &err));
     }
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_RUNNING, PATIENCE_MS, &err));
     int open_count = HOSTILE_COUNT;
@@ -115,7 +115,7 @@ static void s51_strangers_delay_nobody_and_are_dropped(void **state)
     json_decref(event);
     assert_done(tfos_rendezvous_check(place.rendezvous, &err));
     for (int id = 0; id < NODE_COUNT; id++)
-        tfos__cluster_member_close(members[id], 0);
+        tfos__channel_finish(members[id], 0);
     tfos_rendezvous_close(place.rendezvous);
 }
 
@@ -123,23 +123,22 @@ static void s52_a_wrong_key_is_denied_and_told(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos__cluster_member *member;
+    struct tfos__channel *member;
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 1});
     const char *address = tfos_rendezvous_address(place.rendezvous);
     char key[] = KEY;
     key[0] = 'f';
-    assert_int_equal(tfos__cluster_member_open(address, place.cluster_id, key, NULL, &member, &err),
+    assert_int_equal(tfos__cluster_join(address, place.cluster_id, key, NULL, &member, &err),
                      TFOS_DENIED);
     assert_says(err.message, address);
-    assert_int_equal(tfos__cluster_member_open(address, "another", KEY, NULL, &member, &err),
-                     TFOS_DENIED);
+    assert_int_equal(tfos__cluster_join(address, "another", KEY, NULL, &member, &err), TFOS_DENIED);
     for (int i = 0; i < 2; i++) {
         json_t *event = expect_event(&place, "denied");
         assert_memory_equal(text_of(event, "peer"), "127.0.0.1:", 10);
         json_decref(event);
     }
     // A key that is none is refused before anything is sent.
-    assert_int_equal(tfos__cluster_member_open(address, "another", "12", NULL, &member, &err),
+    assert_int_equal(tfos__cluster_join(address, "another", "12", NULL, &member, &err),
                      TFOS_INVALID);
     tfos_rendezvous_close(place.rendezvous);
 }
@@ -153,7 +152,7 @@ static void joining_can_be_interrupted(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos__cluster_member *member;
+    struct tfos__channel *member;
     struct sockaddr_in at = {.sin_family = AF_INET};
     socklen_t size = sizeof(at);
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -166,14 +165,12 @@ static void joining_can_be_interrupted(void **state)
     snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(at.sin_port));
     int asked = 0;
     struct tfos_wait wait = {.is_interrupted = interrupt, .context = &asked};
-    assert_int_equal(tfos__cluster_member_open(address, "test", KEY, &wait, &member, &err),
-                     TFOS_CLOSED);
+    assert_int_equal(tfos__cluster_join(address, "test", KEY, &wait, &member, &err), TFOS_CLOSED);
     assert_int_equal(asked, 3);
     assert_says(err.message, address);
     assert_says(err.message, "interrupted");
     wait = (struct tfos_wait){.timeout_ms = 100};
-    assert_int_equal(tfos__cluster_member_open(address, "test", KEY, &wait, &member, &err),
-                     TFOS_TIMEOUT);
+    assert_int_equal(tfos__cluster_join(address, "test", KEY, &wait, &member, &err), TFOS_TIMEOUT);
     assert_says(err.message, address);
     close(listener);
 }
@@ -207,7 +204,7 @@ static void who_comes_to_a_full_server_gets_in_later(void **state)
     pthread_join(thread, &member);
     say(member, node_hello(0, "host-0", 1));
     expect_only(member, "role");
-    tfos__cluster_member_close(member, 0);
+    tfos__channel_finish(member, 0);
     tfos_rendezvous_close(place.rendezvous);
 }
 
@@ -223,7 +220,7 @@ static void who_is_turned_away_to_the_end_is_told(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos__cluster_member *member;
+    struct tfos__channel *member;
     struct sockaddr_in at = {.sin_family = AF_INET};
     socklen_t size = sizeof(at);
     char address[64];
@@ -237,15 +234,13 @@ static void who_is_turned_away_to_the_end_is_told(void **state)
     assert_int_equal(pthread_create(&thread, NULL, turn_away, &listener), 0);
     int64_t begin_ms = tfos__now_ms();
     struct tfos_wait wait = {.timeout_ms = 400};
-    assert_int_equal(tfos__cluster_member_open(address, "test", KEY, &wait, &member, &err),
-                     TFOS_CLOSED);
+    assert_int_equal(tfos__cluster_join(address, "test", KEY, &wait, &member, &err), TFOS_CLOSED);
     assert_true(tfos__now_ms() - begin_ms >= 400);
     assert_says(err.message, address);
     assert_says(err.message, "it ended every connection before the handshake");
     int asked = 0;
     wait = (struct tfos_wait){.is_interrupted = interrupt, .context = &asked};
-    assert_int_equal(tfos__cluster_member_open(address, "test", KEY, &wait, &member, &err),
-                     TFOS_CLOSED);
+    assert_int_equal(tfos__cluster_join(address, "test", KEY, &wait, &member, &err), TFOS_CLOSED);
     assert_says(err.message, "interrupted");
     shutdown(listener, SHUT_RDWR);
     pthread_join(thread, NULL);
@@ -269,10 +264,10 @@ static void a_breach_of_the_protocol_ends_the_connection(void **state)
     struct tfos_error err;
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 1});
     for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
-        struct tfos__cluster_member *member = connect_to(&place);
-        assert_done(tfos__cluster_member_send(member, json_loads(messages[i], 0, NULL), &err));
+        struct tfos__channel *member = connect_to(&place);
+        assert_done(tfos__channel_queue(member, json_loads(messages[i], 0, NULL), NULL, 0, &err));
         assert_null(hear(member));
-        tfos__cluster_member_close(member, 0);
+        tfos__channel_finish(member, 0);
         json_t *event = expect_event(&place, "denied");
         assert_says(text_of(event, "message"), "it broke the protocol");
         json_decref(event);
@@ -284,7 +279,7 @@ static void a_node_that_breaks_the_protocol_is_lost(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos__cluster_member *members[1];
+    struct tfos__channel *members[1];
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 1});
     start_nodes(&place, members, 1);
     say(members[0], json_pack("{s:s, s:[[s,i]]}", "type", "lines", "lines", "stdout", 7));
@@ -298,7 +293,7 @@ static void who_does_not_read_is_dropped(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos__cluster_member *members[1];
+    struct tfos__channel *members[1];
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 1, .is_feeding = true});
     start_nodes(&place, members, 1);

@@ -2,8 +2,7 @@
 // The arithmetic of what a person sees: rates of the last seconds, the slower side, time left.
 #include "harness.h"
 
-#include "cluster/eta.h"
-#include "cluster/throughput.h"
+#include "cluster/feed_progress.h"
 
 /// Two figures that differ by rounding only.
 static void assert_near(double value, double expected)

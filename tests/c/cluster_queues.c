@@ -8,11 +8,11 @@ struct ask {
     int id; ///< of the node in whose executor it runs
 };
 
-static struct tfos__cluster_member *open_feeder(const struct place *place, struct ask ask)
+static struct tfos__channel *open_feeder(const struct place *place, struct ask ask)
 {
     char host[32];
     snprintf(host, sizeof(host), "host-%d", ask.id);
-    struct tfos__cluster_member *feeder = connect_to(place);
+    struct tfos__channel *feeder = connect_to(place);
     say(feeder, json_pack("{s:s, s:s, s:i, s:s?, s:s?, s:i, s:i, s:i, s:s, s:i}", "type", "hello",
                           "kind", "feeder", "version", 1, "queue", ask.queue, "job", ask.job,
                           "feed", ask.feed, "partition", ask.partition, "attempt", ask.attempt,
@@ -22,7 +22,7 @@ static struct tfos__cluster_member *open_feeder(const struct place *place, struc
 
 /// The feeder gets `node`; its first row is returned.
 static json_int_t feed_to(const struct place *place, struct ask ask, const char *node,
-                          struct tfos__cluster_member **feeder)
+                          struct tfos__channel **feeder)
 {
     *feeder = open_feeder(place, ask);
     json_t *target = expect(*feeder, "target");
@@ -33,24 +33,22 @@ static json_int_t feed_to(const struct place *place, struct ask ask, const char 
     return first_row;
 }
 
-static void expect_dismissal(struct tfos__cluster_member *feeder, const char *type,
-                             const char *says)
+static void expect_dismissal(struct tfos__channel *feeder, const char *type, const char *says)
 {
     json_t *message = expect(feeder, type);
     assert_says(text_of(message, !strcmp(type, "skip") ? "reason" : "message"), says);
     json_decref(message);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
 }
 
-static void report(struct tfos__cluster_member *node, struct ask ask, int rows, int is_complete)
+static void report(struct tfos__channel *node, struct ask ask, int rows, int is_complete)
 {
     say(node, json_pack("{s:s, s:s?, s:i, s:i, s:i, s:i, s:b}", "type", "partition", "queue",
                         ask.queue, "feed", ask.feed, "partition", ask.partition, "attempt",
                         ask.attempt, "rows", rows, "complete", is_complete));
 }
 
-static void beat(struct tfos__cluster_member *node, const char *queue, int is_drained,
-                 int is_terminated)
+static void beat(struct tfos__channel *node, const char *queue, int is_drained, int is_terminated)
 {
     say(node, json_pack("{s:s, s:i, s:i, s:{s:{s:b, s:b}}}", "type", "heartbeat", "rows_written", 9,
                         "rows_read", 0, "queues", queue, "drained", is_drained, "terminated",
@@ -59,7 +57,7 @@ static void beat(struct tfos__cluster_member *node, const char *queue, int is_dr
 
 /// The next message of this type for this queue; others come when the driver asks how far a task
 /// that has gone came.
-static void await_for(struct tfos__cluster_member *node, const char *type, const char *queue)
+static void await_for(struct tfos__channel *node, const char *type, const char *queue)
 {
     for (bool is_found = false; !is_found;) {
         json_t *message = hear(node);
@@ -82,23 +80,23 @@ static void feeds_are_numbered_within_their_queue(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos__cluster_member *nodes[1], *feeder;
+    struct tfos__channel *nodes[1], *feeder;
     struct place place = open_two_queues(1, false);
     start_nodes(&place, nodes, 1);
     struct ask input = {"input", NULL, 3, 0, 0, 0}, validation = {"validation", NULL, 3, 0, 0, 0};
     assert_int_equal(feed_to(&place, input, "worker:0", &feeder), 0);
     report(nodes[0], input, 40, 0);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     // The same numbers in the other queue are another partition.
     assert_int_equal(feed_to(&place, validation, "worker:0", &feeder), 0);
     report(nodes[0], validation, 7, 0);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     input.attempt = validation.attempt = 1;
     assert_int_equal(feed_to(&place, validation, "worker:0", &feeder), 7);
     report(nodes[0], validation, 10, 1);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     assert_int_equal(feed_to(&place, input, "worker:0", &feeder), 40);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     await_for(nodes[0], "fence", "input");
     assert_done(tfos_rendezvous_end_epoch(place.rendezvous, "validation", 3, &err));
     await_for(nodes[0], "end_epoch", "validation");
@@ -106,7 +104,7 @@ static void feeds_are_numbered_within_their_queue(void **state)
     expect_dismissal(open_feeder(&place, validation), "skip", "the feed has ended");
     input.partition = 1;
     feed_to(&place, input, "worker:0", &feeder);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     close_members(nodes, 1);
     tfos_rendezvous_close(place.rendezvous);
 }
@@ -115,7 +113,7 @@ static void an_unknown_queue_is_refused_by_name(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos__cluster_member *nodes[1];
+    struct tfos__channel *nodes[1];
     struct tfos_rendezvous *rendezvous = NULL;
     struct place place = open_two_queues(1, false);
     start_nodes(&place, nodes, 1);
@@ -138,13 +136,13 @@ static void drained_is_when_every_queue_is(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos__cluster_member *nodes[1], *feeder;
+    struct tfos__channel *nodes[1], *feeder;
     struct place place = open_two_queues(1, false);
     start_nodes(&place, nodes, 1);
     struct ask ask = {"validation", NULL, 1, 0, 0, 0};
     feed_to(&place, ask, "worker:0", &feeder);
     report(nodes[0], ask, 9, 1);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     beat(nodes[0], "input", 1, 0);
     assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, 100, &err),
                      TFOS_TIMEOUT);
@@ -158,7 +156,7 @@ static void drained_is_when_every_queue_is(void **state)
 static void a_queue_that_is_terminated_is_not_fed(void **state)
 {
     (void)state;
-    struct tfos__cluster_member *nodes[1], *feeder;
+    struct tfos__channel *nodes[1], *feeder;
     struct place place = open_two_queues(1, false);
     start_nodes(&place, nodes, 1);
     beat(nodes[0], "validation", 1, 1);
@@ -168,7 +166,7 @@ static void a_queue_that_is_terminated_is_not_fed(void **state)
     expect_dismissal(open_feeder(&place, (struct ask){"validation", NULL, 1, 0, 0, 0}), "skip",
                      "want no more rows");
     feed_to(&place, (struct ask){"input", NULL, 1, 0, 0, 0}, "worker:0", &feeder);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     close_members(nodes, 1);
     tfos_rendezvous_close(place.rendezvous);
 }
@@ -177,7 +175,7 @@ static void s19_an_evaluator_is_fed_what_is_for_it(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos__cluster_member *nodes[2], *feeders[2];
+    struct tfos__channel *nodes[2], *feeders[2];
     struct place place = open_two_queues(2, true); // evaluator:0 on host-0, worker:0 on host-1
     start_nodes(&place, nodes, 2);
     struct ask ask = {"validation", "evaluator", 1, 0, 0, 1};
@@ -200,20 +198,19 @@ static void s19_an_evaluator_is_fed_what_is_for_it(void **state)
 static void a_cluster_without_an_evaluator_says_so(void **state)
 {
     (void)state;
-    struct tfos__cluster_member *nodes[1], *feeder;
+    struct tfos__channel *nodes[1], *feeder;
     struct place place = open_two_queues(1, false);
     start_nodes(&place, nodes, 1);
     expect_dismissal(open_feeder(&place, (struct ask){NULL, "evaluator", 1, 0, 0, 0}), "failed",
                      "no evaluator");
     feeder = open_feeder(&place, (struct ask){NULL, "ps", 1, 1, 0, 0});
     assert_null(hear(feeder));
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     close_members(nodes, 1);
     tfos_rendezvous_close(place.rendezvous);
 }
 
-static void expect_description(struct tfos__cluster_member *node, const char *queue,
-                               const char *schema)
+static void expect_description(struct tfos__channel *node, const char *queue, const char *schema)
 {
     json_t *message = expect(node, "describe");
     assert_string_equal(text_of(message, "queue"), queue);
@@ -231,7 +228,7 @@ static void a_description_reaches_all_that_are_fed(void **state)
     assert_done(tfos_rendezvous_describe_feed(place.rendezvous, "validation", 1, 0, "[1]", &err));
     assert_done(
         tfos_rendezvous_describe_feed(place.rendezvous, "validation", 3, 7, "{ \"b\":2 }", &err));
-    struct tfos__cluster_member *nodes[3];
+    struct tfos__channel *nodes[3];
     for (int id = 0; id < 3; id++) {
         nodes[id] = join_as(&place, id, "host");
         if (id > 0)
@@ -260,7 +257,7 @@ static void a_description_is_json_of_a_limited_size(void **state)
     memset(large, '\n', LIMIT); // doubles as it is written down
     large[LIMIT - 1] = '7';
     large[LIMIT] = '\0';
-    struct tfos__cluster_member *node = join_as(&place, 0, "host");
+    struct tfos__channel *node = join_as(&place, 0, "host");
     acknowledge(node);
     expect_only(node, "start");
     assert_done(tfos_rendezvous_describe_feed(place.rendezvous, NULL, 1, 0, large, &err));
@@ -274,7 +271,7 @@ static void a_description_is_json_of_a_limited_size(void **state)
                      TFOS_INVALID);
     assert_says(err.message, "no JSON");
     free(large);
-    tfos__cluster_member_close(node, 0);
+    tfos__channel_finish(node, 0);
     tfos_rendezvous_close(place.rendezvous);
 }
 

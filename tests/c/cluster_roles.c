@@ -6,7 +6,6 @@
 
 #include "base/fail.h"
 #include "cluster/node_table.h"
-#include "cluster/roles.h"
 
 #define BAD_KEY "g00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 

@@ -19,7 +19,7 @@ struct recruit {
 static void *enlist(void *argument)
 {
     struct recruit *recruit = argument;
-    struct tfos__cluster_member *member = join_as(recruit->place, recruit->id, "10.0.0.1");
+    struct tfos__channel *member = join_as(recruit->place, recruit->id, "10.0.0.1");
     json_t *spec = expect(member, "spec");
     recruit->spec = json_dumps(json_object_get(spec, "cluster_spec"), JSON_COMPACT);
     say(member, json_pack("{s:s, s:i}", "type", "ack", "generation", 1));
@@ -47,7 +47,7 @@ static void sixty_four_register_at_once(void **state)
     for (int id = CROWD - 1; id >= 0; id--) {
         assert_string_equal(recruits[id].spec, recruits[0].spec);
         free(recruits[id].spec);
-        tfos__cluster_member_close(members[id], 0);
+        tfos__channel_finish(members[id], 0);
     }
     tfos_rendezvous_close(place.rendezvous);
 }
@@ -56,14 +56,15 @@ static void roles_are_given_out(void **state)
 {
     (void)state;
     struct tfos_error err;
-    char *json;
+    char *json, host[TFOS__ADDRESS_SIZE];
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 2, .master_name = "chief"});
     assert_done(tfos_rendezvous_get_roles(place.rendezvous, &json, &err));
     assert_string_equal(json, "{\"chief\":[0],\"worker\":[1]}");
     tfos_free(json);
-    struct tfos__cluster_member *member = connect_to(&place);
-    assert_string_equal(tfos__cluster_member_local_host(member), "127.0.0.1");
+    struct tfos__channel *member = connect_to(&place);
+    assert_done(tfos__address_local_host(tfos__channel_fd(member), host, &err));
+    assert_string_equal(host, "127.0.0.1");
     say(member, node_hello(1, "h1", 1));
     json_t *role = expect(member, "role");
     assert_string_equal(text_of(role, "job_name"), "worker");
@@ -74,7 +75,7 @@ static void roles_are_given_out(void **state)
     assert_int_equal(number_of(event, "executor_id"), 1);
     assert_string_equal(text_of(event, "host"), "h1");
     json_decref(event);
-    tfos__cluster_member_close(member, 0);
+    tfos__channel_finish(member, 0);
     tfos_rendezvous_close(place.rendezvous);
 }
 
@@ -83,8 +84,7 @@ static void s04_a_taken_port_renews_the_spec(void **state)
     (void)state;
     struct tfos_error err;
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 2});
-    struct tfos__cluster_member *first = join_as(&place, 0, "h0"),
-                                *second = join_as(&place, 1, "h1");
+    struct tfos__channel *first = join_as(&place, 0, "h0"), *second = join_as(&place, 1, "h1");
     acknowledge(first);
     expect_only(second, "spec");
     say(second, json_pack("{s:s, s:i, s:i}", "type", "port", "port", 4444, "generation", 1));
@@ -106,8 +106,8 @@ static void s04_a_taken_port_renews_the_spec(void **state)
     json_decref(start);
     expect_only(second, "start");
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_RUNNING, PATIENCE_MS, &err));
-    tfos__cluster_member_close(first, 0);
-    tfos__cluster_member_close(second, 0);
+    tfos__channel_finish(first, 0);
+    tfos__channel_finish(second, 0);
     tfos_rendezvous_close(place.rendezvous);
 }
 
@@ -117,8 +117,8 @@ static void s01_a_timeout_names_who_is_missing(void **state)
     struct tfos_error err;
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 3, .ps_count = 1});
-    struct tfos__cluster_member *first = join_as(&place, 0, "127.0.0.1");
-    struct tfos__cluster_member *second = join_as(&place, 1, "127.0.0.1");
+    struct tfos__channel *first = join_as(&place, 0, "127.0.0.1");
+    struct tfos__channel *second = join_as(&place, 1, "127.0.0.1");
     assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_RUNNING, 100, &err),
                      TFOS_TIMEOUT);
     assert_says(err.message, "2 of 3 nodes registered within 0.");
@@ -126,8 +126,8 @@ static void s01_a_timeout_names_who_is_missing(void **state)
     assert_says(err.message, "worker:0 on host 127.0.0.1");
     assert_says(err.message, "missing: 1 (executor id 2)");
     assert_says(err.message, "spark.executor.instances");
-    tfos__cluster_member_close(first, 0);
-    tfos__cluster_member_close(second, 0);
+    tfos__channel_finish(first, 0);
+    tfos__channel_finish(second, 0);
     tfos_rendezvous_close(place.rendezvous);
 }
 
@@ -136,11 +136,10 @@ static void a_node_gone_before_the_start_may_come_again(void **state)
     (void)state;
     struct tfos_error err;
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 2});
-    struct tfos__cluster_member *first = join_as(&place, 0, "h0"),
-                                *second = join_as(&place, 1, "h1");
+    struct tfos__channel *first = join_as(&place, 0, "h0"), *second = join_as(&place, 1, "h1");
     acknowledge(first);
     expect_only(second, "spec");
-    tfos__cluster_member_close(second, 0);
+    tfos__channel_finish(second, 0);
     json_decref(expect_event(&place, "warning"));
     assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_RUNNING, 50, &err),
                      TFOS_TIMEOUT);
@@ -150,8 +149,8 @@ static void a_node_gone_before_the_start_may_come_again(void **state)
     acknowledge(first);
     expect_only(first, "start");
     expect_only(second, "start");
-    tfos__cluster_member_close(first, 0);
-    tfos__cluster_member_close(second, 0);
+    tfos__channel_finish(first, 0);
+    tfos__channel_finish(second, 0);
     tfos_rendezvous_close(place.rendezvous);
 }
 
@@ -159,7 +158,7 @@ static void a_hello_is_refused(void **state)
 {
     (void)state;
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 1});
-    struct tfos__cluster_member *first = join_as(&place, 0, "h0");
+    struct tfos__channel *first = join_as(&place, 0, "h0");
     acknowledge(first);
     expect_only(first, "start");
     json_t *other_version = node_hello(0, "h", 2);
@@ -169,14 +168,14 @@ static void a_hello_is_refused(void **state)
     const char *says[] = {"executor id 5 is out of range", "executor id -1 is out of range",
                           "cannot be replaced", "version 7"};
     for (int i = 0; i < 4; i++) {
-        struct tfos__cluster_member *member = connect_to(&place);
+        struct tfos__channel *member = connect_to(&place);
         say(member, hellos[i]);
         json_t *refused = expect(member, "refused");
         assert_says(text_of(refused, "message"), says[i]);
         json_decref(refused);
-        tfos__cluster_member_close(member, 0);
+        tfos__channel_finish(member, 0);
     }
-    tfos__cluster_member_close(first, 0);
+    tfos__channel_finish(first, 0);
     tfos_rendezvous_close(place.rendezvous);
 }
 
@@ -184,25 +183,25 @@ static void a_higher_launch_replaces_a_living_node(void **state)
 {
     (void)state;
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 2});
-    struct tfos__cluster_member *old = join_as(&place, 0, "h0");
-    struct tfos__cluster_member *same = connect_to(&place);
+    struct tfos__channel *old = join_as(&place, 0, "h0");
+    struct tfos__channel *same = connect_to(&place);
     say(same, node_hello(0, "h0", 1));
     json_t *refused = expect(same, "refused");
     assert_says(text_of(refused, "message"), "running already");
     json_decref(refused);
-    struct tfos__cluster_member *new = connect_to(&place);
+    struct tfos__channel *new = connect_to(&place);
     say(new, node_hello(0, "h9", 2));
     expect_only(new, "role");
     expect_only(old, "stop");
-    tfos__cluster_member_close(old, 0);
-    struct tfos__cluster_member *other = join_as(&place, 1, "h1");
+    tfos__channel_finish(old, 0);
+    struct tfos__channel *other = join_as(&place, 1, "h1");
     json_t *spec = expect(new, "spec");
     json_t *workers = json_object_get(json_object_get(spec, "cluster_spec"), "worker");
     assert_string_equal(json_string_value(json_array_get(workers, 0)), "h9:20000");
     json_decref(spec);
-    tfos__cluster_member_close(same, 0);
-    tfos__cluster_member_close(new, 0);
-    tfos__cluster_member_close(other, 0);
+    tfos__channel_finish(same, 0);
+    tfos__channel_finish(new, 0);
+    tfos__channel_finish(other, 0);
     tfos_rendezvous_close(place.rendezvous);
 }
 
@@ -297,15 +296,16 @@ static void a_member_sees_the_driver_go(void **state)
     struct tfos_error err;
     json_t *message;
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 2});
-    struct tfos__cluster_member *member = join_as(&place, 0, "h0");
-    assert_int_equal(tfos__cluster_member_next(member, &message, &err), TFOS_AGAIN);
-    assert_int_equal(tfos__cluster_member_wait(member, 20, &message, &err), TFOS_TIMEOUT);
+    struct tfos__channel *member = join_as(&place, 0, "h0");
+    assert_int_equal(tfos__channel_next(member, &message, NULL, NULL, &err), TFOS_AGAIN);
+    assert_int_equal(tfos__channel_receive(member, &message, NULL, NULL, tfos__deadline(20), &err),
+                     TFOS_TIMEOUT);
     // What was said before the end still arrives.
     tfos_rendezvous_stop(place.rendezvous, 1000);
     tfos_rendezvous_close(place.rendezvous);
     expect_only(member, "stop");
     assert_null(hear(member));
-    tfos__cluster_member_close(member, 100);
+    tfos__channel_finish(member, 100);
 }
 
 static const struct CMUnitTest cases[] = {

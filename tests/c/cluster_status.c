@@ -19,7 +19,7 @@ static void the_status_shows_nodes_and_figures(void **state)
     (void)state;
     char *json;
     struct tfos_error err;
-    struct tfos__cluster_member *members[2];
+    struct tfos__channel *members[2];
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 2});
     start_nodes(&place, members, 2);
     say(members[0], json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:{s:i}}", "type", "heartbeat",
@@ -54,8 +54,7 @@ static void the_status_shows_nodes_and_figures(void **state)
 
 /// The status, once `key` in it, found at `progress` or at the first node, is no longer null;
 /// meanwhile the node's heart beats.
-static json_t *await_figure(const struct place *place, struct tfos__cluster_member *node,
-                            const char *key)
+static json_t *await_figure(const struct place *place, struct tfos__channel *node, const char *key)
 {
     for (int i = 0; i < 400; i++) {
         char *json;
@@ -88,13 +87,13 @@ static void the_status_tells_how_far_a_training_is(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos__cluster_member *node;
+    struct tfos__channel *node;
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 1, .is_feeding = true});
     start_nodes(&place, &node, 1);
     struct tfos_feed_plan plan = {.epoch = 1, .epoch_count = 2, .partition_count = 4};
     assert_done(tfos_rendezvous_plan_feed(place.rendezvous, 1, &plan, &err));
-    struct tfos__cluster_member *feeder = connect_to(&place);
+    struct tfos__channel *feeder = connect_to(&place);
     say(feeder, json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:s, s:i}", "type", "hello", "kind",
                           "feeder", "version", 1, "feed", 1, "partition", 0, "attempt", 0, "host",
                           "host-0", "executor_pid", 1000));
@@ -118,8 +117,8 @@ static void the_status_tells_how_far_a_training_is(void **state)
     assert_string_equal(text_of(progress, "slower"), "spark");
     assert_string_equal(text_of(first, "slower"), "spark");
     json_decref(status);
-    tfos__cluster_member_close(feeder, 0);
-    tfos__cluster_member_close(node, 0);
+    tfos__channel_finish(feeder, 0);
+    tfos__channel_finish(node, 0);
     tfos_rendezvous_close(place.rendezvous);
 }
 
@@ -141,7 +140,7 @@ static void plans_that_make_no_sense_are_refused(void **state)
 static void figures_come_to_who_asks_for_them(void **state)
 {
     (void)state;
-    struct tfos__cluster_member *nodes[2];
+    struct tfos__channel *nodes[2];
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 2, .is_feeding = true});
     start_nodes(&place, nodes, 2);
@@ -149,7 +148,7 @@ static void figures_come_to_who_asks_for_them(void **state)
     say(nodes[1], json_pack("{s:s, s:b}", "type", "heartbeat", "figures", 1));
     say(nodes[1], json_pack("{s:s, s:s}", "type", "warning", "message", "heard"));
     json_decref(expect_event(&place, "warning"));
-    struct tfos__cluster_member *feeder = connect_to(&place);
+    struct tfos__channel *feeder = connect_to(&place);
     say(feeder, json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:s, s:i}", "type", "hello", "kind",
                           "feeder", "version", 1, "feed", 1, "partition", 0, "attempt", 0, "host",
                           "host-0", "executor_pid", 1000));
@@ -165,7 +164,7 @@ static void figures_come_to_who_asks_for_them(void **state)
     const json_t *first = json_object_get(json_object_get(figures, "nodes"), "worker:0");
     assert_true(json_is_null(json_object_get(first, "rows_per_second")));
     json_decref(figures);
-    tfos__cluster_member_close(feeder, 0);
+    tfos__channel_finish(feeder, 0);
     close_members(nodes, 2);
     tfos_rendezvous_close(place.rendezvous);
 }
@@ -201,7 +200,7 @@ static void lines_and_warnings_become_events(void **state)
     (void)state;
     char *json;
     struct tfos_error err;
-    struct tfos__cluster_member *members[1];
+    struct tfos__channel *members[1];
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 1});
     start_nodes(&place, members, 1);
     json_t *event = expect_event(&place, "running");
@@ -231,7 +230,7 @@ static void the_oldest_events_are_dropped_and_counted(void **state)
     (void)state;
     enum { MESSAGES = 26, LINES = 500 };
     struct tfos_error err;
-    struct tfos__cluster_member *members[1];
+    struct tfos__channel *members[1];
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 1});
     start_nodes(&place, members, 1);
     for (int i = 0; i < MESSAGES; i++) {
@@ -243,7 +242,7 @@ static void the_oldest_events_are_dropped_and_counted(void **state)
     }
     // The end comes after all lines, so the queue is as it will stay.
     say(members[0], trainer_exit(0));
-    tfos__cluster_member_close(members[0], PATIENCE_MS);
+    tfos__channel_finish(members[0], PATIENCE_MS);
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_ENDED, PATIENCE_MS, &err));
     char *json;
     assert_done(tfos_rendezvous_next_event(place.rendezvous, 0, &json, &err));

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "base/channel.h"
+#include "base/listener.h"
 #include "base/socket.h"
 #include "feed/record.h"
 
@@ -389,7 +390,7 @@ static enum tfos_status meet_hostile_node(struct hostile_node *hostile, int64_t 
     struct ArrowArray array;
     int port = 0;
 
-    assert_done(tfos__socket_listen("127.0.0.1", NULL, &hostile->listener, &port, &err));
+    assert_done(tfos__listener_open("127.0.0.1", NULL, &hostile->listener, &port, &err));
     snprintf(address.address, sizeof address.address, "127.0.0.1:%d", port);
     assert_int_equal(pthread_create(&hostile->thread, NULL, hostile_main, hostile), 0);
     struct writer_options options = remote_options(&address, 0);

@@ -4,7 +4,7 @@
 #include "nodes.h"
 
 #include "base/channel.h"
-#include "node/supervisor.h"
+#include "node/node.h"
 
 #include <poll.h>
 
@@ -33,13 +33,13 @@ static json_t *big_message(void)
 /// As the node's loop: steps when poll() says so, and ticks.
 static void turn(struct tfos__node *node)
 {
-    uint32_t events = tfos__trainer_events(node);
-    struct pollfd slot = {.fd = tfos__channel_fd(node->trainer_link), .events = (short)events};
+    uint32_t events = tfos__node_trainer_events(node);
+    struct pollfd slot = {.fd = tfos__channel_fd(node->trainer_channel), .events = (short)events};
     assert_int_not_equal(events, 0);
     if (poll(&slot, 1, 0) == 1)
-        tfos__trainer_step(node);
-    if (node->trainer_link)
-        tfos__trainer_tick(node);
+        tfos__node_trainer_step(node);
+    if (node->trainer_channel)
+        tfos__node_trainer_tick(node);
 }
 
 static int take_answers(struct tfos__channel *peer)
@@ -60,7 +60,7 @@ static void requests_wait_while_their_answers_are_not_taken(void **state)
     (void)state;
     struct tfos_error err;
     struct tfos__node node = {.port_fd = -1};
-    struct tfos__channel *peer = open_peer(&node.trainer_link, "trainer");
+    struct tfos__channel *peer = open_peer(&node.trainer_channel, "trainer");
     for (int i = 0; i < REQUESTS; i++)
         assert_done(tfos__channel_queue(
             peer, json_pack("{s:s, s:s}", "type", "open_feed", "queue", "input"), NULL, 0, &err));
@@ -70,8 +70,8 @@ static void requests_wait_while_their_answers_are_not_taken(void **state)
         assert_done(tfos__channel_flush(peer, &err));
         turn(&node);
     }
-    assert_in_range(tfos__channel_pending_size(node.trainer_link), 1 << 20, 2 << 20);
-    assert_false(node.is_trainer_deaf);
+    assert_in_range(tfos__channel_pending_size(node.trainer_channel), 1 << 20, 2 << 20);
+    assert_false(node.is_trainer_given_up);
     int64_t deadline = tfos__deadline(PATIENCE_MS);
     for (int answers = 0; answers < REQUESTS;) {
         turn(&node);
@@ -79,7 +79,7 @@ static void requests_wait_while_their_answers_are_not_taken(void **state)
         assert_true(tfos__now_ms() < deadline);
     }
     tfos__channel_close(peer);
-    tfos__channel_close(node.trainer_link);
+    tfos__channel_close(node.trainer_channel);
 }
 
 static void start_trainer(struct tfos__node *node)
@@ -87,9 +87,8 @@ static void start_trainer(struct tfos__node *node)
     struct tfos_error err;
     char *argv[] = {"/bin/sleep", "600", NULL};
     char *envp[] = {NULL};
-    struct tfos__spawn_options options = {
-        .argv = argv, .envp = envp, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
-    assert_done(tfos__child_start(&node->trainer, &options, &err));
+    struct tfos__spawn_options options = {.argv = argv, .envp = envp};
+    assert_done(tfos__node_child_start(&node->trainer, &options, NULL, &err));
 }
 
 static void a_trainer_that_cannot_be_told_is_ended(void **state)
@@ -97,16 +96,16 @@ static void a_trainer_that_cannot_be_told_is_ended(void **state)
     for (int is_out_of_memory = 0; is_out_of_memory < 2; is_out_of_memory++) {
         (void)state;
         struct tfos__node node = {.port_fd = -1};
-        struct tfos__channel *peer = open_peer(&node.trainer_link, "trainer");
+        struct tfos__channel *peer = open_peer(&node.trainer_channel, "trainer");
         int status;
         start_trainer(&node);
         if (is_out_of_memory)
-            tfos__trainer_tell(&node, NULL, NULL, 0);
+            tfos__node_trainer_send(&node, NULL, NULL, 0);
         for (int i = 0; i < 50; i++) {
-            assert_int_equal(node.is_trainer_deaf, is_out_of_memory || i > 16);
-            tfos__trainer_tell(&node, big_message(), NULL, 0);
+            assert_int_equal(node.is_trainer_given_up, is_out_of_memory || i > 16);
+            tfos__node_trainer_send(&node, big_message(), NULL, 0);
         }
-        assert_true(tfos__channel_pending_size(node.trainer_link) <= 18 * BIG);
+        assert_true(tfos__channel_pending_size(node.trainer_channel) <= 18 * BIG);
         assert_int_equal(waitpid(node.trainer.pid, &status, 0), node.trainer.pid);
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         assert_non_null(strstr(node.trainer_message, "the node ended it"));
@@ -114,7 +113,7 @@ static void a_trainer_that_cannot_be_told_is_ended(void **state)
             strstr(node.trainer_message, is_out_of_memory ? "no memory" : "does not read"));
         free(node.trainer_message);
         tfos__channel_close(peer);
-        tfos__channel_close(node.trainer_link);
+        tfos__channel_close(node.trainer_channel);
     }
 }
 
@@ -123,16 +122,16 @@ static void a_trainer_that_goes_with_answers_unread_is_heard_to_the_end(void **s
     (void)state;
     struct tfos_error err;
     struct tfos__node node = {.port_fd = -1};
-    struct tfos__channel *peer = open_peer(&node.trainer_link, "trainer");
+    struct tfos__channel *peer = open_peer(&node.trainer_channel, "trainer");
     for (int i = 0; i < 3; i++)
-        tfos__trainer_tell(&node, big_message(), NULL, 0);
+        tfos__node_trainer_send(&node, big_message(), NULL, 0);
     assert_done(tfos__channel_send(peer,
                                    json_pack("{s:s, s:s}", "type", "fail", "message", "no data"),
                                    NULL, 0, tfos__deadline(PATIENCE_MS), &err));
     tfos__channel_close(peer);
-    tfos__trainer_tell(&node, json_pack("{s:s}", "type", "port_released"), NULL, 0);
+    tfos__node_trainer_send(&node, json_pack("{s:s}", "type", "port_released"), NULL, 0);
     turn(&node);
-    assert_null(node.trainer_link);
+    assert_null(node.trainer_channel);
     assert_string_equal(node.trainer_message, "no data");
     free(node.trainer_message);
 }
@@ -144,12 +143,11 @@ static void a_launcher_that_cannot_be_told_counts_as_gone(void **state)
         struct tfos__node node = {.is_detached = is_detached};
         struct tfos__channel *peer = open_peer(&node.launcher, "launcher");
         for (int i = 0; i < 50; i++)
-            tfos__launcher_tell(&node, big_message());
+            tfos__node_launcher_send(&node, big_message());
         assert_null(node.launcher);
         assert_int_equal(node.is_ending, !is_detached);
         if (!is_detached)
             assert_non_null(strstr(node.end_message, "launcher does not read"));
-        free(node.end_message);
         tfos__channel_close(peer);
     }
 }
@@ -158,10 +156,9 @@ static void a_driver_that_cannot_be_told_ends_the_node(void **state)
 {
     (void)state;
     struct tfos__node node = {.is_member = true, .config.address = "driver:1"};
-    tfos__driver_tell(&node, NULL);
+    tfos__node_rendezvous_send(&node, NULL);
     assert_true(node.is_ending);
     assert_non_null(strstr(node.end_message, "no memory for a message"));
-    free(node.end_message);
 }
 
 static const struct CMUnitTest cases[] = {

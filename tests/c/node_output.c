@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 struct setup {
-    struct tfos__output *output;
+    struct tfos__node_output *output;
     int old_stderr;
     int log; ///< what stands in for stderr
 };
@@ -20,12 +20,12 @@ static void open_setup(struct setup *setup, int log)
     setup->old_stderr = dup(STDERR_FILENO);
     setup->log = log;
     dup2(log, STDERR_FILENO);
-    assert_done(tfos__output_open(true, &setup->output, &err));
+    assert_done(tfos__node_output_open(true, &setup->output, &err));
 }
 
 static void close_setup(struct setup *setup)
 {
-    tfos__output_close(setup->output);
+    tfos__node_output_close(setup->output);
     dup2(setup->old_stderr, STDERR_FILENO);
     close(setup->old_stderr);
     close(setup->log);
@@ -41,11 +41,11 @@ static int make_file(void)
 
 static void write_stderr(struct setup *setup, const char *data, size_t size)
 {
-    int fd = tfos__output_writer_fd(setup->output, TFOS__OUTPUT_STDERR);
+    int fd = tfos__node_output_writer_fd(setup->output, TFOS__OUTPUT_STDERR);
     while (size > 0) {
         size_t part = size < 4096 ? size : 4096;
         assert_int_equal(write(fd, data, part), part);
-        tfos__output_step(setup->output);
+        tfos__node_output_step(setup->output);
         data += part;
         size -= part;
     }
@@ -56,7 +56,7 @@ static void assert_lines(struct setup *setup, const char *expected)
 {
     char text[65536] = "";
     size_t size = 0, i;
-    json_t *line, *lines = tfos__output_take_lines(setup->output);
+    json_t *line, *lines = tfos__node_output_take_lines(setup->output);
     json_array_foreach(lines, i, line)
     {
         size += (size_t)snprintf(text + size, sizeof text - size, "%s|",
@@ -82,9 +82,9 @@ static void cuts_lines(void **state)
     write_stderr(&setup, "\n\r50%\r", 6);
     write_stderr(&setup, "60%\nrest", 8);
     assert_lines(&setup, "30%|40%|60%|");
-    tfos__output_finish(setup.output, 100);
+    tfos__node_output_finish(setup.output, 100);
     assert_lines(&setup, "rest|");
-    assert_null(tfos__output_take_lines(setup.output));
+    assert_null(tfos__node_output_take_lines(setup.output));
     close_setup(&setup);
 }
 
@@ -112,7 +112,7 @@ static void copies_every_byte_to_the_log(void **state)
         data[i] = (char)(i * 31 + i / 251);
     open_setup(&setup, make_file());
     write_stderr(&setup, data, SIZE);
-    tfos__output_finish(setup.output, 1000);
+    tfos__node_output_finish(setup.output, 1000);
     struct stat status;
     assert_int_equal(fstat(setup.log, &status), 0);
     assert_int_equal(status.st_size, SIZE);
@@ -133,7 +133,7 @@ static void long_lines_and_floods_stay_bounded(void **state)
     for (int i = 0; i < 1000; i++)
         write_stderr(&setup, block, sizeof block);
     write_stderr(&setup, "\n", 1);
-    json_t *lines = tfos__output_take_lines(setup.output);
+    json_t *lines = tfos__node_output_take_lines(setup.output);
     assert_int_equal(json_array_size(lines), 1);
     assert_int_equal(json_string_length(json_array_get(json_array_get(lines, 0), 1)),
                      TFOS__OUTPUT_LINE_SIZE);
@@ -142,7 +142,7 @@ static void long_lines_and_floods_stay_bounded(void **state)
         memcpy(block + i, "y\n", 2);
     for (int i = 0; i < 100; i++)
         write_stderr(&setup, block, sizeof block);
-    lines = tfos__output_take_lines(setup.output);
+    lines = tfos__node_output_take_lines(setup.output);
     size_t count = json_array_size(lines);
     assert_true(count > 100 && count < 10000);
     const char *last = json_string_value(json_array_get(json_array_get(lines, count - 1), 1));
@@ -160,7 +160,7 @@ static void keeps_the_last_lines_of_stderr(void **state)
     char line[32];
     for (int i = 0; i < 120; i++)
         write_stderr(&setup, line, (size_t)snprintf(line, sizeof line, "%d\n", i));
-    json_t *lines = tfos__output_get_last_lines(setup.output);
+    json_t *lines = tfos__node_output_get_last_lines(setup.output);
     assert_int_equal(json_array_size(lines), TFOS__OUTPUT_LAST_LINES);
     assert_string_equal(json_string_value(json_array_get(lines, 0)), "70");
     assert_string_equal(json_string_value(json_array_get(lines, 49)), "119");
@@ -181,11 +181,11 @@ static void a_full_log_holds_up_only_for_a_while(void **state)
     open_setup(&setup, fds[1]);
     write_stderr(&setup, "said\n", 5);
     struct pollfd slots[TFOS__OUTPUT_STREAMS];
-    tfos__output_get_poll(setup.output, slots);
+    tfos__node_output_get_poll(setup.output, slots);
     assert_int_equal(slots[TFOS__OUTPUT_STDERR].fd, STDERR_FILENO);
     assert_int_equal(slots[TFOS__OUTPUT_STDERR].events, POLLOUT);
     int64_t begun_at = tfos__now_ms();
-    tfos__output_finish(setup.output, 100);
+    tfos__node_output_finish(setup.output, 100);
     assert_true(tfos__now_ms() - begun_at < 1000);
     assert_lines(&setup, "said|");
     close_setup(&setup);
@@ -212,13 +212,13 @@ static void captures_on_demand(void **state)
     struct setup setup;
     open_setup(&setup, make_file());
     write_stderr(&setup, "before\n", 7);
-    tfos__output_start_capture(setup.output);
+    tfos__node_output_start_capture(setup.output);
     write_stderr(&setup, "File \"a.py\", line 3\nin f\n", 25);
-    char *capture = tfos__output_take_capture(setup.output);
+    char *capture = tfos__node_output_take_capture(setup.output);
     assert_string_equal(capture, "File \"a.py\", line 3\nin f\n");
     tfos_free(capture);
-    tfos__output_start_capture(setup.output);
-    assert_null(tfos__output_take_capture(setup.output));
+    tfos__node_output_start_capture(setup.output);
+    assert_null(tfos__node_output_take_capture(setup.output));
     close_setup(&setup);
 }
 

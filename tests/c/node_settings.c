@@ -4,7 +4,6 @@
 
 #include "base/memory.h"
 #include "node/config.h"
-#include "node/environment.h"
 
 static json_t *good_config(void)
 {
@@ -57,7 +56,7 @@ static void a_bad_configuration_is_refused_by_its_key(void **state)
     assert_refused("tensorboard", json_pack("{s:[s], s:i}", "argv", "tensorboard", "port", -1));
 }
 
-static const char *find(const struct tfos__environment *environment, const char *name)
+static const char *find(const struct tfos__node_strings *environment, const char *name)
 {
     size_t size = strlen(name);
     for (char **item = environment->items; *item; item++)
@@ -70,13 +69,13 @@ static void an_environment_is_set_and_unset(void **state)
 {
     (void)state;
     struct tfos_error err;
-    struct tfos__environment environment;
+    struct tfos__node_strings environment;
     char *const items[] = {"A=1", "AB=2", "A=again", "C=", NULL};
-    assert_done(tfos__environment_init(&environment, items, &err));
+    assert_done(tfos__node_environment_init(&environment, items, &err));
     assert_int_equal(environment.count, 3);
     assert_string_equal(find(&environment, "A"), "1");
     json_t *overrides = json_pack("{s:n, s:s, s:s, s:n}", "A", "AB", "two", "D", "new=er", "E");
-    assert_done(tfos__environment_apply(&environment, overrides, &err));
+    assert_done(tfos__node_environment_apply(&environment, overrides, &err));
     json_decref(overrides);
     assert_null(find(&environment, "A"));
     assert_string_equal(find(&environment, "AB"), "two");
@@ -84,7 +83,7 @@ static void an_environment_is_set_and_unset(void **state)
     assert_string_equal(find(&environment, "D"), "new=er");
     assert_int_equal(environment.count, 3);
     assert_null(environment.items[3]);
-    tfos__environment_clear(&environment);
+    tfos__node_strings_clear(&environment);
 }
 
 static json_t *tf_config(const char *spec_text, const char *job_name, int64_t task_index)
@@ -92,7 +91,7 @@ static json_t *tf_config(const char *spec_text, const char *job_name, int64_t ta
     struct tfos_error err;
     char *text;
     json_t *spec = json_loads(spec_text, 0, NULL);
-    assert_done(tfos__environment_tf_config(spec, job_name, task_index, &text, &err));
+    assert_done(tfos__node_environment_tf_config(spec, job_name, task_index, &text, &err));
     json_t *config = json_loads(text, 0, NULL);
     tfos_free(text);
     json_decref(spec);
@@ -128,16 +127,16 @@ static void survives_every_failed_allocation(void **state)
     char *const items[] = {"A=1", "B=2", NULL};
     for (long n = 1; n < 50; n++) {
         struct tfos_error err;
-        struct tfos__environment environment;
+        struct tfos__node_strings environment;
         tfos__memory_fail_at(n);
-        enum tfos_status status = tfos__environment_init(&environment, items, &err);
+        enum tfos_status status = tfos__node_environment_init(&environment, items, &err);
         if (status == TFOS_OK)
-            status = tfos__environment_set(&environment, "A", "longer", &err);
+            status = tfos__node_environment_set(&environment, "A", "longer", &err);
         if (status == TFOS_OK)
-            status = tfos__environment_set(&environment, "C", "3", &err);
+            status = tfos__node_environment_set(&environment, "C", "3", &err);
         tfos__memory_fail_at(0);
         assert_true(status == TFOS_OK || status == TFOS_NO_MEMORY);
-        tfos__environment_clear(&environment);
+        tfos__node_strings_clear(&environment);
         if (status == TFOS_OK)
             return;
     }

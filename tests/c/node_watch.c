@@ -11,8 +11,8 @@
 
 struct scene {
     struct place place;
-    struct tfos__cluster_member *nodes[2];
-    struct tfos__cluster_member *feeder;
+    struct tfos__channel *nodes[2];
+    struct tfos__channel *feeder;
 };
 
 /// Two nodes, fed for the first of three epochs: one of four partitions is through.
@@ -35,7 +35,7 @@ static void scene_open(struct scene *scene)
 
 static void scene_close(struct scene *scene)
 {
-    tfos__cluster_member_close(scene->feeder, 0);
+    tfos__channel_finish(scene->feeder, 0);
     close_members(scene->nodes, 2);
     tfos_rendezvous_close(scene->place.rendezvous);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What tests of nodes share: a real rendezvous as the driver, nodes launched by the real command,
-/// and waits for what they say. TFOS_COMMAND and TFOS_TRAINER (tests/c/understudy.c) are paths that
-/// CMake defines.
+/// and waits for what they say. TFOS_COMMAND and TFOS_TRAINER (tests/c/fake_trainer.c) are paths
+/// that CMake defines.
 #ifndef TFOS_TEST_NODES_H
 #define TFOS_TEST_NODES_H
 

@@ -2,7 +2,7 @@
 // Names of features and columns that differ in letter case.
 #include "record_proto.h"
 
-#include "base/letter_case.h"
+#include "base/text.h"
 
 /// What became of records that were decoded into one column of int64.
 struct outcome {
@@ -69,8 +69,10 @@ static void s80_the_same_but_for_letter_case(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tfos__buffer a = {0}, b = {0};
         struct tfos_error err;
-        assert_done(tfos__fold_case((struct tfos_view){cases[i].a, strlen(cases[i].a)}, &a, &err));
-        assert_done(tfos__fold_case((struct tfos_view){cases[i].b, strlen(cases[i].b)}, &b, &err));
+        assert_done(
+            tfos__text_fold_case((struct tfos_view){cases[i].a, strlen(cases[i].a)}, &a, &err));
+        assert_done(
+            tfos__text_fold_case((struct tfos_view){cases[i].b, strlen(cases[i].b)}, &b, &err));
         bool is_same = a.end == b.end && (a.end == 0 || memcmp(a.data, b.data, a.end) == 0);
         assert_int_equal(is_same, cases[i].is_same);
         tfos__buffer_clear(&a);

@@ -6,6 +6,9 @@
 
 #include "harness.h"
 
+#include "base/channel.h"
+#include "base/clock.h"
+#include "base/socket.h"
 #include "cluster/cluster.h"
 #include <jansson.h>
 #include <poll.h>
@@ -37,37 +40,38 @@ static inline struct place open_place(struct tfos_rendezvous_options options)
     return place;
 }
 
-static inline struct tfos__cluster_member *connect_to(const struct place *place)
+static inline struct tfos__channel *connect_to(const struct place *place)
 {
     struct tfos_error err;
-    struct tfos__cluster_member *member;
-    assert_done(tfos__cluster_member_open(tfos_rendezvous_address(place->rendezvous),
-                                          place->cluster_id, KEY, NULL, &member, &err));
+    struct tfos__channel *member;
+    assert_done(tfos__cluster_join(tfos_rendezvous_address(place->rendezvous), place->cluster_id,
+                                   KEY, NULL, &member, &err));
     return member;
 }
 
 /// Sends `message`, taken over, all of it: whoever waits for another member afterwards does not
 /// write the rest. That the driver has gone meanwhile is for hear() to find.
-static inline void say(struct tfos__cluster_member *member, json_t *message)
+static inline void say(struct tfos__channel *member, json_t *message)
 {
     struct tfos_error err;
-    assert_done(tfos__cluster_member_send(member, message, &err));
-    enum tfos_status status = tfos__cluster_member_step(member, &err);
-    while (status == TFOS_OK && tfos__cluster_member_events(member) & EPOLLOUT) {
-        struct pollfd poll_fd = {.fd = tfos__cluster_member_fd(member), .events = POLLIN | POLLOUT};
+    assert_done(tfos__channel_queue(member, message, NULL, 0, &err));
+    enum tfos_status status = tfos__channel_pump(member, &err);
+    while (status == TFOS_OK && tfos__channel_events(member) & EPOLLOUT) {
+        struct pollfd poll_fd = {.fd = tfos__channel_fd(member), .events = POLLIN | POLLOUT};
         assert_int_equal(poll(&poll_fd, 1, PATIENCE_MS), 1);
-        status = tfos__cluster_member_step(member, &err);
+        status = tfos__channel_pump(member, &err);
     }
     if (status != TFOS_OK && status != TFOS_CLOSED)
         fail_msg("cannot send: %s", err.message);
 }
 
 /// The next message, whatever it is; NULL when the driver has gone.
-static inline json_t *hear(struct tfos__cluster_member *member)
+static inline json_t *hear(struct tfos__channel *member)
 {
     json_t *message;
     struct tfos_error err;
-    enum tfos_status status = tfos__cluster_member_wait(member, PATIENCE_MS, &message, &err);
+    enum tfos_status status =
+        tfos__channel_receive(member, &message, NULL, NULL, tfos__deadline(PATIENCE_MS), &err);
     if (status == TFOS_CLOSED)
         return NULL;
     if (status != TFOS_OK)
@@ -87,7 +91,7 @@ static inline json_int_t number_of(const json_t *message, const char *key)
 }
 
 /// The next message, which must be of `type`.
-static inline json_t *expect(struct tfos__cluster_member *member, const char *type)
+static inline json_t *expect(struct tfos__channel *member, const char *type)
 {
     json_t *message = hear(member);
     if (!message)
@@ -96,7 +100,7 @@ static inline json_t *expect(struct tfos__cluster_member *member, const char *ty
     return message;
 }
 
-static inline void expect_only(struct tfos__cluster_member *member, const char *type)
+static inline void expect_only(struct tfos__channel *member, const char *type)
 {
     json_decref(expect(member, type));
 }
@@ -110,16 +114,15 @@ static inline json_t *node_hello(int id, const char *host, int launch)
                      "feed_port", 30000 + id, "launch", launch);
 }
 
-static inline struct tfos__cluster_member *join_as(const struct place *place, int id,
-                                                   const char *host)
+static inline struct tfos__channel *join_as(const struct place *place, int id, const char *host)
 {
-    struct tfos__cluster_member *member = connect_to(place);
+    struct tfos__channel *member = connect_to(place);
     say(member, node_hello(id, host, 1));
     expect_only(member, "role");
     return member;
 }
 
-static inline void acknowledge(struct tfos__cluster_member *member)
+static inline void acknowledge(struct tfos__channel *member)
 {
     json_t *spec = expect(member, "spec");
     say(member,
@@ -128,8 +131,7 @@ static inline void acknowledge(struct tfos__cluster_member *member)
 }
 
 /// Joins `count` nodes on hosts "host-0", "host-1", ... and starts their trainers.
-static inline void start_nodes(const struct place *place, struct tfos__cluster_member **members,
-                               int count)
+static inline void start_nodes(const struct place *place, struct tfos__channel **members, int count)
 {
     char host[32];
     struct tfos_error err;
@@ -153,10 +155,10 @@ static inline json_t *trainer_exit(int exit_status)
                      exit_status, "cause", "trainer");
 }
 
-static inline void close_members(struct tfos__cluster_member **members, int count)
+static inline void close_members(struct tfos__channel **members, int count)
 {
     for (int id = 0; id < count; id++)
-        tfos__cluster_member_close(members[id], 0);
+        tfos__channel_finish(members[id], 0);
 }
 
 /// Waits for an event named `name`, past others.

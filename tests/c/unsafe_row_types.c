@@ -3,7 +3,6 @@
 // text, and memory that runs out.
 #include "harness.h"
 
-#include "base/buffer.h"
 #include "base/memory.h"
 
 #include <stdlib.h>
