@@ -64,9 +64,11 @@ static int read_plain(struct table_input *input, int byte)
     for (; byte >= 0 && byte != ',' && byte != '\n'; byte = text_input_next(text)) {
         if (byte == '\r' && text_input_peek(text) == '\n')
             continue;
-        if (byte == '"') {
+        if (byte == '"' || byte == '\r') {
             text_input_refuse(text, text->line, text->column - 1,
-                              "a quote within a cell that is not quoted");
+                              byte == '"' ? "a quote within a cell that is not quoted"
+                                          : "a carriage return that no line feed follows, in a "
+                                            "cell that is not quoted: lines end with a line feed");
             return TEXT_FAILED;
         }
         bytes_add_byte(&input->values, (char)byte);
@@ -135,7 +137,11 @@ static int take_name(struct table_input *input, const struct csv_cell *cell, siz
 {
     const char *name = input->values.data + cell->offset;
     struct column *column = columns_find(input->columns, name);
-    if (strlen(name) != cell->size || cell->size == 0 || !is_utf8(name, cell->size))
+    if (cell->size == 0)
+        return text_input_refuse(&input->text, cell->line, cell->column,
+                                 "the column has no name (pandas writes one so for the index, "
+                                 "unless to_csv() is told index=False)");
+    if (strlen(name) != cell->size || !is_utf8(name, cell->size))
         return text_input_refuse(&input->text, cell->line, cell->column,
                                  "this is no name of a column");
     if (!input->has_schema && !column)
@@ -214,7 +220,9 @@ static void survey_cell(struct column *column, const char *text, const struct cs
     enum column_kind kind = COLUMN_TEXT;
     if (strlen(text) == cell->size && !cell->is_quoted) {
         if (integer_parse(text, &integer, &is_plain))
-            kind = is_plain ? COLUMN_INTEGER : COLUMN_TEXT; // 007 is no number
+            kind = is_plain                  ? COLUMN_INTEGER
+                   : strcmp(text, "-0") == 0 ? COLUMN_REAL
+                                             : COLUMN_TEXT; // 007 is no number
         else if (real_parse(text, &real))
             kind = COLUMN_REAL;
     }

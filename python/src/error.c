@@ -9,26 +9,26 @@
 
 #define MODULE "tensorflowonspark._tfos."
 
-/// Class and, beside Error, the built-in exception that it is too.
-#define CLASS_OK NULL, NULL
-#define CLASS_END NULL, NULL
-#define CLASS_AGAIN NULL, NULL
-#define CLASS_INVALID MODULE "InvalidError", &PyExc_ValueError
-#define CLASS_NO_MEMORY MODULE "NoMemoryError", &PyExc_MemoryError
-#define CLASS_IO MODULE "IoError", &PyExc_OSError
-#define CLASS_NOT_FOUND MODULE "NotFoundError", &PyExc_LookupError
-#define CLASS_CORRUPT MODULE "CorruptError", NULL
-#define CLASS_DENIED MODULE "DeniedError", &PyExc_PermissionError
-#define CLASS_TIMEOUT MODULE "TimedOutError", &PyExc_TimeoutError
-#define CLASS_CLOSED MODULE "ClosedError", &PyExc_ConnectionError
-#define CLASS_BUSY MODULE "BusyError", NULL
-#define CLASS_UNSUPPORTED MODULE "UnsupportedError", NULL
+/// Class and, beside Error, the built-in exceptions that it is too.
+#define CLASS_OK NULL, NULL, NULL
+#define CLASS_END NULL, NULL, NULL
+#define CLASS_AGAIN NULL, NULL, NULL
+#define CLASS_INVALID MODULE "InvalidError", &PyExc_ValueError, NULL
+#define CLASS_NO_MEMORY MODULE "NoMemoryError", &PyExc_MemoryError, NULL
+#define CLASS_IO MODULE "IoError", &PyExc_OSError, NULL
+#define CLASS_NOT_FOUND MODULE "NotFoundError", &PyExc_LookupError, &PyExc_FileNotFoundError
+#define CLASS_CORRUPT MODULE "CorruptError", NULL, NULL
+#define CLASS_DENIED MODULE "DeniedError", &PyExc_PermissionError, NULL
+#define CLASS_TIMEOUT MODULE "TimedOutError", &PyExc_TimeoutError, NULL
+#define CLASS_CLOSED MODULE "ClosedError", &PyExc_ConnectionError, NULL
+#define CLASS_BUSY MODULE "BusyError", NULL, NULL
+#define CLASS_UNSUPPORTED MODULE "UnsupportedError", NULL, NULL
 
 static const struct {
     enum tfos_status status;
     const char *status_name, *text;
     const char *class_name;
-    PyObject **builtin;
+    PyObject **builtin, **other_builtin;
 } errors[] = {
 #define X(name, value, text) {TFOS_##name, #name, text, CLASS_##name},
     TFOS_STATUS_MAP(X)
@@ -73,8 +73,12 @@ int tfos__py_errors_add(PyObject *module)
         PyObject *bases = NULL;
         if (errors[i].class_name == NULL)
             continue;
-        bases = errors[i].builtin != NULL ? PyTuple_Pack(2, base, *errors[i].builtin)
-                                          : PyTuple_Pack(1, base);
+        if (errors[i].builtin == NULL)
+            bases = PyTuple_Pack(1, base);
+        else if (errors[i].other_builtin == NULL)
+            bases = PyTuple_Pack(2, base, *errors[i].builtin);
+        else
+            bases = PyTuple_Pack(3, base, *errors[i].builtin, *errors[i].other_builtin);
         if (bases == NULL)
             return -1;
         classes[i] =

@@ -142,6 +142,7 @@ class TFCluster:
         feed_timeout = self._check_feeding(feed_timeout, qname)
         num_epochs = arguments.count("num_epochs", num_epochs, 0)
         progress = None if progress is None else bool(progress)
+        frames.check_rows(dataRDD, "train() takes a DataFrame, an RDD or a DStream")
         is_frame = frames.is_frame(dataRDD)
         if not is_frame:
             self._spark.refuse(f"train() of a {type(dataRDD).__name__}", "pass a DataFrame; RDDs and DStreams need Spark's driver here")
@@ -209,13 +210,12 @@ class TFCluster:
             feed_timeout, qname = output_schema, feed_timeout if isinstance(feed_timeout, str) else qname
             output_schema = None
         feed_timeout = self._check_feeding(feed_timeout, qname)
+        frames.check_rows(dataRDD, "inference() takes a DataFrame or an RDD")
         if frames.is_frame(dataRDD):
             timeout_ms = arguments.milliseconds(feed_timeout)
             self._inferences += 1
             return inference.infer(self._meta, dataRDD, self._inferences, timeout_ms, qname, output_schema, keep, columns, via)
         self._spark.refuse(f"inference() of a {type(dataRDD).__name__}", "RDDs need Spark's driver here")
-        if not hasattr(dataRDD, "mapPartitions"):
-            raise ValueError(f"inference() takes a DataFrame or an RDD, not {type(dataRDD).__name__}")
         if any(option is not None for option in (output_schema, keep, columns, via)):
             raise ValueError("output_schema, keep, columns and via are for DataFrames, not for RDDs")
         self._inferences += 1
@@ -238,8 +238,6 @@ class TFCluster:
         if frames.is_frame(data):
             frame = frames.FrameFeed(self._meta, data, arguments.milliseconds(feed_timeout), queue, columns, shuffle, via, job)
             return _Feeding(frame.action, queue, job, frame.schema)
-        if not hasattr(data, "foreachPartition") or not hasattr(data, "mapPartitions"):
-            raise ValueError(f"train() takes a DataFrame, an RDD or a DStream, not {type(data).__name__}")
         if columns is not None or via is not None or not (arguments.is_flag(shuffle) and not shuffle):
             raise ValueError("columns, shuffle and via are for DataFrames, not for RDDs")
 
@@ -258,6 +256,7 @@ class TFCluster:
                     via: Optional[str]) -> _Feeding:
         if training_queue == _VALIDATION:
             raise ValueError(f"qname={training_queue!r} is the queue of the validation; train from another")
+        frames.check_rows(data, "validation takes a DataFrame or an RDD", "foreachPartition")
         if not frames.is_frame(data):
             columns = via = None
         elif data.isStreaming:

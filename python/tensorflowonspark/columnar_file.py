@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from . import _tfos, console, tfrecord
+from .record_batches import is_list, plain_schema, plain_type
 
 __all__ = ["main"]
 
@@ -21,7 +22,6 @@ _ROWS, _SIZE = 65536, 16 << 20  # of a batch that is read, about
 _BUFFER_SIZE = 64 << 10  # of a column of Parquet
 _GROUP_SIZE = 64 << 20  # of a row group, before it is encoded
 _TYPES = {"bigint": pa.int64(), "float": pa.float32(), "string": pa.string(), "binary": pa.binary()}  # in --schema
-_OTHERS = {"halffloat": pa.float32(), "string_view": pa.string(), "binary_view": pa.binary()}  # what holds the same, by name
 
 
 class _Failure(Exception):
@@ -128,7 +128,7 @@ def _read_records(path: str, asked: dict, progress: _Progress) -> Tuple[Any, Ite
     if asked["columns"] is not None:
         schema = pa.schema([(name, _type(words)) for name, words in asked["columns"]])
     elif asked["record_type"] == "ByteArray":
-        schema = tfrecord._plain_schema()
+        schema = plain_schema()
     else:
         schema = tfrecord.infer_schema(file, **options)
         file.seek(0)
@@ -227,31 +227,16 @@ def _choose(schema: Any, columns: Optional[List[Tuple[str, str]]]) -> Any:
 def _plain_of(field: Any, said: Optional[str]) -> Any:
     if pa.types.is_null(field.type):  # no feature is written, as of an empty column of CSV
         return _type(said or "string")
-    plain = _plain(field.type)
+    plain = plain_type(field.type)
     if said and _kind(plain) != said:
         raise pa.ArrowInvalid(f"column {field.name} is {field.type}, and --schema says {said}")
     return plain
 
 
-def _plain(type: Any) -> Any:
-    """A type that a record can hold, for one that has the same values."""
-    types = pa.types
-    if isinstance(type, pa.BaseExtensionType):
-        return _plain(type.storage_type)
-    if types.is_dictionary(type):
-        return _plain(type.value_type)
-    if types.is_fixed_size_binary(type):
-        return pa.binary()
-    if _is_list(type) and _plain(type.value_type) != type.value_type:
-        plain = _plain(type.value_type)
-        return pa.list_(plain, type.list_size) if types.is_fixed_size_list(type) else pa.large_list(plain)
-    return _OTHERS.get(str(type), type)
-
-
 def _kind(type: Any) -> str:
     """A type in the words of --schema."""
     types = pa.types
-    if _is_list(type):
+    if is_list(type):
         return f"array<{_kind(type.value_type)}>"
     if types.is_boolean(type) or types.is_integer(type) or types.is_temporal(type):
         return "bigint"
@@ -262,10 +247,6 @@ def _kind(type: Any) -> str:
 
 def _type(words: str) -> Any:
     return pa.list_(_type(words[6:-1])) if words.startswith("array<") else _TYPES[words]
-
-
-def _is_list(type: Any) -> bool:
-    return pa.types.is_list(type) or pa.types.is_large_list(type) or pa.types.is_fixed_size_list(type)
 
 
 def _write_records(path: str, asked: dict, batches: Iterator[Any]) -> List[Tuple[str, int, int]]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import io
 import itertools
+import os
 import re
 import warnings
 import weakref
-from typing import Any, Callable, Dict, Iterable, Iterator, List, MutableMapping, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, MutableMapping, Sequence, Tuple, Union
 
 from . import _tfos, tfrecord
 
@@ -32,7 +33,7 @@ def isLoadedDF(df: Any) -> bool:
     return df in loadedDF
 
 
-def saveAsTFRecords(df: Any, output_dir: str) -> None:
+def saveAsTFRecords(df: Any, output_dir: Union[str, "os.PathLike[str]"]) -> None:
     """Writes the DataFrame's rows as Examples into a new folder, a file for each partition.
 
     Null columns leave their feature out; doubles and decimals are rounded to the nearest float, and the driver's log has a warning with the
@@ -43,10 +44,10 @@ def saveAsTFRecords(df: Any, output_dir: str) -> None:
         Exception: Spark's; a column has a type that an Example cannot hold, or a value does not fit; it names column and row.
     """
     tfrecord.add_to(df.sparkSession)
-    df.write.format("tfrecord").save(output_dir)
+    df.write.format("tfrecord").save(os.fspath(output_dir))
 
 
-def loadTFRecords(sc: Any, input_dir: str, binary_features: Sequence[str] = ()) -> Any:
+def loadTFRecords(sc: Any, input_dir: Union[str, "os.PathLike[str]"], binary_features: Sequence[str] = ()) -> Any:
     """A DataFrame of the Examples in a folder (or files by a pattern), with a column for each feature of any record, sorted by name.
 
     Integers are bigint, floats double, bytes string, or binary where they are not all UTF-8; arrays where any record has not exactly
@@ -63,6 +64,7 @@ def loadTFRecords(sc: Any, input_dir: str, binary_features: Sequence[str] = ()) 
     """
     spark = _session_of(sc)
     tfrecord.add_to(spark)
+    input_dir = os.fspath(input_dir)
     paths = _paths_of(spark, input_dir)
     found = spark.read.format("tfrecord").option("inferAll", "true").load(paths)
     frame = spark.read.format("tfrecord").schema(_declared(found.schema, binary_features)).load(paths)

@@ -8,7 +8,7 @@ import io
 import os
 import posixpath
 import re
-from typing import Any, Iterator, List, NamedTuple, Sequence, Tuple, Union
+from typing import Any, Iterable, Iterator, List, NamedTuple, Sequence, Tuple, Union
 
 from . import _tfos
 
@@ -76,9 +76,12 @@ class _Tail(io.RawIOBase):
 def find(paths: Union[Path, Sequence[Path]]) -> List[File]:
     """The files that paths, patterns, folders, URIs and file objects stand for, as ``<tfos/file_list.h>`` says. FileNotFoundError names what stands
     for none."""
+    paths = _plain(paths)
     if isinstance(paths, (str, bytes, os.PathLike)) or _is_file(paths):
         paths = [paths]
-    files = [file for path in paths for file in _find_one(path)]
+    if not isinstance(paths, Iterable):
+        raise TypeError(f"paths: expected a path, a pattern, a URI, a binary file object, or a list of these, not {paths!r}")
+    files = [file for path in paths for file in _find_one(_plain(path))]
     if not files:
         raise ValueError("paths: expected one path at least")
     return files
@@ -122,18 +125,26 @@ def for_tensorflow(path: Union[str, "os.PathLike[str]"]) -> str:
     return f"{head}//{place}" if head and "//" not in head else os.fspath(path)
 
 
+def _plain(paths: Any) -> Any:
+    """A tensor or an array, as ``tf.data.Dataset.list_files()`` gives them, as bytes and lists."""
+    if hasattr(paths, "shape") and hasattr(paths, "__array__"):
+        import numpy
+
+        return numpy.asarray(paths).tolist()
+    return paths
+
+
 def _find_one(path: Path) -> List[File]:
     if _is_file(path):
         return [File(_name(path), object=path, begin=path.tell() if _can_seek(path) else 0)]
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"paths: expected paths or binary file objects, not {path!r}")
     name = os.fsdecode(path)
-    try:
-        if _is_local(name):
-            return [File(found) for found in _tfos.find_files(name)]
-        remote = _Remote(name)
-        with _said(name):
-            return [File(found, remote.system, remote.place(found)) for found in _tfos.find_files(remote.name, remote)]
-    except _tfos.NotFoundError as error:
-        raise FileNotFoundError(f"paths: {error}") from None
+    if _is_local(name):
+        return [File(found) for found in _tfos.find_files(name)]
+    remote = _Remote(name)
+    with _said(name):
+        return [File(found, remote.system, remote.place(found)) for found in _tfos.find_files(remote.name, remote)]
 
 
 def _is_local(name: str) -> bool:

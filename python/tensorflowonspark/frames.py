@@ -13,7 +13,7 @@ from . import _tfos, arguments, jar, launch
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["FrameFeed", "WAYS", "can_use_jvm", "feeder_options", "is_frame", "names_of", "parse_type", "quoted", "schema_of", "select"]
+__all__ = ["FrameFeed", "WAYS", "can_use_jvm", "check_rows", "feeder_options", "is_frame", "names_of", "parse_type", "quoted", "schema_of", "select"]
 
 _warned: Set[str] = set()  # applications whose users have been told that they cannot use the jar
 WAYS = (None, "jvm", "arrow")
@@ -26,6 +26,22 @@ _MONTHS = ("cast(extract(year from cast({0} as interval year to month)) * 12 + e
 def is_frame(data: Any) -> bool:
     """Whether ``data`` is a DataFrame, also of Spark Connect."""
     return hasattr(type(data), "mapInArrow")
+
+
+def check_rows(data: Any, taken: str, method: str = "mapPartitions") -> None:
+    """ValueError for what is neither a DataFrame nor has an RDD's ``method``, with what makes one of it. ``taken``: the function and what it takes."""
+    kind = type(data)
+    if is_frame(data) or hasattr(kind, method):
+        return
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    advice = ""
+    if hasattr(kind, "to_spark"):
+        advice = ": its to_spark() gives one"
+    elif hasattr(kind, "to_records") or hasattr(kind, "__arrow_c_stream__"):
+        advice = ": spark.createDataFrame() makes one of it"
+    elif hasattr(kind, "__iter__") and not isinstance(data, (str, bytes)):
+        advice = ": spark.createDataFrame() or sc.parallelize() makes one of it"
+    raise ValueError(f"{taken}, not {name}{advice}")
 
 
 class FrameFeed:

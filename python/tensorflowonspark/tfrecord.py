@@ -16,7 +16,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from . import _tfos, files
+from . import _tfos, files, record_batches
 from .arguments import flag
 from .files import Path
 from .jar import add_to, why_not
@@ -28,7 +28,6 @@ _TYPES = {"Example": 0, "SequenceExample": 1, "ByteArray": 2}
 _COMPRESSIONS = {None: 0, "none": 1, "gzip": 2, "zlib": 3}
 _MODES = {"error": 0, "skip_record": 1, "skip_file": 2}
 _SURVEY_FILES = 16  # that a thread looks at before it asks for others
-_PACK_ROWS, _PACK_SIZE = 1024, 16 << 20  # records and bytes of a batch of bytes
 _COLUMNS_TOLD = 10  # in a warning
 _FORMS = ("arrow", "numpy", "bytes")
 
@@ -102,7 +101,7 @@ def read(
     if form not in _FORMS:
         raise ValueError(f"form: expected one of {', '.join(_FORMS)}, not {form!r}")
     if schema is None:
-        schema = _plain_schema() if record_type == "ByteArray" else _infer(found, options, 0, is_read_again=True)
+        schema = record_batches.plain_schema() if record_type == "ByteArray" else _infer(found, options, 0, is_read_again=True)
     schema = _select(schema, columns)
     return _read(found, schema, form, batch_rows, options, damages)
 
@@ -151,7 +150,7 @@ def dataset(
         raise ValueError(f"paths: {remote[0]}: a dataset reads local files; read() takes others")
     reading = _reading(record_type, compression, on_damage, max_record_size)
     if schema is None:
-        schema = _plain_schema() if record_type == "ByteArray" else _infer(found, reading, 0)
+        schema = record_batches.plain_schema() if record_type == "ByteArray" else _infer(found, reading, 0)
     from . import record_dataset
 
     return record_dataset.make(
@@ -187,9 +186,10 @@ def write(
 ) -> int:
     """Writes a record for each row and returns how many numbers were rounded.
 
-    ``data``: a ``pyarrow.Table``, a ``RecordBatch``, a dict of numpy arrays whose first dimension is the rows, or an iterable of such batches or
-    dicts, all of one schema; of ``bytes``, with ``record_type="ByteArray"``: what ``read()`` gives in each of its forms. The file
-    appears under its name when it is whole; a file object is flushed, and stays open.
+    ``data``: a ``pyarrow.Table``, a ``RecordBatch``, a pandas DataFrame (whose NaN are nulls, and whose index is left out), whatever else has
+    ``__arrow_c_stream__``, a dict of arrays or lists with a value a row (what is masked is null), or an iterable of batches or dicts, all of one
+    schema; of ``bytes``, with ``record_type="ByteArray"``: what ``read()`` gives in each of its forms. The file appears under its name when it is
+    whole; a file object is flushed, and stays open.
     ``compression``: ``"none"``, ``"gzip"`` or ``"zlib"``, at ``level`` 1 to 9; None: gzip for a name that ends in ``.gz``, else none, as for a file
     object that compresses (``gzip.open()``). ``UnsupportedError``: the name says another compression (``.bz2``), which TensorFlow cannot read.
     Doubles and decimals become the nearest float, which is what records hold, and a warning has the columns where that is another number, and how
@@ -218,10 +218,11 @@ def _rounding(losses: List[Tuple[str, int, int]]) -> str:
 
 def _write(path: Path, data: Any, record_type: str, compression: Optional[str], level: int, exact: bool) -> List[Tuple[str, int, int]]:
     """What ``write()`` does. Name, numbers rounded and numbers that became infinite, of each column that has some."""
-    batches = _batches(data, record_type)
+    batches = record_batches.batches_of(data, record_type == "ByteArray")
     first = next(batches, None)
     if first is None:
         raise ValueError("data: there is no batch, so that there is no schema either; an empty pyarrow.Table has one")
+    record_batches.check_names(first.schema)
     with files.writing(path) as (name, file):
         chosen = _choice("compression", compression, _COMPRESSIONS)
         if compression is None and not files.is_compressing(file):
@@ -295,16 +296,17 @@ def _infer(found: List[files.File], options: dict, limit: int, is_read_again: bo
     return pyarrow.Schema._import_from_c_capsule(capsule)
 
 
-def _plain_schema() -> Any:
-    import pyarrow
-
-    return pyarrow.schema([pyarrow.field("byteArray", pyarrow.binary(), nullable=False)])
-
-
 def _select(schema: Any, columns: Optional[Sequence[str]]) -> Any:
     import pyarrow
 
-    schema = pyarrow.schema(schema)
+    try:
+        schema = schema if isinstance(schema, pyarrow.Schema) else pyarrow.schema(schema)
+    except TypeError as error:
+        raise TypeError(
+            f"schema: expected a pyarrow.Schema, what has __arrow_c_schema__, or a dict of pyarrow's types, not {type(schema).__name__} ({error}); of a "
+            "DataFrame's schema pyspark.sql.pandas.types.to_arrow_schema() makes one"
+        ) from None
+    record_batches.check_names(schema)
     if columns is None:
         return schema
     if isinstance(columns, str):
@@ -321,72 +323,10 @@ def _select(schema: Any, columns: Optional[Sequence[str]]) -> Any:
     return pyarrow.schema([chosen(schema.field(name)) for name in columns])
 
 
-def _batches(data: Any, record_type: str) -> Iterator[Any]:
-    import pyarrow
-
-    if isinstance(data, pyarrow.Table):
-        return iter(data.to_batches() or [_empty(data.schema)])
-    if isinstance(data, (pyarrow.RecordBatch, dict)):
-        data = [data]
-    if not isinstance(data, Iterable) or isinstance(data, (str, bytes)):
-        raise TypeError(f"data: expected a pyarrow.Table, a RecordBatch, a dict of arrays or an iterable of these, not {type(data)!r}")
-    return map(_batch, _packed(iter(data)) if record_type == "ByteArray" else data)
-
-
-def _batch(item: Any) -> Any:
-    import pyarrow
-
-    if isinstance(item, dict):
-        return pyarrow.RecordBatch.from_pydict({name: _column(name, array) for name, array in item.items()})
-    if hasattr(item, "schema"):
-        return item
-    advice = "; with record_type='ByteArray' each is a record" if isinstance(item, bytes) else ""
-    raise TypeError(f"data: expected batches or dicts of arrays, not {type(item)!r}{advice}")
-
-
-def _column(name: str, array: Any) -> Any:
-    """An array as Arrow has it, its further dimensions as lists: of any length, as other batches may have others."""
-    import numpy
-    import pyarrow
-
-    array = numpy.asarray(array)
-    if array.ndim == 0:
-        raise ValueError(f"data: column {name!r} has no dimension for its rows")
-    values = pyarrow.array(array.reshape(-1))
-    for axis in range(array.ndim - 1, 0, -1):
-        ends = numpy.arange(numpy.prod(array.shape[:axis], dtype=numpy.int64) + 1) * array.shape[axis]
-        values = pyarrow.ListArray.from_arrays(pyarrow.array(ends).cast(pyarrow.int32()), values)
-    return values
-
-
-def _packed(items: Iterator[Any]) -> Iterator[Any]:
-    """Batches of items that are bytes, some at a time, at least one; batches as they are."""
-    import pyarrow
-
-    schema = _plain_schema()
-    packed, size, is_first = [], 0, True
-    for item in items:
-        if not isinstance(item, (bytes, bytearray, memoryview)):
-            yield item
-            is_first = False
-            continue
-        packed.append(bytes(item))
-        size += len(packed[-1])
-        if len(packed) == _PACK_ROWS or size > _PACK_SIZE:
-            yield pyarrow.RecordBatch.from_arrays([pyarrow.array(packed, pyarrow.binary())], schema=schema)
-            packed, size, is_first = [], 0, False
-    if packed or is_first:
-        yield pyarrow.RecordBatch.from_arrays([pyarrow.array(packed, pyarrow.binary())], schema=schema)
-
-
-def _empty(schema: Any) -> Any:
-    import pyarrow
-
-    return pyarrow.RecordBatch.from_arrays([pyarrow.array([], field.type) for field in schema], schema=schema)
-
-
 def _choice(name: str, value: Optional[str], choices: dict) -> int:
-    if value not in choices:
+    """What a word stands for, in upper or lower case: TensorFlow's are "GZIP" and "ZLIB"."""
+    found = [number for choice, number in choices.items() if value == choice or (choice and isinstance(value, str) and value.lower() == choice.lower())]
+    if not found:
         known = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name}: expected one of {known}, not {value!r}")
-    return choices[value]
+    return found[0]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tensorflowonspark import arguments, dataset, gpu_info, tfrecord, util
+from tensorflowonspark import arguments, dataset, frames, gpu_info, tfrecord, util
 from tensorflowonspark.launch import requested_gpus
 
 COUNTS = [np.int8(3), np.int64(3), np.uint16(3), np.array(3), pd.Series([3]).iloc[0], pd.Series([3], dtype="Int64").iloc[0], np.int64(7) // np.int64(2)]
@@ -188,3 +188,15 @@ def test_s86_values_to_agree_on():
     assert json.loads(json.dumps(value, default=arguments.plain)) == {"rows": 3, "loss": 0.5, "is_done": True, "sizes": [1, 2]}
     with pytest.raises(TypeError, match="object is not among what JSON can hold"):
         json.dumps(object(), default=arguments.plain)
+
+
+def test_data_that_spark_does_not_have_is_named_with_what_makes_it_spark_s():
+    koalas = type("DataFrame", (), {"to_spark": None, "to_records": None})
+    koalas.__module__ = "pyspark.pandas.frame"
+    for data, words in [
+        ([1], r"list: spark.createDataFrame\(\) or sc.parallelize\(\) makes one of it"), (np.zeros(2), r"numpy.ndarray: .*parallelize\(\)"),
+        (pd.DataFrame({"x": [1]}), r"pandas\..*DataFrame: spark.createDataFrame\(\) makes one of it"),
+        (koalas(), r"pyspark.pandas.frame.DataFrame: its to_spark\(\) gives one"), (None, "NoneType$"), ("path", "str$"),
+    ]:  # fmt: skip
+        with pytest.raises(ValueError, match=f"^train\\(\\) takes a DataFrame, not {words}"):
+            frames.check_rows(data, "train() takes a DataFrame")

@@ -60,6 +60,9 @@ def test_s78_that_very_folder(spark, tmp_path):  # noqa: F811
         dfutil.saveAsTFRecords(spark.range(number, number + 1, 1, 1), f"{tmp_path}/{name}")
         assert dfutil.loadTFRecords(spark, f"{tmp_path}/{name}").first() == (number,)
         assert dfutil.loadTFRecords(spark, f"file://{tmp_path}/{name}").first() == (number,)
+    dfutil.saveAsTFRecords(spark.range(7, 8, 1, 1), tmp_path / "path")
+    frame = dfutil.loadTFRecords(spark, tmp_path / "path")
+    assert frame.first() == (7,) and dfutil.loadedDF[frame] == f"{tmp_path}/path"
 
 
 def test_save_and_load(spark, frame, tmp_path):  # noqa: F811

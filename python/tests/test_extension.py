@@ -56,7 +56,7 @@ def test_exceptions():
     }
     found = {name for name in dir(_tfos) if isinstance(getattr(_tfos, name), type) and issubclass(getattr(_tfos, name), _tfos.Error)}
     assert found == {*expected, "Error"}
-    assert issubclass(_tfos.Error, RuntimeError)
+    assert issubclass(_tfos.Error, RuntimeError) and issubclass(_tfos.NotFoundError, FileNotFoundError)
     for name, (builtin, status) in expected.items():
         class_ = getattr(_tfos, name)
         error = class_("words")

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import types
 
+import numpy as np
 import pytest
 
 from tensorflowonspark import TFCluster, TFNode, TFSparkNode, _tfos, compat, files, launch
@@ -206,7 +207,33 @@ def test_s79_what_spark_leaves_is_no_data(spark_folder):
     with pytest.raises(FileNotFoundError, match="only folders: a pattern reads what is in them"):
         (spark_folder / "up").mkdir()
         (spark_folder / "k=1").rename(spark_folder / "up" / "k=1")
+        (spark_folder / "up" / "_SUCCESS").touch()
         tfrecord.read(spark_folder / "up")
+
+
+def test_a_file_that_is_not_there_is_python_s_error(tmp_path):
+    for read in (lambda path: list(tfrecord.read(path)), tfrecord.infer_schema, lambda path: list(tfrecord.read(path, form="bytes"))):
+        for path in (tmp_path / "none", f"{tmp_path}/none/", f"{tmp_path}/none*", f"file://{tmp_path}/none"):
+            with pytest.raises(FileNotFoundError, match="none"):
+                read(path)
+
+
+def test_paths_as_people_have_them(tmp_path):
+    put(tmp_path / "a", 5)
+    name = str(tmp_path / "a")
+    for paths in (np.str_(name), np.array(name), np.array([name]), np.array([name], object), {name}, iter([name]), [np.str_(name)], os.fsencode(name)):
+        assert numbers(paths) == [5], paths
+    for paths in (None, 3, [None], [3], True):
+        with pytest.raises(TypeError, match=r"^paths: expected .* not \[?(None|3|True)"):
+            tfrecord.read(paths)
+
+
+def test_paths_as_tensorflow_has_them(tmp_path):
+    tf = pytest.importorskip("tensorflow")
+    put(tmp_path / "a", 5)
+    name = str(tmp_path / "a")
+    for paths in (tf.constant(name), tf.constant([name]), tf.data.Dataset.list_files(name), tf.io.gfile.glob(name)):
+        assert numbers(paths) == [5] and [batch["x"].numpy().tolist() for batch in tfrecord.dataset(paths)] == [[5]]
 
 
 def test_s79_by_tensorflow(spark_folder):

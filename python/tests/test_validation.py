@@ -313,7 +313,7 @@ def test_wrong_arguments_are_refused(sc, tmp_path):
         rows = sc.parallelize([1])
         with pytest.raises(ValueError, match="is the queue of the validation"):
             cluster.train(rows, qname="validation", validation=rows)
-        with pytest.raises(ValueError, match="takes a DataFrame, an RDD"):
+        with pytest.raises(ValueError, match="validation takes a DataFrame or an RDD, not list"):
             cluster.train(rows, validation=[1, 2])
         for frequency in (0, True, "2", 1.5, [], [0], [1, None]):
             with pytest.raises(ValueError, match="validation_freq must be"):

@@ -306,10 +306,10 @@ static enum tfos_status say_missing(const struct finder *finder, const char *nam
                                     struct tfos_error *err)
 {
     const char *detail = "";
-    if (finder->hidden_count > 0)
-        detail = " but hidden ones, whose names begin with _ or .: name one exactly to read it";
-    else if (finder->folder_count > 0)
+    if (finder->folder_count > 0)
         detail = ", only folders: a pattern reads what is in them, such as FOLDER/*";
+    else if (finder->hidden_count > 0)
+        detail = " but hidden ones, whose names begin with _ or .: name one exactly to read it";
     return tfos__fail(err, TFOS_NOT_FOUND, "files: there is no file in or for %s%s", name, detail);
 }
 

@@ -161,6 +161,10 @@ refuse 'a,b\n1,x"y\n' 'line 2, column 4: a quote within a cell that is not quote
 refuse 'a,b\n1,"x\n\n' 'line 2, column 3: the quote is not closed'
 refuse 'a,b\n1,"x"y\n' 'line 2, column 6: a comma or the end of the line was expected'
 refuse 'a,\377\n1,2\n' 'line 1, column 3: this is no name of a column'
+refuse ',a\n0,1\n' 'line 1, column 1: the column has no name .*index=False'
+refuse 'a,b,\n0,1,\n' 'line 1, column 5: the column has no name'
+refuse 'a\r1\r2\r' 'line 1, column 2: a carriage return that no line feed follows'
+refuse 'a,b\n1,x\ry\n' 'line 2, column 4: a carriage return that no line feed follows'
 refuse 'a,a\n1,2\n' 'line 1, column 3: there are two columns a'
 refuse 'a,b\n1,3.14159265358979\n' 'line 2, column 3: "3.14159265358979" in column b: a float, which is what records hold, cannot hold it' --exact
 refuse 'a,b\n1,x\n' 'line 2, column 3: "x" in column b: it is no whole number' --schema='a bigint, b bigint'
@@ -184,6 +188,8 @@ check 2 'do not go together' "$tfos" record convert --allow-rounding --exact "$f
 printf '{"a":1e300,"b":0.1}\n{"a":2,"b":9007199254740993}\n' >"$folder/bad.jsonl"
 check 0 '^2 records written; 2 numbers rounded \(column a: 1, b: 1; 1 became infinite\); --exact refuses them$' "$tfos" record convert "$folder/bad.jsonl" "$folder/rounded"
 check 0 '^\{"a":"?inf"?,"b":0.1' "$tfos" record cat "$folder/rounded"
+printf 'x,y\r\n-0,-0\r\n1,0.5\r\n"a\rb",nan\r\n' | "$tfos" record convert --from=csv - "$folder/zeros" 2>/dev/null
+check 0 '"x":"-0","y":-0.0' "$tfos" record cat "$folder/zeros"
 printf '7,x\n' | "$tfos" record convert --from=csv --no-header --schema='n bigint, `a b` string' - "$folder/named" 2>/dev/null
 check 0 '^\{"n":7,"a b":"x"\}$' "$tfos" record cat "$folder/named"
 check 2 'bad.orc is none of its formats: tfrecord, csv, json, parquet, arrow' "$tfos" record convert "$folder/bad.orc" "$folder/not"
