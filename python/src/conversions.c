@@ -66,25 +66,6 @@ static PyObject *pack(PyObject *module, PyObject *args, PyObject *kwargs)
     return batches;
 }
 
-/// Puts a batch's rows into a list, or its columns into arrays.
-static int unpack_batch(const struct tfos__py_capsule *batch, PyObject *rows,
-                        struct tfos__py_row_arrays *arrays, int64_t first_row)
-{
-    struct tfos__py_row_origin origin = {.first_row = first_row};
-    struct tfos__py_row_schema schema;
-    int64_t count = batch->array->length;
-    int result = 0;
-
-    if (tfos__py_row_schema_init(&schema, batch->schema, batch->array) < 0)
-        return -1;
-    if (rows)
-        result = tfos__py_unpack_rows(&schema, batch->array, 0, count, rows);
-    else
-        result = tfos__py_row_arrays_append(arrays, &schema, batch->array, 0, count, &origin);
-    tfos__py_row_schema_clear(&schema);
-    return result;
-}
-
 static PyObject *unpack(PyObject *module, PyObject *batch)
 {
     struct tfos__py_capsule capsule;
@@ -93,11 +74,24 @@ static PyObject *unpack(PyObject *module, PyObject *batch)
     (void)module;
     if (tfos__py_capsule_init(&capsule, batch) < 0)
         return NULL;
-    rows = PyList_New(0);
-    if (rows && unpack_batch(&capsule, rows, NULL, 0) < 0)
-        Py_CLEAR(rows);
+    rows = tfos__py_unpack_batch(capsule.schema, capsule.array);
     tfos__py_capsule_clear(&capsule);
     return rows;
+}
+
+static int append_arrays(struct tfos__py_row_arrays *arrays, const struct tfos__py_capsule *batch,
+                         int64_t first_row)
+{
+    struct tfos__py_row_origin origin = {.first_row = first_row};
+    struct tfos__py_row_schema schema;
+    int result = 0;
+
+    if (tfos__py_row_schema_init(&schema, batch->schema, batch->array) < 0)
+        return -1;
+    result =
+        tfos__py_row_arrays_append(arrays, &schema, batch->array, 0, batch->array->length, &origin);
+    tfos__py_row_schema_clear(&schema);
+    return result;
 }
 
 /// Asks each of the batches for its capsule, and counts the rows. -1 with an exception.
@@ -125,7 +119,7 @@ static PyObject *unpack_list(PyObject *batches)
     if (!capsules)
         return PyErr_NoMemory();
     for (Py_ssize_t i = 0; is_done && i < count; i++) {
-        is_done = unpack_batch(&capsules[i], NULL, arrays, first_row) == 0;
+        is_done = append_arrays(arrays, &capsules[i], first_row) == 0;
         first_row += capsules[i].array->length;
     }
     if (is_done)

@@ -217,20 +217,6 @@ enum tfos_status tfos__py_row_feeder_finish(struct tfos__py_row_feeder *self)
     return conclude(self, status, &err);
 }
 
-static PyObject *unpack_results(const struct ArrowSchema *schema, const struct ArrowArray *array)
-{
-    struct tfos__py_row_schema row_schema;
-    PyObject *rows = NULL;
-
-    if (tfos__py_row_schema_init(&row_schema, schema, array) < 0)
-        return NULL;
-    rows = PyList_New(0);
-    if (rows != NULL && tfos__py_unpack_rows(&row_schema, array, 0, array->length, rows) < 0)
-        Py_CLEAR(rows);
-    tfos__py_row_schema_clear(&row_schema);
-    return rows;
-}
-
 enum tfos_status tfos__py_row_feeder_take_results(struct tfos__py_row_feeder *self, bool waiting,
                                                   bool as_columns, PyObject **results)
 {
@@ -247,7 +233,7 @@ enum tfos_status tfos__py_row_feeder_take_results(struct tfos__py_row_feeder *se
     if (as_columns) {
         *results = tfos__py_arrow_batch_new(&schema, &array);
     } else {
-        *results = unpack_results(&schema, &array);
+        *results = tfos__py_unpack_batch(&schema, &array);
         array.release(&array);
         schema.release(&schema);
     }

@@ -195,25 +195,6 @@ static int widen_row(struct tfos__py_row_packer *packer, PyObject *row)
     return make_whole(packer) < 0 ? -1 : tfos__py_column_packer_make_nested(&packer->columns[0]);
 }
 
-/// The rows of the batch, a new list; NULL with an exception.
-static PyObject *unpack(struct tfos__py_row_packer *packer)
-{
-    const struct ArrowSchema *schema = NULL;
-    const struct ArrowArray *array = NULL;
-    struct tfos__py_row_schema row_schema;
-    PyObject *rows = PyList_New(0);
-
-    if (rows == NULL || tfos__py_row_packer_show(packer, &schema, &array) < 0 ||
-        tfos__py_row_schema_init(&row_schema, schema, array) < 0) {
-        Py_XDECREF(rows);
-        return NULL;
-    }
-    if (tfos__py_unpack_rows(&row_schema, array, 0, array->length, rows) < 0)
-        Py_CLEAR(rows);
-    tfos__py_row_schema_clear(&row_schema);
-    return rows;
-}
-
 /// Makes the rows of the first batch, which were lists, one value each, for another that has
 /// another length. REFUSED, with the packer as it was: that cannot be.
 static enum tfos__py_pack_result convert(struct tfos__py_row_packer *packer, PyObject *row)
@@ -221,11 +202,15 @@ static enum tfos__py_pack_result convert(struct tfos__py_row_packer *packer, PyO
     struct tfos__py_column_packer column = {.wants_columns = packer->wants_columns};
     enum tfos__py_pack_result result = TFOS__PACK_DONE;
     int64_t count = packer->row_count;
+    const struct ArrowSchema *schema = NULL;
+    const struct ArrowArray *array = NULL;
     PyObject *rows = NULL;
 
     if (packer->is_established || !is_ragged(packer, row))
         return TFOS__PACK_REFUSED;
-    rows = unpack(packer);
+    if (tfos__py_row_packer_show(packer, &schema, &array) < 0)
+        return TFOS__PACK_ERROR;
+    rows = tfos__py_unpack_batch(schema, array);
     if (rows == NULL || PyList_Append(rows, row) < 0 ||
         tfos__py_column_packer_make_nested(&column) < 0)
         result = TFOS__PACK_ERROR;

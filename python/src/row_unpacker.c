@@ -395,3 +395,17 @@ int tfos__py_unpack_rows(const struct tfos__py_row_schema *rows, const struct Ar
     }
     return result;
 }
+
+PyObject *tfos__py_unpack_batch(const struct ArrowSchema *schema, const struct ArrowArray *array)
+{
+    struct tfos__py_row_schema rows;
+    PyObject *list = NULL;
+
+    if (tfos__py_row_schema_init(&rows, schema, array) < 0)
+        return NULL;
+    list = PyList_New(0);
+    if (list && tfos__py_unpack_rows(&rows, array, 0, array->length, list) < 0)
+        Py_CLEAR(list);
+    tfos__py_row_schema_clear(&rows);
+    return list;
+}

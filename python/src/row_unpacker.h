@@ -11,6 +11,9 @@
 int tfos__py_unpack_rows(const struct tfos__py_row_schema *rows, const struct ArrowArray *array,
                          int64_t start, int64_t count, PyObject *list);
 
+/// The rows of a batch, a new list. NULL with an exception.
+PyObject *tfos__py_unpack_batch(const struct ArrowSchema *schema, const struct ArrowArray *array);
+
 /// One value of a column, a new reference; NULL with an exception. `array` is the column's and
 /// `index` counts in it from its offset.
 PyObject *tfos__py_unpack_value(const struct tfos__py_column *column,

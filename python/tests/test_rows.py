@@ -294,7 +294,8 @@ def test_packing_leaks_nothing():
             sizes.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
-    assert sizes[-1] - sizes[4] < 8_000, sizes
+    # A leak grows in each round, a cache in some.
+    assert min(later - earlier for earlier, later in zip(sizes[4:], sizes[5:])) < 2_600, sizes
 
 
 def test_packing_in_threads():
