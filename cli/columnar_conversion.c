@@ -66,7 +66,7 @@ static int refuse_options(const struct record_options *options, bool is_reading_
     return 0;
 }
 
-// [["name", "array<float>"], ...], or null where nothing was said. NULL after saying what is wrong.
+// [["name", "array<float>"], ...], or null without --schema. NULL after an error message.
 static json_t *describe_columns(const char *text)
 {
     struct columns columns = {0};
@@ -87,7 +87,7 @@ static json_t *describe_columns(const char *text)
     return list;
 }
 
-// In the words of tensorflowonspark.tfrecord; for free(). NULL after saying what is wrong.
+// In the words of tensorflowonspark.tfrecord; for free(). NULL after an error message.
 static char *describe(const struct record_options *options, const char *from, const char *to)
 {
     static const char *const types[] = {"Example", "SequenceExample", "ByteArray"};

@@ -239,7 +239,7 @@ void column_widen_by_text(struct column *column, const char *text, size_t size, 
         column->kind = TFOS__ARROW_TEXT;
 }
 
-// The words for numbers that JSON does not have say nothing: they may be text too.
+// The words for numbers that JSON does not have may be text too: they widen nothing.
 static enum tfos__arrow_kind kind_of(const json_t *value)
 {
     double number;

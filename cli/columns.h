@@ -39,7 +39,7 @@ struct column *columns_add(struct columns *columns, const char *name, size_t nam
 struct column *columns_find(const struct columns *columns, const char *name);
 
 /// Reads "name TYPE, other array<TYPE>", or what `tfos record schema` prints; names in backquotes
-/// may have any characters. False after saying what is wrong.
+/// may have any characters. False after an error message.
 bool columns_parse(struct columns *columns, const char *text);
 
 /// Makes the schema, when all columns are there; values may be added then.

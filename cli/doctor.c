@@ -273,7 +273,7 @@ static void check_kernel(struct report *report)
 }
 
 /// Opens a rendezvous as a driver would, on `host` (NULL: as by default): what it advertises is
-/// what nodes would be told.
+/// what nodes would be given.
 static void check_address(struct report *report, const char *name, const char *host,
                           const char *remedy)
 {

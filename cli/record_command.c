@@ -25,9 +25,8 @@ static const struct {
     {"merge", "FILE... TO", "one file of several", record_merge, 2, 0, 1},
     {"split", "FROM PREFIX", "several files of one (-n: how many), record by record in turn",
      record_split, 2, 2, 1},
-    {"shuffle", "FILE... TO",
-     "all records in an order by chance (-n: several files; TO: their prefix)", record_shuffle, 2,
-     0, 1},
+    {"shuffle", "FILE... TO", "all records in a random order (-n: several files; TO: their prefix)",
+     record_shuffle, 2, 0, 1},
     {"convert", "FROM TO",
      "from or to CSV, lines of JSON, Parquet or Arrow IPC, as the endings .csv, .json,\n"
      "                        .jsonl, .parquet, .arrow, .ipc, .feather say",

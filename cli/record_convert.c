@@ -95,7 +95,7 @@ static int encode_rows(struct encoding *encoding)
         status = tfos_example_writer_finish(encoding->writer, &err);
     if (status < 0)
         return say_error(&err);
-    return outcome < 0 ? 1 : 0; // which was told
+    return outcome < 0 ? 1 : 0; // after an error message
 }
 
 // Says how much was written and, by column, rounded: as columnar_file.py does.
@@ -180,7 +180,7 @@ static int find_columns(struct decoding *decoding)
     return status < 0 ? say_error(&err) : 0;
 }
 
-// Takes the columns that were said. The exit status.
+// Takes the columns of --schema. The exit status.
 static int parse_columns(struct decoding *decoding)
 {
     struct columns columns = {0};
@@ -303,9 +303,9 @@ static const struct form *find_form(const char *name, size_t size)
     return NULL;
 }
 
-// What a file is, by what was said, or by its name: records where that has none of these endings.
-// NULL after saying why not.
-static const struct form *choose_form(const char *option, const char *said, const char *path)
+// The format of a file, as the option gives it or by its name: records where that has none of these
+// endings. NULL after an error message.
+static const struct form *choose_form(const char *option, const char *given, const char *path)
 {
     size_t size = strlen(path);
     bool is_gzip = size > 3 && strcmp(path + size - 3, ".gz") == 0;
@@ -313,20 +313,20 @@ static const struct form *choose_form(const char *option, const char *said, cons
     while (begin > 0 && path[begin - 1] != '.' && path[begin - 1] != '/')
         begin--;
     const struct form *form =
-        said ? find_form(said, strlen(said)) : find_form(path + begin, size - begin);
+        given ? find_form(given, strlen(given)) : find_form(path + begin, size - begin);
     if (form && form->kind == REFUSED)
         fprintf(stderr,
                 "tfos record: convert: %s is none of its formats: tfrecord, csv, json, parquet, "
                 "arrow; in Python tensorflowonspark.tfrecord and pyarrow read and write that one\n",
-                said ? said : path);
-    else if (!said && is_gzip && form && form->kind == COLUMNAR)
+                given ? given : path);
+    else if (!given && is_gzip && form && form->kind == COLUMNAR)
         fprintf(stderr,
                 "tfos record: convert: %s: Parquet and Arrow files are compressed within, not by "
                 "gzip\n",
                 path);
-    else if (said && !form)
+    else if (given && !form)
         fprintf(stderr, "tfos record: %s takes tfrecord, csv, json, parquet or arrow, not \"%s\"\n",
-                option, said);
+                option, given);
     else
         return form ? form : &forms[0];
     return NULL;

@@ -66,7 +66,7 @@ static int write_records(struct pass *pass, const struct tfos_view *records, siz
 }
 
 // Copies all files but the last to that, or to `parts` files whose names begin as it does. Counts
-// what was passed over on stderr.
+// what was skipped on stderr.
 static int copy(const struct record_options *options, uint64_t parts)
 {
     unsigned long long records = 0, damages = 0, skipped = 0;

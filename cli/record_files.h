@@ -8,32 +8,32 @@
 
 #include <jansson.h>
 
-/// Opens "-", the standard input, or a file. NULL after saying why not.
+/// Opens "-", the standard input, or a file. NULL after an error message.
 struct tfos_stream *open_input(const char *path);
 
-/// Opens "-", the standard output, or a file. NULL after saying why not.
+/// Opens "-", the standard output, or a file. NULL after an error message.
 struct tfos_stream *open_output(const char *path);
 
 /// A descriptor for reading and writing, close-on-exec, of a file in the folder TMPDIR, or /tmp. -1
-/// after saying why not.
+/// after an error message.
 int open_temporary_file(void);
 
 /// The folder that such files are made in.
 const char *temporary_folder(void);
 
 /// The standard input, or a copy of it in such a file where it cannot seek; at its beginning. The
-/// caller closes it. -1 after saying why not.
+/// caller closes it. -1 after an error message.
 int open_seekable_input(void);
 
 /// The files that arguments name. All zero is an empty one.
 struct sources {
     char **names; ///< owned, as each of them is
     int count;
-    bool has_failed; ///< an argument stands for no file, which was said
+    bool has_failed; ///< an argument stands for no file; there was an error message
 };
 
 /// Finds the files that `options->files` stand for, of which the last `target_count` are to be
-/// written, and points the options to them. Returns 0, or the exit status after saying why not:
+/// written, and points the options to them. Returns 0, or the exit status after an error message:
 /// where something is written, all must be there.
 int find_sources(struct sources *sources, struct record_options *options, int target_count);
 
@@ -44,7 +44,7 @@ struct pass {
     const struct record_options *options;
     const char *path;
     const char *what; ///< is done with it, for the progress; NULL: it is read
-    json_t *damages;  ///< where damage is told as JSON; NULL: on stderr
+    json_t *damages;  ///< damage as JSON; NULL: it is reported on stderr
     int (*take)(struct pass *pass, const struct tfos_view *records, size_t count); ///< may be NULL
     void *target;                                                                  ///< of take()
     struct tfos_record_counts counts; ///< once it has run

@@ -74,7 +74,7 @@ static enum tfos_status print_records(const struct record_options *options, uint
             if (status == TFOS_CORRUPT)
                 status = tfos_record_reader_reject(reader, record, err);
         }
-        if (status != TFOS_OK || ferror(stdout)) // which main() tells of
+        if (status != TFOS_OK || ferror(stdout)) // which main() reports
             return status;
     }
     return TFOS_OK;

@@ -85,7 +85,7 @@ static void print_time_left(FILE *out, double seconds)
         fprintf(out, "  %ld h %ld min left", left / HOUR, left % HOUR / MINUTE);
 }
 
-/// How far the training is: only when that can be told.
+/// How far the training is, where that is known.
 static void print_bar(FILE *out, const json_t *progress)
 {
     const json_t *fraction = json_object_get(progress, "fraction");

@@ -10,7 +10,7 @@
 struct table {
     struct text_input text;
     struct columns columns;
-    bool has_schema;       ///< the columns were said, not found
+    bool has_schema;       ///< the columns were given, not found
     bool has_header;       ///< of CSV
     struct bytes line;     ///< of JSON; of CSV the values of its cells, with a NUL behind each
     struct bytes cells;    ///< of CSV: struct csv_cell each
@@ -22,7 +22,7 @@ struct table_format {
     /// Begins to read rows; NULL: nothing is before them.
     enum tfos_status (*begin)(struct table *table);
     /// Reads the next row, and adds it to the columns, or makes their types ones that have room for
-    /// it (`is_search`). END: there are no more. A failure was told.
+    /// it (`is_search`). END: there are no more. A failure was reported.
     enum tfos_status (*next)(struct table *table, bool is_search);
     /// NULL: there is none.
     void (*write_header)(struct bytes *text, const struct ArrowSchema *schema);

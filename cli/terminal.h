@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What is said on stderr while something runs: errors, and how far long work is.
+/// What is written to stderr while something runs: errors, and the progress of long work.
 #ifndef TFOS_CLI_TERMINAL_H
 #define TFOS_CLI_TERMINAL_H
 
@@ -12,10 +12,10 @@
 /// Of CLOCK_MONOTONIC.
 int64_t now_ms(void);
 
-/// Says an error; returns 1, the exit status.
+/// Reports an error; returns 1, the exit status.
 int say_error(const struct tfos_error *err);
 
-/// Says what is damaged; for struct tfos_record_reader_options.
+/// Reports damage; for struct tfos_record_reader_options.
 void say_damage(void *context, const struct tfos_record_damage *damage);
 
 /// Shows how far the work is, "copied: 12000 records, 34 MiB of data.tfrecord", in a line of its

@@ -12,7 +12,7 @@ struct text_input {
     const char *name;                ///< for messages
     gzFile file;                     ///< owned
     unsigned long long line, column; ///< of the next byte, from 1
-    bool has_failed;                 ///< the end is that of what could be read; it was said why
+    bool has_failed;                 ///< reading failed, which was reported; nothing more comes
 };
 
 /// Opens a file, or "-", the standard input, which is kept where it is to be read twice. The exit
@@ -35,7 +35,7 @@ enum tfos_status text_input_status(const struct text_input *input);
 /// Begins again. The exit status.
 int text_input_rewind(struct text_input *input);
 
-/// Says what is wrong at a place; returns INVALID.
+/// Reports what is wrong at a place; returns INVALID.
 enum tfos_status text_input_refuse(const struct text_input *input, unsigned long long line,
                                    unsigned long long column, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define LEAST_DIGITS FLT_DIG        // that every float keeps
-#define MOST_DIGITS FLT_DECIMAL_DIG // that tell every float from others
+#define MOST_DIGITS FLT_DECIMAL_DIG // that distinguish all floats
 
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

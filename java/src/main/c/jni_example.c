@@ -176,28 +176,29 @@ TFOS__NATIVE(void, ExampleReaderNative, check, jlong schema, jint type)
 }
 
 TFOS__NATIVE(jlong, ExampleReaderNative, open, jobject source, jbyteArray name, jlong schema,
-             jint type, jint mode, jboolean ignore_case, jlongArray limits)
+             jboolean ignore_case, jlongArray settings)
 {
-    enum { BEGIN, END, ROWS, SIZE, COUNT };
+    enum { TYPE, MODE, BEGIN, END, ROWS, SIZE, COUNT };
     struct tfos_error err = {0};
     jlong numbers[COUNT];
-    (*env)->GetLongArrayRegion(env, limits, 0, COUNT, numbers);
+    (*env)->GetLongArrayRegion(env, settings, 0, COUNT, numbers);
     struct reading *reading = tfos__jni_alloc(env, sizeof *reading, "a TFRecord file");
     char *name_text = reading ? tfos__jni_text(env, name) : NULL;
     enum tfos_status status =
         name_text ? tfos__jni_stream_open_source(env, source, &reading->stream, &err)
                   : TFOS_NO_MEMORY;
-    struct tfos_example_reader_options options = {.record = {.mode = (enum tfos_record_mode)mode,
-                                                             .name = name_text,
-                                                             .begin = (uint64_t)numbers[BEGIN],
-                                                             .end = (uint64_t)numbers[END],
-                                                             .on_damage = note_damage,
-                                                             .context = reading},
-                                                  .type = (enum tfos_record_type)type,
-                                                  .batch_rows = numbers[ROWS],
-                                                  .batch_size = numbers[SIZE],
-                                                  .ignore_case = ignore_case,
-                                                  .type_names = TFOS_TYPE_NAMES_SPARK};
+    struct tfos_example_reader_options options = {
+        .record = {.mode = (enum tfos_record_mode)numbers[MODE],
+                   .name = name_text,
+                   .begin = (uint64_t)numbers[BEGIN],
+                   .end = (uint64_t)numbers[END],
+                   .on_damage = note_damage,
+                   .context = reading},
+        .type = (enum tfos_record_type)numbers[TYPE],
+        .batch_rows = numbers[ROWS],
+        .batch_size = numbers[SIZE],
+        .ignore_case = ignore_case,
+        .type_names = TFOS_TYPE_NAMES_SPARK};
 
     if (status == TFOS_OK)
         status = tfos_example_reader_open(reading->stream, tfos__jni_pointer(schema), &options,

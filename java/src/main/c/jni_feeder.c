@@ -196,7 +196,7 @@ TFOS__NATIVE(jint, Native, finish, jlong handle)
 
 // ---- results
 
-/// Writes rows of the batch at hand behind the `used` bytes of `buffer`. The array is held in place
+/// Writes rows of the current batch behind the `used` bytes of `buffer`. The array is held in place
 /// meanwhile, so nothing here waits.
 static enum tfos_status write_rows(JNIEnv *env, struct feeding *feeding, jbyteArray buffer,
                                    jlong used, int64_t *size, struct tfos_error *err)

@@ -18,12 +18,11 @@ final class ExampleReaderNative {
      *
      * @param name the file, for messages
      * @param schema address of a struct ArrowSchema, which is copied
-     * @param type a number of {@link RecordType}
      * @param ignoreCase names of columns and features may differ in letter case
-     * @param limits where the range begins, and ends (0: with the file); rows of a batch, at most; bytes of the records of a batch, about
+     * @param numbers of {@link RecordType}; a mode; where the range begins, and ends (0: with the file); rows of a batch, at most; bytes of the records of a batch, about
      * @return a handle; 0 when there is nothing in the range
      */
-    static native long open(ByteSource source, byte[] name, long schema, int type, int mode, boolean ignoreCase, long[] limits);
+    static native long open(ByteSource source, byte[] name, long schema, boolean ignoreCase, long[] numbers);
 
     /** Puts the next batch into the empty struct ArrowArray at {@code array}. False at the end. */
     static native boolean next(long handle, long array);

@@ -52,10 +52,9 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
             resources.schema = RecordColumns.arrow(stored);
             resources.source = ByteSource.open(path, configuration);
             long end = file.start() + file.length();
-            long[] limits = {file.start(), end >= file.fileSize() ? 0 : end, ROWS, SIZE};
+            long[] numbers = {reader.options.type.ordinal(), reader.options.mode, file.start(), end >= file.fileSize() ? 0 : end, ROWS, SIZE};
             resources.handle = ExampleReaderNative.open(
-                    resources.source, resources.source.name(), resources.schema.address(), reader.options.type.ordinal(), reader.options.mode,
-                    reader.ignoresCase, limits);
+                    resources.source, resources.source.name(), resources.schema.address(), reader.ignoresCase, numbers);
         } catch (IOException | RuntimeException error) {
             resources.run();
             throw error;
