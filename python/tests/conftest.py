@@ -15,6 +15,8 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+# Of every JVM that the tests start. Most end before what their second compiler makes pays: without it they take half the CPU time.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 # Inherited by every process that the tests start: suites, and the workers of one, can run side by side.
 OWNER = ("TFOS_TESTS_OF", "PYTEST_XDIST_WORKER")
 os.environ.setdefault(OWNER[0], str(os.getpid()))
@@ -31,7 +33,7 @@ def make_context(master, **conf):
     settings = {
         "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
         "spark.executor.memory": "1g", "spark.driver.extraJavaOptions": "-Dlog4j2.level=ERROR",
-        "spark.task.maxFailures": "4",
+        "spark.task.maxFailures": "2",
     }
     settings.update({name.replace("_", "."): str(value) for name, value in conf.items()})
     context = SparkContext(conf=SparkConf().setMaster(master).setAppName("tfos tests").setAll(list(settings.items())))
