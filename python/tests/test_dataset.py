@@ -516,7 +516,7 @@ save(values)
     with starting(tmp_path) as start:
         cluster = start(program)
         cluster.feed([1])
-        wait_until(lambda: os.path.exists(cluster.out), 30, "the trainer's end")
+        wait_until(lambda: os.path.exists(cluster.out), 120, "the trainer's end")
         assert cluster.saved() == [[1], True]
 
 
