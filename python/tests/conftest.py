@@ -33,7 +33,7 @@ def make_context(master, **conf):
     settings = {
         "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
         "spark.executor.memory": "1g", "spark.driver.extraJavaOptions": "-Dlog4j2.level=ERROR",
-        "spark.task.maxFailures": "2",
+        "spark.task.maxFailures": "2", "spark.sql.shuffle.partitions": "4",
     }
     settings.update({name.replace("_", "."): str(value) for name, value in conf.items()})
     context = SparkContext(conf=SparkConf().setMaster(master).setAppName("tfos tests").setAll(list(settings.items())))

@@ -153,7 +153,7 @@ def test_s11_trainer_dies_while_fed(sc, death, words):
 
 @pytest.mark.long
 def test_s12_slow_consumer_then_stopped_one(sc):
-    """Progress renews the timeout; without it feeding fails and shows where the trainer's Python stands."""
+    """Progress renews the timeout; without it feeding fails and shows where the trainer's Python stands. Time counts once a row has been taken."""
 
     def crawl(args, ctx):
         import time
@@ -170,10 +170,16 @@ def test_s12_slow_consumer_then_stopped_one(sc):
         if args["stop"]:
             stuck_here()
 
-    with TFCluster.run(sc, crawl, {"steps": 12, "stop": False}, 1, 0, input_mode=FEED) as cluster:
+    def begin(cluster, row):
+        cluster.train(sc.parallelize([row], 1), num_epochs=1)
+        wait_until(lambda: cluster._status()["nodes"][0].get("rows_read"), 120, "the first row's reading")
+
+    with TFCluster.run(sc, crawl, {"steps": 13, "stop": False}, 1, 0, input_mode=FEED) as cluster:
+        begin(cluster, 0)
         cluster.train(sc.parallelize(range(120), 1), num_epochs=1, feed_timeout=3)
     with pytest.raises(_tfos.Error) as caught:
-        with TFCluster.run(sc, crawl, {"steps": 1, "stop": True}, 1, 0, input_mode=FEED) as cluster:
+        with TFCluster.run(sc, crawl, {"steps": 2, "stop": True}, 1, 0, input_mode=FEED) as cluster:
+            begin(cluster, b"x")
             cluster.train(sc.parallelize([b"x" * 100000] * 1000, 1), num_epochs=1, feed_timeout=3)
     assert "stuck_here" in str(caught.value), str(caught.value)
 
@@ -397,7 +403,7 @@ time.sleep(600)
 """)
     driver = subprocess.Popen([sys.executable, str(program)])
     try:
-        wait_until(lambda: (tmp_path / "0").exists() and (tmp_path / "1").exists(), 90, "both trainers")
+        wait_until(lambda: (tmp_path / "0").exists() and (tmp_path / "1").exists(), 300, "both trainers")
         assert len(our_processes()) == 4
     finally:
         driver.kill()

@@ -366,6 +366,9 @@ MISFITS = pytest.mark.parametrize(
         ("[None for i in ids]", "x long not null", "result column 'x' has a null, though output_schema says NOT NULL"),
     ],
 )
+
+
+@MISFITS
 def test_results_that_do_not_fit(spark, running, model, schema, words):
     cluster = running.cluster("rows", f"lambda b: (lambda ids: {model})([row.id for row in b])")
     with pytest.raises(Exception, match=words):
