@@ -15,6 +15,8 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+# Of every JVM that the tests start. Most end before what their second compiler makes pays: without it they take half the CPU time.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 # Inherited by every process that the tests start: suites, and the workers of one, can run side by side.
 OWNER = ("TFOS_TESTS_OF", "PYTEST_XDIST_WORKER")
 os.environ.setdefault(OWNER[0], str(os.getpid()))
@@ -31,7 +33,7 @@ def make_context(master, **conf):
     settings = {
         "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
         "spark.executor.memory": "1g", "spark.driver.extraJavaOptions": "-Dlog4j2.level=ERROR",
-        "spark.task.maxFailures": "4",
+        "spark.task.maxFailures": "2", "spark.sql.shuffle.partitions": "4",
     }
     settings.update({name.replace("_", "."): str(value) for name, value in conf.items()})
     context = SparkContext(conf=SparkConf().setMaster(master).setAppName("tfos tests").setAll(list(settings.items())))
@@ -74,10 +76,12 @@ def connect_session(tmp_path_factory):
 
 
 def pytest_collection_modifyitems(items):
-    """Marks the tests that run Spark."""
+    """Marks the tests that run Spark, and puts those that share its context before those that need another, so that it starts once."""
+    contexts = ("sc", "connect_session", "source_spark")
     for item in items:
-        if {"sc", "connect_session", "source_spark"} & set(item.fixturenames):
+        if not set(contexts).isdisjoint(item.fixturenames):
             item.add_marker("spark")
+    items.sort(key=lambda item: [hasattr(item.module, "make_context"), *(name in item.fixturenames for name in contexts[1:])])
 
 
 def wait_until(condition, seconds=60, what="the condition"):
@@ -116,20 +120,21 @@ def our_processes():
     """Processes on this machine that the package has started for these tests: nodes, trainers, TensorBoards."""
     from tensorflowonspark.launch import node_executable
 
+    node, marks = [node_executable(), "node"], {f"{name}={os.environ[name]}" for name in OWNER if name in os.environ}
     found = []
-    for process in psutil.process_iter(["pid", "cmdline"]):
-        words = process.info["cmdline"] or [""]
-        started = words[0] == sys.executable and ("tensorflowonspark.trainer" in words or "tensorboard.main" in words)
-        if (started or words[:2] == [node_executable(), "node"]) and _is_of_these_tests(process):
-            found.append((process.info["pid"], " ".join(words)))
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            words = _words_of(pid, "cmdline")
+            started = words[0] == sys.executable and ("tensorflowonspark.trainer" in words or "tensorboard.main" in words)
+            if (started or words[:2] == node) and marks <= set(_words_of(pid, "environ")):
+                found.append((int(pid), " ".join(words)))
     return found
 
 
-def _is_of_these_tests(process):
-    with contextlib.suppress(psutil.Error):  # it has ended meanwhile
-        environment = process.environ()
-        return all(environment.get(name) == os.environ.get(name) for name in OWNER)
-    return False
+def _words_of(pid, file):
+    """The command or the environment of a process; read here, since it is done before and after each test."""
+    with open(f"/proc/{pid}/{file}", "rb") as content:
+        return os.fsdecode(content.read()).split("\0")
 
 
 def our_sockets():

@@ -33,7 +33,7 @@ def connected(folder):
     settings = {
         "spark.connect.grpc.binding.port": port, "spark.connect.grpc.binding.address": "127.0.0.1", "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.executor.memory": "1g",
-        "spark.sql.warehouse.dir": folder, "spark.sql.shuffle.partitions": 4,
+        "spark.sql.warehouse.dir": folder, "spark.sql.shuffle.partitions": 4, "spark.task.maxFailures": 2,
     }
     command = [os.path.join(_find_spark_home(), "bin", "spark-submit"), "--master", "local-cluster[2,1,1024]"]
     for name, value in settings.items():

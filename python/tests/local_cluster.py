@@ -89,7 +89,7 @@ class Cluster:
 
     def end(self):
         self.rendezvous.end_feed()
-        self.rendezvous.wait(_tfos.WORKED, 30_000)
+        self.rendezvous.wait(_tfos.WORKED, 120_000)
 
     def saved(self):
         """What the trainer saved before it ended."""
@@ -104,7 +104,7 @@ def starting(path):
     with contextlib.ExitStack() as stack:
         def start(program, **config):
             cluster = Cluster(path, stack, program, **config)
-            cluster.rendezvous.wait(_tfos.RUNNING, 30_000)
+            cluster.rendezvous.wait(_tfos.RUNNING, 120_000)
             return cluster
         yield start
 

@@ -339,52 +339,57 @@ def test_agree_gives_everyone_all_values(sc, tmp_path):
 
 
 def in_step(args, ctx):
-    """Iterates the dataset epoch by epoch; writes each step's number of real rows and their labels."""
+    """For each way in turn makes a dataset and iterates it, epoch by epoch; writes each step's number of real rows and their labels."""
     import json
 
-    dataset = ctx.get_dataset(args["batch"], uneven=args["uneven"])
-    epochs = []
-    for _ in range(args["epochs"]):
-        steps = []
-        for element in dataset:
-            weights = element[2].numpy() if args["uneven"] == "pad" else None
-            rows = element[1].numpy().tolist()
-            steps.append(rows if weights is None else [row for row, w in zip(rows, weights) if w == 1])
-            assert args["uneven"] not in ("pad", "stop") or len(rows) == args["batch"]
-        epochs.append(steps)
+    written = []
+    for uneven in args["ways"]:
+        dataset = ctx.get_dataset(args["batch"], uneven=uneven)
+        epochs = []
+        for _ in range(args["epochs"]):
+            steps = []
+            for element in dataset:
+                weights = element[2].numpy() if uneven == "pad" else None
+                rows = element[1].numpy().tolist()
+                steps.append(rows if weights is None else [row for row, w in zip(rows, weights) if w == 1])
+                assert uneven not in ("pad", "stop") or len(rows) == args["batch"]
+            epochs.append(steps)
+        written.append(epochs)
     with open(f"{args['out']}/{ctx.executor_id}", "w") as file:
-        json.dump(epochs, file)
+        json.dump(written, file)
 
 
-@pytest.mark.parametrize("uneven", ["pad", "join", "stop"])
-@pytest.mark.parametrize("layout", [[70, 33], [100, 3, 0]])
-def test_s14_uneven_partitions_in_step(sc, tmp_path, layout, uneven):
+def test_s14_uneven_partitions_in_step(sc, tmp_path):
     """103 rows, two workers: equal numbers of steps in each epoch, every row once; with "stop" none twice, and steps as long as both
     have whole batches."""
-    starts = [sum(layout[:i]) for i in range(len(layout))]
-    rows = sc.parallelize(list(zip(starts, layout)), len(layout)).flatMap(
-        lambda part: [([float(i)] * 4, i) for i in range(part[0], part[0] + part[1])])
-    args = {"out": str(tmp_path), "batch": 10, "uneven": uneven, "epochs": 2}
+    def deal(layout):
+        starts = [sum(layout[:i]) for i in range(len(layout))]
+        return sc.parallelize(list(zip(starts, layout)), len(layout)).flatMap(
+            lambda part: [([float(i)] * 4, i) for i in range(part[0], part[0] + part[1])])
+
+    ways, layouts = ["pad", "join", "stop"], [[70, 33], [100, 3, 0]]
+    args = {"out": str(tmp_path), "batch": 10, "ways": ways, "epochs": 2 * len(layouts)}
     with TFCluster.run(sc, local(in_step), args, 2, 0, input_mode=FEED) as cluster:
-        cluster.train(rows, num_epochs=2)
+        for _ in ways:
+            for layout in layouts:
+                cluster.train(deal(layout), num_epochs=2)
     nodes = read_all(tmp_path)
-    for epoch in range(2):
-        steps = [len(nodes[name][epoch]) for name in ("0", "1")]
-        seen = [row for node in nodes.values() for step in node[epoch] for row in step]
-        assert steps[0] == steps[1]
-        assert len(seen) == len(set(seen)) == (103 if uneven != "stop" else 20 * steps[0])
+    for way, *trainings in zip(ways, *nodes.values()):
+        for parts in zip(*trainings):
+            seen = [row for steps in parts for step in steps for row in step]
+            assert len({len(steps) for steps in parts}) == 1
+            assert len(seen) == len(set(seen)) == (103 if way != "stop" else 20 * len(parts[0]))
 
 
 def test_dataset_alone_and_stopping(sc, tmp_path):
     rows = sc.parallelize([([float(i)] * 4, i) for i in range(25)], 1)
-    args = {"out": str(tmp_path), "batch": 10, "uneven": None, "epochs": 2}
+    args = {"out": str(tmp_path), "batch": 10, "ways": [None, "stop"], "epochs": 2}
     with TFCluster.run(sc, local(in_step), args, 1, 0, input_mode=FEED) as cluster:
-        cluster.train(rows, num_epochs=2)
-    assert [[len(step) for step in epoch] for epoch in read_all(tmp_path)["0"]] == [[10, 10, 5]] * 2
-    args["uneven"] = "stop"
-    with TFCluster.run(sc, local(in_step), args, 1, 0, input_mode=FEED) as cluster:
-        cluster.train(rows, num_epochs=2)
-    assert [[len(step) for step in epoch] for epoch in read_all(tmp_path)["0"]] == [[10, 10]] * 2
+        for _ in args["ways"]:
+            cluster.train(rows, num_epochs=2)
+    alone, stopping = read_all(tmp_path)["0"]
+    assert [[len(step) for step in epoch] for epoch in alone] == [[10, 10, 5]] * 2
+    assert [[len(step) for step in epoch] for epoch in stopping] == [[10, 10]] * 2
 
 
 def test_s73_a_process_forked_from_the_driver_ends_alone(sc, tmp_path):

@@ -29,8 +29,8 @@ def idx(array):
     return bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
 
 
-def write_digits(folder, images, labels, packed=True):
-    for name, array in (("train-images-idx3-ubyte", images), ("train-labels-idx1-ubyte", labels)):
+def write_digits(folder, images, labels, packed=True, split="train"):
+    for name, array in ((f"{split}-images-idx3-ubyte", images), (f"{split}-labels-idx1-ubyte", labels)):
         if packed:
             (folder / f"{name}.gz").write_bytes(gzip.compress(idx(array)))
         else:
@@ -128,7 +128,7 @@ def mnist_rows(folder):
 def run_example(folder, name, *arguments, **environment):
     """What an example prints, run in ``folder`` as a program of its own."""
     result = subprocess.run(
-        [sys.executable, str(EXAMPLE / name), *arguments], cwd=folder, capture_output=True, text=True, timeout=280,
+        [sys.executable, str(EXAMPLE / name), *arguments], cwd=folder, capture_output=True, text=True, timeout=580,
         env={**os.environ, **environment},
     )
     assert result.returncode == 0, result.stdout + result.stderr
@@ -136,7 +136,6 @@ def run_example(folder, name, *arguments, **environment):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 def test_demonstration(tmp_path):
     """Accuracy, and every file where it is said to be; the workers that are not the chief leave nothing."""
     output = run_example(tmp_path, "demo.py", "--output", "out")
@@ -158,12 +157,15 @@ def test_demonstration(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
-def test_own_reading(tmp_path):
-    """mnist_tf.py: the workers read TFRecord files that Spark wrote; checkpoints and a SavedModel are left."""
+def test_own_reading(setup_module_of_data, tmp_path):
+    """mnist_tf.py: the workers read TFRecord files that Spark wrote, of some digits; checkpoints and a SavedModel are left."""
+    (tmp_path / "data").mkdir()
+    images, labels = setup_module_of_data.read_digits(setup_module_of_data.DATA, "test")
+    for split in ("train", "t10k"):
+        write_digits(tmp_path / "data", images[:500].reshape(-1, 28, 28), labels[:500], split=split)
     submit = "--master local-cluster[2,1,1024] --conf spark.ui.enabled=false pyspark-shell"
     settings = {"PYSPARK_SUBMIT_ARGS": submit, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    run_example(tmp_path, "mnist_data_setup.py", "--output", str(tmp_path), **settings)
+    run_example(tmp_path, "mnist_data_setup.py", "--data", "data", "--output", str(tmp_path), "--num_partitions", "4", **settings)
     records = ("--images_labels", f"{tmp_path}/tfrecord/train")
     run_example(tmp_path, "mnist_tf.py", "--cluster_size", "2", "--epochs", "1", *records, **settings)
     assert (tmp_path / "mnist_model" / "weights-0001.index").is_file()

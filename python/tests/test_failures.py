@@ -153,7 +153,7 @@ def test_s11_trainer_dies_while_fed(sc, death, words):
 
 @pytest.mark.long
 def test_s12_slow_consumer_then_stopped_one(sc):
-    """Progress renews the timeout; without it feeding fails and shows where the trainer's Python stands."""
+    """Progress renews the timeout; without it feeding fails and shows where the trainer's Python stands. Time counts once a row has been taken."""
 
     def crawl(args, ctx):
         import time
@@ -161,7 +161,7 @@ def test_s12_slow_consumer_then_stopped_one(sc):
         feed = ctx.get_data_feed()
         for _ in range(args["steps"]):
             feed.next_batch(10)
-            time.sleep(1)
+            time.sleep(0.5)
 
         def stuck_here():
             while True:
@@ -170,43 +170,44 @@ def test_s12_slow_consumer_then_stopped_one(sc):
         if args["stop"]:
             stuck_here()
 
-    with TFCluster.run(sc, crawl, {"steps": 12, "stop": False}, 1, 0, input_mode=FEED) as cluster:
-        cluster.train(sc.parallelize(range(120), 1), num_epochs=1, feed_timeout=4)
+    def begin(cluster, row):
+        cluster.train(sc.parallelize([row], 1), num_epochs=1)
+        wait_until(lambda: cluster._status()["nodes"][0].get("rows_read"), 120, "the first row's reading")
+
+    with TFCluster.run(sc, crawl, {"steps": 13, "stop": False}, 1, 0, input_mode=FEED) as cluster:
+        begin(cluster, 0)
+        cluster.train(sc.parallelize(range(120), 1), num_epochs=1, feed_timeout=3)
     with pytest.raises(_tfos.Error) as caught:
-        with TFCluster.run(sc, crawl, {"steps": 1, "stop": True}, 1, 0, input_mode=FEED) as cluster:
-            cluster.train(sc.parallelize([b"x" * 100000] * 5000, 1), num_epochs=1, feed_timeout=4)
+        with TFCluster.run(sc, crawl, {"steps": 2, "stop": True}, 1, 0, input_mode=FEED) as cluster:
+            begin(cluster, b"x")
+            cluster.train(sc.parallelize([b"x" * 100000] * 1000, 1), num_epochs=1, feed_timeout=3)
     assert "stuck_here" in str(caught.value), str(caught.value)
 
 
 def test_s17_one_result_too_few(sc):
-    """The error names the partition and both counts."""
+    """The error names the partition and both counts. Of one row the result is right, so that the trainers run before time counts."""
 
     def short(args, ctx):
         feed = ctx.get_data_feed(train_mode=False)
-        first = True
         while not feed.should_stop():
             rows = feed.next_batch(100)
             if rows:
-                feed.batch_results(rows[1:] if first else rows)
-            first = False
-
-    with pytest.raises(Exception) as caught:
-        with TFCluster.run(sc, short, None, 1, 0, input_mode=FEED) as cluster:
-            cluster.inference(sc.parallelize(range(10), 1), feed_timeout=5).collect()
-    words = str(caught.value)
-    assert "partition 0" in words and "10" in words and "9" in words
+                feed.batch_results(rows[:-1] or rows)
 
     def long(args, ctx):
         feed = ctx.get_data_feed(train_mode=False)
         while not feed.should_stop():
             rows = feed.next_batch(100)
             if rows:
-                feed.batch_results(rows + rows)
+                feed.batch_results(rows + rows[1:])
 
-    with pytest.raises(Exception) as caught:
-        with TFCluster.run(sc, long, None, 1, 0, input_mode=FEED) as cluster:
-            cluster.inference(sc.parallelize(range(10), 1), feed_timeout=5).collect()
-    assert "partition 0" in str(caught.value) and "20" in str(caught.value)
+    for function, count in ((short, "9"), (long, "19")):
+        with pytest.raises(Exception) as caught:
+            with TFCluster.run(sc, function, None, 1, 0, input_mode=FEED) as cluster:
+                assert cluster.inference(sc.parallelize([0], 1)).collect() == [0]
+                cluster.inference(sc.parallelize(range(10), 1), feed_timeout=2).collect()
+        words = str(caught.value)
+        assert "partition 0" in words and "10" in words and count in words
 
 
 @pytest.mark.long
@@ -402,7 +403,7 @@ time.sleep(600)
 """)
     driver = subprocess.Popen([sys.executable, str(program)])
     try:
-        wait_until(lambda: (tmp_path / "0").exists() and (tmp_path / "1").exists(), 90, "both trainers")
+        wait_until(lambda: (tmp_path / "0").exists() and (tmp_path / "1").exists(), 300, "both trainers")
         assert len(our_processes()) == 4
     finally:
         driver.kill()

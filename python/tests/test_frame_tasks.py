@@ -60,9 +60,8 @@ def held_by(process):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(400)
-def test_a_thousand_epochs_of_a_tiny_set(spark, tmp_path):
-    """Neither node, trainer, driver nor executors hold more after 1,000 epochs than after 100."""
+def test_hundreds_of_epochs_of_a_tiny_set(spark, tmp_path):
+    """Neither node, trainer, driver nor executors hold more after 300 epochs than after 100."""
     frame = spark.range(0, 5, 1, 1)
     with TFCluster.run(spark.sparkContext, local(save_ids), str(tmp_path), 1, 0, input_mode=FEED) as cluster:
         node = psutil.Process(cluster.cluster_info[0]["pid"])
@@ -70,12 +69,12 @@ def test_a_thousand_epochs_of_a_tiny_set(spark, tmp_path):
         watched = {"node": node, "trainer": node.children()[0], "driver": psutil.Process()}
         before = {name: held_by(process) for name, process in watched.items()}
         fds = [process.num_fds() for process in executors()]
-        cluster.train(frame, 900, via="jvm")
+        cluster.train(frame, 200, via="jvm")
         after = {name: held_by(process) for name, process in watched.items()}
         for name in watched:
             assert all(now <= then + slack for now, then, slack in zip(after[name], before[name], (3, 2, 8))), (before, after)
         assert all(now.num_fds() <= then + 20 for now, then in zip(executors(), fds))
-    assert sorted(ids_of(tmp_path)) == sorted(list(range(5)) * 1000)
+    assert sorted(ids_of(tmp_path)) == sorted(list(range(5)) * 300)
 
 
 def test_shuffle_makes_another_order_each_epoch(spark, tmp_path, via):

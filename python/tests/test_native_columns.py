@@ -7,8 +7,6 @@ import decimal
 
 import pytest
 
-from conftest import make_context
-
 pa = pytest.importorskip("pyarrow")
 
 
@@ -72,12 +70,10 @@ class Memory:
 
 
 @pytest.fixture(scope="module")
-def spark():
+def spark(sc):
     from pyspark.sql import SparkSession
 
-    context = make_context("local[1]")
-    yield SparkSession(context)
-    context.stop()
+    return SparkSession(sc)
 
 
 def read(holder, kind, index):

@@ -121,9 +121,13 @@ def test_s75_failure_is_told_without_streams(run):
 
 def become_daemon():
     import os
+    import time
 
+    first = os.getpid()
     if os.fork():
         os._exit(0)
+    while os.getppid() == first:  # else the last process may have ended before the first
+        time.sleep(0.01)
     os.setsid()
     if os.fork():
         os._exit(0)

@@ -57,13 +57,17 @@ def check_epochs(nodes, training, validation, epochs):
             assert sorted(row for steps in parts for step in steps for row in step) == want
 
 
-@pytest.mark.parametrize("training, validation", [([70, 33], [20, 1]), ([10, 0, 1], [0, 60, 0, 3])])
-def test_s19_validation_beside_training(sc, tmp_path, training, validation):
+def test_s19_validation_beside_training(sc, tmp_path):
     """Each worker gets a share of both, in step, and every row once an epoch."""
-    args = {"out": str(tmp_path), "batch": 10, "epochs": 3}
+    layouts = [([70, 33], [20, 1]), ([10, 0, 1], [0, 60, 0, 3])]
+    args = {"out": str(tmp_path), "batch": 10, "epochs": 3 * len(layouts)}
     with TFCluster.run(sc, by_value(train_and_validate), args, 2, 0, input_mode=FEED) as cluster:
-        cluster.train(rows_of(sc, training), num_epochs=3, validation=rows_of(sc, validation, first=1000))
-    check_epochs(read_all(tmp_path), list(range(sum(training))), list(range(1000, 1000 + sum(validation))), 3)
+        for training, validation in layouts:
+            cluster.train(rows_of(sc, training), num_epochs=3, validation=rows_of(sc, validation, first=1000))
+    written = read_all(tmp_path)
+    for number, (training, validation) in enumerate(layouts):
+        nodes = {name: epochs[3 * number:3 * number + 3] for name, epochs in written.items()}
+        check_epochs(nodes, list(range(sum(training))), list(range(1000, 1000 + sum(validation))), 3)
 
 
 @pytest.mark.long
