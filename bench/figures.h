@@ -35,7 +35,7 @@ static inline int compare(const void *a, const void *b)
 
 static inline double median(double *values, size_t count)
 {
-    qsort(values, count, sizeof *values, compare);
+    qsort(values, count, sizeof(*values), compare);
     return values[count / 2];
 }
 
@@ -56,7 +56,7 @@ static inline void print_line(const struct figure *figure, double ours, double a
     char verdict[64] = "null, \"met\": null";
 
     if (figure->goal > 0)
-        snprintf(verdict, sizeof verdict, "%g, \"met\": %s", figure->goal,
+        snprintf(verdict, sizeof(verdict), "%g, \"met\": %s", figure->goal,
                  ratio >= figure->goal ? "true" : "false");
     printf("{\"bench\": \"%s\", \"case\": \"%s\", \"unit\": \"%s\", \"ours\": %.4g, "
            "\"anchor\": %.4g, \"anchor_name\": \"%s\", \"ratio\": %.3f, \"goal\": %s}\n",

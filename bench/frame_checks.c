@@ -2,9 +2,9 @@
 // Frames of MNIST's size from memory, both checksums of each looked at, against memcpy of the same
 // bytes into as large a block as the reader's. Rounds of both alternate; medians of CPU time are
 // compared. Prints one JSON line.
-#include "figures.h"
-
 #include <tfos/record.h>
+
+#include "figures.h"
 
 #define RECORD_SIZE 3200
 #define RECORD_COUNT 60000
@@ -47,20 +47,20 @@ static struct memory make_file(void)
     struct tfos_record_frame frame;
     uint32_t state = 1;
 
-    memory.size = (size_t)RECORD_COUNT * (RECORD_SIZE + sizeof frame);
+    memory.size = (size_t)RECORD_COUNT * (RECORD_SIZE + sizeof(frame));
     memory.data = malloc(memory.size);
-    if (memory.data == NULL) {
+    if (!memory.data) {
         fputs("frame_checks: no memory\n", stderr);
         exit(1);
     }
     for (char *at = memory.data; at < memory.data + memory.size;) {
-        char *record = at + sizeof frame.head;
+        char *record = at + sizeof(frame.head);
         for (size_t i = 0; i < RECORD_SIZE; i++)
             record[i] = (char)((state = state * 1664525u + 1013904223u) >> 24);
         tfos_record_frame_init(&frame, record, RECORD_SIZE);
-        memcpy(at, frame.head, sizeof frame.head);
-        memcpy(record + RECORD_SIZE, frame.tail, sizeof frame.tail);
-        at = record + RECORD_SIZE + sizeof frame.tail;
+        memcpy(at, frame.head, sizeof(frame.head));
+        memcpy(record + RECORD_SIZE, frame.tail, sizeof(frame.tail));
+        at = record + RECORD_SIZE + sizeof(frame.tail);
     }
     return memory;
 }
@@ -109,7 +109,7 @@ int main(void)
     char *block = calloc(BLOCK_SIZE, 1);
     double frames[ROUNDS], copies[ROUNDS];
 
-    if (block == NULL)
+    if (!block)
         return 1;
     for (int i = 0; i < ROUNDS; i++) {
         frames[i] = time_frames(&memory);

@@ -3,14 +3,14 @@
 // a node: through TLS into the node's ring, the consumer summing every byte. Against one TCP stream
 // in writes of 1 MB that nobody looks at, and one of bare TLS with the same cipher. Rounds of all
 // three alternate; the medians are compared. Prints a JSON line for each comparison.
-#include "feed_pair.h"
-
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <openssl/ssl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+
+#include "feed_pair.h"
 
 #define ROUND_BATCHES 2000
 #define ROUNDS 5
@@ -39,7 +39,7 @@ static void require(bool is_done, const char *what)
 
 static int listen_local(struct sockaddr_in *address)
 {
-    socklen_t size = sizeof *address;
+    socklen_t size = sizeof(*address);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     *address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -91,13 +91,13 @@ static void write_batches(enum way way, const struct sockaddr_in *address, int g
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     char go;
 
-    memset(batch, 1, sizeof batch);
-    require(connect(fd, (const struct sockaddr *)address, sizeof *address) == 0, "connect");
+    memset(batch, 1, sizeof(batch));
+    require(connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0, "connect");
     SSL *ssl = way == TLS ? shake_hands(fd, false) : NULL;
     while (read(go_fd, &go, 1) == 1 && go == 'g')
         for (int i = 0; i < ROUND_BATCHES; i++)
-            for (size_t sent = 0; sent < sizeof batch;) {
-                int left = (int)(sizeof batch - sent);
+            for (size_t sent = 0; sent < sizeof(batch);) {
+                int left = (int)(sizeof(batch) - sent);
                 ssize_t done = ssl ? SSL_write(ssl, batch + sent, left)
                                    : send(fd, batch + sent, (size_t)left, MSG_NOSIGNAL);
                 require(done > 0, "send");
@@ -112,7 +112,7 @@ static void read_batches(const struct pair *pair)
     static char batch[BATCH_SIZE];
 
     for (uint64_t left = (uint64_t)ROUND_BATCHES * BATCH_SIZE; left > 0;) {
-        size_t most = left < sizeof batch ? left : sizeof batch;
+        size_t most = left < sizeof(batch) ? left : sizeof(batch);
         ssize_t done =
             pair->ssl ? SSL_read(pair->ssl, batch, (int)most) : recv(pair->fd, batch, most, 0);
         require(done > 0, "receive");
@@ -132,7 +132,7 @@ static struct pair fork_producer(enum way way, const struct sockaddr_in *address
         // Producers forked later keep this one's pipe open.
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(go[1]);
-        snprintf(text, sizeof text, "127.0.0.1:%d", ntohs(address->sin_port));
+        snprintf(text, sizeof(text), "127.0.0.1:%d", ntohs(address->sin_port));
         if (way == REMOTE)
             produce(NULL, text, go[0], ROUND_BATCHES);
         else
@@ -195,7 +195,7 @@ int main(void)
     double rates[WAYS][ROUNDS];
     bool is_good = true;
 
-    snprintf(socket_name, sizeof socket_name, "tfos-bench-remote-%d", (int)getpid());
+    snprintf(socket_name, sizeof(socket_name), "tfos-bench-remote-%d", (int)getpid());
     node_open(&node, socket_name);
     addresses[REMOTE].sin_port = htons((uint16_t)tfos__feed_host_port(node.host));
     for (enum way way = TLS; way < WAYS; way++)

@@ -3,9 +3,9 @@
 // one process's memcpy of such batches into a region of the ring's size. Rounds of both alternate;
 // the medians are compared. Prints one JSON line. With --memcpy only that rate is measured, in one
 // round, and printed in GB/s, for other benches to compare with.
-#include "feed_pair.h"
-
 #include <sys/mman.h>
+
+#include "feed_pair.h"
 
 #define ROUND_BATCHES 4000
 #define ROUNDS 7
@@ -40,7 +40,7 @@ static void open_memory(char **region, char **batch)
     *region = mmap(NULL, TFOS__FEED_CHANNEL_SIZE, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     *batch = malloc(BATCH_SIZE);
-    if (*region == MAP_FAILED || *batch == NULL) {
+    if (*region == MAP_FAILED || !*batch) {
         fprintf(stderr, "ring: no memory\n");
         exit(1);
     }
@@ -58,7 +58,7 @@ int main(int argc, char **argv)
         printf("%.3f\n", time_memcpy(region, batch));
         return 0;
     }
-    snprintf(socket_name, sizeof socket_name, "tfos-bench-ring-%d", (int)getpid());
+    snprintf(socket_name, sizeof(socket_name), "tfos-bench-ring-%d", (int)getpid());
     node_open(&node, socket_name);
     if (pipe2(go, O_CLOEXEC) != 0)
         return 1;

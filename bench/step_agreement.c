@@ -6,13 +6,13 @@
 // of values, which is that of a step when no node can look further ahead.
 //
 // This program is both the driver and, with --train, the trainers.
-#include "figures.h"
-#include "number_column.h"
-
 #include <pthread.h>
 #include <stdint.h>
 #include <tfos.h>
 #include <unistd.h>
+
+#include "figures.h"
+#include "number_column.h"
 
 #define NODES 8
 #define ROUNDS 5
@@ -52,7 +52,7 @@ static void meet(struct tfos_trainer *trainer, const char *what, int number)
     char name[64];
     char *values = NULL;
 
-    snprintf(name, sizeof name, "%s/%d", what, number);
+    snprintf(name, sizeof(name), "%s/%d", what, number);
     check(agree(trainer, name, "1", &values, &err), &err);
     tfos_free(values);
 }
@@ -163,7 +163,7 @@ static void launch(struct driver *driver, const char *program, int id)
     char config[2048];
     struct tfos_error err;
 
-    snprintf(config, sizeof config,
+    snprintf(config, sizeof(config),
              "{\"type\": \"config\", \"cluster_id\": \"%s\", \"key\": \"" KEY "\", "
              "\"address\": \"%s\", \"executor_id\": %d, \"launch\": 1, \"executor\": \"%d\", "
              "\"host\": null, \"feeding\": true, \"queues\": \"%s,%s\", "
@@ -276,7 +276,7 @@ static int drive(const char *program)
     struct round rounds[ROUNDS + 1] = {0};
     struct tfos_error err;
 
-    snprintf(driver.cluster_id, sizeof driver.cluster_id, "bench-%d", (int)getpid());
+    snprintf(driver.cluster_id, sizeof(driver.cluster_id), "bench-%d", (int)getpid());
     struct tfos_rendezvous_options options = {.cluster_id = driver.cluster_id,
                                               .key = KEY,
                                               .listen_host = "127.0.0.1",
@@ -309,7 +309,7 @@ int main(int argc, char **argv)
 
     if (argc > 1 && strcmp(argv[1], "--train") == 0)
         return train();
-    if (readlink("/proc/self/exe", program, sizeof program - 1) <= 0)
+    if (readlink("/proc/self/exe", program, sizeof(program) - 1) <= 0)
         fail("cannot find its own program");
     return drive(program);
 }

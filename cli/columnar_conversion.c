@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // No system brings a library in C for Parquet, so this process becomes the Python that the command
 // belongs to, in which pyarrow does it: python/tensorflowonspark/columnar_file.py.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "columns.h"
 #include "commands.h"
 #include "program.h"
 #include "record_files.h"
 #include "terminal.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define FOR                                                                                        \
     "tfos record: convert: Parquet and Arrow files are for Python with the packages tfos and "     \
@@ -58,7 +58,7 @@ static int refuse_options(const struct record_options *options, bool is_reading_
         {"--allow-rounding", writing, options->allow_rounding && is_reading_records},
         {"--exact", writing, options->is_exact && is_reading_records},
     };
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         if (all[i].is_refused) {
             fprintf(stderr, "tfos record: convert: %s is %s\n", all[i].name, all[i].place);
             return EXIT_USAGE;
@@ -76,7 +76,7 @@ static json_t *describe_columns(const char *text)
     json_t *list = columns_parse(&columns, text) ? json_array() : NULL;
     const struct ArrowSchema *schema = list ? columns_describe(&columns) : NULL;
     for (size_t i = 0; list && i < columns.count; i++) {
-        tfos_arrow_type_text(schema->children[i], TFOS_TYPE_NAMES_SPARK, type, sizeof type);
+        tfos_arrow_type_text(schema->children[i], TFOS_TYPE_NAMES_SPARK, type, sizeof(type));
         if (json_array_append_new(list, json_pack("[ss]", columns.items[i].name, type)) != 0) {
             fprintf(stderr, "tfos record: --schema: the name of column %zu is no UTF-8\n", i + 1);
             json_decref(list);
@@ -113,9 +113,9 @@ static char *describe(const struct record_options *options, const char *from, co
 
 static int become_python(const struct record_options *options, char *asked)
 {
-    char python[4096], option[] = "-c", code[sizeof program];
-    choose_python(python, sizeof python);
-    memcpy(code, program, sizeof program);
+    char python[4096], option[] = "-c", code[sizeof(program)];
+    choose_python(python, sizeof(python));
+    memcpy(code, program, sizeof(program));
     char *argv[] = {python, option, code, (char *)options->files[0], (char *)options->files[1],
                     asked,  NULL};
     execvp(python, argv);

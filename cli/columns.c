@@ -3,12 +3,12 @@
 // base64. JSON says itself what its values are.
 #include "columns.h"
 
-#include "value_text.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "value_text.h"
 
 #define NOT_EXACT                                                                                  \
     "a float, which is what records hold, cannot hold it with all its digits, and --exact refuses" \
@@ -40,7 +40,7 @@ struct column *columns_add(struct columns *columns, const char *name, size_t nam
     // Room doubles whenever the count is a power of two.
     if ((count & (count - 1)) == 0)
         columns->items = check_memory(
-            realloc(columns->items, (count > 0 ? 2 * count : 1) * sizeof *columns->items));
+            realloc(columns->items, (count > 0 ? 2 * count : 1) * sizeof(*columns->items)));
     struct column *column = &columns->items[columns->count++];
     *column = (struct column){.kind = kind, .depth = depth};
     column->name = check_memory(strndup(name, name_size));
@@ -100,7 +100,7 @@ static bool parse_type(const char *text, const char **at, enum tfos__arrow_kind 
     }
     size_t size = strcspn(*at, " \t\r\n,<>`:");
     *kind = TFOS__ARROW_NULL;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         struct tfos__arrow_type type = type_of(kinds[i]);
         tfos__arrow_type_name(&type, TFOS_TYPE_NAMES_SPARK, name);
         if (strlen(name) == size && strncmp(*at, name, size) == 0)
@@ -313,7 +313,7 @@ static const char *add_real(const struct columns *columns, struct column *column
         column->rounded++;
         column->infinite += isinf(nearest) != 0;
     }
-    return add_number(column, &nearest, sizeof nearest);
+    return add_number(column, &nearest, sizeof(nearest));
 }
 
 static const char *add_list_text(struct columns *columns, struct column *column, const char *text,
@@ -341,7 +341,7 @@ const char *column_add_text(struct columns *columns, struct column *column, cons
     case TFOS__ARROW_INT:
         if (!is_whole || !integer_parse(text, &integer, NULL))
             return "it is no whole number of 64 bits";
-        return add_number(column, &integer, sizeof integer);
+        return add_number(column, &integer, sizeof(integer));
     case TFOS__ARROW_FLOAT:
         if (!is_whole || !real_parse(text, &real))
             return "it is no number";
@@ -376,7 +376,7 @@ static const char *add_json_number(struct columns *columns, struct column *colum
     bool is_integer = !json_is_real(value);
     int64_t integer = json_is_boolean(value) ? json_is_true(value) : json_integer_value(value);
     if (column->kind == TFOS__ARROW_INT)
-        return is_integer ? add_number(column, &integer, sizeof integer) : "it is no whole number";
+        return is_integer ? add_number(column, &integer, sizeof(integer)) : "it is no whole number";
     if (column->kind != TFOS__ARROW_FLOAT)
         return "it is a number, where the column has text";
     double number = is_integer ? (double)integer : json_real_value(value);

@@ -4,12 +4,12 @@
 #ifndef TFOS_CLI_COLUMNS_H
 #define TFOS_CLI_COLUMNS_H
 
-#include "arrow/arrow.h"
-#include "bytes.h"
-
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "arrow/arrow.h"
+#include "bytes.h"
 
 #define COLUMN_DEPTH 2 // of lists
 

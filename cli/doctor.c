@@ -2,10 +2,6 @@
 /// tfos doctor: what this machine has of what a cluster needs, and what to type to get the rest.
 /// Nothing is imported or changed: versions come from package metadata and from the programs
 /// themselves.
-#include "commands.h"
-#include "program.h"
-#include "value_text.h"
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -20,6 +16,10 @@
 #include <sys/syscall.h>
 #include <tfos.h>
 #include <unistd.h>
+
+#include "commands.h"
+#include "program.h"
+#include "value_text.h"
 
 #define PROGRAM_TIMEOUT_MS 30000
 #define TEXT_SIZE 4096
@@ -46,7 +46,7 @@ static void add(struct report *report, enum outcome outcome, const char *name, c
     char detail[2 * TEXT_SIZE + 64];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(detail, sizeof detail, format, arguments);
+    vsnprintf(detail, sizeof(detail), format, arguments);
     va_end(arguments);
     json_t *check = json_pack("{s:s, s:s, s:o}", "name", name, "state", states[outcome], "detail",
                               text_to_json(detail));
@@ -67,10 +67,10 @@ static void check_java(struct report *report)
 {
     char path[TEXT_SIZE], text[TEXT_SIZE];
     const char *home = variable("JAVA_HOME");
-    snprintf(path, sizeof path, "%s%s", home ? home : "", home ? "/bin/java" : "java");
+    snprintf(path, sizeof(path), "%s%s", home ? home : "", home ? "/bin/java" : "java");
     char option[] = "-version";
     char *argv[] = {path, option, NULL};
-    if (run_program(argv, PROGRAM_TIMEOUT_MS, text, sizeof text)) {
+    if (run_program(argv, PROGRAM_TIMEOUT_MS, text, sizeof(text))) {
         add(report, FOUND, "java", NULL, "%.*s (%s)", (int)strcspn(text, "\n"), text, path);
     } else if (home) {
         add(report, MISSING, "java", "unset JAVA_HOME, or set it to the folder of a JDK",
@@ -108,16 +108,16 @@ static const char *text_of(const json_t *answer, const char *key)
 /// What Python answered, an object that the caller owns; NULL when it does not run.
 static json_t *check_python(struct report *report)
 {
-    char python[TEXT_SIZE], text[TEXT_SIZE], code[sizeof question], option[] = "-c";
+    char python[TEXT_SIZE], text[TEXT_SIZE], code[sizeof(question)], option[] = "-c";
     const char *chosen = variable("PYSPARK_PYTHON");
     if (chosen)
-        snprintf(python, sizeof python, "%s", chosen);
+        snprintf(python, sizeof(python), "%s", chosen);
     else
-        choose_python(python, sizeof python);
-    memcpy(code, question, sizeof question);
+        choose_python(python, sizeof(python));
+    memcpy(code, question, sizeof(question));
     char *argv[] = {python, option, code, NULL};
     json_t *answer = NULL;
-    if (run_program(argv, PROGRAM_TIMEOUT_MS, text, sizeof text)) {
+    if (run_program(argv, PROGRAM_TIMEOUT_MS, text, sizeof(text))) {
         json_error_t cause;
         const char *start = strchr(text, '{'); // behind what a start-up file may print
         answer = start ? json_loads(start, JSON_DISABLE_EOF_CHECK, &cause) : NULL;
@@ -146,9 +146,9 @@ static void check_spark(struct report *report, const json_t *answer)
     const char *home = variable("SPARK_HOME");
     const char *package = text_of(answer, "spark");
     const char *folder = text_of(answer, "spark_home");
-    pip_remedy(answer, "pyspark", remedy, sizeof remedy);
+    pip_remedy(answer, "pyspark", remedy, sizeof(remedy));
     if (home) {
-        snprintf(path, sizeof path, "%s/bin/spark-submit", home);
+        snprintf(path, sizeof(path), "%s/bin/spark-submit", home);
         bool is_there = access(path, X_OK) == 0;
         add(report, is_there ? FOUND : MISSING, "spark",
             "unset SPARK_HOME, or set it to the folder of a Spark distribution",
@@ -167,7 +167,7 @@ static void check_package(struct report *report, const json_t *answer, enum outc
 {
     char remedy[TEXT_SIZE];
     const char *version = text_of(answer, key);
-    pip_remedy(answer, package, remedy, sizeof remedy);
+    pip_remedy(answer, package, remedy, sizeof(remedy));
     add(report, version ? FOUND : otherwise, key, remedy, "%s",
         version ? version : "not installed for this Python");
 }
@@ -176,7 +176,7 @@ static void check_package(struct report *report, const json_t *answer, enum outc
 static bool find_hadoop_jar(const char *spark_home, char *name, size_t capacity)
 {
     char path[TEXT_SIZE];
-    snprintf(path, sizeof path, "%s/jars", spark_home);
+    snprintf(path, sizeof(path), "%s/jars", spark_home);
     DIR *folder = opendir(path);
     bool is_found = false;
     const struct dirent *entry;
@@ -199,7 +199,7 @@ static void check_hadoop(struct report *report, const json_t *answer)
     const char *configuration = variable("HADOOP_CONF_DIR");
     if (!spark_home)
         spark_home = text_of(answer, "spark_home");
-    bool has_jar = spark_home && find_hadoop_jar(spark_home, jar, sizeof jar);
+    bool has_jar = spark_home && find_hadoop_jar(spark_home, jar, sizeof(jar));
     bool is_usable = (home || has_jar) && (!configuration || access(configuration, R_OK) == 0);
     add(report, is_usable ? FOUND : NOTE, "hadoop",
         "set HADOOP_CONF_DIR to the folder of core-site.xml (needed for hdfs:// and YARN only)",
@@ -218,9 +218,9 @@ static void check_gpus(struct report *report)
         add(report, NOTE, "gpu", NULL, "%s", err.message);
         return;
     }
-    size_t size = (size_t)snprintf(detail, sizeof detail, "%zu", count);
-    for (size_t i = 0; i < count && size < sizeof detail; i++)
-        size += (size_t)snprintf(detail + size, sizeof detail - size, "%s%s", i ? ", " : ": ",
+    size_t size = (size_t)snprintf(detail, sizeof(detail), "%zu", count);
+    for (size_t i = 0; i < count && size < sizeof(detail); i++)
+        size += (size_t)snprintf(detail + size, sizeof(detail) - size, "%s%s", i ? ", " : ": ",
                                  gpus[i].name);
     add(report, count > 0 ? FOUND : NOTE, "gpu", NULL, "%s", detail);
     tfos_free(gpus);
@@ -229,7 +229,7 @@ static void check_gpus(struct report *report)
 static void check_machine(struct report *report)
 {
     cpu_set_t cores;
-    int count = sched_getaffinity(0, sizeof cores, &cores) == 0
+    int count = sched_getaffinity(0, sizeof(cores), &cores) == 0
                     ? CPU_COUNT(&cores)
                     : (int)sysconf(_SC_NPROCESSORS_ONLN);
     double page = (double)sysconf(_SC_PAGESIZE) / (1 << 30);
@@ -250,8 +250,8 @@ static void check_limits(struct report *report)
 {
     struct rlimit files;
     char file_limit[32], process_limit[32];
-    print_limit(RLIMIT_NOFILE, file_limit, sizeof file_limit);
-    print_limit(RLIMIT_NPROC, process_limit, sizeof process_limit);
+    print_limit(RLIMIT_NOFILE, file_limit, sizeof(file_limit));
+    print_limit(RLIMIT_NPROC, process_limit, sizeof(process_limit));
     bool is_low = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < 1024;
     add(report, is_low ? NOTE : FOUND, "limits", "ulimit -n 4096", "%s open files, %s processes",
         file_limit, process_limit);
@@ -278,9 +278,9 @@ static void check_address(struct report *report, const char *name, const char *h
                           const char *remedy)
 {
     char id[64], key[65];
-    snprintf(id, sizeof id, "doctor-%d", (int)getpid());
-    memset(key, '0', sizeof key - 1);
-    key[sizeof key - 1] = '\0';
+    snprintf(id, sizeof(id), "doctor-%d", (int)getpid());
+    memset(key, '0', sizeof(key) - 1);
+    key[sizeof(key) - 1] = '\0';
     struct tfos_rendezvous_options options = {
         .cluster_id = id, .key = key, .listen_host = host, .host = host, .node_count = 1};
     struct tfos_rendezvous *rendezvous;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The tfos command: finds the subcommand.
-#include "commands.h"
-#include "terminal.h"
-
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
+
+#include "commands.h"
+#include "terminal.h"
 
 /// Where tfos_node_launch() puts the launcher's socket.
 #define LAUNCHER_FD 3
@@ -48,14 +48,14 @@ static const struct {
     {"node", "", NULL, run_node, true}, // not for people: a Spark task starts it
 };
 
-#define COMMAND_COUNT (sizeof commands / sizeof commands[0])
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
 static void print_usage(FILE *out)
 {
     char left[64];
     fputs("usage: tfos COMMAND [OPTION]\n\n", out);
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        snprintf(left, sizeof left, "%s%s", commands[i].name, commands[i].arguments);
+        snprintf(left, sizeof(left), "%s%s", commands[i].name, commands[i].arguments);
         if (commands[i].help)
             fprintf(out, "  %-27s%s\n", left, commands[i].help);
     }

@@ -2,8 +2,6 @@
 /// One child with one pipe; it is always reaped before this returns.
 #include "program.h"
 
-#include "terminal.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,6 +10,8 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "terminal.h"
 
 extern char **environ;
 
@@ -48,7 +48,7 @@ static bool read_all(int reader, int timeout_ms, char *text, size_t capacity)
             continue;
         char spill[512];
         bool is_full = size + 1 >= capacity;
-        ssize_t taken = is_full ? read(reader, spill, sizeof spill)
+        ssize_t taken = is_full ? read(reader, spill, sizeof(spill))
                                 : read(reader, text + size, capacity - 1 - size);
         if (taken == 0)
             return true;
@@ -83,10 +83,10 @@ bool run_program(char *const *argv, int timeout_ms, char *text, size_t capacity)
 void choose_python(char *path, size_t capacity)
 {
     static const char name[] = "python3";
-    ssize_t size = readlink("/proc/self/exe", path, capacity - sizeof name);
+    ssize_t size = readlink("/proc/self/exe", path, capacity - sizeof(name));
     while (size > 0 && path[size - 1] != '/')
         size--;
-    memcpy(path + (size > 0 ? size : 0), name, sizeof name);
+    memcpy(path + (size > 0 ? size : 0), name, sizeof(name));
     if (access(path, X_OK) != 0)
-        memcpy(path, name, sizeof name);
+        memcpy(path, name, sizeof(name));
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // tfos record: finds the command, reads its options, and finds the files.
+#include <string.h>
+
 #include "commands.h"
 #include "record_files.h"
 #include "terminal.h"
-
-#include <string.h>
 
 static const struct {
     const char *name, *arguments, *help;
@@ -33,14 +33,14 @@ static const struct {
      record_convert, 2, 2, 1},
 };
 
-#define COMMAND_COUNT (sizeof commands / sizeof commands[0])
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
 static int print_usage(void)
 {
     char left[64];
     fputs("usage: tfos record COMMAND [OPTION]... FILE...\n\n", stdout);
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        snprintf(left, sizeof left, "%s %s", commands[i].name, commands[i].arguments);
+        snprintf(left, sizeof(left), "%s %s", commands[i].name, commands[i].arguments);
         printf("  %-22s%s\n", left, commands[i].help);
     }
     fputs("\nA FILE may be \"-\", the standard input; TO, the standard output. A folder, or a "

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // tfos record convert: between TFRecord files of Examples, comma-separated values and lines of
 // JSON; Parquet and Arrow IPC are for columnar_conversion.c.
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "commands.h"
 #include "record_files.h"
 #include "table.h"
 #include "terminal.h"
-
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define BATCH_ROWS 4096
 #define BATCH_SIZE (16u << 20) // bytes, about
@@ -297,7 +297,7 @@ static const struct form {
 // NULL: there is none of that name.
 static const struct form *find_form(const char *name, size_t size)
 {
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
         if (strlen(forms[i].ending) == size && strncmp(forms[i].ending, name, size) == 0)
             return &forms[i];
     return NULL;

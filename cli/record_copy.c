@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // tfos record count, check, index, repair, merge, split: what needs frames only.
+#include <stdlib.h>
+#include <string.h>
+
 #include "commands.h"
 #include "record_files.h"
 #include "terminal.h"
 #include "value_text.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 static void print_counts(const struct pass *pass)
 {

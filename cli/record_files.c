@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record_files.h"
 
-#include "bytes.h"
-#include "terminal.h"
-#include "value_text.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "bytes.h"
+#include "terminal.h"
+#include "value_text.h"
 
 #define BLOCK_SIZE (64u << 10)
 #define VIEW_COUNT 256
@@ -55,8 +55,8 @@ int open_temporary_file(void)
     if (fd >= 0)
         return fd;
     // Not every file system has files without a name.
-    int size = snprintf(path, sizeof path, "%s/tfos-XXXXXX", folder);
-    if (size > 0 && (size_t)size < sizeof path)
+    int size = snprintf(path, sizeof(path), "%s/tfos-XXXXXX", folder);
+    if (size > 0 && (size_t)size < sizeof(path))
         fd = mkostemp(path, O_CLOEXEC);
     if (fd >= 0)
         unlink(path);
@@ -83,7 +83,7 @@ static bool copy_input(int fd)
 {
     char block[BLOCK_SIZE];
     for (;;) {
-        ssize_t got = read(STDIN_FILENO, block, sizeof block);
+        ssize_t got = read(STDIN_FILENO, block, sizeof(block));
         if (got == 0)
             return lseek(fd, 0, SEEK_SET) == 0;
         if (got < 0 && errno != EINTR)
@@ -115,7 +115,7 @@ static void keep(struct sources *sources, const char *name)
     // Room doubles whenever the count is a power of two.
     if ((count & (count - 1)) == 0)
         sources->names = check_memory(
-            realloc(sources->names, (size_t)(count > 0 ? 2 * count : 1) * sizeof *sources->names));
+            realloc(sources->names, (size_t)(count > 0 ? 2 * count : 1) * sizeof(*sources->names)));
     sources->names[sources->count++] = check_memory(strdup(name));
 }
 
@@ -305,7 +305,7 @@ int open_outputs(struct outputs *outputs, const struct record_options *options, 
                  uint64_t count)
 {
     *outputs = (struct outputs){.count = count > 0 ? count : 1};
-    outputs->items = allocate((size_t)outputs->count, sizeof *outputs->items);
+    outputs->items = allocate((size_t)outputs->count, sizeof(*outputs->items));
     if (count == 0)
         return open_one(outputs->items, options, path);
     size_t size = strlen(path) + 32;

@@ -4,9 +4,9 @@
 #ifndef TFOS_CLI_RECORD_FILES_H
 #define TFOS_CLI_RECORD_FILES_H
 
-#include "record_options.h"
-
 #include <jansson.h>
+
+#include "record_options.h"
 
 /// Opens "-", the standard input, or a file. NULL after an error message.
 struct tfos_stream *open_input(const char *path);

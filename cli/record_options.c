@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record_options.h"
 
-#include "terminal.h"
-
 #include <errno.h>
 #include <getopt.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "terminal.h"
 
 /// A text that stands for a number.
 struct choice {
@@ -72,14 +72,14 @@ static const struct rule {
      "convert: report only how many were rounded", NULL, 0, 0, NULL},
 };
 
-#define RULE_COUNT (sizeof rules / sizeof rules[0])
+#define RULE_COUNT (sizeof(rules) / sizeof(rules[0]))
 #define FIRST_CODE 256 // of getopt's, behind all characters
 
 void record_options_print(FILE *out)
 {
     char left[64];
     for (size_t i = 0; i < RULE_COUNT; i++) {
-        snprintf(left, sizeof left, "%s--%s%s", i == 0 ? "-n, " : "    ", rules[i].name,
+        snprintf(left, sizeof(left), "%s--%s%s", i == 0 ? "-n, " : "    ", rules[i].name,
                  rules[i].argument ? rules[i].argument : "");
         if (rules[i].help)
             fprintf(out, "  %-27s%s\n", left, rules[i].help);
@@ -127,7 +127,7 @@ static int read_value(const struct rule *rule, const char *text, struct record_o
     else
         is_good = choose(rule->choices, text, field);
     options->has_seed |= field == &options->seed;
-    snprintf(format, sizeof format, "--%s takes %s, not \"%%s\"", rule->name,
+    snprintf(format, sizeof(format), "--%s takes %s, not \"%%s\"", rule->name,
              rule->values ? rule->values : "");
     return is_good ? 0 : refuse_record(format, text);
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // tfos record cat, head and schema: what looks into records. Each record is shown by a schema of
 // its own, so that a pipe needs to be read only once.
+#include "arrow/arrow.h"
 #include "commands.h"
 #include "record_files.h"
 #include "terminal.h"
 #include "value_text.h"
-
-#include "arrow/arrow.h"
 
 static enum tfos_status decode(const struct ArrowSchema *schema, enum tfos_record_type type,
                                struct tfos_view record, struct ArrowArray *out,
@@ -129,7 +128,7 @@ static int print_schema(const struct tfos_schema_inference *inference, bool is_j
         return say_error(&err);
     for (int64_t i = 0; i < schema.n_children; i++)
         printf("%s %s\n", schema.children[i]->name,
-               tfos_arrow_type_text(schema.children[i], TFOS_TYPE_NAMES_SPARK, type, sizeof type));
+               tfos_arrow_type_text(schema.children[i], TFOS_TYPE_NAMES_SPARK, type, sizeof(type)));
     schema.release(&schema);
     return 0;
 }

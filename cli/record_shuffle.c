@@ -4,17 +4,17 @@
 // read once: where memory is too small for their records, each goes to a random bucket, a temporary
 // file, and the buckets, shuffled one by one, make the whole. What is in a bucket may be too much
 // again.
-#include "bytes.h"
-#include "commands.h"
-#include "record_files.h"
-#include "terminal.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "bytes.h"
+#include "commands.h"
+#include "record_files.h"
+#include "terminal.h"
 
 #define DEFAULT_MEMORY (256u << 20) // bytes
 #define MOST_FILES 256              // that are kept open
@@ -153,7 +153,7 @@ static int put_in_bucket(struct shuffle_buffer *buffer, struct tfos_view record)
 static int open_buckets(struct shuffle_buffer *buffer)
 {
     int status = 0;
-    buffer->buckets = allocate(BUCKET_COUNT, sizeof *buffer->buckets);
+    buffer->buckets = allocate(BUCKET_COUNT, sizeof(*buffer->buckets));
     for (int i = 0; i < BUCKET_COUNT; i++)
         buffer->buckets[i].fd = -1;
     for (int i = 0; i < BUCKET_COUNT && status == 0; i++)
@@ -175,7 +175,7 @@ static int add_to_buffer(struct pass *pass, const struct tfos_view *records, siz
         }
         struct place place = {buffer->records.size, records[i].size};
         bytes_add(&buffer->records, records[i].data, records[i].size);
-        bytes_add(&buffer->places, &place, sizeof place);
+        bytes_add(&buffer->places, &place, sizeof(place));
         // A single record is held however large it is.
         if (buffer->records.size + buffer->places.size > buffer->shuffle->memory &&
             count_of(buffer) > 1)
@@ -324,7 +324,7 @@ static int pick(struct shuffle *shuffle, struct picks *picks, uint64_t number)
 
 static int pick_all(struct shuffle *shuffle, struct picks *picks)
 {
-    uint64_t *numbers = allocate(picks->record_count, sizeof *numbers);
+    uint64_t *numbers = allocate(picks->record_count, sizeof(*numbers));
     int status = 0;
     for (uint64_t i = 0; i < picks->record_count; i++)
         numbers[i] = i;
@@ -362,7 +362,7 @@ static enum outcome shuffle_by_indexes(struct shuffle *shuffle)
     enum outcome outcome = is_for_picking(shuffle) ? DONE : OTHERWISE;
     if (outcome != DONE)
         return outcome;
-    picks.sources = allocate((size_t)options->file_count, sizeof *picks.sources);
+    picks.sources = allocate((size_t)options->file_count, sizeof(*picks.sources));
     while (picks.count < options->file_count - 1 && outcome == DONE)
         outcome = open_source(shuffle, &picks, options->files[picks.count]);
     if (outcome == DONE && pick_all(shuffle, &picks) != 0)
@@ -374,7 +374,7 @@ static enum outcome shuffle_by_indexes(struct shuffle *shuffle)
 int record_shuffle(const struct record_options *options)
 {
     uint64_t seed = options->seed;
-    if (!options->has_seed && getrandom(&seed, sizeof seed, 0) != sizeof seed) {
+    if (!options->has_seed && getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) {
         fprintf(stderr, "tfos: no random numbers: %s; --seed gives one\n", strerror(errno));
         return 1;
     }

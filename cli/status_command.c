@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// tfos status: the clusters whose drivers run on this machine under this user, as a table or as
 /// JSON. All figures come from the driver as they are shown: nothing is computed here but units.
-#include "commands.h"
-#include "terminal.h"
-
 #include <jansson.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -13,6 +10,9 @@
 #include <tfos.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "commands.h"
+#include "terminal.h"
 
 #define QUERY_TIMEOUT_MS 2000
 #define INTERVAL_MS 1000
@@ -39,7 +39,7 @@ static json_int_t number_of(const json_t *object, const char *key)
 static void group_digits(double value, char *text, size_t size)
 {
     char digits[32];
-    snprintf(digits, sizeof digits, "%.0f", value < 1e18 ? value : 1e18);
+    snprintf(digits, sizeof(digits), "%.0f", value < 1e18 ? value : 1e18);
     size_t count = strlen(digits), at = 0;
     for (size_t i = 0; i < count && at + 2 < size; i++) {
         if (i > 0 && (count - i) % 3 == 0)
@@ -125,7 +125,7 @@ static void print_report(FILE *out, const json_t *report)
         char item[REPORT_WIDTH];
         if (!json_is_number(value))
             continue;
-        int size = snprintf(item, sizeof item, "  %s %.6g", name, json_number_value(value));
+        int size = snprintf(item, sizeof(item), "  %s %.6g", name, json_number_value(value));
         if (size >= REPORT_WIDTH || column + size > REPORT_WIDTH)
             break;
         fputs(item, out);
@@ -142,10 +142,10 @@ static void print_progress(FILE *out, const json_t *progress)
     const char *side = name_side(progress, "  waiting for Spark", "  waiting for trainers");
     print_bar(out, progress);
     if (number_of(progress, "rows") > 0 || json_is_true(json_object_get(progress, "feeding"))) {
-        format_count(progress, "rows", rows, sizeof rows);
-        format_count(progress, "rows_per_second", rate, sizeof rate);
-        format_scaled(progress, "bytes_per_second", 1e6, " MB/s", speed, sizeof speed);
-        format_scaled(progress, "ring_fill", 0.01, "%", fill, sizeof fill);
+        format_count(progress, "rows", rows, sizeof(rows));
+        format_count(progress, "rows_per_second", rate, sizeof(rate));
+        format_scaled(progress, "bytes_per_second", 1e6, " MB/s", speed, sizeof(speed));
+        format_scaled(progress, "ring_fill", 0.01, "%", fill, sizeof(fill));
         fprintf(out, "  %s rows  %s rows/s  %s  ring %s%s\n", rows, rate, speed, fill, side);
     }
     print_report(out, json_object_get(progress, "report"));
@@ -156,15 +156,15 @@ static void print_node(FILE *out, const json_t *node)
     char name[64], rows[32], rate[32], speed[32], fill[32], age[32];
     const char *job = text_of(node, "job_name");
     const char *side = name_side(node, "Spark", "trainer");
-    snprintf(name, sizeof name, "%s:%lld", job[0] ? job : "?",
+    snprintf(name, sizeof(name), "%s:%lld", job[0] ? job : "?",
              (long long)number_of(node, "task_index"));
-    format_count(node, "rows_read", rows, sizeof rows);
-    format_count(node, "rows_per_second", rate, sizeof rate);
-    format_scaled(node, "bytes_per_second", 1e6, "", speed, sizeof speed);
-    format_scaled(node, "ring_fill", 0.01, "%", fill, sizeof fill);
-    format_scaled(node, "heartbeat_age_ms", 1000, " s", age, sizeof age);
+    format_count(node, "rows_read", rows, sizeof(rows));
+    format_count(node, "rows_per_second", rate, sizeof(rate));
+    format_scaled(node, "bytes_per_second", 1e6, "", speed, sizeof(speed));
+    format_scaled(node, "ring_fill", 0.01, "%", fill, sizeof(fill));
+    format_scaled(node, "heartbeat_age_ms", 1000, " s", age, sizeof(age));
     if (number_of(node, "heartbeat_age_ms") < 0)
-        snprintf(age, sizeof age, "-");
+        snprintf(age, sizeof(age), "-");
     fprintf(out, "%4lld %-12s %-10s %12s %10s %7s %4s %-7s %6s\n",
             (long long)number_of(node, "executor_id"), name, text_of(node, "state"), rows, rate,
             speed, fill, side[0] ? side : "-", age);

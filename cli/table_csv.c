@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comma-separated values, quoted as RFC 4180 says. An empty cell is null, "" an empty text. Lists
 // are JSON within a cell, bytes are base64.
-#include "table.h"
-#include "value_text.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "table.h"
+#include "value_text.h"
 
 struct csv_cell {
     size_t offset, size; ///< of the value in the line
@@ -92,7 +92,7 @@ static enum tfos_status read_cells(struct table *table)
         status = cell.is_quoted ? read_quoted(table, &cell, &byte) : read_plain(table, &byte);
         cell.size = table->line.size - cell.offset;
         bytes_add_byte(&table->line, '\0');
-        bytes_add(&table->cells, &cell, sizeof cell);
+        bytes_add(&table->cells, &cell, sizeof(cell));
     } while (status == TFOS_OK && byte == ',');
     return text->has_failed ? TFOS_IO : status;
 }
@@ -237,7 +237,7 @@ static void write_value(struct bytes *text, const struct ArrowSchema *schema,
         write_cell(text, json.data, json.size);
         free(json.data);
     } else if (type.kind == TFOS__ARROW_INT) {
-        snprintf(number, sizeof number, "%lld", (long long)tfos__arrow_integer(&type, array, row));
+        snprintf(number, sizeof(number), "%lld", (long long)tfos__arrow_integer(&type, array, row));
         bytes_add(text, number, strlen(number));
     } else if (type.kind == TFOS__ARROW_FLOAT) {
         real_print((float)tfos__arrow_real(&type, array, row), number);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines of JSON: an object a row, a key a column. What is missing is null.
+#include <string.h>
+
 #include "table.h"
 #include "value_text.h"
-
-#include <string.h>
 
 static bool is_blank(const struct bytes *line)
 {

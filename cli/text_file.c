@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text_file.h"
 
-#include "record_files.h"
-#include "terminal.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -11,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "record_files.h"
+#include "terminal.h"
 
 #define BLOCK_SIZE (64u << 10)
 #define GZIP_WINDOW_BITS 31
@@ -160,10 +160,10 @@ static int write_text(struct text_output *output, int flush)
         zlib->next_in = (unsigned char *)output->text.data + at;
         zlib->avail_in = (uInt)part;
         zlib->next_out = block;
-        zlib->avail_out = sizeof block;
+        zlib->avail_out = sizeof(block);
         result = deflate(zlib, at + part == size ? flush : Z_NO_FLUSH);
         at += part - zlib->avail_in;
-        status = write_bytes(output, block, sizeof block - zlib->avail_out);
+        status = write_bytes(output, block, sizeof(block) - zlib->avail_out);
     } while (status == 0 && result != Z_STREAM_END && (at < size || flush == Z_FINISH));
     return status;
 }

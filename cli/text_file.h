@@ -3,10 +3,10 @@
 #ifndef TFOS_CLI_TEXT_FILE_H
 #define TFOS_CLI_TEXT_FILE_H
 
+#include <zlib.h>
+
 #include "bytes.h"
 #include "record_options.h"
-
-#include <zlib.h>
 
 struct text_input {
     const char *name;                ///< for messages

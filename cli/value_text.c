@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "value_text.h"
 
-#include "arrow/arrow.h"
-
 #include <ctype.h>
 #include <errno.h>
 #include <float.h>
@@ -10,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "arrow/arrow.h"
 
 #define LEAST_DIGITS FLT_DIG        // that every float keeps
 #define MOST_DIGITS FLT_DECIMAL_DIG // that distinguish all floats
@@ -56,10 +56,10 @@ bool real_to_float(double value, float *out)
     if (isinf(*out))
         return false;
     for (int digits = LEAST_DIGITS; digits <= MOST_DIGITS; digits++) {
-        snprintf(wanted, sizeof wanted, "%.*g", digits, value);
+        snprintf(wanted, sizeof(wanted), "%.*g", digits, value);
         if (strtod(wanted, NULL) != value)
             continue;
-        snprintf(kept, sizeof kept, "%.*g", digits, (double)*out);
+        snprintf(kept, sizeof(kept), "%.*g", digits, (double)*out);
         return strcmp(wanted, kept) == 0;
     }
     return false;
@@ -196,7 +196,7 @@ json_t *text_to_json(const char *text)
             size++;
         bool is_character = is_utf8(text, size);
         bytes_add(&shown, is_character ? text : replacement,
-                  is_character ? size : sizeof replacement - 1);
+                  is_character ? size : sizeof(replacement) - 1);
         text += is_character ? size : 1;
     }
     if (!value)

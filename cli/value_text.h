@@ -3,12 +3,12 @@
 #ifndef TFOS_CLI_VALUE_TEXT_H
 #define TFOS_CLI_VALUE_TEXT_H
 
-#include "bytes.h"
-
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <tfos/arrow.h>
+
+#include "bytes.h"
 
 #define NUMBER_TEXT_SIZE 32
 

@@ -60,8 +60,9 @@ check_exports() {
 
 mkdir -p build
 check layers "$tools/python" scripts/lint/layers.py
-check "banned calls" "$tools/python" scripts/lint/banned.py
+check "banned calls and spellings" "$tools/python" scripts/lint/banned.py
 check "files and names" "$tools/python" scripts/lint/tree.py
+check objects "$tools/python" scripts/lint/objects.py
 check "public headers" "$tools/python" scripts/lint/headers.py
 check clang-format check_format
 check ruff "$tools/ruff" check --quiet --output-format concise .

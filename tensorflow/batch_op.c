@@ -11,10 +11,10 @@
 // A call may wait as long as the feed does, since TensorFlow's C API does not tell kernels of
 // cancellation. It ends with a batch, with the end of the epoch or of the feed, and when the
 // cluster fails.
-#include "plugin.h"
-
 #include <stdlib.h>
 #include <tfos/record_dataset.h>
+
+#include "plugin.h"
 
 #define NEXT_OP "TfosNextBatch"
 #define READ_OP "TfosReadBatch"
@@ -51,10 +51,10 @@ static void release(void *data, size_t size, void *argument)
 static void lend_output(struct TF_OpKernelContext *context, int index, struct tfos_tensor *tensor,
                         struct TF_Status *status)
 {
-    struct tfos_tensor *lent = malloc(sizeof *lent);
+    struct tfos_tensor *lent = malloc(sizeof(*lent));
     struct TF_Tensor *made = NULL;
 
-    if (lent == NULL) {
+    if (!lent) {
         tfos_tensor_release(tensor);
         tfos__tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, MODULE ": no memory for a tensor");
         return;
@@ -64,7 +64,7 @@ static void lend_output(struct TF_OpKernelContext *context, int index, struct tf
     // when no tensor is made.
     made = tfos__tf.NewTensor(type_of(tensor->dtype), tensor->shape, tensor->rank,
                               (void *)(uintptr_t)tensor->data, (size_t)tensor->size, release, lent);
-    if (made == NULL) {
+    if (!made) {
         tfos__tf.SetStatus(status, TF_INTERNAL, MODULE ": a tensor's size does not fit its shape");
         return;
     }
@@ -104,7 +104,7 @@ static void copy_output(struct TF_OpKernelContext *context, int index, struct tf
 
     if (tfos__op_is_ok(status) && is_text)
         copy_strings(tensor, made);
-    if (made != NULL)
+    if (made)
         tfos__tf.DeleteTensor(made);
     tfos_tensor_release(tensor);
 }
@@ -155,8 +155,8 @@ static void output_batch(struct TF_OpKernelContext *context, struct tfos_dataset
                            MODULE ": output_types are not as many as the dataset's tensors");
         return;
     }
-    tensors = calloc((size_t)count, sizeof *tensors);
-    if (tensors == NULL) {
+    tensors = calloc((size_t)count, sizeof(*tensors));
+    if (!tensors) {
         tfos__tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, MODULE ": no memory for the tensors");
         return;
     }
@@ -235,7 +235,7 @@ static void give_position(struct TF_OpKernelContext *context, struct tfos_datase
         if (result != TFOS_OK)
             tfos__op_set_status(status, result, &err);
     }
-    if (made != NULL)
+    if (made)
         tfos__tf.DeleteTensor(made);
 }
 

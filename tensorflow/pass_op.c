@@ -6,10 +6,10 @@
 //
 // The shard follows from two elements of 0, 1, 2, ... after tf.data has left out those of other
 // shards: the first is the shard's index, and the step to the second is the number of shards.
-#include "plugin.h"
-
 #include <stdlib.h>
 #include <tfos/record_dataset.h>
+
+#include "plugin.h"
 
 #define OP "TfosBeginPass"
 #define ALIGNMENT 64 // bytes; TensorFlow copies memory with a smaller alignment
@@ -40,14 +40,14 @@ static void give(struct TF_OpKernelContext *context, struct tfos_dataset *datase
     struct pass *pass = aligned_alloc(ALIGNMENT, ALIGNMENT);
     struct TF_Tensor *made = NULL;
 
-    if (pass == NULL) {
+    if (!pass) {
         tfos_dataset_close(dataset);
         tfos__tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, OP ": no memory for a number");
         return;
     }
     *pass = (struct pass){tfos_dataset_number(dataset), dataset};
-    made = tfos__tf.NewTensor(TF_INT64, NULL, 0, pass, sizeof pass->number, close_pass, pass);
-    if (made == NULL) {
+    made = tfos__tf.NewTensor(TF_INT64, NULL, 0, pass, sizeof(pass->number), close_pass, pass);
+    if (!made) {
         tfos__tf.SetStatus(status, TF_INTERNAL, OP ": no tensor can be made of a number");
         return;
     }

@@ -20,7 +20,7 @@ __attribute__((constructor)) static void register_all(void)
 {
     const char *reason = tfos__tensorflow_find();
 
-    if (reason != NULL) {
+    if (reason) {
         snprintf(failure, sizeof(failure), "libtfos_tf: %s", reason);
         return;
     }

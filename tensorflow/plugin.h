@@ -3,9 +3,9 @@
 #ifndef TFOS_TENSORFLOW_PLUGIN_H
 #define TFOS_TENSORFLOW_PLUGIN_H
 
-#include "tensorflow_api.h"
-
 #include <tfos/status.h>
+
+#include "tensorflow_api.h"
 
 /// Register the ops of a file, with kernels for the CPU.
 void tfos__batch_ops_register(struct TF_Status *status);

@@ -30,11 +30,11 @@ static void *find(void *const *handles, const char *name)
 {
     void *symbol = NULL;
 
-    for (size_t i = 0; i < LIBRARY_COUNT && symbol == NULL; i++) {
-        if (handles[i] != NULL)
+    for (size_t i = 0; i < LIBRARY_COUNT && !symbol; i++) {
+        if (handles[i])
             symbol = dlsym(handles[i], name);
     }
-    return symbol != NULL ? symbol : dlsym(RTLD_DEFAULT, name);
+    return symbol ? symbol : dlsym(RTLD_DEFAULT, name);
 }
 
 const char *tfos__tensorflow_find(void)
@@ -45,17 +45,17 @@ const char *tfos__tensorflow_find(void)
     // The handles stay open: what they lead to must not be unloaded while it is used.
     for (size_t i = 0; i < LIBRARY_COUNT; i++)
         handles[i] = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
-    if (find(handles, functions[0].name) == NULL)
+    if (!find(handles, functions[0].name))
         return "no TensorFlow is loaded in this process; import tensorflow first";
     for (size_t i = 0; i < FUNCTION_COUNT; i++) {
         void *symbol = find(handles, functions[i].name);
-        if (symbol == NULL) {
-            snprintf(reason, sizeof reason,
+        if (!symbol) {
+            snprintf(reason, sizeof(reason),
                      "this TensorFlow has no function %s; versions 2.15 to 2.21 have it",
                      functions[i].name);
             return reason;
         }
-        memcpy((char *)&tfos__tf + functions[i].offset, &symbol, sizeof symbol);
+        memcpy((char *)&tfos__tf + functions[i].offset, &symbol, sizeof(symbol));
     }
     return NULL;
 }

@@ -2,12 +2,13 @@
 // Arrays into columns. Numbers are not copied: a column's elements are borrowed from its array,
 // which is kept for as long. What is no number goes through a column packer, value by value.
 #include "array_batch.h"
+
+#include <string.h>
+
 #include "column_packer.h"
 #include "error.h"
 #include "numpy.h"
 #include "row_type.h"
-
-#include <string.h>
 
 struct column {
     PyObject *array;   ///< owned; keeps `interface` and borrowed elements alive
@@ -33,7 +34,7 @@ static PyObject *say_name(const struct tfos__py_array_batch *batch, int64_t inde
 {
     const struct column *column = &batch->columns[index];
 
-    if (column->name != NULL)
+    if (column->name)
         return PyUnicode_FromFormat("column '%s'", PyBytes_AsString(column->name));
     if (batch->kind == TFOS__ROW_VALUE)
         return PyUnicode_FromString("array");
@@ -45,7 +46,7 @@ static int refuse(const struct tfos__py_array_batch *batch, int64_t index, PyObj
 {
     PyObject *name = say_name(batch, index);
 
-    if (name != NULL && what != NULL)
+    if (name && what)
         tfos__py_raise_format(TFOS_INVALID, "results: %U: %U", name, what);
     Py_XDECREF(name);
     Py_XDECREF(what);
@@ -92,7 +93,7 @@ static int append(struct tfos__py_column_packer *packer, PyObject *value, bool *
 /// list of them and taken over.
 static int copy_objects(struct column *column, PyObject *values, bool wants_columns)
 {
-    Py_ssize_t count = values != NULL ? PyList_Size(values) : -1;
+    Py_ssize_t count = values ? PyList_Size(values) : -1;
     int result =
         count < 0 || tfos__py_column_packer_init(&column->packer, wants_columns) < 0 ? -1 : 0;
 
@@ -133,7 +134,7 @@ static int refuse_type(const struct tfos__py_array_batch *batch, int64_t index)
     PyObject *dtype = PyObject_GetAttrString(batch->columns[index].array, "dtype");
     int result = -1;
 
-    if (dtype != NULL)
+    if (dtype)
         result = refuse(batch, index,
                         PyUnicode_FromFormat("arrays of %S with %d dimensions cannot be sent: "
                                              "give numbers, str, bytes, datetime64 or objects",
@@ -185,22 +186,22 @@ static int read_column(struct tfos__py_array_batch *batch, int64_t index, PyObje
     const struct tfos__py_numpy *numpy = tfos__py_numpy_load();
     struct column *column = &batch->columns[index];
 
-    if (numpy == NULL)
+    if (!numpy)
         return -1;
     if (Py_TYPE(value) != numpy->ndarray)
         return refuse(batch, index,
                       PyUnicode_FromFormat("expected a numpy array, not %R", Py_TYPE(value)));
     column->interface = tfos__py_numpy_interface(value, &column->capsule);
-    if (column->interface == NULL)
+    if (!column->interface)
         return -1;
     if (column->interface->nd == 0)
         return refuse(batch, index, PyUnicode_FromString("has no dimension for its rows"));
     Py_CLEAR(column->capsule);
     column->array = straighten(numpy, value);
-    if (column->array == NULL)
+    if (!column->array)
         return -1;
     column->interface = tfos__py_numpy_interface(column->array, &column->capsule);
-    if (column->interface == NULL)
+    if (!column->interface)
         return -1;
     if (index == 0)
         batch->row_count = column->interface->shape[0];
@@ -216,7 +217,7 @@ static int read_name(struct tfos__py_array_batch *batch, int64_t index, PyObject
 {
     PyObject *bytes = PyUnicode_Check(name) ? PyUnicode_AsUTF8String(name) : NULL;
 
-    if (bytes == NULL || strlen(PyBytes_AsString(bytes)) != (size_t)PyBytes_Size(bytes)) {
+    if (!bytes || strlen(PyBytes_AsString(bytes)) != (size_t)PyBytes_Size(bytes)) {
         Py_XDECREF(bytes);
         if (!PyErr_Occurred())
             tfos__py_raise_format(TFOS_INVALID, "results: %R cannot be a column's name", name);
@@ -284,7 +285,7 @@ struct tfos__py_array_batch *tfos__py_array_batch_open(PyObject *arrays, bool wa
 {
     struct tfos__py_array_batch *batch = PyMem_Calloc(1, sizeof(*batch));
 
-    if (batch == NULL) {
+    if (!batch) {
         PyErr_NoMemory();
         return NULL;
     }
@@ -344,7 +345,7 @@ int tfos__py_array_batch_show(struct tfos__py_array_batch *batch, const struct A
 
 void tfos__py_array_batch_close(struct tfos__py_array_batch *batch)
 {
-    if (batch == NULL)
+    if (!batch)
         return;
     for (int64_t i = 0; i < batch->column_count; i++) {
         struct column *column = &batch->columns[i];

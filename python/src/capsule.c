@@ -3,10 +3,10 @@
 // struct of an ArrowBatch is released once: by whoever imported it from its capsule, else by the
 // capsule, else by the object that never gave it out.
 #include "capsule.h"
-#include "error.h"
-#include "handle.h"
 
 #include "arrow/arrow.h"
+#include "error.h"
+#include "handle.h"
 
 int tfos__py_capsule_init(struct tfos__py_capsule *capsule, PyObject *batch)
 {
@@ -19,19 +19,19 @@ int tfos__py_capsule_init(struct tfos__py_capsule *capsule, PyObject *batch)
         return -1;
     }
     pair = PyObject_CallMethod(batch, "__arrow_c_array__", NULL);
-    if (pair == NULL)
+    if (!pair)
         return -1;
     if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2) {
         PyErr_SetString(PyExc_TypeError, "batch: __arrow_c_array__() gave no pair of capsules");
         goto drop_pair;
     }
     capsule->schema = PyCapsule_GetPointer(PyTuple_GetItem(pair, 0), "arrow_schema");
-    if (capsule->schema == NULL)
+    if (!capsule->schema)
         goto drop_pair;
     capsule->array = PyCapsule_GetPointer(PyTuple_GetItem(pair, 1), "arrow_array");
-    if (capsule->array == NULL)
+    if (!capsule->array)
         goto drop_pair;
-    if (capsule->schema->release == NULL || capsule->array->release == NULL ||
+    if (!capsule->schema->release || !capsule->array->release ||
         !tfos__arrow_is_struct(capsule->schema)) {
         PyErr_SetString(PyExc_TypeError, "batch: expected a struct of columns");
         goto drop_pair;
@@ -63,12 +63,12 @@ PyObject *tfos__py_capsule_schema(PyObject *schema)
                      "schema: expected an Arrow schema (anything with __arrow_c_schema__), not %R",
                      (PyObject *)Py_TYPE(schema));
     }
-    if (capsule == NULL)
+    if (!capsule)
         return NULL;
     view = PyCapsule_GetPointer(capsule, "arrow_schema");
-    if (view != NULL && view->release != NULL && tfos__arrow_is_struct(view))
+    if (view && view->release && tfos__arrow_is_struct(view))
         return capsule;
-    if (view != NULL)
+    if (view)
         PyErr_SetString(PyExc_TypeError, "schema: expected a struct of columns");
     Py_DECREF(capsule);
     return NULL;
@@ -105,9 +105,9 @@ static void release_array(PyObject *capsule)
 PyObject *tfos__py_arrow_schema_wrap(struct ArrowSchema *schema)
 {
     struct ArrowSchema *moved = PyMem_Malloc(sizeof(*moved));
-    PyObject *capsule = moved != NULL ? PyCapsule_New(moved, "arrow_schema", release_schema) : NULL;
+    PyObject *capsule = moved ? PyCapsule_New(moved, "arrow_schema", release_schema) : NULL;
 
-    if (capsule == NULL) {
+    if (!capsule) {
         PyMem_Free(moved);
         schema->release(schema);
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
@@ -119,9 +119,9 @@ PyObject *tfos__py_arrow_schema_wrap(struct ArrowSchema *schema)
 static PyObject *wrap_array(struct ArrowArray *array)
 {
     struct ArrowArray *moved = PyMem_Malloc(sizeof(*moved));
-    PyObject *capsule = moved != NULL ? PyCapsule_New(moved, "arrow_array", release_array) : NULL;
+    PyObject *capsule = moved ? PyCapsule_New(moved, "arrow_array", release_array) : NULL;
 
-    if (capsule == NULL) {
+    if (!capsule) {
         PyMem_Free(moved);
         array->release(array);
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
@@ -136,9 +136,9 @@ PyObject *tfos__py_arrow_batch_new(struct ArrowSchema *schema, struct ArrowArray
              *array_capsule = wrap_array(array);
     struct batch *self = NULL;
 
-    if (schema_capsule != NULL && array_capsule != NULL)
+    if (schema_capsule && array_capsule)
         self = (struct batch *)PyType_GenericAlloc(tfos__py_arrow_batch_class.type, 0);
-    if (self == NULL) {
+    if (!self) {
         Py_XDECREF(schema_capsule);
         Py_XDECREF(array_capsule);
         return NULL;
@@ -155,10 +155,10 @@ static PyObject *give(PyObject *object, PyObject *args, PyObject *kwargs)
 
     (void)args; // a requested schema, which a producer need not follow
     (void)kwargs;
-    if (self->schema == NULL)
+    if (!self->schema)
         return tfos__py_raise_format(TFOS_INVALID, "arrow batch: it was given out before");
     pair = PyTuple_Pack(2, self->schema, self->array);
-    if (pair != NULL) {
+    if (pair) {
         Py_CLEAR(self->schema);
         Py_CLEAR(self->array);
     }

@@ -6,6 +6,7 @@
 #define TFOS_PYTHON_CAPSULE_H
 
 #include <Python.h>
+
 #include <tfos/arrow.h>
 
 struct tfos__py_capsule {

@@ -2,10 +2,11 @@
 // Invariant: elements of lists of one length lie one behind the other, so that they are copied as
 // one piece.
 #include "column_array.h"
-#include "numpy.h"
-#include "row_unpacker.h"
 
 #include <string.h>
+
+#include "numpy.h"
+#include "row_unpacker.h"
 
 /// The first of the values that is None or has one inside, or -1. Lists have one length.
 static int64_t find_null(const struct tfos__py_column *column, const struct ArrowArray *array,

@@ -2,12 +2,13 @@
 // Invariant: either the flat column has the values, or the nested one; the originals, if there are
 // any, are as many as the nested column's values.
 #include "column_packer.h"
+
+#include <string.h>
+
 #include "error.h"
 #include "pickle.h"
 #include "row_schema.h"
 #include "row_unpacker.h"
-
-#include <string.h>
 
 static const struct tfos__py_value_type opaque = {.kind = TFOS__VALUE_OPAQUE};
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A column is never taken for another: where rows have names, a name that is not there is an error.
 #include "column_selection.h"
+
 #include "error.h"
 #include "row_unpacker.h"
 
 static int refuse(const struct tfos__py_row_origin *origin, int64_t row, PyObject *what)
 {
-    if (what != NULL)
+    if (what)
         tfos__py_raise_format(TFOS_INVALID, "feed: partition %lld, row %lld: %U",
                               (long long)origin->partition, (long long)(origin->first_row + row),
                               what);
@@ -69,9 +70,9 @@ static int append_items(PyObject *names, PyObject *row, const struct tfos__py_ro
     for (Py_ssize_t i = 0; i < PyTuple_Size(names); i++) {
         PyObject *name = PyTuple_GetItem(names, i);
         PyObject *item = find_item(row, name, i);
-        int result = item != NULL ? PyList_Append(PyTuple_GetItem(lists, i), item) : -1;
+        int result = item ? PyList_Append(PyTuple_GetItem(lists, i), item) : -1;
         Py_XDECREF(item);
-        if (item == NULL && PyErr_ExceptionMatches(PyExc_Exception)) {
+        if (!item && PyErr_ExceptionMatches(PyExc_Exception)) {
             PyErr_Clear();
             return refuse(origin, number,
                           PyUnicode_FromFormat("there is no column %R, which input_mapping names, "
@@ -91,7 +92,7 @@ static int unpack_objects(PyObject *names, const struct tfos__py_row_schema *row
     for (int64_t i = start; i < start + count; i++) {
         PyObject *row =
             tfos__py_unpack_value(&rows->columns[0], array->children[0], array->offset + i);
-        int result = row != NULL ? append_items(names, row, origin, i, lists) : -1;
+        int result = row ? append_items(names, row, origin, i, lists) : -1;
         Py_XDECREF(row);
         if (result < 0)
             return -1;
@@ -104,7 +105,7 @@ static int append_values(const struct tfos__py_column *column, const struct Arro
 {
     for (int64_t i = start; i < start + count; i++) {
         PyObject *value = tfos__py_unpack_value(column, array, i);
-        int result = value != NULL ? PyList_Append(list, value) : -1;
+        int result = value ? PyList_Append(list, value) : -1;
         Py_XDECREF(value);
         if (result < 0)
             return -1;
@@ -123,7 +124,7 @@ int tfos__py_selection_unpack(PyObject *names, const struct tfos__py_row_schema 
     if (rows->kind == TFOS__ROW_VALUE)
         return unpack_objects(names, rows, array, start, count, origin, lists);
     places = PyMem_Calloc((size_t)column_count + 1, sizeof(*places));
-    if (places == NULL) {
+    if (!places) {
         PyErr_NoMemory();
         return -1;
     }

@@ -2,12 +2,13 @@
 // Invariant: a column is exactly one of three: an array, a list of
 // objects, or a struct of columns.
 #include "concatenated_column.h"
-#include "column_array.h"
-#include "numpy.h"
-#include "row_unpacker.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#include "column_array.h"
+#include "numpy.h"
+#include "row_unpacker.h"
 
 static int init_children(struct tfos__py_concatenated *column,
                          const struct tfos__py_concatenated_values *values)
@@ -21,7 +22,7 @@ static int init_children(struct tfos__py_concatenated *column,
     Py_INCREF(source->names);
     column->names = source->names;
     column->children = PyMem_Calloc((size_t)source->child_count + 1, sizeof(*column->children));
-    if (column->children == NULL) {
+    if (!column->children) {
         PyErr_NoMemory();
         return -1;
     }
@@ -51,7 +52,7 @@ int tfos__py_concatenated_init(struct tfos__py_concatenated *column,
         return 0;
     }
     column->objects = PyList_New(0);
-    return column->objects != NULL ? 0 : -1;
+    return column->objects ? 0 : -1;
 }
 
 size_t tfos__py_concatenated_row_size(const struct tfos__py_concatenated *column)
@@ -122,10 +123,9 @@ bool tfos__py_concatenated_fits(const struct tfos__py_concatenated *column,
 {
     bool is_struct = tfos__py_column_is_struct(source);
 
-    if (column->names != NULL || is_struct)
-        return column->names != NULL && is_struct && has_fields(column, source);
-    if ((column->objects != NULL || column->is_shaped) &&
-        !tfos__py_value_type_is_numeric(&source->type))
+    if (column->names || is_struct)
+        return column->names && is_struct && has_fields(column, source);
+    if ((column->objects || column->is_shaped) && !tfos__py_value_type_is_numeric(&source->type))
         return true;
     return match_types(&column->type, &source->type) != MATCH_NONE;
 }
@@ -136,15 +136,15 @@ static int make_array(struct tfos__py_concatenated *column, int64_t capacity)
     PyObject *dtype = NULL;
     void *data = NULL;
 
-    if (numpy == NULL)
+    if (!numpy)
         return -1;
     dtype = tfos__py_numpy_dtype(numpy, &column->type);
-    if (dtype == NULL)
+    if (!dtype)
         return -1;
     column->array = tfos__py_numpy_new_array(numpy, &column->type, dtype, capacity, &data);
     column->data = data;
     Py_DECREF(dtype);
-    return column->array != NULL ? 0 : -1;
+    return column->array ? 0 : -1;
 }
 
 static int resize_array(struct tfos__py_concatenated *column, int64_t capacity)
@@ -156,25 +156,25 @@ static int resize_array(struct tfos__py_concatenated *column, int64_t capacity)
     PyObject *arguments = NULL, *done = NULL, *capsule = NULL;
     const struct tfos__py_numpy_interface_struct *interface = NULL;
 
-    for (int i = 0; shape != NULL && i <= type->dimension_count; i++) {
+    for (int i = 0; shape && i <= type->dimension_count; i++) {
         PyObject *size = PyLong_FromLongLong(i == 0 ? capacity : type->shape[i - 1]);
-        if (size == NULL || PyTuple_SetItem(shape, i, size) < 0)
+        if (!size || PyTuple_SetItem(shape, i, size) < 0)
             Py_CLEAR(shape);
     }
-    arguments = shape != NULL ? PyTuple_Pack(1, shape) : NULL;
+    arguments = shape ? PyTuple_Pack(1, shape) : NULL;
     // Nobody else has seen the array yet, so its memory may move.
-    if (method != NULL && arguments != NULL)
+    if (method && arguments)
         done = PyObject_Call(method, arguments, numpy->no_check);
-    if (done != NULL)
+    if (done)
         interface = tfos__py_numpy_interface(column->array, &capsule);
-    if (interface != NULL)
+    if (interface)
         column->data = interface->data;
     Py_XDECREF(capsule);
     Py_XDECREF(done);
     Py_XDECREF(arguments);
     Py_XDECREF(shape);
     Py_XDECREF(method);
-    return interface != NULL ? 0 : -1;
+    return interface ? 0 : -1;
 }
 
 int tfos__py_concatenated_resize(struct tfos__py_concatenated *column, int64_t capacity)
@@ -183,9 +183,9 @@ int tfos__py_concatenated_resize(struct tfos__py_concatenated *column, int64_t c
         if (tfos__py_concatenated_resize(&column->children[i], capacity) < 0)
             return -1;
     }
-    if (column->names != NULL || column->objects != NULL)
+    if (column->names || column->objects)
         return 0;
-    return column->array != NULL ? resize_array(column, capacity) : make_array(column, capacity);
+    return column->array ? resize_array(column, capacity) : make_array(column, capacity);
 }
 
 /// What append() says of a None.
@@ -204,10 +204,10 @@ static int meet(struct tfos__py_concatenated_null *null,
 static int take_apart(struct tfos__py_concatenated *column, int64_t length)
 {
     column->objects = PyList_New(0);
-    for (int64_t i = 0; i < length && column->objects != NULL; i++) {
+    for (int64_t i = 0; i < length && column->objects; i++) {
         PyObject *row = PySequence_GetItem(column->array, (Py_ssize_t)i);
-        PyObject *copy = row != NULL ? PyObject_CallMethod(row, "copy", NULL) : NULL;
-        if (copy == NULL || PyList_Append(column->objects, copy) < 0)
+        PyObject *copy = row ? PyObject_CallMethod(row, "copy", NULL) : NULL;
+        if (!copy || PyList_Append(column->objects, copy) < 0)
             Py_CLEAR(column->objects);
         Py_XDECREF(copy);
         Py_XDECREF(row);
@@ -216,7 +216,7 @@ static int take_apart(struct tfos__py_concatenated *column, int64_t length)
     column->type = (struct tfos__py_value_type){.kind = TFOS__VALUE_OPAQUE};
     column->row_size = 0;
     Py_CLEAR(column->array);
-    return column->objects != NULL ? 0 : -1;
+    return column->objects ? 0 : -1;
 }
 
 /// How the values go into the array: lists, whose length their type leaves open, by that which they
@@ -239,9 +239,9 @@ static int make_floats(struct tfos__py_concatenated *column)
 {
     PyObject *floats = PyObject_CallMethod(column->array, "astype", "s", "f8"), *capsule = NULL;
     const struct tfos__py_numpy_interface_struct *interface =
-        floats != NULL ? tfos__py_numpy_interface(floats, &capsule) : NULL;
+        floats ? tfos__py_numpy_interface(floats, &capsule) : NULL;
 
-    if (interface == NULL) {
+    if (!interface) {
         Py_XDECREF(floats);
         return -1;
     }
@@ -276,9 +276,9 @@ static int append_objects(struct tfos__py_concatenated *column,
         PyObject *object =
             tfos__py_column_array_object(values->column, values->array, values->index + i);
         int result = 0;
-        if (object == NULL && values->is_python && !PyErr_Occurred())
+        if (!object && values->is_python && !PyErr_Occurred())
             object = tfos__py_unpack_value(values->column, values->array, values->index + i);
-        if (object == NULL)
+        if (!object)
             return PyErr_Occurred() ? -1 : meet(null, values, i);
         result = PyList_Append(column->objects, object);
         Py_DECREF(object);
@@ -306,7 +306,7 @@ static int append_fields(struct tfos__py_concatenated *column, int64_t length,
         field.array = values->array->children[i];
         if (tfos__py_concatenated_append(&column->children[i], length, &field, null) == 0)
             continue;
-        if (null->path != NULL) {
+        if (null->path) {
             PyObject *path = null->path;
             null->path =
                 PyUnicode_FromFormat(".%U%U", PyTuple_GetItem(column->names, (Py_ssize_t)i), path);
@@ -324,13 +324,13 @@ int tfos__py_concatenated_append(struct tfos__py_concatenated *column, int64_t l
     enum match match = MATCH_NONE;
     int64_t row = 0;
 
-    if (column->names != NULL)
+    if (column->names)
         return append_fields(column, length, values, null);
-    if (column->array != NULL)
+    if (column->array)
         match = match_values(column, values);
-    if (match == MATCH_NONE && column->array != NULL && take_apart(column, length) < 0)
+    if (match == MATCH_NONE && column->array && take_apart(column, length) < 0)
         return -1;
-    if (column->objects != NULL)
+    if (column->objects)
         return append_objects(column, values, null);
     if (match == MATCH_WIDE && make_floats(column) < 0)
         return -1;
@@ -351,16 +351,16 @@ PyObject *tfos__py_concatenated_finish(struct tfos__py_concatenated *column)
 {
     PyObject *fields = NULL;
 
-    if (column->objects != NULL)
+    if (column->objects)
         return tfos__py_numpy_object_array(column->objects);
-    if (column->array != NULL) {
+    if (column->array) {
         Py_INCREF(column->array);
         return column->array;
     }
     fields = PyDict_New();
-    for (int64_t i = 0; fields != NULL && i < column->child_count; i++) {
+    for (int64_t i = 0; fields && i < column->child_count; i++) {
         PyObject *values = tfos__py_concatenated_finish(&column->children[i]);
-        if (values == NULL ||
+        if (!values ||
             PyDict_SetItem(fields, PyTuple_GetItem(column->names, (Py_ssize_t)i), values) < 0)
             Py_CLEAR(fields);
         Py_XDECREF(values);

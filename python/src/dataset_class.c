@@ -5,11 +5,11 @@
 // Such a thread may be inside when the Dataset is closed, and holds the library's dataset until it
 // is through: its wait is interrupted. So the trainer's feed becomes free when the library
 // says that the dataset is gone, and the trainer is not freed before that.
+#include <stdio.h>
+
 #include "dataset_options.h"
 #include "error.h"
 #include "trainer_class.h"
-
-#include <stdio.h>
 
 struct dataset {
     struct tfos__py_handle handle;        ///< of a struct tfos_dataset
@@ -24,7 +24,7 @@ static bool is_interrupted(void *context)
     struct tfos__py_trainer_queue *queue = context;
 
     return atomic_load(&queue->trainer->is_closing) || atomic_load(&queue->is_ending) ||
-           (watched != NULL && tfos__py_guard_is_interrupted(watched));
+           (watched && tfos__py_guard_is_interrupted(watched));
 }
 
 static enum tfos_status agree(void *context, const char *name, const char *value_json,
@@ -64,9 +64,9 @@ static void close_dataset(struct tfos__py_handle *handle, void *object)
 {
     struct dataset *self = (struct dataset *)handle;
 
-    if (self->queue != NULL && self->queue->dataset == handle)
+    if (self->queue && self->queue->dataset == handle)
         self->queue->dataset = NULL;
-    if (self->queue != NULL)
+    if (self->queue)
         atomic_store(&self->queue->is_ending, true);
     Py_BEGIN_ALLOW_THREADS
     tfos_dataset_close(object);
@@ -76,7 +76,7 @@ static void close_dataset(struct tfos__py_handle *handle, void *object)
 /// Reserves the queue; an earlier dataset is closed for it. -1 with an exception.
 static int take_feed(struct tfos__py_trainer_queue *queue)
 {
-    if (queue->dataset != NULL)
+    if (queue->dataset)
         Py_DECREF(tfos__py_handle_close((PyObject *)queue->dataset, NULL));
     if (atomic_load(&queue->is_ending))
         tfos__py_guard_drain(&queue->feed);
@@ -98,11 +98,11 @@ static int open_dataset(struct dataset *self, struct tfos__py_trainer *trainer,
     struct tfos_dataset *dataset = NULL;
     char name[280];
 
-    if (queue == NULL || take_feed(queue) < 0)
+    if (!queue || take_feed(queue) < 0)
         return -1;
     queue->agreeing = trainer->handle.object;
     queue->agree_timeout_ms = options->agree_timeout_ms;
-    snprintf(name, sizeof name, "%s/%lld", queue->name, (long long)++queue->dataset_count);
+    snprintf(name, sizeof(name), "%s/%lld", queue->name, (long long)++queue->dataset_count);
     options->library.reader = tfos__py_row_iterator_reader(queue->iterator);
     options->library.agree = agree;
     options->library.describe = describe;
@@ -158,7 +158,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     if (tfos__py_dataset_options_read(&options, args, kwargs) == 0 &&
         tfos__py_handle_check_new(&self->handle) == 0)
         trainer = tfos__py_trainer_of(options.trainer, "Dataset");
-    if (trainer != NULL && tfos__py_trainer_enter(trainer) == 0) {
+    if (trainer && tfos__py_trainer_enter(trainer) == 0) {
         result = open_like(self, trainer, &options);
         tfos__py_handle_leave(&trainer->handle);
     }
@@ -171,7 +171,7 @@ static void dealloc(PyObject *object)
     struct dataset *self = (struct dataset *)object;
 
     Py_XDECREF(tfos__py_handle_close(object, NULL));
-    if (self->queue != NULL)
+    if (self->queue)
         Py_DECREF((PyObject *)self->queue->trainer);
     tfos__py_handle_dealloc(object);
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arguments of Dataset(), its structure, and the words that stand for the library's enums.
 #include "dataset_options.h"
-#include "parameter.h"
 
 #include <string.h>
+
+#include "parameter.h"
 
 static const char *const uneven_names[] = {
     [TFOS_UNEVEN_IGNORE] = "ignore",
@@ -63,7 +64,7 @@ static const char *read_text(PyObject *value, PyObject *(*encode)(PyObject *text
     PyObject *bytes = encode(value);
     const char *text = NULL;
 
-    if (bytes == NULL)
+    if (!bytes)
         return NULL;
     if (strlen(PyBytes_AsString(bytes)) != (size_t)PyBytes_Size(bytes))
         PyErr_Format(PyExc_ValueError, "Dataset(): %R has a null character", value);
@@ -96,7 +97,7 @@ static int read_shape(struct tfos_dataset_column *column, PyObject *value, PyObj
             return -1;
     }
     bytes = PyBytes_FromStringAndSize((const char *)shape, rank * (Py_ssize_t)sizeof(shape[0]));
-    if (bytes == NULL)
+    if (!bytes)
         return -1;
     column->shape = (const int64_t *)(void *)PyBytes_AsString(bytes);
     column->rank = (int)rank;
@@ -116,7 +117,7 @@ static int read_column(struct tfos_dataset_column *column, PyObject *value, PyOb
         return -1;
     column->name = read_text(name, PyUnicode_AsUTF8String, kept);
     form_name = read_text(form, PyUnicode_AsUTF8String, kept);
-    if (column->name == NULL || form_name == NULL)
+    if (!column->name || !form_name)
         return -1;
     number = find_name("form", form_name, form_names, NAME_COUNT(form_names));
     if (number < 0)
@@ -124,7 +125,7 @@ static int read_column(struct tfos_dataset_column *column, PyObject *value, PyOb
     column->form = (enum tfos_column_form)number;
     if (null_value != Py_None) {
         column->null_value = read_text(null_value, PyUnicode_AsUTF8String, kept);
-        if (column->null_value == NULL)
+        if (!column->null_value)
             return -1;
     }
     return read_shape(column, shape, kept);
@@ -132,12 +133,12 @@ static int read_column(struct tfos_dataset_column *column, PyObject *value, PyOb
 
 int tfos__py_dataset_columns_read(struct tfos__py_dataset_options *options, PyObject *columns)
 {
-    Py_ssize_t count = columns != NULL ? PyList_Size(columns) : 0;
+    Py_ssize_t count = columns ? PyList_Size(columns) : 0;
 
     if (count < 0)
         return -1;
     options->columns = PyMem_Calloc((size_t)count + 1, sizeof(*options->columns));
-    if (options->columns == NULL) {
+    if (!options->columns) {
         PyErr_NoMemory();
         return -1;
     }
@@ -153,7 +154,7 @@ int tfos__py_dataset_columns_read(struct tfos__py_dataset_options *options, PyOb
 int tfos__py_dataset_texts_read(PyObject *list, PyObject *(*encode)(PyObject *text), PyObject *kept,
                                 const char ***texts, int64_t *count)
 {
-    bool is_given = list != NULL && list != Py_None;
+    bool is_given = list && list != Py_None;
     Py_ssize_t size = is_given ? PyList_Size(list) : 0;
 
     *texts = NULL;
@@ -163,13 +164,13 @@ int tfos__py_dataset_texts_read(PyObject *list, PyObject *(*encode)(PyObject *te
     if (size < 0)
         return -1;
     *texts = PyMem_Calloc((size_t)size + 1, sizeof(**texts));
-    if (*texts == NULL) {
+    if (!*texts) {
         PyErr_NoMemory();
         return -1;
     }
     for (Py_ssize_t i = 0; i < size; i++) {
         (*texts)[i] = read_text(PyList_GetItem(list, i), encode, kept);
-        if ((*texts)[i] == NULL)
+        if (!(*texts)[i])
             return -1;
     }
     *count = size;
@@ -236,9 +237,9 @@ static PyObject *make_path(const struct tfos_tensor_spec *spec)
 {
     PyObject *path = PyTuple_New(spec->depth);
 
-    for (int i = 0; path != NULL && i < spec->depth; i++) {
+    for (int i = 0; path && i < spec->depth; i++) {
         PyObject *name = PyUnicode_FromString(spec->path[i]);
-        if (name == NULL || PyTuple_SetItem(path, i, name) < 0)
+        if (!name || PyTuple_SetItem(path, i, name) < 0)
             Py_CLEAR(path);
     }
     return path;
@@ -249,13 +250,13 @@ static PyObject *make_shape(const struct tfos_tensor_spec *spec)
 {
     PyObject *shape = PyTuple_New(spec->rank);
 
-    for (int i = 0; shape != NULL && i < spec->rank; i++) {
+    for (int i = 0; shape && i < spec->rank; i++) {
         PyObject *size = Py_None;
         if (spec->shape[i] < 0)
             Py_INCREF(size);
         else
             size = PyLong_FromLongLong(spec->shape[i]);
-        if (size == NULL || PyTuple_SetItem(shape, i, size) < 0)
+        if (!size || PyTuple_SetItem(shape, i, size) < 0)
             Py_CLEAR(shape);
     }
     return shape;
@@ -265,7 +266,7 @@ static PyObject *make_spec(const struct tfos_tensor_spec *spec)
 {
     PyObject *path = make_path(spec), *shape = make_shape(spec), *made = NULL;
 
-    if (path != NULL && shape != NULL)
+    if (path && shape)
         made =
             Py_BuildValue("(OssO)", path, role_names[spec->role], dtype_names[spec->dtype], shape);
     Py_XDECREF(path);
@@ -278,13 +279,13 @@ PyObject *tfos__py_dataset_specs_make(const struct tfos_tensor_spec *specs, int6
 {
     PyObject *list = PyList_New(0);
 
-    for (int64_t i = 0; list != NULL && i < count; i++) {
+    for (int64_t i = 0; list && i < count; i++) {
         PyObject *spec = make_spec(&specs[i]);
-        if (spec == NULL || PyList_Append(list, spec) < 0)
+        if (!spec || PyList_Append(list, spec) < 0)
             Py_CLEAR(list);
         Py_XDECREF(spec);
     }
-    if (list == NULL)
+    if (!list)
         return NULL;
     return Py_BuildValue("(sN)", structure_names[structure], list);
 }

@@ -4,6 +4,7 @@
 #define TFOS_PYTHON_DATASET_OPTIONS_H
 
 #include <Python.h>
+
 #include <tfos/dataset.h>
 #include <tfos/record.h>
 

@@ -48,11 +48,11 @@ static PyObject *add_class(PyObject *module, const char *name, const char *doc, 
     PyObject *attributes = Py_BuildValue("{s:s,s:i}", "status", status, "os_errno", 0);
     PyObject *class = NULL;
 
-    if (attributes == NULL)
+    if (!attributes)
         return NULL;
     class = PyErr_NewExceptionWithDoc(name, doc, bases, attributes);
     Py_DECREF(attributes);
-    if (class == NULL)
+    if (!class)
         return NULL;
     Py_INCREF(class);
     if (PyModule_AddObject(module, name + strlen(MODULE), class) < 0) {
@@ -67,24 +67,24 @@ int tfos__py_errors_add(PyObject *module)
 {
     base = add_class(module, MODULE "Error", "A failed call; str() is the library's message.",
                      PyExc_RuntimeError, "UNKNOWN");
-    if (base == NULL)
+    if (!base)
         return -1;
     for (size_t i = 0; i < ERROR_COUNT; i++) {
         PyObject *bases = NULL;
-        if (errors[i].class_name == NULL)
+        if (!errors[i].class_name)
             continue;
-        if (errors[i].builtin == NULL)
+        if (!errors[i].builtin)
             bases = PyTuple_Pack(1, base);
-        else if (errors[i].other_builtin == NULL)
+        else if (!errors[i].other_builtin)
             bases = PyTuple_Pack(2, base, *errors[i].builtin);
         else
             bases = PyTuple_Pack(3, base, *errors[i].builtin, *errors[i].other_builtin);
-        if (bases == NULL)
+        if (!bases)
             return -1;
         classes[i] =
             add_class(module, errors[i].class_name, errors[i].text, bases, errors[i].status_name);
         Py_DECREF(bases);
-        if (classes[i] == NULL)
+        if (!classes[i])
             return -1;
     }
     return 0;
@@ -93,7 +93,7 @@ int tfos__py_errors_add(PyObject *module)
 static PyObject *class_of(enum tfos_status status)
 {
     for (size_t i = 0; i < ERROR_COUNT; i++) {
-        if (errors[i].status == status && classes[i] != NULL)
+        if (errors[i].status == status && classes[i])
             return classes[i];
     }
     return base;
@@ -105,14 +105,14 @@ static PyObject *raise_text(enum tfos_status status, int os_errno, PyObject *mes
     PyObject *class = class_of(status);
     PyObject *error = NULL, *number = NULL;
 
-    if (message == NULL)
+    if (!message)
         return NULL;
     error = PyObject_CallFunctionObjArgs(class, message, NULL);
     Py_DECREF(message);
-    if (error == NULL)
+    if (!error)
         return NULL;
     number = PyLong_FromLong(os_errno);
-    if (number != NULL && PyObject_SetAttrString(error, "os_errno", number) == 0)
+    if (number && PyObject_SetAttrString(error, "os_errno", number) == 0)
         PyErr_SetObject(class, error);
     Py_XDECREF(number);
     Py_DECREF(error);

@@ -4,6 +4,7 @@
 #define TFOS_PYTHON_ERROR_H
 
 #include <Python.h>
+
 #include <tfos/status.h>
 
 /// Adds Error and its subclasses to the module; -1 with an exception.

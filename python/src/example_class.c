@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The classes ExampleReader and ExampleWriter: a file of Examples as Arrow batches, and the other
 // way.
+#include <tfos/example_file.h>
+
 #include "arrow/arrow.h"
 #include "capsule.h"
 #include "dataset_options.h"
 #include "error.h"
 #include "file_object.h"
 #include "handle.h"
-
-#include <tfos/example_file.h>
 
 struct example_reader {
     struct tfos__py_handle handle; ///< of a struct tfos_example_reader

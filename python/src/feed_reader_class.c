@@ -13,7 +13,7 @@ PyObject *tfos__py_feed_reader_new(struct tfos__py_trainer_queue *queue)
 {
     struct reader *self = (struct reader *)PyType_GenericAlloc(tfos__py_feed_reader_class.type, 0);
 
-    if (self != NULL) {
+    if (self) {
         Py_INCREF((PyObject *)queue->trainer);
         self->queue = queue;
     }
@@ -27,7 +27,7 @@ static int enter(struct reader *self)
     enum tfos_status status = TFOS_OK;
 
     // Rows that the iterator holds are another process's, too.
-    if (iterator != NULL)
+    if (iterator)
         status = tfos_feed_reader_check(tfos__py_row_iterator_reader(iterator), &err);
     if (status < 0)
         tfos__py_raise(status, &err);
@@ -47,7 +47,7 @@ static PyObject *read_names(const char *function, PyObject *columns)
 {
     PyObject *names = PySequence_Tuple(columns);
 
-    for (Py_ssize_t i = 0; names != NULL && i < PyTuple_Size(names); i++) {
+    for (Py_ssize_t i = 0; names && i < PyTuple_Size(names); i++) {
         PyObject *name = PyTuple_GetItem(names, i);
         if (PyUnicode_Check(name))
             continue;
@@ -76,9 +76,9 @@ static PyObject *next(PyObject *object, const char *function, bool needs_partiti
     if (tfos__py_parameters_read(function, parameters, args, kwargs, &kept) < 0)
         return NULL;
     Py_DECREF(kept);
-    if (columns != NULL && columns != Py_None) {
+    if (columns && columns != Py_None) {
         request.columns = read_names(function, columns);
-        if (request.columns == NULL)
+        if (!request.columns)
             return NULL;
     }
     if (enter(self) == 0) {
@@ -168,7 +168,7 @@ static void dealloc(PyObject *object)
 {
     struct reader *self = (struct reader *)object;
 
-    if (self->queue != NULL)
+    if (self->queue)
         Py_DECREF((PyObject *)self->queue->trainer);
     tfos__py_class_free(object);
 }

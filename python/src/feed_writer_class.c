@@ -104,7 +104,7 @@ static PyObject *begin(struct writer *self, PyObject *rows, bool wants_results)
     if (self->is_used || self->has_batches)
         return refuse_more();
     iterator = PyObject_GetIter(rows);
-    if (iterator == NULL && PyErr_ExceptionMatches(PyExc_TypeError))
+    if (!iterator && PyErr_ExceptionMatches(PyExc_TypeError))
         PyErr_Format(PyExc_TypeError, "rows: expected an iterable, not %R",
                      (PyObject *)Py_TYPE(rows));
     self->is_used = iterator != NULL;
@@ -119,8 +119,8 @@ static PyObject *feed(PyObject *object, PyObject *rows)
     if (tfos__py_handle_enter(&self->handle) < 0)
         return NULL;
     iterator = begin(self, rows, false);
-    if (iterator != NULL && (tfos__py_row_feeder_node(self->handle.object) == Py_None ||
-                             feed_all(self->handle.object, iterator) == 0))
+    if (iterator && (tfos__py_row_feeder_node(self->handle.object) == Py_None ||
+                     feed_all(self->handle.object, iterator) == 0))
         count = PyLong_FromLongLong(tfos__py_row_feeder_row_count(self->handle.object));
     Py_XDECREF(iterator);
     tfos__py_handle_leave(&self->handle);
@@ -184,7 +184,7 @@ static PyObject *finish(PyObject *object, PyObject *unused)
     else if (self->is_over || tfos__py_row_feeder_node(feeder) == Py_None ||
              tfos__py_row_feeder_finish(feeder) >= 0)
         count = PyLong_FromLongLong(tfos__py_row_feeder_row_count(feeder));
-    self->is_used = self->is_used || count != NULL;
+    self->is_used = self->is_used || count;
     tfos__py_handle_leave(&self->handle);
     return count;
 }
@@ -224,7 +224,7 @@ static PyObject *next_of_batch(struct results *self)
 {
     PyObject *result = NULL;
 
-    if (self->batch == NULL)
+    if (!self->batch)
         return NULL;
     if (self->has_columns) {
         result = self->batch;
@@ -244,7 +244,7 @@ static enum tfos_status fill_columns(struct results *self)
     PyObject *batch = PyIter_Next(self->rows);
     int result = 0;
 
-    if (batch == NULL)
+    if (!batch)
         return PyErr_Occurred() ? TFOS_INVALID : TFOS_END;
     result = tfos__py_capsule_init(&self->fed, batch);
     Py_DECREF(batch);
@@ -317,7 +317,7 @@ static enum tfos_status skip(struct results *self)
 {
     PyObject *row = PyIter_Next(self->rows);
 
-    if (row == NULL)
+    if (!row)
         return PyErr_Occurred() ? TFOS_INVALID : TFOS_END;
     Py_DECREF(row);
     return tfos__py_row_feeder_take_results(self->writer->handle.object, false, self->has_columns,
@@ -329,7 +329,7 @@ static PyObject *next_of_feed(struct results *self)
     for (;;) {
         PyObject *result = next_of_batch(self);
         enum tfos_status state = TFOS_END;
-        if (result != NULL)
+        if (result)
             return result;
         if (tfos__py_row_feeder_node(self->writer->handle.object) == Py_None)
             state = skip(self);
@@ -381,7 +381,7 @@ static PyObject *make_results(PyObject *object, PyObject *rows, bool has_columns
     if (tfos__py_handle_enter(&self->handle) < 0)
         return NULL;
     iterator = begin(self, rows, true);
-    if (iterator != NULL)
+    if (iterator)
         iterable = new_results(self, iterator, has_columns);
     Py_XDECREF(iterator);
     tfos__py_handle_leave(&self->handle);

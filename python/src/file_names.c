@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names are str, which Python makes of a file system's bytes and back. Invariant: while a file
 // system of Python's is asked the GIL is held, and what it raises stays set until the end.
-#include "error.h"
-#include "handle.h"
-#include "parameter.h"
-
 #include <string.h>
 #include <tfos/file_list.h>
 #include <tfos/record.h>
+
+#include "error.h"
+#include "handle.h"
+#include "parameter.h"
 
 /// A file system as an object: look(name) gives an enum tfos_file_kind, list(folder) pairs of name
 /// and kind.
@@ -21,7 +21,7 @@ static PyObject *ask(const struct tfos_file_system *system, const char *method, 
 {
     PyObject *object = ((const struct object_system *)system)->object;
     PyObject *text = PyUnicode_DecodeFSDefault(name);
-    PyObject *answer = text != NULL ? PyObject_CallMethod(object, method, "O", text) : NULL;
+    PyObject *answer = text ? PyObject_CallMethod(object, method, "O", text) : NULL;
 
     Py_XDECREF(text);
     return answer;
@@ -33,7 +33,7 @@ static enum tfos_status look(struct tfos_file_system *system, const char *name,
     PyObject *answer = ask(system, "look", name);
 
     (void)err;
-    if (answer == NULL)
+    if (!answer)
         return TFOS_IO;
     *kind = (enum tfos_file_kind)PyLong_AsLong(answer);
     Py_DECREF(answer);
@@ -50,7 +50,7 @@ static enum tfos_status add_entry(PyObject *entry, tfos_file_taker *take, void *
     if (!PyArg_ParseTuple(entry, "Oi", &name, &kind))
         return status;
     bytes = PyUnicode_EncodeFSDefault(name);
-    if (bytes != NULL)
+    if (bytes)
         status = take(entries, PyBytes_AsString(bytes), (enum tfos_file_kind)kind, err);
     Py_XDECREF(bytes);
     return status;
@@ -60,7 +60,7 @@ static enum tfos_status list(struct tfos_file_system *system, const char *folder
                              tfos_file_taker *take, void *entries, struct tfos_error *err)
 {
     PyObject *answer = ask(system, "list", folder);
-    Py_ssize_t count = answer != NULL ? PyList_Size(answer) : -1;
+    Py_ssize_t count = answer ? PyList_Size(answer) : -1;
     enum tfos_status status = count < 0 ? TFOS_IO : TFOS_OK;
 
     for (Py_ssize_t i = 0; status == TFOS_OK && i < count; i++)
@@ -74,9 +74,9 @@ static PyObject *make_names(const struct tfos_file_list *found)
 {
     PyObject *names = PyList_New(0);
 
-    for (size_t i = 0; names != NULL && i < tfos_file_list_count(found); i++) {
+    for (size_t i = 0; names && i < tfos_file_list_count(found); i++) {
         PyObject *name = PyUnicode_DecodeFSDefault(tfos_file_list_get(found, i));
-        if (name == NULL || PyList_Append(names, name) < 0)
+        if (!name || PyList_Append(names, name) < 0)
             Py_CLEAR(names);
         Py_XDECREF(name);
     }
@@ -121,7 +121,7 @@ static PyObject *encode(PyObject *name)
 {
     PyObject *bytes = PyUnicode_EncodeFSDefault(name);
 
-    if (bytes != NULL && strlen(PyBytes_AsString(bytes)) != (size_t)PyBytes_Size(bytes)) {
+    if (bytes && strlen(PyBytes_AsString(bytes)) != (size_t)PyBytes_Size(bytes)) {
         PyErr_Format(PyExc_ValueError, "%R has a null character", name);
         Py_CLEAR(bytes);
     }
@@ -136,13 +136,13 @@ static PyObject *new_file(PyObject *module, PyObject *name)
     enum tfos_status status = TFOS_OK;
 
     (void)module;
-    if (bytes == NULL)
+    if (!bytes)
         return NULL;
     status = tfos_file_name_get_new(PyBytes_AsString(bytes), &path, &err);
     if (status < 0)
         tfos__py_raise(status, &err);
     else
-        result = path != NULL ? PyUnicode_DecodeFSDefault(path) : Py_BuildValue("");
+        result = path ? PyUnicode_DecodeFSDefault(path) : Py_BuildValue("");
     Py_DECREF(bytes);
     return result;
 }
@@ -155,7 +155,7 @@ static PyObject *compression_of_name(PyObject *module, PyObject *name)
     enum tfos_status status = TFOS_OK;
 
     (void)module;
-    if (bytes == NULL)
+    if (!bytes)
         return NULL;
     status = tfos_record_compression_of_name(PyBytes_AsString(bytes), &compression, &err);
     Py_DECREF(bytes);
@@ -164,14 +164,14 @@ static PyObject *compression_of_name(PyObject *module, PyObject *name)
 
 static PyObject *split_names(PyObject *module, PyObject *names)
 {
-    PyObject *bytes = encode(names), *list = bytes != NULL ? PyList_New(0) : NULL;
-    const char *text = bytes != NULL ? PyBytes_AsString(bytes) : NULL;
+    PyObject *bytes = encode(names), *list = bytes ? PyList_New(0) : NULL;
+    const char *text = bytes ? PyBytes_AsString(bytes) : NULL;
 
     (void)module;
-    while (list != NULL && text != NULL) {
+    while (list && text) {
         size_t size = tfos_file_names_first(text);
         PyObject *name = PyUnicode_DecodeFSDefaultAndSize(text, (Py_ssize_t)size);
-        if (name == NULL || PyList_Append(list, name) < 0)
+        if (!name || PyList_Append(list, name) < 0)
             Py_CLEAR(list);
         Py_XDECREF(name);
         text = text[size] == ',' ? text + size + 1 : NULL;
@@ -183,15 +183,15 @@ static PyObject *split_names(PyObject *module, PyObject *names)
 static PyObject *split_uri(PyObject *module, PyObject *name)
 {
     PyObject *bytes = encode(name), *head = NULL, *path = NULL, *result = NULL;
-    const char *text = bytes != NULL ? PyBytes_AsString(bytes) : NULL;
+    const char *text = bytes ? PyBytes_AsString(bytes) : NULL;
 
     (void)module;
-    if (text == NULL)
+    if (!text)
         return NULL;
     size_t offset = tfos_file_name_path_offset(text);
     head = PyUnicode_DecodeFSDefaultAndSize(text, (Py_ssize_t)offset);
-    path = head != NULL ? PyUnicode_DecodeFSDefault(text + offset) : NULL;
-    if (path != NULL)
+    path = head ? PyUnicode_DecodeFSDefault(text + offset) : NULL;
+    if (path)
         result = PyTuple_Pack(2, head, path);
     Py_XDECREF(head);
     Py_XDECREF(path);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams of file objects, and the class FileWriter.
 #include "file_object.h"
-#include "error.h"
-#include "handle.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "error.h"
+#include "handle.h"
 
 #ifndef PyBUF_WRITE // which the limited API has from 3.11 on; its value is part of the stable ABI
 #define PyBUF_WRITE 0x200
@@ -28,22 +29,22 @@ static enum tfos_status keep_failure(const struct file_object *self, const char 
 
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
-    if (trace != NULL)
+    if (trace)
         PyException_SetTraceback(value, trace);
     text = PyUnicode_FromFormat("%S: %S", type, value);
-    bytes = text != NULL ? PyUnicode_AsEncodedString(text, "utf-8", "replace") : NULL;
-    if (err != NULL) {
+    bytes = text ? PyUnicode_AsEncodedString(text, "utf-8", "replace") : NULL;
+    if (err) {
         err->os_errno = 0;
-        snprintf(err->message, sizeof err->message, "stream: cannot %s %s: %s", what,
+        snprintf(err->message, sizeof(err->message), "stream: cannot %s %s: %s", what,
                  PyBytes_AsString(self->name),
-                 bytes != NULL ? PyBytes_AsString(bytes) : "an exception without a text");
+                 bytes ? PyBytes_AsString(bytes) : "an exception without a text");
     }
     PyErr_Clear();
     Py_XDECREF(text);
     Py_XDECREF(bytes);
     Py_XDECREF(type);
     Py_XDECREF(trace);
-    if (*self->failure == NULL)
+    if (!*self->failure)
         *self->failure = value;
     else
         Py_XDECREF(value);
@@ -55,9 +56,9 @@ static enum tfos_status keep_failure(const struct file_object *self, const char 
 static Py_ssize_t read_into(struct file_object *self, void *data, Py_ssize_t size)
 {
     PyObject *view = PyMemoryView_FromMemory(data, size, PyBUF_WRITE);
-    PyObject *result = view != NULL ? PyObject_CallMethod(self->file, "readinto", "O", view) : NULL;
-    PyObject *released = result != NULL ? PyObject_CallMethod(view, "release", NULL) : NULL;
-    Py_ssize_t count = released != NULL ? PyLong_AsSsize_t(result) : -1;
+    PyObject *result = view ? PyObject_CallMethod(self->file, "readinto", "O", view) : NULL;
+    PyObject *released = result ? PyObject_CallMethod(view, "release", NULL) : NULL;
+    Py_ssize_t count = released ? PyLong_AsSsize_t(result) : -1;
 
     Py_XDECREF(released);
     Py_XDECREF(result);
@@ -71,7 +72,7 @@ static Py_ssize_t read_bytes(struct file_object *self, void *data, Py_ssize_t si
     Py_ssize_t count = -1;
     char *text = NULL;
 
-    if (bytes != NULL && PyBytes_AsStringAndSize(bytes, &text, &count) < 0)
+    if (bytes && PyBytes_AsStringAndSize(bytes, &text, &count) < 0)
         count = -1;
     if (count > 0 && count <= size)
         memcpy(data, text, (size_t)count);
@@ -108,7 +109,7 @@ static enum tfos_status seek_object(struct tfos_stream *stream, uint64_t offset,
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *result = PyObject_CallMethod(self->file, "seek", "K", (unsigned long long)offset);
 
-    if (result == NULL)
+    if (!result)
         status = keep_failure(self, "seek in", err);
     Py_XDECREF(result);
     PyGILState_Release(state);
@@ -119,10 +120,10 @@ static enum tfos_status seek_object(struct tfos_stream *stream, uint64_t offset,
 static Py_ssize_t write_some(struct file_object *self, const char *data, Py_ssize_t size)
 {
     PyObject *bytes = PyBytes_FromStringAndSize(data, size);
-    PyObject *result = bytes != NULL ? PyObject_CallMethod(self->file, "write", "O", bytes) : NULL;
+    PyObject *result = bytes ? PyObject_CallMethod(self->file, "write", "O", bytes) : NULL;
     Py_ssize_t count = size; // where it does not say
 
-    if (result == NULL)
+    if (!result)
         count = -1;
     else if (PyLong_Check(result))
         count = PyLong_AsSsize_t(result);
@@ -162,7 +163,7 @@ static enum tfos_status finish_object(struct tfos_stream *stream, struct tfos_er
 
     if (PyObject_HasAttrString(self->file, "flush")) {
         PyObject *result = PyObject_CallMethod(self->file, "flush", NULL);
-        if (result == NULL)
+        if (!result)
             status = keep_failure(self, "write to", err);
         Py_XDECREF(result);
     }
@@ -194,8 +195,8 @@ static struct file_object *make_object(PyObject *file, const char *name, const c
         return NULL;
     }
     kept_name = PyBytes_FromString(name);
-    self = kept_name != NULL ? PyMem_Malloc(sizeof *self) : NULL;
-    if (self == NULL) {
+    self = kept_name ? PyMem_Malloc(sizeof(*self)) : NULL;
+    if (!self) {
         Py_XDECREF(kept_name);
         return (struct file_object *)PyErr_NoMemory();
     }
@@ -214,7 +215,7 @@ static int is_seekable(PyObject *file)
     if (!PyObject_HasAttrString(file, "seekable") || !PyObject_HasAttrString(file, "seek"))
         return 0;
     answer = PyObject_CallMethod(file, "seekable", NULL);
-    result = answer != NULL ? PyObject_IsTrue(answer) : -1;
+    result = answer ? PyObject_IsTrue(answer) : -1;
     Py_XDECREF(answer);
     return result;
 }
@@ -222,9 +223,9 @@ static int is_seekable(PyObject *file)
 static struct tfos_stream *make_reader(PyObject *file, const char *name, PyObject **failure)
 {
     struct file_object *self = make_object(file, name, "read", failure);
-    int can_seek = self != NULL ? is_seekable(file) : -1;
+    int can_seek = self ? is_seekable(file) : -1;
 
-    if (self == NULL)
+    if (!self)
         return NULL;
     if (can_seek < 0) {
         tfos_stream_close(&self->base);
@@ -240,7 +241,7 @@ static struct tfos_stream *make_writer(PyObject *file, const char *name, PyObjec
 {
     struct file_object *self = make_object(file, name, "write", failure);
 
-    if (self == NULL)
+    if (!self)
         return NULL;
     self->base.write = write_object;
     self->base.finish = finish_object;

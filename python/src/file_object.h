@@ -5,6 +5,7 @@
 #define TFOS_PYTHON_FILE_OBJECT_H
 
 #include <Python.h>
+
 #include <tfos/stream.h>
 
 /// Makes a stream of `file`, a binary file object that is open: for reading, by readinto() or

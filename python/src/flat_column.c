@@ -2,11 +2,12 @@
 // Invariant: a value is taken only if the reader can make an equal one of the same type; so classes
 // are compared exactly.
 #include "flat_column.h"
+
+#include <string.h>
+
 #include "error.h"
 #include "numpy.h"
 #include "pickle.h"
-
-#include <string.h>
 
 #define ARRAY_CONTIGUOUS 0x1
 #define CHANCE_COUNT 8 // values that may have one length by chance

@@ -2,11 +2,12 @@
 // Types are made of the classes' tables when the module is loaded. Invariant: a handle's object is
 // closed once, after its guard was closed and the last call has left.
 #include "handle.h"
-#include "error.h"
 
 #include <string.h>
 #include <tfos/memory.h>
 #include <time.h>
+
+#include "error.h"
 
 static struct tfos__py_class *const classes[] = {
     &tfos__py_rendezvous_class,      &tfos__py_node_class,           &tfos__py_feed_writer_class,

@@ -5,13 +5,14 @@
 #ifndef TFOS_PYTHON_HANDLE_H
 #define TFOS_PYTHON_HANDLE_H
 
-#include "parameter.h"
-#include "use_guard.h"
-
 #include <Python.h>
+
 #include <stdbool.h>
 #include <tfos/status.h>
 #include <tfos/wait.h>
+
+#include "parameter.h"
+#include "use_guard.h"
 
 struct tfos__py_handle;
 

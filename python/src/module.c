@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extension module tensorflowonspark._tfos.
-#include "error.h"
-#include "handle.h"
-
 #include <tfos/rendezvous.h>
 #include <tfos/version.h>
+
+#include "error.h"
+#include "handle.h"
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,

@@ -3,9 +3,10 @@
 // numpy's leaves keep their dtype, but for the halves, which Python cannot write, and integers that
 // no int64 holds.
 #include "nested_column.h"
-#include "error.h"
 
 #include <string.h>
+
+#include "error.h"
 
 #define EXACT_LIMIT ((int64_t)1 << 53) // integers up to this size are floats without loss
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The class Node: tfos_node_launch_*, one thread at a time.
-#include "error.h"
-#include "handle.h"
-
 #include <tfos/gpu.h>
 #include <tfos/memory.h>
 #include <tfos/node.h>
+
+#include "error.h"
+#include "handle.h"
 
 static void close_launch(struct tfos__py_handle *handle, void *launch)
 {

@@ -24,10 +24,10 @@ const struct tfos__py_numpy *tfos__py_numpy_load(void)
     struct tfos__py_numpy numpy = {0};
     PyObject *module = NULL;
 
-    if (loaded.ndarray != NULL)
+    if (loaded.ndarray)
         return &loaded;
     module = PyImport_ImportModule("numpy");
-    if (module == NULL)
+    if (!module)
         return NULL;
     numpy.no_check = Py_BuildValue("{s:O}", "refcheck", Py_False);
     numpy.dtype = PyObject_GetAttrString(module, "dtype");
@@ -48,14 +48,14 @@ const struct tfos__py_numpy *tfos__py_numpy_find(void)
 {
     PyObject *name = NULL, *module = NULL;
 
-    if (loaded.ndarray != NULL)
+    if (loaded.ndarray)
         return &loaded;
     name = PyUnicode_FromString("numpy");
-    if (name == NULL)
+    if (!name)
         return NULL;
     module = PyImport_GetModule(name);
     Py_DECREF(name);
-    if (module == NULL)
+    if (!module)
         return NULL;
     Py_DECREF(module);
     return tfos__py_numpy_load();
@@ -67,11 +67,11 @@ const struct tfos__py_numpy_interface_struct *tfos__py_numpy_interface(PyObject 
     PyObject *found = PyObject_GetAttrString(array, "__array_struct__");
     const struct tfos__py_numpy_interface_struct *interface = NULL;
 
-    if (found == NULL)
+    if (!found)
         return NULL;
     interface = PyCapsule_GetPointer(found, NULL);
-    if (interface == NULL || interface->two != 2) {
-        if (interface != NULL)
+    if (!interface || interface->two != 2) {
+        if (interface)
             PyErr_SetString(PyExc_TypeError, "numpy: __array_struct__ is of another version");
         Py_DECREF(found);
         return NULL;
@@ -95,14 +95,14 @@ bool tfos__py_numpy_read_elements(const struct tfos__py_numpy *numpy, PyObject *
                                   struct tfos__py_value_type *type, bool *is_native)
 {
     PyObject *dtype = PyObject_GetAttrString(value, "dtype"), *own = NULL;
-    PyObject *code = dtype != NULL ? PyObject_GetAttrString(dtype, "str") : NULL;
-    PyObject *bytes = code != NULL ? PyUnicode_AsUTF8String(code) : NULL;
+    PyObject *code = dtype ? PyObject_GetAttrString(dtype, "str") : NULL;
+    PyObject *bytes = code ? PyUnicode_AsUTF8String(code) : NULL;
     int is_own = 0;
 
-    if (bytes != NULL && tfos__py_value_type_read_dtype(PyBytes_AsString(bytes) + 1, type)) {
+    if (bytes && tfos__py_value_type_read_dtype(PyBytes_AsString(bytes) + 1, type)) {
         *is_native = *PyBytes_AsString(bytes) != '>';
         own = PyObject_CallFunctionObjArgs(numpy->dtype, code, NULL);
-        is_own = own != NULL ? PyObject_RichCompareBool(dtype, own, Py_EQ) : -1;
+        is_own = own ? PyObject_RichCompareBool(dtype, own, Py_EQ) : -1;
     }
     Py_XDECREF(own);
     Py_XDECREF(bytes);
@@ -122,7 +122,7 @@ static bool classify_array(const struct tfos__py_numpy *numpy, PyObject *value,
     if (!tfos__py_numpy_read_elements(numpy, value, type, &is_native) || !is_native)
         return false;
     interface = tfos__py_numpy_interface(value, &capsule);
-    if (interface == NULL)
+    if (!interface)
         return false;
     type->dimension_count = interface->nd;
     for (int i = 0; i < interface->nd && i < TFOS__MAX_DIMENSIONS; i++)
@@ -171,21 +171,21 @@ PyObject *tfos__py_numpy_new_array(const struct tfos__py_numpy *numpy,
     PyObject *array = NULL, *capsule = NULL;
     const struct tfos__py_numpy_interface_struct *interface = NULL;
 
-    if (shape == NULL)
+    if (!shape)
         return NULL;
     for (int i = 0; i < row + type->dimension_count; i++) {
         PyObject *size = PyLong_FromLongLong(i < row ? count : type->shape[i - row]);
-        if (size == NULL || PyTuple_SetItem(shape, i, size) < 0) {
+        if (!size || PyTuple_SetItem(shape, i, size) < 0) {
             Py_DECREF(shape);
             return NULL;
         }
     }
     array = PyObject_CallFunctionObjArgs(numpy->empty, shape, dtype, NULL);
     Py_DECREF(shape);
-    if (array == NULL)
+    if (!array)
         return NULL;
     interface = tfos__py_numpy_interface(array, &capsule);
-    if (interface == NULL) {
+    if (!interface) {
         Py_DECREF(array);
         return NULL;
     }
@@ -203,9 +203,9 @@ PyObject *tfos__py_numpy_object_array(PyObject *objects)
 {
     const struct tfos__py_numpy *numpy = tfos__py_numpy_load();
     Py_ssize_t count = PyList_Size(objects);
-    PyObject *array = numpy != NULL ? tfos__py_numpy_new_objects(numpy, count) : NULL;
+    PyObject *array = numpy ? tfos__py_numpy_new_objects(numpy, count) : NULL;
 
-    for (Py_ssize_t i = 0; array != NULL && i < count; i++) {
+    for (Py_ssize_t i = 0; array && i < count; i++) {
         if (PySequence_SetItem(array, i, PyList_GetItem(objects, i)) < 0)
             Py_CLEAR(array);
     }

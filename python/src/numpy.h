@@ -7,6 +7,7 @@
 #define TFOS_PYTHON_NUMPY_H
 
 #include <Python.h>
+
 #include <stdbool.h>
 
 #include "value_type.h"

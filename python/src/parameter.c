@@ -29,7 +29,7 @@ static int read_text(const char *function, const struct tfos__py_parameter *para
                           value);
     bytes = parameter->kind == TFOS__PATH ? PyUnicode_EncodeFSDefault(value)
                                           : PyUnicode_AsUTF8String(value);
-    if (bytes == NULL)
+    if (!bytes)
         return -1;
     text = PyBytes_AsString(bytes);
     if (strlen(text) != (size_t)PyBytes_Size(bytes)) {
@@ -50,7 +50,7 @@ static int read_int(const char *function, const struct tfos__py_parameter *param
     int overflow = 0;
     int64_t number = 0;
 
-    if (index == NULL) {
+    if (!index) {
         PyErr_Clear();
         return wrong_type(function, parameter->name, "an int", value);
     }
@@ -100,7 +100,7 @@ static int check_keywords(const char *function, const struct tfos__py_parameter 
     PyObject *key = NULL, *value = NULL;
     Py_ssize_t position = 0;
 
-    while (kwargs != NULL && PyDict_Next(kwargs, &position, &key, &value)) {
+    while (kwargs && PyDict_Next(kwargs, &position, &key, &value)) {
         Py_ssize_t i = 0;
         while (parameters[i].name && PyUnicode_CompareWithASCIIString(key, parameters[i].name) != 0)
             i++;
@@ -126,18 +126,18 @@ static int read_all(const char *function, const struct tfos__py_parameter *param
     }
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *named = NULL, *value = i < given ? PyTuple_GetItem(args, i) : NULL;
-        if (kwargs != NULL)
+        if (kwargs)
             named = PyDict_GetItemString(kwargs, parameters[i].name);
-        if (named != NULL && value != NULL) {
+        if (named && value) {
             PyErr_Format(PyExc_TypeError, "%s(): %s was given twice", function, parameters[i].name);
             return -1;
         }
-        value = value != NULL ? value : named;
-        if (value == NULL && parameters[i].is_required) {
+        value = value ? value : named;
+        if (!value && parameters[i].is_required) {
             PyErr_Format(PyExc_TypeError, "%s(): %s is missing", function, parameters[i].name);
             return -1;
         }
-        if (value != NULL && read_value(function, &parameters[i], value, kept) < 0)
+        if (value && read_value(function, &parameters[i], value, kept) < 0)
             return -1;
     }
     return check_keywords(function, parameters, kwargs);
@@ -148,7 +148,7 @@ int tfos__py_parameters_read(const char *function, const struct tfos__py_paramet
 {
     PyObject *list = PyList_New(0);
 
-    if (list == NULL)
+    if (!list)
         return -1;
     if (read_all(function, parameters, args, kwargs, list) < 0) {
         Py_DECREF(list);

@@ -5,6 +5,7 @@
 #define TFOS_PYTHON_PARAMETER_H
 
 #include <Python.h>
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <tfos/stream.h>

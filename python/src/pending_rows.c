@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pending_rows.h"
-#include "error.h"
 
 #include <string.h>
+
+#include "error.h"
 
 int tfos__py_pending_rows_add(struct tfos__py_pending_rows *pending,
                               const struct tfos_feed_item *batch, int64_t count)
@@ -33,7 +34,7 @@ int tfos__py_pending_rows_add(struct tfos__py_pending_rows *pending,
         .partition = batch->partition,
         .count = count,
         .is_frame =
-            !tfos_arrow_metadata_find(batch->schema.metadata, "tfos.row", kind, sizeof kind),
+            !tfos_arrow_metadata_find(batch->schema.metadata, "tfos.row", kind, sizeof(kind)),
     };
     return 0;
 }

@@ -15,19 +15,19 @@ static int load_module(void)
 {
     PyObject *module = NULL;
 
-    if (protocol != NULL)
+    if (protocol)
         return 0;
     module = PyImport_ImportModule("pickle");
-    if (module == NULL)
+    if (!module)
         return -1;
     Py_XDECREF(dumps);
     dumps = PyObject_GetAttrString(module, "dumps");
     Py_XDECREF(loads);
     loads = PyObject_GetAttrString(module, "loads");
     Py_DECREF(module);
-    if (dumps != NULL && loads != NULL)
+    if (dumps && loads)
         protocol = PyLong_FromLong(5);
-    return protocol != NULL ? 0 : -1;
+    return protocol ? 0 : -1;
 }
 
 /// cloudpickle's dumps, borrowed; NULL without an exception where there is none.
@@ -35,9 +35,9 @@ static PyObject *find_cloud_dumps(void)
 {
     static const char *const names[] = {"pyspark.cloudpickle", "cloudpickle"};
 
-    for (size_t i = 0; cloud_dumps == NULL && i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; !cloud_dumps && i < sizeof(names) / sizeof(names[0]); i++) {
         PyObject *module = PyImport_ImportModule(names[i]);
-        if (module != NULL)
+        if (module)
             cloud_dumps = PyObject_GetAttrString(module, "dumps");
         Py_XDECREF(module);
         PyErr_Clear();
@@ -53,9 +53,9 @@ static PyObject *dump_by_value(PyObject *value)
     if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError))
         return NULL;
     PyErr_Fetch(&type, &error, &trace);
-    if (find_cloud_dumps() != NULL)
+    if (find_cloud_dumps())
         bytes = PyObject_CallFunctionObjArgs(cloud_dumps, value, protocol, NULL);
-    if (bytes != NULL) {
+    if (bytes) {
         Py_XDECREF(type);
         Py_XDECREF(error);
         Py_XDECREF(trace);
@@ -72,9 +72,9 @@ PyObject *tfos__py_pickle_dump(PyObject *value)
     if (load_module() < 0)
         return NULL;
     bytes = PyObject_CallFunctionObjArgs(dumps, value, protocol, NULL);
-    if (bytes == NULL)
+    if (!bytes)
         bytes = dump_by_value(value);
-    if (bytes != NULL && !PyBytes_Check(bytes)) {
+    if (bytes && !PyBytes_Check(bytes)) {
         PyErr_SetString(PyExc_TypeError, "pickle.dumps gave no bytes");
         Py_DECREF(bytes);
         return NULL;
@@ -89,7 +89,7 @@ PyObject *tfos__py_pickle_load(const void *data, Py_ssize_t size)
     if (load_module() < 0)
         return NULL;
     view = PyMemoryView_FromMemory((char *)data, size, READ_ONLY);
-    if (view == NULL)
+    if (!view)
         return NULL;
     value = PyObject_CallFunctionObjArgs(loads, view, NULL);
     Py_DECREF(view);
@@ -100,11 +100,11 @@ PyObject *tfos__py_pickle_load_shared(const void *data, Py_ssize_t size)
 {
     PyObject *bytes = NULL, *object = NULL;
 
-    if (last_bytes == NULL || PyBytes_Size(last_bytes) != size ||
+    if (!last_bytes || PyBytes_Size(last_bytes) != size ||
         memcmp(PyBytes_AsString(last_bytes), data, (size_t)size) != 0) {
         bytes = PyBytes_FromStringAndSize(data, size);
-        object = bytes != NULL ? tfos__py_pickle_load(data, size) : NULL;
-        if (object == NULL) {
+        object = bytes ? tfos__py_pickle_load(data, size) : NULL;
+        if (!object) {
             Py_XDECREF(bytes);
             return NULL;
         }

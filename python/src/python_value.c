@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python_value.h"
+
 #include "numpy.h"
 
 PyObject *tfos__py_value_encode(PyObject *text)

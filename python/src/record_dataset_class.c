@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The class RecordDataset: a dataset of files, of which Python asks the structure, the number and
 // the counts; passes over it are begun and read by TensorFlow's threads, without Python.
+#include <tfos/record_dataset.h>
+
 #include "capsule.h"
 #include "dataset_options.h"
 #include "handle.h"
-
-#include <tfos/record_dataset.h>
 
 static void close_dataset(struct tfos__py_handle *handle, void *object)
 {

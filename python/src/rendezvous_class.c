@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The class Rendezvous: tfos_rendezvous_*, thread-safe.
-#include "error.h"
-#include "handle.h"
-
 #include <string.h>
 #include <tfos/rendezvous.h>
+
+#include "error.h"
+#include "handle.h"
 
 #define DRAINED_SLICE_MS 20 // such a wait lasts as long as rows are taken, so each call is short
 #define GRACE_LIMIT_MS 3600000

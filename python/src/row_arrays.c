@@ -2,10 +2,11 @@
 // Columns into numpy arrays. Invariant: each column holds the first `length` rows, and has room for
 // `capacity`.
 #include "row_arrays.h"
-#include "concatenated_column.h"
-#include "error.h"
 
 #include <assert.h>
+
+#include "concatenated_column.h"
+#include "error.h"
 
 #define FIRST_SIZE                                                                                 \
     (32 << 20) ///< bytes of a column reserved before it is known whether so many rows come
@@ -26,7 +27,7 @@ struct tfos__py_row_arrays *tfos__py_row_arrays_open(int64_t count, PyObject *na
 {
     struct tfos__py_row_arrays *arrays = PyMem_Calloc(1, sizeof(*arrays));
 
-    if (arrays == NULL) {
+    if (!arrays) {
         PyErr_NoMemory();
         return NULL;
     }
@@ -87,7 +88,7 @@ static struct tfos__py_concatenated_values values_of(const struct tfos__py_row_s
 static int find_places(struct tfos__py_row_arrays *arrays, const struct tfos__py_row_schema *rows,
                        const struct tfos__py_row_origin *origin, int64_t row)
 {
-    if (arrays->selected != NULL)
+    if (arrays->selected)
         return tfos__py_selection_find(arrays->selected, rows, origin, row, arrays->places);
     for (int64_t i = 0; i < arrays->column_count; i++)
         arrays->places[i] = i;
@@ -110,12 +111,11 @@ static int begin(struct tfos__py_row_arrays *arrays, const struct tfos__py_row_s
 /// Makes room for as many columns as such rows have, or are selected.
 static int make_columns(struct tfos__py_row_arrays *arrays, const struct tfos__py_row_schema *rows)
 {
-    int64_t count =
-        arrays->selected != NULL ? (int64_t)PyTuple_Size(arrays->selected) : rows->column_count;
+    int64_t count = arrays->selected ? (int64_t)PyTuple_Size(arrays->selected) : rows->column_count;
 
     arrays->columns = PyMem_Calloc((size_t)count + 1, sizeof(*arrays->columns));
     arrays->places = PyMem_Calloc((size_t)count + 1, sizeof(*arrays->places));
-    if (arrays->columns == NULL || arrays->places == NULL) {
+    if (!arrays->columns || !arrays->places) {
         PyErr_NoMemory();
         return -1;
     }
@@ -148,7 +148,7 @@ static int refuse_value(const struct tfos__py_row_schema *rows,
 {
     PyObject *name = tfos__py_row_schema_column_name(rows, column);
 
-    if (name != NULL && path != NULL && what != NULL)
+    if (name && path && what)
         tfos__py_raise_format(TFOS_INVALID, "feed: partition %lld, row %lld, column %U%U: %U",
                               (long long)origin->partition, (long long)(origin->first_row + row),
                               name, path, what);
@@ -195,7 +195,7 @@ static int check_kind(const struct tfos__py_row_arrays *arrays,
 {
     int has_same_names = 1;
 
-    if (arrays->selected != NULL)
+    if (arrays->selected)
         return 0;
     if (rows->kind != arrays->kind || rows->column_count != arrays->column_count)
         return refuse_rows(arrays, rows, origin, row);
@@ -227,7 +227,7 @@ int tfos__py_row_arrays_append(struct tfos__py_row_arrays *arrays,
     int64_t needed = arrays->length + count, first = array->offset + start;
 
     assert(needed <= arrays->limit);
-    if (arrays->columns == NULL && make_columns(arrays, rows) < 0)
+    if (!arrays->columns && make_columns(arrays, rows) < 0)
         return -1;
     if (check_kind(arrays, rows, origin, start) < 0 || find_places(arrays, rows, origin, start) < 0)
         return -1;
@@ -267,13 +267,13 @@ PyObject *tfos__py_row_arrays_finish(struct tfos__py_row_arrays *arrays)
     if (arrays->kind == TFOS__ROW_VALUE && !is_selected)
         return tfos__py_concatenated_finish(&arrays->columns[0]);
     result = has_names ? PyDict_New() : PyTuple_New((Py_ssize_t)arrays->column_count);
-    for (int64_t i = 0; result != NULL && i < arrays->column_count; i++) {
+    for (int64_t i = 0; result && i < arrays->column_count; i++) {
         PyObject *array = tfos__py_concatenated_finish(&arrays->columns[i]);
         int done = -1;
-        if (array != NULL && has_names) {
+        if (array && has_names) {
             done = PyDict_SetItem(result, PyTuple_GetItem(arrays->names, (Py_ssize_t)i), array);
             Py_DECREF(array);
-        } else if (array != NULL) {
+        } else if (array) {
             done = PyTuple_SetItem(result, (Py_ssize_t)i, array);
         }
         if (done < 0)
@@ -284,9 +284,9 @@ PyObject *tfos__py_row_arrays_finish(struct tfos__py_row_arrays *arrays)
 
 void tfos__py_row_arrays_close(struct tfos__py_row_arrays *arrays)
 {
-    if (arrays == NULL)
+    if (!arrays)
         return;
-    for (int64_t i = 0; arrays->columns != NULL && i < arrays->column_count; i++)
+    for (int64_t i = 0; arrays->columns && i < arrays->column_count; i++)
         tfos__py_concatenated_clear(&arrays->columns[i]);
     PyMem_Free(arrays->columns);
     PyMem_Free(arrays->places);

@@ -3,13 +3,14 @@
 // yet appended; a row that did not fit their schema waits in `refused`. While the library waits it
 // asks the guard, which takes the GIL for a moment: an exception set there ends the wait.
 #include "row_feeder.h"
+
+#include <tfos/feeder.h>
+#include <time.h>
+
 #include "capsule.h"
 #include "error.h"
 #include "row_packer.h"
 #include "row_unpacker.h"
-
-#include <tfos/feeder.h>
-#include <time.h>
 
 #define BATCH_AGE_MS 200  ///< a batch is not held back for longer, however slowly rows come
 #define SKIPPED_ROWS 4096 ///< rows skipped between checks for signals
@@ -67,7 +68,7 @@ static int join(struct tfos__py_row_feeder *self, const struct tfos__py_row_feed
     self->node = Py_BuildValue("z", node);
     self->skip_count = tfos_feeder_first_row(self->feeder);
     self->packer = tfos__py_row_packer_open(self->skip_count, false);
-    return self->node != NULL && self->packer != NULL ? 0 : -1;
+    return self->node && self->packer ? 0 : -1;
 }
 
 struct tfos__py_row_feeder *
@@ -76,7 +77,7 @@ tfos__py_row_feeder_open(const struct tfos__py_row_feeder_options *options,
 {
     struct tfos__py_row_feeder *self = PyMem_Calloc(1, sizeof(*self));
 
-    if (self == NULL) {
+    if (!self) {
         PyErr_NoMemory();
         return NULL;
     }
@@ -127,10 +128,10 @@ static PyObject *next_row(struct tfos__py_row_feeder *self, PyObject *iterator)
     PyObject *row = self->refused;
 
     self->refused = NULL;
-    if (row != NULL)
+    if (row)
         return row;
     row = PyIter_Next(iterator);
-    while (row != NULL && self->skip_count > 0) {
+    while (row && self->skip_count > 0) {
         Py_DECREF(row);
         self->skip_count--;
         if (self->skip_count % SKIPPED_ROWS == 0 && look_around(self) < 0)
@@ -145,9 +146,9 @@ enum tfos_status tfos__py_row_feeder_fill(struct tfos__py_row_feeder *self, PyOb
     for (;;) {
         PyObject *row = next_row(self, iterator);
         enum tfos__py_pack_result result = TFOS__PACK_ERROR;
-        if (row == NULL && PyErr_Occurred())
+        if (!row && PyErr_Occurred())
             return TFOS_INVALID;
-        if (row == NULL)
+        if (!row)
             break;
         result = tfos__py_row_packer_append(self->packer, row);
         if (result == TFOS__PACK_REFUSED) {
@@ -237,12 +238,12 @@ enum tfos_status tfos__py_row_feeder_take_results(struct tfos__py_row_feeder *se
         array.release(&array);
         schema.release(&schema);
     }
-    return *results != NULL ? TFOS_OK : TFOS_INVALID;
+    return *results ? TFOS_OK : TFOS_INVALID;
 }
 
 void tfos__py_row_feeder_close(struct tfos__py_row_feeder *self)
 {
-    if (self == NULL)
+    if (!self)
         return;
     Py_BEGIN_ALLOW_THREADS
     tfos_feeder_close(self->feeder);

@@ -5,12 +5,13 @@
 #ifndef TFOS_PYTHON_ROW_FEEDER_H
 #define TFOS_PYTHON_ROW_FEEDER_H
 
-#include "use_guard.h"
-
 #include <Python.h>
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <tfos/arrow.h>
+
+#include "use_guard.h"
 
 struct tfos__py_row_feeder;
 

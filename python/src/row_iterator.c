@@ -3,6 +3,9 @@
 // last row was given out; rows that want results are counted in `pending` in the order in which
 // they were given out.
 #include "row_iterator.h"
+
+#include <string.h>
+
 #include "array_batch.h"
 #include "error.h"
 #include "handle.h"
@@ -10,8 +13,6 @@
 #include "row_arrays.h"
 #include "row_packer.h"
 #include "row_unpacker.h"
-
-#include <string.h>
 
 /// A look for rows, once several threads use the iterator: the others wait for it.
 #define SHARED_SLICE_MS 10
@@ -120,7 +121,7 @@ struct tfos__py_row_iterator *tfos__py_row_iterator_open(struct tfos_feed_reader
 {
     struct tfos__py_row_iterator *iterator = PyMem_Calloc(1, sizeof(*iterator));
 
-    if (iterator == NULL) {
+    if (!iterator) {
         PyErr_NoMemory();
         return NULL;
     }
@@ -247,9 +248,9 @@ static int64_t give(struct tfos__py_row_iterator *iterator, int64_t limit, struc
     int64_t count = left < limit ? left : limit;
     int result = 0;
 
-    if (taker->rows != NULL)
+    if (taker->rows)
         result = tfos__py_unpack_rows(&iterator->schema, array, iterator->row, count, taker->rows);
-    else if (taker->lists != NULL)
+    else if (taker->lists)
         result = tfos__py_selection_unpack(taker->columns, &iterator->schema, array, iterator->row,
                                            count, &origin, taker->lists);
     else if (count > 0)
@@ -342,9 +343,9 @@ static PyObject *new_lists(Py_ssize_t count)
 {
     PyObject *lists = PyTuple_New(count);
 
-    for (Py_ssize_t i = 0; lists != NULL && i < count; i++) {
+    for (Py_ssize_t i = 0; lists && i < count; i++) {
         PyObject *list = PyList_New(0);
-        if (list == NULL || PyTuple_SetItem(lists, i, list) < 0)
+        if (!list || PyTuple_SetItem(lists, i, list) < 0)
             Py_CLEAR(lists);
     }
     return lists;
@@ -357,11 +358,11 @@ PyObject *tfos__py_row_iterator_next_rows(struct tfos__py_row_iterator *iterator
     enum outcome outcome = FAILED;
     PyObject *result = NULL;
 
-    if (taker.columns != NULL)
+    if (taker.columns)
         result = taker.lists = new_lists(PyTuple_Size(taker.columns));
     else
         result = taker.rows = PyList_New(0);
-    if (result == NULL)
+    if (!result)
         return NULL;
     if (take(iterator) == 0) {
         outcome = collect(iterator, request, &taker);
@@ -380,7 +381,7 @@ PyObject *tfos__py_row_iterator_next_arrays(struct tfos__py_row_iterator *iterat
     enum outcome outcome = FAILED;
     PyObject *result = NULL;
 
-    if (taker.arrays == NULL)
+    if (!taker.arrays)
         return NULL;
     if (take(iterator) == 0) {
         outcome = collect(iterator, request, &taker);
@@ -450,7 +451,7 @@ int tfos__py_row_iterator_put_results(struct tfos__py_row_iterator *iterator, Py
         return -1;
     if (tfos__py_pending_rows_check(&iterator->pending, PyList_Size(results)) == 0) {
         packer = tfos__py_row_packer_open(0, is_for_frame(iterator));
-        if (packer != NULL)
+        if (packer)
             result = tfos__py_row_packer_append_all(packer, results, send_packed, iterator);
         tfos__py_row_packer_close(packer);
     }
@@ -482,7 +483,7 @@ int tfos__py_row_iterator_put_arrays(struct tfos__py_row_iterator *iterator, PyO
     struct tfos__py_array_batch *batch = tfos__py_array_batch_open(arrays, is_for_frame(iterator));
     int result = 0;
 
-    if (batch == NULL)
+    if (!batch)
         return -1;
     if (tfos__py_array_batch_row_count(batch) > 0)
         result = send_arrays(iterator, batch);
@@ -521,7 +522,7 @@ void tfos__py_row_iterator_terminate(struct tfos__py_row_iterator *iterator)
 
 void tfos__py_row_iterator_close(struct tfos__py_row_iterator *iterator)
 {
-    if (iterator == NULL)
+    if (!iterator)
         return;
     drop_batch(iterator);
     lock_clear(&iterator->lock);

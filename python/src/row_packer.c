@@ -2,12 +2,13 @@
 // Rows into columns. Invariant: between calls all columns have row_count values; a row that is
 // refused or fails leaves nothing behind.
 #include "row_packer.h"
+
+#include <string.h>
+
 #include "error.h"
 #include "row_schema.h"
 #include "row_type.h"
 #include "row_unpacker.h"
-
-#include <string.h>
 
 #define COLUMN_LIMIT 4096 ///< rows of more columns travel as opaque values
 
@@ -31,7 +32,7 @@ struct tfos__py_row_packer *tfos__py_row_packer_open(int64_t first_row, bool wan
 {
     struct tfos__py_row_packer *packer = PyMem_Calloc(1, sizeof(*packer));
 
-    if (packer == NULL)
+    if (!packer)
         PyErr_NoMemory();
     else
         *packer = (struct tfos__py_row_packer){.row = first_row, .wants_columns = wants_columns};
@@ -110,11 +111,11 @@ static void explain(const struct tfos__py_row_packer *packer, int64_t column)
         return;
     PyErr_Fetch(&class, &cause, &trace);
     PyErr_NormalizeException(&class, &cause, &trace);
-    if (packer->type.names != NULL)
+    if (packer->type.names)
         name = PyUnicode_FromFormat("%R", PyTuple_GetItem(packer->type.names, (Py_ssize_t)column));
     else
         name = PyUnicode_FromFormat("%lld", (long long)column);
-    if (name != NULL)
+    if (name)
         PyErr_Format(PyExc_TypeError,
                      "row %lld cannot be fed: its column %U has no column form and cannot be "
                      "pickled: %S",
@@ -122,7 +123,7 @@ static void explain(const struct tfos__py_row_packer *packer, int64_t column)
     Py_XDECREF(name);
     PyErr_Fetch(&type, &error, &name);
     PyErr_NormalizeException(&type, &error, &name);
-    if (error != NULL && cause != NULL) {
+    if (error && cause) {
         Py_INCREF(cause);
         PyException_SetCause(error, cause);
     }
@@ -148,8 +149,8 @@ static enum tfos__py_pack_result put(struct tfos__py_row_packer *packer, PyObjec
     for (int64_t i = 0; i < packer->column_count; i++) {
         enum tfos__py_pack_result result = TFOS__PACK_REFUSED;
         PyObject *value = tfos__py_row_type_value(&packer->type, row, i);
-        *refusing = value != NULL ? i : -1;
-        if (value != NULL) {
+        *refusing = value ? i : -1;
+        if (value) {
             result = tfos__py_column_packer_append(&packer->columns[i], value);
             if (result == TFOS__PACK_REFUSED && packer->row_count > 0)
                 result = tfos__py_column_packer_convert(&packer->columns[i], value);
@@ -211,8 +212,7 @@ static enum tfos__py_pack_result convert(struct tfos__py_row_packer *packer, PyO
     if (tfos__py_row_packer_show(packer, &schema, &array) < 0)
         return TFOS__PACK_ERROR;
     rows = tfos__py_unpack_batch(schema, array);
-    if (rows == NULL || PyList_Append(rows, row) < 0 ||
-        tfos__py_column_packer_make_nested(&column) < 0)
+    if (!rows || PyList_Append(rows, row) < 0 || tfos__py_column_packer_make_nested(&column) < 0)
         result = TFOS__PACK_ERROR;
     for (int64_t i = 0; result == TFOS__PACK_DONE && i <= count; i++) {
         PyObject *value = PyList_GetItem(rows, (Py_ssize_t)i);
@@ -244,7 +244,7 @@ static int widen(struct tfos__py_row_packer *packer, PyObject *row, int64_t refu
     if (refusing < 0)
         return widen_row(packer, row);
     value = tfos__py_row_type_value(&packer->type, row, refusing);
-    if (value == NULL)
+    if (!value)
         return PyErr_Occurred() ? -1 : make_opaque(packer);
     result = tfos__py_column_packer_widen(&packer->columns[refusing], value);
     Py_DECREF(value);
@@ -350,7 +350,7 @@ int tfos__py_row_packer_append_all(struct tfos__py_row_packer *packer, PyObject 
 
 void tfos__py_row_packer_close(struct tfos__py_row_packer *packer)
 {
-    if (packer == NULL)
+    if (!packer)
         return;
     drop_columns(packer);
     PyMem_Free(packer);

@@ -9,6 +9,7 @@
 #define TFOS_PYTHON_ROW_PACKER_H
 
 #include <Python.h>
+
 #include <stdbool.h>
 #include <tfos/arrow.h>
 

@@ -2,11 +2,12 @@
 // Invariant: the columns' types agree with the schema that they were read from, and the array has
 // as many values and elements as they say.
 #include "row_schema.h"
-#include "error.h"
-#include "numpy.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#include "error.h"
+#include "numpy.h"
 
 static int corrupt(const char *what, int64_t column)
 {

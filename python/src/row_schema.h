@@ -5,13 +5,13 @@
 #ifndef TFOS_PYTHON_ROW_SCHEMA_H
 #define TFOS_PYTHON_ROW_SCHEMA_H
 
-#include "row_type.h"
-#include "value_type.h"
-
 #include <Python.h>
+
 #include <tfos/arrow.h>
 
 #include "arrow/arrow.h"
+#include "row_type.h"
+#include "value_type.h"
 
 struct tfos__py_column {
     struct tfos__arrow_type arrow; ///< its time zone is the schema's

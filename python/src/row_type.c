@@ -2,11 +2,12 @@
 // Classes are compared exactly. Those of rows seen last are remembered, so that a row like the one
 // before it is known by one comparison.
 #include "row_type.h"
+
+#include <string.h>
+
 #include "arrow/arrow.h"
 #include "error.h"
 #include "pickle.h"
-
-#include <string.h>
 
 const char *const tfos__py_row_kind_names[TFOS__ROW_KINDS] = {
     [TFOS__ROW_VALUE] = "value", [TFOS__ROW_TUPLE] = "tuple", [TFOS__ROW_LIST] = "list",
@@ -24,7 +25,7 @@ static PyObject *find(PyObject *object, const char *name)
 {
     PyObject *found = PyObject_GetAttrString(object, name);
 
-    if (found == NULL && PyErr_ExceptionMatches(PyExc_Exception))
+    if (!found && PyErr_ExceptionMatches(PyExc_Exception))
         PyErr_Clear();
     return found;
 }
@@ -33,11 +34,11 @@ static PyObject *find(PyObject *object, const char *name)
 static bool has_own(PyObject *class, const char *name)
 {
     PyObject *method = find(class, name);
-    PyObject *other = method != NULL ? find((PyObject *)&PyBaseObject_Type, name) : NULL;
-    PyObject *module = method != NULL && method != other ? find(method, "__module__") : NULL;
-    bool is_own = method != NULL && method != other;
+    PyObject *other = method ? find((PyObject *)&PyBaseObject_Type, name) : NULL;
+    PyObject *module = method && method != other ? find(method, "__module__") : NULL;
+    bool is_own = method && method != other;
 
-    if (module != NULL && PyUnicode_Check(module) &&
+    if (module && PyUnicode_Check(module) &&
         PyUnicode_CompareWithASCIIString(module, "dataclasses") == 0)
         is_own = false;
     Py_XDECREF(module);
@@ -57,7 +58,7 @@ static PyObject *find_tuple_fields(PyObject *class)
 {
     PyObject *names = find(class, "_fields");
 
-    if (names != NULL && (!PyTuple_Check(names) || is_pickled_otherwise(class)))
+    if (names && (!PyTuple_Check(names) || is_pickled_otherwise(class)))
         Py_CLEAR(names);
     return names;
 }
@@ -68,18 +69,18 @@ static PyObject *find_class_fields(PyObject *class)
     PyObject *module = NULL, *fields = NULL, *names = NULL;
     PyObject *marker = find(class, "__dataclass_fields__");
 
-    if (marker == NULL)
+    if (!marker)
         return NULL;
     Py_DECREF(marker);
     if (has_own(class, "__new__") || has_own(class, "__getnewargs__") ||
         has_own(class, "__getnewargs_ex__") || is_pickled_otherwise(class))
         return NULL;
     module = PyImport_ImportModule("dataclasses");
-    fields = module != NULL ? PyObject_CallMethod(module, "fields", "O", class) : NULL;
-    names = fields != NULL ? PyTuple_New(PyTuple_Size(fields)) : NULL;
-    for (Py_ssize_t i = 0; names != NULL && i < PyTuple_Size(fields); i++) {
+    fields = module ? PyObject_CallMethod(module, "fields", "O", class) : NULL;
+    names = fields ? PyTuple_New(PyTuple_Size(fields)) : NULL;
+    for (Py_ssize_t i = 0; names && i < PyTuple_Size(fields); i++) {
         PyObject *name = PyObject_GetAttrString(PyTuple_GetItem(fields, i), "name");
-        if (name == NULL || PyTuple_SetItem(names, i, name) < 0)
+        if (!name || PyTuple_SetItem(names, i, name) < 0)
             Py_CLEAR(names);
     }
     Py_XDECREF(fields);
@@ -105,16 +106,16 @@ static int is_whole(PyObject *row, PyObject *names)
     Py_ssize_t count = PyTuple_Size(names), own_count = PyTuple_Check(row) ? 0 : count;
     int is = !PyErr_Occurred();
 
-    if (state != NULL && (!PyDict_Check(state) || PyDict_Size(state) != own_count))
+    if (state && (!PyDict_Check(state) || PyDict_Size(state) != own_count))
         is = 0;
     if (PyTuple_Check(row) && PyTuple_Size(row) != count)
         is = 0;
     for (Py_ssize_t i = 0; is && i < own_count; i++) {
         PyObject *name = PyTuple_GetItem(names, i);
         PyObject *value = NULL;
-        if (state != NULL)
+        if (state)
             is = PyDict_GetItemWithError(state, name) != NULL;
-        else if ((value = PyObject_GenericGetAttr(row, name)) == NULL)
+        else if (!(value = PyObject_GenericGetAttr(row, name)))
             is = 0;
         Py_XDECREF(value);
     }
@@ -150,7 +151,7 @@ static bool is_spark_row(PyObject *row)
         return false;
     module = PyObject_GetAttrString(class, "__module__");
     name = PyObject_GetAttrString(class, "__name__");
-    is_row = module != NULL && name != NULL && PyUnicode_Check(module) && PyUnicode_Check(name) &&
+    is_row = module && name && PyUnicode_Check(module) && PyUnicode_Check(name) &&
              PyUnicode_CompareWithASCIIString(module, "pyspark.sql.types") == 0 &&
              PyUnicode_CompareWithASCIIString(name, "Row") == 0 &&
              PyObject_HasAttrString(row, "__fields__");
@@ -174,9 +175,9 @@ static enum tfos__py_row_kind kind_of(PyObject *row, PyObject **names)
     if (is_spark_row(row))
         return TFOS__ROW_SPARK;
     found = find_fields(row);
-    if (found == NULL)
+    if (!found)
         return TFOS__ROW_VALUE;
-    if (names != NULL)
+    if (names)
         *names = found;
     else
         Py_DECREF(found);
@@ -188,9 +189,9 @@ static PyObject *encode_name(PyObject *name)
 {
     PyObject *bytes = Py_TYPE(name) == &PyUnicode_Type ? PyUnicode_AsUTF8String(name) : NULL;
 
-    if (bytes == NULL && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
+    if (!bytes && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
         PyErr_Clear();
-    if (bytes != NULL && strlen(PyBytes_AsString(bytes)) != (size_t)PyBytes_Size(bytes))
+    if (bytes && strlen(PyBytes_AsString(bytes)) != (size_t)PyBytes_Size(bytes))
         Py_CLEAR(bytes);
     return bytes;
 }
@@ -201,11 +202,11 @@ static PyObject *encode_names(PyObject *names)
     Py_ssize_t count = PyTuple_Size(names);
     PyObject *encoded = PyTuple_New(count);
 
-    if (encoded == NULL)
+    if (!encoded)
         return NULL;
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *bytes = encode_name(PyTuple_GetItem(names, i));
-        if (bytes == NULL || PyTuple_SetItem(encoded, i, bytes) < 0) {
+        if (!bytes || PyTuple_SetItem(encoded, i, bytes) < 0) {
             Py_DECREF(encoded);
             return NULL;
         }
@@ -219,14 +220,14 @@ static int note_names(struct tfos__py_row_type *type, PyObject *row)
     bool is_row = type->kind == TFOS__ROW_SPARK;
     PyObject *fields = is_row ? PyObject_GetAttrString(row, "__fields__") : PyDict_Keys(row);
 
-    if (fields == NULL)
+    if (!fields)
         return -1;
     type->names = PySequence_Tuple(fields);
     if (is_row)
         type->spark_fields = fields;
     else
         Py_DECREF(fields);
-    if (type->names == NULL)
+    if (!type->names)
         return -1;
     return PyTuple_Size(type->names) == PyObject_Size(row) ? 1 : 0;
 }
@@ -240,7 +241,7 @@ static int note_class(struct tfos__py_row_type *type, PyObject *row, bool wants_
     if (is <= 0 || wants_columns)
         return is;
     type->pickled_class = tfos__py_pickle_dump((PyObject *)Py_TYPE(row));
-    if (type->pickled_class != NULL)
+    if (type->pickled_class)
         return 1;
     if (!PyErr_ExceptionMatches(PyExc_Exception))
         return -1;
@@ -263,11 +264,11 @@ int tfos__py_row_type_init(struct tfos__py_row_type *type, PyObject *row, bool w
         result = note_class(type, row, wants_columns);
     else if (type->kind != TFOS__ROW_VALUE)
         type->column_count = (int64_t)PyObject_Size(row);
-    if (result <= 0 || type->names == NULL)
+    if (result <= 0 || !type->names)
         return result;
     type->column_count = (int64_t)PyTuple_Size(type->names);
     type->encoded_names = encode_names(type->names);
-    if (type->encoded_names == NULL)
+    if (!type->encoded_names)
         return PyErr_Occurred() ? -1 : 0;
     return 1;
 }
@@ -279,18 +280,18 @@ static int has_names(struct tfos__py_row_type *type, PyObject *row)
     PyObject *names = NULL;
     int is_same = 0;
 
-    if (fields == NULL && PyErr_ExceptionMatches(PyExc_AttributeError)) { // Row(1, 2)
+    if (!fields && PyErr_ExceptionMatches(PyExc_AttributeError)) { // Row(1, 2)
         PyErr_Clear();
         return 0;
     }
-    if (fields == NULL)
+    if (!fields)
         return -1;
     if (fields == type->spark_fields) {
         Py_DECREF(fields);
         return 1;
     }
     names = PySequence_Tuple(fields);
-    if (names != NULL)
+    if (names)
         is_same = PyObject_RichCompareBool(names, type->names, Py_EQ);
     Py_XDECREF(names);
     if (is_same == 1) { // rows mostly share the object, which makes the next comparison short
@@ -299,7 +300,7 @@ static int has_names(struct tfos__py_row_type *type, PyObject *row)
     } else {
         Py_DECREF(fields);
     }
-    return names != NULL ? is_same : -1;
+    return names ? is_same : -1;
 }
 
 /// Whether a row that is one value is no other kind of row. -1 with an exception.
@@ -354,7 +355,7 @@ PyObject *tfos__py_row_type_value(const struct tfos__py_row_type *type, PyObject
 
 const char *tfos__py_row_type_name(const struct tfos__py_row_type *type, int64_t column)
 {
-    return type->encoded_names != NULL
+    return type->encoded_names
                ? PyBytes_AsString(PyTuple_GetItem(type->encoded_names, (Py_ssize_t)column))
                : "";
 }
@@ -393,16 +394,16 @@ static PyObject *make_tuple(PyObject *class, PyObject *values)
 {
     static PyObject *make; // guarded by the GIL
 
-    if (make == NULL)
+    if (!make)
         make = PyObject_GetAttrString((PyObject *)&PyTuple_Type, "__new__");
-    return make != NULL ? PyObject_CallFunctionObjArgs(make, class, values, NULL) : NULL;
+    return make ? PyObject_CallFunctionObjArgs(make, class, values, NULL) : NULL;
 }
 
 static PyObject *make_object(PyObject *class, PyObject *names, PyObject *values)
 {
     PyObject *row = PyObject_CallMethod(class, "__new__", "O", class);
 
-    for (Py_ssize_t i = 0; row != NULL && i < PyTuple_Size(names); i++) {
+    for (Py_ssize_t i = 0; row && i < PyTuple_Size(names); i++) {
         if (PyObject_GenericSetAttr(row, PyTuple_GetItem(names, i), PyTuple_GetItem(values, i)) < 0)
             Py_CLEAR(row);
     }
@@ -413,7 +414,7 @@ PyObject *tfos__py_named_row_make(PyObject *class, PyObject *names, PyObject *va
 {
     PyObject *row = NULL;
 
-    if (values == NULL)
+    if (!values)
         return NULL;
     if (!PyType_Check(class))
         PyErr_Format(PyExc_TypeError, "feed: rows have a class that is none: %R", class);

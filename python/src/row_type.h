@@ -4,6 +4,7 @@
 #define TFOS_PYTHON_ROW_TYPE_H
 
 #include <Python.h>
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <tfos/arrow.h>

@@ -2,12 +2,13 @@
 // Columns into rows. Objects are made new for each row and share nothing with the batch, so that
 // the batch's memory can go back to its writer at once.
 #include "row_unpacker.h"
+
+#include <string.h>
+
 #include "error.h"
 #include "numpy.h"
 #include "pickle.h"
 #include "spark_value.h"
-
-#include <string.h>
 
 typedef int item_setter(PyObject *sequence, Py_ssize_t index, PyObject *item);
 

@@ -2,16 +2,16 @@
 // Checks whether rows of a DataFrame's schema can be fed, or made of results; and
 // schemas learned from files of records. Files are read some at a time without the GIL, so that
 // threads hardly wait for each other; what was learned of them is merged as text.
+#include <tfos/example_file.h>
+#include <tfos/result_rows.h>
+#include <tfos/spark_schema.h>
+#include <tfos/unsafe_row.h>
+
 #include "capsule.h"
 #include "dataset_options.h"
 #include "error.h"
 #include "file_object.h"
 #include "handle.h"
-
-#include <tfos/example_file.h>
-#include <tfos/result_rows.h>
-#include <tfos/spark_schema.h>
-#include <tfos/unsafe_row.h>
 
 /// What is to be looked at, and how.
 struct task {
@@ -29,7 +29,7 @@ static enum tfos_status join(struct tfos_schema_inference **survey,
 {
     enum tfos_status status = TFOS_OK;
 
-    if (*survey == NULL) {
+    if (!*survey) {
         *survey = other;
         return TFOS_OK;
     }
@@ -64,10 +64,10 @@ static enum tfos_status survey_files(const struct task *task, char **json, struc
 
     for (int64_t i = 0; i < task->path_count && status == TFOS_OK; i++) {
         struct tfos_stream *own = NULL, *stream = task->stream;
-        if (stream == NULL)
+        if (!stream)
             status = tfos_stream_open_reader(task->paths[i], &own, err);
         if (status == TFOS_OK)
-            status = survey_file(task, own != NULL ? own : stream, task->paths[i], &survey, err);
+            status = survey_file(task, own ? own : stream, task->paths[i], &survey, err);
         tfos_stream_close(own);
     }
     if (status == TFOS_OK)
@@ -86,7 +86,7 @@ static PyObject *run_task(struct task *task, PyObject *file)
 
     if (file != Py_None) {
         task->stream = tfos__py_file_object_open_reader(file, task->paths[0], &failure);
-        if (task->stream == NULL)
+        if (!task->stream)
             return NULL;
     }
     Py_BEGIN_ALLOW_THREADS
@@ -166,11 +166,11 @@ static PyObject *merge_surveys(PyObject *module, PyObject *surveys)
     for (Py_ssize_t i = 0; i < PyList_Size(surveys); i++) {
         PyObject *text = PyUnicode_AsUTF8String(PyList_GetItem(surveys, i));
         enum tfos_status status = TFOS_INVALID;
-        if (text != NULL)
+        if (text)
             status = add_survey(PyBytes_AsString(text), &survey, &err);
         if (status < 0)
             tfos_schema_inference_close(survey);
-        if (text == NULL)
+        if (!text)
             return NULL;
         Py_DECREF(text);
         if (status < 0)
@@ -214,7 +214,7 @@ static PyObject *check(PyObject *json,
     enum tfos_status status = TFOS_OK;
     struct ArrowSchema schema;
 
-    if (bytes == NULL)
+    if (!bytes)
         return NULL;
     status = tfos_spark_schema_parse(PyBytes_AsString(bytes), &schema, &err);
     Py_DECREF(bytes);

@@ -5,6 +5,7 @@
 #define TFOS_PYTHON_SPARK_VALUE_H
 
 #include <Python.h>
+
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -2,12 +2,13 @@
 // The class Trainer: tfos_trainer_*, thread-safe. It owns the place in each queue, so that every
 // FeedReader of a queue reads on where the one before stopped.
 #include "trainer_class.h"
-#include "error.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "error.h"
 
 /// Ends the datasets, which TensorFlow's threads may be waiting in.
 static void interrupt_trainer(struct tfos__py_handle *handle, void *trainer)

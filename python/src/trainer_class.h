@@ -4,12 +4,13 @@
 #ifndef TFOS_PYTHON_TRAINER_CLASS_H
 #define TFOS_PYTHON_TRAINER_CLASS_H
 
-#include "handle.h"
-#include "row_iterator.h"
-
 #include <Python.h>
+
 #include <stdatomic.h>
 #include <tfos/trainer.h>
+
+#include "handle.h"
+#include "row_iterator.h"
 
 struct tfos__py_trainer;
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Invariant: once close() and drain() have returned nobody is inside, and nobody will be.
 #include "use_guard.h"
-#include "error.h"
 
 #include <tfos/fork.h>
 #include <unistd.h>
+
+#include "error.h"
 
 void tfos__py_guard_init(struct tfos__py_guard *guard, const char *name, bool is_exclusive)
 {

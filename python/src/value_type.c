@@ -102,8 +102,8 @@ void tfos__py_value_type_dtype(const struct tfos__py_value_type *type, char text
     default:
         assert(has_dtype(type));
         if (tfos__py_value_type_is_moment(type))
-            snprintf(text, 8, strchr("mun", type->unit) != NULL ? "%c8[%cs]" : "%c8[%c]",
-                     type->letter, type->unit);
+            snprintf(text, 8, strchr("mun", type->unit) ? "%c8[%cs]" : "%c8[%c]", type->letter,
+                     type->unit);
         else
             snprintf(text, 8, "%c%d", type->letter, type->itemsize);
     }
@@ -115,7 +115,7 @@ bool tfos__py_value_type_read_dtype(const char *text, struct tfos__py_value_type
     char *end = NULL;
     long size = 0;
 
-    if (*text == '\0' || strchr("biufcMm", *text) == NULL || text[1] < '0' || text[1] > '9')
+    if (*text == '\0' || !strchr("biufcMm", *text) || text[1] < '0' || text[1] > '9')
         return false;
     size = strtol(text + 1, &end, 10);
     type->letter = *text;
@@ -312,7 +312,7 @@ static bool read_shape(const char *text, struct tfos__py_value_type *type)
 
     while (*text != '\0') {
         int64_t size = 0;
-        if (type->dimension_count == TFOS__MAX_DIMENSIONS || next_word(&text, word) == NULL ||
+        if (type->dimension_count == TFOS__MAX_DIMENSIONS || !next_word(&text, word) ||
             !read_number(word, &size))
             return false;
         if (size > 0 && product > INT64_MAX / 32 / size)
@@ -354,10 +354,10 @@ bool tfos__py_value_type_read(const char *text, const struct tfos__arrow_type *a
     const char *whole = text;
     char word[32];
 
-    if (next_word(&text, word) == NULL || !read_kind(word, &read.kind))
+    if (!next_word(&text, word) || !read_kind(word, &read.kind))
         return false;
     if ((read.kind >= TFOS__VALUE_SCALAR &&
-         (next_word(&text, word) == NULL || !read_elements(word, &read))) ||
+         (!next_word(&text, word) || !read_elements(word, &read))) ||
         !read_shape(text, &read))
         return false;
     if (!is_list(&read))

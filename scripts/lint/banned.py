@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that our C does not make: unsafe ones anywhere, and in the library the bare heap, printing and exiting."""
+"""Calls that our C does not make: unsafe ones anywhere, and in the library the bare heap, printing and exiting.
+
+And of what C writes in two ways, the one that it does not use: sizeof without parentheses, pointers compared with NULL for being null.
+"""
 
 import re
 import sys
@@ -14,6 +17,10 @@ HEAP = {"malloc", "calloc", "realloc", "free", "strdup", "strndup", "asprintf", 
 OUTPUT = {"printf", "vprintf", "puts", "putchar", "perror", "exit", "abort", "quick_exit"}
 CALL = re.compile(r"(?<![\w.>])(\w+)\s*\(")
 STREAM = re.compile(r"(?<![\w.>])(?:v?fprintf|dprintf)\s*\(\s*(stdout|stderr|1|2)\b|(?<!\w)fputs\s*\(.*\b(?:stdout|stderr)\b")
+SPELLINGS = {
+    re.compile(r"\bsizeof\s+[\w*&]"): "sizeof without parentheses: write sizeof(x)",
+    re.compile(r"== NULL\b"): "a pointer compared with NULL: write !pointer",
+}
 # Comments and literals, in the order in which a compiler would see them begin.
 TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 
@@ -43,6 +50,9 @@ def check_text(path, text):
                 yield f"{path}:{number}: {match.group(1)}(): {names[match.group(1)]}"
         if path.parts[0] != "cli" and STREAM.search(line):
             yield f"{path}:{number}: writes to a standard stream: the library never prints"
+        for spelling, reason in SPELLINGS.items():
+            if spelling.search(line):
+                yield f"{path}:{number}: {reason}"
 
 
 def check(root):

@@ -44,14 +44,14 @@ double tfos__arrow_real(const struct tfos__arrow_type *type, const struct ArrowA
     float narrow = 0;
     double number = 0;
     if (type->width == 64) {
-        memcpy(&number, from, sizeof number);
+        memcpy(&number, from, sizeof(number));
         return number;
     }
     if (type->width == 32) {
-        memcpy(&narrow, from, sizeof narrow);
+        memcpy(&narrow, from, sizeof(narrow));
         return (double)narrow;
     }
-    memcpy(&half, from, sizeof half);
+    memcpy(&half, from, sizeof(half));
     return read_half(half);
 }
 

@@ -110,7 +110,7 @@ static inline struct tfos_view tfos__arrow_bytes(const struct tfos__arrow_type *
 #define TFOS__ARROW_LOAD(type)                                                                     \
     do {                                                                                           \
         type loaded;                                                                               \
-        memcpy(&loaded, from, sizeof loaded);                                                      \
+        memcpy(&loaded, from, sizeof(loaded));                                                     \
         return (int64_t)loaded;                                                                    \
     } while (0)
 

@@ -17,8 +17,8 @@
 static int32_t take_number(const char **metadata)
 {
     int32_t number = 0;
-    memcpy(&number, *metadata, sizeof number);
-    *metadata += sizeof number;
+    memcpy(&number, *metadata, sizeof(number));
+    *metadata += sizeof(number);
     return number;
 }
 
@@ -78,20 +78,20 @@ char *tfos__arrow_metadata_add(const char *metadata, const char *key, struct tfo
     const struct tfos_view texts[] = {{key, strlen(key)}, value};
     size_t old_size = metadata ? tfos__arrow_metadata_size(metadata, SIZE_MAX) : 0;
     int32_t number = metadata ? take_number(&metadata) + 1 : 1;
-    size_t used = sizeof number;
+    size_t used = sizeof(number);
     char *made =
         tfos__alloc((old_size ? old_size : used) + 2 * used + texts[0].size + value.size, 1);
     if (!made)
         return NULL;
-    memcpy(made, &number, sizeof number);
+    memcpy(made, &number, sizeof(number));
     if (old_size > 0) {
         memcpy(made + used, metadata, old_size - used);
         used = old_size;
     }
     for (int i = 0; i < 2; i++) {
         number = (int32_t)texts[i].size;
-        memcpy(made + used, &number, sizeof number);
-        used += sizeof number;
+        memcpy(made + used, &number, sizeof(number));
+        used += sizeof(number);
         if (number > 0)
             memcpy(made + used, texts[i].data, texts[i].size);
         used += texts[i].size;
@@ -152,7 +152,7 @@ static enum tfos_status make_node(struct ArrowSchema *schema, const struct parts
 {
     size_t count = (size_t)parts->child_count;
     struct block *block =
-        tfos__alloc(sizeof *block + count * (sizeof(struct ArrowSchema) + sizeof(void *)) +
+        tfos__alloc(sizeof(*block) + count * (sizeof(struct ArrowSchema) + sizeof(void *)) +
                         parts->format.size + parts->name.size + parts->metadata.size + 3,
                     1);
     if (!block)
@@ -222,7 +222,7 @@ static enum tfos_status copy(const struct ArrowSchema *schema, struct ArrowSchem
                           TFOS__ARROW_DEPTH);
     TFOS__TRY(make_node(out, &parts, err));
     if (schema->dictionary) {
-        out->dictionary = tfos__alloc(1, sizeof *out->dictionary);
+        out->dictionary = tfos__alloc(1, sizeof(*out->dictionary));
         if (!out->dictionary)
             return tfos__no_memory(err, "arrow", "a schema's dictionary");
         TFOS__TRY(copy(schema->dictionary, out->dictionary, depth + 1, err));
@@ -284,7 +284,7 @@ static enum tfos_status put_block(struct tfos__buffer *body, const void *data, s
     uint32_t prefix = data ? (uint32_t)size : NO_METADATA;
     if (size >= NO_METADATA)
         return tfos__fail(err, TFOS_INVALID, "a schema has a name or metadata of %zu bytes", size);
-    TFOS__TRY(tfos__buffer_append(body, &prefix, sizeof prefix, err));
+    TFOS__TRY(tfos__buffer_append(body, &prefix, sizeof(prefix), err));
     return tfos__buffer_append(body, data, size, err);
 }
 
@@ -305,8 +305,8 @@ static enum tfos_status encode_node(const struct ArrowSchema *schema, struct tfo
     TFOS__TRY(put_block(body, name, strlen(name), err));
     TFOS__TRY(put_block(body, schema->metadata,
                         tfos__arrow_metadata_size(schema->metadata, SIZE_MAX), err));
-    TFOS__TRY(tfos__buffer_append(body, &schema->flags, sizeof schema->flags, err));
-    TFOS__TRY(tfos__buffer_append(body, &child_count, sizeof child_count, err));
+    TFOS__TRY(tfos__buffer_append(body, &schema->flags, sizeof(schema->flags), err));
+    TFOS__TRY(tfos__buffer_append(body, &child_count, sizeof(child_count), err));
     for (int64_t i = 0; i < schema->n_children; i++)
         TFOS__TRY(encode_node(schema->children[i], body, depth + 1, err));
     return TFOS_OK;
@@ -340,7 +340,7 @@ static bool decode_block(struct cursor *cursor, struct tfos_view *block)
 {
     uint32_t size = 0;
     *block = (struct tfos_view){NULL, 0};
-    if (!take(cursor, &size, sizeof size))
+    if (!take(cursor, &size, sizeof(size)))
         return false;
     if (size == NO_METADATA)
         return true;
@@ -361,8 +361,8 @@ static bool decode_parts(struct cursor *cursor, struct parts *parts)
     uint32_t child_count = 0;
     if (!decode_text(cursor, &parts->format) || !decode_text(cursor, &parts->name) ||
         !decode_block(cursor, &parts->metadata) ||
-        !take(cursor, &parts->flags, sizeof parts->flags) ||
-        !take(cursor, &child_count, sizeof child_count))
+        !take(cursor, &parts->flags, sizeof(parts->flags)) ||
+        !take(cursor, &child_count, sizeof(child_count)))
         return false;
     parts->child_count = child_count;
     cursor->node_count += child_count;

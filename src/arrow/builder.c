@@ -76,7 +76,7 @@ static void put_bits(uint8_t *data, int64_t at, uint64_t word, unsigned count)
 static enum tfos_status make_children(struct tfos__arrow_builder *builder, int64_t count,
                                       struct tfos_error *err)
 {
-    const size_t size = sizeof *builder->children + sizeof(struct ArrowArray *);
+    const size_t size = sizeof(*builder->children) + sizeof(struct ArrowArray *);
     builder->children = tfos__alloc((size_t)count, size);
     if (!builder->children)
         return tfos__no_memory(err, "arrow", "the columns of a batch");
@@ -468,7 +468,7 @@ static enum tfos_status take(struct tfos__arrow_builder *builder, struct ArrowAr
 {
     size_t count = (size_t)builder->child_count;
     struct holder *holder =
-        tfos__alloc(1, sizeof *holder + count * (sizeof(struct ArrowArray) + sizeof(void *)));
+        tfos__alloc(1, sizeof(*holder) + count * (sizeof(struct ArrowArray) + sizeof(void *)));
     if (!holder)
         return tfos__no_memory(err, "arrow", "an array");
     *out = (struct ArrowArray){.buffers = holder->buffers,

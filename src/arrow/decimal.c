@@ -94,7 +94,7 @@ bool tfos__arrow_decimal_of(double number, int precision, int scale,
     char text[NUMBER_SIZE];
     if (!isfinite(number))
         return false;
-    int size = snprintf(text, sizeof text, "%.*f", scale, number);
-    return size > 0 && (size_t)size < sizeof text &&
+    int size = snprintf(text, sizeof(text), "%.*f", scale, number);
+    return size > 0 && (size_t)size < sizeof(text) &&
            tfos__arrow_decimal_parse(text, (size_t)size, precision, scale, value);
 }

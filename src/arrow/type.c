@@ -65,7 +65,7 @@ static const struct row {
     {"+w:", "fixed_size_list", "array", TFOS__ARROW_LIST, TFOS__ARROW_FIXED_LIST, 0, 0},
 };
 
-#define ROW_COUNT (sizeof rows / sizeof rows[0])
+#define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
 
 /// Of a type; its width does not matter where each type of the row says its own.
 static const struct row *find_row(enum tfos__arrow_kind kind, enum tfos__arrow_layout layout,
@@ -182,7 +182,7 @@ enum tfos_status tfos__arrow_type_read(struct tfos__arrow_type *type,
         return tfos__fail(err, TFOS_UNSUPPORTED, "it is encoded by a dictionary: decode it first");
     if (!tfos__arrow_type_parse(schema->format, &read) || read.kind == TFOS__ARROW_OTHER)
         return tfos__fail(err, TFOS_UNSUPPORTED, "its type, %s, is not known here",
-                          tfos_arrow_type_text(schema, TFOS_TYPE_NAMES_ARROW, name, sizeof name));
+                          tfos_arrow_type_text(schema, TFOS_TYPE_NAMES_ARROW, name, sizeof(name)));
     bool is_list = read.layout == TFOS__ARROW_OFFSETS || read.layout == TFOS__ARROW_FIXED_LIST;
     if (count < 0 || (read.layout != TFOS__ARROW_FIELDS && count != is_list))
         return tfos__fail(err, TFOS_INVALID, "its type, %s, with %lld columns within it",
@@ -208,7 +208,7 @@ enum tfos_status tfos__arrow_check_struct(const struct ArrowSchema *schema,
     if (tfos__arrow_is_struct(schema))
         return TFOS_OK;
     return tfos__fail(err, TFOS_INVALID, "a batch is a struct of columns, not %s",
-                      tfos_arrow_type_text(schema, names, text, sizeof text));
+                      tfos_arrow_type_text(schema, names, text, sizeof(text)));
 }
 
 // ---- writing

@@ -64,7 +64,7 @@ enum tfos_status tfos__channel_open(int fd, enum tfos__channel_kind kind,
 {
     enum tfos_status status = TFOS_OK;
     int flags = fcntl(fd, F_GETFL);
-    struct tfos__channel *channel = tfos__alloc(1, sizeof *channel);
+    struct tfos__channel *channel = tfos__alloc(1, sizeof(*channel));
     if (!channel) {
         close(fd);
         return tfos__no_memory(err, "channel", "a channel");
@@ -312,7 +312,7 @@ enum tfos_status tfos__channel_next(struct tfos__channel *channel, json_t **mess
     if (fd_count)
         *fd_count = fds ? passed.count : 0;
     if (fds)
-        memcpy(fds, passed.fds, sizeof passed.fds);
+        memcpy(fds, passed.fds, sizeof(passed.fds));
     else
         tfos__passed_fds_clear(&passed);
     *message = taken;
@@ -448,7 +448,7 @@ static void skip_passed_fds(struct tfos__channel *channel, size_t size)
 {
     channel->in_position += size;
     struct tfos__passed_fds *passed;
-    while ((passed = tfos__passed_fds_first(&channel->received)) != NULL &&
+    while ((passed = tfos__passed_fds_first(&channel->received)) &&
            passed->end <= channel->in_position) {
         tfos__passed_fds_clear(passed);
         tfos__passed_fds_shift(&channel->received);
@@ -504,8 +504,8 @@ static void drain(int fd)
 {
     char bytes[4096];
     shutdown(fd, SHUT_WR);
-    for (size_t dropped = 0; dropped < DRAIN_SIZE; dropped += sizeof bytes) {
-        if (recv(fd, bytes, sizeof bytes, MSG_DONTWAIT) <= 0)
+    for (size_t dropped = 0; dropped < DRAIN_SIZE; dropped += sizeof(bytes)) {
+        if (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) <= 0)
             return;
     }
 }

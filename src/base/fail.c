@@ -7,7 +7,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
 #include <tfos/version.h>
 
 const char *tfos_version(void)

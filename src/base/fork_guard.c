@@ -29,7 +29,7 @@ uint32_t tfos_fork_generation(void)
 
 enum tfos_status tfos__fork_guard_init(struct tfos__fork_guard *guard, struct tfos_error *err)
 {
-    void *note = mmap(NULL, sizeof *guard->forked_user, PROT_READ | PROT_WRITE,
+    void *note = mmap(NULL, sizeof(*guard->forked_user), PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     if (note == MAP_FAILED)
@@ -41,7 +41,7 @@ enum tfos_status tfos__fork_guard_init(struct tfos__fork_guard *guard, struct tf
 void tfos__fork_guard_clear(struct tfos__fork_guard *guard)
 {
     if (guard->forked_user)
-        munmap((void *)guard->forked_user, sizeof *guard->forked_user);
+        munmap((void *)guard->forked_user, sizeof(*guard->forked_user));
     guard->forked_user = NULL;
 }
 

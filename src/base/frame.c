@@ -39,7 +39,7 @@ enum tfos_status tfos__frame_append(struct tfos__buffer *out, const json_t *mess
         return tfos__fail(err, TFOS_INVALID, "frame: a message must be a JSON object");
     size_t old_size = tfos__buffer_size(out);
     unsigned char header[TFOS__FRAME_HEADER_SIZE] = {0};
-    TFOS__TRY(tfos__buffer_append(out, header, sizeof header, err));
+    TFOS__TRY(tfos__buffer_append(out, header, sizeof(header), err));
     struct text_sink sink = {.out = out, .room = TFOS__FRAME_LIMIT};
     if (json_dump_callback(message, append_text, &sink, JSON_COMPACT) != 0) {
         out->end = out->begin + old_size;
@@ -152,7 +152,7 @@ enum tfos_status tfos__passed_fds_send(int fd, const void *data, size_t size,
     struct iovec bytes = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
     struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
     if (passed) {
-        memset(&control, 0, sizeof control);
+        memset(&control, 0, sizeof(control));
         message.msg_control = control.bytes;
         message.msg_controllen = CMSG_SPACE((size_t)passed->count * sizeof(int));
         struct cmsghdr *header = CMSG_FIRSTHDR(&message);
@@ -186,7 +186,7 @@ static int collect_descriptors(struct msghdr *message, struct tfos__passed_fds *
         size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         for (size_t i = 0; i < count; i++) {
             int fd;
-            memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+            memcpy(&fd, CMSG_DATA(header) + i * sizeof(fd), sizeof(fd));
             if (passed->count < TFOS__FRAME_DESCRIPTORS) {
                 passed->fds[passed->count++] = fd;
             } else {
@@ -207,7 +207,7 @@ enum tfos_status tfos__passed_fds_receive(int fd, void *data, size_t size,
     struct msghdr message = {.msg_iov = &bytes,
                              .msg_iovlen = 1,
                              .msg_control = control.bytes,
-                             .msg_controllen = sizeof control.bytes};
+                             .msg_controllen = sizeof(control.bytes)};
     ssize_t received;
     do
         received = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);

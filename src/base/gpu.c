@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVML is loaded, not linked: most machines have none. Its types are an opaque pointer and ints, so
 // its header is not needed (https://docs.nvidia.com/deploy/nvml-api/).
-#include <tfos/gpu.h>
-
 #include <dlfcn.h>
 #include <string.h>
+#include <tfos/gpu.h>
 
 #include "base/fail.h"
 #include "base/memory.h"

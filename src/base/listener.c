@@ -38,7 +38,7 @@ struct table_socket {
 static bool read_socket(FILE *table, int port, struct table_socket *out)
 {
     char line[512];
-    while (fgets(line, sizeof line, table)) {
+    while (fgets(line, sizeof(line), table)) {
         unsigned local_port;
         if (sscanf(line,
                    "%*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %*u %*d %lu",
@@ -72,15 +72,15 @@ static bool find_socket(int port, struct table_socket *out)
 static bool has_socket_open(const char *pid, const char *link)
 {
     char path[300];
-    snprintf(path, sizeof path, "/proc/%s/fd", pid);
+    snprintf(path, sizeof(path), "/proc/%s/fd", pid);
     DIR *folder = opendir(path);
     if (!folder)
         return false;
     bool found = false;
     const struct dirent *entry;
-    while (!found && (entry = readdir(folder)) != NULL) {
+    while (!found && (entry = readdir(folder))) {
         char target[64];
-        ssize_t size = readlinkat(dirfd(folder), entry->d_name, target, sizeof target - 1);
+        ssize_t size = readlinkat(dirfd(folder), entry->d_name, target, sizeof(target) - 1);
         if (size <= 0)
             continue;
         target[size] = '\0';
@@ -109,7 +109,7 @@ static void find_holder(int port, char *text, size_t size)
     char link[64];
     snprintf(link, sizeof(link), "socket:[%lu]", socket.inode);
     const struct dirent *entry;
-    while ((entry = readdir(folder)) != NULL) {
+    while ((entry = readdir(folder))) {
         if (!isdigit((unsigned char)entry->d_name[0]) || !has_socket_open(entry->d_name, link))
             continue;
         describe_process((pid_t)strtol(entry->d_name, NULL, 10), text, size);
@@ -199,9 +199,9 @@ static int bind_socket(const struct sockaddr_storage *address, bool reuse_addres
     int on = 1;
     int off = 0;
     // After a restart, old connections in TIME_WAIT would otherwise keep the port for a minute.
-    bool is_done = !reuse_address || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0;
+    bool is_done = !reuse_address || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0;
     if (is_done && address->ss_family == AF_INET6)
-        is_done = setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0;
+        is_done = setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) == 0;
     if (is_done && bind(fd, (const struct sockaddr *)address, address_size(address)) == 0)
         return fd;
     int os_errno = errno;
@@ -258,7 +258,7 @@ static enum tfos_status resolve_listen_host(const char *host, struct addrinfo **
 static enum tfos_status get_port(int fd, int *port, struct tfos_error *err)
 {
     struct sockaddr_storage address = {0};
-    socklen_t size = sizeof address;
+    socklen_t size = sizeof(address);
     char host[TFOS__ADDRESS_SIZE];
     if (getsockname(fd, (struct sockaddr *)&address, &size) != 0)
         return tfos__fail_errno(err, TFOS_IO, "socket: cannot tell the port");
@@ -335,7 +335,7 @@ enum tfos_status tfos__listener_reserve(int port, int *fd, int *reserved_port,
     int reserved = bind_any(port, false);
     if (reserved < 0 && errno == EADDRINUSE) {
         char holder[96];
-        find_holder(port, holder, sizeof holder);
+        find_holder(port, holder, sizeof(holder));
         return tfos__fail(err, TFOS_BUSY, "socket: cannot reserve port %d: it is held by %s", port,
                           holder);
     }
@@ -345,7 +345,7 @@ enum tfos_status tfos__listener_reserve(int port, int *fd, int *reserved_port,
     // option when it binds may share it.
     int on = 1;
     enum tfos_status status = TFOS_OK;
-    if (setsockopt(reserved, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0)
+    if (setsockopt(reserved, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) != 0)
         status = tfos__fail_errno(err, TFOS_IO, "socket: cannot share port %d", port);
     if (status == TFOS_OK)
         status = get_port(reserved, reserved_port, err);

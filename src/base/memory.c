@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
 #include <tfos/memory.h>
 
 #include "base/fail.h"

@@ -48,7 +48,7 @@ static enum tfos_status duplicate_sources(const struct tfos__spawn_options *opti
                                           struct spawn_plan *plan, struct tfos_error *err)
 {
     int count = FIRST_INHERITED + options->inherited_count;
-    plan->sources = tfos__alloc((size_t)count, sizeof *plan->sources);
+    plan->sources = tfos__alloc((size_t)count, sizeof(*plan->sources));
     if (!plan->sources)
         return tfos__no_memory(err, "process", "a list of descriptors");
     for (int target = 0; target < count; target++) {
@@ -81,7 +81,7 @@ static int close_others(posix_spawn_file_actions_t *actions, int first)
         return errno;
     int fault = 0;
     const struct dirent *entry;
-    while (fault == 0 && (entry = readdir(folder)) != NULL) {
+    while (fault == 0 && (entry = readdir(folder))) {
         long fd = strtol(entry->d_name, NULL, 10);
         if (fd >= first && fd != dirfd(folder))
             fault = posix_spawn_file_actions_addclose(actions, (int)fd);
@@ -196,7 +196,7 @@ enum tfos_status tfos__process_watch(pid_t pid, int *pidfd, struct tfos_error *e
 size_t tfos__process_read(pid_t pid, const char *name, char *text, size_t size)
 {
     char path[64];
-    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     text[0] = '\0';
     if (fd < 0)
@@ -230,7 +230,7 @@ bool tfos__process_get_stat(pid_t pid, struct tfos__process_stat *stat)
 static bool is_pyspark(pid_t pid)
 {
     char text[4096];
-    size_t size = tfos__process_read(pid, "cmdline", text, sizeof text);
+    size_t size = tfos__process_read(pid, "cmdline", text, sizeof(text));
     const char *name = strrchr(text, '/');
     if (size == 0 ||
         strncmp(name && name < text + strlen(text) ? name + 1 : text, "python", 6) != 0)

@@ -36,7 +36,7 @@ int tfos__address_host(const struct sockaddr *address, char host[TFOS__ADDRESS_S
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
     if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
         inet_ntop(AF_INET, &v6->sin6_addr.s6_addr[12], host, TFOS__ADDRESS_SIZE);
-    else if (getnameinfo(address, sizeof *v6, host, TFOS__ADDRESS_SIZE, NULL, 0, NI_NUMERICHOST))
+    else if (getnameinfo(address, sizeof(*v6), host, TFOS__ADDRESS_SIZE, NULL, 0, NI_NUMERICHOST))
         inet_ntop(AF_INET6, &v6->sin6_addr, host, TFOS__ADDRESS_SIZE);
     return ntohs(v6->sin6_port);
 }
@@ -71,10 +71,10 @@ enum tfos_status tfos__address_unix(const char *name, struct sockaddr_un *addres
                                     struct tfos_error *err)
 {
     size_t length = strlen(name);
-    if (length == 0 || length >= sizeof address->sun_path)
+    if (length == 0 || length >= sizeof(address->sun_path))
         return tfos__fail(err, TFOS_INVALID,
                           "socket: a unix socket's name must have 1 to %zu bytes, \"%s\" has %zu",
-                          sizeof address->sun_path - 1, name, length);
+                          sizeof(address->sun_path) - 1, name, length);
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
     memcpy(address->sun_path + 1, name, length);
     *size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
@@ -91,7 +91,7 @@ enum tfos_status tfos__address_local_host(int fd, char host[TFOS__ADDRESS_SIZE],
                                           struct tfos_error *err)
 {
     struct sockaddr_storage address = {0};
-    socklen_t size = sizeof address;
+    socklen_t size = sizeof(address);
     if (getsockname(fd, (struct sockaddr *)&address, &size) != 0)
         return tfos__fail_errno(err, TFOS_IO, "socket: cannot tell the local address");
     if (address.ss_family != AF_INET && address.ss_family != AF_INET6)
@@ -234,7 +234,7 @@ static int connect_until(const struct addrinfo *address, struct tfos__wait *wait
         return -1;
     enum tfos_status status = tfos__socket_await(fd, POLLOUT, wait, NULL);
     int os_errno = status == TFOS_CLOSED ? ECANCELED : ETIMEDOUT;
-    socklen_t length = sizeof os_errno;
+    socklen_t length = sizeof(os_errno);
     if (status == TFOS_OK && getsockopt(fd, SOL_SOCKET, SO_ERROR, &os_errno, &length) == 0 &&
         os_errno == 0) {
         set_no_delay(fd);
@@ -311,8 +311,8 @@ static bool is_connected_to_itself(int fd)
 {
     struct sockaddr_storage near = {0};
     struct sockaddr_storage far = {0};
-    socklen_t near_size = sizeof near;
-    socklen_t far_size = sizeof far;
+    socklen_t near_size = sizeof(near);
+    socklen_t far_size = sizeof(far);
     return getsockname(fd, (struct sockaddr *)&near, &near_size) == 0 &&
            getpeername(fd, (struct sockaddr *)&far, &far_size) == 0 && near_size == far_size &&
            memcmp(&near, &far, near_size) == 0;
@@ -321,7 +321,7 @@ static bool is_connected_to_itself(int fd)
 bool tfos__socket_is_connected(int fd)
 {
     int os_errno = 0;
-    socklen_t size = sizeof os_errno;
+    socklen_t size = sizeof(os_errno);
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &os_errno, &size) == 0 && os_errno == 0 &&
            !is_connected_to_itself(fd);
 }
@@ -329,7 +329,7 @@ bool tfos__socket_is_connected(int fd)
 // Abstract names have no permissions: only its user id identifies the other side.
 static bool is_own_user(int fd, struct ucred *peer)
 {
-    socklen_t size = sizeof *peer;
+    socklen_t size = sizeof(*peer);
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &size) != 0)
         return false;
     return peer->uid == geteuid() || peer->uid == 0;
@@ -408,7 +408,7 @@ enum tfos_status tfos__socket_accept(int listener, int *fd, char peer[TFOS__ADDR
                                      struct tfos_error *err)
 {
     struct sockaddr_storage address = {0};
-    socklen_t size = sizeof address;
+    socklen_t size = sizeof(address);
     int accepted =
         accept4(listener, (struct sockaddr *)&address, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (accepted < 0 && is_passing(errno))

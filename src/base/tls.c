@@ -115,7 +115,7 @@ static SSL_SESSION *make_session(SSL *ssl)
     const struct tfos__tls *tls = SSL_get_app_data(ssl);
     const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, AES_128_GCM_SHA256);
     SSL_SESSION *session = SSL_SESSION_new();
-    if (!cipher || !session || !SSL_SESSION_set1_master_key(session, tls->key, sizeof tls->key) ||
+    if (!cipher || !session || !SSL_SESSION_set1_master_key(session, tls->key, sizeof(tls->key)) ||
         !SSL_SESSION_set_cipher(session, cipher) ||
         !SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION)) {
         SSL_SESSION_free(session);
@@ -205,13 +205,13 @@ static enum tfos_status make_stream(struct tfos__tls *tls, struct tfos_error *er
 enum tfos_status tfos__tls_open(int fd, bool is_server, const struct tfos__identity *identity,
                                 struct tfos__tls **out, struct tfos_error *err)
 {
-    struct tfos__tls *tls = tfos__alloc(1, sizeof *tls);
+    struct tfos__tls *tls = tfos__alloc(1, sizeof(*tls));
     if (!tls)
         return tfos__no_memory(err, "tls", "a session");
     tls->fd = fd;
     tls->read_event = POLLIN;
     tls->write_event = POLLOUT;
-    memcpy(tls->key, identity->key, sizeof tls->key);
+    memcpy(tls->key, identity->key, sizeof(tls->key));
     tls->cluster_id = tfos__strdup(identity->cluster_id);
     ERR_clear_error();
     enum tfos_status status = tls->cluster_id ? make_context(tls, is_server, err)
@@ -299,9 +299,9 @@ static enum tfos_status handshake(struct tfos__tls *tls, struct tfos_error *err)
 static void forget_key(struct tfos__tls *tls)
 {
     SSL_SESSION *session = SSL_get_session(tls->ssl);
-    OPENSSL_cleanse(tls->key, sizeof tls->key);
+    OPENSSL_cleanse(tls->key, sizeof(tls->key));
     if (session)
-        SSL_SESSION_set1_master_key(session, tls->key, sizeof tls->key);
+        SSL_SESSION_set1_master_key(session, tls->key, sizeof(tls->key));
 }
 
 enum tfos_status tfos__tls_handshake(struct tfos__tls *tls, struct tfos_error *err)
@@ -380,6 +380,6 @@ void tfos__tls_close(struct tfos__tls *tls)
     ERR_clear_error();
     tfos__free(tls->cluster_id);
     tfos__free(tls->ahead);
-    OPENSSL_cleanse(tls->key, sizeof tls->key);
+    OPENSSL_cleanse(tls->key, sizeof(tls->key));
     tfos__free(tls);
 }

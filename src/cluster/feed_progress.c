@@ -31,7 +31,7 @@ void tfos__cluster_throughput_add(struct tfos__cluster_throughput *throughput,
     if (outdated == 0 && throughput->count == TFOS__THROUGHPUT_LIMIT)
         outdated = 1;
     throughput->count -= outdated;
-    memmove(samples, samples + outdated, (size_t)throughput->count * sizeof samples[0]);
+    memmove(samples, samples + outdated, (size_t)throughput->count * sizeof(samples[0]));
     samples[throughput->count++] = *sample;
 }
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client's side of a rendezvous: connecting again while it rejects new connections.
-#include "cluster/cluster.h"
-
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +9,7 @@
 #include "base/cluster_key.h"
 #include "base/fail.h"
 #include "base/socket.h"
+#include "cluster/cluster.h"
 
 #define ATTEMPT_TIMEOUT_MS 30000
 #define PAUSE_MS 50 // before the second attempt; each later one doubles it

@@ -3,12 +3,11 @@
 // calls take the lock, do one thing to the cluster, and let go. The thread sleeps in the server's
 // wait() without the lock, and does everything else with it. Other threads change the cluster under
 // the lock, queue messages, and wake it to write them.
-#include <tfos/rendezvous.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tfos/rendezvous.h>
 
 #include "base/clock.h"
 #include "base/fail.h"
@@ -513,7 +512,7 @@ enum tfos_status tfos_rendezvous_next_event(struct tfos_rendezvous *rendezvous, 
     for (;;) {
         if (rendezvous->is_closing)
             status = fail_closed(err);
-        else if ((text = tfos__cluster_event_queue_take(&rendezvous->cluster.events)) == NULL &&
+        else if (!(text = tfos__cluster_event_queue_take(&rendezvous->cluster.events)) &&
                  tfos__remaining_ms(deadline) == 0)
             status = TFOS_AGAIN;
         if (text || status != TFOS_OK)

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the drivers on this machine by their abstract sockets, which the kernel lists, and asks
 // each for its status.
-#include <tfos/rendezvous.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <tfos/rendezvous.h>
 #include <unistd.h>
 
 #include "base/channel.h"

@@ -96,7 +96,7 @@ static enum tfos_status measure(struct column *column, const struct tfos__datase
     if (!is_open)
         return tfos__dataset_column_visitor_check(visitor, err);
     tfos__dataset_column_visitor_init(visitor, feature);
-    memcpy(visitor->targets, targets, sizeof targets);
+    memcpy(visitor->targets, targets, sizeof(targets));
     TFOS__TRY(visit_all(column, err));
     return tfos__dataset_column_visitor_check(visitor, err);
 }
@@ -253,7 +253,7 @@ enum tfos_status tfos__dataset_column_tensors_make(const struct tfos__dataset_pl
     int tensor_count = tfos__dataset_feature_tensor_count(feature);
     enum tfos_status status = TFOS_OK;
 
-    memset(tensors, 0, (size_t)tensor_count * sizeof *tensors);
+    memset(tensors, 0, (size_t)tensor_count * sizeof(*tensors));
     if (feature->is_vector) {
         status = tfos__dataset_vectors_make(feature, number, rows, tensors, err);
     } else {
@@ -276,7 +276,7 @@ enum tfos_status tfos__dataset_weights_make(const struct tfos__dataset_row_slice
     TFOS__TRY(tfos__dataset_tensor_init(tensor, TFOS_DTYPE_FLOAT32, 1, &count, &data, err));
     memset(data, 0, (size_t)tensor->size);
     for (int64_t i = 0; i < rows->row_count; i++)
-        memcpy(data + (size_t)i * sizeof one, &one, sizeof one);
+        memcpy(data + (size_t)i * sizeof(one), &one, sizeof(one));
     return TFOS_OK;
 }
 

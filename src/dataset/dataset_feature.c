@@ -152,7 +152,7 @@ static enum tfos_status take_type(struct tfos__dataset_feature *feature,
     bool is_array = leaf->rank > 0;
     feature->is_product = leaf->rank > 1;
     feature->rank = is_array ? leaf->rank : feature->level_count;
-    memcpy(feature->shape, is_array ? leaf->shape : feature->lengths, sizeof feature->shape);
+    memcpy(feature->shape, is_array ? leaf->shape : feature->lengths, sizeof(feature->shape));
     if (feature->form != TFOS_FORM_PADDED && has_any_length(feature))
         feature->is_undecided = true;
     else if (feature->form == TFOS_FORM_AUTO)
@@ -171,7 +171,7 @@ enum tfos_status tfos__dataset_feature_init(struct tfos__dataset_feature *featur
     feature->is_number = leaf->is_number;
     feature->is_vector = leaf->is_vector;
     feature->level_count = leaf->is_vector ? 1 : leaf->level_count;
-    memcpy(feature->lengths, leaf->lengths, sizeof feature->lengths);
+    memcpy(feature->lengths, leaf->lengths, sizeof(feature->lengths));
     if (leaf->is_vector) {
         feature->lengths[0] = -1;
         if (feature->form == TFOS_FORM_AUTO)

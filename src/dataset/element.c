@@ -78,7 +78,7 @@ static const struct {
     [TFOS_DTYPE_STRING] = {"string", 0},
 };
 
-#define DTYPE_COUNT (sizeof dtypes / sizeof dtypes[0])
+#define DTYPE_COUNT (sizeof(dtypes) / sizeof(dtypes[0]))
 
 size_t tfos__dataset_type_size(enum tfos_dtype dtype)
 {
@@ -115,7 +115,7 @@ static double integer_at(const uint8_t *bytes, int64_t width)
     uint64_t words[4];
     double number = 0;
 
-    memset(words, is_negative ? 0xff : 0, sizeof words);
+    memset(words, is_negative ? 0xff : 0, sizeof(words));
     memcpy(words, bytes, (size_t)width);
     if (is_negative) {
         bool carries = true;
@@ -140,7 +140,7 @@ static void copy_decimals(const struct tfos__arrow_type *type, const uint8_t *va
     for (int64_t i = 0; i < count; i++) {
         double number = integer_at(values + i * width, width);
         number = type->scale < 0 ? number * power : number / power;
-        memcpy(out + i * (int64_t)sizeof number, &number, sizeof number);
+        memcpy(out + i * (int64_t)sizeof(number), &number, sizeof(number));
     }
 }
 
@@ -166,9 +166,9 @@ static void copy_parts(enum tfos__dataset_element_part part, const uint8_t *valu
             memcpy(out + (size_t)i * 4, values + offset, 4);
             continue;
         }
-        memcpy(&nanoseconds, values + 8, sizeof nanoseconds);
+        memcpy(&nanoseconds, values + 8, sizeof(nanoseconds));
         nanoseconds /= 1000;
-        memcpy(out + (size_t)i * sizeof nanoseconds, &nanoseconds, sizeof nanoseconds);
+        memcpy(out + (size_t)i * sizeof(nanoseconds), &nanoseconds, sizeof(nanoseconds));
     }
 }
 
@@ -219,7 +219,7 @@ static uint16_t half_of(float number)
 {
     uint32_t bits = 0;
 
-    memcpy(&bits, &number, sizeof bits);
+    memcpy(&bits, &number, sizeof(bits));
     uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
     uint32_t magnitude = bits & 0x7fffffff;
     if (magnitude > 0x7f800000) // not a number
@@ -228,11 +228,11 @@ static uint16_t half_of(float number)
         return sign | 0x7c00;
     if (magnitude < 0x38800000) { // below the normal halves: the float unit aligns and rounds
         float shifted = 0, unit = 0.5f;
-        memcpy(&shifted, &magnitude, sizeof shifted);
+        memcpy(&shifted, &magnitude, sizeof(shifted));
         shifted += unit;
         uint32_t aligned = 0, base = 0;
-        memcpy(&aligned, &shifted, sizeof aligned);
-        memcpy(&base, &unit, sizeof base);
+        memcpy(&aligned, &shifted, sizeof(aligned));
+        memcpy(&base, &unit, sizeof(base));
         return (uint16_t)(sign | (aligned - base));
     }
     uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1) - (UINT32_C(112) << 23);
@@ -250,11 +250,11 @@ static bool read_floating(const char *text, enum tfos_dtype dtype,
     if (end == text || *end != '\0')
         return false;
     if (dtype == TFOS_DTYPE_FLOAT64)
-        memcpy(value->bytes, &number, sizeof number);
+        memcpy(value->bytes, &number, sizeof(number));
     else if (dtype == TFOS_DTYPE_FLOAT32)
-        memcpy(value->bytes, &single, sizeof single);
+        memcpy(value->bytes, &single, sizeof(single));
     else
-        memcpy(value->bytes, &half, sizeof half);
+        memcpy(value->bytes, &half, sizeof(half));
     return true;
 }
 

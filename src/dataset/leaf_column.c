@@ -175,7 +175,7 @@ static bool is_untyped(const struct ArrowSchema *schema)
 {
     char text[METADATA_SIZE];
 
-    return tfos_arrow_metadata_find(schema->metadata, "tfos.value", text, sizeof text) &&
+    return tfos_arrow_metadata_find(schema->metadata, "tfos.value", text, sizeof(text)) &&
            strcmp(text, "null") == 0;
 }
 
@@ -296,7 +296,7 @@ static enum tfos_status find_structure(const struct ArrowSchema *schema,
     char text[METADATA_SIZE];
 
     *structure = TFOS_ROW_DICT;
-    *is_python = tfos_arrow_metadata_find(schema->metadata, "tfos.row", text, sizeof text);
+    *is_python = tfos_arrow_metadata_find(schema->metadata, "tfos.row", text, sizeof(text));
     if (!*is_python || strcmp(text, "dict") == 0 || strcmp(text, "row") == 0 ||
         strcmp(text, "named") == 0)
         return TFOS_OK;

@@ -32,7 +32,7 @@ enum { FLAG_VECTOR = 1, FLAG_FLEXIBLE = 2, FLAG_PRODUCT = 4, FLAG_NUMBER = 8 };
 
 static void add_name(struct names *names, const char *name)
 {
-    size_t room = sizeof names->text - names->size;
+    size_t room = sizeof(names->text) - names->size;
 
     if (room == 0)
         return;
@@ -41,8 +41,8 @@ static void add_name(struct names *names, const char *name)
         names->size += (size_t)size;
         return;
     }
-    memcpy(names->text + sizeof names->text - sizeof "...", "...", sizeof "...");
-    names->size = sizeof names->text;
+    memcpy(names->text + sizeof(names->text) - sizeof "...", "...", sizeof "...");
+    names->size = sizeof(names->text);
 }
 
 // The path, its names and the joined name in one block.
@@ -80,7 +80,7 @@ struct tfos__dataset_feature *tfos__dataset_plan_add(struct tfos__dataset_plan *
     if ((plan->feature_count & (plan->feature_count - 1)) == 0) {
         size_t capacity = plan->feature_count > 0 ? 2 * (size_t)plan->feature_count : 1;
         struct tfos__dataset_feature *features =
-            tfos__realloc(plan->features, capacity, sizeof *plan->features);
+            tfos__realloc(plan->features, capacity, sizeof(*plan->features));
         if (!features)
             return NULL;
         plan->features = features;
@@ -262,12 +262,12 @@ enum tfos_status tfos__dataset_plan_sort(struct tfos__dataset_plan *plan, struct
 {
     size_t count = (size_t)plan->feature_count;
 
-    plan->sorted = tfos__alloc(count, sizeof *plan->sorted);
+    plan->sorted = tfos__alloc(count, sizeof(*plan->sorted));
     if (!plan->sorted)
         return tfos__no_memory(err, "dataset", "the columns");
     for (size_t i = 0; i < count; i++)
         plan->sorted[i] = &plan->features[i];
-    qsort(plan->sorted, count, sizeof *plan->sorted, compare_features);
+    qsort(plan->sorted, count, sizeof(*plan->sorted), compare_features);
     for (size_t i = 1; i < count; i++) {
         if (compare_features(&plan->sorted[i - 1], &plan->sorted[i]) == 0)
             return tfos__fail(err, TFOS_INVALID, "dataset: two columns have the name %s",

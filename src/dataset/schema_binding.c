@@ -50,7 +50,7 @@ static bool has_shape(const struct tfos__dataset_feature *feature,
     if (leaf->rank < 2 || !feature->is_product)
         return true;
     return feature->rank != leaf->rank ||
-           memcmp(feature->shape, leaf->shape, (size_t)leaf->rank * sizeof leaf->shape[0]) == 0;
+           memcmp(feature->shape, leaf->shape, (size_t)leaf->rank * sizeof(leaf->shape[0])) == 0;
 }
 
 static enum tfos_status check_type(const struct tfos__dataset_feature *feature,
@@ -83,7 +83,7 @@ static enum tfos_status refuse_path(const struct tfos__dataset_leaf_column *leaf
 
     for (int i = 0; i < leaf->depth; i++) {
         size_t used = strlen(name);
-        snprintf(name + used, sizeof name - used, "%s%s", i > 0 ? "." : "", leaf->names[i]);
+        snprintf(name + used, sizeof(name) - used, "%s%s", i > 0 ? "." : "", leaf->names[i]);
     }
     return tfos__fail(err, TFOS_INVALID, "column %s is not among those of the first rows", name);
 }

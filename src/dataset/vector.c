@@ -227,7 +227,7 @@ static enum tfos_status make_sparse(struct traversal *traversal, int64_t number,
     TFOS__TRY(tfos__dataset_tensor_init(&tensors[1], TFOS_DTYPE_FLOAT64, 1, pairs,
                                         &traversal->values, err));
     TFOS__TRY(tfos__dataset_tensor_init(&tensors[2], TFOS_DTYPE_INT64, 1, &two, &data, err));
-    memcpy(data, shape, sizeof shape);
+    memcpy(data, shape, sizeof(shape));
     TFOS__TRY(for_each(traversal, number, rows, put_row, err));
     return traversal->room == 0
                ? TFOS_OK

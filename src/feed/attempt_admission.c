@@ -236,7 +236,7 @@ static void admit(struct tfos__feed_connection *connection, const json_t *messag
         return;
     }
     if (status == TFOS_OK) {
-        connection->closing = tfos__alloc(1, sizeof *connection->closing);
+        connection->closing = tfos__alloc(1, sizeof(*connection->closing));
         status = connection->closing ? enter_attempt(connection, &err)
                                      : tfos__no_memory(&err, "feed", "an attempt");
     }

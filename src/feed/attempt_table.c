@@ -36,7 +36,7 @@ enum tfos_status tfos__feed_attempt_table_get(struct tfos__partition_table *tabl
     *out = tfos__feed_attempt_table_find(table, feed, partition);
     if (*out)
         return TFOS_OK;
-    struct tfos__feed_attempt *entry = tfos__alloc(1, sizeof *entry);
+    struct tfos__feed_attempt *entry = tfos__alloc(1, sizeof(*entry));
     if (!entry)
         return tfos__no_memory(err, "feed", "an attempt");
     entry->base.feed = feed;

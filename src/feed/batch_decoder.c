@@ -108,7 +108,7 @@ static bool take_offsets(struct decoder *decoder, int64_t length, int64_t width,
     size_t copy_size = length == 0 ? 0 : ((size_t)length + 1) * (size_t)(width / 8);
     copy[0] = 0;
     memcpy(copy, data, copy_size);
-    decoder->offsets += copy_size / sizeof *copy + 1;
+    decoder->offsets += copy_size / sizeof(*copy) + 1;
     *out = copy;
     int64_t previous = 0;
     bool has_fallen = false;
@@ -232,7 +232,8 @@ static bool measure(const struct tfos__feed_schema *schema, const uint64_t *tabl
 static struct view *make_view(const struct tfos__feed_schema *schema, const struct shape *shape,
                               const struct tfos__feed_batch_owner *owner)
 {
-    struct view *view = tfos__alloc(1, sizeof *view + schema->field_count * sizeof view->arrays[0]);
+    struct view *view =
+        tfos__alloc(1, sizeof(*view) + schema->field_count * sizeof(view->arrays[0]));
 
     if (!view)
         return NULL;
@@ -262,7 +263,7 @@ static enum tfos_status decode_array(const struct tfos__feed_schema *schema, con
         return tfos__fail(err, TFOS_CORRUPT, "feed: a batch of %zu columns has only %llu bytes",
                           schema->field_count, (unsigned long long)size);
     uint64_t small[256];
-    uint64_t *table = shape.words <= 256 ? small : tfos__alloc(shape.words, sizeof *table);
+    uint64_t *table = shape.words <= 256 ? small : tfos__alloc(shape.words, sizeof(*table));
     if (!table)
         return tfos__no_memory(err, "feed", "a batch");
     memcpy(table, body, table_size);

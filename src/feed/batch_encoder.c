@@ -193,7 +193,7 @@ enum tfos_status tfos__feed_batch_encoder_measure(struct tfos__feed_batch_encode
 
     if (encoder->capacity < count) {
         struct tfos__feed_column_plan *columns =
-            tfos__realloc(encoder->columns, count, sizeof *columns);
+            tfos__realloc(encoder->columns, count, sizeof(*columns));
         if (!columns)
             return tfos__no_memory(err, "feed", "the plan of a batch");
         encoder->columns = columns;
@@ -360,7 +360,7 @@ void tfos__feed_batch_encoder_write(struct tfos__feed_batch_encoder *encoder,
                                     const struct tfos__feed_record *head, uint8_t *space)
 {
     uint64_t size = encoder->next_body_size;
-    uint8_t *body = space + sizeof *head;
+    uint8_t *body = space + sizeof(*head);
     struct tfos__feed_record record = *head;
 
     record.kind = encoder->next_kind;
@@ -369,7 +369,7 @@ void tfos__feed_batch_encoder_write(struct tfos__feed_batch_encoder *encoder,
     record.rows = record.kind == TFOS__FEED_RECORD_BATCH ? encoder->row_count : 0;
     if (record.kind == TFOS__FEED_RECORD_PIECE)
         record.row = (int64_t)encoder->spill_sent;
-    memcpy(space, &record, sizeof record);
+    memcpy(space, &record, sizeof(record));
     if (record.kind == TFOS__FEED_RECORD_SCHEMA)
         memcpy(body, encoder->schema_body.data, size);
     else if (record.kind == TFOS__FEED_RECORD_PIECE)

@@ -101,7 +101,7 @@ static void retire(struct tfos__feed_channel_pool *pool, size_t index)
     free_channel(pool, channel);
     pool->count--;
     memmove(&pool->channels[index], &pool->channels[index + 1],
-            (pool->count - index) * sizeof pool->channels[0]);
+            (pool->count - index) * sizeof(pool->channels[0]));
 }
 
 // Frees unused channels until `needed` more bytes keep the limit.
@@ -144,7 +144,7 @@ static enum tfos_status make_channel(struct tfos__feed_channel_pool *pool,
         pool->channels = channels;
         pool->capacity = capacity;
     }
-    struct tfos__feed_pool_channel *channel = tfos__alloc(1, sizeof *channel);
+    struct tfos__feed_pool_channel *channel = tfos__alloc(1, sizeof(*channel));
     if (!channel)
         return tfos__no_memory(err, "feed", "a channel");
     enum tfos_status status =

@@ -75,7 +75,7 @@ static enum tfos_status map_memory(int fd, uint64_t size, void **out, struct tfo
 
 enum tfos_status tfos__feed_control_create(int *fd, struct tfos_error *err)
 {
-    return create_memory("tfos-control", TFOS__FEED_PAGE_SIZE, control_magic, sizeof control_magic,
+    return create_memory("tfos-control", TFOS__FEED_PAGE_SIZE, control_magic, sizeof(control_magic),
                          fd, err);
 }
 
@@ -87,11 +87,11 @@ enum tfos_status tfos__feed_control_map(int fd, struct tfos__feed_control **out,
 
     TFOS__TRY(check_memory(fd, &size, err));
     TFOS__TRY(map_memory(fd, TFOS__FEED_PAGE_SIZE, &page, err));
-    struct tfos__feed_control *control = tfos__alloc(1, sizeof *control);
+    struct tfos__feed_control *control = tfos__alloc(1, sizeof(*control));
     enum tfos_status status = TFOS_OK;
     if (!control)
         status = tfos__no_memory(err, "feed", "a control page");
-    else if (memcmp(page, control_magic, sizeof control_magic) != 0)
+    else if (memcmp(page, control_magic, sizeof(control_magic)) != 0)
         status = tfos__fail(err, TFOS_CORRUPT, "feed: descriptor %d is no control page", fd);
     if (status != TFOS_OK) {
         munmap(page, TFOS__FEED_PAGE_SIZE);
@@ -122,9 +122,9 @@ enum tfos_status tfos__feed_channel_create(uint64_t size, uint64_t result_size, 
 {
     struct tfos__feed_channel_page page = {.size = size, .result_size = result_size};
 
-    memcpy(page.magic, channel_magic, sizeof page.magic);
+    memcpy(page.magic, channel_magic, sizeof(page.magic));
     return create_memory("tfos-channel", TFOS__FEED_PAGE_SIZE + size + result_size, &page,
-                         sizeof page, fd, err);
+                         sizeof(page), fd, err);
 }
 
 enum tfos_status tfos__feed_channel_page_map(int fd, struct tfos__feed_channel_page **out,
@@ -161,7 +161,7 @@ static uint64_t total_size(const struct tfos__feed_channel *channel)
 static enum tfos_status make_mapping(struct tfos__feed_channel *channel, void *base,
                                      struct tfos__feed_mapping **out, struct tfos_error *err)
 {
-    struct tfos__feed_mapping *mapping = tfos__alloc(1, sizeof *mapping);
+    struct tfos__feed_mapping *mapping = tfos__alloc(1, sizeof(*mapping));
 
     if (!mapping) {
         munmap(base, total_size(channel));
@@ -236,7 +236,7 @@ enum tfos_status tfos__feed_channel_map(int fd, enum tfos__feed_channel_side sid
 
     TFOS__TRY(check_memory(fd, &size, err));
     TFOS__TRY(map_memory(fd, size, &base, err));
-    struct tfos__feed_channel *channel = tfos__alloc(1, sizeof *channel);
+    struct tfos__feed_channel *channel = tfos__alloc(1, sizeof(*channel));
     enum tfos_status status = TFOS_OK;
     if (!channel) {
         status = tfos__no_memory(err, "feed", "a channel");
@@ -249,7 +249,7 @@ enum tfos_status tfos__feed_channel_map(int fd, enum tfos__feed_channel_side sid
     // These two never change; a peer that changes them all the same meets our copies.
     channel->size = *(volatile uint64_t *)&channel->page->size;
     channel->result_size = *(volatile uint64_t *)&channel->page->result_size;
-    if (memcmp(channel->page->magic, channel_magic, sizeof channel_magic) != 0 ||
+    if (memcmp(channel->page->magic, channel_magic, sizeof(channel_magic)) != 0 ||
         channel->size == 0 || !is_ring_size(channel->size) || !is_ring_size(channel->result_size) ||
         size != TFOS__FEED_PAGE_SIZE + channel->size + channel->result_size)
         status =

@@ -2,6 +2,8 @@
 // The host and the node's calls. Nothing here waits: an epoll descriptor becomes readable when
 // step() has work, and a timer ticks while a writer waits for a channel, because a reader that
 // drains one signals no descriptor.
+#include "feed/host.h"
+
 #include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -11,7 +13,6 @@
 #include "base/listener.h"
 #include "base/memory.h"
 #include "base/socket.h"
-#include "feed/host.h"
 
 #define TICK_MS 10              ///< between looks for a free channel
 #define REPORT_MS 1000          ///< between reports of progress to writers that wait
@@ -118,7 +119,7 @@ enum tfos_status tfos__feed_host_open(const struct tfos__feed_host_options *opti
         return tfos__fail(
             err, TFOS_INVALID,
             "feed: a host needs cluster_id, socket_name and a memory_limit of 0 or more");
-    struct tfos__feed_host *host = tfos__alloc(1, sizeof *host);
+    struct tfos__feed_host *host = tfos__alloc(1, sizeof(*host));
     if (!host)
         return tfos__no_memory(err, "feed", "a host");
     host->server = (struct tfos__server){.epoll_fd = -1, .wake_fd = -1};
@@ -215,7 +216,7 @@ enum tfos_status tfos__feed_host_step(struct tfos__feed_host *host, struct tfos_
 
     (void)err;
     if (host->is_timer_on)
-        (void)!read(host->timer_fd, &ticks, sizeof ticks);
+        (void)!read(host->timer_fd, &ticks, sizeof(ticks));
     tfos__server_wait(&host->server, now);
     tfos__server_step(&host->server);
     for (struct tfos__feed_connection *each = tfos__feed_host_first(host); each;
@@ -435,7 +436,7 @@ void tfos__feed_host_close(struct tfos__feed_host *host)
         tfos__free(host->closed);
         host->closed = next;
     }
-    explicit_bzero(host->identity.key, sizeof host->identity.key);
-    explicit_bzero(host->token, sizeof host->token);
+    explicit_bzero(host->identity.key, sizeof(host->identity.key));
+    explicit_bzero(host->token, sizeof(host->token));
     tfos__free(host);
 }

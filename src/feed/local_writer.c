@@ -11,7 +11,7 @@ static void leave_first(struct tfos__feed_local_writer *writer)
     writer->left_count += writer->channels[0].row_count;
     tfos__feed_channel_release(writer->channels[0].shared);
     writer->count--;
-    memmove(writer->channels, writer->channels + 1, writer->count * sizeof writer->channels[0]);
+    memmove(writer->channels, writer->channels + 1, writer->count * sizeof(writer->channels[0]));
 }
 
 enum tfos_status tfos__feed_local_writer_add(struct tfos__feed_local_writer *writer,
@@ -19,7 +19,7 @@ enum tfos_status tfos__feed_local_writer_add(struct tfos__feed_local_writer *wri
                                              struct tfos_error *err)
 {
     struct tfos__feed_written_channel *channels =
-        tfos__realloc(writer->channels, writer->count + 1, sizeof *channels);
+        tfos__realloc(writer->channels, writer->count + 1, sizeof(*channels));
 
     if (!channels) {
         tfos__feed_channel_release(channel);

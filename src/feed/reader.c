@@ -102,7 +102,7 @@ enum tfos_status tfos_feed_reader_check(const struct tfos_feed_reader *reader,
 enum tfos_status tfos__feed_reader_open(int control_fd, struct tfos_feed_reader **out,
                                         struct tfos_error *err)
 {
-    struct tfos_feed_reader *reader = tfos__alloc(1, sizeof *reader);
+    struct tfos_feed_reader *reader = tfos__alloc(1, sizeof(*reader));
     enum tfos_status status = TFOS_OK;
 
     if (!reader)
@@ -143,7 +143,7 @@ static enum tfos_status insert_channel(struct tfos_feed_reader *reader, int numb
         reader->channels = channels;
         reader->channel_capacity = capacity;
     }
-    struct tfos__feed_reader_channel *channel = tfos__alloc(1, sizeof *channel);
+    struct tfos__feed_reader_channel *channel = tfos__alloc(1, sizeof(*channel));
     if (!channel)
         return tfos__no_memory(err, "feed", "a channel");
     enum tfos_status status = tfos__feed_channel_map(fd, TFOS__FEED_CHANNEL_READER, reader->control,
@@ -207,7 +207,7 @@ static void drop_retired_channel(struct tfos_feed_reader *reader, size_t index)
     tfos__feed_reader_channel_free(reader->channels[index]);
     reader->channel_count--;
     memmove(&reader->channels[index], &reader->channels[index + 1],
-            (reader->channel_count - index) * sizeof reader->channels[0]);
+            (reader->channel_count - index) * sizeof(reader->channels[0]));
     if (reader->current > index)
         reader->current--;
 }
@@ -541,7 +541,7 @@ void tfos_feed_reader_fail(struct tfos_feed_reader *reader, enum tfos_status sta
     pthread_mutex_lock(&reader->mutex);
     if (reader->failure == TFOS_OK) {
         reader->failure = tfos__fail(&failure, status, "%s", message);
-        memcpy(reader->message, failure.message, sizeof reader->message);
+        memcpy(reader->message, failure.message, sizeof(reader->message));
     }
     pthread_mutex_unlock(&reader->mutex);
     tfos__feed_futex_wake(reader->futex);

@@ -49,9 +49,9 @@ static inline uint64_t tfos__feed_record_size(uint64_t body_size)
 static inline bool tfos__feed_record_is_valid(const struct tfos__feed_record *record)
 {
     return record->kind >= TFOS__FEED_RECORD_SCHEMA && record->kind <= TFOS__FEED_RECORD_PIECE &&
-           record->zero == 0 && record->size >= sizeof *record &&
+           record->zero == 0 && record->size >= sizeof(*record) &&
            record->size % TFOS__FEED_RECORD_ALIGN == 0 &&
-           record->body_size <= record->size - sizeof *record && record->feed >= 0 &&
+           record->body_size <= record->size - sizeof(*record) && record->feed >= 0 &&
            record->partition >= 0 && record->attempt >= 0 && record->row >= 0 &&
            record->rows >= 0 && record->row <= INT64_MAX - record->rows;
 }

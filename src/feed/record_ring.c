@@ -245,7 +245,7 @@ static enum tfos_status read_record(struct tfos__feed_consumer *consumer, struct
     struct tfos__feed_record *record = &consumer->record;
     uint64_t place = consumer->position % consumer->size;
 
-    memcpy(record, consumer->data + place, sizeof *record);
+    memcpy(record, consumer->data + place, sizeof(*record));
     // The compiler must not read the shared copy again after the checks.
     atomic_signal_fence(memory_order_seq_cst);
     if (!tfos__feed_record_is_valid(record) || record->kind == TFOS__FEED_RECORD_MESSAGE ||
@@ -338,7 +338,7 @@ void tfos__feed_consumer_discard(struct tfos__feed_consumer *consumer)
 static enum tfos_status grow_held(struct tfos__feed_consumer *consumer, struct tfos_error *err)
 {
     size_t capacity = consumer->capacity ? consumer->capacity * 2 : 16;
-    struct tfos__feed_held_record *held = tfos__alloc(capacity, sizeof *held);
+    struct tfos__feed_held_record *held = tfos__alloc(capacity, sizeof(*held));
 
     if (!held)
         return tfos__no_memory(err, "feed", "a list of batches");

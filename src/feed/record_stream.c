@@ -10,7 +10,7 @@
 enum tfos_status tfos__feed_record_stream_read_head(struct tfos__feed_record_stream *stream,
                                                     struct tfos_error *err)
 {
-    return tfos__feed_record_stream_read(stream, (uint8_t *)&stream->record, sizeof stream->record,
+    return tfos__feed_record_stream_read(stream, (uint8_t *)&stream->record, sizeof(stream->record),
                                          err);
 }
 
@@ -75,8 +75,8 @@ enum tfos_status tfos__feed_record_append_message(struct tfos__buffer *out, json
     if (status == TFOS_OK) {
         uint8_t *space = out->data + out->end;
         memset(space + record.size - TFOS__FEED_RECORD_ALIGN, 0, TFOS__FEED_RECORD_ALIGN);
-        memcpy(space, &record, sizeof record);
-        memcpy(space + sizeof record, text, body_size);
+        memcpy(space, &record, sizeof(record));
+        memcpy(space + sizeof(record), text, body_size);
         out->end += record.size;
     }
     tfos__free(text);

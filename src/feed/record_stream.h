@@ -7,8 +7,8 @@
 #include <jansson.h>
 #include <tfos/status.h>
 
-#include "base/memory.h"
 #include "base/channel.h"
+#include "base/memory.h"
 #include "feed/record.h"
 
 #define TFOS__FEED_MESSAGE_LIMIT (1 << 20) ///< largest record that carries a control message

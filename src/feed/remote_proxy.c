@@ -77,7 +77,7 @@ static void ask_host(struct tfos__feed_remote_proxy *proxy,
     if (requests.wanted_size > 0)
         proxy->requests.wanted_size = requests.wanted_size;
     pthread_mutex_unlock(&proxy->mutex);
-    (void)!write(proxy->wake_fd, &one, sizeof one);
+    (void)!write(proxy->wake_fd, &one, sizeof(one));
 }
 
 // ---- input: records of the writer
@@ -173,7 +173,7 @@ static enum tfos_status handle_message(struct tfos__feed_remote_proxy *proxy,
 {
     const struct tfos__feed_record *record = &proxy->stream.record;
     json_t *message = NULL;
-    enum tfos_status status = tfos__json_parse((const char *)proxy->message + sizeof *record,
+    enum tfos_status status = tfos__json_parse((const char *)proxy->message + sizeof(*record),
                                                record->body_size, &message, err);
 
     tfos__free(proxy->message);
@@ -195,7 +195,7 @@ static enum tfos_status publish_record(struct tfos__feed_remote_proxy *proxy,
     const struct tfos__feed_record *record = &proxy->stream.record;
     uint64_t rows = tfos__feed_local_writer_rows(&proxy->writer) + (uint64_t)record->rows;
 
-    memcpy(proxy->space, record, sizeof *record);
+    memcpy(proxy->space, record, sizeof(*record));
     if (record->kind == TFOS__FEED_RECORD_SCHEMA) {
         tfos__buffer_consume(&proxy->schema, tfos__buffer_size(&proxy->schema));
         TFOS__TRY(tfos__buffer_append(&proxy->schema, proxy->space, record->size, err));
@@ -239,7 +239,7 @@ static enum tfos_status drain_input(struct tfos__feed_remote_proxy *proxy, struc
 
     proxy->stream.received = 0;
     enum tfos_status status =
-        tfos__feed_record_stream_read(&proxy->stream, dropped, sizeof dropped, err);
+        tfos__feed_record_stream_read(&proxy->stream, dropped, sizeof(dropped), err);
     if (status == TFOS_AGAIN && tfos__now_ms() >= proxy->drain_deadline)
         return tfos__fail(err, TFOS_TIMEOUT, "feed: the writer did not close");
     return status;
@@ -299,12 +299,12 @@ static enum tfos_status send_result(struct tfos__feed_remote_proxy *proxy, struc
         return status;
     const struct tfos__feed_record *record = &consumer->record;
     proxy->is_sending_result = true;
-    status = tfos__feed_record_stream_write(&proxy->stream, (const uint8_t *)record, sizeof *record,
-                                            &proxy->result_sent, err);
+    status = tfos__feed_record_stream_write(&proxy->stream, (const uint8_t *)record,
+                                            sizeof(*record), &proxy->result_sent, err);
     if (status == TFOS_OK)
-        status = tfos__feed_record_stream_write(&proxy->stream,
-                                                tfos__feed_consumer_body(consumer) - sizeof *record,
-                                                record->size, &proxy->result_sent, err);
+        status = tfos__feed_record_stream_write(
+            &proxy->stream, tfos__feed_consumer_body(consumer) - sizeof(*record), record->size,
+            &proxy->result_sent, err);
     if (status != TFOS_OK)
         return status;
     proxy->is_sending_result = false;
@@ -481,7 +481,7 @@ enum tfos_status tfos__feed_remote_proxy_open(const struct tfos__feed_remote_pro
                                               struct tfos__feed_remote_proxy **out,
                                               struct tfos_error *err)
 {
-    struct tfos__feed_remote_proxy *proxy = tfos__alloc(1, sizeof *proxy);
+    struct tfos__feed_remote_proxy *proxy = tfos__alloc(1, sizeof(*proxy));
 
     if (!proxy) {
         tfos__channel_close(options->connection);

@@ -129,7 +129,7 @@ static enum tfos_status take_message(struct tfos__feed_writer *writer, struct tf
     const struct tfos__feed_record *record = &remote->stream.record;
     json_t *message = NULL;
 
-    enum tfos_status status = tfos__json_parse((const char *)remote->body + sizeof *record,
+    enum tfos_status status = tfos__json_parse((const char *)remote->body + sizeof(*record),
                                                record->body_size, &message, err);
     begin_record(remote, remote->body);
     if (status != TFOS_OK)
@@ -186,7 +186,7 @@ static enum tfos_status peek(struct tfos__feed_writer *writer,
     if (status != TFOS_OK)
         return status > 0 ? TFOS_AGAIN : status;
     *record = &remote->stream.record;
-    *body = remote->body + sizeof remote->stream.record;
+    *body = remote->body + sizeof(remote->stream.record);
     return TFOS_OK;
 }
 
@@ -204,7 +204,7 @@ static enum tfos_status take(struct tfos__feed_writer *writer, const uint8_t **b
     (void)err;
     if (owner) {
         *owner = (struct tfos__feed_batch_owner){NULL, free_record, remote->body, 0};
-        *body = remote->body + sizeof remote->stream.record;
+        *body = remote->body + sizeof(remote->stream.record);
     }
     begin_record(remote, owner ? NULL : remote->body);
     return TFOS_OK;

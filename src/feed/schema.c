@@ -45,7 +45,7 @@ static enum tfos_status replace(struct tfos__feed_schema *schema, struct ArrowSc
     struct tfos__feed_schema made = {.tree = *tree};
     enum tfos_status status = TFOS_OK;
 
-    made.fields = tfos__alloc(count_nodes(tree), sizeof *made.fields);
+    made.fields = tfos__alloc(count_nodes(tree), sizeof(*made.fields));
     status =
         made.fields ? add_field(&made, &made.tree, err) : tfos__no_memory(err, "feed", "a schema");
     tfos__feed_schema_clear(status == TFOS_OK ? schema : &made);
@@ -122,8 +122,8 @@ static struct text take_text(const char **metadata)
 {
     int32_t size = 0;
 
-    memcpy(&size, *metadata, sizeof size);
-    struct text text = {*metadata + sizeof size, (size_t)size};
+    memcpy(&size, *metadata, sizeof(size));
+    struct text text = {*metadata + sizeof(size), (size_t)size};
     *metadata = text.data + text.size;
     return text;
 }
@@ -166,7 +166,7 @@ static enum tfos_status refuse_column(const struct tfos__feed_schema *schema, si
 {
     char name[200];
 
-    name_column(schema, number, name, sizeof name);
+    name_column(schema, number, name, sizeof(name));
     return tfos__fail(err, TFOS_UNSUPPORTED,
                       "feed: column %s is of type \"%.*s\", which is read by Python's pickle, and "
                       "this cluster refuses pickles (allow_pickle=False): make it numbers, text, "
@@ -182,8 +182,8 @@ static enum tfos_status check_metadata(const struct tfos__feed_schema *schema, s
 
     if (!metadata)
         return TFOS_OK;
-    memcpy(&pair_count, metadata, sizeof pair_count);
-    metadata += sizeof pair_count;
+    memcpy(&pair_count, metadata, sizeof(pair_count));
+    metadata += sizeof(pair_count);
     for (; pair_count > 0; pair_count--) {
         struct text key = take_text(&metadata);
         struct text value = take_text(&metadata);

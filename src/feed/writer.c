@@ -2,12 +2,13 @@
 // A writer cuts batches to the ring and waits for space: never longer than its timeout without the
 // reader taking something, and never without hearing what the node says. Rows are counted as they
 // are committed, so that after any failure the count is what the reader has or will have.
+#include "feed/writer.h"
+
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "feed/writer.h"
 
 #define EXPLANATION_WAIT_MS 3000
 #define BATCH_ROWS_LIMIT INT32_MAX
@@ -286,14 +287,14 @@ static enum tfos_status finish(struct tfos__feed_writer *writer, struct tfos_err
     if (status != TFOS_OK)
         return status;
     if (!writer->is_finished) {
-        status = reserve(writer, sizeof record, &space, err);
+        status = reserve(writer, sizeof(record), &space, err);
         if (status != TFOS_OK)
             return status;
         record.kind = TFOS__FEED_RECORD_END;
-        record.size = sizeof record;
-        memcpy(space, &record, sizeof record);
+        record.size = sizeof(record);
+        memcpy(space, &record, sizeof(record));
         TFOS__TRY(writer->transport->commit(
-            writer, sizeof record, published_rows(writer, 0) | TFOS__FEED_ROWS_COMPLETE, err));
+            writer, sizeof(record), published_rows(writer, 0) | TFOS__FEED_ROWS_COMPLETE, err));
         writer->is_finished = true;
     }
     return wait_for_delivery(writer, "the node to confirm the end", err);

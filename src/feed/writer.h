@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "base/channel.h"
-#include "base/cluster_key.h"
 #include "base/clock.h"
+#include "base/cluster_key.h"
 #include "feed/batch_decoder.h"
 #include "feed/batch_encoder.h"
 #include "feed/feed.h"

@@ -215,7 +215,7 @@ static enum tfos_status connect_node(const struct tfos_feeder_options *options,
         status = tfos__cluster_key_prove(identity.key, "feed", writer->token, err);
     if (status == TFOS_OK)
         status = open_channel(writer, target->socket_name != NULL, &identity, err);
-    explicit_bzero(identity.key, sizeof identity.key);
+    explicit_bzero(identity.key, sizeof(identity.key));
     return status;
 }
 
@@ -256,7 +256,7 @@ enum tfos_status tfos__feed_writer_open(const struct tfos_feeder_options *option
                                         struct tfos__feed_writer **out, struct tfos_error *err)
 {
     TFOS__TRY(check_options(options, target, err));
-    struct tfos__feed_writer *writer = tfos__alloc(1, sizeof *writer);
+    struct tfos__feed_writer *writer = tfos__alloc(1, sizeof(*writer));
     if (!writer)
         return tfos__no_memory(err, "feed", "a writer");
     enum tfos_status status = copy_options(options, target, writer, err);
@@ -292,6 +292,6 @@ void tfos__feed_writer_close(struct tfos__feed_writer *writer)
     tfos__free(writer->explanation);
     tfos__free(writer->place);
     tfos__free(writer->queue);
-    explicit_bzero(writer->token, sizeof writer->token);
+    explicit_bzero(writer->token, sizeof(writer->token));
     tfos__free(writer);
 }

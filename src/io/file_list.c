@@ -96,7 +96,7 @@ static enum tfos_status keep(struct tfos_file_list *list, char *name, struct tfo
 {
     if (name && list->count == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 16;
-        char **names = tfos__realloc(list->names, capacity, sizeof *names);
+        char **names = tfos__realloc(list->names, capacity, sizeof(*names));
         if (names) {
             list->names = names;
             list->capacity = capacity;
@@ -120,7 +120,7 @@ static void sort(struct tfos_file_list *list)
 {
     size_t kept = 0;
     if (list->count > 1)
-        qsort(list->names, list->count, sizeof *list->names, compare_names);
+        qsort(list->names, list->count, sizeof(*list->names), compare_names);
     for (size_t i = 0; i < list->count; i++) {
         if (kept > 0 && strcmp(list->names[kept - 1], list->names[i]) == 0)
             tfos__free(list->names[i]);
@@ -337,7 +337,7 @@ enum tfos_status tfos_file_list_find(const char *name, struct tfos_file_system *
     struct finder finder = {.system = system ? system : &local_files};
     if (!system)
         TFOS__TRY(tfos__io_file_name_get_path(name, &path, err));
-    finder.list = tfos__alloc(1, sizeof *finder.list);
+    finder.list = tfos__alloc(1, sizeof(*finder.list));
     if (!finder.list)
         return tfos__no_memory(err, "files", name);
     enum tfos_status status = find(&finder, name, path, err);

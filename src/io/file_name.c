@@ -18,7 +18,7 @@ static const char local_scheme[] = "file:";
 bool tfos_file_name_is_hidden(const char *name)
 {
     static const char copying[] = "._COPYING_"; // of a file that `hdfs dfs -put` still writes
-    size_t size = strlen(name), copying_size = sizeof copying - 1;
+    size_t size = strlen(name), copying_size = sizeof(copying) - 1;
     if (name[0] == '.' || (name[0] == '_' && !strchr(name, '=')))
         return true;
     return size >= copying_size && strcmp(name + size - copying_size, copying) == 0;
@@ -51,7 +51,7 @@ size_t tfos_file_names_first(const char *names)
 
 static bool is_local(const char *name)
 {
-    return strncasecmp(name, local_scheme, sizeof local_scheme - 1) == 0;
+    return strncasecmp(name, local_scheme, sizeof(local_scheme) - 1) == 0;
 }
 
 enum tfos_status tfos__io_file_name_get_path(const char *name, const char **path,
@@ -59,7 +59,7 @@ enum tfos_status tfos__io_file_name_get_path(const char *name, const char **path
 {
     static const char host[] = "//localhost";
     size_t offset = tfos_file_name_path_offset(name);
-    const char *behind = name + sizeof local_scheme - 1;
+    const char *behind = name + sizeof(local_scheme) - 1;
     if (offset == 0) {
         *path = name;
         return TFOS_OK;
@@ -68,7 +68,7 @@ enum tfos_status tfos__io_file_name_get_path(const char *name, const char **path
         return tfos__fail(err, TFOS_UNSUPPORTED,
                           "files: %s is in another file system than this machine's", name);
     size_t size = (size_t)(name + offset - behind);
-    if (size > 2 && (size != sizeof host - 1 || strncasecmp(behind, host, size) != 0))
+    if (size > 2 && (size != sizeof(host) - 1 || strncasecmp(behind, host, size) != 0))
         return tfos__fail(err, TFOS_INVALID,
                           "files: %s names the host %.*s: files of this machine are file:///PATH, "
                           "with three slashes, or just /PATH",

@@ -140,7 +140,7 @@ static void close_file(struct tfos_stream *stream)
 
 static struct file_stream *make_stream(int fd, const char *path, struct tfos_error *err)
 {
-    struct file_stream *file = tfos__alloc(1, sizeof *file);
+    struct file_stream *file = tfos__alloc(1, sizeof(*file));
     char *copy = tfos__strdup(path);
     if (!file || !copy) {
         tfos__free(file);
@@ -207,7 +207,7 @@ static enum tfos_status follow_links(const char *path, char **out, bool *is_desc
     char *place = tfos__strdup(path);
     *is_descriptor = false;
     for (int i = 0; place && i < MOST_LINKS; i++) {
-        ssize_t size = readlink(place, target, sizeof target);
+        ssize_t size = readlink(place, target, sizeof(target));
         *is_descriptor = size >= 0 && (is_in(place, "/proc/") || is_in(place, "/dev/fd/"));
         if (size < 0 || *is_descriptor) {
             *out = place;
@@ -241,7 +241,7 @@ static enum tfos_status copy_group(int fd, const char *path, const struct stat *
 static bool copy_access_list(int fd, const char *path)
 {
     char list[4096];
-    ssize_t size = getxattr(path, access_list, list, sizeof list);
+    ssize_t size = getxattr(path, access_list, list, sizeof(list));
     if (size >= 0)
         return fsetxattr(fd, access_list, list, (size_t)size, 0) == 0;
     if (errno != ENODATA && errno != EOPNOTSUPP)
@@ -295,7 +295,7 @@ static char *make_part_path(const char *path)
 {
     uint64_t number = 0;
     size_t size = folder_size(path);
-    if (getrandom(&number, sizeof number, 0) != sizeof number)
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
         return NULL;
     return tfos__format("%.*s.%.*s.part%016llx", (int)size, path, PART_NAME_SIZE, path + size,
                         (unsigned long long)number);
@@ -364,9 +364,9 @@ enum tfos_status tfos_stream_open_fd(int fd, struct tfos_stream **out, struct tf
     if (flags < 0)
         return tfos__fail_errno(err, TFOS_INVALID, "stream: descriptor %d", fd);
     if (fd >= 0 && fd < 3)
-        snprintf(name, sizeof name, "%s", names[fd]);
+        snprintf(name, sizeof(name), "%s", names[fd]);
     else
-        snprintf(name, sizeof name, "descriptor %d", fd);
+        snprintf(name, sizeof(name), "descriptor %d", fd);
     struct file_stream *file = make_stream(fd, name, err);
     if (!file)
         return TFOS_NO_MEMORY;

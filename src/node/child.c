@@ -4,9 +4,6 @@
 /// process.
 #include "node/child.h"
 
-#include "base/clock.h"
-#include "base/fail.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
@@ -15,6 +12,9 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
 
 #define UNKILLABLE_MS 5000
 #define SWEEP_INTERVAL_MS 20

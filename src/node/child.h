@@ -5,13 +5,13 @@
 #ifndef TFOS_NODE_CHILD_H
 #define TFOS_NODE_CHILD_H
 
-#include "base/process.h"
-#include "node/output.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <tfos/status.h>
+
+#include "base/process.h"
+#include "node/output.h"
 
 /// All zero: not started.
 struct tfos__node_child {

@@ -4,12 +4,12 @@
 // environment is searched from its start: a trainer has a hundred variables or so.
 #include "node/config.h"
 
+#include <limits.h>
+#include <string.h>
+
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
-
-#include <limits.h>
-#include <string.h>
 
 #define PORT_MAX 65535
 

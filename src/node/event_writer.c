@@ -4,10 +4,6 @@
 // between two there is no descriptor to keep, however many nodes there are.
 #include "node/event_writer.h"
 
-#include "base/fail.h"
-#include "base/json.h"
-#include "base/memory.h"
-
 #include <assert.h>
 #include <endian.h>
 #include <errno.h>
@@ -20,6 +16,10 @@
 #include <tfos/record.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/fail.h"
+#include "base/json.h"
+#include "base/memory.h"
 
 #define RUN "tfos"
 #define FILE_VERSION "brain.Event:2"
@@ -54,7 +54,7 @@ static const struct scalar scalars_of_a_run[] = {
 
 static void put(struct message *message, const void *data, size_t size)
 {
-    assert(size <= sizeof message->bytes - message->size);
+    assert(size <= sizeof(message->bytes) - message->size);
     memcpy(message->bytes + message->size, data, size);
     message->size += size;
 }
@@ -85,19 +85,19 @@ static void put_bytes(struct message *message, int field, const void *data, size
 static void put_double(struct message *message, int field, double value)
 {
     uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
+    memcpy(&bits, &value, sizeof(bits));
     bits = htole64(bits);
     put_key(message, field, WIRE_FIXED64);
-    put(message, &bits, sizeof bits);
+    put(message, &bits, sizeof(bits));
 }
 
 static void put_float(struct message *message, int field, float value)
 {
     uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
+    memcpy(&bits, &value, sizeof(bits));
     bits = htole32(bits);
     put_key(message, field, WIRE_FIXED32);
-    put(message, &bits, sizeof bits);
+    put(message, &bits, sizeof(bits));
 }
 
 static void begin_event(struct message *event)
@@ -112,7 +112,7 @@ static void begin_event(struct message *event)
 static bool make_points(const json_t *figures, int64_t step, struct message *event)
 {
     struct message summary = {.size = 0};
-    for (size_t i = 0; i < sizeof scalars_of_a_run / sizeof *scalars_of_a_run; i++) {
+    for (size_t i = 0; i < sizeof(scalars_of_a_run) / sizeof(*scalars_of_a_run); i++) {
         const struct scalar *scalar = &scalars_of_a_run[i];
         const json_t *number = json_object_get(figures, scalar->key);
         struct message value = {.size = 0};
@@ -134,13 +134,13 @@ static enum tfos_status append(int fd, const struct message *event, const char *
 {
     struct tfos_record_frame frame;
     tfos_record_frame_init(&frame, event->bytes, event->size);
-    const struct iovec parts[] = {{.iov_base = frame.head, .iov_len = sizeof frame.head},
+    const struct iovec parts[] = {{.iov_base = frame.head, .iov_len = sizeof(frame.head)},
                                   {.iov_base = (void *)event->bytes, .iov_len = event->size},
-                                  {.iov_base = frame.tail, .iov_len = sizeof frame.tail}};
+                                  {.iov_base = frame.tail, .iov_len = sizeof(frame.tail)}};
     ssize_t written = writev(fd, parts, 3);
     if (written < 0)
         return tfos__fail_errno(err, TFOS_IO, "node: cannot write to %s", path);
-    if ((size_t)written != sizeof frame.head + event->size + sizeof frame.tail)
+    if ((size_t)written != sizeof(frame.head) + event->size + sizeof(frame.tail))
         return tfos__fail(err, TFOS_IO, "node: cannot write to %s: there is no more space", path);
     return TFOS_OK;
 }

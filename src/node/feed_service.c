@@ -3,17 +3,16 @@
 // writers whose rows are not taken. A lane that opens before the trainer has opened its queue waits
 // here, in a slot with a descriptor of its own. Messages about a queue that this node does not have
 // are ignored.
-#include "node/node.h"
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
-
-#include <fcntl.h>
-#include <poll.h>
-#include <string.h>
-#include <unistd.h>
+#include "node/node.h"
 
 // A node that Spark launched again finds the name taken until the one before it has ended.
 #define NAME_TIMEOUT_MS 10000
@@ -54,7 +53,7 @@ static enum tfos_status keep_slot(struct tfos__node_queue *queue, int lane, int 
                                   struct tfos_error *err)
 {
     struct tfos__node_slot *slots =
-        tfos__realloc(queue->slots, (size_t)queue->slot_count + 1, sizeof *slots);
+        tfos__realloc(queue->slots, (size_t)queue->slot_count + 1, sizeof(*slots));
     if (!slots)
         return tfos__no_memory(err, "node", "a lane");
     queue->slots = slots;

@@ -2,7 +2,11 @@
 // Invariant: while a feeder waits for its node or its driver, it reads the driver's messages and
 // asks its caller whether to go on. Whichever ends the wait first is the reason that the call
 // gives.
+#include <string.h>
 #include <tfos/feeder.h>
+#include <tfos/node.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/channel.h"
 #include "base/clock.h"
@@ -12,11 +16,6 @@
 #include "base/socket.h"
 #include "cluster/cluster.h"
 #include "feed/feed.h"
-
-#include <string.h>
-#include <tfos/node.h>
-#include <time.h>
-#include <unistd.h>
 
 #define CLOSE_TIMEOUT_MS 1000 ///< for the last message to the driver
 #define JOIN_TIMEOUT_MS 30000
@@ -243,7 +242,7 @@ static enum tfos_status join(struct tfos_feeder *feeder, const struct tfos_feede
 enum tfos_status tfos_feeder_open(const struct tfos_feeder_options *options,
                                   struct tfos_feeder **out, struct tfos_error *err)
 {
-    struct tfos_feeder *feeder = tfos__alloc(1, sizeof *feeder);
+    struct tfos_feeder *feeder = tfos__alloc(1, sizeof(*feeder));
     if (!feeder)
         return tfos__no_memory(err, "feed", "a feeder");
     feeder->partition = options->partition;

@@ -1,17 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The launcher's side of a node: it starts the process, sends it configuration and payload, and
 // reads its messages. The node ends when the socket closes, unless it is detached.
-#include <tfos/node.h>
-
-#include "base/channel.h"
-#include "base/clock.h"
-#include "base/fail.h"
-#include "base/json.h"
-#include "base/memory.h"
-#include "base/process.h"
-#include "base/socket.h"
-#include "base/thread.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -21,7 +10,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <tfos/node.h>
 #include <unistd.h>
+
+#include "base/channel.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "base/socket.h"
+#include "base/thread.h"
 
 #define SEND_TIMEOUT_MS 30000
 // For a node to end its trainer and itself before it is killed.
@@ -113,7 +112,7 @@ enum tfos_status tfos_node_launch(const char *executable, const char *config, co
     json_t *message;
     int payload_fd = -1;
     TFOS__TRY(parse_config(config, &message, err));
-    struct tfos_node_launch *launch = tfos__alloc(1, sizeof *launch);
+    struct tfos_node_launch *launch = tfos__alloc(1, sizeof(*launch));
     enum tfos_status status = TFOS_OK;
     if (!launch) {
         status = tfos__no_memory(err, "node", "a launch");

@@ -2,15 +2,14 @@
 // The node's side of its launch: the channel to the Spark task that launched it, and the watch over
 // the executor. Until the launcher has sent `detach`, the end of its socket is the end of the task,
 // and so of the node.
-#include "node/node.h"
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/json.h"
-
-#include <poll.h>
-#include <string.h>
-#include <unistd.h>
+#include "node/node.h"
 
 #define CONFIG_TIMEOUT_MS 30000
 #define CLOSE_TIMEOUT_MS 1000

@@ -3,11 +3,6 @@
 /// message to the end of the last process it started. It ends by itself when the trainer has ended
 /// and nobody needs it any more, when the driver says stop or is gone, when the executor ends, and,
 /// before `detach`, when the launcher does.
-#include <tfos/node.h>
-
-#include "base/clock.h"
-#include "base/fail.h"
-#include "base/memory.h"
 #include "node/node.h"
 
 #include <errno.h>
@@ -18,7 +13,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <tfos/node.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/memory.h"
 
 #define END_GRACE_MS 1000
 #define CLOSE_TIMEOUT_MS 2000
@@ -88,7 +88,7 @@ static void reap(struct tfos__node *node)
 static void take_signals(struct tfos__node *node)
 {
     struct signalfd_siginfo info;
-    while (read(node->signal_fd, &info, sizeof info) == sizeof info) {
+    while (read(node->signal_fd, &info, sizeof(info)) == sizeof(info)) {
         if (info.ssi_signo == SIGCHLD)
             continue;
         tfos__node_end(node, TFOS__CAUSE_TASK_LOST, TFOS__NODE_LOSS_GRACE_MS,
@@ -257,7 +257,7 @@ static void close_all(struct tfos__node *node)
     tfos__node_output_close(node->output);
     tfos__node_tensorboard_close(&node->tensorboard);
     const int fds[] = {node->payload_fd, node->signal_fd, node->executor_fd, node->port_fd};
-    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
+    for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++) {
         if (fds[i] >= 0)
             close(fds[i]);
     }
@@ -272,7 +272,7 @@ enum tfos_status tfos_node_run(int fd, struct tfos_error *err)
 {
     struct tfos_error local;
     err = err ? err : &local;
-    struct tfos__node *node = tfos__alloc(1, sizeof *node);
+    struct tfos__node *node = tfos__alloc(1, sizeof(*node));
     if (!node)
         return tfos__no_memory(err, "node", "a node");
     node->payload_fd = node->signal_fd = node->executor_fd = node->port_fd = -1;

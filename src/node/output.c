@@ -6,17 +6,17 @@
 /// driver nothing slows it down: lines beyond the limits of a batch are counted and left out.
 #include "node/output.h"
 
-#include "base/clock.h"
-#include "base/fail.h"
-#include "base/json.h"
-#include "base/memory.h"
-#include "base/text.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/text.h"
 
 #define READ_SIZE 16384
 #define READS_PER_STEP 16
@@ -76,7 +76,7 @@ static enum tfos_status open_stream(struct stream *stream, const char *name, int
 enum tfos_status tfos__node_output_open(bool is_forwarding, struct tfos__node_output **out,
                                         struct tfos_error *err)
 {
-    struct tfos__node_output *output = tfos__alloc(1, sizeof *output);
+    struct tfos__node_output *output = tfos__alloc(1, sizeof(*output));
     if (!output)
         return tfos__no_memory(err, "node", "the trainer's output");
     output->is_forwarding = is_forwarding;

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node's side of the rendezvous (docs/protocol.md, "Rendezvous: node"): it registers, checks
 // and acknowledges each generation of the cluster spec, starts the trainer on `start`, and reports.
-#include "node/node.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/listener.h"
 #include "base/memory.h"
-
-#include <stdio.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
+#include "node/node.h"
 
 #define ROLE_TIMEOUT_MS 60000
 #define HEARTBEAT_INTERVAL_MS 1000

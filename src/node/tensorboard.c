@@ -3,8 +3,6 @@
 // TensorFlow does, so the reservation ends just before it starts; should somebody be faster, it
 // ends and that is the warning.
 
-#include "node/node.h"
-
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +15,7 @@
 #include "base/memory.h"
 #include "base/socket.h"
 #include "node/event_writer.h"
+#include "node/node.h"
 
 #define PROBE_INTERVAL_MS 250
 #define START_TIMEOUT_MS 120000

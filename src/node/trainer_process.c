@@ -3,13 +3,6 @@
 // reported once, after everything it wrote and said has been read. A trainer whose function makes
 // its process a daemon forks and ends, and a process forked from it goes on in a session of its
 // own: that is the trainer then, and its end is the trainer's.
-#include "node/node.h"
-
-#include "base/clock.h"
-#include "base/fail.h"
-#include "base/json.h"
-#include "base/memory.h"
-
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,6 +10,12 @@
 #include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "node/node.h"
 
 // Least time between two heartbeats that only carry a new report: a trainer may report each step.
 #define REPORT_INTERVAL_MS 100
@@ -75,7 +74,7 @@ static json_t *make_context(const struct tfos__node *node)
                   node->feed != NULL, "queues", node->config.queues);
     static const char *const passed_on[] = {"default_fs", "working_dir", "release_port",
                                             "allow_pickle", "user"};
-    for (size_t i = 0; context && i < sizeof passed_on / sizeof *passed_on; i++) {
+    for (size_t i = 0; context && i < sizeof(passed_on) / sizeof(*passed_on); i++) {
         json_t *value = json_object_get(node->config.object, passed_on[i]);
         json_object_set_new(context, passed_on[i], value ? json_incref(value) : json_null());
     }

@@ -48,7 +48,7 @@ static const struct format formats[] = {
     {"Hadoop's snappy", ".snappy", true, 0, {NULL, 0}},
 };
 
-#define FORMAT_COUNT (sizeof formats / sizeof formats[0])
+#define FORMAT_COUNT (sizeof(formats) / sizeof(formats[0]))
 
 static bool ends_in(const char *name, const char *extension)
 {
@@ -263,7 +263,7 @@ enum tfos_status tfos__record_inflate_open(struct tfos_stream *source, struct tf
                                            struct tfos_stream **out, struct tfos_error *err)
 {
     size_t input_size = first.size > BLOCK_SIZE ? first.size : BLOCK_SIZE;
-    struct inflate_stream *stream = tfos__alloc(1, sizeof *stream + input_size);
+    struct inflate_stream *stream = tfos__alloc(1, sizeof(*stream) + input_size);
     if (!stream)
         return tfos__no_memory(err, "record", "decompression");
     stream->input_size = input_size;
@@ -347,7 +347,7 @@ enum tfos_status tfos__record_deflate_open(struct tfos_stream *target,
                                            enum tfos_compression compression, int level,
                                            struct tfos_stream **out, struct tfos_error *err)
 {
-    struct deflate_stream *stream = tfos__alloc(1, sizeof *stream);
+    struct deflate_stream *stream = tfos__alloc(1, sizeof(*stream));
     if (!stream)
         return tfos__no_memory(err, "record", "compression");
     stream->base.write = write_deflated;

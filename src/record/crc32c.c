@@ -38,7 +38,7 @@ static pthread_once_t way_chosen = PTHREAD_ONCE_INIT;
 static uint64_t load_word(const uint8_t *data)
 {
     uint64_t word;
-    memcpy(&word, data, sizeof word);
+    memcpy(&word, data, sizeof(word));
     return le64toh(word);
 }
 
@@ -203,6 +203,6 @@ uint32_t tfos__record_crc32c_mask(uint32_t crc)
 bool tfos__record_crc32c_is_masked(const uint8_t *place, const void *data, size_t size)
 {
     uint32_t masked;
-    memcpy(&masked, place, sizeof masked);
+    memcpy(&masked, place, sizeof(masked));
     return le32toh(masked) == tfos__record_crc32c_mask(tfos__record_crc32c(0, data, size));
 }

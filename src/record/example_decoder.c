@@ -5,8 +5,8 @@
 #include <string.h>
 #include <tfos/example.h>
 
-#include "base/memory.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "record/list_decoder.h"
 #include "record/name_index.h"
@@ -306,7 +306,7 @@ static enum tfos_status append_record(struct tfos_example_decoder *decoder, stru
 static enum tfos_status prepare(struct tfos_example_decoder *decoder, struct tfos_error *err)
 {
     size_t count = decoder->schema.field_count;
-    decoder->columns = tfos__alloc(count, sizeof *decoder->columns);
+    decoder->columns = tfos__alloc(count, sizeof(*decoder->columns));
     if (!decoder->columns)
         return tfos__no_memory(err, "record", "a decoder");
     for (size_t i = 0; i < count; i++)
@@ -320,7 +320,7 @@ enum tfos_status tfos_example_decoder_open(const struct ArrowSchema *schema,
                                            struct tfos_error *err)
 {
     static const struct tfos_example_decoder_options defaults;
-    struct tfos_example_decoder *decoder = tfos__alloc(1, sizeof *decoder);
+    struct tfos_example_decoder *decoder = tfos__alloc(1, sizeof(*decoder));
     if (!decoder)
         return tfos__no_memory(err, "record", "a decoder");
     if (!options)

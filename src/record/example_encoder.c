@@ -48,7 +48,7 @@ enum tfos_status tfos_example_encoder_open(const struct ArrowSchema *schema,
                                            struct tfos_error *err)
 {
     static const struct tfos_example_encoder_options defaults;
-    struct tfos_example_encoder *encoder = tfos__alloc(1, sizeof *encoder);
+    struct tfos_example_encoder *encoder = tfos__alloc(1, sizeof(*encoder));
     if (!encoder)
         return tfos__no_memory(err, "record", "an encoder");
     if (!options)
@@ -58,8 +58,8 @@ enum tfos_status tfos_example_encoder_open(const struct ArrowSchema *schema,
     encoder->schema.type_names = options->type_names;
     enum tfos_status status = tfos__record_schema_init(&encoder->schema, schema, err);
     if (status == TFOS_OK) {
-        encoder->sources = tfos__alloc(encoder->schema.field_count, sizeof *encoder->sources);
-        encoder->losses = tfos__alloc(encoder->schema.field_count, sizeof *encoder->losses);
+        encoder->sources = tfos__alloc(encoder->schema.field_count, sizeof(*encoder->sources));
+        encoder->losses = tfos__alloc(encoder->schema.field_count, sizeof(*encoder->losses));
         if (!encoder->sources || !encoder->losses)
             status = tfos__no_memory(err, "record", "an encoder");
     }
@@ -280,8 +280,8 @@ static enum tfos_status append_frame(struct tfos_example_encoder *encoder, int64
 {
     struct tfos__buffer *frames = &encoder->frames;
     struct tfos_record_frame frame;
-    size_t begin = frames->end + sizeof frame.head;
-    TFOS__TRY(tfos__buffer_reserve(frames, sizeof frame, err));
+    size_t begin = frames->end + sizeof(frame.head);
+    TFOS__TRY(tfos__buffer_reserve(frames, sizeof(frame), err));
     frames->end = begin;
     enum tfos_status status = encoder->schema.type == TFOS_RECORD_BYTES
                                   ? append_bytes(encoder, row, err)
@@ -292,9 +292,9 @@ static enum tfos_status append_frame(struct tfos_example_encoder *encoder, int64
     }
     size_t size = frames->end - begin;
     tfos_record_frame_init(&frame, frames->data + begin, size);
-    memcpy(frames->data + begin - sizeof frame.head, frame.head, sizeof frame.head);
+    memcpy(frames->data + begin - sizeof(frame.head), frame.head, sizeof(frame.head));
     encoder->records[row].size = size;
-    return tfos__buffer_append(frames, frame.tail, sizeof frame.tail, err);
+    return tfos__buffer_append(frames, frame.tail, sizeof(frame.tail), err);
 }
 
 static enum tfos_status reserve_records(struct tfos_example_encoder *encoder, int64_t count,
@@ -303,7 +303,7 @@ static enum tfos_status reserve_records(struct tfos_example_encoder *encoder, in
     if (count <= encoder->record_capacity)
         return TFOS_OK;
     struct tfos_view *records =
-        tfos__realloc(encoder->records, (size_t)count, sizeof *encoder->records);
+        tfos__realloc(encoder->records, (size_t)count, sizeof(*encoder->records));
     if (!records)
         return tfos__no_memory(err, "record", "a batch of records");
     encoder->records = records;
@@ -329,8 +329,8 @@ enum tfos_status tfos_example_encoder_encode(struct tfos_example_encoder *encode
         TFOS__TRY(append_frame(encoder, row, err));
     const uint8_t *at = encoder->frames.data;
     for (int64_t row = 0; row < batch->length; row++) {
-        encoder->records[row].data = at + sizeof frame.head;
-        at += sizeof frame.head + encoder->records[row].size + sizeof frame.tail;
+        encoder->records[row].data = at + sizeof(frame.head);
+        at += sizeof(frame.head) + encoder->records[row].size + sizeof(frame.tail);
     }
     encoder->row_count += batch->length;
     *frames = (struct tfos_view){encoder->frames.data, encoder->frames.end};
@@ -352,7 +352,7 @@ void tfos_example_encoder_close(struct tfos_example_encoder *encoder)
         return;
     struct tfos__buffer *buffers[] = {&encoder->list, &encoder->features, &encoder->lists,
                                       &encoder->frames};
-    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
+    for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++)
         tfos__buffer_clear(buffers[i]);
     tfos__free(encoder->records);
     tfos__free(encoder->sources);

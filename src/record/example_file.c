@@ -35,7 +35,7 @@ enum tfos_status tfos_example_reader_open(struct tfos_stream *stream,
                                           struct tfos_example_reader **out, struct tfos_error *err)
 {
     static const struct tfos_example_reader_options defaults;
-    struct tfos_example_reader *reader = tfos__alloc(1, sizeof *reader);
+    struct tfos_example_reader *reader = tfos__alloc(1, sizeof(*reader));
     if (!reader)
         return tfos__no_memory(err, "record", "a reader");
     if (!options)
@@ -185,7 +185,7 @@ enum tfos_status tfos_example_writer_open(struct tfos_stream *stream,
                                           struct tfos_example_writer **out, struct tfos_error *err)
 {
     static const struct tfos_example_writer_options defaults;
-    struct tfos_example_writer *writer = tfos__alloc(1, sizeof *writer);
+    struct tfos_example_writer *writer = tfos__alloc(1, sizeof(*writer));
     if (!writer)
         return tfos__no_memory(err, "record", "a writer");
     if (!options)

@@ -36,7 +36,7 @@ static enum tfos_status add_chunk(struct tfos__record_feature *feature,
         uint32_t capacity =
             feature->chunk_capacity > 0 ? 2 * feature->chunk_capacity : FIRST_CAPACITY;
         struct tfos__record_feature_chunk *chunks =
-            tfos__realloc(feature->chunks, capacity, sizeof *chunks);
+            tfos__realloc(feature->chunks, capacity, sizeof(*chunks));
         if (!chunks)
             return tfos__no_memory(err, "record", "a record's features");
         feature->chunks = chunks;

@@ -62,10 +62,10 @@ static enum tfos_status append_floats(const struct tfos__record_field *field,
     for (size_t i = 0; i < count; i++, values->length++) {
         float number;
         char text[TFOS__NUMBER_TEXT];
-        memcpy(&number, (const uint8_t *)packed.data + i * sizeof number, sizeof number);
+        memcpy(&number, (const uint8_t *)packed.data + i * sizeof(number), sizeof(number));
         double wide = number;
         if (type->kind == TFOS__ARROW_FLOAT)
-            memcpy(tfos__arrow_builder_end(values), &wide, sizeof wide);
+            memcpy(tfos__arrow_builder_end(values), &wide, sizeof(wide));
         else if (!tfos__arrow_decimal_of(wide, type->precision, type->scale,
                                          tfos__arrow_builder_end(values)))
             return refuse_number(field, tfos__float_print(number, text), err);
@@ -164,7 +164,7 @@ static enum tfos_status append_integers(const struct tfos__record_field *field,
             return malformed(field, field->kind, err);
         size_t put = append_narrow(values, chunk, count);
         if (put < count) {
-            snprintf(text, sizeof text, "%" PRId64, (int64_t)chunk[put]);
+            snprintf(text, sizeof(text), "%" PRId64, (int64_t)chunk[put]);
             return refuse_number(field, text, err);
         }
         left -= count;
@@ -246,7 +246,7 @@ static enum tfos_status convert_integer(const struct tfos__record_field *field, 
     struct tfos__arrow_builder *values = tfos__record_field_values(field);
     const struct tfos__arrow_type *type = &values->type;
     char text[TFOS__NUMBER_TEXT];
-    int size = snprintf(text, sizeof text, "%" PRId64, number);
+    int size = snprintf(text, sizeof(text), "%" PRId64, number);
     float single = (float)number;
     double wide = (double)number;
     bool fits = true;
@@ -258,10 +258,10 @@ static enum tfos_status convert_integer(const struct tfos__record_field *field, 
         fits = tfos__arrow_decimal_parse(text, (size_t)size, type->precision, type->scale, to);
     } else if (type->width == 64) {
         fits = is_same(wide, number);
-        memcpy(to, &wide, sizeof wide);
+        memcpy(to, &wide, sizeof(wide));
     } else {
         fits = is_same((double)single, number);
-        memcpy(to, &single, sizeof single);
+        memcpy(to, &single, sizeof(single));
     }
     if (!fits)
         return refuse_integer(field, number, err);
@@ -288,12 +288,12 @@ static enum tfos_status convert_numbers(const struct tfos__record_field *field,
     float number;
     if (!can_convert && numbers.size > 0)
         return refuse_kind(field, kind, err);
-    if (kind == TFOS__FEATURE_FLOAT && numbers.size % sizeof number != 0)
+    if (kind == TFOS__FEATURE_FLOAT && numbers.size % sizeof(number) != 0)
         return malformed(field, kind, err);
     while (wire.at < wire.end) {
         if (kind == TFOS__FEATURE_FLOAT) {
-            memcpy(&number, wire.at, sizeof number);
-            wire.at += sizeof number;
+            memcpy(&number, wire.at, sizeof(number));
+            wire.at += sizeof(number);
             TFOS__PASS(convert_float(field, number, err));
         } else if (!tfos__record_wire_read_varint(&wire, &integer)) {
             return malformed(field, kind, err);

@@ -110,7 +110,7 @@ static enum tfos_status round_value(const struct tfos__record_field *field, cons
     const struct tfos__arrow_type *type = &tfos__record_field_values(field)->type;
     if (type->kind == TFOS__ARROW_FLOAT) {
         double number;
-        memcpy(&number, at, sizeof number);
+        memcpy(&number, at, sizeof(number));
         *out = (float)number;
         bool is_same = (double)*out == number || number != number;
         return is_same ? TFOS_OK : note_rounding(field, number, *out, loss, err);
@@ -120,7 +120,7 @@ static enum tfos_status round_value(const struct tfos__record_field *field, cons
     tfos__arrow_decimal_print(at, type->scale, text);
     *out = strtof(text, NULL);
     bool is_same = tfos__arrow_decimal_of((double)*out, type->precision, type->scale, back) &&
-                   memcmp(back, at, sizeof back) == 0;
+                   memcmp(back, at, sizeof(back)) == 0;
     return is_same ? TFOS_OK : note_rounding(field, strtod(text, NULL), *out, loss, err);
 }
 
@@ -139,7 +139,7 @@ static enum tfos_status write_floats(const struct tfos__record_field *field,
     for (int64_t i = 0; i < span.count; i++, at += sizeof(float)) {
         float number;
         TFOS__TRY(round_value(field, from + i * (type->width / 8), loss, &number, err));
-        memcpy(at, &number, sizeof number);
+        memcpy(at, &number, sizeof(number));
     }
     out->end = (size_t)(at - out->data);
     return TFOS_OK;

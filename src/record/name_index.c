@@ -40,19 +40,19 @@ static uint32_t *find_bucket(const struct tfos__record_name_index *index, struct
 static enum tfos_status grow(struct tfos__record_name_index *index, struct tfos_error *err)
 {
     uint32_t capacity = index->capacity > 0 ? 2 * index->capacity : FIRST_CAPACITY;
-    struct tfos__record_name *names = tfos__realloc(index->names, capacity, sizeof *names);
+    struct tfos__record_name *names = tfos__realloc(index->names, capacity, sizeof(*names));
     if (names)
         index->names = names;
-    uint32_t *order = tfos__realloc(index->order, 2 * (size_t)capacity, sizeof *order);
+    uint32_t *order = tfos__realloc(index->order, 2 * (size_t)capacity, sizeof(*order));
     if (order)
         index->order = order;
-    uint32_t *buckets = tfos__alloc(2 * (size_t)capacity, sizeof *buckets);
+    uint32_t *buckets = tfos__alloc(2 * (size_t)capacity, sizeof(*buckets));
     if (!names || !order || !buckets) {
         tfos__free(buckets);
         return tfos__no_memory(err, "record", "names");
     }
-    memset(order + index->order_count, 0xFF, (2 * capacity - index->order_count) * sizeof *order);
-    memset(buckets, 0xFF, 2 * (size_t)capacity * sizeof *buckets);
+    memset(order + index->order_count, 0xFF, (2 * capacity - index->order_count) * sizeof(*order));
+    memset(buckets, 0xFF, 2 * (size_t)capacity * sizeof(*buckets));
     tfos__free(index->buckets);
     index->buckets = buckets;
     index->bucket_count = index->order_count = 2 * capacity;

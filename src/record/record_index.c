@@ -25,7 +25,7 @@ static uint64_t end_of(const struct tfos_record_index *index)
 
 static enum tfos_status make_index(struct tfos_record_index **out, struct tfos_error *err)
 {
-    *out = tfos__alloc(1, sizeof **out);
+    *out = tfos__alloc(1, sizeof(**out));
     return *out ? TFOS_OK : tfos__no_memory(err, "record", "an index");
 }
 
@@ -33,7 +33,7 @@ static enum tfos_status add(struct tfos_record_index *index, uint64_t end, struc
 {
     if (index->count == index->capacity) {
         size_t capacity = index->capacity > 0 ? 2 * index->capacity : 1024;
-        uint64_t *ends = tfos__realloc(index->ends, capacity, sizeof *ends);
+        uint64_t *ends = tfos__realloc(index->ends, capacity, sizeof(*ends));
         if (!ends)
             return tfos__no_memory(err, "record", "an index");
         index->ends = ends;

@@ -62,7 +62,7 @@ enum tfos_status tfos_record_picker_open(struct tfos_stream *stream,
         return tfos__fail(err, TFOS_INVALID,
                           "record: %s: a stream that only goes forward has no records to pick",
                           name);
-    struct tfos_record_picker *picker = tfos__alloc(1, sizeof *picker);
+    struct tfos_record_picker *picker = tfos__alloc(1, sizeof(*picker));
     if (!picker)
         return tfos__no_memory(err, "record", "a picker");
     *picker = (struct tfos_record_picker){
@@ -117,12 +117,12 @@ enum tfos_status tfos_record_picker_get(struct tfos_record_picker *picker, uint6
     const uint8_t *bytes = picker->frame.data + TFOS__RECORD_HEAD_SIZE;
     struct tfos_record_frame frame;
     tfos_record_frame_init(&frame, bytes, (size_t)size);
-    if (memcmp(picker->frame.data, frame.head, sizeof frame.head) != 0)
+    if (memcmp(picker->frame.data, frame.head, sizeof(frame.head)) != 0)
         return refuse(picker, place.offset,
                       "no record of the size that the index says begins here: the index is not "
                       "this file's, or the file is damaged",
                       err);
-    if (memcmp(bytes + size, frame.tail, sizeof frame.tail) != 0)
+    if (memcmp(bytes + size, frame.tail, sizeof(frame.tail)) != 0)
         return refuse(picker, place.offset, tfos_record_damage_text(TFOS_RECORD_BAD_CHECKSUM), err);
     *record = (struct tfos_view){bytes, (size_t)size};
     return TFOS_OK;

@@ -45,7 +45,7 @@ const char *tfos_record_damage_text(enum tfos_record_damage_kind kind)
         [TFOS_RECORD_BAD_COMPRESSION] = "the compressed data is damaged",
         [TFOS_RECORD_BAD_EXAMPLE] = "a record is not what it should be",
     };
-    return (size_t)kind < sizeof texts / sizeof texts[0] ? texts[kind] : "unknown damage";
+    return (size_t)kind < sizeof(texts) / sizeof(texts[0]) ? texts[kind] : "unknown damage";
 }
 
 static const uint8_t *data_of(const struct tfos_record_reader *reader)
@@ -144,7 +144,7 @@ static struct frame check_frame(const struct tfos_record_reader *reader, size_t 
     if (have < TFOS__RECORD_HEAD_SIZE)
         return frame;
     uint64_t size;
-    memcpy(&size, head, sizeof size);
+    memcpy(&size, head, sizeof(size));
     size = le64toh(size);
     frame.size = size;
     if (!tfos__record_crc32c_is_masked(head + SIZE_SIZE, head, SIZE_SIZE)) {
@@ -194,25 +194,25 @@ static enum tfos_status describe(struct tfos_record_reader *reader, size_t at, s
     uint64_t offset = reader->offset + at;
     char detail[160] = "";
     if (frame.fault == TFOS_RECORD_TOO_LARGE)
-        snprintf(detail, sizeof detail, ": %llu bytes, where max_record_size is %llu",
+        snprintf(detail, sizeof(detail), ": %llu bytes, where max_record_size is %llu",
                  (unsigned long long)frame.size,
                  (unsigned long long)reader->options.max_record_size);
     else if (frame.fault == TFOS_RECORD_BAD_CHECKSUM)
-        snprintf(detail, sizeof detail, ": %llu bytes", (unsigned long long)frame.size);
+        snprintf(detail, sizeof(detail), ": %llu bytes", (unsigned long long)frame.size);
     else if (frame.fault == TFOS_RECORD_CUT && have < TFOS__RECORD_HEAD_SIZE)
-        snprintf(detail, sizeof detail, ": %zu bytes where %d precede a record", have,
+        snprintf(detail, sizeof(detail), ": %zu bytes where %d precede a record", have,
                  TFOS__RECORD_HEAD_SIZE);
     else if (frame.fault == TFOS_RECORD_CUT)
-        snprintf(detail, sizeof detail, ": %zu bytes, where a record of %llu takes %d more", have,
+        snprintf(detail, sizeof(detail), ": %zu bytes, where a record of %llu takes %d more", have,
                  (unsigned long long)frame.size, TFOS__RECORD_FRAME_SIZE);
     else if (offset == 0 && data[0] == 0x1F && data[1] == 0x8B)
-        snprintf(detail, sizeof detail,
+        snprintf(detail, sizeof(detail),
                  "; the file begins like one of gzip: let its compression be detected");
     else if (offset == 0)
-        snprintf(detail, sizeof detail, "; perhaps it is no TFRecord file");
+        snprintf(detail, sizeof(detail), "; perhaps it is no TFRecord file");
     char origin[160] = "";
     if (reader->options.begin > 0)
-        snprintf(origin, sizeof origin,
+        snprintf(origin, sizeof(origin),
                  "; this range's first record was searched for from offset %llu on: where records "
                  "may hold records themselves, read it whole",
                  (unsigned long long)reader->options.begin);
@@ -486,7 +486,7 @@ enum tfos_status tfos_record_reader_open(struct tfos_stream *stream,
                                          const struct tfos_record_reader_options *options,
                                          struct tfos_record_reader **out, struct tfos_error *err)
 {
-    struct tfos_record_reader *reader = tfos__alloc(1, sizeof *reader);
+    struct tfos_record_reader *reader = tfos__alloc(1, sizeof(*reader));
     if (!reader)
         return tfos__no_memory(err, "record", "a reader");
     reader->stream = stream;

@@ -85,7 +85,7 @@ static enum tfos_status read_encoding(const struct ArrowSchema *schema,
 {
     const struct tfos__arrow_type *type = &tfos__record_field_values(field)->type;
     char encoding[WORD_SIZE];
-    if (!tfos_arrow_metadata_find(schema->metadata, "tfos.encoding", encoding, sizeof encoding))
+    if (!tfos_arrow_metadata_find(schema->metadata, "tfos.encoding", encoding, sizeof(encoding)))
         return TFOS_OK;
     bool can_be =
         tfos__arrow_type_is(type, TFOS__ARROW_FLOAT, 64) || type->kind == TFOS__ARROW_DECIMAL;
@@ -119,7 +119,7 @@ static enum tfos_status name_type(const struct ArrowSchema *schema,
                                   struct tfos__record_field *field, struct tfos_error *err)
 {
     char text[TFOS_TYPE_TEXT_SIZE];
-    tfos_arrow_type_text(schema, field->type_names, text, sizeof text);
+    tfos_arrow_type_text(schema, field->type_names, text, sizeof(text));
     field->type = tfos__strdup(text);
     return field->type ? TFOS_OK : tfos__no_memory(err, "record", "a schema");
 }
@@ -127,7 +127,7 @@ static enum tfos_status name_type(const struct ArrowSchema *schema,
 static bool is_name_exact(const struct ArrowSchema *schema)
 {
     char word[WORD_SIZE];
-    return tfos_arrow_metadata_find(schema->metadata, "tfos.name", word, sizeof word) &&
+    return tfos_arrow_metadata_find(schema->metadata, "tfos.name", word, sizeof(word)) &&
            strcmp(word, "exact") == 0;
 }
 
@@ -138,7 +138,7 @@ static enum tfos_status add_leaf(struct tfos__record_schema *schema, const struc
 {
     if (schema->field_count == schema->field_capacity) {
         size_t capacity = schema->field_capacity > 0 ? 2 * schema->field_capacity : 16;
-        void *fields = tfos__realloc(schema->fields, capacity, sizeof *schema->fields);
+        void *fields = tfos__realloc(schema->fields, capacity, sizeof(*schema->fields));
         if (!fields) {
             tfos__free(name);
             return tfos__no_memory(err, "record", "a schema");
@@ -189,13 +189,13 @@ static int compare_names(const void *a, const void *b)
 static enum tfos_status check_names(const struct tfos__record_schema *schema,
                                     struct tfos_error *err)
 {
-    const char **names = tfos__alloc(schema->field_count, sizeof *names);
+    const char **names = tfos__alloc(schema->field_count, sizeof(*names));
     enum tfos_status status = TFOS_OK;
     if (!names)
         return tfos__no_memory(err, "record", "a schema");
     for (size_t i = 0; i < schema->field_count; i++)
         names[i] = schema->fields[i].name;
-    qsort(names, schema->field_count, sizeof *names, compare_names);
+    qsort(names, schema->field_count, sizeof(*names), compare_names);
     for (size_t i = 1; i < schema->field_count && status == TFOS_OK; i++)
         if (strcmp(names[i - 1], names[i]) == 0)
             status =

@@ -22,7 +22,7 @@ struct tfos_record_writer {
 static void put_checksum(uint8_t *place, const void *data, size_t size)
 {
     uint32_t masked = htole32(tfos__record_crc32c_mask(tfos__record_crc32c(0, data, size)));
-    memcpy(place, &masked, sizeof masked);
+    memcpy(place, &masked, sizeof(masked));
 }
 
 void tfos_record_frame_init(struct tfos_record_frame *frame, const void *data, size_t size)
@@ -42,7 +42,7 @@ enum tfos_status tfos_record_writer_open(struct tfos_stream *stream,
     if (level < 1 || level > 9)
         return tfos__fail(err, TFOS_INVALID, "record: a level of compression from 1 to 9, not %d",
                           level);
-    struct tfos_record_writer *writer = tfos__alloc(1, sizeof *writer);
+    struct tfos_record_writer *writer = tfos__alloc(1, sizeof(*writer));
     if (!writer)
         return tfos__no_memory(err, "record", "a writer");
     writer->stream = stream;
@@ -85,9 +85,9 @@ enum tfos_status tfos_record_writer_append(struct tfos_record_writer *writer,
     for (size_t i = 0; i < count; i++) {
         struct tfos_record_frame frame;
         tfos_record_frame_init(&frame, records[i].data, records[i].size);
-        TFOS__TRY(put(writer, frame.head, sizeof frame.head, err));
+        TFOS__TRY(put(writer, frame.head, sizeof(frame.head), err));
         TFOS__TRY(put(writer, records[i].data, records[i].size, err));
-        TFOS__TRY(put(writer, frame.tail, sizeof frame.tail, err));
+        TFOS__TRY(put(writer, frame.tail, sizeof(frame.tail), err));
     }
     return TFOS_OK;
 }

@@ -49,7 +49,7 @@ enum tfos_status tfos_schema_inference_open(enum tfos_record_type type,
 {
     if (type == TFOS_RECORD_BYTES)
         return tfos__fail(err, TFOS_INVALID, "record: plain records have no features to look at");
-    struct tfos_schema_inference *inference = tfos__alloc(1, sizeof *inference);
+    struct tfos_schema_inference *inference = tfos__alloc(1, sizeof(*inference));
     if (!inference)
         return tfos__no_memory(err, "record", "a schema inference");
     inference->type = type;
@@ -83,7 +83,7 @@ static enum tfos_status reserve(struct tfos_schema_inference *inference, struct 
     if (inference->count < inference->capacity)
         return TFOS_OK;
     uint32_t capacity = inference->capacity > 0 ? 2 * inference->capacity : FIRST_CAPACITY;
-    struct summary *summaries = tfos__realloc(inference->summaries, capacity, sizeof *summaries);
+    struct summary *summaries = tfos__realloc(inference->summaries, capacity, sizeof(*summaries));
     if (!summaries)
         return tfos__no_memory(err, "record", "a schema inference");
     inference->summaries = summaries;

@@ -143,7 +143,7 @@ size_t tfos__record_wire_count_varints(struct tfos_view packed)
     size_t count = 0, i = 0;
     for (; i + sizeof(uint64_t) <= packed.size; i += sizeof(uint64_t)) {
         uint64_t word;
-        memcpy(&word, data + i, sizeof word);
+        memcpy(&word, data + i, sizeof(word));
         count += (size_t)__builtin_popcountll(~word & CONTINUATION_BITS);
     }
     for (; i < packed.size; i++)
@@ -185,7 +185,7 @@ bool tfos__record_wire_read_varints_plain(struct tfos__record_wire *wire, uint64
     size_t done = 0;
     while (done + 8 <= limit && wire->end - wire->at >= 8) {
         uint64_t word;
-        memcpy(&word, wire->at, sizeof word);
+        memcpy(&word, wire->at, sizeof(word));
         if ((word & CONTINUATION_BITS) == 0) {
             for (int i = 0; i < 8; i++)
                 values[done + (size_t)i] = wire->at[i];
@@ -224,7 +224,7 @@ static void make_layouts(void)
     for (unsigned ends = 0; ends < 256; ends++) {
         struct layout *layout = &layouts[ends];
         unsigned size;
-        memset(layout->places, NO_BYTE, sizeof layout->places);
+        memset(layout->places, NO_BYTE, sizeof(layout->places));
         for (unsigned left = ends; left & 3; left >>= size) {
             uint8_t *place = &layout->places[2 * layout->count++];
             size = left & 1 ? 1 : 2;
@@ -254,7 +254,7 @@ decode_by_table(struct tfos__record_wire *wire, uint64_t *values, size_t limit, 
     pthread_once(&layouts_made, make_layouts);
     while (done + 8 <= limit && rest.end - rest.at >= 8) {
         uint64_t word;
-        memcpy(&word, rest.at, sizeof word);
+        memcpy(&word, rest.at, sizeof(word));
         const struct layout *layout = &layouts[gather(~word & CONTINUATION_BITS)];
         if (layout->count == 0) {
             if (!decode_one(&rest, word, &values[done++]))

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of a trainer: requests to its node, and reports.
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <tfos/spark_schema.h>
 #include <tfos/trainer.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fail.h"
@@ -9,12 +14,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "trainer/trainer_channel.h"
-
-#include <fcntl.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 #define CONTEXT_TIMEOUT_MS 30000
 #define FEED_TIMEOUT_MS 30000
@@ -62,7 +61,7 @@ static enum tfos_status receive_context(struct tfos_trainer *trainer, struct tfo
 
 enum tfos_status tfos_trainer_open(int fd, struct tfos_trainer **out, struct tfos_error *err)
 {
-    struct tfos_trainer *trainer = tfos__alloc(1, sizeof *trainer);
+    struct tfos_trainer *trainer = tfos__alloc(1, sizeof(*trainer));
     if (!trainer)
         return tfos__no_memory(err, "trainer", "a trainer");
     trainer->payload_fd = trainer->wake_fd = -1;

@@ -2,16 +2,16 @@
 // One thread does all reading and writing of the channel; others queue messages and wait.
 #include "trainer/trainer_channel.h"
 
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "feed/feed.h"
-
-#include <poll.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #define FLUSH_TIMEOUT_MS 2000
 
@@ -31,7 +31,7 @@ struct tfos__trainer_feed_queue *tfos__trainer_channel_get_queue(struct tfos_tra
     if (queue)
         return queue;
     char *copy = tfos__strdup(name);
-    queue = copy ? tfos__alloc(1, sizeof *queue) : NULL;
+    queue = copy ? tfos__alloc(1, sizeof(*queue)) : NULL;
     if (!queue) {
         tfos__free(copy);
         return NULL;
@@ -109,7 +109,7 @@ static void take_description(struct tfos_trainer *trainer, const char *name, con
     if (queue->description_count == TFOS__TRAINER_DESCRIPTIONS)
         tfos__free(queue->descriptions[--queue->description_count].schema);
     memmove(&queue->descriptions[1], &queue->descriptions[0],
-            (size_t)queue->description_count * sizeof queue->descriptions[0]);
+            (size_t)queue->description_count * sizeof(queue->descriptions[0]));
     queue->descriptions[0] =
         (struct tfos__trainer_description){schema, tfos__json_int_or(message, "first_feed", 1),
                                            tfos__json_int_or(message, "last_feed", 0)};

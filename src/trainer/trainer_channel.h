@@ -4,16 +4,16 @@
 #ifndef TFOS_TRAINER_TRAINER_CHANNEL_H
 #define TFOS_TRAINER_TRAINER_CHANNEL_H
 
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <tfos/trainer.h>
+
 #include "base/channel.h"
 #include "base/clock.h"
 #include "base/fork_guard.h"
 #include "base/queue_names.h"
 #include "base/thread.h"
-
-#include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <tfos/trainer.h>
 
 /// One name to agree on; lives on the stack of the thread that waits for it.
 struct tfos__trainer_agreement {

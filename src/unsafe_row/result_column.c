@@ -18,7 +18,7 @@ tfos__unsafe_row_result_column_reserve(struct tfos__unsafe_row_result_column *co
 {
     if (count > column->source_capacity) {
         struct tfos__unsafe_row_source *sources =
-            tfos__realloc(column->sources, (size_t)count, sizeof *sources);
+            tfos__realloc(column->sources, (size_t)count, sizeof(*sources));
         if (!sources)
             return tfos__no_memory(err, "inference", "a batch of results");
         column->sources = sources;
@@ -161,7 +161,7 @@ static void set_null(struct frame *frame, int64_t index)
 
 static void set_word(struct frame *frame, int64_t index, uint64_t word)
 {
-    memcpy(frame->slots + index * TFOS__ROW_WORD, &word, sizeof word);
+    memcpy(frame->slots + index * TFOS__ROW_WORD, &word, sizeof(word));
 }
 
 static enum tfos_status fail_null(const struct tfos__unsafe_row_result_column *column,
@@ -196,7 +196,7 @@ static struct frame begin_array(const struct tfos__unsafe_row_result_column *col
     uint32_t width = tfos__unsafe_row_is_variable(&column->type, level) ? TFOS__ROW_WORD
                                                                         : column->type.element_size;
     uint32_t used = head + (uint32_t)count * width;
-    memcpy(base, &count, sizeof count);
+    memcpy(base, &count, sizeof(count));
     memset(base + TFOS__ROW_WORD, 0, head - TFOS__ROW_WORD);
     memset(base + used, 0, (size_t)padded(used) - used);
     return (struct frame){base, base + TFOS__ROW_WORD, base + head, (uint32_t)padded(used)};

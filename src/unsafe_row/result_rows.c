@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows are measured and written 64 at a time, column by column. Invariant: while `array` is there,
 // each column has the sources that belong to it.
+#include <stdio.h>
+#include <string.h>
 #include <tfos/result_rows.h>
 
 #include "base/fail.h"
 #include "base/memory.h"
 #include "unsafe_row/result_column.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #define NAMES_SIZE 2048
 
@@ -23,11 +22,11 @@ struct tfos_result_rows {
 enum tfos_status tfos_result_rows_open(const struct ArrowSchema *schema,
                                        struct tfos_result_rows **out, struct tfos_error *err)
 {
-    struct tfos_result_rows *rows = tfos__alloc(1, sizeof *rows);
+    struct tfos_result_rows *rows = tfos__alloc(1, sizeof(*rows));
     enum tfos_status status = TFOS_OK;
     if (!rows)
         return tfos__no_memory(err, "inference", "results");
-    rows->columns = tfos__alloc((size_t)schema->n_children, sizeof *rows->columns);
+    rows->columns = tfos__alloc((size_t)schema->n_children, sizeof(*rows->columns));
     status = rows->columns ? tfos_arrow_schema_copy(schema, &rows->schema, err)
                            : tfos__no_memory(err, "inference", "results");
     for (int64_t i = 0; status == TFOS_OK && i < schema->n_children; i++)
@@ -120,9 +119,9 @@ struct kind {
 static struct kind kind_of(const struct ArrowSchema *schema)
 {
     struct kind kind = {.text = "row"};
-    char text[sizeof kind.text];
-    if (tfos_arrow_metadata_find(schema->metadata, "tfos.row", text, sizeof text))
-        memcpy(kind.text, text, sizeof text);
+    char text[sizeof(kind.text)];
+    if (tfos_arrow_metadata_find(schema->metadata, "tfos.row", text, sizeof(text)))
+        memcpy(kind.text, text, sizeof(text));
     kind.has_names = strcmp(kind.text, "dict") == 0 || strcmp(kind.text, "row") == 0;
     kind.is_sequence = strcmp(kind.text, "tuple") == 0 || strcmp(kind.text, "list") == 0;
     return kind;
@@ -131,7 +130,7 @@ static struct kind kind_of(const struct ArrowSchema *schema)
 static bool is_pickled(const struct ArrowSchema *schema)
 {
     char note[16];
-    return tfos_arrow_metadata_find(schema->metadata, "tfos.value", note, sizeof note) &&
+    return tfos_arrow_metadata_find(schema->metadata, "tfos.value", note, sizeof(note)) &&
            strcmp(note, "pickle") == 0;
 }
 
@@ -225,7 +224,7 @@ static uint64_t place_rows(const struct tfos_result_rows *rows,
         uint64_t size = chunk->sizes[count];
         if (size > INT32_MAX || TFOS__ROW_HEAD + size > capacity - used)
             break;
-        memcpy(data + used, &size, sizeof size);
+        memcpy(data + used, &size, sizeof(size));
         chunk->rows[count] = data + used + TFOS__ROW_HEAD;
         memset(chunk->rows[count], 0, chunk->slots);
         chunk->used[count] =

@@ -63,7 +63,7 @@ enum tfos_status tfos__unsafe_row_result_type_init(struct tfos__unsafe_row_resul
                           "inference: column '%s': results of its type, %s, are made by Python: "
                           "inference(via=\"arrow\")",
                           type->name,
-                          tfos_arrow_type_text(whole, TFOS_TYPE_NAMES_SPARK, text, sizeof text));
+                          tfos_arrow_type_text(whole, TFOS_TYPE_NAMES_SPARK, text, sizeof(text)));
     return TFOS_OK;
 }
 
@@ -89,7 +89,7 @@ struct note {
 static void read_note(struct note *note, const char *metadata)
 {
     note->kind = note->shape = "";
-    if (!tfos_arrow_metadata_find(metadata, "tfos.value", note->text, sizeof note->text))
+    if (!tfos_arrow_metadata_find(metadata, "tfos.value", note->text, sizeof(note->text)))
         note->text[0] = '\0';
     char *blank = strchr(note->text, ' ');
     if (!blank)

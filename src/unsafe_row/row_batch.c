@@ -23,7 +23,7 @@ enum tfos_status tfos_row_batch_open(const struct ArrowSchema *schema, struct tf
         tfos__fail_prefix(err, "spark");
         return status;
     }
-    struct tfos_row_batch *batch = tfos__alloc(1, sizeof *batch);
+    struct tfos_row_batch *batch = tfos__alloc(1, sizeof(*batch));
     if (!batch)
         return tfos__no_memory(err, "spark", "a batch of rows");
     status = tfos__unsafe_row_column_init(&batch->root, schema, &batch->rows, err);
@@ -51,7 +51,7 @@ static enum tfos_status next_row(struct stream *stream, size_t fixed_size,
     if (stream->size < TFOS__ROW_HEAD)
         return tfos__fail(err, TFOS_CORRUPT, "the data ends %lld bytes after the row before",
                           (long long)stream->size);
-    memcpy(&head, stream->data, sizeof head);
+    memcpy(&head, stream->data, sizeof(head));
     // A size beyond 32 bits is one that is not followed by zero.
     if (head > INT32_MAX || head % TFOS__ROW_WORD != 0 || head < fixed_size)
         return tfos__fail(err, TFOS_CORRUPT,

@@ -67,7 +67,7 @@ static enum tfos_status read_type(struct tfos__unsafe_row_column *column,
     struct tfos__arrow_type type;
     char text[TFOS_TYPE_TEXT_SIZE];
     enum tfos_status status = tfos__arrow_type_read(&type, schema, err);
-    const char *name = tfos_arrow_type_text(schema, TFOS_TYPE_NAMES_SPARK, text, sizeof text);
+    const char *name = tfos_arrow_type_text(schema, TFOS_TYPE_NAMES_SPARK, text, sizeof(text));
     if (status == TFOS_UNSUPPORTED && !schema->dictionary)
         return refuse(column, name, err);
     if (status < 0) {
@@ -78,9 +78,9 @@ static enum tfos_status read_type(struct tfos__unsafe_row_column *column,
     column->element_size = element_size(&type);
     if (!is_read(&type))
         return refuse(column, name, err);
-    for (size_t i = 0; i < sizeof struct_types / sizeof struct_types[0]; i++)
+    for (size_t i = 0; i < sizeof(struct_types) / sizeof(struct_types[0]); i++)
         if (type.kind == TFOS__ARROW_STRUCT &&
-            tfos_arrow_metadata_find(schema->metadata, struct_types[i], text, sizeof text) &&
+            tfos_arrow_metadata_find(schema->metadata, struct_types[i], text, sizeof(text)) &&
             strcmp(text, "true") == 0)
             return refuse(column, struct_types[i], err);
     return TFOS_OK;
@@ -118,7 +118,7 @@ static enum tfos_status init_column(struct tfos__unsafe_row_column *column,
         return tfos__fail(err, TFOS_UNSUPPORTED, "spark: column %s: nested deeper than %d levels",
                           column->path, TFOS__ARROW_DEPTH);
     TFOS__TRY(read_type(column, schema, err));
-    column->children = tfos__alloc((size_t)schema->n_children, sizeof *column->children);
+    column->children = tfos__alloc((size_t)schema->n_children, sizeof(*column->children));
     if (!column->children)
         return tfos__no_memory(err, "spark", "the columns of a batch");
     column->child_count = schema->n_children;

@@ -32,7 +32,7 @@ struct slots {
 static uint64_t load_word(const uint8_t *at)
 {
     uint64_t word = 0;
-    memcpy(&word, at, sizeof word);
+    memcpy(&word, at, sizeof(word));
     return word;
 }
 
@@ -101,14 +101,14 @@ static enum tfos_status read_interval(const struct tfos__unsafe_row_column *colu
     if (part->size != 16)
         return tfos__fail(err, TFOS_CORRUPT, "column %s: an interval of %u bytes", column->path,
                           part->size);
-    memcpy(&microseconds, part->base + 8, sizeof microseconds);
+    memcpy(&microseconds, part->base + 8, sizeof(microseconds));
     if (__builtin_mul_overflow(microseconds, 1000, &nanoseconds))
         return tfos__fail(err, TFOS_INVALID,
                           "column %s: an interval of %lld microseconds is longer than Arrow's 64 "
                           "bits of nanoseconds",
                           column->path, (long long)microseconds);
     memcpy(value, part->base, 8);
-    memcpy(value + 8, &nanoseconds, sizeof nanoseconds);
+    memcpy(value + 8, &nanoseconds, sizeof(nanoseconds));
     return TFOS_OK;
 }
 
@@ -286,7 +286,7 @@ static void zero_nulls(uint8_t *values, size_t width, uint64_t nulls)
 static void put_decimal(uint8_t *value, uint64_t word)
 {
     uint64_t words[2] = {word, word >> 63 ? UINT64_MAX : 0};
-    memcpy(value, words, sizeof words);
+    memcpy(value, words, sizeof(words));
 }
 
 // Copies one slot of each row. Callers pass a constant width, so that each copy is one move.

@@ -2,13 +2,12 @@
 // Spark writes a type as a word ("integer", "decimal(10,2)", "interval day to second") or, where it
 // holds others, as an object whose "type" is struct, array, map or udt. A tree that is half made
 // can be released.
-#include <tfos/spark_schema.h>
-
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tfos/spark_schema.h>
 
 #include "arrow/arrow.h"
 #include "base/fail.h"
@@ -143,10 +142,10 @@ static bool parse_decimal(const char *text, long *precision, long *scale)
 {
     static const char prefix[] = "decimal(";
     char *end = NULL;
-    if (strncmp(text, prefix, sizeof prefix - 1) != 0)
+    if (strncmp(text, prefix, sizeof(prefix) - 1) != 0)
         return false;
     errno = 0;
-    *precision = strtol(text + sizeof prefix - 1, &end, 10);
+    *precision = strtol(text + sizeof(prefix) - 1, &end, 10);
     if (*end != ',')
         return false;
     *scale = strtol(end + 1, &end, 10);
@@ -156,10 +155,10 @@ static bool parse_decimal(const char *text, long *precision, long *scale)
 static bool find_word(const char *text, struct tfos__arrow_type *type)
 {
     const struct word *word = NULL;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (strcmp(text, words[i].text) == 0)
             word = &words[i];
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
         if (strncmp(text, prefixes[i].text, strlen(prefixes[i].text)) == 0)
             word = &prefixes[i];
     if (!word)
@@ -198,7 +197,7 @@ static enum tfos_status add_metadata(struct ArrowSchema *node, const json_t *met
                                      struct tfos_error *err)
 {
     static const char *const keys[] = {"tfos.encoding", "tfos.name"};
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         const char *value = json_string_value(json_object_get(metadata, keys[i]));
         if (value)
             TFOS__TRY(tfos__arrow_schema_note(node, keys[i],

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns that grow: values of every type come out as they went in, whatever their nulls, offsets
 // and nesting, whether the arrays are shown or taken, and after values were taken back.
-#include "feed_arrow.h"
-
 #include <math.h>
 
 #include "arrow/arrow.h"
 #include "base/memory.h"
+#include "feed_arrow.h"
 
 #define ROUNDS 30
 
@@ -17,7 +16,7 @@ static const struct shape LEAVES[] = {
     {"l", NULL, 0}, {"w:5", NULL, 0}, {"w:0", NULL, 0},     {"u", NULL, 0},
     {"Z", NULL, 0}, {"tdD", NULL, 0}, {"tsu:UTC", NULL, 0}, {"d:38,10", NULL, 0},
 };
-#define LEAF_COUNT (sizeof LEAVES / sizeof LEAVES[0])
+#define LEAF_COUNT (sizeof(LEAVES) / sizeof(LEAVES[0]))
 
 // Some rows of `array`, in three spans, taken and shown.
 static void copy_spans(const struct ArrowSchema *schema, const struct ArrowArray *array)
@@ -114,7 +113,7 @@ static void nulls_are_where_they_were_marked(void **state)
     static const int64_t steps[] = {1, 2, 3, 63, 64, 65, 700, 2000};
     (void)state;
 
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         struct tfos__arrow_builder builder = {0};
         give_type(&builder, TFOS__ARROW_INT, 16, 0);
         for (int64_t k = 0; k < 1000; k++) {

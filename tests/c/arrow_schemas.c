@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schemas that own what they are made of: copies, notes, and their form as bytes, whole and
 // damaged.
-#include "feed_arrow.h"
-
 #include "arrow/arrow.h"
 #include "base/memory.h"
+#include "feed_arrow.h"
 
 static struct tfos_error err;
 
@@ -36,7 +35,7 @@ static void a_copy_is_the_same_and_depends_on_nothing(void **state)
     assert_true(tfos__arrow_schema_equals(&schema, &copy));
     schema.release(&schema);
     assert_done(tfos_arrow_schema_copy(&copy, &again, &err));
-    assert_memory_equal(again.children[1]->metadata, METADATA, sizeof METADATA - 1);
+    assert_memory_equal(again.children[1]->metadata, METADATA, sizeof(METADATA) - 1);
     assert_int_equal(again.children[1]->flags, copy.children[1]->flags);
     assert_done(tfos__arrow_schema_note(again.children[2], "k", (struct tfos_view){"v", 1}, &err));
     assert_false(tfos__arrow_schema_equals(&again, &copy));
@@ -58,11 +57,11 @@ static void notes_are_found_by_their_keys(void **state)
 
     assert_done(tfos__arrow_schema_init(&schema, tfos__arrow_type_of(TFOS__ARROW_INT, 16, 0), "c",
                                         0, &err));
-    assert_false(tfos_arrow_metadata_find(schema.metadata, "key", value, sizeof value));
+    assert_false(tfos_arrow_metadata_find(schema.metadata, "key", value, sizeof(value)));
     assert_done(tfos__arrow_schema_note(&schema, "first", (struct tfos_view){"one", 3}, &err));
     assert_done(tfos__arrow_schema_note(&schema, "second", (struct tfos_view){"a\0b", 3}, &err));
     assert_done(tfos__arrow_schema_note(&schema, "third", (struct tfos_view){NULL, 0}, &err));
-    assert_true(tfos_arrow_metadata_find(schema.metadata, "first", value, sizeof value));
+    assert_true(tfos_arrow_metadata_find(schema.metadata, "first", value, sizeof(value)));
     assert_string_equal(value, "one");
     assert_memory_equal(tfos_arrow_metadata_get(schema.metadata, "second", &size), "a\0b", 3);
     assert_int_equal(size, 3);
@@ -84,13 +83,13 @@ static void metadata_is_found_by_its_key(void **state)
     char value[4];
 
     (void)state;
-    assert_true(tfos_arrow_metadata_find(metadata, "k", value, sizeof value));
+    assert_true(tfos_arrow_metadata_find(metadata, "k", value, sizeof(value)));
     assert_string_equal(value, "one");
-    assert_true(tfos_arrow_metadata_find(metadata, "kk", value, sizeof value));
+    assert_true(tfos_arrow_metadata_find(metadata, "kk", value, sizeof(value)));
     assert_string_equal(value, "");
     assert_false(tfos_arrow_metadata_find(metadata, "k", value, 3)); // does not fit
-    assert_false(tfos_arrow_metadata_find(metadata, "kkk", value, sizeof value));
-    assert_false(tfos_arrow_metadata_find(NULL, "k", value, sizeof value));
+    assert_false(tfos_arrow_metadata_find(metadata, "kkk", value, sizeof(value)));
+    assert_false(tfos_arrow_metadata_find(NULL, "k", value, sizeof(value)));
 }
 
 static void bytes_are_read_as_they_were_written(void **state)

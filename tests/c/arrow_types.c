@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of types: what is read is written again, and what is in no table is refused with its
 // name.
-#include "harness.h"
-
 #include <string.h>
 
 #include "arrow/arrow.h"
+#include "harness.h"
 
 static struct tfos_error err;
 
@@ -51,7 +50,7 @@ static const struct {
 static void each_type_is_written_as_it_was_read(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof LEAVES / sizeof LEAVES[0]; i++) {
+    for (size_t i = 0; i < sizeof(LEAVES) / sizeof(LEAVES[0]); i++) {
         const struct ArrowSchema schema = {.format = LEAVES[i].format};
         struct tfos__arrow_type type;
         char text[TFOS__ARROW_TEXT_SIZE];
@@ -72,7 +71,7 @@ static void lists_and_structs_are_written_as_they_were_read(void **state)
     char text[TFOS__ARROW_TEXT_SIZE];
     (void)state;
 
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
         const struct ArrowSchema schema = {
             .format = formats[i], .n_children = 1, .children = children};
         assert_done(tfos__arrow_type_read(&type, &schema, &err));
@@ -102,7 +101,7 @@ static void types_are_found_by_what_they_are(void **state)
     char text[TFOS__ARROW_TEXT_SIZE];
     (void)state;
 
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         struct tfos__arrow_type type =
             tfos__arrow_type_of(types[i].kind, types[i].width, types[i].unit);
         assert_string_equal(tfos__arrow_type_format(&type, text), types[i].format);
@@ -156,10 +155,10 @@ static void unknown_types_are_refused_by_their_format(void **state)
     };
     (void)state;
 
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
         const struct ArrowSchema schema = {.format = formats[i]};
         char words[64];
-        snprintf(words, sizeof words, "its type, %s, is not known", formats[i]);
+        snprintf(words, sizeof(words), "its type, %s, is not known", formats[i]);
         expect_refused(&schema, TFOS_UNSUPPORTED, words);
     }
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole types as messages have them.
-#include "record_proto.h"
-
 #include "arrow/arrow.h"
+#include "record_proto.h"
 
 static void s95_types_have_the_names_that_people_know(void **state)
 {
@@ -30,13 +29,15 @@ static void s95_types_have_the_names_that_people_know(void **state)
         {"x:?", "?", "?"},
     };
     char text[128];
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct ArrowSchema schema;
         make_column(cases[i].column, &schema);
-        assert_string_equal(tfos_arrow_type_text(&schema, TFOS_TYPE_NAMES_ARROW, text, sizeof text),
-                            cases[i].arrow);
-        assert_string_equal(tfos_arrow_type_text(&schema, TFOS_TYPE_NAMES_SPARK, text, sizeof text),
-                            cases[i].spark);
+        assert_string_equal(
+            tfos_arrow_type_text(&schema, TFOS_TYPE_NAMES_ARROW, text, sizeof(text)),
+            cases[i].arrow);
+        assert_string_equal(
+            tfos_arrow_type_text(&schema, TFOS_TYPE_NAMES_SPARK, text, sizeof(text)),
+            cases[i].spark);
         clear_column(&schema);
     }
 }
@@ -50,15 +51,15 @@ static void s95_structs_maps_and_what_does_not_fit(void **state)
     struct ArrowSchema values = {.format = "u"};
     struct ArrowSchema coded = {.format = "i", .dictionary = &values};
     char text[64], small[12];
-    assert_string_equal(tfos_arrow_type_text(&table, TFOS_TYPE_NAMES_ARROW, text, sizeof text),
+    assert_string_equal(tfos_arrow_type_text(&table, TFOS_TYPE_NAMES_ARROW, text, sizeof(text)),
                         "struct<a: int32, b: list<item: string>>");
-    assert_string_equal(tfos_arrow_type_text(&table, TFOS_TYPE_NAMES_SPARK, text, sizeof text),
+    assert_string_equal(tfos_arrow_type_text(&table, TFOS_TYPE_NAMES_SPARK, text, sizeof(text)),
                         "struct<a:int,b:array<string>>");
-    assert_string_equal(tfos_arrow_type_text(&map, TFOS_TYPE_NAMES_SPARK, text, sizeof text),
+    assert_string_equal(tfos_arrow_type_text(&map, TFOS_TYPE_NAMES_SPARK, text, sizeof(text)),
                         "map<int,array<string>>");
-    assert_string_equal(tfos_arrow_type_text(&coded, TFOS_TYPE_NAMES_ARROW, text, sizeof text),
+    assert_string_equal(tfos_arrow_type_text(&coded, TFOS_TYPE_NAMES_ARROW, text, sizeof(text)),
                         "dictionary<values=string>");
-    assert_string_equal(tfos_arrow_type_text(&table, TFOS_TYPE_NAMES_SPARK, small, sizeof small),
+    assert_string_equal(tfos_arrow_type_text(&table, TFOS_TYPE_NAMES_SPARK, small, sizeof(small)),
                         "struct<a:in");
     clear_column(&table);
 }
@@ -68,12 +69,14 @@ static void values_in_lists(void **state)
     (void)state;
     const struct tfos__arrow_type value = tfos__arrow_type_of(TFOS__ARROW_INT, 64, 0);
     char text[32];
-    assert_string_equal(tfos__arrow_lists_text(&value, 0, TFOS_TYPE_NAMES_ARROW, text, sizeof text),
-                        "int64");
-    assert_string_equal(tfos__arrow_lists_text(&value, 2, TFOS_TYPE_NAMES_ARROW, text, sizeof text),
-                        "list<item: list<item: int64>>");
-    assert_string_equal(tfos__arrow_lists_text(&value, 2, TFOS_TYPE_NAMES_SPARK, text, sizeof text),
-                        "array<array<bigint>>");
+    assert_string_equal(
+        tfos__arrow_lists_text(&value, 0, TFOS_TYPE_NAMES_ARROW, text, sizeof(text)), "int64");
+    assert_string_equal(
+        tfos__arrow_lists_text(&value, 2, TFOS_TYPE_NAMES_ARROW, text, sizeof(text)),
+        "list<item: list<item: int64>>");
+    assert_string_equal(
+        tfos__arrow_lists_text(&value, 2, TFOS_TYPE_NAMES_SPARK, text, sizeof(text)),
+        "array<array<bigint>>");
     assert_string_equal(tfos__arrow_lists_text(&value, 2, TFOS_TYPE_NAMES_SPARK, text, 10),
                         "array<arr");
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames over both kinds of channel: order, limits, faults of the peer, deadlines, back-pressure.
-#include "channel_pair.h"
-
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 
 #include "base/memory.h"
+#include "channel_pair.h"
 
 static void carry_both_ways(bool is_tls)
 {
@@ -109,7 +108,7 @@ static void unix_takes_one_byte_at_a_time(void **state)
     struct tfos__channel *channel = open_channel(fds[1], TFOS__CHANNEL_UNIX, NULL);
     const char frame[] = "\0\0\0\x0c{\"number\":5}\0\0\0\x0c{\"number\":6}";
     int found = 0;
-    for (size_t i = 0; i < sizeof frame - 1; i++) {
+    for (size_t i = 0; i < sizeof(frame) - 1; i++) {
         assert_int_equal(write(fds[0], frame + i, 1), 1);
         assert_done(tfos__channel_pump(channel, &err));
         json_t *message;
@@ -178,7 +177,7 @@ static void expect_fault(const char *bytes, size_t size, enum tfos_status expect
     assert_int_equal(write(fds[0], bytes, size), size);
     json_t *message;
     for (int i = 0; i < 2; i++) {
-        memset(&err, 0, sizeof err);
+        memset(&err, 0, sizeof(err));
         assert_int_equal(
             tfos__channel_receive(channel, &message, NULL, NULL, tfos__deadline(WAIT_MS), &err),
             expected);

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Descriptors over unix channels: each reaches its own frame, and none is left open that nobody
 // took.
-#include "channel_pair.h"
-
 #include <fcntl.h>
 #include <sys/mman.h>
+
+#include "channel_pair.h"
 
 // A memfd that holds `number`.
 static int make_marked(int number)
 {
     int fd = memfd_create("marked", MFD_CLOEXEC);
     assert_true(fd >= 0);
-    assert_int_equal(pwrite(fd, &number, sizeof number, 0), sizeof number);
+    assert_int_equal(pwrite(fd, &number, sizeof(number), 0), sizeof(number));
     return fd;
 }
 
 static int read_mark(int fd)
 {
     int number = -1;
-    assert_int_equal(pread(fd, &number, sizeof number, 0), sizeof number);
+    assert_int_equal(pread(fd, &number, sizeof(number), 0), sizeof(number));
     return number;
 }
 
@@ -67,7 +67,7 @@ static void large_frames_keep_theirs(void **state)
     int fds_before = count_open_fds();
     struct channel_pair pair = open_unix_pair();
     static char text[300001];
-    memset(text, 'x', sizeof text - 1);
+    memset(text, 'x', sizeof(text) - 1);
     for (int i = 0; i < 6; i++) {
         int fd = make_marked(i);
         json_t *message = json_pack("{s:i, s:s}", "number", i, "text", text);
@@ -142,7 +142,7 @@ static void send_raw(int fd, const char *bytes, size_t size, int fd_count)
         header->cmsg_type = SCM_RIGHTS;
         header->cmsg_len = CMSG_LEN((size_t)fd_count * sizeof(int));
         for (int i = 0; i < fd_count; i++)
-            memcpy(CMSG_DATA(header) + (size_t)i * sizeof fd, &fd, sizeof fd);
+            memcpy(CMSG_DATA(header) + (size_t)i * sizeof(fd), &fd, sizeof(fd));
     }
     assert_int_equal(sendmsg(fd, &message, 0), size);
 }

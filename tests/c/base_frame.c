@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers, frames and JSON: the parts of a channel that need no socket.
-#include "harness.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +7,7 @@
 #include "base/frame.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "harness.h"
 
 static void a_buffer_keeps_its_bytes_as_it_moves(void **state)
 {
@@ -69,12 +68,12 @@ static void a_frame_has_these_bytes(void **state)
     json_t *message = json_pack("{s:s, s:[i, b]}", "type", "\xc3\xa9", "list", 1, 0);
     assert_done(tfos__frame_append(&buffer, message, &err));
     const char expected[] = "\0\0\0\x1e{\"type\":\"\xc3\xa9\",\"list\":[1,false]}";
-    assert_int_equal(tfos__buffer_size(&buffer), sizeof expected - 1);
-    assert_memory_equal(buffer.data, expected, sizeof expected - 1);
+    assert_int_equal(tfos__buffer_size(&buffer), sizeof(expected) - 1);
+    assert_memory_equal(buffer.data, expected, sizeof(expected) - 1);
     json_t *taken;
     size_t size;
     assert_done(tfos__frame_take(&buffer, &taken, &size, &err));
-    assert_int_equal(size, sizeof expected - 1);
+    assert_int_equal(size, sizeof(expected) - 1);
     assert_true(json_equal(message, taken));
     assert_int_equal(tfos__frame_take(&buffer, &taken, &size, &err), TFOS_AGAIN);
     json_decref(taken);
@@ -145,7 +144,7 @@ static void text_and_values_turn_into_each_other(void **state)
     struct tfos_error err;
     json_t *value = NULL;
     const char text[] = "{\"a\":[1,2.5,null,true,\"x\"]}";
-    assert_done(tfos__json_parse(text, sizeof text - 1, &value, &err));
+    assert_done(tfos__json_parse(text, sizeof(text) - 1, &value, &err));
     char *again = tfos__json_text(value);
     assert_string_equal(again, text);
     tfos__free(again);

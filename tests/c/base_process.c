@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starting and watching real processes. The children are shells, which tell what they were given.
-#include "harness.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,6 +12,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/socket.h"
+#include "harness.h"
 
 #define WAIT_MS 20000
 
@@ -52,7 +51,7 @@ static void a_process_gets_what_was_named(void **state)
     char output[512];
     struct tfos__spawn_options options = {.directory = "/usr"};
     int status = run_script("pwd; echo $WORD; echo \"${HOME-none}\"; wc -c; exit 3", options,
-                            output, sizeof output);
+                            output, sizeof(output));
     assert_string_equal(output, "/usr\ngiven\nnone\n0\n");
     assert_int_equal(WEXITSTATUS(status), 3);
 }
@@ -68,7 +67,7 @@ static void no_other_descriptor_gets_through(void **state)
     assert_int_equal(pipe2(passed, O_CLOEXEC), 0);
     struct tfos__spawn_options options = {.inherited_fds = passed, .inherited_count = 2};
     run_script("for n in /proc/$$/fd/*; do [ ! -e $n ] || echo -n \"${n##*/} \"; done", options,
-               output, sizeof output);
+               output, sizeof(output));
     assert_string_equal(output, "0 1 2 3 4 ");
     close(leaky);
     close(high);
@@ -106,7 +105,7 @@ static void descriptors_may_overlap_their_places(void **state)
     int fds[] = {5, 3, 4, 6};
     struct tfos__spawn_options options = {.inherited_fds = fds, .inherited_count = 4};
     int64_t begin = tfos__now_ms();
-    run_script("cat <&3; cat <&4; cat <&5; cat <&6", options, output, sizeof output);
+    run_script("cat <&3; cat <&4; cat <&5; cat <&6", options, output, sizeof(output));
     assert_string_equal(output, "five\nthree\nfour\nsix\n");
     assert_true(tfos__now_ms() - begin < WAIT_MS);
     for (int i = 0; i < 4; i++) {
@@ -128,7 +127,7 @@ static void one_descriptor_may_have_two_places(void **state)
     close(pair[1]);
     int fds[] = {pair[0], pair[0]};
     struct tfos__spawn_options options = {.inherited_fds = fds, .inherited_count = 2};
-    run_script("read x <&3; read y <&4; echo $x$y", options, output, sizeof output);
+    run_script("read x <&3; read y <&4; echo $x$y", options, output, sizeof(output));
     assert_string_equal(output, "ab\n");
     close(pair[0]);
 }
@@ -146,7 +145,7 @@ static void signals_are_as_new(void **state)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     run_script("grep -E '^Sig(Blk|Ign)' /proc/self/status | cut -f2",
-               (struct tfos__spawn_options){0}, output, sizeof output);
+               (struct tfos__spawn_options){0}, output, sizeof(output));
     unsigned long long child_blocked;
     unsigned long long child_ignored;
     assert_int_equal(sscanf(output, "%llx\n%llx", &child_blocked, &child_ignored), 2);
@@ -164,13 +163,13 @@ static void a_session_of_its_own_is_asked_for(void **state)
     char output[64];
     char expected[64];
     const char *script = "sed 's/.*) //' /proc/$$/stat | cut -d' ' -f4; echo $$";
-    run_script(script, (struct tfos__spawn_options){.new_session = true}, output, sizeof output);
+    run_script(script, (struct tfos__spawn_options){.new_session = true}, output, sizeof(output));
     int session = 0;
     int pid = 0;
     assert_int_equal(sscanf(output, "%d\n%d", &session, &pid), 2);
     assert_int_equal(session, pid);
-    run_script(script, (struct tfos__spawn_options){0}, output, sizeof output);
-    snprintf(expected, sizeof expected, "%d\n", (int)getsid(0));
+    run_script(script, (struct tfos__spawn_options){0}, output, sizeof(output));
+    snprintf(expected, sizeof(expected), "%d\n", (int)getsid(0));
     assert_memory_equal(output, expected, strlen(expected));
 }
 
@@ -236,9 +235,9 @@ static void ends_are_described(void **state)
     char text[64];
     char output[8];
     struct tfos__spawn_options options = {0};
-    int status = run_script("exit 42", options, output, sizeof output);
+    int status = run_script("exit 42", options, output, sizeof(output));
     assert_string_equal(tfos__process_describe(status, text), "exit status 42");
-    status = run_script("kill -SEGV $$", options, output, sizeof output);
+    status = run_script("kill -SEGV $$", options, output, sizeof(output));
     assert_string_equal(tfos__process_describe(status, text), "signal 11 (Segmentation fault)");
 }
 
@@ -266,7 +265,7 @@ static struct chain start_chain(const char *script, int *input)
     close(out[1]);
     char text[32];
     size_t length = 0;
-    while (length < sizeof text - 1 && read(out[0], text + length, 1) == 1 && text[length] != '\n')
+    while (length < sizeof(text) - 1 && read(out[0], text + length, 1) == 1 && text[length] != '\n')
         length++;
     text[length] = '\0';
     close(out[0]);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists of queues, as users and peers write them.
-#include "harness.h"
-
 #include <string.h>
 
 #include "base/queue_names.h"
+#include "harness.h"
 
 static void a_list_gives_its_names_places(void **state)
 {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server's loop, turned by the test, and peers of it in the same process.
-#include "channel_pair.h"
-
 #include <sys/resource.h>
 
 #include "base/server.h"
+#include "channel_pair.h"
 
 #define PENDING_LIMIT 100000
 #define MEMBERS(connection) ((struct member *)(connection))

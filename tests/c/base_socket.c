@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Listening, reserving, connecting, accepting, and the words for addresses.
-#include "harness.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +15,7 @@
 #include "base/clock.h"
 #include "base/listener.h"
 #include "base/socket.h"
+#include "harness.h"
 
 #define WAIT_MS 10000
 
@@ -33,10 +32,10 @@ static void hold_two_ports(int listeners[2], int *first)
     for (int port = 20000 + getpid() % 20000; port < 60000; port++) {
         char text[16];
         int got;
-        snprintf(text, sizeof text, "%d", port);
+        snprintf(text, sizeof(text), "%d", port);
         if (tfos__listener_open("127.0.0.1", text, &listeners[0], &got, &err) != TFOS_OK)
             continue;
-        snprintf(text, sizeof text, "%d", port + 1);
+        snprintf(text, sizeof(text), "%d", port + 1);
         if (tfos__listener_open("127.0.0.1", text, &listeners[1], &got, &err) == TFOS_OK) {
             *first = port;
             return;
@@ -57,9 +56,9 @@ static void a_taken_range_names_the_holders(void **state)
     hold_two_ports(listeners, &first);
     char ports[32];
     char expected[256];
-    snprintf(ports, sizeof ports, "%d-%d", first, first + 1);
+    snprintf(ports, sizeof(ports), "%d-%d", first, first + 1);
     assert_int_equal(tfos__listener_open(NULL, ports, &fd, &port, &err), TFOS_BUSY);
-    snprintf(expected, sizeof expected,
+    snprintf(expected, sizeof(expected),
              "socket: no free port in %s: %d is held by pid %d (test_base_socke), %d is held by "
              "pid %d (test_base_socke); set TFOS_SERVER_PORT to another range",
              ports, first, (int)getpid(), first + 1, (int)getpid());
@@ -83,7 +82,7 @@ static void a_range_gives_its_next_free_port(void **state)
     hold_two_ports(listeners, &first);
     close(listeners[1]);
     char ports[32];
-    snprintf(ports, sizeof ports, "%d-%d", first, first + 1);
+    snprintf(ports, sizeof(ports), "%d-%d", first, first + 1);
     assert_done(tfos__listener_open(NULL, ports, &fd, &port, &err));
     assert_int_equal(port, first + 1);
     expect_flags(fd);
@@ -97,7 +96,7 @@ static void ranges_that_cannot_be_read_are_invalid(void **state)
     static const char *const samples[] = {"",       "x",     "-1",     "1-",          "2-1",
                                           "0-5",    "65536", "1 - 2",  "40001-70000", "40001x",
                                           "999999", "1-2-3", "40001,", " 40001"};
-    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+    for (size_t i = 0; i < sizeof(samples) / sizeof(*samples); i++) {
         struct tfos_error err;
         int fd;
         int port;
@@ -124,7 +123,7 @@ static void connect_and_accept(const char *listen_host, const char *connect_host
     char expected[TFOS__ADDRESS_SIZE];
     int accepted;
     struct sockaddr_storage own;
-    socklen_t size = sizeof own;
+    socklen_t size = sizeof(own);
     getsockname(fd, (struct sockaddr *)&own, &size);
     tfos__address_join(seen, ntohs(((struct sockaddr_in *)&own)->sin_port), expected);
     // Nobody else has connected: to look whether a port is served disturbs no server.
@@ -148,7 +147,7 @@ static void every_address_takes_both_families(void **state)
     connect_and_accept(NULL, "127.0.0.1", "127.0.0.1");
     int fd = socket(AF_INET6, SOCK_STREAM, 0);
     struct sockaddr_in6 loopback = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    bool has_ipv6 = fd >= 0 && bind(fd, (struct sockaddr *)&loopback, sizeof loopback) == 0;
+    bool has_ipv6 = fd >= 0 && bind(fd, (struct sockaddr *)&loopback, sizeof(loopback)) == 0;
     if (fd >= 0)
         close(fd);
     if (!has_ipv6)
@@ -181,10 +180,10 @@ static void bursts_of_connections_wait(void **state)
     char address[TFOS__ADDRESS_SIZE];
     assert_done(tfos__listener_open("127.0.0.1", "0", &listener, &port, &err));
     tfos__address_join("127.0.0.1", port, address);
-    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
+    for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
         assert_done(
             tfos__socket_connect(address, TFOS__UNTIL(tfos__deadline(WAIT_MS)), &fds[i], &err));
-    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
+    for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++) {
         char peer[TFOS__ADDRESS_SIZE];
         int accepted;
         assert_done(tfos__socket_accept(listener, &accepted, peer, &err));
@@ -214,7 +213,7 @@ static void failing_connections_tell_why(void **state)
         TFOS_NOT_FOUND);
     static const char *const samples[] = {"",      "host", "host:",       ":1",  "::1:5",
                                           "[::1]", "a:b",  "host:123456", "[]:1"};
-    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+    for (size_t i = 0; i < sizeof(samples) / sizeof(*samples); i++) {
         if (tfos__socket_connect(samples[i], TFOS__UNTIL(deadline), &fd, &err) != TFOS_INVALID)
             fail_msg("\"%s\" was taken", samples[i]);
     }
@@ -233,8 +232,8 @@ static void an_unanswered_connection_meets_the_deadline(void **state)
     struct tfos_error err;
     int listener = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in bound = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof bound;
-    assert_int_equal(bind(listener, (struct sockaddr *)&bound, sizeof bound), 0);
+    socklen_t size = sizeof(bound);
+    assert_int_equal(bind(listener, (struct sockaddr *)&bound, sizeof(bound)), 0);
     assert_int_equal(listen(listener, 0), 0);
     getsockname(listener, (struct sockaddr *)&bound, &size);
     char address[TFOS__ADDRESS_SIZE];
@@ -270,11 +269,11 @@ static int bind_any_port(int port, bool reuse_port)
     }
     int on = 1;
     if (reuse_port)
-        assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on), 0);
+        assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)), 0);
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    int result = family == AF_INET6 ? bind(fd, (struct sockaddr *)&v6, sizeof v6)
-                                    : bind(fd, (struct sockaddr *)&v4, sizeof v4);
+    int result = family == AF_INET6 ? bind(fd, (struct sockaddr *)&v6, sizeof(v6))
+                                    : bind(fd, (struct sockaddr *)&v4, sizeof(v4));
     if (result == 0 && listen(fd, 5) == 0)
         return fd;
     close(fd);
@@ -294,7 +293,7 @@ static void a_reserved_port_is_kept_for_those_who_share(void **state)
     assert_false(tfos__listener_is_served(port));
     assert_int_equal(bind_any_port(port, false), -1);
     char text[16];
-    snprintf(text, sizeof text, "%d", port);
+    snprintf(text, sizeof(text), "%d", port);
     assert_int_equal(tfos__listener_open(NULL, text, &other, &other_port, &err), TFOS_BUSY);
     // A second reservation may not share: two nodes would believe that the port is theirs.
     assert_int_equal(tfos__listener_reserve(port, &other, &other_port, &err), TFOS_BUSY);
@@ -331,18 +330,18 @@ static void a_server_on_any_one_address_is_found(void **state)
     char host[TFOS__ADDRESS_SIZE];
     assert_done(tfos__address_any_host(host, &err));
     const char *const hosts[] = {"127.0.0.1", "127.0.0.2", host};
-    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+    for (size_t i = 0; i < sizeof(hosts) / sizeof(*hosts); i++) {
         struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
         struct addrinfo *address;
         int reserved;
         int port;
         char service[8];
         assert_done(tfos__listener_reserve(0, &reserved, &port, &err));
-        snprintf(service, sizeof service, "%d", port);
+        snprintf(service, sizeof(service), "%d", port);
         assert_int_equal(getaddrinfo(hosts[i], service, &hints, &address), 0);
         int server = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
         int on = 1;
-        assert_int_equal(setsockopt(server, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on), 0);
+        assert_int_equal(setsockopt(server, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)), 0);
         assert_int_equal(bind(server, address->ai_addr, address->ai_addrlen), 0);
         assert_false(tfos__listener_is_served(port));
         assert_int_equal(listen(server, 5), 0);
@@ -376,7 +375,7 @@ static void unix_sockets_meet_by_name(void **state)
     char name[64];
     int listener;
     int fd;
-    snprintf(name, sizeof name, "tfos-test-%d", (int)getpid());
+    snprintf(name, sizeof(name), "tfos-test-%d", (int)getpid());
     int64_t deadline = tfos__deadline(WAIT_MS);
     assert_int_equal(tfos__socket_connect_unix(name, TFOS__UNTIL(deadline), &fd, &err),
                      TFOS_NOT_FOUND);
@@ -391,7 +390,7 @@ static void unix_sockets_meet_by_name(void **state)
     int accepted;
     assert_done(tfos__socket_accept(listener, &accepted, peer, &err));
     expect_flags(accepted);
-    snprintf(expected, sizeof expected, "unix:pid=%d", (int)getpid());
+    snprintf(expected, sizeof(expected), "unix:pid=%d", (int)getpid());
     assert_string_equal(peer, expected);
     assert_int_equal(tfos__socket_accept(listener, &accepted, peer, &err), TFOS_AGAIN);
     char host[TFOS__ADDRESS_SIZE];
@@ -407,7 +406,7 @@ static void unix_names_have_a_length(void **state)
     struct tfos_error err;
     char name[110];
     int fd;
-    memset(name, 'n', sizeof name);
+    memset(name, 'n', sizeof(name));
     name[108] = '\0';
     assert_int_equal(tfos__listener_open_unix(name, &fd, &err), TFOS_INVALID);
     assert_int_equal(tfos__socket_connect_unix("", TFOS__UNTIL(tfos__deadline(0)), &fd, &err),
@@ -423,7 +422,7 @@ static void a_full_unix_backlog_meets_the_deadline(void **state)
     struct tfos_error err;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int length =
-        snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "tfos-full-%d", (int)getpid());
+        snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "tfos-full-%d", (int)getpid());
     int listener = socket(AF_UNIX, SOCK_STREAM, 0);
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
     assert_int_equal(bind(listener, (struct sockaddr *)&address, size), 0);
@@ -456,7 +455,7 @@ static void unix_peers_of_other_users_are_closed(void **state)
     int fd;
     if (geteuid() != 0)
         skip();
-    snprintf(name, sizeof name, "tfos-user-%d", (int)getpid());
+    snprintf(name, sizeof(name), "tfos-user-%d", (int)getpid());
     assert_done(tfos__listener_open_unix(name, &listener, &err));
     assert_int_equal(seteuid(65534), 0);
     enum tfos_status status =
@@ -490,8 +489,8 @@ static void addresses_are_joined_and_found(void **state)
     tfos__address_join("fe80::1%eth0", 65535, text);
     assert_string_equal(text, "[fe80::1%eth0]:65535");
     char name[400];
-    memset(name, 'h', sizeof name - 1);
-    name[sizeof name - 1] = '\0';
+    memset(name, 'h', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
     tfos__address_join(name, 65535, text); // cut, not overrun
     assert_true(strlen(text) < TFOS__ADDRESS_SIZE);
     assert_done(tfos__address_any_host(text, &err));

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statuses, the words of errors, the heap and the clock.
-#include "harness.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
-
 #include <tfos/memory.h>
 #include <tfos/version.h>
 
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "harness.h"
 
 static void statuses_have_names_and_texts(void **state)
 {
@@ -73,12 +71,12 @@ static void long_errors_are_cut_between_characters(void **state)
             size_t length = (size_t)shift;
             memset(text, 'a', length);
             size_t width = strlen(characters[kind]);
-            for (; length + width < sizeof text; length += width)
+            for (; length + width < sizeof(text); length += width)
                 memcpy(text + length, characters[kind], width);
             struct tfos_error err;
             tfos__fail(&err, TFOS_IO, "%s", text);
             assert_true(is_whole(err.message));
-            assert_true(strlen(err.message) >= sizeof err.message - 4);
+            assert_true(strlen(err.message) >= sizeof(err.message) - 4);
             tfos__fail_prefix(&err, "prefix");
             assert_true(is_whole(err.message));
             assert_memory_equal(err.message, "prefix: ", 8);
@@ -142,7 +140,7 @@ static void *request_many(void *argument)
     int *denied = argument;
     for (int i = 0; i < 1000; i++) {
         void *block = tfos__alloc(1, 1);
-        *denied += block == NULL;
+        *denied += !block;
         tfos__free(block);
     }
     return NULL;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Raw bytes after frames.
-#include "channel_pair.h"
-
 #include <stdbool.h>
 #include <sys/ioctl.h>
+
+#include "channel_pair.h"
 
 enum kind { UNIX, TLS, BULK_TLS, KINDS };
 
@@ -64,7 +64,7 @@ static void move_some(struct mover *mover, size_t total)
     static unsigned char bytes[100000];
     size_t done = 0;
     mover->is_blocked = true;
-    size_t size = total - mover->sent < sizeof bytes ? total - mover->sent : sizeof bytes;
+    size_t size = total - mover->sent < sizeof(bytes) ? total - mover->sent : sizeof(bytes);
     for (size_t i = 0; i < size; i++)
         bytes[i] = (unsigned char)((mover->sent + i) * 31);
     if (size > 0) {
@@ -79,7 +79,7 @@ static void move_some(struct mover *mover, size_t total)
     if (mover->received == total)
         return;
     enum tfos_status status =
-        tfos__channel_read_some(mover->channel, bytes, sizeof bytes, &done, &err);
+        tfos__channel_read_some(mover->channel, bytes, sizeof(bytes), &done, &err);
     assert_true(status == TFOS_OK || status == TFOS_AGAIN);
     if (status == TFOS_AGAIN)
         return;
@@ -134,8 +134,8 @@ static void much_is_taken_from_the_socket_at_once(void **state)
 
     make_ready(&pair);
     for (int i = 0; i < 6; i++)
-        assert_done(tfos__channel_write_some(pair.near, bytes, sizeof bytes, &done, &err));
-    while (waiting < 6 * (int)sizeof bytes) {
+        assert_done(tfos__channel_write_some(pair.near, bytes, sizeof(bytes), &done, &err));
+    while (waiting < 6 * (int)sizeof(bytes)) {
         assert_done(tfos__socket_wait(tfos__channel_fd(pair.far), POLLIN, deadline, &err));
         assert_int_equal(ioctl(tfos__channel_fd(pair.far), FIONREAD, &waiting), 0);
     }
@@ -143,8 +143,8 @@ static void much_is_taken_from_the_socket_at_once(void **state)
     assert_int_equal(ioctl(tfos__channel_fd(pair.far), FIONREAD, &waiting), 0);
     assert_int_equal(waiting, 0);
     // And nothing of it is lost.
-    for (size_t got = 1; got < 6 * sizeof bytes; got += done)
-        assert_done(tfos__channel_read_some(pair.far, bytes, sizeof bytes, &done, &err));
+    for (size_t got = 1; got < 6 * sizeof(bytes); got += done)
+        assert_done(tfos__channel_read_some(pair.far, bytes, sizeof(bytes), &done, &err));
     assert_int_equal(tfos__channel_read_some(pair.far, bytes, 1, &done, &err), TFOS_AGAIN);
     close_pair(&pair);
 }

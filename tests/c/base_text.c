@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers as messages have them.
-#include "harness.h"
+#include <math.h>
 
 #include "base/text.h"
-
-#include <math.h>
+#include "harness.h"
 
 static void s95_numbers_have_the_fewest_digits(void **state)
 {
@@ -18,7 +17,7 @@ static void s95_numbers_have_the_fewest_digits(void **state)
         {16777217, "16777217"},
     };
     char text[TFOS__NUMBER_TEXT];
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_string_equal(tfos__number_print(cases[i].number, text), cases[i].text);
     assert_string_equal(tfos__float_print(1.1f, text), "1.1");
     assert_string_equal(tfos__float_print(16777216.0f, text), "16777216");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who gets past the handshake: only who holds the same id and key, whatever else it offers.
-#include "channel_pair.h"
-
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <pthread.h>
 #include <stdlib.h>
+
+#include "channel_pair.h"
 
 static enum tfos_status pump_until_failure(struct tfos__channel *channel, struct tfos_error *err)
 {
@@ -101,7 +101,7 @@ static void garbage_is_denied_at_once(void **state)
         "\x15\x03\x01\x01\x02\x02\x28",         // an alert
     };
     struct tfos__identity identity = make_identity("cluster-1", 7);
-    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+    for (size_t i = 0; i < sizeof(samples) / sizeof(*samples); i++) {
         struct tfos_error err = {0};
         int fds[2];
         connect_tcp(fds);
@@ -223,10 +223,10 @@ static void a_changed_byte_is_corrupt(void **state)
             break;
         }
         assert_done(tfos__channel_pump(pair.near, &err));
-        ssize_t size = recv(far[1], bytes, sizeof bytes, MSG_DONTWAIT);
+        ssize_t size = recv(far[1], bytes, sizeof(bytes), MSG_DONTWAIT);
         if (size > 0)
             assert_int_equal(write(near[1], bytes, (size_t)size), size);
-        size = recv(near[1], bytes, sizeof bytes, MSG_DONTWAIT);
+        size = recv(near[1], bytes, sizeof(bytes), MSG_DONTWAIT);
         if (size > 0 && is_sent)
             bytes[size - 1] ^= 1;
         if (size > 0)

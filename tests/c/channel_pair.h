@@ -4,8 +4,6 @@
 #ifndef TFOS_TEST_CHANNEL_PAIR_H
 #define TFOS_TEST_CHANNEL_PAIR_H
 
-#include "harness.h"
-
 #include <dirent.h>
 #include <poll.h>
 #include <string.h>
@@ -17,6 +15,7 @@
 #include "base/fail.h"
 #include "base/listener.h"
 #include "base/socket.h"
+#include "harness.h"
 
 #define WAIT_MS 10000
 
@@ -29,7 +28,7 @@ struct channel_pair {
 static inline struct tfos__identity make_identity(const char *cluster_id, unsigned char fill)
 {
     struct tfos__identity identity = {.cluster_id = cluster_id};
-    memset(identity.key, fill, sizeof identity.key);
+    memset(identity.key, fill, sizeof(identity.key));
     return identity;
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Agreement between the members that train.
-#include "rendezvous_scene.h"
-
 #include "base/clock.h"
+#include "rendezvous_scene.h"
 
 static void give(struct tfos__channel *member, const char *name, int value)
 {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Peers that are no friends: strangers without the key, and members that break the protocol.
-#include "rendezvous_scene.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "rendezvous_scene.h"
 
 #define HOSTILE_COUNT 200
 #define NODE_COUNT 64

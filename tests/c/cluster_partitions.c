@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is remembered of partitions, and for how long.
-#include "harness.h"
-
 #include "cluster/partition.h"
+#include "harness.h"
 
 // 10,000 partitions of an inference, one after the other, leave nothing behind.
 static void partitions_with_results_are_forgotten(void **state)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arithmetic of what a person sees: rates of the last seconds, the slower side, time left.
-#include "harness.h"
-
 #include "cluster/feed_progress.h"
+#include "harness.h"
 
 /// Two figures that differ by rounding only.
 static void assert_near(double value, double expected)
@@ -135,7 +134,7 @@ static void the_slower_side_is_the_one_that_is_waited_for(void **state)
         {0, 900, 4, TFOS__BOTTLENECK_NONE},    // less than a quarter of each writer's time
         {0, 900, 0, TFOS__BOTTLENECK_TRAINER}, // the last one has just gone
     };
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
         struct tfos__cluster_rates rates =
             wait_for(table[i].reader_ms, table[i].writer_ms, table[i].writer_count);
         assert_int_equal(tfos__cluster_throughput_bottleneck(&rates), table[i].side);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Roles, the checks of the options, and the cluster spec.
-#include "rendezvous_scene.h"
-
 #include <stdlib.h>
 
 #include "base/fail.h"
 #include "cluster/node_table.h"
+#include "rendezvous_scene.h"
 
 #define BAD_KEY "g00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 

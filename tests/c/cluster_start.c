@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the first hello to the start, and the end of the driver.
-#include "rendezvous_scene.h"
-
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "rendezvous_scene.h"
 
 #define CROWD 64
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the driver tells of its cluster: the status document, and events.
-#include "rendezvous_scene.h"
-
 #include <poll.h>
 #include <stdlib.h>
+
+#include "rendezvous_scene.h"
 
 static json_t *find_cluster(const json_t *documents, const char *cluster_id)
 {
@@ -129,7 +129,7 @@ static void plans_that_make_no_sense_are_refused(void **state)
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 1});
     static const struct tfos_feed_plan plans[] = {
         {0, 1, 1, NULL}, {2, 1, 1, NULL}, {1, 1, -1, NULL}};
-    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+    for (size_t i = 0; i < sizeof(plans) / sizeof(*plans); i++) {
         assert_int_equal(tfos_rendezvous_plan_feed(place.rendezvous, 3, &plans[i], &err),
                          TFOS_INVALID);
         assert_says(err.message, "the plan of feed 3: epoch ");

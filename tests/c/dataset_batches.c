@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches of a dataset alone: every row once and in order, whatever the batches of the ring;
 // epochs; memory; failures.
-#include "dataset_fixture.h"
-
 #include "base/memory.h"
+#include "dataset_fixture.h"
 
 // Feeds three partitions one after the other and reads them in batches of `batch_size`.
 static void read_through(int64_t batch_size, int64_t ring_rows, int64_t rows, bool drops)
@@ -38,7 +37,7 @@ static void read_through(int64_t batch_size, int64_t ring_rows, int64_t rows, bo
         assert_int_equal(tensors[1].shape[0], count);
         for (int64_t i = 0; i < count; i++, expected++) {
             char text[8];
-            memset(text, (int)(expected & 0xff), sizeof text);
+            memset(text, (int)(expected & 0xff), sizeof(text));
             assert_int_equal(int_at(&tensors[0], i), expected);
             assert_int_equal(int_at(&tensors[1], i + 1) - int_at(&tensors[1], i), 7);
             assert_memory_equal(tensors[1].bytes + int_at(&tensors[1], i), text, 7);
@@ -203,7 +202,7 @@ static void a_wait_for_a_batch_can_be_ended(void **state)
     static const enum tfos_uneven ways[] = {TFOS_UNEVEN_IGNORE, TFOS_UNEVEN_JOIN, TFOS_UNEVEN_STOP};
 
     (void)state;
-    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         struct node node;
         int asked = 0;
         struct tfos_dataset_options options = {.batch_size = 4,
@@ -275,7 +274,7 @@ static void options_are_checked(void **state)
     struct tfos_dataset *dataset = NULL;
     struct tfos_error err;
 
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         assert_int_equal(tfos_dataset_open(&wrong[i].options, &dataset, &err), TFOS_INVALID);
         assert_non_null(strstr(err.message, wrong[i].word));
     }

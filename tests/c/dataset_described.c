@@ -24,7 +24,7 @@ static enum tfos_status describe(void *context, int64_t feed, int64_t timeout_ms
 
     description->asked++;
     if (description->failure < 0) {
-        snprintf(err->message, sizeof err->message, "the node has gone");
+        snprintf(err->message, sizeof(err->message), "the node has gone");
         return description->failure;
     }
     if (feed < description->first_feed || feed > description->last_feed ||
@@ -257,7 +257,7 @@ static void other_feeds_are_not_described(void **state)
     const struct description all[] = {{.batch = &rows.list, .first_feed = 3, .last_feed = 9},
                                       {.first_feed = 1, .last_feed = 9},
                                       {.batch = &rows.list}};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         struct description description = all[i];
         struct tfos_dataset_options options = options_for(&description);
         open_node(&node);

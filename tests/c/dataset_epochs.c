@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets in step from epoch to epoch: how long an epoch is that repeats another, how it
 // begins, and passes that do not see its end.
-#include "dataset_members.h"
-
 #include <poll.h>
+
+#include "dataset_members.h"
 
 static bool is_again(void *context, int64_t feed)
 {
@@ -24,7 +24,7 @@ static void run_epochs(enum tfos_uneven uneven, bool (*is_repeat)(void *, int64_
     struct member *members = members_open(forum, uneven);
 
     for (int i = 0; i < 2; i++) {
-        memcpy(members[i].rows, rows[i], sizeof members[i].rows);
+        memcpy(members[i].rows, rows[i], sizeof(members[i].rows));
         members[i].options.is_repeat = is_repeat;
     }
     feed_members(members, 2, 20);
@@ -81,7 +81,7 @@ static void fit_epochs(int count, enum tfos_uneven uneven, bool (*is_repeat)(voi
     struct member *members = members_open(forum, uneven);
 
     for (int i = 0; i < count; i++) {
-        memcpy(members[i].rows, rows[i], sizeof members[i].rows);
+        memcpy(members[i].rows, rows[i], sizeof(members[i].rows));
         members[i].options.is_repeat = is_repeat;
     }
     feed_members(members, count, 20);
@@ -89,7 +89,7 @@ static void fit_epochs(int count, enum tfos_uneven uneven, bool (*is_repeat)(voi
         assert_int_equal(pthread_create(&members[i].thread, NULL, fit, &members[i]), 0);
     members_join(members, count);
     for (int i = 0; i < count; i++)
-        assert_memory_equal(members[i].steps, steps, sizeof members[i].steps);
+        assert_memory_equal(members[i].steps, steps, sizeof(members[i].steps));
     members_close(members, count);
     forum_close(forum);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets of files: every row once, in an order that threads do not change, and passes that are
 // given up.
-#include "numbered_files.h"
-
 #include <sys/syscall.h>
 #include <sys/wait.h>
+
+#include "numbered_files.h"
 
 static void every_row_once_in_order(void **state)
 {
@@ -21,7 +21,7 @@ static void every_row_once_in_order(void **state)
         assert_done(tfos_record_dataset_repeat(dataset, &options.pass, &repeated, &err));
         tfos_dataset_close(dataset);
         assert_int_equal(read_rows(repeated, again), files.row_count);
-        assert_memory_equal(values, again, sizeof values[0] * (size_t)files.row_count);
+        assert_memory_equal(values, again, sizeof(values[0]) * (size_t)files.row_count);
         for (int64_t i = 0; i < files.row_count; i++)
             seen[values[i]]++;
         for (int64_t i = 0; i < files.row_count; i++)

@@ -3,10 +3,10 @@
 #ifndef TFOS_TEST_DATASET_FIXTURE_H
 #define TFOS_TEST_DATASET_FIXTURE_H
 
+#include <tfos/dataset.h>
+
 #include "feed_arrow.h"
 #include "feed_fixture.h"
-
-#include <tfos/dataset.h>
 
 #define TENSOR_LIMIT 64
 
@@ -151,7 +151,7 @@ struct made_column {
 static inline void make_column(struct made_column *column, const char *name, const char *format,
                                int64_t count, const void *values, const void *validity)
 {
-    memset(column, 0, sizeof *column);
+    memset(column, 0, sizeof(*column));
     column->schema = (struct ArrowSchema){.format = format, .name = name};
     column->buffers[0] = validity;
     column->buffers[1] = values;
@@ -214,7 +214,7 @@ struct scene {
 static inline void scene_open(struct scene *scene, const struct made_column *batch,
                               struct tfos_dataset_options *options)
 {
-    memset(scene, 0, sizeof *scene);
+    memset(scene, 0, sizeof(*scene));
     node_open(&scene->node, 0);
     node_start(&scene->node);
     feed_only(&scene->node, &batch->schema, &batch->array);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets in a process that is forked from the one that opened them.
-#include "dataset_fixture.h"
-
 #include <sys/wait.h>
+
+#include "dataset_fixture.h"
 
 #define ROWS 100
 

@@ -4,10 +4,9 @@
 #ifndef TFOS_TESTS_DATASET_MEMBERS_H
 #define TFOS_TESTS_DATASET_MEMBERS_H
 
-#include "dataset_fixture.h"
-
 #include "base/json.h"
 #include "base/memory.h"
+#include "dataset_fixture.h"
 
 #define MEMBERS 8
 #define EPOCHS 3
@@ -50,7 +49,7 @@ static inline struct round *find_round(struct forum *forum, const char *name)
             return &forum->rounds[i];
     assert_true(forum->round_count < 4096);
     struct round *round = &forum->rounds[forum->round_count++];
-    snprintf(round->name, sizeof round->name, "%s", name);
+    snprintf(round->name, sizeof(round->name), "%s", name);
     return round;
 }
 
@@ -145,7 +144,7 @@ static inline void *member_main(void *argument)
 
 static inline struct forum *forum_open(int member_count)
 {
-    struct forum *forum = calloc(1, sizeof *forum);
+    struct forum *forum = calloc(1, sizeof(*forum));
 
     pthread_mutex_init(&forum->mutex, NULL);
     pthread_cond_init(&forum->is_complete, NULL);
@@ -165,7 +164,7 @@ static inline void forum_close(struct forum *forum)
 
 static inline struct member *members_open(struct forum *forum, enum tfos_uneven uneven)
 {
-    struct member *members = calloc((size_t)forum->member_count, sizeof *members);
+    struct member *members = calloc((size_t)forum->member_count, sizeof(*members));
 
     for (int i = 0; i < forum->member_count; i++) {
         members[i].forum = forum;

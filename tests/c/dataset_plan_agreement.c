@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // How eight nodes come to one plan: what they tell each other stays small, with 10,000 columns too.
-#include "harness.h"
-
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +7,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "dataset/plan_agreement.h"
+#include "harness.h"
 
 #define MEMBERS 8
 #define COLUMNS 10000
@@ -84,7 +83,7 @@ static void make_plan(struct tfos__dataset_plan *plan, int column_count)
 
     *plan = (struct tfos__dataset_plan){.structure = TFOS_ROW_DICT};
     for (int i = 0; i < column_count; i++) {
-        snprintf(name, sizeof name, "a column with quite a long name %06d", i);
+        snprintf(name, sizeof(name), "a column with quite a long name %06d", i);
         struct tfos__dataset_feature *feature =
             tfos__dataset_plan_add(plan, (const char *[]){name}, 1);
         assert_non_null(feature);
@@ -99,7 +98,7 @@ static void make_plan(struct tfos__dataset_plan *plan, int column_count)
 
 static struct member *open_members(struct forum *forum, int column_count)
 {
-    struct member *members = calloc(MEMBERS, sizeof *members);
+    struct member *members = calloc(MEMBERS, sizeof(*members));
 
     *forum = (struct forum){.mutex = PTHREAD_MUTEX_INITIALIZER};
     pthread_barrier_init(&forum->barrier, NULL, MEMBERS);

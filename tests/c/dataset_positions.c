@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Positions of passes over files: what is read from one on, in another dataset, is what the first
 // goes on with.
-#include "numbered_files.h"
-
 #include "base/memory.h"
+#include "numbered_files.h"
 
 #define NUMBERS 64 // of a position, at most
 #define VARIANTS 96
@@ -88,7 +87,7 @@ static void s88_a_pass_goes_on_from_any_position(void **state)
                 assert_done(tfos_record_dataset_get_position(dataset, position, &err));
                 assert_goes_on(options, position, number_count, 0, rows + at, count - at);
                 if (batches % 3 == 0) {
-                    memcpy(mark, position, sizeof mark);
+                    memcpy(mark, position, sizeof(mark));
                     marked = batches;
                 }
                 assert_goes_on(options, mark, number_count, batches - marked, rows + at,
@@ -311,7 +310,7 @@ static void s88_positions_of_other_datasets_are_refused(void **state)
     assert_refused(options, position, 3, "has 22 numbers, not 3");
     assert_refused(options, position, count - 1, "has 22 numbers, not 21");
     for (int64_t i = 10; i < count; i++) { // behind the seed and the number of batches
-        memcpy(damaged, position, sizeof damaged);
+        memcpy(damaged, position, sizeof(damaged));
         damaged[i] = -1;
         assert_refused(options, damaged, count, "dataset: ");
     }

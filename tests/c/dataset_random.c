@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets of random schemas against a reference that goes value by value, and running out of
 // memory anywhere.
-#include "dataset_fixture.h"
-
 #include "arrow/arrow.h"
 #include "base/memory.h"
+#include "dataset_fixture.h"
 
 #define ROUNDS 60
 #define BATCHES 5
@@ -17,7 +16,7 @@ static const struct shape PRIMITIVES[] = {
     {"g", NULL, 0},   {"b", NULL, 0},   {"u", NULL, 0}, {"Z", NULL, 0},
     {"w:5", NULL, 0}, {"tdD", NULL, 0}, {"f", NULL, 0}, {"tsu:", NULL, 0},
 };
-#define PRIMITIVE_COUNT (sizeof PRIMITIVES / sizeof PRIMITIVES[0])
+#define PRIMITIVE_COUNT (sizeof(PRIMITIVES) / sizeof(PRIMITIVES[0]))
 
 // ---- the reference
 
@@ -258,11 +257,11 @@ static void expect_row(const struct made *made, const struct leaf *leaf, int64_t
 static void check_batch_of(const struct made *made, int64_t row, int64_t rows,
                            const struct tfos_tensor *tensors)
 {
-    struct expected *expected = malloc(sizeof *expected);
+    struct expected *expected = malloc(sizeof(*expected));
     int64_t position = 0;
 
     for (int i = 0; i < made->leaf_count; i++) {
-        memset(expected, 0, sizeof *expected);
+        memset(expected, 0, sizeof(*expected));
         for (int64_t k = 0; k < rows; k++)
             expect_row(made, &made->leaves[i], row + k, expected);
         check_tensors(&made->leaves[i], expected, &tensors[position]);

@@ -6,7 +6,7 @@
 static void read_shuffled(struct tfos_dataset *dataset, int64_t rows, int64_t *order)
 {
     struct tfos_tensor tensors[TENSOR_LIMIT];
-    bool *seen = calloc((size_t)rows, sizeof *seen);
+    bool *seen = calloc((size_t)rows, sizeof(*seen));
     int64_t count = 0;
 
     while (next_batch(dataset, tensors)) {
@@ -52,14 +52,14 @@ static void rows_are_shuffled_within_a_pool(void **state)
 {
     enum { SHUFFLED = 1500 };
     static int64_t orders[3][2][SHUFFLED];
-    size_t size = sizeof orders[0][0];
+    size_t size = sizeof(orders[0][0]);
 
     (void)state;
     shuffle(400, 7, SHUFFLED, orders[0][0], orders[0][1]);
     shuffle(400, 7, SHUFFLED, orders[1][0], orders[1][1]);
     shuffle(400, 8, SHUFFLED, orders[2][0], orders[2][1]);
-    assert_memory_equal(orders[0], orders[1], sizeof orders[0]); // the same seed, the same order
-    assert_memory_not_equal(orders[0][0], orders[0][1], size);   // another in each epoch
+    assert_memory_equal(orders[0], orders[1], sizeof(orders[0])); // the same seed, the same order
+    assert_memory_not_equal(orders[0][0], orders[0][1], size);    // another in each epoch
     assert_memory_not_equal(orders[0][0], orders[2][0], size);
     int64_t distance = 0;
     for (int64_t i = 0; i < SHUFFLED; i++) {

@@ -23,9 +23,9 @@ static void numbers_keep_their_types(void **state)
     uint8_t values[80];
 
     (void)state;
-    for (size_t i = 0; i < sizeof values; i++)
+    for (size_t i = 0; i < sizeof(values); i++)
         values[i] = (uint8_t)(i * 7);
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         struct tfos_dataset_options options = {0};
         struct made_column batch, column;
         struct scene scene;
@@ -227,7 +227,7 @@ static void lists_of_any_length_are_ragged_or_padded(void **state)
     scene_open(&scene, &batch, &options);
     assert_int_equal(scene.specs.list[0].shape[1], -1);
     assert_int_equal(scene.tensors[0].shape[1], 3);
-    assert_memory_equal(scene.tensors[0].data, padded, sizeof padded);
+    assert_memory_equal(scene.tensors[0].data, padded, sizeof(padded));
     scene_close(&scene);
 
     column = (struct tfos_dataset_column){
@@ -299,7 +299,7 @@ static void nested_lists_keep_their_levels(void **state)
     assert_int_equal(scene.tensors[0].rank, 3);
     assert_int_equal(scene.tensors[0].shape[1], 2);
     assert_int_equal(scene.tensors[0].shape[2], 2);
-    assert_memory_equal(scene.tensors[0].data, padded, sizeof padded);
+    assert_memory_equal(scene.tensors[0].data, padded, sizeof(padded));
     scene_close(&scene);
 }
 

@@ -68,7 +68,7 @@ static void null_values_are_of_the_column_type(void **state)
     struct tfos_dataset_options options = {.columns = &column, .column_count = 1};
 
     (void)state;
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         struct made_column batch, x;
         struct scene scene;
         make_column(&x, "x", wanted[i].format, 1, values, none);
@@ -109,19 +109,19 @@ static void nulls_within_lists(void **state)
     column.null_value = "-1";
     scene_open(&scene, &batch, &options);
     assert_int_equal(scene.tensors[0].shape[0], 4);
-    assert_memory_equal(scene.tensors[0].data, ragged, sizeof ragged);
+    assert_memory_equal(scene.tensors[0].data, ragged, sizeof(ragged));
     const int64_t splits[] = {0, 2, 2, 4};
-    assert_memory_equal(scene.tensors[1].data, splits, sizeof splits);
+    assert_memory_equal(scene.tensors[1].data, splits, sizeof(splits));
     scene_close(&scene);
     column.form = TFOS_FORM_PADDED;
     scene_open(&scene, &batch, &options);
-    assert_memory_equal(scene.tensors[0].data, padded, sizeof padded);
+    assert_memory_equal(scene.tensors[0].data, padded, sizeof(padded));
     scene_close(&scene);
     column.form = TFOS_FORM_DENSE;
     column.shape = (const int64_t[]){2};
     column.rank = 1;
     scene_open(&scene, &batch, &options);
-    assert_memory_equal(scene.tensors[0].data, padded, sizeof padded);
+    assert_memory_equal(scene.tensors[0].data, padded, sizeof(padded));
     scene_close(&scene);
 }
 
@@ -199,14 +199,14 @@ static void vectors_are_dense_or_sparse(void **state)
     assert_int_equal(scene.specs.count, 1);
     assert_int_equal(scene.specs.list[0].depth, 1);
     assert_int_equal(scene.specs.list[0].shape[1], 3);
-    assert_memory_equal(scene.tensors[0].data, dense, sizeof dense);
+    assert_memory_equal(scene.tensors[0].data, dense, sizeof(dense));
     scene_close(&scene);
     options = (struct tfos_dataset_options){.columns = &column, .column_count = 1};
     scene_open(&scene, &all.batch, &options);
     assert_int_equal(scene.specs.count, 3);
     assert_int_equal(scene.tensors[0].shape[0], 7);
-    assert_memory_equal(scene.tensors[0].data, indices, sizeof indices);
-    assert_memory_equal(scene.tensors[1].data, all.numbers, sizeof all.numbers);
+    assert_memory_equal(scene.tensors[0].data, indices, sizeof(indices));
+    assert_memory_equal(scene.tensors[1].data, all.numbers, sizeof(all.numbers));
     assert_int_equal(int_at(&scene.tensors[2], 0), 3);
     assert_int_equal(int_at(&scene.tensors[2], 1), 3);
     scene_close(&scene);
@@ -255,7 +255,7 @@ static void null_vectors_are_filled(void **state)
     expect_refusal(&all.batch, &options, WORDS("row 1", "features", "null"));
     column.null_value = "9";
     scene_open(&scene, &all.batch, &options);
-    assert_memory_equal(scene.tensors[0].data, dense, sizeof dense);
+    assert_memory_equal(scene.tensors[0].data, dense, sizeof(dense));
     scene_close(&scene);
     column.form = TFOS_FORM_SPARSE;
     scene_open(&scene, &all.batch, &options);
@@ -298,7 +298,7 @@ static void rows_of_python_keep_their_structure(void **state)
     add_child(&batch, &image);
     add_child(&batch, &pair);
     add_child(&batch, &text);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct tfos_dataset_options options = {0};
         batch.schema.metadata = metadata_of("tfos.row", rows[i].row);
         scene_open(&scene, &batch, &options);
@@ -310,7 +310,7 @@ static void rows_of_python_keep_their_structure(void **state)
         assert_int_equal(scene.tensors[1].rank, 3);
         assert_int_equal(scene.specs.list[1].shape[1], 2);
         assert_int_equal(scene.tensors[1].shape[2], 3);
-        assert_memory_equal(scene.tensors[1].data, images, sizeof images);
+        assert_memory_equal(scene.tensors[1].data, images, sizeof(images));
         assert_int_equal(scene.tensors[2].shape[1], 2);
         check_text(&scene.tensors[3], 0, "hi");
         scene_close(&scene);
@@ -329,7 +329,7 @@ static void single_values_of_python(void **state)
     static const int64_t offsets[] = {0, 1, 2};
 
     (void)state;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         struct tfos_dataset_options options = {0};
         struct made_column batch, column;
         struct scene scene;
@@ -347,7 +347,7 @@ static void single_values_of_python(void **state)
         }
         scene_open(&scene, &batch, &options);
         assert_int_equal(scene.specs.structure, TFOS_ROW_VALUE);
-        assert_memory_equal(scene.tensors[0].data, values, sizeof values);
+        assert_memory_equal(scene.tensors[0].data, values, sizeof(values));
         scene_close(&scene);
     }
 }
@@ -445,7 +445,7 @@ static void columns_of_none_fit_any_type(void **state)
     add_child(&second, &nothing);
     assert_done(read_both(&first, &second, &options, tensors, &err));
     const int64_t expected[] = {1, 2, 5, 5};
-    assert_memory_equal(tensors[0].data, expected, sizeof expected);
+    assert_memory_equal(tensors[0].data, expected, sizeof(expected));
     release_tensors(tensors, 1);
 }
 
@@ -475,7 +475,7 @@ static void s87_integers_are_floats_among_floats(void **state)
     make_numbers(&second, &b, "l", "int", integers);
     assert_done(read_both(&first, &second, &options, tensors, &err));
     assert_int_equal(tensors[0].dtype, TFOS_DTYPE_FLOAT64);
-    assert_memory_equal(tensors[0].data, expected, sizeof expected);
+    assert_memory_equal(tensors[0].data, expected, sizeof(expected));
     release_tensors(tensors, 1);
 
     assert_int_equal(read_both(&second, &first, &options, tensors, &err), TFOS_INVALID);
@@ -510,7 +510,7 @@ static void s87_values_are_read_beside_their_originals(void **state)
     assert_int_equal(scene.specs.count, 1);
     assert_int_equal(scene.specs.list[0].depth, 1);
     assert_string_equal(scene.specs.list[0].path[0], "x");
-    assert_memory_equal(scene.tensors[0].data, reals, sizeof reals);
+    assert_memory_equal(scene.tensors[0].data, reals, sizeof(reals));
     scene_close(&scene);
     both.schema.n_children = both.array.n_children = 1;
     expect_refusal(&batch, &options, WORDS("column x", "originals"));

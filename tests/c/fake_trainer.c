@@ -134,7 +134,7 @@ static int report(void)
 static int show(void)
 {
     char payload[64] = "";
-    ssize_t size = pread(tfos_trainer_payload_fd(trainer), payload, sizeof payload - 1, 0);
+    ssize_t size = pread(tfos_trainer_payload_fd(trainer), payload, sizeof(payload) - 1, 0);
     printf("context %s\npayload %zd %s\n", tfos_trainer_context(trainer), size, payload);
     return 0;
 }
@@ -176,7 +176,7 @@ static void tell_stack(int signal_number)
 {
     static const char stack[] = "File \"train.py\", line 12 in step\n";
     (void)signal_number;
-    (void)!write(STDERR_FILENO, stack, sizeof stack - 1);
+    (void)!write(STDERR_FILENO, stack, sizeof(stack) - 1);
 }
 
 /// Opens the feed and then reads nothing, as a trainer stuck in its own code.
@@ -207,10 +207,10 @@ static int listen_on(int port, int is_sharing)
     int fd = socket(AF_INET6, SOCK_STREAM, 0);
     int on = 1, off = 0;
     if (is_sharing)
-        setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
-    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    return bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 8) == 0 ? 0
-                                                                                            : -1;
+        setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    return bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, 8) == 0 ? 0
+                                                                                             : -1;
 }
 
 /// Binds TensorFlow's port as TensorFlow does, and as a server that does not share ports: before

@@ -4,12 +4,12 @@
 #ifndef TFOS_TEST_FEED_ARROW_H
 #define TFOS_TEST_FEED_ARROW_H
 
-#include "harness.h"
-
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tfos/arrow.h>
+
+#include "harness.h"
 
 #define TEST_CHILDREN 4
 
@@ -46,7 +46,7 @@ static inline int64_t test_width(const char *format)
                        strcmp(format, "ttm") == 0 || strcmp(format, "tiM") == 0
                    ? 32
                    : 64;
-    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
         if (strchr(widths[i].formats, format[0]))
             return widths[i].width;
     return 0;
@@ -78,7 +78,7 @@ static inline void make_schema(const struct shape *shape, const char *name,
     schema->children = malloc((size_t)(shape->child_count + 1) * sizeof(void *));
     for (int i = 0; i < shape->child_count; i++) {
         char child_name[64];
-        snprintf(child_name, sizeof child_name, "%.20s.%d", name, i);
+        snprintf(child_name, sizeof(child_name), "%.20s.%d", name, i);
         schema->children[i] = malloc(sizeof(struct ArrowSchema));
         make_schema(&shape->children[i], child_name, schema->children[i]);
     }
@@ -109,8 +109,8 @@ static inline void *random_bytes(int64_t size)
 /// Rising offsets for `count` values, not from 0 on; `*last` is the last of them.
 static inline void *random_offsets(int64_t count, bool is_wide, int64_t *last)
 {
-    int64_t *wide = malloc((size_t)(count + 1) * sizeof *wide);
-    int32_t *narrow = malloc((size_t)(count + 1) * sizeof *narrow);
+    int64_t *wide = malloc((size_t)(count + 1) * sizeof(*wide));
+    int32_t *narrow = malloc((size_t)(count + 1) * sizeof(*narrow));
     int64_t offset = (int64_t)random_below(5);
 
     for (int64_t i = 0; i <= count; i++) {
@@ -230,7 +230,7 @@ static inline void compare_schema(const struct ArrowSchema *a, const struct Arro
     assert_string_equal(a->name, b->name);
     assert_int_equal(a->flags, b->flags);
     assert_int_equal(a->n_children, b->n_children);
-    assert_int_equal(a->metadata == NULL, b->metadata == NULL);
+    assert_int_equal(!a->metadata, !b->metadata);
     for (int64_t i = 0; i < a->n_children; i++)
         compare_schema(a->children[i], b->children[i]);
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a node remembers of partitions that were fed to it, and for how long.
-#include "harness.h"
-
 #include "feed/attempt_table.h"
+#include "harness.h"
 
 static struct tfos__feed_attempt *get(struct tfos__partition_table *table, int64_t feed,
                                       int64_t partition)

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // When batches that are held are moved out of a channel, and when not.
-#include "feed_arrow.h"
-#include "feed_held_batches.h"
-
 #include "base/memory.h"
 #include "feed/batch_encoder.h"
 #include "feed/feed_channel.h"
+#include "feed_arrow.h"
+#include "feed_held_batches.h"
 
 static struct held_batches held;
 
@@ -174,7 +173,7 @@ static void bare_open(struct bare *bare)
     struct tfos_error err;
     int control_fd = -1, channel_fd = -1;
 
-    memset(bare, 0, sizeof *bare);
+    memset(bare, 0, sizeof(*bare));
     assert_done(tfos__feed_control_create(&control_fd, &err));
     assert_done(tfos__feed_control_map(control_fd, &bare->control, &err));
     assert_done(tfos__feed_reader_open(control_fd, &bare->reader, &err));

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lanes as memory: what is none of ours, what a hostile writer makes of it, and what is left when
 // all are closed.
-#include "feed_task.h"
-
 #include <dirent.h>
 #include <sys/mman.h>
 
 #include "base/memory.h"
 #include "feed/batch_encoder.h"
 #include "feed/feed_channel.h"
+#include "feed_task.h"
 
 #define RING_SIZE 8192
 
@@ -45,7 +44,7 @@ static void write_record(struct bare *bare, struct tfos__feed_record record, uin
 {
     uint64_t head = atomic_load(&bare->channel->page->head);
 
-    memcpy(bare->channel->producer.data + head % RING_SIZE, &record, sizeof record);
+    memcpy(bare->channel->producer.data + head % RING_SIZE, &record, sizeof(record));
     atomic_store(&bare->channel->page->head, head + step);
 }
 
@@ -92,7 +91,7 @@ static void broken_records_are_refused(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
+    for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
         struct bare bare;
         bare_open(&bare);
         write_record(&bare, broken[i].record, broken[i].step);
@@ -106,7 +105,7 @@ static void a_broken_tail_ends_the_writer(void **state)
     static const uint64_t tails[] = {64, UINT64_MAX - RING_SIZE - 63, 2, RING_SIZE * 2};
 
     (void)state;
-    for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
+    for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
         struct bare bare;
         struct tfos_error err;
         uint8_t *space = NULL;
@@ -132,19 +131,19 @@ static void foreign_descriptors_are_no_channels(void **state)
     fds[0] = open("/dev/null", O_RDWR | O_CLOEXEC);
     fds[1] = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     assert_int_equal(ftruncate(fds[1], TFOS__FEED_PAGE_SIZE + RING_SIZE), 0);
-    assert_int_equal(pwrite(fds[1], &page, sizeof page, 0), sizeof page);
+    assert_int_equal(pwrite(fds[1], &page, sizeof(page), 0), sizeof(page));
     assert_done(tfos__feed_control_create(&fds[2], &err));
     assert_done(tfos__feed_channel_create(RING_SIZE, 0, &fds[3], &err));
     page.size = RING_SIZE * 2; // more than there is
-    assert_int_equal(pwrite(fds[3], &page, sizeof page, 0), sizeof page);
+    assert_int_equal(pwrite(fds[3], &page, sizeof(page), 0), sizeof(page));
     assert_done(tfos__feed_channel_create(RING_SIZE, 0, &fds[4], &err));
     page.size = RING_SIZE;
     atomic_store(&page.head, RING_SIZE * 3); // more than the ring holds
-    assert_int_equal(pwrite(fds[4], &page, sizeof page, 0), sizeof page);
+    assert_int_equal(pwrite(fds[4], &page, sizeof(page), 0), sizeof(page));
     assert_done(tfos__feed_channel_create(RING_SIZE, 0, &fds[5], &err));
     page.size = UINT64_MAX - 4095; // a sum that wraps to what is there
     page.result_size = RING_SIZE + 4096;
-    assert_int_equal(pwrite(fds[5], &page, sizeof page, 0), sizeof page);
+    assert_int_equal(pwrite(fds[5], &page, sizeof(page), 0), sizeof(page));
     for (int i = 0; i < 6; i++) {
         assert_int_equal(tfos__feed_reader_add_channel(bare.reader, i + 1, fds[i], &err),
                          TFOS_CORRUPT);
@@ -184,10 +183,10 @@ static void a_fence_decides(void **state)
     struct tfos__feed_record record = {
         .kind = TFOS__FEED_RECORD_END, .size = 64, .feed = 1, .row = 5};
     assert_done(tfos__feed_producer_reserve(&bare.channel->producer, 64, &space, &err));
-    memcpy(space, &record, sizeof record);
+    memcpy(space, &record, sizeof(record));
     assert_done(tfos__feed_producer_commit(&bare.channel->producer, 64, 5, &err));
     assert_done(tfos__feed_producer_reserve(&bare.channel->producer, 64, &space, &err));
-    memcpy(space, &record, sizeof record);
+    memcpy(space, &record, sizeof(record));
     atomic_fetch_or(&bare.channel->page->head, TFOS__FEED_HEAD_FENCED);
     assert_int_equal(tfos__feed_producer_commit(&bare.channel->producer, 64, 6, &err), TFOS_BUSY);
     assert_int_equal(tfos__feed_producer_commit(&bare.channel->producer, 64, 6, &err), TFOS_BUSY);
@@ -214,7 +213,7 @@ static int count_channel_maps(void)
     char line[512];
     int count = 0;
 
-    while (fgets(line, sizeof line, file))
+    while (fgets(line, sizeof(line), file))
         count += strstr(line, "tfos-channel") != NULL;
     fclose(file);
     return count;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The copies into a ring, in each of their ways: those of a writer that takes the cache for shared,
 // of one that does not, and of one that tries.
-#include "harness.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "feed/copier.h"
+#include "harness.h"
 
 #define MOST (512 << 10)
 #define GUARD 64
@@ -29,7 +28,7 @@ static void check_copies(struct tfos__feed_copier copier)
     assert_non_null(target);
     for (size_t i = 0; i < MOST + 8; i++)
         source[i] = (uint8_t)(i * 31 + i / 251);
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         for (size_t shift = 0; shift < 8; shift += 3) {
             memset(target, 0xee, MOST + GUARD);
             tfos__feed_copy(&copier, target, source + shift, sizes[i]);

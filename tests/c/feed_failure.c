@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writers and nodes that die, attempts that are superseded, readers that stop: what was delivered
 // is exact, and nobody waits in vain. Processes are forked before the node's thread starts.
-#include "feed_task.h"
-
 #include <signal.h>
 #include <sys/wait.h>
+
+#include "feed_task.h"
 
 // Forks a process that appends batches of `batch_rows` until something ends it; it exits with the
 // status, negated.

@@ -4,9 +4,6 @@
 #ifndef TFOS_TEST_FEED_FIXTURE_H
 #define TFOS_TEST_FEED_FIXTURE_H
 
-#include "harness.h"
-
-#include "feed/feed.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -17,6 +14,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "feed/feed.h"
+#include "harness.h"
 
 #define TEST_KEY "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define WAIT_MS 20000
@@ -102,8 +101,8 @@ static inline void node_open_queues(struct node *node, int64_t memory_limit, con
     static int number;
     struct tfos_error err;
 
-    memset(node, 0, sizeof *node);
-    snprintf(node->socket_name, sizeof node->socket_name, "tfos-feed-test-%d-%d", (int)getpid(),
+    memset(node, 0, sizeof(*node));
+    snprintf(node->socket_name, sizeof(node->socket_name), "tfos-feed-test-%d-%d", (int)getpid(),
              number++);
     struct tfos__feed_host_options options = {.cluster_id = "test",
                                               .key = TEST_KEY,
@@ -112,7 +111,8 @@ static inline void node_open_queues(struct node *node, int64_t memory_limit, con
                                               .queues = queues,
                                               .memory_limit = memory_limit};
     assert_done(tfos__feed_host_open(&options, &node->host, &err));
-    snprintf(node->address, sizeof node->address, "127.0.0.1:%d", tfos__feed_host_port(node->host));
+    snprintf(node->address, sizeof(node->address), "127.0.0.1:%d",
+             tfos__feed_host_port(node->host));
     node->reader = node_open_reader(node, NULL);
     if (tfos__feed_host_control_fd(node->host, "validation") >= 0)
         node->validation = node_open_reader(node, "validation");
@@ -233,7 +233,7 @@ struct test_batch {
 /// Rows with the numbers from `first` on.
 static inline void batch_init(struct test_batch *batch, int64_t first, int64_t rows, int payload)
 {
-    memset(batch, 0, sizeof *batch);
+    memset(batch, 0, sizeof(*batch));
     batch->numbers = malloc((size_t)(rows + 1) * sizeof(int64_t));
     batch->offsets = malloc((size_t)(rows + 1) * sizeof(int32_t));
     batch->bytes = malloc((size_t)(rows * payload) + 1);
@@ -320,7 +320,7 @@ static inline enum tfos_status next_item(struct node *node, struct tfos_feed_ite
     struct tfos_error err;
     enum tfos_status status;
 
-    memset(item, 0, sizeof *item);
+    memset(item, 0, sizeof(*item));
     status = tfos_feed_reader_next(node->reader, WAIT_MS, item, &err);
     if (status < 0)
         fail_msg("next: %s: %s", tfos_status_name(status), err.message);

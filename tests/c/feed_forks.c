@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process that is forked from the reader's inherits its rings, and batches that it holds.
-#include "feed_held_batches.h"
-
 #include "base/memory.h"
+#include "feed_held_batches.h"
 
 /// A child that waits for word() and exits with 0 if `check` holds then.
 struct child {
@@ -53,7 +52,7 @@ static int64_t read_rest(struct node *node, int64_t rows)
 
 static bool is_refused(enum tfos_status status, const struct tfos_error *err)
 {
-    return status == TFOS_INVALID && strstr(err->message, "forked from") != NULL;
+    return status == TFOS_INVALID && strstr(err->message, "forked from");
 }
 
 static bool reads_nothing(struct node *node, struct tfos_feed_item *item)

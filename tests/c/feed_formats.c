@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every supported format makes its way through a body and back, whatever its nulls, offsets and
 // nesting.
-#include "feed_arrow.h"
-
 #include "feed/batch_decoder.h"
 #include "feed/batch_encoder.h"
+#include "feed_arrow.h"
 
 #define ROUNDS 40
 
@@ -18,7 +17,7 @@ static const struct shape LEAVES[] = {
     {"z", NULL, 0},          {"Z", NULL, 0},    {"d:38,10", NULL, 0}, {"d:5,-2,32", NULL, 0},
     {"d:76,0,256", NULL, 0}, {"tDs", NULL, 0},  {"tDu", NULL, 0},     {"tiM", NULL, 0},
 };
-#define LEAF_COUNT (sizeof LEAVES / sizeof LEAVES[0])
+#define LEAF_COUNT (sizeof(LEAVES) / sizeof(LEAVES[0]))
 
 static int released;
 
@@ -131,8 +130,8 @@ static void metadata_travels_unchanged(void **state)
     assert_done(tfos__arrow_schema_encode(&schema, &body, &err));
     assert_done(tfos__feed_schema_decode(&decoded, body.data, tfos__buffer_size(&body), &err));
     assert_done(tfos_arrow_schema_copy(&decoded.tree, &got, &err));
-    assert_memory_equal(got.metadata, metadata, sizeof metadata - 1);
-    assert_memory_equal(got.children[0]->metadata, metadata, sizeof metadata - 1);
+    assert_memory_equal(got.metadata, metadata, sizeof(metadata) - 1);
+    assert_memory_equal(got.children[0]->metadata, metadata, sizeof(metadata) - 1);
     assert_string_equal(got.name, "");
     got.release(&got);
     tfos__feed_schema_clear(&decoded);
@@ -164,7 +163,7 @@ static void unsupported_columns_are_named(void **state)
     struct ArrowSchema schema = {.format = "+s", .n_children = 1, .children = children};
 
     (void)state;
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
         child.format = formats[i];
         expect_invalid(&schema, "price");
     }

@@ -3,9 +3,9 @@
 #ifndef TFOS_TEST_FEED_HOARD_H
 #define TFOS_TEST_FEED_HOARD_H
 
-#include "feed_task.h"
-
 #include <sys/wait.h>
+
+#include "feed_task.h"
 
 #define RING_SIZE (1 << 20)
 #define RINGS 20
@@ -32,7 +32,7 @@ static inline struct mapped count_mapped(void)
     unsigned long begin = 0, end = 0;
     char line[512], access[5];
 
-    while (fgets(line, sizeof line, file))
+    while (fgets(line, sizeof(line), file))
         if (sscanf(line, "%lx-%lx %4s", &begin, &end, access) == 3) {
             mapped.size += strcmp(access, "---p") == 0 ? 0 : end - begin;
             mapped.channel_count += is_channel_line(line);
@@ -50,7 +50,7 @@ static inline bool is_in_channel(const struct tfos_feed_item *item)
     bool is_found = false, is_in_channel = false;
     char line[512];
 
-    while (!is_found && fgets(line, sizeof line, file)) {
+    while (!is_found && fgets(line, sizeof(line), file)) {
         is_found = sscanf(line, "%lx-%lx", &begin, &end) == 2 && begin <= place && place < end;
         is_in_channel = is_channel_line(line);
     }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cluster's key stays in memory where it is needed, and nowhere else: what is freed and what
 // stacks have left behind is looked at, too.
-#include "feed_task.h"
-
 #include <fcntl.h>
 #include <inttypes.h>
 
 #include "base/channel.h"
+#include "feed_task.h"
 
 #define REGION_LIMIT (UINT64_C(64) << 20) // larger ones are the sanitizers' own
 #define CHUNK (1 << 20)
@@ -49,7 +48,7 @@ static int count_keys(void)
     int count = 0;
 
     assert_true(maps && memory >= 0 && chunk);
-    while (fgets(line, sizeof line, maps)) {
+    while (fgets(line, sizeof(line), maps)) {
         uint64_t begin = 0, end = 0;
         char mode[5] = "";
         bool is_chunk = false;

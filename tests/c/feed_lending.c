@@ -138,7 +138,7 @@ static void threads_read_what_moves(void **state)
     int64_t rows = 0;
 
     (void)state;
-    memset(keepers, 0, sizeof keepers);
+    memset(keepers, 0, sizeof(keepers));
     node_open(&node, 0);
     lending_task(&task, &node, 0);
     // A ring that 12 batches fill: held ones are in the way again and again.

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A host that is short of memory: it may refuse a writer, but whatever it began is told of.
-#include "feed_fixture.h"
-
 #include <sys/wait.h>
 
 #include "base/memory.h"
 #include "feed/host.h"
+#include "feed_fixture.h"
 
 #define PARTITIONS 10
 

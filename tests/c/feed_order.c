@@ -13,7 +13,7 @@ static void rows_arrive_in_order(void **state)
     } sizes[] = {{0, 1, 0},      {1, 1, 0},        {1000, 7, 0},  {5000, 100, 100},
                  {300, 3, 9000}, {200, 200, 3000}, {40, 1, 60000}};
     (void)state;
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         struct node node;
         struct task task;
         node_open(&node, 0);
@@ -73,7 +73,7 @@ static void rows_larger_than_the_ring_grow_the_channel(void **state)
     node_start(&node);
     struct writer_options options = writer_options(&node, 0);
     assert_done(writer_open(&options, &writer, &err));
-    for (size_t i = 0; i < sizeof payloads / sizeof payloads[0]; i++) {
+    for (size_t i = 0; i < sizeof(payloads) / sizeof(payloads[0]); i++) {
         // Appending waits for the channel only, never for a reader that has space to fill.
         pthread_t thread;
         struct append_call call = {writer, (int64_t)i, 1, payloads[i], TFOS_OK, {0}};
@@ -196,7 +196,7 @@ static void unused_channels_make_room(void **state)
     (void)state;
     node_open(&node, (128 << 10) + 4096);
     node_start(&node);
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         struct task task;
         task_init(&task, &node, (int64_t)i, 300);
         task.options.feeder.lane_size = sizes[i];

@@ -18,19 +18,19 @@ struct noted {
 static const char *write_metadata(char *out, const char *const *pairs)
 {
     int32_t count = 0;
-    char *end = out + sizeof count;
+    char *end = out + sizeof(count);
 
     if (!pairs)
         return NULL;
     for (; pairs[2 * count]; count++) {
         for (int i = 0; i < 2; i++) {
             int32_t size = (int32_t)strlen(pairs[2 * count + i]);
-            memcpy(end, &size, sizeof size);
-            memcpy(end + sizeof size, pairs[2 * count + i], (size_t)size);
-            end += sizeof size + (size_t)size;
+            memcpy(end, &size, sizeof(size));
+            memcpy(end + sizeof(size), pairs[2 * count + i], (size_t)size);
+            end += sizeof(size) + (size_t)size;
         }
     }
-    memcpy(out, &count, sizeof count);
+    memcpy(out, &count, sizeof(count));
     return out;
 }
 
@@ -40,7 +40,7 @@ struct notes {
 
 static void make_noted(struct noted *noted, const struct notes *notes)
 {
-    memset(noted, 0, sizeof *noted);
+    memset(noted, 0, sizeof(*noted));
     batch_init(&noted->numbers, 0, 1, 0);
     noted->columns[0] =
         (struct ArrowSchema){.format = "l",
@@ -163,8 +163,8 @@ static const struct pickled_case ways[] = {
 static void pickles_are_not_fed(void **state)
 {
     (void)state;
-    for (size_t way = 0; way < sizeof ways / sizeof ways[0]; way++)
-        for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+    for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++)
+        for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
             struct node node;
             struct tfos_feed_item item;
             struct tfos_error err;
@@ -185,8 +185,8 @@ static void pickles_are_not_fed(void **state)
 static void pickles_are_no_results(void **state)
 {
     (void)state;
-    for (size_t way = 0; way < sizeof ways / sizeof ways[0]; way++)
-        for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+    for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++)
+        for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
             struct node node;
             struct tfos_feed_item item;
             struct ArrowSchema schema;
@@ -216,7 +216,7 @@ static void columns_that_need_no_pickle_pass(void **state)
 
     (void)state;
     for (size_t way = 0; way < 2; way++)
-        for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) {
+        for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++) {
             struct node node;
             struct tfos_feed_item item;
             struct ArrowSchema schema;

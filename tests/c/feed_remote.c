@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Feeding over TCP: what holds for shared memory holds there too.
-#include "feed_task.h"
-
 #include <arpa/inet.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -11,6 +9,7 @@
 #include "base/listener.h"
 #include "base/socket.h"
 #include "feed/record.h"
+#include "feed_task.h"
 
 static struct writer_options remote_options(const struct node *node, int64_t partition)
 {
@@ -30,7 +29,7 @@ static void rows_arrive_in_order(void **state)
                  {300, 300, 3000}, {30, 1, 60000}, {20, 2, 300000}};
 
     (void)state;
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         struct node node;
         struct task task;
         node_open(&node, 0);
@@ -188,9 +187,9 @@ static void noise_is_ignored(void **state)
                                       .sin_port = htons((uint16_t)tfos__feed_host_port(node.host)),
                                       .sin_addr = {htonl(INADDR_LOOPBACK)}};
         char noise[300];
-        memset(noise, 17 * i, sizeof noise);
+        memset(noise, 17 * i, sizeof(noise));
         fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        assert_int_equal(connect(fds[i], (struct sockaddr *)&address, sizeof address), 0);
+        assert_int_equal(connect(fds[i], (struct sockaddr *)&address, sizeof(address)), 0);
         (void)!send(fds[i], noise, (size_t)i * 15, MSG_NOSIGNAL);
     }
     task_init(&task, &node, 0, 100);
@@ -349,7 +348,7 @@ static void *hostile_main(void *argument)
     size_t done = 0;
     int fd = -1;
 
-    for (size_t i = 0; i < sizeof identity.key; i++)
+    for (size_t i = 0; i < sizeof(identity.key); i++)
         identity.key[i] = (unsigned char)(i % 16 * 0x11);
     assert_done(tfos__socket_wait(node->listener, POLLIN, tfos__deadline(WAIT_MS), &err));
     assert_done(tfos__socket_accept(node->listener, &fd, peer, &err));
@@ -368,11 +367,11 @@ static void *hostile_main(void *argument)
     while (status == TFOS_OK || status == TFOS_AGAIN) { // until the writer has gone
         uint8_t bytes[4096];
         (void)tfos__socket_wait(fd, POLLIN, tfos__deadline(WAIT_MS), &err);
-        status = tfos__channel_read_some(channel, bytes, sizeof bytes, &done, &err);
+        status = tfos__channel_read_some(channel, bytes, sizeof(bytes), &done, &err);
         bool had_row = received > node->row_size;
         received += done;
         if (status == TFOS_OK && !had_row && received > node->row_size)
-            (void)!tfos__channel_write_some(channel, &node->record, sizeof node->record, &done,
+            (void)!tfos__channel_write_some(channel, &node->record, sizeof(node->record), &done,
                                             &err);
     }
     tfos__channel_close(channel);
@@ -391,7 +390,7 @@ static enum tfos_status meet_hostile_node(struct hostile_node *hostile, int64_t 
     int port = 0;
 
     assert_done(tfos__listener_open("127.0.0.1", NULL, &hostile->listener, &port, &err));
-    snprintf(address.address, sizeof address.address, "127.0.0.1:%d", port);
+    snprintf(address.address, sizeof(address.address), "127.0.0.1:%d", port);
     assert_int_equal(pthread_create(&hostile->thread, NULL, hostile_main, hostile), 0);
     struct writer_options options = remote_options(&address, 0);
     options.feeder.has_results = true;
@@ -426,7 +425,7 @@ static void a_result_larger_than_its_ring_is_refused(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+    for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
         struct hostile_node hostile = {.lane_size = 64 << 10,
                                        .row_size = tries[i].row_size,
                                        .record = {.kind = tries[i].kind, .size = tries[i].size}};

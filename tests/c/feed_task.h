@@ -55,7 +55,7 @@ static inline void *task_main(void *argument)
 
 static inline void task_init(struct task *task, struct node *node, int64_t partition, int64_t rows)
 {
-    memset(task, 0, sizeof *task);
+    memset(task, 0, sizeof(*task));
     task->node = node;
     task->options = writer_options(node, partition);
     task->rows = rows;

@@ -3,12 +3,12 @@
 #ifndef TFOS_TEST_FOLDER_H
 #define TFOS_TEST_FOLDER_H
 
-#include "harness.h"
-
 #include <ftw.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "harness.h"
 
 struct folder {
     char path[64];

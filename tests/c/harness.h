@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-
 #include <cmocka.h>
 
 /// Fails the case with the error's words when `expression` is not TFOS_OK. Needs a `struct

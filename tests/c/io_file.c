@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams of files: nobody sees a part, and what fails says why.
-#include "harness.h"
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -13,6 +11,8 @@
 #include <tfos/stream.h>
 #include <unistd.h>
 
+#include "harness.h"
+
 struct place {
     char folder[64];
     char path[96];
@@ -22,7 +22,7 @@ static struct place make_place(void)
 {
     struct place place = {.folder = "/tmp/tfos-fs-XXXXXX"};
     assert_non_null(mkdtemp(place.folder));
-    snprintf(place.path, sizeof place.path, "%s/data", place.folder);
+    snprintf(place.path, sizeof(place.path), "%s/data", place.folder);
     return place;
 }
 
@@ -138,7 +138,7 @@ static void failures_name_the_path(void **state)
     struct place place = make_place();
     struct tfos_stream *stream = NULL;
     char below[128];
-    snprintf(below, sizeof below, "%s/none/data", place.folder);
+    snprintf(below, sizeof(below), "%s/none/data", place.folder);
     assert_int_equal(tfos_stream_open_reader(place.path, &stream, &err), TFOS_NOT_FOUND);
     assert_non_null(strstr(err.message, place.path));
     assert_int_equal(tfos_stream_open_writer(below, &stream, &err), TFOS_NOT_FOUND);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which files a name stands for: exactly the one that is named, and else what Spark would read.
-#include "folder.h"
-
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "folder.h"
 
 /// Makes files of these names, divided by spaces; one that ends in "/" becomes a folder.
 static void make(const char *names)
@@ -33,7 +32,7 @@ static void assert_list(const char *name, struct tfos_file_system *system, const
     if (tfos_file_list_find(name, system, &list, &err) != TFOS_OK)
         fail_msg("%s: %s", name, err.message);
     for (size_t i = 0; i < tfos_file_list_count(list); i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i > 0 ? " " : "",
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i > 0 ? " " : "",
                  tfos_file_list_get(list, i));
     tfos_file_list_close(list);
     assert_string_equal(text, expected);
@@ -111,11 +110,11 @@ static void s78_uris_of_this_machine(void **state)
                                         "a&b=c@d", "a\\b", "\xE6\x97\xA5", "a[b]", "a%00b"};
     static const char *const prefixes[] = {"file:", "file://", "FILE:///", "file://localhost"};
     make("a b ab");
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         make(names[i]);
-        for (size_t j = 0; j < sizeof prefixes / sizeof prefixes[0]; j++) {
-            snprintf(name, sizeof name, "%s%s/%s", prefixes[j], folder.path, names[i]);
-            snprintf(expected, sizeof expected, "%s%s/%s", j == 2 ? "/" : "", folder.path,
+        for (size_t j = 0; j < sizeof(prefixes) / sizeof(prefixes[0]); j++) {
+            snprintf(name, sizeof(name), "%s%s/%s", prefixes[j], folder.path, names[i]);
+            snprintf(expected, sizeof(expected), "%s%s/%s", j == 2 ? "/" : "", folder.path,
                      names[i]);
             assert_found(name, expected);
         }
@@ -139,20 +138,20 @@ static void s78_percent_encoded_or_not(void **state)
     static const char *const pairs[][2] = {{"a%20b", "a b"},   {"x%23y", "x#y"},
                                            {"50%25", "50%25"}, {"50%2525", "50%25"},
                                            {"p%2A", "p%2A"},   {"q%2Ar", "q*r"}};
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
-        snprintf(name, sizeof name, "file://%s/%s", folder.path, pairs[i][0]);
-        snprintf(expected, sizeof expected, "%s/%s", folder.path, pairs[i][1]);
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        snprintf(name, sizeof(name), "file://%s/%s", folder.path, pairs[i][0]);
+        snprintf(expected, sizeof(expected), "%s/%s", folder.path, pairs[i][1]);
         assert_found(name, expected);
     }
-    snprintf(name, sizeof name, "file://%s/p/a%%23?", folder.path);
-    snprintf(expected, sizeof expected, "%s/p/a#1 %s/p/a#2", folder.path, folder.path);
+    snprintf(name, sizeof(name), "file://%s/p/a%%23?", folder.path);
+    snprintf(expected, sizeof(expected), "%s/p/a#1 %s/p/a#2", folder.path, folder.path);
     assert_found(name, expected);
-    snprintf(name, sizeof name, "file://%s/q%%2Ar", folder.path); // what is encoded is no pattern
+    snprintf(name, sizeof(name), "file://%s/q%%2Ar", folder.path); // what is encoded is no pattern
     assert_int_equal(unlink("q*r"), 0);
     assert_found(name, name + strlen("file://")); // and opening it will say so
-    snprintf(name, sizeof name, "file://%s/both%%20", folder.path);
+    snprintf(name, sizeof(name), "file://%s/both%%20", folder.path);
     assert_refused(name, TFOS_INVALID, "are there: give the path without \"file:\"");
-    snprintf(name, sizeof name, "%s/a%%20b", folder.path); // a path is never decoded
+    snprintf(name, sizeof(name), "%s/a%%20b", folder.path); // a path is never decoded
     assert_found(name, name);
     leave_folder(folder);
 }
@@ -207,7 +206,7 @@ static void files_that_are_written(void **state)
                                           {"file://localhost/a", "/a"}};
     struct tfos_error err = {0};
     const char *path = NULL;
-    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         assert_done(tfos_file_name_get_new(good[i][0], &path, &err));
         assert_string_equal(path, good[i][1]);
     }
@@ -269,7 +268,7 @@ static void too_many_alternatives(void **state)
     struct folder folder = enter_folder();
     char name[128] = "";
     for (int i = 0; i < 17; i++)
-        snprintf(name + strlen(name), sizeof name - strlen(name), "{a,b}");
+        snprintf(name + strlen(name), sizeof(name) - strlen(name), "{a,b}");
     assert_refused(name, TFOS_INVALID, "more than 65536 alternatives");
     leave_folder(folder);
 }
@@ -282,7 +281,7 @@ static void no_memory(void **state)
     struct tfos_error err;
     char name[128];
     make("p/ p/a p/b q/ q/a");
-    snprintf(name, sizeof name, "file://%s/{p,q}%%2A/../[pq]/*", folder.path);
+    snprintf(name, sizeof(name), "file://%s/{p,q}%%2A/../[pq]/*", folder.path);
     enum tfos_status status = TFOS_NO_MEMORY;
     for (long n = 1; status == TFOS_NO_MEMORY; n++) {
         struct tfos_file_list *list = NULL;
@@ -312,7 +311,7 @@ static void s81_names_in_one_text(void **state)
         size_t first;
     } texts[] = {{"a,b", 1},           {"a", 1},    {"", 0},    {",a", 0}, {"{a,b},c", 5},
                  {"x{a,{b,c}},d", 10}, {"a},b", 2}, {"{a,b", 4}};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         assert_int_equal(tfos_file_names_first(texts[i].names), texts[i].first);
 }
 
@@ -321,9 +320,9 @@ static void names_that_are_hidden(void **state)
     (void)state;
     static const char *const hidden[] = {"_SUCCESS", ".a", "_", ".", "a._COPYING_", "._COPYING_"};
     static const char *const seen[] = {"a", "a_", "_a=1", "a.", "a._COPYING_b"};
-    for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
+    for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
         assert_true(tfos_file_name_is_hidden(hidden[i]));
-    for (size_t i = 0; i < sizeof seen / sizeof seen[0]; i++)
+    for (size_t i = 0; i < sizeof(seen) / sizeof(seen[0]); i++)
         assert_false(tfos_file_name_is_hidden(seen[i]));
 }
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a file keeps when another takes its place: the links to it, and who may do what with it.
-#include "folder.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +11,8 @@
 #include <sys/xattr.h>
 #include <tfos/stream.h>
 #include <unistd.h>
+
+#include "folder.h"
 
 #define GROUP 12345
 #define NOBODY 65534
@@ -75,7 +75,7 @@ static void assert_text(const char *path, const char *text)
     char bytes[64] = "";
     int fd = open(path, O_RDONLY);
     assert_true(fd >= 0);
-    assert_true(read(fd, bytes, sizeof bytes - 1) >= 0);
+    assert_true(read(fd, bytes, sizeof(bytes) - 1) >= 0);
     assert_int_equal(close(fd), 0);
     assert_string_equal(bytes, text);
 }
@@ -129,9 +129,9 @@ static void s89_what_is_open_is_written_to(void **state)
     int fd = open("out", O_WRONLY | O_CREAT | O_EXCL, 0666);
     assert_int_equal(write(fd, "head ", 5), 5);
     struct stat before = state_of("out");
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     write_text(link, "one ");
-    snprintf(link, sizeof link, "/dev/fd/%d", fd);
+    snprintf(link, sizeof(link), "/dev/fd/%d", fd);
     assert_int_equal(symlink(link, "stdout"), 0);
     write_text("stdout", "two");
     assert_text("out", "head one two");
@@ -145,7 +145,7 @@ static void s89_the_mode_stays(void **state)
     struct folder folder = enter_folder();
     static const mode_t modes[] = {0600, 0644, 0666, 0640, 0777};
     (void)state;
-    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         make_file("file", modes[i]);
         write_text("file", "x");
         assert_int_equal(state_of("file").st_mode & 07777, modes[i]);
@@ -228,9 +228,9 @@ static const struct access_list list = {
 static void assert_access_lists_equal(const char *one, const char *other)
 {
     char lists[2][256] = {"", ""};
-    ssize_t size = getxattr(one, "system.posix_acl_access", lists[0], sizeof lists[0]);
-    assert_int_equal(getxattr(other, "system.posix_acl_access", lists[1], sizeof lists[1]), size);
-    assert_memory_equal(lists[0], lists[1], sizeof lists[0]);
+    ssize_t size = getxattr(one, "system.posix_acl_access", lists[0], sizeof(lists[0]));
+    assert_int_equal(getxattr(other, "system.posix_acl_access", lists[1], sizeof(lists[1])), size);
+    assert_memory_equal(lists[0], lists[1], sizeof(lists[0]));
     assert_int_equal(state_of(one).st_mode, state_of(other).st_mode);
 }
 
@@ -239,16 +239,16 @@ static void s89_access_lists_stay(void **state)
     struct folder folder = enter_folder();
     (void)state;
     make_file("listed", 0640);
-    if (setxattr("listed", "system.posix_acl_access", &list, sizeof list, 0) != 0) {
+    if (setxattr("listed", "system.posix_acl_access", &list, sizeof(list), 0) != 0) {
         leave_only(folder, "listed");
         skip(); // the file system has none
     }
     make_file("same", 0640);
-    assert_int_equal(setxattr("same", "system.posix_acl_access", &list, sizeof list, 0), 0);
+    assert_int_equal(setxattr("same", "system.posix_acl_access", &list, sizeof(list), 0), 0);
     write_text("listed", "x");
     assert_access_lists_equal("listed", "same");
     make_file("plain", 0644);
-    assert_int_equal(setxattr(".", "system.posix_acl_default", &list, sizeof list, 0), 0);
+    assert_int_equal(setxattr(".", "system.posix_acl_default", &list, sizeof(list), 0), 0);
     write_text("plain", "x"); // it had none, and gets none
     assert_int_equal(getxattr("plain", "system.posix_acl_access", NULL, 0), -1);
     assert_int_equal(state_of("plain").st_mode & 07777, 0644);
@@ -265,7 +265,7 @@ static void s89_names_of_any_length(void **state)
     struct folder folder = enter_folder();
     char name[256] = "";
     (void)state;
-    memset(name, 'n', sizeof name - 1);
+    memset(name, 'n', sizeof(name) - 1);
     write_text(name, "x");
     write_text(name, "y");
     assert_text(name, "y");

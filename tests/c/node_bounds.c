@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What a node does with peers that do not read what it tells them. Each case has a node's state
 /// and plays the peer on the other end of a socket pair.
-#include "nodes.h"
+#include <poll.h>
 
 #include "base/channel.h"
 #include "node/node.h"
-
-#include <poll.h>
+#include "nodes.h"
 
 #define REQUESTS 50000
 #define BIG ((size_t)1 << 20)
@@ -26,7 +25,7 @@ static struct tfos__channel *open_peer(struct tfos__channel **end, const char *n
 static json_t *big_message(void)
 {
     static char text[BIG];
-    memset(text, 'x', sizeof text - 1);
+    memset(text, 'x', sizeof(text) - 1);
     return json_pack("{s:s, s:s}", "type", "agreed", "name", text);
 }
 

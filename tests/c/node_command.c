@@ -6,7 +6,7 @@
 static char *run_command(const char *arguments, int status)
 {
     char command[1024];
-    snprintf(command, sizeof command, "%s %s", TFOS_COMMAND, arguments);
+    snprintf(command, sizeof(command), "%s %s", TFOS_COMMAND, arguments);
     FILE *output = popen(command, "r");
     assert_non_null(output);
     char *text = NULL;
@@ -14,7 +14,7 @@ static char *run_command(const char *arguments, int status)
     FILE *copy = open_memstream(&text, &capacity);
     char part[4096];
     size_t size;
-    while ((size = fread(part, 1, sizeof part, output)) > 0)
+    while ((size = fread(part, 1, sizeof(part), output)) > 0)
         fwrite(part, 1, size, copy);
     fclose(copy);
     int wait_status = pclose(output);

@@ -283,7 +283,7 @@ static int launch_joining(struct cluster *cluster)
 {
     char address[32];
     int listener = listen_sharing(0);
-    snprintf(address, sizeof address, "127.0.0.1:%d", port_of(listener));
+    snprintf(address, sizeof(address), "127.0.0.1:%d", port_of(listener));
     json_t *config = make_config(cluster, 0, sleeper);
     json_object_set_new(config, "address", json_string(address));
     launch(cluster, 0, config);
@@ -300,7 +300,7 @@ static int find_child(void)
 {
     char path[64];
     int pid = 0;
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     assert_int_equal(fscanf(file, "%d", &pid), 1);

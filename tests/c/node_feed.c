@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A fed node: what writers, trainer and driver hear of each other through it.
-#include "nodes.h"
+#include <sys/stat.h>
 
 #include "feed/feed.h"
+#include "nodes.h"
 #include "number_batch.h"
-
-#include <sys/stat.h>
 
 static struct tfos__feed_writer *open_writer(struct cluster *cluster, int64_t partition,
                                              int64_t attempt, int64_t timeout_ms)
@@ -13,7 +12,7 @@ static struct tfos__feed_writer *open_writer(struct cluster *cluster, int64_t pa
     struct tfos_error err;
     struct tfos__feed_writer *writer;
     char name[128];
-    snprintf(name, sizeof name, "tfos-feed-%s-0", cluster->id);
+    snprintf(name, sizeof(name), "tfos-feed-%s-0", cluster->id);
     struct tfos_feeder_options options = {.cluster_id = cluster->id,
                                           .key = KEY,
                                           .feed = 1,
@@ -72,9 +71,9 @@ static void feeds_what_came_before_the_trainer_asked(void **state)
     cluster_open(&cluster, 1, true);
     // The trainer opens its feed long after the rows are in their lane.
     char script[512];
-    snprintf(script, sizeof script, "read go < \"$GATE\"; exec %s rows", TFOS_TRAINER);
+    snprintf(script, sizeof(script), "read go < \"$GATE\"; exec %s rows", TFOS_TRAINER);
     char gate[64];
-    snprintf(gate, sizeof gate, "/tmp/tfos-gate-%d", (int)getpid());
+    snprintf(gate, sizeof(gate), "/tmp/tfos-gate-%d", (int)getpid());
     assert_int_equal(mkfifo(gate, 0600), 0);
     const char *const argv[] = {"/bin/sh", "-c", script, NULL};
     json_t *config = make_config(&cluster, 0, argv);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The life of a node with the real command: how its trainer starts, speaks and ends, and what is
 /// told of it.
-#include "nodes.h"
-
 #include <fcntl.h>
+
+#include "nodes.h"
 
 static void reports_a_trainer_that_succeeds(void **state)
 {
@@ -239,7 +239,7 @@ static void s04_changes_a_port_that_was_taken(void **state)
     int port = (int)node_number(&cluster, 0, "port");
     assert_int_not_equal(port, taken);
     char words[32];
-    snprintf(words, sizeof words, ":%d\"", port);
+    snprintf(words, sizeof(words), ":%d\"", port);
     await_event(&cluster, "line", words);
     close(thief);
     cluster_close(&cluster);
@@ -261,7 +261,7 @@ static void s04_a_fixed_port_that_was_taken_is_named(void **state)
     thief = listen_sharing(port);
     launch(&cluster, 1, make_config(&cluster, 1, argv));
     char words[32];
-    snprintf(words, sizeof words, "%d", port);
+    snprintf(words, sizeof(words), "%d", port);
     assert_failure(&cluster, (const char *const[]){"worker:0", words, "TENSORFLOW_PORT", NULL});
     close(thief);
     cluster_close(&cluster);

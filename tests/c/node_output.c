@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// How a child's output is copied and cut into lines. Each case gives the node's stderr a file to
 /// be looked into.
-#include "nodes.h"
-
-#include "node/output.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
+
+#include "node/output.h"
+#include "nodes.h"
 
 struct setup {
     struct tfos__node_output *output;
@@ -59,7 +58,7 @@ static void assert_lines(struct setup *setup, const char *expected)
     json_t *line, *lines = tfos__node_output_take_lines(setup->output);
     json_array_foreach(lines, i, line)
     {
-        size += (size_t)snprintf(text + size, sizeof text - size, "%s|",
+        size += (size_t)snprintf(text + size, sizeof(text) - size, "%s|",
                                  json_string_value(json_array_get(line, 1)));
     }
     json_decref(lines);
@@ -95,7 +94,7 @@ static void repairs_what_is_not_utf8(void **state)
     static const char text[] = "\xe2\x82\xac \xff \xc0\x80 \xed\xa0\x80 \xf0\x9f\x98\x80 \xe2\x82\n"
                                "a\0b\n";
     open_setup(&setup, make_file());
-    write_stderr(&setup, text, sizeof text - 1);
+    write_stderr(&setup, text, sizeof(text) - 1);
 #define BAD "\xef\xbf\xbd"
     assert_lines(&setup, "\xe2\x82\xac " BAD " " BAD BAD " " BAD BAD BAD
                          " \xf0\x9f\x98\x80 " BAD BAD "|a" BAD "b|");
@@ -129,19 +128,19 @@ static void long_lines_and_floods_stay_bounded(void **state)
     struct setup setup;
     open_setup(&setup, make_file());
     char block[4096];
-    memset(block, 'x', sizeof block);
+    memset(block, 'x', sizeof(block));
     for (int i = 0; i < 1000; i++)
-        write_stderr(&setup, block, sizeof block);
+        write_stderr(&setup, block, sizeof(block));
     write_stderr(&setup, "\n", 1);
     json_t *lines = tfos__node_output_take_lines(setup.output);
     assert_int_equal(json_array_size(lines), 1);
     assert_int_equal(json_string_length(json_array_get(json_array_get(lines, 0), 1)),
                      TFOS__OUTPUT_LINE_SIZE);
     json_decref(lines);
-    for (size_t i = 0; i < sizeof block; i += 2)
+    for (size_t i = 0; i < sizeof(block); i += 2)
         memcpy(block + i, "y\n", 2);
     for (int i = 0; i < 100; i++)
-        write_stderr(&setup, block, sizeof block);
+        write_stderr(&setup, block, sizeof(block));
     lines = tfos__node_output_take_lines(setup.output);
     size_t count = json_array_size(lines);
     assert_true(count > 100 && count < 10000);
@@ -159,7 +158,7 @@ static void keeps_the_last_lines_of_stderr(void **state)
     open_setup(&setup, make_file());
     char line[32];
     for (int i = 0; i < 120; i++)
-        write_stderr(&setup, line, (size_t)snprintf(line, sizeof line, "%d\n", i));
+        write_stderr(&setup, line, (size_t)snprintf(line, sizeof(line), "%d\n", i));
     json_t *lines = tfos__node_output_get_last_lines(setup.output);
     assert_int_equal(json_array_size(lines), TFOS__OUTPUT_LAST_LINES);
     assert_string_equal(json_string_value(json_array_get(lines, 0)), "70");
@@ -174,9 +173,9 @@ static void a_full_log_holds_up_only_for_a_while(void **state)
     struct setup setup;
     int fds[2];
     char block[4096];
-    memset(block, 'z', sizeof block);
+    memset(block, 'z', sizeof(block));
     assert_int_equal(pipe2(fds, O_NONBLOCK), 0);
-    while (write(fds[1], block, sizeof block) > 0)
+    while (write(fds[1], block, sizeof(block)) > 0)
         continue;
     open_setup(&setup, fds[1]);
     write_stderr(&setup, "said\n", 5);

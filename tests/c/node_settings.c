@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What a node is told, and what it tells its trainer by the environment.
-#include "nodes.h"
-
 #include "base/memory.h"
 #include "node/config.h"
+#include "nodes.h"
 
 static json_t *good_config(void)
 {
@@ -37,7 +36,7 @@ static void a_bad_configuration_is_refused_by_its_key(void **state)
     tfos__node_config_clear(&config);
     static const char *const needed[] = {"cluster_id",  "key",      "address",
                                          "executor_id", "executor", "argv"};
-    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+    for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++) {
         assert_refused(needed[i], NULL);
         assert_refused(needed[i], json_true());
     }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// TensorBoard beside a trainer (S41): its address reaches the driver, and nothing that goes wrong
 /// with it stops training.
-#include "nodes.h"
+#include <netdb.h>
+#include <poll.h>
 
 #include "base/listener.h"
 #include "base/socket.h"
 #include "node/node.h"
-
-#include <netdb.h>
-#include <poll.h>
+#include "nodes.h"
 
 #define QUEUED_LIMIT 16
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What `tfos status` shows of a cluster that is fed, by nodes that the test plays.
-#include "rendezvous_scene.h"
-
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+
+#include "rendezvous_scene.h"
 
 #define OUTPUT_LIMIT 65536
 

@@ -5,10 +5,6 @@
 #ifndef TFOS_TEST_NODES_H
 #define TFOS_TEST_NODES_H
 
-#include "harness.h"
-
-#include "base/clock.h"
-
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -23,6 +19,9 @@
 #include <tfos.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "harness.h"
 
 #define KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 #define PATIENCE_MS 20000
@@ -61,9 +60,9 @@ static inline int listen_sharing(int port)
     struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
     int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int on = 1, off = 0;
-    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on), 0);
-    assert_int_equal(setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off), 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)), 0);
+    assert_int_equal(setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)), 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     assert_int_equal(listen(fd, 8), 0);
     return fd;
 }
@@ -71,7 +70,7 @@ static inline int listen_sharing(int port)
 static inline int port_of(int fd)
 {
     struct sockaddr_in6 address;
-    socklen_t size = sizeof address;
+    socklen_t size = sizeof(address);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
     return ntohs(address.sin6_port);
 }
@@ -80,11 +79,11 @@ static inline int port_of(int fd)
 static bool is_alive(int pid)
 {
     char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
     FILE *file = fopen(path, "r");
     if (!file)
         return false;
-    size_t size = fread(text, 1, sizeof text - 1, file);
+    size_t size = fread(text, 1, sizeof(text) - 1, file);
     fclose(file);
     text[size] = '\0';
     const char *bracket = strrchr(text, ')');
@@ -107,7 +106,7 @@ static inline void cluster_open_with(struct cluster *cluster,
 {
     struct tfos_error err;
     *cluster = (struct cluster){.fd_count = count_fds()};
-    snprintf(cluster->id, sizeof cluster->id, "test-%d", (int)getpid());
+    snprintf(cluster->id, sizeof(cluster->id), "test-%d", (int)getpid());
     options.cluster_id = cluster->id;
     options.key = KEY;
     options.listen_host = options.host = "127.0.0.1";

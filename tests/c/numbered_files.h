@@ -3,13 +3,13 @@
 #ifndef TFOS_TEST_NUMBERED_FILES_H
 #define TFOS_TEST_NUMBERED_FILES_H
 
-#include "harness.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <tfos/record_dataset.h>
 #include <unistd.h>
+
+#include "harness.h"
 
 #define FILE_COUNT 4
 #define LIMIT 64 // rows
@@ -60,11 +60,11 @@ static inline struct files make_files(enum tfos_compression compression)
     struct files files = {.folder = "/tmp/tfos-files-XXXXXX"};
     assert_non_null(mkdtemp(files.folder));
     for (int i = 0; i < FILE_COUNT; i++) {
-        snprintf(files.paths[i], sizeof files.paths[i], "%s/%d", files.folder, i);
+        snprintf(files.paths[i], sizeof(files.paths[i]), "%s/%d", files.folder, i);
         write_file(files.paths[i], files.row_count, COUNTS[i], compression);
         files.row_count += COUNTS[i];
     }
-    snprintf(files.paths[FILE_COUNT], sizeof files.paths[0], "%s/none", files.folder);
+    snprintf(files.paths[FILE_COUNT], sizeof(files.paths[0]), "%s/none", files.folder);
     return files;
 }
 

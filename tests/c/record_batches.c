@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of Examples as batches: sizes, and one rule for damage of frames and of records.
-#include "record_proto.h"
-
 #include <tfos/example_file.h>
 #include <tfos/memory.h>
 
 #include "memory_stream.h"
 #include "record/record.h"
+#include "record_proto.h"
 
 #define ROWS 10
 
@@ -106,7 +105,7 @@ static void batches_have_their_sizes(void **state)
     static const struct {
         int64_t batch_rows, batch_size, batches;
     } cases[] = {{0, 0, 1}, {3, 0, 4}, {10, 0, 1}, {1, 0, 10}, {0, 1, 10}, {0, 20, 5}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct tfos_example_reader_options options = {.batch_rows = cases[i].batch_rows,
                                                       .batch_size = cases[i].batch_size};
         struct outcome outcome = read_file(&file, &options);

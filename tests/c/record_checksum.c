@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // CRC-32C by known values, one way of computing it against the other, and TFRecord frames.
-#include "harness.h"
-
 #include <string.h>
 #include <tfos/record.h>
 
+#include "harness.h"
 #include "record/crc32c.h"
 
 struct vector {
@@ -20,7 +19,7 @@ static void make_vectors(struct vector vectors[6])
     static const uint8_t read_command[48] = {
         0x01, 0xc0, 0, 0, 0, 0, 0,    0, 0, 0, 0,    0,    0, 0, 0, 0, 0x14, 0, 0, 0,   0,
         0,    0x04, 0, 0, 0, 0, 0x14, 0, 0, 0, 0x18, 0x28, 0, 0, 0, 0, 0,    0, 0, 0x02};
-    memset(vectors, 0, 6 * sizeof vectors[0]);
+    memset(vectors, 0, 6 * sizeof(vectors[0]));
     vectors[0] = (struct vector){.name = "zeros", .size = 32, .crc = 0x8A9136AA};
     vectors[1] = (struct vector){.name = "ones", .size = 32, .crc = 0x62A8AB43};
     vectors[2] = (struct vector){.name = "rising", .size = 32, .crc = 0x46DD794E};
@@ -32,7 +31,7 @@ static void make_vectors(struct vector vectors[6])
         vectors[2].bytes[i] = i;
         vectors[3].bytes[i] = (uint8_t)(31 - i);
     }
-    memcpy(vectors[4].bytes, read_command, sizeof read_command);
+    memcpy(vectors[4].bytes, read_command, sizeof(read_command));
     memcpy(vectors[5].bytes, "123456789", 9);
 }
 
@@ -60,11 +59,11 @@ static void the_instruction_agrees_with_the_tables(void **state)
     uint8_t bytes[3300]; // two blocks of three lanes and a rest
     if (!instruction)
         skip();
-    for (size_t i = 0; i < sizeof bytes; i++)
+    for (size_t i = 0; i < sizeof(bytes); i++)
         bytes[i] = (uint8_t)(i * 151 ^ i >> 3);
     // Every alignment, and every length up to some words.
     for (size_t begin = 0; begin < 16; begin++)
-        for (size_t size = 0; begin + size <= sizeof bytes; size += size < 100 ? 1 : 17)
+        for (size_t size = 0; begin + size <= sizeof(bytes); size += size < 100 ? 1 : 17)
             assert_int_equal(instruction(0x12345678, bytes + begin, size),
                              tfos__record_crc32c_by_tables(0x12345678, bytes + begin, size));
 }
@@ -92,8 +91,8 @@ static void frames_are_as_tensorflow_writes_them(void **state)
     for (int i = 0; i < 2; i++) {
         struct tfos_record_frame frame;
         tfos_record_frame_init(&frame, records[i], strlen(records[i]));
-        assert_memory_equal(frame.head, expected[i].head, sizeof frame.head);
-        assert_memory_equal(frame.tail, expected[i].tail, sizeof frame.tail);
+        assert_memory_equal(frame.head, expected[i].head, sizeof(frame.head));
+        assert_memory_equal(frame.tail, expected[i].tail, sizeof(frame.tail));
     }
 }
 

@@ -3,7 +3,7 @@
 #include "record_fixture.h"
 
 static const size_t SIZES[] = {300, 0, 2000, 41};
-#define COUNT (sizeof SIZES / sizeof SIZES[0])
+#define COUNT (sizeof(SIZES) / sizeof(SIZES[0]))
 
 static struct memory_stream make_compressed(enum tfos_compression compression)
 {
@@ -153,11 +153,11 @@ static void s85_other_compressions_are_named(void **state)
         {"a.snappy", "\0\0\1", "Hadoop's snappy", 3, true},
         {"a.lz4", "\x08\x1D\0\0\0\0\0\x80~~~~", "Hadoop's lz4", 12, true}, // no zlib
     };
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         struct tfos_view first = {files[i].first, files[i].size};
         assert_int_equal(tfos_record_is_for_codec(files[i].name, first), files[i].is_for_codec);
     }
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
         for (int mode = TFOS_RECORD_STRICT; mode <= TFOS_RECORD_SKIP_FILE; mode++) {
             struct tfos_record_reader_options options = {.name = files[i].name, .mode = mode};
             struct memory_stream file = memory_of(files[i].first, files[i].size);
@@ -173,7 +173,7 @@ static void s85_what_is_inside_counts_more_than_the_name(void **state)
 {
     (void)state;
     static const char *const names[] = {"a.bz2", "a.zst", "a.lz4", "a.snappy", "a.xz"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         for (int compression = TFOS_COMPRESSION_NONE; compression <= TFOS_COMPRESSION_GZIP;
              compression++) {
             struct tfos_record_reader_options options = {.name = names[i]};
@@ -204,7 +204,7 @@ static void s85_names_say_how_to_write(void **state)
     assert_done(tfos_record_compression_of_name(".gz", &compression, &err));
     assert_int_equal(compression, TFOS_COMPRESSION_NONE);
     static const char *const names[] = {"a.tfrecord.bz2", "a.zst", "a.lz4", "a.snappy", "a.xz"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         assert_int_equal(tfos_record_compression_of_name(names[i], &compression, &err),
                          TFOS_UNSUPPORTED);
         assert_non_null(strstr(err.message, names[i]));

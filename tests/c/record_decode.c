@@ -33,8 +33,8 @@ static enum tfos_status decode(const char *column, enum tfos_record_type type,
 #define ASSERT_COLUMN(array, type, ...)                                                            \
     do {                                                                                           \
         const type expected[] = {__VA_ARGS__};                                                     \
-        assert_int_equal((array)->length, sizeof expected / sizeof expected[0]);                   \
-        assert_memory_equal((array)->buffers[1], expected, sizeof expected);                       \
+        assert_int_equal((array)->length, sizeof(expected) / sizeof(expected[0]));                 \
+        assert_memory_equal((array)->buffers[1], expected, sizeof(expected));                      \
     } while (0)
 
 static struct proto one_feature(const char *name, struct proto feature)
@@ -78,7 +78,7 @@ static void integers_of_all_widths(void **state)
         {"x:L", -1, "-1 does not fit uint64"},
         {"x:b", 2, "2 does not fit bool: read it as int64"},
     };
-    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
         struct proto record = one_feature("x", INT64S(refused[i].value));
         assert_int_equal(decode(refused[i].column, TFOS_RECORD_EXAMPLE, &record, 1, &batch, &err),
                          TFOS_CORRUPT);
@@ -103,7 +103,7 @@ static void long_lists_of_integers(void **state)
         struct ArrowArray *list = batch.children[0];
         assert_int_equal(((const int32_t *)list->buffers[1])[1], 90 - begin);
         assert_memory_equal(list->children[0]->buffers[1], values + begin,
-                            (90 - begin) * sizeof values[0]);
+                            (90 - begin) * sizeof(values[0]));
         batch.release(&batch);
     }
 }
@@ -246,7 +246,7 @@ static void what_a_column_cannot_hold_is_refused(void **state)
         {"x:+w:2:l", "a list of 3, where each of fixed_size_list<item: int64>[2] has 2"},
     };
     struct proto record = one_feature("x", INT64S(1, 2, 3));
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_int_equal(decode(cases[i].column, TFOS_RECORD_EXAMPLE, &record, 1, &batch, &err),
                          TFOS_CORRUPT);
         assert_non_null(strstr(err.message, cases[i].words));
@@ -260,7 +260,7 @@ static void what_a_column_cannot_hold_is_refused(void **state)
         {"x:d:5,6", "cannot hold decimal128(5, 6)"},
         {"x:e", "cannot hold halffloat"},
     };
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         assert_int_equal(decode(types[i][0], TFOS_RECORD_EXAMPLE, &record, 1, &batch, &err),
                          TFOS_UNSUPPORTED);
         assert_non_null(strstr(err.message, "column x: "));
@@ -295,7 +295,7 @@ static void values_of_other_kinds_are_converted_or_refused(void **state)
     batch.release(&batch);
     assert_done(decode("x:d:20,1", TFOS_RECORD_EXAMPLE, wide, 2, &batch, &err));
     const int64_t tenths[] = {0, -5, 90071992547409920, 0}; // two words each
-    assert_memory_equal(batch.children[0]->buffers[1], tenths, sizeof tenths);
+    assert_memory_equal(batch.children[0]->buffers[1], tenths, sizeof(tenths));
     batch.release(&batch);
     const struct proto odd = one_feature("x", FLOATS(-NAN));
     assert_done(decode("x:z", TFOS_RECORD_EXAMPLE, &odd, 1, &batch, &err));
@@ -325,7 +325,7 @@ static void values_of_other_kinds_are_converted_or_refused(void **state)
         {"x:f", in_field(1, (struct proto){.data = "\x0A\x05", .size = 2}),
          "column x: a bytes_list is damaged"},
     };
-    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
         struct proto record = one_feature("x", refused[i].feature);
         assert_int_equal(decode(refused[i].column, TFOS_RECORD_EXAMPLE, &record, 1, &batch, &err),
                          TFOS_CORRUPT);
@@ -427,7 +427,7 @@ static void plain_records_are_one_column(void **state)
     struct tfos_error err;
     struct ArrowArray batch;
     struct proto records[2];
-    memset(records, 0, sizeof records);
+    memset(records, 0, sizeof(records));
     put_raw(&records[0], "any\xFF", 4);
     assert_done(decode("bytes:z", TFOS_RECORD_BYTES, records, 2, &batch, &err));
     assert_memory_equal(batch.children[0]->buffers[1], ((const int32_t[]){0, 4, 4}), 12);

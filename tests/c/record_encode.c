@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns to records and back: what comes back is what went in, or it is refused by row and column.
-#include "feed_arrow.h"
-#include "record_proto.h"
-
 #include <math.h>
 #include <tfos/record.h>
+
+#include "feed_arrow.h"
+#include "record_proto.h"
 
 // Reads frames back, so that they are known to be frames, into a batch of the schema.
 static void decode_frames(const struct ArrowSchema *schema, enum tfos_record_type type,
@@ -18,11 +18,11 @@ static void decode_frames(const struct ArrowSchema *schema, enum tfos_record_typ
     for (int64_t i = 0; i < count; i++) {
         struct tfos_record_frame frame;
         tfos_record_frame_init(&frame, records[i].data, records[i].size);
-        assert_memory_equal(at, frame.head, sizeof frame.head);
-        assert_ptr_equal(at + sizeof frame.head, records[i].data);
-        at += sizeof frame.head + records[i].size;
-        assert_memory_equal(at, frame.tail, sizeof frame.tail);
-        at += sizeof frame.tail;
+        assert_memory_equal(at, frame.head, sizeof(frame.head));
+        assert_ptr_equal(at + sizeof(frame.head), records[i].data);
+        at += sizeof(frame.head) + records[i].size;
+        assert_memory_equal(at, frame.tail, sizeof(frame.tail));
+        at += sizeof(frame.tail);
     }
     assert_ptr_equal(at, (const uint8_t *)frames.data + frames.size);
     assert_done(tfos_example_decoder_open(
@@ -56,7 +56,7 @@ static void random_batches_come_back(void **state)
     (void)state;
     static const char *const scalars[] = {"b", "c", "C", "s", "S",   "i",       "I",   "l",
                                           "f", "z", "Z", "l", "tdD", "tsu:UTC", "tDu", "tiM"};
-    enum { COUNT = sizeof scalars / sizeof scalars[0] };
+    enum { COUNT = sizeof(scalars) / sizeof(scalars[0]) };
     struct shape values[COUNT], lists[COUNT], deep[COUNT], columns[3 * COUNT];
     for (int i = 0; i < COUNT; i++) {
         values[i] = (struct shape){scalars[i], NULL, 0};
@@ -173,7 +173,7 @@ static void s67_s94_doubles_are_rounded_and_counted_or_refused(void **state)
     assert_true(got[1] == (double)0.1f && isinf(got[3]));
     back.release(&back);
     assert_done(encode("x:g", EXACT, true, &single.batch, &back, NULL, &err));
-    assert_memory_equal(back.children[0]->buffers[1], values, sizeof values);
+    assert_memory_equal(back.children[0]->buffers[1], values, sizeof(values));
     back.release(&back);
 }
 
@@ -199,13 +199,13 @@ static void s71_decimals(void **state)
     make_single(&single, values, 3);
     assert_done(encode("x:d:38,2", EXACT, false, &single.batch, &back, &loss, &err));
     assert_int_equal(loss.rounded, 0);
-    assert_memory_equal(back.children[0]->buffers[1], values, sizeof values);
+    assert_memory_equal(back.children[0]->buffers[1], values, sizeof(values));
     back.release(&back);
     assert_done(encode("x:d:38,38", EXACT, false, &single.batch, &back, &loss, &err));
-    assert_memory_equal(back.children[0]->buffers[1], values, sizeof values);
+    assert_memory_equal(back.children[0]->buffers[1], values, sizeof(values));
     back.release(&back);
     assert_done(encode("x:d:38,0", EXACT, false, &single.batch, &back, &loss, &err));
-    assert_memory_equal(back.children[0]->buffers[1], values, sizeof values);
+    assert_memory_equal(back.children[0]->buffers[1], values, sizeof(values));
     back.release(&back);
 }
 
@@ -284,8 +284,8 @@ static void records_are_as_tensorflow_writes_them(void **state)
     make_single(&single, value, 1);
     assert_done(tfos_example_encoder_open(&schema, NULL, &encoder, &err));
     assert_done(tfos_example_encoder_encode(encoder, &single.batch, &frames, &records, &err));
-    assert_int_equal(records[0].size, sizeof expected);
-    assert_memory_equal(records[0].data, expected, sizeof expected);
+    assert_int_equal(records[0].size, sizeof(expected));
+    assert_memory_equal(records[0].data, expected, sizeof(expected));
     tfos_example_encoder_close(encoder);
     clear_column(&schema);
 }

@@ -3,10 +3,9 @@
 #ifndef TFOS_TEST_RECORD_FIXTURE_H
 #define TFOS_TEST_RECORD_FIXTURE_H
 
-#include "harness.h"
-
 #include <tfos/record.h>
 
+#include "harness.h"
 #include "memory_stream.h"
 #include "record/crc32c.h"
 #include "record/record.h"

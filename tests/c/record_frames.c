@@ -4,13 +4,13 @@
 #include "record_fixture.h"
 
 static const size_t SMALL[] = {5, 0, 1, 40, 17};
-#define SMALL_COUNT (sizeof SMALL / sizeof SMALL[0])
+#define SMALL_COUNT (sizeof(SMALL) / sizeof(SMALL[0]))
 
 static void records_come_back(void **state)
 {
     (void)state;
     static const size_t sizes[] = {0, 1, 12, 3160, 262144, 262128, 300000, 7, 1 << 20, 0};
-    const size_t count = sizeof sizes / sizeof sizes[0];
+    const size_t count = sizeof(sizes) / sizeof(sizes[0]);
     for (int compression = TFOS_COMPRESSION_AUTO; compression <= TFOS_COMPRESSION_ZLIB;
          compression++) {
         struct tfos_record_writer_options options = {.compression = compression};
@@ -87,7 +87,7 @@ static void s68_every_cut(void **state)
             assert_int_equal(reading.counts.damages, !is_whole && mode != TFOS_RECORD_STRICT);
             if (reading.status == TFOS_CORRUPT) {
                 char words[80];
-                snprintf(words, sizeof words, "a.tfrecord: offset %llu: the file ends within",
+                snprintf(words, sizeof(words), "a.tfrecord: offset %llu: the file ends within",
                          (unsigned long long)begin);
                 assert_non_null(strstr(reading.err.message, words));
             }
@@ -113,7 +113,7 @@ static void s68_every_flipped_bit(void **state)
         assert_int_equal(reading.count, damaged);
         bool is_head = bit / 8 - begin < 12;
         char words[100];
-        snprintf(words, sizeof words, "a.tfrecord: offset %llu: %s", (unsigned long long)begin,
+        snprintf(words, sizeof(words), "a.tfrecord: offset %llu: %s", (unsigned long long)begin,
                  tfos_record_damage_text(is_head ? TFOS_RECORD_BAD_SIZE_CHECKSUM
                                                  : TFOS_RECORD_BAD_CHECKSUM));
         assert_non_null(strstr(reading.err.message, words));
@@ -178,7 +178,7 @@ static void too_large_records_are_refused_and_skipped(void **state)
     uint8_t head[12] = {0, 0, 0, 0, 0, 0, 0, 0x80};
     uint32_t masked = tfos__record_crc32c_mask(tfos__record_crc32c(0, head, 8));
     memcpy(head + 8, &masked, 4);
-    file = memory_of(head, sizeof head);
+    file = memory_of(head, sizeof(head));
     reading = read_all(&file, NULL, 16);
     assert_int_equal(reading.status, TFOS_CORRUPT);
     assert_non_null(strstr(reading.err.message, "9223372036854775808 bytes"));
@@ -193,7 +193,7 @@ static void a_full_disk_is_told(void **state)
     (void)state;
     struct tfos_error err;
     uint8_t bytes[300] = {0};
-    struct tfos_view record = {bytes, sizeof bytes};
+    struct tfos_view record = {bytes, sizeof(bytes)};
     for (int compression = TFOS_COMPRESSION_NONE; compression <= TFOS_COMPRESSION_ZLIB;
          compression++) {
         struct memory_stream file = memory_open();

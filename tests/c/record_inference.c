@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schemas from records: by one inference or by several that are merged, the same.
-#include "record_proto.h"
-
 #include <tfos/memory.h>
+
+#include "record_proto.h"
 
 #define RECORD_COUNT 5
 
 /// Records of which each tells something that the others do not.
 static void make_records(struct proto records[RECORD_COUNT])
 {
-    memset(records, 0, RECORD_COUNT * sizeof records[0]);
+    memset(records, 0, RECORD_COUNT * sizeof(records[0]));
     put_feature(&records[0], "scalar", INT64S(1));
     put_feature(&records[0], "grows", FLOATS(1));
     put_feature(&records[0], "rare", (struct proto){0});
@@ -102,7 +102,7 @@ static void inferences_merge(void **state)
 /// Features that are of several kinds: the common one is that of all their values.
 static void make_mixed(struct proto records[MIXED_COUNT])
 {
-    memset(records, 0, MIXED_COUNT * sizeof records[0]);
+    memset(records, 0, MIXED_COUNT * sizeof(records[0]));
     put_feature(&records[0], "number", INT64S(1));
     put_feature(&records[0], "numbers", INT64S(1, 2));
     put_feature(&records[0], "text", INT64S(1));
@@ -208,7 +208,7 @@ static void texts_that_are_no_inferences(void **state)
         "{\"type\": \"plain\", \"features\": []}",
         "{\"type\": \"example\", \"features\": [{\"name\": \"x\", \"kind\": \"double\"}]}",
         "{\"type\": \"example\", \"features\": [{\"kind\": \"int64\"}]}"};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct tfos_error err;
         struct tfos_schema_inference *inference = NULL;
         assert_int_equal(tfos_schema_inference_load(texts[i], &inference, &err), TFOS_CORRUPT);

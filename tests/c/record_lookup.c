@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Indexes: as DALI's tfrecord2idx writes them, back from text, and against files that are not
 // theirs.
-#include "record_fixture.h"
-
 #include <tfos/record_index.h>
 
+#include "record_fixture.h"
+
 static const size_t SIZES[] = {30, 0, 70000, 7, 90};
-#define COUNT (sizeof SIZES / sizeof SIZES[0])
+#define COUNT (sizeof(SIZES) / sizeof(SIZES[0]))
 static const char TEXT[] = "0 46\n46 16\n62 70016\n70078 23\n70101 106\n";
 
 static struct tfos_record_index *scan(struct memory_stream *file)
@@ -56,7 +56,7 @@ static void records_in_any_order(void **state)
         assert_done(load(TEXT, step, &index, &err));
         file.step = step;
         assert_done(tfos_record_picker_open(&file.base, index, NULL, &picker, &err));
-        for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+        for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
             struct tfos_view record;
             assert_done(tfos_record_picker_get(picker, order[i], &record, &err));
             uint8_t *expected = make_record((uint32_t)order[i], SIZES[order[i]]);
@@ -91,7 +91,7 @@ static void text_that_is_none(void **state)
         {"0                                                                              46\n",
          "line 1: this is not the text of an index"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct tfos_error err = {0};
         struct tfos_record_index *index = NULL;
         assert_int_equal(load(cases[i].text, 3, &index, &err), TFOS_CORRUPT);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records that are other messages than the one they are read as.
-#include "record_proto.h"
-
-#include "memory_stream.h"
-
 #include <tfos/example_file.h>
 #include <tfos/memory.h>
+
+#include "memory_stream.h"
+#include "record_proto.h"
 
 /// Decodes a record into the column x.
 static enum tfos_status decode(struct proto record, enum tfos_record_type type,
@@ -104,7 +103,7 @@ static void s84_other_messages_are_told(void **state)
     struct proto records[7] = {0}, shape = {0};
     // Waymo's Frame: a context with a name and calibrations, and a time.
     struct proto context = in_field(2, in_field(3, shape));
-    put_field(&context, 1, name, sizeof name - 1);
+    put_field(&context, 1, name, sizeof(name) - 1);
     put_message(&records[0], 1, context);
     put_varint(&records[0], 2 << 3);
     put_varint(&records[0], 1234567);
@@ -120,9 +119,9 @@ static void s84_other_messages_are_told(void **state)
     put_message(&shape, 2, in_field(3, (struct proto){.data = "x", .size = 1}));
     put_message(&records[2], 2, shape);
     put_field(&records[2], 4, "01234567", 8);
-    put_raw(&records[3], json, sizeof json - 1);
-    put_raw(&records[4], text, sizeof text - 1);
-    put_raw(&records[5], digits, sizeof digits - 1);
+    put_raw(&records[3], json, sizeof(json) - 1);
+    put_raw(&records[4], text, sizeof(text) - 1);
+    put_raw(&records[5], digits, sizeof(digits) - 1);
     // Something without a field that an Example has.
     put_field(&records[6], 5, "01234567", 8);
     for (size_t i = 0; i < 7; i++) {

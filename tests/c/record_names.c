@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of features and columns that differ in letter case.
-#include "record_proto.h"
-
 #include "base/text.h"
+#include "record_proto.h"
 
 /// What became of records that were decoded into one column of int64.
 struct outcome {
@@ -66,7 +65,7 @@ static void s80_the_same_but_for_letter_case(void **state)
         {"ﬀ", "ff", false},
         {"", "", true},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct tfos__buffer a = {0}, b = {0};
         struct tfos_error err;
         assert_done(
@@ -89,7 +88,7 @@ static void s80_ignoring_letter_case_gives_the_values(void **state)
     struct outcome outcome = decode(columns, 1, true, records, 4);
     assert_int_equal(outcome.status, TFOS_OK);
     const int64_t expected[] = {1, 2, 3, 4};
-    assert_memory_equal(outcome.values, expected, sizeof expected);
+    assert_memory_equal(outcome.values, expected, sizeof(expected));
     assert_int_equal(outcome.null_count, 0);
     // The later one of the same name counts, as protobuf has it.
     struct proto twice = record_of("größe", 1);
@@ -170,7 +169,7 @@ static void s80_many_other_features(void **state)
         struct proto record = {0};
         char name[32];
         for (int k = 0; k < 3; k++) {
-            snprintf(name, sizeof name, "other%d", (i + k * 7919) % COUNT);
+            snprintf(name, sizeof(name), "other%d", (i + k * 7919) % COUNT);
             put_feature(&record, name, INT64S(k));
         }
         put_feature(&record, "x", INT64S(i));

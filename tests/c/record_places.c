@@ -3,8 +3,8 @@
 #include "record_fixture.h"
 
 static const size_t SIZES[] = {30, 0, 7, 300, 0, 0, 21, 1, 90};
-#define COUNT (sizeof SIZES / sizeof SIZES[0])
-#define KINDS (sizeof KINDS_OF_FILES / sizeof KINDS_OF_FILES[0])
+#define COUNT (sizeof(SIZES) / sizeof(SIZES[0]))
+#define KINDS (sizeof(KINDS_OF_FILES) / sizeof(KINDS_OF_FILES[0]))
 
 static const enum tfos_compression KINDS_OF_FILES[] = {TFOS_COMPRESSION_NONE, TFOS_COMPRESSION_GZIP,
                                                        TFOS_COMPRESSION_ZLIB};

@@ -3,11 +3,11 @@
 #ifndef TFOS_TEST_RECORD_PROTO_H
 #define TFOS_TEST_RECORD_PROTO_H
 
-#include "harness.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <tfos/example.h>
+
+#include "harness.h"
 
 /// A message under construction; it fits.
 struct proto {
@@ -24,7 +24,7 @@ static inline void put_varint(struct proto *proto, uint64_t value)
 
 static inline void put_raw(struct proto *proto, const void *data, size_t size)
 {
-    assert_true(proto->size + size <= sizeof proto->data);
+    assert_true(proto->size + size <= sizeof(proto->data));
     if (size > 0)
         memcpy(proto->data + proto->size, data, size);
     proto->size += size;
@@ -55,7 +55,7 @@ static inline struct proto int64_list(const int64_t *values, size_t count)
 static inline struct proto float_list(const float *values, size_t count)
 {
     struct proto list = {0};
-    put_field(&list, 1, values, count * sizeof *values);
+    put_field(&list, 1, values, count * sizeof(*values));
     return list;
 }
 

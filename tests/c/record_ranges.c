@@ -3,7 +3,7 @@
 #include "record_fixture.h"
 
 static const size_t SIZES[] = {30, 0, 7, 90, 0, 0, 21};
-#define COUNT (sizeof SIZES / sizeof SIZES[0])
+#define COUNT (sizeof(SIZES) / sizeof(SIZES[0]))
 
 static struct reading read_range(struct memory_stream *file, uint64_t begin, uint64_t end,
                                  enum tfos_record_mode mode)

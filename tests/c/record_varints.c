@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs of varints of all lengths, by either way of decoding, each beside its bytes' own reading.
-#include "harness.h"
-
-#include "record/wire.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "harness.h"
+#include "record/wire.h"
 
 #define LIMIT 70 // values
 
@@ -27,12 +26,13 @@ static void check(const uint8_t *bytes, size_t size, const uint64_t *values, siz
 {
     for (size_t way = 0; way < 2; way++)
         for (size_t limit = 1; limit <= count; limit += limit < 20 ? 1 : 13) {
-            uint64_t *decoded = malloc(limit * sizeof *decoded); // so that a sanitizer sees its end
+            uint64_t *decoded =
+                malloc(limit * sizeof(*decoded)); // so that a sanitizer sees its end
             struct tfos__record_wire wire = {bytes, bytes + size};
             size_t done = 0;
             assert_true(ways[way](&wire, decoded, limit, &done));
             assert_int_equal(done, limit);
-            assert_memory_equal(decoded, values, limit * sizeof *values);
+            assert_memory_equal(decoded, values, limit * sizeof(*values));
             assert_true(limit < count || wire.at == wire.end);
             free(decoded);
         }
@@ -69,14 +69,14 @@ static void what_is_no_varint(void **state)
     uint64_t values[LIMIT];
     size_t count;
     uint8_t bytes[40];
-    memset(bytes, 1, sizeof bytes);
+    memset(bytes, 1, sizeof(bytes));
     for (size_t way = 0; way < 2; way++) {
         memset(bytes + 9, 0xFF, 11); // eleven bytes that continue
-        struct tfos__record_wire wire = {bytes, bytes + sizeof bytes};
+        struct tfos__record_wire wire = {bytes, bytes + sizeof(bytes)};
         assert_false(ways[way](&wire, values, LIMIT, &count));
         memset(bytes + 9, 1, 11);
         bytes[39] = 0x81; // and then nothing
-        wire = (struct tfos__record_wire){bytes, bytes + sizeof bytes};
+        wire = (struct tfos__record_wire){bytes, bytes + sizeof(bytes)};
         assert_false(ways[way](&wire, values, LIMIT, &count));
         bytes[39] = 1;
         wire = (struct tfos__record_wire){bytes, bytes};

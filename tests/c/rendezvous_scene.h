@@ -4,12 +4,6 @@
 #ifndef TFOS_TEST_RENDEZVOUS_SCENE_H
 #define TFOS_TEST_RENDEZVOUS_SCENE_H
 
-#include "harness.h"
-
-#include "base/channel.h"
-#include "base/clock.h"
-#include "base/socket.h"
-#include "cluster/cluster.h"
 #include <jansson.h>
 #include <poll.h>
 #include <string.h>
@@ -17,6 +11,12 @@
 #include <tfos/memory.h>
 #include <tfos/rendezvous.h>
 #include <unistd.h>
+
+#include "base/channel.h"
+#include "base/clock.h"
+#include "base/socket.h"
+#include "cluster/cluster.h"
+#include "harness.h"
 
 #define KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 #define PATIENCE_MS 20000 ///< for what must come; only a failing test waits so long

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The trainer's side of its link, against a node that the case itself plays on the other end of
 /// the socket.
-#include "nodes.h"
+#include <pthread.h>
 
 #include "base/channel.h"
-
-#include <pthread.h>
+#include "nodes.h"
 
 #define FOR(ms) (&(struct tfos_wait){.timeout_ms = (ms)})
 
@@ -71,8 +70,8 @@ static void *agree_often(void *argument)
     struct agreeing *agreeing = argument;
     for (int round = 0; round < ROUNDS; round++) {
         char name[64], value[32], *values;
-        snprintf(name, sizeof name, "thread %d round %d", agreeing->number, round);
-        snprintf(value, sizeof value, "%d", agreeing->number * 1000 + round);
+        snprintf(name, sizeof(name), "thread %d round %d", agreeing->number, round);
+        snprintf(value, sizeof(value), "%d", agreeing->number * 1000 + round);
         struct tfos_error err;
         if (tfos_trainer_agree(agreeing->trainer, name, value, FOR(PATIENCE_MS), &values, &err) !=
             TFOS_OK) {
@@ -80,7 +79,7 @@ static void *agree_often(void *argument)
             continue;
         }
         char expected[64];
-        snprintf(expected, sizeof expected, "[%s,null]", value);
+        snprintf(expected, sizeof(expected), "[%s,null]", value);
         agreeing->failures += strcmp(values, expected) != 0;
         tfos_free(values);
     }

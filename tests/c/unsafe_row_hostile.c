@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows that end early or lie, schemas that cannot be read, and memory that runs out: a status that
 // says where, and the rows before.
-#include "unsafe_rows.h"
-
 #include "base/memory.h"
+#include "unsafe_rows.h"
 
 static void assert_message(const struct shown *shown, const char *part)
 {
@@ -111,7 +110,7 @@ static void offsets_that_lead_out(void **state)
     (void)state;
     for (int field = 1; field < 6; field++) {
         char part[64];
-        snprintf(part, sizeof part, "column %s: ", names[field]);
+        snprintf(part, sizeof(part), "column %s: ", names[field]);
         struct image row = good_row(1);
         set_slot(&row, field, (uint32_t)row.size - 8, 16);
         expect_fault(row, part);
@@ -153,7 +152,7 @@ static void arrays_that_lie(void **state)
                                      1LL << 32, (1LL << 62) + 1, 5,         1000};
 
     (void)state;
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         struct image list = good_list(4);
         memcpy(list.data, &counts[i], 8);
         expect_fault(with_part(3, list), "column list.element: an array of 32 bytes");
@@ -169,7 +168,7 @@ static void maps_that_lie(void **state)
     struct image map, keys = make_array(1, 8);
 
     (void)state;
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         map = good_map();
         memcpy(map.data, &sizes[i], 8);
         expect_fault(with_part(4, map), "column map");
@@ -254,7 +253,7 @@ static void frames_that_lie(void **state)
     static const uint64_t heads[] = {0, 12, 40, 1ULL << 31, (1ULL << 32) + 400, 1 << 20};
 
     (void)state;
-    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
+    for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
         struct shown shown = {0};
         struct rows rows = {0};
         open_batch(&shown, every_shape());
@@ -332,10 +331,10 @@ static void types_that_are_not_read(void **state)
     const char other[] = "\x02\0\0\0\x07\0\0\0variant\x05\0\0\0false\x01\0\0\0k\x04\0\0\0true";
 
     (void)state;
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         char part[64];
         const char *format = types[i].format;
-        snprintf(part, sizeof part, "column outer.odd: its type, %s, is not read", types[i].name);
+        snprintf(part, sizeof(part), "column outer.odd: its type, %s, is not read", types[i].name);
         struct ArrowSchema *odd =
             format[0] == '+' ? NEST("odd", format, LEAF("x", "i")) : LEAF("odd", format);
         expect_refusal(BATCH(NEST("outer", "+s", odd)), TFOS_UNSUPPORTED, part);
@@ -347,7 +346,7 @@ static void types_that_are_not_read(void **state)
     struct shown shown = {0};
     open_batch(&shown, BATCH(column));
     tfos_row_batch_show(shown.batch, &shown.schema, &shown.array);
-    assert_memory_equal(shown.schema->children[0]->metadata, other, sizeof other - 1);
+    assert_memory_equal(shown.schema->children[0]->metadata, other, sizeof(other) - 1);
     tfos_row_batch_close(shown.batch);
 }
 

@@ -176,7 +176,7 @@ static void maps(void **state)
 static void a_batch_of_ten_thousand_columns(void **state)
 {
     enum { COUNT = 10000, ROWS = 70 };
-    struct ArrowSchema *fields = calloc(COUNT, sizeof *fields), **children = calloc(COUNT, 8);
+    struct ArrowSchema *fields = calloc(COUNT, sizeof(*fields)), **children = calloc(COUNT, 8);
     struct ArrowSchema schema = {
         .format = "+s", .name = "", .n_children = COUNT, .children = children};
     struct shown shown = {0};
@@ -293,10 +293,10 @@ static const uint64_t spark_rows[] = {
 static void rows_that_spark_wrote(void **state)
 {
     struct shown shown = {0};
-    struct rows rows = {.data = malloc(sizeof spark_rows), .size = sizeof spark_rows, .count = 2};
+    struct rows rows = {.data = malloc(sizeof(spark_rows)), .size = sizeof(spark_rows), .count = 2};
 
     (void)state;
-    memcpy(rows.data, spark_rows, sizeof spark_rows);
+    memcpy(rows.data, spark_rows, sizeof(spark_rows));
     open_batch(
         &shown,
         BATCH(LEAF("n", "l"), LEAF("text", "u"), NEST("list", "+l", LEAF("element", "f")),

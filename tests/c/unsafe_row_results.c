@@ -3,9 +3,9 @@
 // name and by place; what does not fit, and how it is named; buffers of any size.
 #include "unsafe_row_results.h"
 
-#include "base/memory.h"
-
 #include <math.h>
+
+#include "base/memory.h"
 
 #define REQUIRED(field_name, field_format)                                                         \
     (&(struct ArrowSchema){.format = (field_format), .name = (field_name)})
@@ -173,7 +173,7 @@ static void casts_many(void **state)
     a.array.offset = 10;
     const struct ArrowArray *array = cast(&taken, "i");
     assert_int_equal(array->length, 990);
-    assert_values(array, wanted + 10, 990 * sizeof wanted[0]);
+    assert_values(array, wanted + 10, 990 * sizeof(wanted[0]));
     close_results(&taken);
 }
 
@@ -451,7 +451,7 @@ static void refuses_declared_types(void **state)
     struct tfos_error err = {0};
     (void)state;
 
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         assert_int_equal(tfos_result_rows_open(BATCH(LEAF("x", types[i][0])), &rows, &err),
                          TFOS_UNSUPPORTED);
         assert_non_null(strstr(err.message, "column 'x'"));
@@ -484,7 +484,7 @@ static void fills_buffers_of_any_size(void **state)
         assert_int_equal(take_results(&taken, "tuple", (struct result *[]){&a, &b}, 2), TFOS_OK);
         assert_int_equal(read_results(&taken, capacity), TFOS_OK);
         assert_int_equal(taken.shown.array->length, 200);
-        assert_values(taken.shown.array->children[0], ids, sizeof ids);
+        assert_values(taken.shown.array->children[0], ids, sizeof(ids));
         assert_bytes(taken.shown.array->children[1], text);
         close_results(&taken);
     }

@@ -3,10 +3,10 @@
 #ifndef TFOS_TEST_UNSAFE_ROW_RESULTS_H
 #define TFOS_TEST_UNSAFE_ROW_RESULTS_H
 
+#include <tfos/result_rows.h>
+
 #include "harness.h"
 #include "unsafe_rows.h"
-
-#include <tfos/result_rows.h>
 
 /// Metadata of one key.
 struct note {
@@ -167,7 +167,7 @@ static inline enum tfos_status read_results(struct taken *taken, int64_t capacit
     }
     for (size_t at = 0; at < rows.size; rows.count++) {
         uint32_t size = 0;
-        memcpy(&size, rows.data + at, sizeof size);
+        memcpy(&size, rows.data + at, sizeof(size));
         at += 8 + size;
     }
     append_good(&taken->shown, &rows);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spark's schema JSON as Arrow schemas: every type, what is refused and how it is named, hostile
 // text, and memory that runs out.
-#include "harness.h"
-
-#include "base/memory.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <tfos/spark_schema.h>
+
+#include "base/memory.h"
+#include "harness.h"
 
 static struct tfos_error err;
 
@@ -32,7 +31,7 @@ static void assert_schema(const char *json, const char *expected)
     char text[1024] = "";
 
     assert_done(tfos_spark_schema_parse(json, &schema, &err));
-    describe(&schema, text, sizeof text);
+    describe(&schema, text, sizeof(text));
     schema.release(&schema);
     assert_null(schema.release);
     assert_string_equal(text, expected);
@@ -43,11 +42,11 @@ static void assert_type(const char *type, const char *expected)
 {
     char json[1024], text[1024];
 
-    snprintf(json, sizeof json,
+    snprintf(json, sizeof(json),
              "{\"type\":\"struct\",\"fields\":[{\"name\":\"c\",\"type\":%s,\"nullable\":true,"
              "\"metadata\":{}}]}",
              type);
-    snprintf(text, sizeof text, ":+s(c:%s)", expected);
+    snprintf(text, sizeof(text), ":+s(c:%s)", expected);
     assert_schema(json, text);
 }
 
@@ -55,7 +54,7 @@ static void assert_refused(const char *json, enum tfos_status status, const char
 {
     struct ArrowSchema schema = {.format = "untouched"};
 
-    memset(&err, 0, sizeof err);
+    memset(&err, 0, sizeof(err));
     assert_int_equal(tfos_spark_schema_parse(json, &schema, &err), status);
     assert_string_equal(schema.format, "untouched");
     if (!strstr(err.message, words))
@@ -75,7 +74,7 @@ static void keeps_how_a_field_is_encoded(void **state)
 
     assert_done(tfos_spark_schema_parse(json, &schema, &err));
     assert_true(tfos_arrow_metadata_find(schema.children[0]->metadata, "tfos.encoding", value,
-                                         sizeof value));
+                                         sizeof(value)));
     assert_string_equal(value, "exact");
     assert_null(schema.children[1]->metadata);
     schema.release(&schema);
@@ -111,10 +110,10 @@ static void reads_types_of_one_word(void **state)
     };
     (void)state;
 
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
         char type[64], expected[64];
-        snprintf(type, sizeof type, "\"%s\"", pairs[i][0]);
-        snprintf(expected, sizeof expected, "%s?", pairs[i][1]);
+        snprintf(type, sizeof(type), "\"%s\"", pairs[i][0]);
+        snprintf(expected, sizeof(expected), "%s?", pairs[i][1]);
         assert_type(type, expected);
     }
 }
@@ -173,14 +172,14 @@ static void names_the_column_and_type_that_it_refuses(void **state)
     };
     (void)state;
 
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         char json[512], words[128];
-        snprintf(json, sizeof json,
+        snprintf(json, sizeof(json),
                  "{\"type\":\"struct\",\"fields\":[{\"name\":\"person\",\"type\":{\"type\":"
                  "\"struct\",\"fields\":[{\"name\":\"m\",\"type\":{\"type\":\"map\",\"keyType\":"
                  "\"string\",\"valueType\":\"%s\"}}]}}]}",
                  types[i]);
-        snprintf(words, sizeof words, "spark: column person.m.value: the type %s cannot be fed",
+        snprintf(words, sizeof(words), "spark: column person.m.value: the type %s cannot be fed",
                  types[i]);
         assert_refused(json, TFOS_UNSUPPORTED, words);
     }
@@ -212,7 +211,7 @@ static char *nest(const char *open, const char *core, const char *close, size_t 
     static const char head[] = "{\"type\":\"struct\",\"fields\":[{\"name\":\"deep\",\"type\":";
     struct tfos__buffer text = {0};
 
-    assert_done(tfos__buffer_append(&text, head, sizeof head - 1, &err));
+    assert_done(tfos__buffer_append(&text, head, sizeof(head) - 1, &err));
     for (size_t i = 0; i < count; i++)
         assert_done(tfos__buffer_append(&text, open, strlen(open), &err));
     assert_done(tfos__buffer_append(&text, core, strlen(core), &err));

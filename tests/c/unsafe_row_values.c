@@ -69,8 +69,8 @@ static void calendar_intervals_end_with_nanoseconds(void **state)
         if (i == 1)
             set_null(&row, 0);
         else
-            put_bytes(&row, 0, &good[i], sizeof good[i]);
-        put_bytes(&list, 0, &good[i], sizeof good[i]);
+            put_bytes(&row, 0, &good[i], sizeof(good[i]));
+        put_bytes(&list, 0, &good[i], sizeof(good[i]));
         set_null(&list, 1);
         put_image(&row, 1, list);
         add_row(&rows, row);
@@ -85,7 +85,7 @@ static void calendar_intervals_end_with_nanoseconds(void **state)
                   {1, -1, INT64_MAX / 1000 * 1000}, zero);
     for (int is_short = 0; is_short < 2; is_short++) {
         struct image row = make_row(2);
-        put_bytes(&row, 0, &long_one, is_short ? 8 : sizeof long_one);
+        put_bytes(&row, 0, &long_one, is_short ? 8 : sizeof(long_one));
         set_null(&row, 1);
         add_row(&rows, row);
         assert_int_equal(append_rows(&shown, &rows), is_short ? TFOS_CORRUPT : TFOS_INVALID);
@@ -183,9 +183,9 @@ static void decimals(void **state)
         if (i == 0)
             put_bytes(&row, 1, minus_two, 1);
         else if (i == 1)
-            put_bytes(&row, 1, large, sizeof large);
+            put_bytes(&row, 1, large, sizeof(large));
         else if (i == 2)
-            put_bytes(&row, 1, least, sizeof least);
+            put_bytes(&row, 1, least, sizeof(least));
         else // A null keeps its place in the variable part.
             put_bytes(&row, 1, large, 0);
         if (i == 3)

@@ -3,12 +3,12 @@
 #ifndef TFOS_TEST_UNSAFE_ROWS_H
 #define TFOS_TEST_UNSAFE_ROWS_H
 
-#include "harness.h"
-
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tfos/unsafe_row.h>
+
+#include "harness.h"
 
 /// A row or an array under construction. Its own memory, given up when it is put into another.
 struct image {
@@ -39,7 +39,7 @@ static inline struct image make_array(int64_t count, size_t width)
 
     array.size = padded(array.slots + (size_t)count * width);
     array.data = calloc(array.size + 1, 1);
-    memcpy(array.data, &count, sizeof count);
+    memcpy(array.data, &count, sizeof(count));
     return array;
 }
 
@@ -65,7 +65,7 @@ static inline void put_bytes(struct image *image, int64_t index, const void *byt
     if (size > 0)
         memcpy(image->data + image->size, bytes, size);
     image->size += padded(size);
-    set_value(image, index, &word, sizeof word);
+    set_value(image, index, &word, sizeof(word));
 }
 
 static inline void put_text(struct image *image, int64_t index, const char *text)
@@ -86,7 +86,7 @@ static inline struct image make_map(struct image keys, struct image values)
     uint64_t size = keys.size;
 
     map.data = malloc(map.size);
-    memcpy(map.data, &size, sizeof size);
+    memcpy(map.data, &size, sizeof(size));
     memcpy(map.data + 8, keys.data, keys.size);
     memcpy(map.data + 8 + keys.size, values.data, values.size);
     free(keys.data);
@@ -107,7 +107,7 @@ static inline void add_row(struct rows *rows, struct image row)
     uint64_t head = row.size;
 
     rows->data = realloc(rows->data, rows->size + 8 + row.size);
-    memcpy(rows->data + rows->size, &head, sizeof head);
+    memcpy(rows->data + rows->size, &head, sizeof(head));
     memcpy(rows->data + rows->size + 8, row.data, row.size);
     rows->size += 8 + row.size;
     rows->count++;
@@ -185,7 +185,7 @@ static inline void assert_nulls(const struct ArrowArray *column, const char *pat
         assert_int_equal(is_valid, pattern[i] != 'n');
     }
     assert_int_equal(column->null_count, null_count);
-    assert_int_equal(bits == NULL, null_count == 0);
+    assert_int_equal(!bits, null_count == 0);
 }
 
 static inline void assert_values(const struct ArrowArray *column, const void *values, size_t size)

@@ -16,11 +16,11 @@ static void check(const struct ArrowSchema *schema)
 
     assert(schema->release && schema->name && schema->format);
     assert((schema->n_children > 0) == (schema->children != NULL));
-    tfos_arrow_metadata_find(schema->metadata, "tfos.value", name, sizeof name);
+    tfos_arrow_metadata_find(schema->metadata, "tfos.value", name, sizeof(name));
     if (tfos__arrow_type_read(&type, schema, NULL) == TFOS_OK) {
         struct ArrowSchema again = *schema;
         again.format = tfos__arrow_type_format(&type, text);
-        if (strlen(schema->format) < sizeof text - 1) { // a time zone may be longer
+        if (strlen(schema->format) < sizeof(text) - 1) { // a time zone may be longer
             struct tfos__arrow_type same;
             assert(tfos__arrow_type_read(&same, &again, NULL) == TFOS_OK);
             assert(tfos__arrow_type_equals(&type, &same));

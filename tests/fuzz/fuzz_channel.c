@@ -62,7 +62,7 @@ static void walk(const struct ArrowSchema *schema, const struct ArrowArray *arra
 
     require(tfos__arrow_type_read(&type, schema, NULL) == TFOS_OK);
     require(array->n_buffers == tfos__arrow_buffer_count(&type) && array->offset == 0);
-    require(array->n_children == schema->n_children && array->release != NULL);
+    require(array->n_children == schema->n_children && array->release);
     require(array->null_count <= array->length &&
             (array->buffers[0] || array->null_count == 0 || array->length == 0));
     if (array->buffers[0])
@@ -90,7 +90,7 @@ static int make_channel(const uint8_t *data, size_t size)
     struct tfos__feed_channel_page page = {.size = RING_SIZE, .result_size = RESULT_SIZE};
     bool is_whole = size > 0 && data[0] % 2 == 1;
 
-    memset(file, 0, sizeof file);
+    memset(file, 0, sizeof(file));
     if (size > 0) {
         data++;
         size--;
@@ -101,15 +101,15 @@ static int make_channel(const uint8_t *data, size_t size)
         data += header_size;
         size -= header_size;
     } else {
-        memcpy(page.magic, "TFOSLAN1", sizeof page.magic);
+        memcpy(page.magic, "TFOSLAN1", sizeof(page.magic));
         page.head = (size < RING_SIZE ? size : RING_SIZE) / TFOS__FEED_RECORD_ALIGN *
                     TFOS__FEED_RECORD_ALIGN;
-        memcpy(file, &page, sizeof page);
+        memcpy(file, &page, sizeof(page));
     }
     memcpy(file + TFOS__FEED_PAGE_SIZE, data,
            size < RING_SIZE + RESULT_SIZE ? size : RING_SIZE + RESULT_SIZE);
     int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    require(fd >= 0 && write(fd, file, sizeof file) == (ssize_t)sizeof file);
+    require(fd >= 0 && write(fd, file, sizeof(file)) == (ssize_t)sizeof(file));
     require(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
     return fd;
 }
@@ -119,8 +119,8 @@ static bool is_wanting(const uint8_t *data, size_t size)
     const size_t place = 1 + offsetof(struct tfos__feed_channel_page, wanted);
     uint64_t wanted = 0;
 
-    if (size >= place + sizeof wanted && data[0] % 2 == 1)
-        memcpy(&wanted, data + place, sizeof wanted);
+    if (size >= place + sizeof(wanted) && data[0] % 2 == 1)
+        memcpy(&wanted, data + place, sizeof(wanted));
     return wanted != 0;
 }
 

@@ -62,8 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             struct tfos_record_frame frame;
             tfos_record_frame_init(&frame, records[i].data, records[i].size);
             const uint8_t *bytes = records[i].data;
-            if (memcmp(bytes - sizeof frame.head, frame.head, sizeof frame.head) != 0 ||
-                memcmp(bytes + records[i].size, frame.tail, sizeof frame.tail) != 0)
+            if (memcmp(bytes - sizeof(frame.head), frame.head, sizeof(frame.head)) != 0 ||
+                memcmp(bytes + records[i].size, frame.tail, sizeof(frame.tail)) != 0)
                 abort();
         }
     tfos_record_reader_close(reader);

@@ -78,12 +78,12 @@ static void check_picking(const struct tfos_record_index *index, uint64_t end)
     static const uint8_t zeros[4096];
     struct text file = {.base = {.read = read_text, .seek = seek_text},
                         .data = zeros,
-                        .size = sizeof zeros,
+                        .size = sizeof(zeros),
                         .step = 1000};
     struct tfos_record_picker *picker = NULL;
     struct tfos_view record;
     enum tfos_status status = tfos_record_picker_open(&file.base, index, NULL, &picker, NULL);
-    assert((status == TFOS_OK) == (end == sizeof zeros));
+    assert((status == TFOS_OK) == (end == sizeof(zeros)));
     for (uint64_t i = 0; status == TFOS_OK && i < tfos_record_index_count(index); i++)
         assert(tfos_record_picker_get(picker, i, &record, NULL) == TFOS_CORRUPT);
     tfos_record_picker_close(picker);

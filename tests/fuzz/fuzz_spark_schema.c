@@ -5,7 +5,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
 #include <tfos/spark_schema.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

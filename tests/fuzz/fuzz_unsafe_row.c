@@ -82,7 +82,7 @@ static size_t width_of(const char *format)
 {
     static const char widths[][2] = {{'c', 1}, {'s', 2}, {'i', 4}, {'f', 4}, {'l', 8}, {'d', 16}};
 
-    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
         if (format[0] == widths[i][0])
             return (size_t)widths[i][1];
     return 0;
@@ -100,7 +100,7 @@ static uint64_t hash_offsets(uint64_t hash, const struct ArrowArray *array, bool
     for (int64_t i = 0; i < array->length; i++) {
         int64_t length = offset_at(array, is_wide, i + 1) - offset_at(array, is_wide, i);
         require(length >= 0);
-        hash = hash_bytes(hash, &length, sizeof length);
+        hash = hash_bytes(hash, &length, sizeof(length));
     }
     return hash;
 }
@@ -117,7 +117,7 @@ static uint64_t walk(uint64_t hash, const struct ArrowSchema *schema,
     require(array->length == length && array->offset == 0);
     if (format[0] == 'n') {
         require(array->null_count == length && array->n_buffers == 0);
-        return hash_bytes(hash, &length, sizeof length);
+        return hash_bytes(hash, &length, sizeof(length));
     }
     for (int64_t i = 0; i < length && array->buffers[0]; i++) {
         null_count += !bit_at(array->buffers[0], i);
@@ -167,7 +167,7 @@ static void append_singly(struct tfos_row_batch *batch, const uint8_t *data, int
 {
     for (int64_t i = 0; i < count; i++) {
         uint64_t head = 0;
-        memcpy(&head, data, sizeof head);
+        memcpy(&head, data, sizeof(head));
         require(tfos_row_batch_append(batch, data, 8 + (int64_t)head, 1, NULL) == TFOS_OK);
         data += 8 + head;
         size -= 8 + (int64_t)head;
@@ -183,7 +183,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size < 2)
         return 0;
-    const struct ArrowSchema *schema = &schemas[data[0] % (sizeof schemas / sizeof schemas[0])];
+    const struct ArrowSchema *schema = &schemas[data[0] % (sizeof(schemas) / sizeof(schemas[0]))];
     int64_t row_count = data[1];
     int64_t row_size = (int64_t)size - 2;
     // A copy of just that size, so that the sanitizer sees what reads beyond it.

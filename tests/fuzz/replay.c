@@ -45,7 +45,7 @@ static int replay_folder(const char *path)
     int count = 0;
     for (int i = 0; i < entry_count; i++) {
         char name[4096];
-        snprintf(name, sizeof name, "%s/%s", path, entries[i]->d_name);
+        snprintf(name, sizeof(name), "%s/%s", path, entries[i]->d_name);
         int result = entries[i]->d_name[0] == '.' ? 0 : replay_file(name);
         count = result < 0 || count < 0 ? -1 : count + result;
         free(entries[i]);

@@ -54,12 +54,12 @@ def run(check, *arguments):
     return result.returncode, result.stdout
 
 
-@pytest.mark.parametrize("check", ["layers", "banned", "tree", "headers"])
+@pytest.mark.parametrize("check", ["layers", "banned", "tree", "objects", "headers"])
 def test_a_tree_that_keeps_the_rules_passes(check, tree):
     assert run(check, tree({})) == (0, "")
 
 
-@pytest.mark.parametrize("check", ["layers", "banned", "tree", "headers"])
+@pytest.mark.parametrize("check", ["layers", "banned", "tree", "objects", "headers"])
 def test_an_empty_tree_is_no_success(check, tmp_path):
     status, output = run(check, tmp_path)
     assert status == 1
@@ -128,6 +128,9 @@ def test_layers_finds_a_folder_that_the_table_lacks(files, lacking, tree):
         ("src/base/json.c", "system(command);", "system"),
         ("python/src/object.c", "int n = atoi(text);", "atoi"),
         ("cli/status.c", "sprintf(a, b);", "sprintf"),
+        ("cli/status.c", "size_t size = sizeof buffer;", "sizeof"),
+        ("cli/status.c", "size_t size = sizeof *buffer;", "sizeof"),
+        ("src/feed/lane.c", "if (lane == NULL)", "NULL"),
     ],
 )
 def test_banned_finds_a_call(path, code, word, tree):
@@ -144,6 +147,7 @@ def test_banned_finds_a_call(path, code, word, tree):
         ("src/feed/feed_channel.c", "// malloc(1)\n/* system(\n   free(x) */"),
         ("src/feed/feed_channel.c", 'fail(err, "printf(x) \\" system(");'),
         ("src/feed/feed_channel.c", "array->release(array); lane.free(lane); tfos_free(x);"),
+        ("src/feed/feed_channel.c", "size = sizeof(struct lane); is_open = lane != NULL; // sizeof lane == NULL"),
         ("cli/status.c", 'printf("%d", x);'),
     ],
 )
@@ -166,6 +170,48 @@ def test_tree_finds_a_bad_file(path, text, reason, tree):
     status, output = run("tree", tree({path: text}))
     assert status == 1
     assert reason in output
+
+
+LANE = SPDX + "struct tfos__feed_lane {\n    int x;\n};\n"
+
+
+@pytest.mark.parametrize(
+    "files, complaint",
+    [
+        ({"src/feed/lane.h": LANE, "src/node/lane.h": LANE}, "src/node/lane.h: the tag tfos__feed_lane is defined in src/feed/lane.h too"),
+        (
+            {f"src/base/{name}.c": SPDX + "int tfos__first(\n    int x)\n{\n    return x;\n}\n" for name in "ab"},
+            "src/base/b.c: the function tfos__first is defined in src/base/a.c too",
+        ),
+        (
+            {"src/feed/lane.c": SPDX + "bool tfos__lane_open(void)\n{\n}\n"},
+            "src/feed/lane.c: tfos__lane_open() is internal to src/feed: name it tfos__feed_...",
+        ),
+        (
+            {"src/base/a.c": SPDX + '#include "base/b.h"\n', "src/base/b.h": SPDX + '#include "base/c.h"\n', "src/base/c.h": SPDX + '#include "base/a.h"\n'}
+            | {"src/base/a.h": SPDX},
+            "src/base/a: includes itself by way of src/base/b, src/base/c",
+        ),
+        (
+            {"src/feed/lane.c": SPDX + "bool is_text = schema->format[0] == 'u';\n"},
+            "src/feed/lane.c:2: looks at an Arrow format string, which is src/arrow's business",
+        ),
+    ],
+)
+def test_objects_finds(files, complaint, tree):
+    assert run("objects", tree(files)) == (1, complaint + "\n")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "static int lane_open(void)\n{\n}\n",
+        "int tfos__node_open(void);\nint tfos_feed_open(void)\n{\n}\n",
+        "struct tfos__node_lane *tfos__feed_lane(void)\n{\n    schema->format(1); // ->format\n}\n",
+    ],
+)
+def test_objects_leaves_other_code_alone(code, tree):
+    assert run("objects", tree({"src/feed/lane.c": SPDX + code})) == (0, "")
 
 
 def test_headers_finds_one_that_needs_another(tree):

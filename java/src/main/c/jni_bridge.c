@@ -85,7 +85,7 @@ static const char *class_of(enum tfos_status status)
 #undef X
     };
 
-    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
+    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
         if (classes[i].status == status)
             return classes[i].name;
     return "Error";
@@ -93,11 +93,11 @@ static const char *class_of(enum tfos_status status)
 
 bool tfos__jni_check(JNIEnv *env, enum tfos_status status, const struct tfos_error *err)
 {
-    char text[sizeof err->message + 64];
+    char text[sizeof(err->message) + 64];
 
     if (status >= 0 || (*env)->ExceptionCheck(env))
         return status == TFOS_OK;
-    snprintf(text, sizeof text, "%s: %s", class_of(status),
+    snprintf(text, sizeof(text), "%s: %s", class_of(status),
              err->message[0] ? err->message : tfos_status_text(status));
     jbyteArray bytes = tfos__jni_bytes(env, text);
     jobject exception =
@@ -113,7 +113,7 @@ void *tfos__jni_alloc(JNIEnv *env, size_t size, const char *what)
     void *block = calloc(1, size);
 
     if (!block) {
-        snprintf(err.message, sizeof err.message, "java: no memory for %s", what);
+        snprintf(err.message, sizeof(err.message), "java: no memory for %s", what);
         tfos__jni_check(env, TFOS_NO_MEMORY, &err);
     }
     return block;
@@ -153,7 +153,7 @@ static enum tfos_status fail(struct tfos_error *err, enum tfos_status status, co
 {
     if (err) {
         *err = (struct tfos_error){0};
-        for (size_t i = 0; text[i] && i + 1 < sizeof err->message; i++)
+        for (size_t i = 0; text[i] && i + 1 < sizeof(err->message); i++)
             err->message[i] = text[i];
     }
     return status;
@@ -287,7 +287,7 @@ static enum tfos_status open_stream(JNIEnv *env, jobject object, jfieldID buffer
                                     struct tfos__jni_stream **out, struct tfos_error *err)
 {
     jobject array = (*env)->GetObjectField(env, object, buffer);
-    struct tfos__jni_stream *stream = calloc(1, sizeof *stream);
+    struct tfos__jni_stream *stream = calloc(1, sizeof(*stream));
 
     if (!stream)
         return fail(err, TFOS_NO_MEMORY, "java: no memory for a stream");

@@ -4,10 +4,10 @@
 #ifndef TFOS_JNI_BRIDGE_H
 #define TFOS_JNI_BRIDGE_H
 
-#include <jni.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <tfos/record.h>
+#include <jni.h>
 
 /// Begins the definition of native method `name` of org.tfos.`class`.
 #define TFOS__NATIVE(type, class, name, ...)                                                       \

@@ -2,7 +2,6 @@
 // The natives of org.tfos.ArrowNative, SurveyNative, ExampleReaderNative and ExampleWriterNative:
 // Examples as columns.
 #include <assert.h>
-#include <jni.h>
 #include <org_tfos_ArrowNative.h>
 #include <org_tfos_ExampleReaderNative.h>
 #include <org_tfos_ExampleWriterNative.h>
@@ -13,6 +12,7 @@
 #include <tfos/memory.h>
 #include <tfos/spark_schema.h>
 #include <tfos/unsafe_row.h>
+#include <jni.h>
 
 #include "jni_bridge.h"
 
@@ -53,7 +53,7 @@ TFOS__NATIVE(jbyteArray, ArrowNative, typeText, jlong schema)
     char text[TFOS_TYPE_TEXT_SIZE];
 
     return tfos__jni_bytes(env, tfos_arrow_type_text(tfos__jni_pointer(schema),
-                                                     TFOS_TYPE_NAMES_ARROW, text, sizeof text));
+                                                     TFOS_TYPE_NAMES_ARROW, text, sizeof(text)));
 }
 
 // ---- SurveyNative: a survey lives for one call; between two it is JSON
@@ -146,7 +146,7 @@ struct reading {
 static void note_damage(void *context, const struct tfos_record_damage *damage)
 {
     struct reading *reading = context;
-    size_t room = sizeof reading->damage - reading->damage_size;
+    size_t room = sizeof(reading->damage) - reading->damage_size;
     size_t size = strnlen(damage->message, room > 1 ? room - 1 : 0);
 
     if (size == 0)
@@ -182,7 +182,7 @@ TFOS__NATIVE(jlong, ExampleReaderNative, open, jobject source, jbyteArray name, 
     struct tfos_error err = {0};
     jlong numbers[COUNT];
     (*env)->GetLongArrayRegion(env, settings, 0, COUNT, numbers);
-    struct reading *reading = tfos__jni_alloc(env, sizeof *reading, "a TFRecord file");
+    struct reading *reading = tfos__jni_alloc(env, sizeof(*reading), "a TFRecord file");
     char *name_text = reading ? tfos__jni_text(env, name) : NULL;
     enum tfos_status status =
         name_text ? tfos__jni_stream_open_source(env, source, &reading->stream, &err)
@@ -296,7 +296,7 @@ TFOS__NATIVE(jlong, ExampleWriterNative, open, jobject sink, jlong schema, jint 
                     .type_names = TFOS_TYPE_NAMES_SPARK}};
     const struct ArrowSchema *columns = tfos__jni_pointer(schema);
     struct tfos_error err = {0};
-    struct writing *writing = tfos__jni_alloc(env, sizeof *writing, "a TFRecord file");
+    struct writing *writing = tfos__jni_alloc(env, sizeof(*writing), "a TFRecord file");
 
     if (!writing)
         return 0;

@@ -2,7 +2,6 @@
 // The natives of org.tfos.Native: an attempt of a Spark task to feed one partition, and to take its
 // results. Invariant: between two calls a feeder's batch has rows only after append() gave AGAIN.
 #include <jansson.h>
-#include <jni.h>
 #include <org_tfos_Native.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,6 +13,7 @@
 #include <tfos/spark_schema.h>
 #include <tfos/unsafe_row.h>
 #include <tfos/version.h>
+#include <jni.h>
 
 #include "jni_bridge.h"
 
@@ -60,7 +60,7 @@ static enum tfos_status open_feeding(struct feeding *feeding, json_t *json, int6
                        &options->key, "queue", &options->queue, "job", &options->job, "feed", &feed,
                        "timeout_ms", &timeout_ms, "schema", &schema, "results", &results,
                        "ahead_rows", &ahead_rows)) {
-        snprintf(err->message, sizeof err->message, "java: the feeder's options: %s", fault.text);
+        snprintf(err->message, sizeof(err->message), "java: the feeder's options: %s", fault.text);
         return TFOS_INVALID;
     }
     options->feed = feed;
@@ -100,7 +100,7 @@ static json_t *parse_options(JNIEnv *env, jbyteArray bytes)
 
     free(text);
     if (text && !json) {
-        snprintf(err.message, sizeof err.message, "java: the feeder's options: %s", fault.text);
+        snprintf(err.message, sizeof(err.message), "java: the feeder's options: %s", fault.text);
         tfos__jni_check(env, TFOS_INVALID, &err);
     }
     return json;
@@ -109,7 +109,7 @@ static json_t *parse_options(JNIEnv *env, jbyteArray bytes)
 /// NULL with an exception.
 static struct feeding *make_feeding(JNIEnv *env, jobject context)
 {
-    struct feeding *feeding = tfos__jni_alloc(env, sizeof *feeding, "a feeder");
+    struct feeding *feeding = tfos__jni_alloc(env, sizeof(*feeding), "a feeder");
     struct tfos_error err = {.message = "java: no memory for a feeder"};
 
     if (!feeding)
@@ -205,7 +205,7 @@ static enum tfos_status write_rows(JNIEnv *env, struct feeding *feeding, jbyteAr
     jbyte *data = (*env)->GetPrimitiveArrayCritical(env, buffer, NULL);
 
     if (!data) {
-        snprintf(err->message, sizeof err->message, "java: no memory for results");
+        snprintf(err->message, sizeof(err->message), "java: no memory for results");
         return TFOS_NO_MEMORY;
     }
     enum tfos_status status =

@@ -55,7 +55,7 @@ TFOS__NATIVE(jlong, RecordNative, openReader, jobject source, jbyteArray name, j
     enum { BEGIN, END, MAX_RECORD_SIZE, COUNT };
     jlong numbers[COUNT] = {0};
     struct tfos_error err = {0};
-    struct input *input = tfos__jni_alloc(env, sizeof *input, "a TFRecord file");
+    struct input *input = tfos__jni_alloc(env, sizeof(*input), "a TFRecord file");
     char *text = input ? tfos__jni_text(env, name) : NULL;
 
     if (!text) {
@@ -167,7 +167,7 @@ TFOS__NATIVE(jlong, RecordNative, openWriter, jobject sink, jint compression, ji
         .level = level,
     };
     struct tfos_error err = {0};
-    struct output *output = tfos__jni_alloc(env, sizeof *output, "a TFRecord file");
+    struct output *output = tfos__jni_alloc(env, sizeof(*output), "a TFRecord file");
 
     if (!output)
         return 0;
@@ -203,11 +203,11 @@ TFOS__NATIVE(void, RecordNative, append, jlong handle, jint size)
 
     for (jint at = 0; at < size && !(*env)->ExceptionCheck(env);) {
         int32_t record_size;
-        memcpy(&record_size, output->stage + at, sizeof record_size);
-        at += (jint)sizeof record_size;
+        memcpy(&record_size, output->stage + at, sizeof(record_size));
+        at += (jint)sizeof(record_size);
         records[count++] = (struct tfos_view){output->stage + at, (size_t)record_size};
         at += record_size;
-        if (at == size || count == sizeof records / sizeof records[0]) {
+        if (at == size || count == sizeof(records) / sizeof(records[0])) {
             append_records(env, output, records, count);
             count = 0;
         }
