@@ -22,14 +22,6 @@ pytestmark = pytest.mark.long
 FEED = InputMode.SPARK
 
 
-@pytest.fixture(scope="module")
-def context():
-    """Two executors with two cores each."""
-    context = make_context("local-cluster[2,2,1024]")
-    yield context
-    context.stop()
-
-
 def take_all(args, ctx):
     feed = ctx.get_data_feed()
     while not feed.should_stop():
@@ -49,6 +41,34 @@ def check_placement(context, nodes, folder):
     with TFCluster.run(context, local(count), str(folder), nodes, 0, input_mode=FEED) as cluster:
         cluster.train(context.parallelize(range(1000), 7), num_epochs=2)
     assert sum(int((folder / str(i)).read_text()) for i in range(nodes)) == 2000
+
+
+def test_s05_two_nodes_on_one_executor(tmp_path):
+    context = make_context("local-cluster[1,2,1024]")
+    try:
+        check_placement(context, 2, tmp_path)
+    finally:
+        context.stop()
+
+
+def test_executors_whose_python_lacks_the_package(tmp_path, monkeypatch):
+    """The error says which Python is to have it."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(tmp_path / "bare" / "bin" / "python"))
+    context = make_context("local-cluster[1,1,1024]")
+    try:
+        with pytest.raises(_tfos.Error, match=r"No module named 'tensorflowonspark.*install tfos there, or let PYSPARK_PYTHON"):
+            TFCluster.run(context, lambda args, ctx: None, None, 1, 0)
+    finally:
+        context.stop()
+
+
+@pytest.fixture(scope="module")
+def context():
+    """Two executors with two cores each."""
+    context = make_context("local-cluster[2,2,1024]")
+    yield context
+    context.stop()
 
 
 @pytest.mark.parametrize("nodes", [2, 1])
@@ -100,23 +120,3 @@ def test_s41_tensorboard_not_installed(context, tmp_path, monkeypatch, caplog):
             assert cluster.tensorboard_url() is None
             cluster.train(context.parallelize(range(10), 2), num_epochs=1)
     assert len([record for record in caplog.records if "TensorBoard" in record.getMessage()]) == 1
-
-
-def test_s05_two_nodes_on_one_executor(tmp_path):
-    context = make_context("local-cluster[1,2,1024]")
-    try:
-        check_placement(context, 2, tmp_path)
-    finally:
-        context.stop()
-
-
-def test_executors_whose_python_lacks_the_package(tmp_path, monkeypatch):
-    """The error says which Python is to have it."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
-    monkeypatch.setenv("PYSPARK_PYTHON", str(tmp_path / "bare" / "bin" / "python"))
-    context = make_context("local-cluster[1,1,1024]")
-    try:
-        with pytest.raises(_tfos.Error, match=r"No module named 'tensorflowonspark.*install tfos there, or let PYSPARK_PYTHON"):
-            TFCluster.run(context, lambda args, ctx: None, None, 1, 0)
-    finally:
-        context.stop()
