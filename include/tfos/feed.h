@@ -3,8 +3,9 @@
 /// memory, and results back. A node may have several queues, each with a reader of its own; feeds
 /// are numbered within a queue. A batch belongs to (feed, partition, attempt) and starts at a row
 /// number; it is delivered whole or not at all, and each row of a partition once, whatever attempts
-/// Spark makes. A lane is what one writer writes to. Batches cross this interface as Arrow C data:
-/// a struct array whose children are the columns. Schema metadata travels with it unchanged.
+/// Spark makes. A channel is what one writer writes to; its number is called `lane`. Batches cross
+/// this interface as Arrow C data: a struct array whose children are the columns. Schema metadata
+/// travels with it unchanged.
 #ifndef TFOS_FEED_H
 #define TFOS_FEED_H
 
@@ -23,8 +24,8 @@ struct tfos_feed_reader;
 
 enum tfos_feed_item_kind {
     TFOS_FEED_BATCH = 1,         ///< rows
-    TFOS_FEED_PARTITION_END = 2, ///< the partition of this lane has ended
-    TFOS_FEED_EPOCH_END = 3      ///< all partitions of this feed, on all lanes, have been given out
+    TFOS_FEED_PARTITION_END = 2, ///< the partition of this channel has ended
+    TFOS_FEED_EPOCH_END = 3 ///< all partitions of this feed, on all channels, have been given out
 };
 
 /// What next() gives. For a batch the caller owns `schema` and `array` and releases both, from any
@@ -53,7 +54,7 @@ tfos_feed_reader_check(const struct tfos_feed_reader *reader, struct tfos_error 
 /// The next item. Feeds are given out in order of their numbers: items of feed n+1 wait for the end
 /// of epoch n. Those that want results wait for no other feed. AGAIN after `timeout_ms` (negative:
 /// no limit). END after the end of the feed, once all is given out, and after terminate(). CLOSED
-/// with the message of fail(). CORRUPT: a lane broke its format; it is not read any more, nor is
+/// with the message of fail(). CORRUPT: a channel broke its format; it is not read any more, nor is
 /// one with pickles that are refused (UNSUPPORTED).
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_reader_next(struct tfos_feed_reader *reader,
                                                                 int64_t timeout_ms,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A feeder: one attempt of a Spark task to feed one partition. It asks the driver which node to
-/// feed, opens a lane there, and listens to the driver while it feeds. One thread at a time.
+/// feed, opens a channel there, and listens to the driver while it feeds. One thread at a time.
 #ifndef TFOS_FEEDER_H
 #define TFOS_FEEDER_H
 
@@ -28,7 +28,7 @@ struct tfos_feeder_options {
                            ///< takes nothing, 600,000 ms; its context must outlive the feeder
     const char *job;       ///< whom to feed: NULL or "trainers", or "evaluator"
     int64_t ahead_rows;    ///< with has_results: rows that the reader has not used, beyond which
-                           ///< append() waits; 0: only the lane limits them
+                           ///< append() waits; 0: only the channel limits them
     bool refuses_pickles;  ///< columns that only Python's pickle can read again give UNSUPPORTED
 };
 
@@ -37,11 +37,11 @@ struct tfos_feeder_options {
 /// after coalesce(), several times in one task. `options->feed` is below 2^31.
 TFOS_API void tfos_feeder_number_lazily(struct tfos_feeder_options *options, int64_t stage);
 
-/// Joins the rendezvous and opens a lane to the node that it names, once the cluster runs. OK also
-/// when the partition is to be skipped: tfos_feeder_node() is NULL then. CLOSED carries the
+/// Joins the rendezvous and opens a channel to the node that it names, once the cluster runs. OK
+/// also when the partition is to be skipped: tfos_feeder_node() is NULL then. CLOSED carries the
 /// cluster's failure, or says that the wait was interrupted; TIMEOUT when the driver names no node,
-/// or no lane comes free; BUSY when this attempt is already superseded; DENIED; NOT_FOUND when the
-/// node cannot be reached.
+/// or no channel comes free; BUSY when this attempt is already superseded; DENIED; NOT_FOUND when
+/// the node cannot be reached.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_feeder_open(const struct tfos_feeder_options *options, struct tfos_feeder **out,
                  struct tfos_error *err);
@@ -57,7 +57,7 @@ TFOS_API int64_t tfos_feeder_first_row(const struct tfos_feeder *feeder);
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feeder_check(struct tfos_feeder *feeder,
                                                             struct tfos_error *err);
 
-/// Copies one batch into the lane and publishes it, waiting for space. `array` and `schema` stay
+/// Copies one batch into the channel and publishes it, waiting for space. `array` and `schema` stay
 /// the caller's. END: the rest may be skipped, because the partition is, the reader has terminated
 /// the feed, or its function has returned. AGAIN (only with has_results): there is no space but a
 /// result waits: take it with next_result() and append the same batch again. TIMEOUT says how many
