@@ -83,17 +83,22 @@ static struct tfos__node_child *find_running(struct tfos__node_child *const *chi
     return NULL;
 }
 
-struct tfos__node_child *tfos__node_child_reap(struct tfos__node_child *const *children, int count)
+struct tfos__node_child *
+tfos__node_child_reap(struct tfos__node_child *const *children, int count,
+                      void (*examine)(void *context, pid_t pid, int wait_status), void *context)
 {
-    pid_t pid;
-    int wait_status;
-    while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0) {
-        struct tfos__node_child *child = find_running(children, count, pid);
-        if (!child)
-            continue;
-        child->is_running = false;
-        child->wait_status = wait_status;
-        return child;
+    siginfo_t info = {0};
+    while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0) {
+        struct tfos__node_child *child = find_running(children, count, info.si_pid);
+        int wait_status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status;
+        if (!child && examine)
+            examine(context, info.si_pid, wait_status);
+        waitpid(info.si_pid, &wait_status, 0);
+        if (child) {
+            child->is_running = false;
+            child->wait_status = wait_status;
+            return child;
+        }
     }
     return NULL;
 }
@@ -101,7 +106,7 @@ struct tfos__node_child *tfos__node_child_reap(struct tfos__node_child *const *c
 /// Reaps all that have ended. False when this process has no child left.
 static bool reap_all(struct tfos__node_child *const *children, int count)
 {
-    while (tfos__node_child_reap(children, count))
+    while (tfos__node_child_reap(children, count, NULL, NULL))
         continue;
     siginfo_t info;
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;

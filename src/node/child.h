@@ -41,8 +41,11 @@ void tfos__node_child_tick(struct tfos__node_child *child);
 
 /// Reaps children of this process that have ended, in the order in which they became its children,
 /// up to one of those in `children`, whose end it notes and which it gives. NULL: no other has
-/// ended.
-struct tfos__node_child *tfos__node_child_reap(struct tfos__node_child *const *children, int count);
+/// ended. `examine`, unless it is NULL, is called with each of the others before it is reaped, and
+/// with its wait status.
+struct tfos__node_child *
+tfos__node_child_reap(struct tfos__node_child *const *children, int count,
+                      void (*examine)(void *context, pid_t pid, int wait_status), void *context);
 
 /// Calls `visit` with the pid of every child of this process, whoever started it.
 void tfos__node_child_visit(void (*visit)(void *context, pid_t pid), void *context);

@@ -77,7 +77,7 @@ static void reap(struct tfos__node *node)
 {
     struct tfos__node_child *children[] = {&node->trainer, &node->tensorboard.child};
     const struct tfos__node_child *ended;
-    while ((ended = tfos__node_child_reap(children, 2))) {
+    while ((ended = tfos__node_child_reap(children, 2, tfos__node_trainer_examine_orphan, node))) {
         if (ended == &node->tensorboard.child)
             tfos__node_tensorboard_ended(node);
         else

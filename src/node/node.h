@@ -89,7 +89,9 @@ struct tfos__node {
     int64_t heartbeat_at;
 
     struct tfos__node_child trainer;
-    pid_t trainer_session;                 ///< that it began in
+    pid_t trainer_session; ///< that it began in
+    int orphan_status; ///< wait status of the last process that failed while the trainer's first
+                       ///< one ran, forked from that into another session; 0: none did
     bool is_trainer_done;                  ///< it has sent `done`
     struct tfos__channel *trainer_channel; ///< owned; NULL when not running
     bool is_trainer_unread;                ///< messages wait that poll() does not report
@@ -179,6 +181,10 @@ void tfos__node_trainer_send(struct tfos__node *node, json_t *message, const int
 /// It has ended and was reaped: reports how to the driver, the launcher and the feeders. Where its
 /// function has made its process a daemon, a process that was forked from it goes on in its place.
 void tfos__node_trainer_ended(struct tfos__node *node);
+
+/// Looks at a child of the node that is neither the trainer nor TensorBoard and has ended.
+/// `context` is the node. For tfos__node_child_reap().
+void tfos__node_trainer_examine_orphan(void *context, pid_t pid, int wait_status);
 
 /// Requests a stack report, for a feeder whose rows the trainer does not take: a Python trainer
 /// answers SIGUSR2 with the stacks of its threads, on stderr. When the report is due; TFOS__NEVER

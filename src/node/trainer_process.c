@@ -340,7 +340,16 @@ static void examine(void *context, pid_t pid)
         search->daemon = pid;
 }
 
-/// Whether a process that was forked from the trainer, which has ended, goes on in its place.
+void tfos__node_trainer_examine_orphan(void *context, pid_t pid, int wait_status)
+{
+    struct tfos__node *node = context;
+    bool is_first = node->trainer.is_running && node->trainer.pid == node->trainer_session;
+    if (wait_status != 0 && is_first && getsid(pid) != node->trainer_session && had_name(node, pid))
+        node->orphan_status = wait_status;
+}
+
+/// Whether a process that was forked from the trainer, which has ended, goes on in its place. If
+/// one has failed before it, its end is the trainer's.
 static bool goes_on(struct tfos__node *node)
 {
     struct tfos__node_child *trainer = &node->trainer;
@@ -360,8 +369,10 @@ static bool goes_on(struct tfos__node *node)
         if (search.daemon == 0)
             poll(NULL, 0, LOOK_INTERVAL_MS);
     }
-    if (search.daemon == 0)
+    if (search.daemon == 0) {
+        trainer->wait_status = node->orphan_status;
         return false;
+    }
     trainer->pid = search.daemon;
     trainer->is_running = true;
     return true;

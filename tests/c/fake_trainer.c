@@ -156,12 +156,25 @@ static int leave_orphan(void)
 /// Makes this process a daemon, which goes on with `verb`.
 static _Noreturn void become_daemon(const char *verb)
 {
-    if (fork() != 0)
+    bool fails_first = strcmp(verb, "fail_first") == 0;
+    int fds[2];
+    pid_t daemon = 0;
+    if (pipe(fds) != 0)
+        _exit(1);
+    if (fork() != 0) {
+        if (fails_first && read(fds[0], &daemon, sizeof(daemon)) == sizeof(daemon))
+            while (kill(daemon, 0) == 0) // until the node has reaped it
+                usleep(1000);
         _exit(0);
-    usleep(50000); // the node has seen the end by now
+    }
+    if (!fails_first)
+        usleep(50000); // the node has seen the end by now
     setsid();
     if (fork() != 0)
         _exit(0);
+    daemon = getpid();
+    if (fails_first)
+        _exit(write(fds[1], &daemon, sizeof(daemon)) == sizeof(daemon) ? 5 : 1);
     printf("daemon %d\n", (int)getpid());
     fflush(stdout);
     if (strcmp(verb, "hold") == 0)

@@ -426,6 +426,17 @@ static void s75_a_daemon_s_failure_is_the_trainer_s(void **state)
     cluster_close(&cluster);
 }
 
+static void s75_a_daemon_that_fails_before_the_first_process_ends(void **state)
+{
+    (void)state;
+    struct cluster cluster;
+    struct tfos_error err;
+    launch_daemon(&cluster, "fail_first");
+    assert_true(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_WORKED, PATIENCE_MS, &err) < 0);
+    assert_non_null(strstr(err.message, "exit status 5"));
+    cluster_close(&cluster);
+}
+
 static void s75_stop_ends_a_daemon(void **state)
 {
     (void)state;
@@ -456,6 +467,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(an_orphan_goes_with_the_node),
     cmocka_unit_test(s75_a_daemon_is_waited_for),
     cmocka_unit_test(s75_a_daemon_s_failure_is_the_trainer_s),
+    cmocka_unit_test(s75_a_daemon_that_fails_before_the_first_process_ends),
     cmocka_unit_test(s75_stop_ends_a_daemon),
     cmocka_unit_test(s52_fails_with_the_wrong_key),
     cmocka_unit_test(fails_when_refused),
