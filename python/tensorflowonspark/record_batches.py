@@ -7,7 +7,7 @@ import itertools
 import sys
 from typing import Any, Iterable, Iterator, List
 
-__all__ = ["batches_of", "check_names", "empty_batch", "is_list", "plain_schema", "plain_type"]
+__all__ = ["batches_of", "check_names", "is_list", "plain_schema", "plain_type"]
 
 _PACK_ROWS, _PACK_SIZE = 1024, 16 << 20  # records and bytes of a batch of bytes
 _OTHERS = {"halffloat": "float", "string_view": "string", "binary_view": "binary"}  # what holds the same
@@ -32,12 +32,6 @@ def plain_schema() -> Any:
     import pyarrow
 
     return pyarrow.schema([pyarrow.field("byteArray", pyarrow.binary(), nullable=False)])
-
-
-def empty_batch(schema: Any) -> Any:
-    import pyarrow
-
-    return pyarrow.RecordBatch.from_arrays([pyarrow.array([], field.type) for field in schema], schema=schema)
 
 
 def check_names(fields: Iterable[Any]) -> None:
@@ -97,7 +91,7 @@ def _streamed(data: Any) -> Any:
         except pyarrow.ArrowInvalid:
             return None
     first = next(reader, None)
-    return itertools.chain([empty_batch(reader.schema) if first is None else first], reader)
+    return itertools.chain([pyarrow.RecordBatch.from_pylist([], reader.schema) if first is None else first], reader)
 
 
 def _batch(item: Any) -> Any:

@@ -57,6 +57,15 @@ def sc():
     return _shared_context
 
 
+@pytest.fixture
+def start(tmp_path):
+    """Starts clusters of nodes on this machine, without Spark."""
+    from local_cluster import starting
+
+    with starting(tmp_path) as function:
+        yield function
+
+
 @pytest.fixture(scope="session", autouse=True)
 def contexts_end():
     yield

@@ -10,19 +10,12 @@ import time
 import numpy as np
 import pytest
 
-from local_cluster import starting
 from tensorflowonspark import _tfos
 
 pa = pytest.importorskip("pyarrow")
 Row = pytest.importorskip("pyspark.sql").Row
 
 WIDE = decimal.Decimal("-12345678901234567890123456789012345.678")
-
-
-@pytest.fixture
-def start(tmp_path):
-    with starting(tmp_path) as start:
-        yield start
 
 
 @contextlib.contextmanager

@@ -13,17 +13,11 @@ import time
 import numpy as np
 import pytest
 
-from local_cluster import READ_ALL, interrupted, open_files, starting
+from local_cluster import READ_ALL, interrupted, open_files
 from tensorflowonspark import _tfos
 from tensorflowonspark.launch import ClusterMeta, FeedTask, NodeTask, node_executable
 
 KEY = "0" * 64
-
-
-@pytest.fixture
-def start(tmp_path):
-    with starting(tmp_path) as start:
-        yield start
 
 
 def test_tensorflow_may_be_imported_first(tmp_path):

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One feed in several threads of a trainer, as generators of tf.data and Estimator's hooks use it. Without Spark."""
 
-import pytest
 
-from local_cluster import starting
 
 READ_IN_TWO = """
 import threading
@@ -63,12 +61,6 @@ after = feed.next_rows(1, False)
 thread.join()
 save((after, feed.at_end))
 """
-
-
-@pytest.fixture
-def start(tmp_path):
-    with starting(tmp_path) as function:
-        yield function
 
 
 def test_each_row_goes_to_one_of_two_threads(start):

@@ -15,17 +15,11 @@ import numpy as np
 import pytest
 
 from conftest import wait_until
-from local_cluster import ANSWER_ALL, READ_ALL, interrupted, open_files, starting
+from local_cluster import ANSWER_ALL, READ_ALL, interrupted, open_files
 from tensorflowonspark import _tfos
 from test_row_kinds import of_main
 
 KEY = "0" * 64
-
-
-@pytest.fixture
-def start(tmp_path):
-    with starting(tmp_path) as start:
-        yield start
 
 
 @pytest.mark.parametrize("remote", [False, True])

@@ -3,7 +3,6 @@
 
 import pytest
 
-from local_cluster import starting
 from tensorflowonspark import _tfos
 
 pa = pytest.importorskip("pyarrow")
@@ -25,12 +24,6 @@ while True:
     feed.put_arrays({"x": arrays["x"][::1], "y": arrays["x"][:, None] * np.ones((1, 3))})
 save(errors)
 """
-
-
-@pytest.fixture
-def start(tmp_path):
-    with starting(tmp_path) as start:
-        yield start
 
 
 @pytest.mark.parametrize("remote", [False, True])

@@ -1,52 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the driver keeps apart by queue, and by whom a feed is for.
-#include "rendezvous_scene.h"
-
-struct ask {
-    const char *queue, *job;
-    int feed, partition, attempt;
-    int id; ///< of the node in whose executor it runs
-};
-
-static struct tfos__channel *open_feeder(const struct place *place, struct ask ask)
-{
-    char host[32];
-    snprintf(host, sizeof(host), "host-%d", ask.id);
-    struct tfos__channel *feeder = connect_to(place);
-    say(feeder, json_pack("{s:s, s:s, s:i, s:s?, s:s?, s:i, s:i, s:i, s:s, s:i}", "type", "hello",
-                          "kind", "feeder", "version", 1, "queue", ask.queue, "job", ask.job,
-                          "feed", ask.feed, "partition", ask.partition, "attempt", ask.attempt,
-                          "host", host, "executor_pid", 1000 + ask.id));
-    return feeder;
-}
-
-/// The feeder gets `node`; its first row is returned.
-static json_int_t feed_to(const struct place *place, struct ask ask, const char *node,
-                          struct tfos__channel **feeder)
-{
-    *feeder = open_feeder(place, ask);
-    json_t *target = expect(*feeder, "target");
-    assert_string_equal(text_of(target, "node"), node);
-    assert_string_equal(text_of(target, "queue"), ask.queue ? ask.queue : "input");
-    json_int_t first_row = number_of(target, "first_row");
-    json_decref(target);
-    return first_row;
-}
-
-static void expect_dismissal(struct tfos__channel *feeder, const char *type, const char *says)
-{
-    json_t *message = expect(feeder, type);
-    assert_says(text_of(message, !strcmp(type, "skip") ? "reason" : "message"), says);
-    json_decref(message);
-    tfos__channel_finish(feeder, 0);
-}
-
-static void report(struct tfos__channel *node, struct ask ask, int rows, int is_complete)
-{
-    say(node, json_pack("{s:s, s:s?, s:i, s:i, s:i, s:i, s:b}", "type", "partition", "queue",
-                        ask.queue, "feed", ask.feed, "partition", ask.partition, "attempt",
-                        ask.attempt, "rows", rows, "complete", is_complete));
-}
+#include "feeder_scene.h"
 
 static void beat(struct tfos__channel *node, const char *queue, int is_drained, int is_terminated)
 {
@@ -83,7 +37,8 @@ static void feeds_are_numbered_within_their_queue(void **state)
     struct tfos__channel *nodes[1], *feeder;
     struct place place = open_two_queues(1, false);
     start_nodes(&place, nodes, 1);
-    struct ask input = {"input", NULL, 3, 0, 0, 0}, validation = {"validation", NULL, 3, 0, 0, 0};
+    struct ask input = {3, 0, 0, "host-0", .executor_pid = 1000, .queue = "input"},
+               validation = {3, 0, 0, "host-0", .executor_pid = 1000, .queue = "validation"};
     assert_int_equal(feed_to(&place, input, "worker:0", &feeder), 0);
     report(nodes[0], input, 40, 0);
     tfos__channel_finish(feeder, 0);
@@ -117,8 +72,9 @@ static void an_unknown_queue_is_refused_by_name(void **state)
     struct tfos_rendezvous *rendezvous = NULL;
     struct place place = open_two_queues(1, false);
     start_nodes(&place, nodes, 1);
-    expect_dismissal(open_feeder(&place, (struct ask){"output", NULL, 1, 0, 0, 0}), "failed",
-                     "no queue \"output\": a node has \"input\", \"validation\"");
+    expect_dismissal(open_feeder(&place, (struct ask){1, 0, 0, "host-0", .executor_pid = 1000,
+                                                      .queue = "output"}),
+                     "failed", "no queue \"output\": a node has \"input\", \"validation\"");
     assert_int_equal(tfos_rendezvous_end_epoch(place.rendezvous, "output", 1, &err),
                      TFOS_NOT_FOUND);
     assert_says(err.message, "\"output\"");
@@ -139,7 +95,7 @@ static void drained_is_when_every_queue_is(void **state)
     struct tfos__channel *nodes[1], *feeder;
     struct place place = open_two_queues(1, false);
     start_nodes(&place, nodes, 1);
-    struct ask ask = {"validation", NULL, 1, 0, 0, 0};
+    struct ask ask = {1, 0, 0, "host-0", .executor_pid = 1000, .queue = "validation"};
     feed_to(&place, ask, "worker:0", &feeder);
     report(nodes[0], ask, 9, 1);
     tfos__channel_finish(feeder, 0);
@@ -163,9 +119,11 @@ static void a_queue_that_is_terminated_is_not_fed(void **state)
     json_t *event = expect_event(&place, "terminated");
     assert_string_equal(text_of(event, "queue"), "validation");
     json_decref(event);
-    expect_dismissal(open_feeder(&place, (struct ask){"validation", NULL, 1, 0, 0, 0}), "skip",
-                     "want no more rows");
-    feed_to(&place, (struct ask){"input", NULL, 1, 0, 0, 0}, "worker:0", &feeder);
+    expect_dismissal(open_feeder(&place, (struct ask){1, 0, 0, "host-0", .executor_pid = 1000,
+                                                      .queue = "validation"}),
+                     "skip", "want no more rows");
+    feed_to(&place, (struct ask){1, 0, 0, "host-0", .executor_pid = 1000, .queue = "input"},
+            "worker:0", &feeder);
     tfos__channel_finish(feeder, 0);
     close_members(nodes, 1);
     tfos_rendezvous_close(place.rendezvous);
@@ -178,9 +136,11 @@ static void s19_an_evaluator_is_fed_what_is_for_it(void **state)
     struct tfos__channel *nodes[2], *feeders[2];
     struct place place = open_two_queues(2, true); // evaluator:0 on host-0, worker:0 on host-1
     start_nodes(&place, nodes, 2);
-    struct ask ask = {"validation", "evaluator", 1, 0, 0, 1};
+    struct ask ask = {
+        1, 0, 0, "host-1", .executor_pid = 1001, .queue = "validation", .job = "evaluator"};
     feed_to(&place, ask, "evaluator:0", &feeders[0]); // though a worker is nearer
-    feed_to(&place, (struct ask){NULL, "trainers", 1, 0, 0, 0}, "worker:0", &feeders[1]);
+    feed_to(&place, (struct ask){1, 0, 0, "host-0", .executor_pid = 1000, .job = "trainers"},
+            "worker:0", &feeders[1]);
     close_members(feeders, 2);
     expect_only(nodes[0], "fence");
     expect_only(nodes[1], "fence");
@@ -201,9 +161,11 @@ static void a_cluster_without_an_evaluator_says_so(void **state)
     struct tfos__channel *nodes[1], *feeder;
     struct place place = open_two_queues(1, false);
     start_nodes(&place, nodes, 1);
-    expect_dismissal(open_feeder(&place, (struct ask){NULL, "evaluator", 1, 0, 0, 0}), "failed",
-                     "no evaluator");
-    feeder = open_feeder(&place, (struct ask){NULL, "ps", 1, 1, 0, 0});
+    expect_dismissal(open_feeder(&place, (struct ask){1, 0, 0, "host-0", .executor_pid = 1000,
+                                                      .job = "evaluator"}),
+                     "failed", "no evaluator");
+    feeder =
+        open_feeder(&place, (struct ask){1, 1, 0, "host-0", .executor_pid = 1000, .job = "ps"});
     assert_null(hear(feeder));
     tfos__channel_finish(feeder, 0);
     close_members(nodes, 1);

@@ -1,51 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which node a feeder gets and from which row, whatever attempts Spark makes.
-#include "rendezvous_scene.h"
-
-struct ask {
-    int feed, partition, attempt;
-    const char *host;
-    int executor_pid;
-    int has_results;
-};
-
-static struct tfos__channel *open_feeder(const struct place *place, struct ask ask)
-{
-    struct tfos__channel *feeder = connect_to(place);
-    say(feeder, json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:s, s:i, s:b}", "type", "hello", "kind",
-                          "feeder", "version", 1, "feed", ask.feed, "partition", ask.partition,
-                          "attempt", ask.attempt, "host", ask.host, "executor_pid",
-                          ask.executor_pid, "results", ask.has_results));
-    return feeder;
-}
-
-/// Opens a feeder and checks that it gets `node`; its `first_row` is returned.
-static json_int_t feed_to(const struct place *place, struct ask ask, const char *node,
-                          struct tfos__channel **feeder)
-{
-    *feeder = open_feeder(place, ask);
-    json_t *target = expect(*feeder, "target");
-    assert_string_equal(text_of(target, "node"), node);
-    json_int_t first_row = number_of(target, "first_row");
-    json_decref(target);
-    return first_row;
-}
-
-/// The feeder is told to go for this reason.
-static void expect_dismissal(struct tfos__channel *feeder, const char *type, const char *says)
-{
-    json_t *message = expect(feeder, type);
-    assert_says(text_of(message, !strcmp(type, "skip") ? "reason" : "message"), says);
-    json_decref(message);
-    tfos__channel_finish(feeder, 0);
-}
-
-static void report(struct tfos__channel *node, struct ask ask, int rows, int is_complete)
-{
-    say(node, json_pack("{s:s, s:i, s:i, s:i, s:i, s:b}", "type", "partition", "feed", ask.feed,
-                        "partition", ask.partition, "attempt", ask.attempt, "rows", rows,
-                        "complete", is_complete));
-}
+#include "feeder_scene.h"
 
 static void expect_fence(struct tfos__channel *node, int partition, int attempt)
 {
@@ -69,7 +24,7 @@ static void the_nearest_node_is_fed(void **state)
     struct place place = open_place(
         (struct tfos_rendezvous_options){.node_count = 3, .ps_count = 1, .is_feeding = true});
     start_nodes(&place, nodes, 3);
-    feeders[0] = open_feeder(&place, (struct ask){1, 0, 0, "host-2", 1002, 0});
+    feeders[0] = open_feeder(&place, (struct ask){1, 0, 0, "host-2", .executor_pid = 1002});
     json_t *target = expect(feeders[0], "target");
     char socket_name[128];
     snprintf(socket_name, sizeof(socket_name), "tfos-feed-%s-2", place.cluster_id);
@@ -81,15 +36,15 @@ static void the_nearest_node_is_fed(void **state)
     json_decref(target);
     // On the same host though not of the same executor, then from elsewhere: there the one with
     // fewest feeders.
-    feed_to(&place, (struct ask){1, 1, 0, "host-2", 999, 0}, "worker:1", &feeders[1]);
-    feeders[2] = open_feeder(&place, (struct ask){1, 2, 0, "elsewhere", 1002, 0});
+    feed_to(&place, (struct ask){1, 1, 0, "host-2", .executor_pid = 999}, "worker:1", &feeders[1]);
+    feeders[2] = open_feeder(&place, (struct ask){1, 2, 0, "elsewhere", .executor_pid = 1002});
     target = expect(feeders[2], "target");
     assert_string_equal(text_of(target, "node"), "worker:0");
     assert_true(json_is_false(json_object_get(target, "local")));
     json_decref(target);
-    feed_to(&place, (struct ask){1, 3, 0, "elsewhere", 1, 0}, "worker:0", &feeders[3]);
+    feed_to(&place, (struct ask){1, 3, 0, "elsewhere", .executor_pid = 1}, "worker:0", &feeders[3]);
     // Two each: the one that was fed longest ago.
-    feed_to(&place, (struct ask){1, 4, 0, "elsewhere", 1, 0}, "worker:1", &feeders[4]);
+    feed_to(&place, (struct ask){1, 4, 0, "elsewhere", .executor_pid = 1}, "worker:1", &feeders[4]);
     close_members(feeders, 5);
     close_members(nodes, 3);
     tfos_rendezvous_close(place.rendezvous);
@@ -115,11 +70,11 @@ static void feed_again(bool is_in_step, int64_t last_feed, const char *again, co
         for (int i = 0; i < 2; i++)
             expect_only(nodes[i], "agreed");
     }
-    feed_to(&place, (struct ask){1, 0, 0, "host-0", 1000, 0}, "worker:0", &feeders[0]);
-    feed_to(&place, (struct ask){2, 0, 0, "host-1", 1001, 0}, again, &feeders[1]);
+    feed_to(&place, (struct ask){1, 0, 0, "host-0", .executor_pid = 1000}, "worker:0", &feeders[0]);
+    feed_to(&place, (struct ask){2, 0, 0, "host-1", .executor_pid = 1001}, again, &feeders[1]);
     beat(nodes[0], 0, 0, 1);
     json_decref(expect_event(&place, "terminated"));
-    feed_to(&place, (struct ask){3, 0, 0, "host-1", 1001, 0}, at_last, &feeders[2]);
+    feed_to(&place, (struct ask){3, 0, 0, "host-1", .executor_pid = 1001}, at_last, &feeders[2]);
     close_members(feeders, 3);
     close_members(nodes, 2);
     tfos_rendezvous_close(place.rendezvous);
@@ -140,7 +95,8 @@ static void a_feeder_waits_for_the_start(void **state)
     struct tfos__channel *nodes[1];
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 1, .is_feeding = true});
-    struct tfos__channel *feeder = open_feeder(&place, (struct ask){1, 0, 0, "host-0", 1000, 0});
+    struct tfos__channel *feeder =
+        open_feeder(&place, (struct ask){1, 0, 0, "host-0", .executor_pid = 1000});
     struct tfos_error err;
     json_t *message;
     assert_int_equal(tfos__channel_receive(feeder, &message, NULL, NULL, tfos__deadline(50), &err),
@@ -159,7 +115,7 @@ static void s21_a_retry_goes_on_where_the_first_came_to(void **state)
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 1, .is_feeding = true});
     start_nodes(&place, nodes, 1);
-    struct ask ask = {1, 5, 0, "host-0", 1000, 0};
+    struct ask ask = {1, 5, 0, "host-0", .executor_pid = 1000};
     assert_int_equal(feed_to(&place, ask, "worker:0", &feeder), 0);
     report(nodes[0], ask, 40, 0);
     tfos__channel_finish(feeder, 0);
@@ -174,7 +130,7 @@ static void s21_a_retry_goes_on_where_the_first_came_to(void **state)
     report(nodes[0], ask, 120, 1);
     tfos__channel_finish(feeder, 0);
     // With results the whole is fed anew: what the first task got of them is lost.
-    ask = (struct ask){2, 5, 0, "host-0", 1000, 1};
+    ask = (struct ask){2, 5, 0, "host-0", .executor_pid = 1000, .has_results = 1};
     assert_int_equal(feed_to(&place, ask, "worker:0", &feeder), 0);
     report(nodes[0], ask, 100, 1);
     tfos__channel_finish(feeder, 0);
@@ -194,23 +150,23 @@ static void an_open_attempt_is_fenced_first(void **state)
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 2, .is_feeding = true});
     start_nodes(&place, nodes, 2);
-    struct ask ask = {1, 3, 7, "host-0", 1000, 0};
+    struct ask ask = {1, 3, 7, "host-0", .executor_pid = 1000};
     feed_to(&place, ask, "worker:0", &first);
     // The next attempt runs elsewhere while the first is still open.
-    struct ask next = {1, 3, 9, "host-1", 1001, 0};
+    struct ask next = {1, 3, 9, "host-1", .executor_pid = 1001};
     second = open_feeder(&place, next);
     expect_fence(nodes[0], 3, 9);
     assert_int_equal(tfos__channel_receive(second, &message, NULL, NULL, tfos__deadline(30), &err),
                      TFOS_TIMEOUT);
-    report(nodes[0], (struct ask){1, 3, 9, "", 0, 0}, 25, 0);
+    report(nodes[0], (struct ask){1, 3, 9, "", .executor_pid = 0}, 25, 0);
     json_t *target = expect(second, "target");
     assert_string_equal(text_of(target, "node"), "worker:1");
     assert_int_equal(number_of(target, "first_row"), 25);
     json_decref(target);
     // An older attempt that comes late, and a second one of the same number, must not pass for
     // success.
-    expect_dismissal(open_feeder(&place, (struct ask){1, 3, 8, "host-0", 1000, 0}), "failed",
-                     "superseded");
+    expect_dismissal(open_feeder(&place, (struct ask){1, 3, 8, "host-0", .executor_pid = 1000}),
+                     "failed", "superseded");
     expect_dismissal(open_feeder(&place, next), "failed", "superseded");
     tfos__channel_finish(first, 0);
     tfos__channel_finish(second, 0);
@@ -227,13 +183,13 @@ static void a_dead_task_is_asked_about(void **state)
         open_place((struct tfos_rendezvous_options){.node_count = 1, .is_feeding = true});
     start_nodes(&place, nodes, 1);
     // It dies before it has opened a lane: its node alone would never hear of it.
-    struct ask ask = {1, 0, 4, "host-0", 1000, 0};
+    struct ask ask = {1, 0, 4, "host-0", .executor_pid = 1000};
     feed_to(&place, ask, "worker:0", &feeder);
     tfos__channel_finish(feeder, 0);
     expect_fence(nodes[0], 0, 5);
     assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, 30, &err),
                      TFOS_TIMEOUT);
-    report(nodes[0], (struct ask){1, 0, 5, "", 0, 0}, 0, 0);
+    report(nodes[0], (struct ask){1, 0, 5, "", .executor_pid = 0}, 0, 0);
     beat(nodes[0], 0, 1, 0);
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, PATIENCE_MS, &err));
     close_members(nodes, 1);
@@ -249,7 +205,7 @@ static void drained_is_when_all_is_taken(void **state)
         open_place((struct tfos_rendezvous_options){.node_count = 2, .is_feeding = true});
     start_nodes(&place, nodes, 2);
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, 0, &err));
-    struct ask ask = {1, 0, 0, "host-0", 1000, 0};
+    struct ask ask = {1, 0, 0, "host-0", .executor_pid = 1000};
     feed_to(&place, ask, "worker:0", &feeder);
     beat(nodes[0], 0, 1, 0); // of before the first batch: it does not count
     report(nodes[0], ask, 100, 1);
@@ -288,19 +244,19 @@ static void s13_feeders_of_a_node_that_wants_no_more_skip(void **state)
     json_decref(event);
     say(nodes[1], trainer_exit(0));
     json_decref(expect_event(&place, "ended"));
-    expect_dismissal(open_feeder(&place, (struct ask){1, 0, 0, "host-0", 1000, 0}), "skip",
-                     "want no more rows");
-    expect_dismissal(open_feeder(&place, (struct ask){1, 1, 0, "host-1", 1001, 0}), "skip",
-                     "want no more rows");
+    expect_dismissal(open_feeder(&place, (struct ask){1, 0, 0, "host-0", .executor_pid = 1000}),
+                     "skip", "want no more rows");
+    expect_dismissal(open_feeder(&place, (struct ask){1, 1, 0, "host-1", .executor_pid = 1001}),
+                     "skip", "want no more rows");
     // The third goes on, for its own executor and for those without a node.
-    feed_to(&place, (struct ask){1, 2, 0, "host-2", 1002, 0}, "worker:2", &feeder);
+    feed_to(&place, (struct ask){1, 2, 0, "host-2", .executor_pid = 1002}, "worker:2", &feeder);
     tfos__channel_finish(feeder, 0);
-    feed_to(&place, (struct ask){1, 3, 0, "elsewhere", 1, 0}, "worker:2", &feeder);
+    feed_to(&place, (struct ask){1, 3, 0, "elsewhere", .executor_pid = 1}, "worker:2", &feeder);
     tfos__channel_finish(feeder, 0);
     say(nodes[2], trainer_exit(0));
     json_decref(expect_event(&place, "ended"));
-    expect_dismissal(open_feeder(&place, (struct ask){1, 4, 0, "elsewhere", 1, 0}), "skip",
-                     "want no more rows");
+    expect_dismissal(open_feeder(&place, (struct ask){1, 4, 0, "elsewhere", .executor_pid = 1}),
+                     "skip", "want no more rows");
     close_members(nodes, 3);
     tfos_rendezvous_close(place.rendezvous);
 }
@@ -325,7 +281,8 @@ static void an_executor_with_two_nodes_uses_the_living(void **state)
     say(nodes[0], trainer_exit(0));
     json_decref(expect_event(&place, "ended"));
     for (int partition = 0; partition < 2; partition++) {
-        feed_to(&place, (struct ask){1, partition, 0, "same", 77, 0}, "worker:1", &feeder);
+        feed_to(&place, (struct ask){1, partition, 0, "same", .executor_pid = 77}, "worker:1",
+                &feeder);
         tfos__channel_finish(feeder, 0);
     }
     close_members(nodes, 2);
@@ -344,18 +301,18 @@ static void epochs_and_the_feed_end(void **state)
     json_t *message = expect(nodes[0], "end_epoch");
     assert_int_equal(number_of(message, "feed"), 3);
     json_decref(message);
-    expect_dismissal(open_feeder(&place, (struct ask){3, 0, 0, "host-0", 1000, 0}), "skip",
-                     "the feed has ended");
+    expect_dismissal(open_feeder(&place, (struct ask){3, 0, 0, "host-0", .executor_pid = 1000}),
+                     "skip", "the feed has ended");
     assert_done(tfos_rendezvous_end_batch(place.rendezvous, NULL, 4, &err));
     message = expect(nodes[0], "end_batch");
     assert_int_equal(number_of(message, "feed"), 4);
     json_decref(message);
-    expect_dismissal(open_feeder(&place, (struct ask){4, 0, 0, "host-0", 1000, 0}), "skip",
-                     "the feed has ended");
+    expect_dismissal(open_feeder(&place, (struct ask){4, 0, 0, "host-0", .executor_pid = 1000}),
+                     "skip", "the feed has ended");
     tfos_rendezvous_end_feed(place.rendezvous);
     expect_only(nodes[0], "end_feed");
-    expect_dismissal(open_feeder(&place, (struct ask){5, 0, 0, "host-0", 1000, 0}), "skip",
-                     "the feed has ended");
+    expect_dismissal(open_feeder(&place, (struct ask){5, 0, 0, "host-0", .executor_pid = 1000}),
+                     "skip", "the feed has ended");
     close_members(nodes, 1);
     tfos_rendezvous_close(place.rendezvous);
 }
@@ -367,14 +324,14 @@ static void a_failure_reaches_all_feeders(void **state)
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 2, .is_feeding = true});
     start_nodes(&place, nodes, 2);
-    feed_to(&place, (struct ask){1, 0, 0, "host-0", 1000, 0}, "worker:0", &feeding);
-    waiting = open_feeder(&place, (struct ask){1, 0, 1, "host-0", 1000, 0});
+    feed_to(&place, (struct ask){1, 0, 0, "host-0", .executor_pid = 1000}, "worker:0", &feeding);
+    waiting = open_feeder(&place, (struct ask){1, 0, 1, "host-0", .executor_pid = 1000});
     expect_fence(nodes[0], 0, 1);
     tfos__channel_finish(nodes[1], 0);
     expect_dismissal(feeding, "failed", "worker:1");
     expect_dismissal(waiting, "failed", "worker:1");
-    expect_dismissal(open_feeder(&place, (struct ask){1, 1, 0, "host-0", 1000, 0}), "failed",
-                     "worker:1");
+    expect_dismissal(open_feeder(&place, (struct ask){1, 1, 0, "host-0", .executor_pid = 1000}),
+                     "failed", "worker:1");
     tfos__channel_finish(nodes[0], 0);
     tfos_rendezvous_close(place.rendezvous);
 }
@@ -385,7 +342,8 @@ static void results_are_computed_anew(void **state)
     (void)state;
     struct tfos__channel *nodes[1], *feeder;
     struct tfos_error err;
-    struct ask first = {9, 0, 0, "host-0", 1000, 1}, second = {9, 0, 1, "host-0", 1000, 1};
+    struct ask first = {9, 0, 0, "host-0", .executor_pid = 1000, .has_results = 1},
+               second = {9, 0, 1, "host-0", .executor_pid = 1000, .has_results = 1};
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 1, .is_feeding = true});
     start_nodes(&place, nodes, 1);
@@ -413,7 +371,7 @@ static void a_feeder_that_times_out_fails_the_cluster(void **state)
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 1, .is_feeding = true});
     start_nodes(&place, nodes, 1);
-    feed_to(&place, (struct ask){1, 0, 0, "host-0", 1000, 0}, "worker:0", &feeder);
+    feed_to(&place, (struct ask){1, 0, 0, "host-0", .executor_pid = 1000}, "worker:0", &feeder);
     say(feeder, json_pack("{s:s, s:s}", "type", "timed_out", "message", "nothing taken for 4 s"));
     json_decref(expect(nodes[0], "stop"));
     assert_int_equal(tfos_rendezvous_check(place.rendezvous, &err), TFOS_TIMEOUT);
@@ -433,8 +391,8 @@ static void a_cluster_that_reads_itself_is_not_fed(void **state)
     struct tfos__channel *nodes[1];
     struct place place = open_place((struct tfos_rendezvous_options){.node_count = 1});
     start_nodes(&place, nodes, 1);
-    expect_dismissal(open_feeder(&place, (struct ask){1, 0, 0, "host-0", 1000, 0}), "failed",
-                     "InputMode.SPARK");
+    expect_dismissal(open_feeder(&place, (struct ask){1, 0, 0, "host-0", .executor_pid = 1000}),
+                     "failed", "InputMode.SPARK");
     close_members(nodes, 1);
     tfos_rendezvous_close(place.rendezvous);
 }
