@@ -48,10 +48,9 @@ drop_pair:
     return -1;
 }
 
-PyObject *tfos__py_capsule_schema(PyObject *schema)
+PyObject *tfos__py_capsule_schema(PyObject *schema, const struct ArrowSchema **view)
 {
     PyObject *capsule = NULL;
-    const struct ArrowSchema *view = NULL;
 
     if (PyCapsule_IsValid(schema, "arrow_schema")) {
         Py_INCREF(schema);
@@ -65,10 +64,10 @@ PyObject *tfos__py_capsule_schema(PyObject *schema)
     }
     if (!capsule)
         return NULL;
-    view = PyCapsule_GetPointer(capsule, "arrow_schema");
-    if (view && view->release && tfos__arrow_is_struct(view))
+    *view = PyCapsule_GetPointer(capsule, "arrow_schema");
+    if (*view && (*view)->release && tfos__arrow_is_struct(*view))
         return capsule;
-    if (view)
+    if (*view)
         PyErr_SetString(PyExc_TypeError, "schema: expected a struct of columns");
     Py_DECREF(capsule);
     return NULL;

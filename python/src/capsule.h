@@ -19,9 +19,10 @@ struct tfos__py_capsule {
 /// -1 with an exception.
 int tfos__py_capsule_init(struct tfos__py_capsule *capsule, PyObject *batch);
 
-/// Asks anything with __arrow_c_schema__ for its schema: a capsule that the caller owns, whose
-/// schema is a struct of columns. A capsule is taken as it is. NULL with an exception.
-PyObject *tfos__py_capsule_schema(PyObject *schema);
+/// Asks anything with __arrow_c_schema__ for its schema, a struct of columns: `*view`, which lives
+/// as long as the capsule, which the caller owns. A capsule is taken as it is. NULL with an
+/// exception.
+PyObject *tfos__py_capsule_schema(PyObject *schema, const struct ArrowSchema **view);
 
 void tfos__py_capsule_clear(struct tfos__py_capsule *capsule);
 

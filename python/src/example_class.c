@@ -77,11 +77,12 @@ static int init_reader(PyObject *object, PyObject *args, PyObject *kwargs)
     struct example_reader *self = (struct example_reader *)object;
     const char *path = NULL;
     int64_t type = 0, compression = 0, mode = 0, batch_rows = 0, max_size = 0, begin = 0, end = 0;
-    PyObject *kept = NULL, *schema = NULL, *capsule = NULL, *file = Py_None;
+    const struct ArrowSchema *schema = NULL;
+    PyObject *kept = NULL, *file = Py_None;
     int result = -1;
     const struct tfos__py_parameter parameters[] = {
         {"path", TFOS__PATH, true, 0, 0, &path},
-        {"schema", TFOS__ANY, true, 0, 0, &schema},
+        {"schema", TFOS__SCHEMA, true, 0, 0, &schema},
         {"type", TFOS__INT, false, 0, TFOS_RECORD_BYTES, &type},
         {"compression", TFOS__INT, false, 0, TFOS_COMPRESSION_ZLIB, &compression},
         {"mode", TFOS__INT, false, 0, TFOS_RECORD_SKIP_FILE, &mode},
@@ -98,8 +99,7 @@ static int init_reader(PyObject *object, PyObject *args, PyObject *kwargs)
         return -1;
     Py_XDECREF(self->damages); // of an attempt to open it that failed
     self->damages = PyList_New(0);
-    capsule = self->damages ? tfos__py_capsule_schema(schema) : NULL;
-    if (capsule) {
+    if (self->damages) {
         struct tfos_example_reader_options options = {
             .record = {.compression = (enum tfos_compression)compression,
                        .mode = (enum tfos_record_mode)mode,
@@ -109,9 +109,7 @@ static int init_reader(PyObject *object, PyObject *args, PyObject *kwargs)
             .type = (enum tfos_record_type)type,
             .batch_rows = batch_rows,
         };
-        result =
-            open_reader(self, file, path, PyCapsule_GetPointer(capsule, "arrow_schema"), &options);
-        Py_DECREF(capsule);
+        result = open_reader(self, file, path, schema, &options);
     }
     Py_DECREF(kept);
     return result;
@@ -222,11 +220,11 @@ static int init_writer(PyObject *object, PyObject *args, PyObject *kwargs)
     const char *path = NULL;
     int64_t type = 0, compression = 0, level = 0;
     bool is_exact = false;
-    PyObject *kept = NULL, *schema = NULL, *capsule = NULL, *file = Py_None;
-    int result = -1;
+    const struct ArrowSchema *schema = NULL;
+    PyObject *kept = NULL, *file = Py_None;
     const struct tfos__py_parameter parameters[] = {
         {"path", TFOS__PATH, true, 0, 0, &path},
-        {"schema", TFOS__ANY, true, 0, 0, &schema},
+        {"schema", TFOS__SCHEMA, true, 0, 0, &schema},
         {"type", TFOS__INT, false, 0, TFOS_RECORD_BYTES, &type},
         {"compression", TFOS__INT, false, 0, TFOS_COMPRESSION_ZLIB, &compression},
         {"level", TFOS__INT, false, 0, 9, &level},
@@ -238,16 +236,11 @@ static int init_writer(PyObject *object, PyObject *args, PyObject *kwargs)
     if (tfos__py_handle_check_new(&self->handle) < 0 ||
         tfos__py_parameters_read("ExampleWriter", parameters, args, kwargs, &kept) < 0)
         return -1;
-    capsule = tfos__py_capsule_schema(schema);
-    if (capsule) {
-        struct tfos_example_writer_options options = {
-            .record = {.compression = (enum tfos_compression)compression, .level = (int)level},
-            .example = {.type = (enum tfos_record_type)type, .exact = is_exact},
-        };
-        result =
-            open_writer(self, file, path, PyCapsule_GetPointer(capsule, "arrow_schema"), &options);
-        Py_DECREF(capsule);
-    }
+    struct tfos_example_writer_options options = {
+        .record = {.compression = (enum tfos_compression)compression, .level = (int)level},
+        .example = {.type = (enum tfos_record_type)type, .exact = is_exact},
+    };
+    int result = open_writer(self, file, path, schema, &options);
     Py_DECREF(kept);
     return result;
 }

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "capsule.h"
+
 static int wrong_type(const char *function, const char *name, const char *expected, PyObject *value)
 {
     PyErr_Format(PyExc_TypeError, "%s(): %s: expected %s, not %R", function, name, expected,
@@ -66,6 +68,15 @@ static int read_int(const char *function, const struct tfos__py_parameter *param
     return 0;
 }
 
+static int read_schema(const struct tfos__py_parameter *parameter, PyObject *value, PyObject *kept)
+{
+    PyObject *capsule = tfos__py_capsule_schema(value, parameter->out);
+    int result = capsule ? PyList_Append(kept, capsule) : -1;
+
+    Py_XDECREF(capsule);
+    return result;
+}
+
 static int read_value(const char *function, const struct tfos__py_parameter *parameter,
                       PyObject *value, PyObject *kept)
 {
@@ -87,6 +98,8 @@ static int read_value(const char *function, const struct tfos__py_parameter *par
         *(struct tfos_view *)parameter->out =
             (struct tfos_view){PyBytes_AsString(value), (size_t)PyBytes_Size(value)};
         return 0;
+    case TFOS__SCHEMA:
+        return read_schema(parameter, value, kept);
     default:
         *(PyObject **)parameter->out = value;
         return 0;

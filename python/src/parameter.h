@@ -17,6 +17,7 @@ enum tfos__py_parameter_kind {
     TFOS__INT,           ///< an integer in [min, max]; int64_t *
     TFOS__BOOL,          ///< bool *
     TFOS__BYTES,         ///< bytes; struct tfos_view *, into the argument
+    TFOS__SCHEMA,        ///< an Arrow schema of columns; const struct ArrowSchema **
     TFOS__ANY            ///< PyObject **, borrowed
 };
 
@@ -30,8 +31,8 @@ struct tfos__py_parameter {
 };
 
 /// Reads positional and keyword arguments of `function`. On success `*kept`, owned by the caller,
-/// keeps the texts alive. -1 with TypeError or ValueError, which name the argument and what was
-/// expected.
+/// keeps texts and schemas alive. -1 with TypeError or ValueError, which name the argument and what
+/// was expected.
 int tfos__py_parameters_read(const char *function, const struct tfos__py_parameter *parameters,
                              PyObject *args, PyObject *kwargs, PyObject **kept);
 

@@ -3,7 +3,6 @@
 // the counts; passes over it are begun and read by TensorFlow's threads, without Python.
 #include <tfos/record_dataset.h>
 
-#include "capsule.h"
 #include "dataset_options.h"
 #include "handle.h"
 
@@ -36,23 +35,15 @@ static enum tfos_status find_structure(const struct tfos_record_dataset_options 
 }
 
 /// -1 with an exception.
-static int open_dataset(PyObject *self, PyObject *schema,
-                        struct tfos_record_dataset_options *options)
+static int open_dataset(PyObject *self, const struct tfos_record_dataset_options *options)
 {
     struct tfos__py_call call;
-    PyObject *capsule = tfos__py_capsule_schema(schema);
     struct tfos_dataset *dataset = NULL;
-    int result = -1;
 
-    if (!capsule)
+    if (!tfos__py_call_enter_new(&call, self))
         return -1;
-    options->schema = PyCapsule_GetPointer(capsule, "arrow_schema");
-    if (tfos__py_call_enter_new(&call, self)) {
-        call.status = find_structure(options, &dataset, &call.err);
-        result = tfos__py_call_leave_new(&call, dataset);
-    }
-    Py_DECREF(capsule);
-    return result;
+    call.status = find_structure(options, &dataset, &call.err);
+    return tfos__py_call_leave_new(&call, dataset);
 }
 
 static int init(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -60,13 +51,13 @@ static int init(PyObject *self, PyObject *args, PyObject *kwargs)
     struct tfos__py_dataset_options rows = {0};
     struct tfos_record_dataset_options options = {0};
     struct tfos_record_reader_options *record = &options.reading.record;
-    PyObject *paths = NULL, *schema = NULL, *columns = NULL;
+    PyObject *paths = NULL, *columns = NULL;
     int64_t type = 0, compression = 0, mode = 0, max_size = 0;
     const char **names = NULL;
     int result = -1;
     const struct tfos__py_parameter parameters[] = {
         {"paths", TFOS__ANY, true, 0, 0, &paths},
-        {"schema", TFOS__ANY, true, 0, 0, &schema},
+        {"schema", TFOS__SCHEMA, true, 0, 0, &options.schema},
         {"batch_size", TFOS__INT, true, 1, INT32_MAX, &rows.library.batch_size},
         {"drop_remainder", TFOS__BOOL, false, 0, 0, &rows.library.drop_remainder},
         {"columns", TFOS__ANY, false, 0, 0, &columns},
@@ -90,7 +81,7 @@ static int init(PyObject *self, PyObject *args, PyObject *kwargs)
         options.reading.type = (enum tfos_record_type)type;
         options.rows = rows.library;
         options.paths = names;
-        result = open_dataset(self, schema, &options);
+        result = open_dataset(self, &options);
     }
     PyMem_Free(names);
     tfos__py_dataset_options_clear(&rows);

@@ -12,6 +12,17 @@
 #include "base/memory.h"
 #include "feed/record.h"
 
+static void free_memory(void *memory, uint64_t sequence)
+{
+    (void)sequence;
+    tfos__free(memory);
+}
+
+struct tfos__feed_batch_owner tfos__feed_batch_owner_of_memory(void *memory)
+{
+    return (struct tfos__feed_batch_owner){.release = free_memory, .holder = memory};
+}
+
 // What an empty buffer points to.
 static const uint64_t nothing[8];
 

@@ -18,6 +18,9 @@ struct tfos__feed_batch_owner {
     uint64_t sequence;
 };
 
+/// That of a batch in memory from tfos__alloc(), which is freed with it.
+struct tfos__feed_batch_owner tfos__feed_batch_owner_of_memory(void *memory);
+
 /// Makes a view of a body of `size` bytes with `rows` rows, and a copy of its schema: the caller
 /// releases both. The body may be hostile and may change meanwhile: what memory safety depends on,
 /// offsets above all, is copied out and checked. CORRUPT. On failure the owner's release() has been

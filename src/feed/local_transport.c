@@ -122,12 +122,6 @@ static enum tfos_status peek(struct tfos__feed_writer *writer,
     return status;
 }
 
-static void free_body(void *body, uint64_t sequence)
-{
-    (void)sequence;
-    tfos__free(body);
-}
-
 // Results leave the ring at once: whoever holds them must not keep the reader from writing more,
 // and the channel may go to another writer while they are still in use.
 static enum tfos_status take(struct tfos__feed_writer *writer, const uint8_t **body,
@@ -141,7 +135,7 @@ static enum tfos_status take(struct tfos__feed_writer *writer, const uint8_t **b
         if (!copy)
             return tfos__no_memory(err, "feed", "a batch of results");
         memcpy(copy, tfos__feed_consumer_body(consumer), record->body_size);
-        *owner = (struct tfos__feed_batch_owner){NULL, free_body, copy, 0};
+        *owner = tfos__feed_batch_owner_of_memory(copy);
         *body = copy;
     }
     tfos__feed_local_writer_skip(&writer->local.writer, owner ? record->rows : 0);

@@ -190,12 +190,6 @@ static enum tfos_status peek(struct tfos__feed_writer *writer,
     return TFOS_OK;
 }
 
-static void free_record(void *record, uint64_t sequence)
-{
-    (void)sequence;
-    tfos__free(record);
-}
-
 static enum tfos_status take(struct tfos__feed_writer *writer, const uint8_t **body,
                              struct tfos__feed_batch_owner *owner, struct tfos_error *err)
 {
@@ -203,7 +197,7 @@ static enum tfos_status take(struct tfos__feed_writer *writer, const uint8_t **b
 
     (void)err;
     if (owner) {
-        *owner = (struct tfos__feed_batch_owner){NULL, free_record, remote->body, 0};
+        *owner = tfos__feed_batch_owner_of_memory(remote->body);
         *body = remote->body + sizeof(remote->stream.record);
     }
     begin_record(remote, owner ? NULL : remote->body);

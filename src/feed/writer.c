@@ -308,12 +308,6 @@ enum tfos_status tfos__feed_writer_finish(struct tfos__feed_writer *writer, stru
     return status;
 }
 
-static void free_pieces(void *data, uint64_t sequence)
-{
-    (void)sequence;
-    tfos__free(data);
-}
-
 // Takes the body of the batch at hand; an empty one stands for the pieces that came before.
 static enum tfos_status take_body(struct tfos__feed_writer *writer, const uint8_t **body,
                                   uint64_t *size, struct tfos__feed_batch_owner *owner,
@@ -325,7 +319,7 @@ static enum tfos_status take_body(struct tfos__feed_writer *writer, const uint8_
         return TFOS_OK;
     }
     owner->release(owner->holder, owner->sequence);
-    *owner = (struct tfos__feed_batch_owner){NULL, free_pieces, writer->pieces.data, 0};
+    *owner = tfos__feed_batch_owner_of_memory(writer->pieces.data);
     *body = writer->pieces.data;
     *size = tfos__buffer_size(&writer->pieces);
     writer->pieces = (struct tfos__buffer){0};
