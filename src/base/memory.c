@@ -58,6 +58,13 @@ void *tfos__realloc(void *block, size_t count, size_t size)
     return realloc(block, total > 0 ? total : 1);
 }
 
+void *tfos__array_grow(void *array, size_t count, size_t item_size)
+{
+    if ((count & (count - 1)) != 0)
+        return array;
+    return tfos__realloc(array, count > 0 ? 2 * count : 1, item_size);
+}
+
 char *tfos__strdup(const char *text)
 {
     size_t size = strlen(text) + 1;

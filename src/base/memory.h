@@ -14,6 +14,11 @@ void *tfos__alloc(size_t count, size_t size) __attribute__((warn_unused_result, 
 /// the old block as it was.
 void *tfos__realloc(void *block, size_t count, size_t size) __attribute__((warn_unused_result));
 
+/// Room for one more item behind the `count` of an array that begins as NULL and gets its items
+/// one at a time: its length doubles when the count is a power of two. NULL leaves it as it was.
+void *tfos__array_grow(void *array, size_t count, size_t item_size)
+    __attribute__((warn_unused_result));
+
 /// A copy of a C string, or NULL.
 char *tfos__strdup(const char *text) __attribute__((warn_unused_result, malloc));
 

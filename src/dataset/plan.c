@@ -76,15 +76,11 @@ struct tfos__dataset_feature *tfos__dataset_plan_add(struct tfos__dataset_plan *
 {
     const char *name = NULL;
 
-    // The capacity doubles whenever the count is a power of two.
-    if ((plan->feature_count & (plan->feature_count - 1)) == 0) {
-        size_t capacity = plan->feature_count > 0 ? 2 * (size_t)plan->feature_count : 1;
-        struct tfos__dataset_feature *features =
-            tfos__realloc(plan->features, capacity, sizeof(*plan->features));
-        if (!features)
-            return NULL;
-        plan->features = features;
-    }
+    void *features =
+        tfos__array_grow(plan->features, (size_t)plan->feature_count, sizeof(*plan->features));
+    if (!features)
+        return NULL;
+    plan->features = features;
     const char **copy = copy_path(path, depth, &name);
     if (!copy)
         return NULL;

@@ -135,15 +135,10 @@ static enum tfos_status make_channel(struct tfos__feed_channel_pool *pool,
                                      const struct tfos__feed_channel_request *request,
                                      struct tfos__feed_pool_channel **out, struct tfos_error *err)
 {
-    if (pool->count == pool->capacity) {
-        size_t capacity = pool->capacity * 2 + 8;
-        struct tfos__feed_pool_channel **channels =
-            tfos__realloc(pool->channels, capacity, sizeof(void *));
-        if (!channels)
-            return tfos__no_memory(err, "feed", "a list of channels");
-        pool->channels = channels;
-        pool->capacity = capacity;
-    }
+    void *channels = tfos__array_grow(pool->channels, pool->count, sizeof(void *));
+    if (!channels)
+        return tfos__no_memory(err, "feed", "a list of channels");
+    pool->channels = channels;
     struct tfos__feed_pool_channel *channel = tfos__alloc(1, sizeof(*channel));
     if (!channel)
         return tfos__no_memory(err, "feed", "a channel");

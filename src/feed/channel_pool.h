@@ -30,7 +30,7 @@ struct tfos__feed_pool_channel {
 struct tfos__feed_channel_pool {
     uint64_t memory_limit;
     struct tfos__feed_pool_channel **channels; ///< owned
-    size_t count, capacity;
+    size_t count;
     uint64_t total_size; ///< bytes of all channels
     int next_number;
     uint64_t gone_rows_written, gone_bytes,

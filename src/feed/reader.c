@@ -24,7 +24,7 @@ struct tfos_feed_reader {
 
     pthread_mutex_t mutex;                       ///< guards what follows
     struct tfos__feed_reader_channel **channels; ///< owned
-    size_t channel_count, channel_capacity;
+    size_t channel_count;
     size_t current;          ///< the channel that is being read
     uint64_t channels_added; ///< all that add_channel() was called for
     uint64_t channels_swept; ///< the same, when retired channels were last dropped
@@ -134,15 +134,10 @@ void tfos__feed_reader_refuse_pickles(struct tfos_feed_reader *reader)
 static enum tfos_status insert_channel(struct tfos_feed_reader *reader, int number, int fd,
                                        struct tfos_error *err)
 {
-    if (reader->channel_count == reader->channel_capacity) {
-        size_t capacity = reader->channel_capacity * 2 + 4;
-        struct tfos__feed_reader_channel **channels =
-            tfos__realloc(reader->channels, capacity, sizeof(void *));
-        if (!channels)
-            return tfos__no_memory(err, "feed", "a list of channels");
-        reader->channels = channels;
-        reader->channel_capacity = capacity;
-    }
+    void *channels = tfos__array_grow(reader->channels, reader->channel_count, sizeof(void *));
+    if (!channels)
+        return tfos__no_memory(err, "feed", "a list of channels");
+    reader->channels = channels;
     struct tfos__feed_reader_channel *channel = tfos__alloc(1, sizeof(*channel));
     if (!channel)
         return tfos__no_memory(err, "feed", "a channel");

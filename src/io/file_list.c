@@ -16,7 +16,7 @@
 
 struct tfos_file_list {
     char **names; ///< owned, as each of them is
-    size_t count, capacity;
+    size_t count;
 };
 
 struct finder {
@@ -94,18 +94,12 @@ static struct tfos_file_system local_files = {.look = look_local, .list = list_l
 // Takes over `name`, which may be NULL: no memory.
 static enum tfos_status keep(struct tfos_file_list *list, char *name, struct tfos_error *err)
 {
-    if (name && list->count == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 16;
-        char **names = tfos__realloc(list->names, capacity, sizeof(*names));
-        if (names) {
-            list->names = names;
-            list->capacity = capacity;
-        }
-    }
-    if (!name || list->count == list->capacity) {
+    void *names = name ? tfos__array_grow(list->names, list->count, sizeof(*list->names)) : NULL;
+    if (!names) {
         tfos__free(name);
         return tfos__no_memory(err, "files", "a list of files");
     }
+    list->names = names;
     list->names[list->count++] = name;
     return TFOS_OK;
 }

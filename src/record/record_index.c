@@ -15,7 +15,7 @@
 
 struct tfos_record_index {
     uint64_t *ends; ///< owned
-    size_t count, capacity;
+    size_t count;
 };
 
 static uint64_t end_of(const struct tfos_record_index *index)
@@ -31,14 +31,10 @@ static enum tfos_status make_index(struct tfos_record_index **out, struct tfos_e
 
 static enum tfos_status add(struct tfos_record_index *index, uint64_t end, struct tfos_error *err)
 {
-    if (index->count == index->capacity) {
-        size_t capacity = index->capacity > 0 ? 2 * index->capacity : 1024;
-        uint64_t *ends = tfos__realloc(index->ends, capacity, sizeof(*ends));
-        if (!ends)
-            return tfos__no_memory(err, "record", "an index");
-        index->ends = ends;
-        index->capacity = capacity;
-    }
+    void *ends = tfos__array_grow(index->ends, index->count, sizeof(*index->ends));
+    if (!ends)
+        return tfos__no_memory(err, "record", "an index");
+    index->ends = ends;
     index->ends[index->count++] = end;
     return TFOS_OK;
 }

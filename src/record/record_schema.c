@@ -136,16 +136,12 @@ static enum tfos_status add_leaf(struct tfos__record_schema *schema, const struc
                                  struct tfos__arrow_builder *column, char *name, bool is_exact,
                                  struct tfos_error *err)
 {
-    if (schema->field_count == schema->field_capacity) {
-        size_t capacity = schema->field_capacity > 0 ? 2 * schema->field_capacity : 16;
-        void *fields = tfos__realloc(schema->fields, capacity, sizeof(*schema->fields));
-        if (!fields) {
-            tfos__free(name);
-            return tfos__no_memory(err, "record", "a schema");
-        }
-        schema->fields = fields;
-        schema->field_capacity = capacity;
+    void *fields = tfos__array_grow(schema->fields, schema->field_count, sizeof(*schema->fields));
+    if (!fields) {
+        tfos__free(name);
+        return tfos__no_memory(err, "record", "a schema");
     }
+    schema->fields = fields;
     struct tfos__record_field *field = &schema->fields[schema->field_count++];
     *field = (struct tfos__record_field){.name = name,
                                          .name_size = strlen(name),

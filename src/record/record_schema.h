@@ -31,7 +31,7 @@ struct tfos__record_schema {
     enum tfos_record_type type;
     enum tfos_type_names type_names;
     struct tfos__record_field *fields; ///< owned; the leaves in the order of the schema
-    size_t field_count, field_capacity;
+    size_t field_count;
     struct tfos__arrow_builder rows; ///< a decoder fills them; an encoder uses only their types
 };
 
