@@ -17,7 +17,7 @@
 #include <tfos/export.h>
 #include <tfos/status.h>
 
-/// Whether Spark passes over a file or folder of this name in a folder: it begins with "." or "_",
+/// Whether Spark skips a file or folder of this name in a folder: it begins with "." or "_",
 /// or ends with "._COPYING_". `_name=value` is a partition, which it does not.
 TFOS_API bool tfos_file_name_is_hidden(const char *name);
 

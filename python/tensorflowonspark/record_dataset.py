@@ -24,7 +24,7 @@ class Counts(NamedTuple):
 
     records: int
     bytes: int
-    damages: int  #: places where something was passed over
+    damages: int  #: places where something was skipped
     skipped_bytes: int
 
 

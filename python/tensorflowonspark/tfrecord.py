@@ -38,7 +38,7 @@ class Damage(NamedTuple):
     path: str
     kind: str  #: "the checksum of a record is wrong" ...
     offset: int  #: bytes from the file's beginning, of a compressed one from that of what it holds
-    size: int  #: bytes that were passed over; 0: all to the file's end
+    size: int  #: bytes that were skipped; 0: all to the file's end
     message: str
 
 
@@ -78,10 +78,10 @@ def read(
 ) -> Iterator[Any]:
     """Iterates over the files' batches, file by file.
 
-    ``paths``: a file, a folder or a pattern (both without what Spark passes over, such as ``_SUCCESS``), a URI of these (docs/tfrecord.md, "Names of
+    ``paths``: a file, a folder or a pattern (both without what Spark skips, such as ``_SUCCESS``), a URI of these (docs/tfrecord.md, "Names of
     files"), a file object, or a list of these. ``schema``: a ``pyarrow.Schema`` (or anything with ``__arrow_c_schema__``); None: what
     ``infer_schema()`` makes of all records, which reads the files twice, so that a file object must seek.
-    ``columns``: only these; others are passed over unread.
+    ``columns``: only these; others are skipped unread.
     ``record_type``: ``"Example"``, ``"SequenceExample"``, or ``"ByteArray"``: each record is a row of one binary column.
     ``form``: ``"arrow"`` gives a ``pyarrow.RecordBatch`` of at most ``batch_rows`` rows and some megabytes; ``"numpy"`` a
     dict of arrays, as ``DataFeed.next_arrays`` gives them;
@@ -132,7 +132,7 @@ def dataset(
     ``tf.io.parse_example`` gives, read and decoded at once in C.
 
     ``paths``, ``schema``, ``columns``, ``compression``, ``record_type`` and ``on_damage`` as for ``read()``; files are local ones, listed when the
-    dataset is made. What was passed over is counted: ``.counts()`` of what is returned (not of what is made of it).
+    dataset is made. What was skipped is counted: ``.counts()`` of what is returned (not of what is made of it).
     ``batch_size``: rows of a batch, over the ends of files; the last has fewer, unless ``drop_remainder``.
     ``num_parallel_reads``: files to read side by side, each by a thread of its own, a batch of each in turn; -1 (``tf.data.AUTOTUNE``): as many as
     there are cores. The order is the same for the same files. ``shuffle_files``: another order of files in each pass;

@@ -22,7 +22,7 @@ struct tfos_file_list {
 struct finder {
     struct tfos_file_system *system;
     struct tfos_file_list *list;
-    size_t hidden_count, folder_count; ///< entries that were passed over
+    size_t hidden_count, folder_count; ///< entries that were skipped
     bool has_folder;                   ///< a folder was there
     size_t alternative_count;
 };

@@ -42,7 +42,7 @@ public final class ByteSource implements AutoCloseable {
 
     /**
      * Opens a TFRecord file of any of Hadoop's file systems. Local files are read past their {@code .crc} files: what is damaged in a file with
-     * checksums of its own can then be told by its place, and passed over. A file that the native library does not read, and for whose name there
+     * checksums of its own can then be told by its place, and skipped. A file that the native library does not read, and for whose name there
      * is a codec, is decompressed by that.
      */
     public static ByteSource open(Path path, Configuration configuration) throws IOException {

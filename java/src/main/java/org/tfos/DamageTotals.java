@@ -5,7 +5,7 @@ import org.apache.spark.SparkContext;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** What the reads of a Spark application have passed over: for each file the places, and the bytes, but those of the rest of a file that was left. */
+/** What the reads of a Spark application have skipped: for each file the places, and the bytes, but those of the rest of a file that was left. */
 public final class DamageTotals {
     private static final Logger LOG = LoggerFactory.getLogger(DamageTotals.class);
     private static final int FILES_TOLD = 10; // of a job

@@ -27,13 +27,13 @@ final class ExampleReaderNative {
     /** Puts the next batch into the empty struct ArrowArray at {@code array}. False at the end. */
     static native boolean next(long handle, long array);
 
-    /** What was passed over since the last call, a line each, as far as there is room; null when there was nothing. */
+    /** What was skipped since the last call, a line each, as far as there is room; null when there was nothing. */
     static native byte[] takeDamage(long handle);
 
-    /** How many places were passed over so far. */
+    /** How many places were skipped so far. */
     static native long damageCount(long handle);
 
-    /** How many bytes were passed over so far, frames included. */
+    /** How many bytes were skipped so far, frames included. */
     static native long skippedBytes(long handle);
 
     static native void close(long handle);

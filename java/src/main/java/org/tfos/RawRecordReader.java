@@ -32,7 +32,7 @@ public final class RawRecordReader implements AutoCloseable {
      * @param begin where the range begins, in bytes; the records are those whose frames begin in it. A compressed file belongs to the range
      *     from 0, and other ranges have none of it.
      * @param end where it ends; 0: at the file's end
-     * @param onDamage is told the bytes that were passed over, each time that damage is; after that has been logged
+     * @param onDamage is told the bytes that were skipped, each time that damage is; after that has been logged
      * @throws IllegalArgumentException a setting means nothing
      * @throws IOException what the file system says; damage at the beginning
      */
@@ -62,7 +62,7 @@ public final class RawRecordReader implements AutoCloseable {
     /**
      * Goes to the next record. False when there is none.
      *
-     * @throws IOException damage, with file, offset and kind, where it is not to be passed over; what the file system says
+     * @throws IOException damage, with file, offset and kind, where it is not to be skipped; what the file system says
      */
     public boolean next() throws IOException {
         if (batch != null && ++index < places[0]) {

@@ -53,7 +53,7 @@ final class RecordFileReader extends AbstractFunction1<PartitionedFile, Iterator
             RecordBatches batches = new RecordBatches(this, file, configuration.value().value());
             return asBatches ? (Iterator<InternalRow>) (Iterator<?>) batches : new RecordRows(batches, required, partition);
         } catch (IOException error) {
-            throw Raised.as(error); // Spark passes over files that are missing, or damaged, by their exceptions
+            throw Raised.as(error); // Spark skips files that are missing, or damaged, by their exceptions
         }
     }
 }

@@ -87,7 +87,7 @@ final class SchemaSurvey {
         return context.parallelize(paths, tasks).mapPartitions(new Task(options, configuration)).collect();
     }
 
-    /** What is known from a file; null where it is passed over. */
+    /** What is known from a file; null where it is skipped. */
     private static byte[] read(Path path, RecordOptions options, long limit, Configuration configuration) {
         try (ByteSource source = ByteSource.open(path, configuration)) {
             return SurveyNative.read(source, source.name(), options.type.ordinal(), options.mode, limit);

@@ -8,7 +8,7 @@ import org.tfos.RawRecordReader;
 
 /** What readers of both of Hadoop's interfaces do with a split. */
 final class TFRecordSplits {
-    /** The group of the counters, and these: places with damage that was passed over, and their bytes. */
+    /** The group of the counters, and these: places with damage that was skipped, and their bytes. */
     static final String COUNTERS = "TFRecord";
 
     private static final String DAMAGES = "damages";
