@@ -268,11 +268,14 @@ class Source:
             raise ValueError(f"{who}, so the dataset's structure is unknown")
         return known
 
+    def _output_types(self) -> List[Any]:
+        """The dtypes of a batch's tensors, as the ops give them."""
+        return [self._tf.as_dtype(spec.dtype) for column in self._columns for spec in column.specs]
+
     def batches(self, dtypes: Any) -> Any:
         """The tf.data.Dataset of batches."""
         tf = self._tf
         specs = [spec for column in self._columns for spec in column.specs]
-        self._fed = [tf.as_dtype(spec.dtype) for spec in specs]
         wanted = [dtype for column, dtype in zip(self._columns, self._spread(dtypes)) for dtype in self._dtypes_of(column, dtype)]
 
         def finish(tensors: List[Any]) -> List[Any]:
@@ -293,7 +296,7 @@ class Source:
         op = self._operations.tfos_next_batch
 
         def next_batch(index: Any, number: Any) -> List[Any]:
-            return finish(op(dataset=number, index=index, output_types=self._fed))
+            return finish(op(dataset=number, index=index, output_types=self._output_types()))
 
         # (Dataset.counter() would run a function of a graph for each number.)
         counting = tf.data.Dataset.range(ALL)

@@ -69,7 +69,7 @@ class _Files(Source):
             return tf.data.Dataset.zip((repeated[0], tf.data.Dataset.range(_BATCHES), repeated[1]))
 
         def read_batch(position: Any, count: Any, opened: Any) -> List[Any]:
-            return finish(operations.tfos_read_batch(dataset=opened, position=position, batch_count=count, output_types=self._fed))
+            return finish(operations.tfos_read_batch(dataset=opened, position=position, batch_count=count, output_types=self._output_types()))
 
         index, count = self._shard
         # Which of all elements the first two are says which shard this is, and of how many.
