@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A capsule releases what it holds in the end, so a view needs no more than a reference to it. A
-// struct of an ArrowBatch is released once: by whoever imported it from its capsule, else by the
-// capsule, else by the object that never gave it out.
+// A capsule releases what it holds in the end, so a view needs no more than a reference to it.
 #include "capsule.h"
 
 #include "arrow/arrow.h"
 #include "error.h"
-#include "handle.h"
 
 int tfos__py_capsule_init(struct tfos__py_capsule *capsule, PyObject *batch)
 {
@@ -78,12 +75,7 @@ void tfos__py_capsule_clear(struct tfos__py_capsule *capsule)
     Py_CLEAR(capsule->pair);
 }
 
-// ---- batches for others
-
-struct batch {
-    PyObject_HEAD
-    PyObject *schema, *array; ///< capsules; owned; NULL once given out
-};
+// ---- capsules for others
 
 static void release_schema(PyObject *capsule)
 {
@@ -101,7 +93,7 @@ static void release_array(PyObject *capsule)
     PyMem_Free(array);
 }
 
-PyObject *tfos__py_arrow_schema_wrap(struct ArrowSchema *schema)
+PyObject *tfos__py_capsule_wrap_schema(struct ArrowSchema *schema)
 {
     struct ArrowSchema *moved = PyMem_Malloc(sizeof(*moved));
     PyObject *capsule = moved ? PyCapsule_New(moved, "arrow_schema", release_schema) : NULL;
@@ -115,7 +107,7 @@ PyObject *tfos__py_arrow_schema_wrap(struct ArrowSchema *schema)
     return capsule;
 }
 
-static PyObject *wrap_array(struct ArrowArray *array)
+PyObject *tfos__py_capsule_wrap_array(struct ArrowArray *array)
 {
     struct ArrowArray *moved = PyMem_Malloc(sizeof(*moved));
     PyObject *capsule = moved ? PyCapsule_New(moved, "arrow_array", release_array) : NULL;
@@ -128,60 +120,3 @@ static PyObject *wrap_array(struct ArrowArray *array)
     *moved = *array;
     return capsule;
 }
-
-PyObject *tfos__py_arrow_batch_new(struct ArrowSchema *schema, struct ArrowArray *array)
-{
-    PyObject *schema_capsule = tfos__py_arrow_schema_wrap(schema),
-             *array_capsule = wrap_array(array);
-    struct batch *self = NULL;
-
-    if (schema_capsule && array_capsule)
-        self = (struct batch *)PyType_GenericAlloc(tfos__py_arrow_batch_class.type, 0);
-    if (!self) {
-        Py_XDECREF(schema_capsule);
-        Py_XDECREF(array_capsule);
-        return NULL;
-    }
-    self->schema = schema_capsule;
-    self->array = array_capsule;
-    return (PyObject *)self;
-}
-
-static PyObject *give(PyObject *object, PyObject *args, PyObject *kwargs)
-{
-    struct batch *self = (struct batch *)object;
-    PyObject *pair = NULL;
-
-    (void)args; // a requested schema, which a producer need not follow
-    (void)kwargs;
-    if (!self->schema)
-        return tfos__py_raise_format(TFOS_INVALID, "arrow batch: it was given out before");
-    pair = PyTuple_Pack(2, self->schema, self->array);
-    if (pair) {
-        Py_CLEAR(self->schema);
-        Py_CLEAR(self->array);
-    }
-    return pair;
-}
-
-static void dealloc(PyObject *object)
-{
-    struct batch *self = (struct batch *)object;
-
-    Py_XDECREF(self->schema);
-    Py_XDECREF(self->array);
-    tfos__py_class_free(object);
-}
-
-static PyMethodDef methods[] = {
-    {"__arrow_c_array__", TFOS__KEYWORDS(give), "The batch as two capsules; once."},
-    {0},
-};
-
-struct tfos__py_class tfos__py_arrow_batch_class = {
-    .name = "tensorflowonspark._tfos.ArrowBatch",
-    .doc = "An Arrow batch, to be imported once, such as by pyarrow.record_batch().",
-    .size = sizeof(struct batch),
-    .methods = methods,
-    .dealloc = dealloc,
-};

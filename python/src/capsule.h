@@ -26,11 +26,9 @@ PyObject *tfos__py_capsule_schema(PyObject *schema, const struct ArrowSchema **v
 
 void tfos__py_capsule_clear(struct tfos__py_capsule *capsule);
 
-/// An object whose __arrow_c_array__() gives the batch, which it takes over, also on failure. NULL
-/// with an exception.
-PyObject *tfos__py_arrow_batch_new(struct ArrowSchema *schema, struct ArrowArray *array);
-
-/// A capsule of the schema, which it takes over, also on failure. NULL with an exception.
-PyObject *tfos__py_arrow_schema_wrap(struct ArrowSchema *schema);
+/// Capsules of a schema and an array, which they take over, also on failure. NULL with an
+/// exception.
+PyObject *tfos__py_capsule_wrap_schema(struct ArrowSchema *schema);
+PyObject *tfos__py_capsule_wrap_array(struct ArrowArray *array);
 
 #endif

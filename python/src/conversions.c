@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows to Arrow batches and back, as a feed does it.
 #include "arrow/arrow.h"
+#include "arrow_batch.h"
 #include "capsule.h"
 #include "error.h"
 #include "handle.h"

@@ -4,6 +4,7 @@
 #include <tfos/example_file.h>
 
 #include "arrow/arrow.h"
+#include "arrow_batch.h"
 #include "capsule.h"
 #include "dataset_options.h"
 #include "error.h"

@@ -7,7 +7,7 @@
 #include <tfos/feeder.h>
 #include <time.h>
 
-#include "capsule.h"
+#include "arrow_batch.h"
 #include "error.h"
 #include "row_packer.h"
 #include "row_unpacker.h"

@@ -149,7 +149,7 @@ static PyObject *give_schema(const struct tfos_schema_inference *survey)
     struct tfos_error err = {0};
     enum tfos_status status = tfos_schema_inference_schema(survey, &schema, &err);
 
-    return status < 0 ? tfos__py_raise(status, &err) : tfos__py_arrow_schema_wrap(&schema);
+    return status < 0 ? tfos__py_raise(status, &err) : tfos__py_capsule_wrap_schema(&schema);
 }
 
 static PyObject *merge_surveys(PyObject *module, PyObject *surveys)

@@ -90,9 +90,9 @@ struct tfos__node {
 
     struct tfos__node_child trainer;
     pid_t trainer_session; ///< that it began in
-    int orphan_status; ///< wait status of the last process that failed while the trainer's first
-                       ///< one ran, forked from that into another session; 0: none did
-    bool is_trainer_done;                  ///< it has sent `done`
+    int orphan_status;    ///< wait status of the last process that failed while the trainer's first
+                          ///< one ran, forked from that into another session; 0: none did
+    bool is_trainer_done; ///< it has sent `done`
     struct tfos__channel *trainer_channel; ///< owned; NULL when not running
     bool is_trainer_unread;                ///< messages wait that poll() does not report
     bool is_trainer_given_up;              ///< it missed a message, and was ended
