@@ -83,4 +83,27 @@ TFOS_API void tfos_feed_reader_terminate(struct tfos_feed_reader *reader);
 TFOS_API void tfos_feed_reader_fail(struct tfos_feed_reader *reader, enum tfos_status status,
                                     const char *message);
 
+/// A channel of a node, as its memory says at one moment.
+struct tfos_feed_channel_state {
+    int fd;             ///< of the process that was looked into
+    int64_t size, used; ///< bytes of the ring of batches, and of those that are not released
+    int64_t result_size, result_used; ///< the same of results
+    int64_t rows_published;           ///< of the writer's partition, by all its attempts
+    int64_t rows_released;            ///< since the channel was made
+    int64_t space_wanted;             ///< bytes that a writer waits for; 0: for none
+    int64_t writer_wait_us;           ///< for which writers have waited for space so far
+    bool is_partition_published;      ///< its end, too
+    bool is_fenced;                   ///< its writer may publish no more
+    bool is_abandoned;                ///< the reader found it corrupt
+    bool is_retired;                  ///< the node has freed it
+};
+
+/// Looks into the channels that process `pid`, a node, has open, and calls `visit` with each,
+/// without disturbing it: the figures of a channel that is in use may be of different moments.
+/// NOT_FOUND: no such process, or it has no channel; DENIED: another user's.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_feed_inspect(int64_t pid,
+                  void (*visit)(void *context, const struct tfos_feed_channel_state *state),
+                  void *context, struct tfos_error *err);
+
 #endif

@@ -50,7 +50,7 @@ struct tfos__node_tensorboard {
     bool has_no_scalars; ///< the feed's figures could not be written
 };
 
-/// A lane that the trainer has not asked for yet.
+/// A channel that the trainer has not asked for yet.
 struct tfos__node_slot {
     int number;
     int fd; ///< owned

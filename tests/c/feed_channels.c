@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes as memory: what is none of ours, what a hostile writer makes of it, and what is left when
-// all are closed.
+// Channels as memory: what is none of ours, what a hostile writer makes of it, and what is left
+// when all are closed.
 #include <dirent.h>
 #include <sys/mman.h>
 
