@@ -26,8 +26,8 @@ struct tfos__feed_mapping {
     uint64_t size;
 };
 
-static const char control_magic[8] = {'T', 'F', 'O', 'S', 'B', 'E', 'L', '1'};
-static const char channel_magic[8] = {'T', 'F', 'O', 'S', 'L', 'A', 'N', '1'};
+static const char control_magic[8] = {'T', 'F', 'O', 'S', 'C', 'T', 'L', '1'};
+static const char channel_magic[8] = {'T', 'F', 'O', 'S', 'C', 'H', 'N', '1'};
 
 static enum tfos_status create_memory(const char *name, uint64_t size, const void *head,
                                       size_t head_size, int *out, struct tfos_error *err)

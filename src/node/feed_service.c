@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node's feed host: passes lanes to the trainer, reports attempts to the driver, and answers
+// The node's feed host: passes channels to the trainer, reports attempts to the driver, and answers
 // writers whose rows are not taken. A channel that opens before the trainer has opened its queue
 // waits here, in a slot with a descriptor of its own. Messages about a queue that this node does
 // not have are ignored.
@@ -17,8 +17,8 @@
 // A node that Spark launched again finds the name taken until the one before it has ended.
 #define NAME_TIMEOUT_MS 10000
 #define NAME_INTERVAL_MS 50
-// How soon the driver learns that the lanes are empty: a reader only moves a counter, which is no
-// event.
+// How soon the driver learns that the channels are empty: a reader only moves a counter, which is
+// no event.
 #define STEP_INTERVAL_BUSY_MS 20
 #define STEP_INTERVAL_IDLE_MS 1000
 
@@ -46,7 +46,7 @@ enum tfos_status tfos__node_feed_open(struct tfos__node *node, struct tfos_error
 
 static json_t *channel_message(const char *queue, int channel)
 {
-    return json_pack("{s:s, s:s, s:i}", "type", "lane", "queue", queue, "lane", channel);
+    return json_pack("{s:s, s:s, s:i}", "type", "channel", "queue", queue, "channel", channel);
 }
 
 static enum tfos_status keep_slot(struct tfos__node_queue *queue, int channel, int fd,
