@@ -8,29 +8,13 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <tfos/dtype.h>
 #include <tfos/feed.h>
 #include <tfos/status.h>
 
 struct tfos_dataset;
 
 #define TFOS_DATASET_MAX_RANK 8
-
-/// The type of a tensor's elements; a string is bytes of any length.
-enum tfos_dtype {
-    TFOS_DTYPE_BOOL = 1,
-    TFOS_DTYPE_INT8,
-    TFOS_DTYPE_INT16,
-    TFOS_DTYPE_INT32,
-    TFOS_DTYPE_INT64,
-    TFOS_DTYPE_UINT8,
-    TFOS_DTYPE_UINT16,
-    TFOS_DTYPE_UINT32,
-    TFOS_DTYPE_UINT64,
-    TFOS_DTYPE_FLOAT16,
-    TFOS_DTYPE_FLOAT32,
-    TFOS_DTYPE_FLOAT64,
-    TFOS_DTYPE_STRING
-};
 
 /// How nodes that train in step do the same number of steps, though they get different numbers of
 /// rows.
