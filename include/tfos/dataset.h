@@ -109,7 +109,7 @@ enum tfos_tensor_role {
     TFOS_TENSOR_SPARSE_INDICES, ///< int64, (values, 2)
     TFOS_TENSOR_SPARSE_VALUES,
     TFOS_TENSOR_SPARSE_SHAPE, ///< int64, (2)
-    TFOS_TENSOR_WEIGHTS       ///< float32, (rows): with PAD, 1 for rows and 0 for padding
+    TFOS_TENSOR_WEIGHTS       ///< float32, (rows): with PAD, 1 for rows and -0.0 for padding
 };
 
 /// One tensor of each batch. Consecutive specs with the same path are one column's. docs/types.md
