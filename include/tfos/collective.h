@@ -34,9 +34,9 @@ struct tfos_collective_options {
     const char *name; ///< of the group, in messages: "workers"
     unsigned char key[TFOS_COLLECTIVE_KEY_SIZE]; ///< the same on all ranks, else they are DENIED
     enum tfos_collective_transport transport;
-    bool is_trusted_network; ///< TCP in the clear, each connection authenticated by the key; else
-                             ///< TLS 1.3
-    const char *host; ///< address of this host for the others; NULL: the one that is found
+    bool is_trusted_network;  ///< TCP in the clear, each connection authenticated by the key; else
+                              ///< TLS 1.3
+    const char *host;         ///< address of this host for the others; NULL: the one that is found
     int64_t open_timeout_ms;  ///< until all ranks are there; 0: 600,000
     int64_t stall_timeout_ms; ///< for which an operation waits for a rank that lives, but does not
                               ///< come to it or move data; 0: 600,000
@@ -70,9 +70,13 @@ TFOS_API int tfos_collective_size(const struct tfos_collective *collective);
 /// The number by which acquire() finds it, as TensorFlow's ops do.
 TFOS_API int64_t tfos_collective_number(const struct tfos_collective *collective);
 
-/// One more hold of the group with this number, to be closed. NOT_FOUND once it is closed.
+/// A hold of the group with this number, to be given up by release(). NOT_FOUND once it is closed,
+/// or when it belongs to another process.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_collective_acquire(int64_t number, struct tfos_collective **out, struct tfos_error *err);
+
+/// Gives up a hold of acquire(). NULL is accepted.
+TFOS_API void tfos_collective_release(struct tfos_collective *collective);
 
 /// All operations: any thread, but one operation of a group at a time; a second one is refused as
 /// BUSY, for the others could get them in another order. `name` (255 bytes at most) says what it is
@@ -108,30 +112,32 @@ tfos_collective_all_gather(struct tfos_collective *collective, const char *name,
 
 /// Reduces `counts[0] + ... + counts[size - 1]` elements of `data` as all_reduce() does; the
 /// `counts[rank]` of this rank's part are left in `result`. `data` is not kept.
-TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_collective_reduce_scatter(
-    struct tfos_collective *collective, const char *name, void *data, const int64_t *counts,
-    enum tfos_dtype dtype, enum tfos_reduction reduction, void *result, struct tfos_error *err);
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_collective_reduce_scatter(struct tfos_collective *collective, const char *name, void *data,
+                               const int64_t *counts, enum tfos_dtype dtype,
+                               enum tfos_reduction reduction, void *result, struct tfos_error *err);
 
 /// Returns when all ranks have called it.
-TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_collective_barrier(struct tfos_collective *collective,
-                                                                  const char *name,
-                                                                  struct tfos_error *err);
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_collective_barrier(struct tfos_collective *collective, const char *name,
+                        struct tfos_error *err);
 
 /// What a group has done since it was opened.
 struct tfos_collective_figures {
     int64_t operation_count;
     int64_t byte_count;  ///< of this rank's elements
     int64_t duration_us; ///< in operations, waits included
-    int64_t wait_us; ///< of these, for ranks that had not come to the operation
-    int last_rank;   ///< who came last to the operations most often since the last call; -1: none
+    int64_t wait_us;     ///< of these, for ranks that had not come to the operation
+    int last_rank; ///< who came last to the operations most often since the last call; -1: none
 };
 
 /// Any thread. `last_rank` counts from call to call.
 TFOS_API void tfos_collective_get_figures(struct tfos_collective *collective,
                                           struct tfos_collective_figures *figures);
 
-/// Ends the group in order: ranks that call an operation later fail with CLOSED. An operation under
-/// way fails, too. It is freed with the last hold. NULL is accepted.
+/// Ends the group in order: ranks that call an operation later fail with CLOSED. An operation of
+/// this rank that is under way fails, on all. To be called once; it is freed when all holds of
+/// acquire() are given up, too. NULL is accepted.
 TFOS_API void tfos_collective_close(struct tfos_collective *collective);
 
 #endif
