@@ -368,7 +368,7 @@ static void with_group(void *kernel, struct TF_OpKernelContext *context,
     if (tfos__op_is_ok(call.status) &&
         check(&call, tfos_collective_acquire(number, &call.group, &err), &err)) {
         work(&call);
-        tfos_collective_close(call.group);
+        tfos_collective_release(call.group);
     }
     if (!tfos__op_is_ok(call.status))
         tfos__tf.OpKernelContext_Failure(context, call.status);
