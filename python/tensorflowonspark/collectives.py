@@ -126,7 +126,7 @@ def of_process(tf: Any) -> Group:
     """
     context = TFSparkNode.current()
     if context is None or context.job_name not in _MEMBERS:
-        return Group(tf, _tfos.Collective(_NAME), True)
+        return Group(tf, _tfos.Collective(0, 1, lambda stage, value: f"[{value}]", bytes(32), _NAME), True)
     handle = context.mgr.link.open_collective(_NAME)
     has_chief = any(context.cluster_spec.get(job) for job in ("chief", "master"))
     return Group(tf, handle, context.job_name in ("chief", "master") if has_chief else context.task_index == 0)

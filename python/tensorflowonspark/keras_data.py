@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional, Tuple
 
-__all__ = ["endless", "follow", "split_rows", "static_rows", "without_padding"]
+__all__ = ["endless", "follow", "split_rows", "static_rows", "untuned", "without_padding"]
 
 _SIGN_BITS = {"float16": ("uint16", 1 << 15), "bfloat16": ("uint16", 1 << 15), "float32": ("uint32", 1 << 31), "float64": ("uint64", 1 << 63)}
 
@@ -13,11 +13,19 @@ _SIGN_BITS = {"float16": ("uint16", 1 << 15), "bfloat16": ("uint16", 1 << 15), "
 def endless(tf: Any, dataset: Any) -> Any:
     """The dataset's batches, then batches without rows for ever: a worker whose data has ended goes on with the others."""
     empty = tf.nest.map_structure(lambda spec: _empty(tf, spec), dataset.element_spec)
+    return untuned(tf, dataset.concatenate(tf.data.Dataset.from_tensors(empty).repeat()))
+
+
+def untuned(tf: Any, dataset: Any) -> Any:
+    """The dataset without the thread by which tf.data tunes itself, if the user has not asked for it.
+
+    It sleeps for up to a minute between two looks, and the end of an iterator waits for it.
+    """
+    if dataset.options().autotune.enabled is not None:
+        return dataset
     options = tf.data.Options()
-    if dataset.options().autotune.enabled is None:
-        # Its thread sleeps for up to a minute between two looks, and the end of an iterator waits for it.
-        options.autotune.enabled = False
-    return dataset.concatenate(tf.data.Dataset.from_tensors(empty).repeat()).with_options(options)
+    options.autotune.enabled = False
+    return dataset.with_options(options)
 
 
 def _empty(tf: Any, spec: Any) -> Any:

@@ -12,7 +12,8 @@ import keras
 
 from .collectives import Group
 from .keras_class import disguise
-from .keras_data import follow, split_rows, static_rows, without_padding
+from .keras_data import follow, split_rows, static_rows, untuned, without_padding
+from .keras_layers import attach_layers
 from .keras_optimizer import StepState, attach_optimizer
 from .keras_state import agree, average_statistics, send_state, sum_metrics
 
@@ -43,13 +44,12 @@ class _State(StepState):
 
     def __init__(self, tf: Any, group: Group) -> None:
         super().__init__(tf, group)
-        self.is_training = False  #: in train_step
         self.mode: Optional[str] = None  #: "fit" until it has its data, then "train"; "test" in evaluate
         self.limit: Optional[int] = None  #: steps of an epoch; None: until all data has ended
         self.steps = 0  #: of this epoch
         self.has_ended = False  #: all data of this epoch has
-        self.share: Any = None  #: of this rank's rows in the step, where the forward pass needs it
         self.is_synchronized = False  #: the chief's state has been received
+        self.has_synchronized = False  #: layers whose statistics are those of all ranks' rows
 
 
 class _Last(keras.callbacks.Callback):
@@ -82,21 +82,25 @@ class _InStep:
         state = self._tfos
         rows, may_be_empty, strip = self._rows_of(data)
         step = super().train_step  # type: ignore[misc]
-        state.share = state.group.share(rows) if self._needs_share() else None
+        if self._needs_share():
+            state.share = state.group.share(rows)
+            with state.tf.control_dependencies([state.share]):  # what comes next is not to overtake it
+                rows, data = _map_tensors(state.tf, state.tf.identity, (rows, data))
+            _, _, strip = self._rows_of(data)
 
         def busy() -> Any:
-            state.weight, state.is_training, state.calls, state.is_recording = rows, True, [], True
+            state.weight, state.is_training, state.replay = rows, True, []
             try:
                 return step(strip())
             finally:
-                state.weight, state.is_training, state.is_recording = None, False, False
+                state.weight, state.is_training = None, False
 
         def idle() -> Any:
             # The others' gradients alone, through the same operations.
             state.weight = 0
             try:
-                for gradients, variables in state.calls:
-                    self.optimizer.apply([state.empty(*pair) for pair in zip(gradients, variables)], variables)  # type: ignore[attr-defined]
+                for take_part in state.replay:
+                    take_part()
             finally:
                 state.weight = None
 
@@ -130,7 +134,7 @@ class _InStep:
         if tf.executing_eagerly():
             if int(rows) > 0:
                 return busy()
-            if not self._tfos.calls:  # what a step does is not yet known
+            if not self._tfos.replay:  # what a step does is not yet known
                 tf.function(busy, autograph=False).get_concrete_function()
             idle()
             return self.get_metrics_result()  # type: ignore[attr-defined]
@@ -149,24 +153,30 @@ class _InStep:
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, **options: Any) -> Any:
         loss = super().compute_loss(x, y, y_pred, sample_weight, **options)  # type: ignore[misc]
-        return self._weigh(loss, y_pred, sample_weight) if self._tfos.is_training else loss
-
-    def _weigh(self, loss: Any, y_pred: Any, sample_weight: Any) -> Any:
-        """The loss of this worker's rows, of which the mean by weight over the workers is that of all rows; sets the weight."""
-        state, tf = self._tfos, self._tfos.tf
         reductions = self._reductions()
         if "sum" in reductions:
-            if len(set(reductions)) > 1:
-                raise ValueError(f"distribute: losses of one model must all have the reduction 'sum', or none of them; these have {reductions}")
-            if state.share is None:
-                raise ValueError("distribute: a model whose loss has the reduction 'sum' must be built before fit: give it a keras.Input")
-            extra = sum((self._aggregate_additional_loss(loss) for loss in self.losses), 0.0)  # type: ignore[attr-defined]
-            return (loss - extra) / tf.cast(state.share, loss.dtype) + extra
-        if len(reductions) == 1:
-            counted = _counted_entries(tf, reductions[0], y_pred, sample_weight)
-            if counted is not None:
-                state.weight = tf.maximum(tf.cast(counted, tf.float64), 1e-30)  # rows that count nothing are rows
+            return self._spread_sum(loss, reductions)
+        if self._tfos.is_training and len(reductions) == 1:
+            self._weigh(reductions[0], y_pred, sample_weight)
         return loss
+
+    def _spread_sum(self, loss: Any, reductions: List[str]) -> Any:
+        """Of a sum over this worker's rows what has, as its mean by rows over the workers, the sum over all rows."""
+        state, tf = self._tfos, self._tfos.tf
+        if len(set(reductions)) > 1:
+            raise ValueError(f"distribute: losses of one model must all have the reduction 'sum', or none of them; these have {reductions}")
+        if state.is_training and state.share is None:
+            raise ValueError("distribute: a model whose loss has the reduction 'sum' must be built before fit: give it a keras.Input")
+        # evaluate knows nothing of the other workers' batches, and takes them to be as large.
+        share = tf.cast(state.share if state.is_training else 1 / state.group.size, loss.dtype)
+        extra = sum((self._aggregate_additional_loss(one) for one in self.losses), 0.0)  # type: ignore[attr-defined]
+        return (loss - extra) / share + extra
+
+    def _weigh(self, reduction: str, y_pred: Any, sample_weight: Any) -> None:
+        """Lets this worker's gradients count by what its loss was divided by, where that is not its number of rows."""
+        counted = _counted_entries(self._tfos.tf, reduction, y_pred, sample_weight)
+        if counted is not None:
+            self._tfos.weight = self._tfos.tf.maximum(counted, 1e-30)  # rows that count nothing are rows
 
     def _reductions(self) -> List[str]:
         """How each loss of ``compile`` makes one number of those of the rows."""
@@ -175,8 +185,7 @@ class _InStep:
 
     def _needs_share(self) -> bool:
         """Whether the forward pass needs to know of the other workers' rows."""
-        return "sum" in self._reductions()
-
+        return "sum" in self._reductions() or self._tfos.has_synchronized
     # ---- what the user calls
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
@@ -186,11 +195,12 @@ class _InStep:
     def _attach(self) -> None:
         """Takes hold of what ``compile`` has made."""
         attach_optimizer(self.optimizer, self._tfos)  # type: ignore[attr-defined]
+        self._tfos.has_synchronized = attach_layers(self, self._tfos)
         if self.jit_compile:  # type: ignore[has-type]
             logger.warning("distribute: XLA has no collective operations, so the model is trained without jit_compile")
             self.jit_compile = False
         self.train_function = self.test_function = self.predict_function = None
-        self._tfos.calls, self._tfos.is_synchronized = [], False
+        self._tfos.replay, self._tfos.is_synchronized = [], False
 
     def fit(self, *args: Any, **kwargs: Any) -> Any:
         state, group = self._tfos, self._tfos.group
@@ -255,7 +265,9 @@ class _InStep:
             limit = agree(state.group, self, steps, iterator.data_adapter.num_batches)
             follow(state.tf, iterator, limit)
             state.limit = steps or limit
-        elif iterator is None and not state.is_synchronized:
+        elif iterator is not None:
+            iterator._distributed_dataset = untuned(state.tf, iterator._distributed_dataset)
+        elif not state.is_synchronized:
             agree(state.group, self, None, None)
             self._synchronize()
 
@@ -273,6 +285,10 @@ class _InStep:
             average_statistics(state.tf, group, self)
         sum_metrics(state.tf, group, self.metrics, state.mode)  # type: ignore[attr-defined]
         return super()._get_metrics_result_or_logs(logs) if logs else self.get_metrics_result()  # type: ignore[misc, attr-defined]
+
+
+def _map_tensors(tf: Any, function: Callable, structure: Any) -> Any:
+    return tf.nest.map_structure(lambda leaf: None if leaf is None else function(leaf), structure)
 
 
 def _counted_entries(tf: Any, reduction: str, y_pred: Any, sample_weight: Any) -> Any:

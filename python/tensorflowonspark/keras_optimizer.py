@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
 from .collectives import Group
 from .keras_class import disguise
@@ -22,21 +22,22 @@ class _Gradient(NamedTuple):
 
 
 class StepState:
-    """What a model and its optimizer share in a step."""
+    """What a model, its layers and its optimizer share in a step."""
 
     def __init__(self, tf: Any, group: Group) -> None:
         self.tf = tf
         self.group = group
         self.weight: Any = None  #: what this rank's gradients count; None outside of train_step
-        self.calls: List[Tuple[List[_Gradient], List[Any]]] = []  #: gradients and variables of each apply() of a step
-        self.is_recording = False
+        self.share: Any = None  #: of this rank's rows in the step, where the forward pass needs it
+        self.is_training = False  #: in train_step, with rows
+        self.replay: List[Callable[[], Any]] = []  #: what a rank without rows does instead of a step: the same operations, with nothing
 
-    def record(self, gradients: List[Any], variables: Any) -> None:
-        """Notes what a step gives to ``apply``."""
-        if self.is_recording:
-            self.calls.append(([self._describe(gradient) for gradient in gradients], list(variables)))
+    def record(self, nothing: Callable[[], Any]) -> None:
+        """Notes an operation of a step, by what takes part in it with nothing."""
+        if self.is_training:
+            self.replay.append(nothing)
 
-    def _describe(self, gradient: Any) -> _Gradient:
+    def describe(self, gradient: Any) -> _Gradient:
         tf = self.tf
         if gradient is None:
             return _Gradient("none")
@@ -51,7 +52,7 @@ class StepState:
             return None
         if gradient.kind == "dense":
             return tf.zeros(variable.shape, gradient.dtype)
-        shape = tf.constant(variable.shape.as_list() if hasattr(variable.shape, "as_list") else list(variable.shape), gradient.index_dtype)
+        shape = tf.constant(list(variable.shape), gradient.index_dtype)
         return tf.IndexedSlices(tf.zeros([0, *gradient.shape], gradient.dtype), tf.zeros([0], gradient.index_dtype), shape)
 
 
@@ -68,7 +69,8 @@ def _averaging(base: type) -> type:
         state, grads = self._tfos_step, list(grads)
         tf, group = state.tf, state.group
         variables = self._trainable_variables if trainable_variables is None else list(trainable_variables)
-        state.record(grads, variables)
+        kinds = [state.describe(gradient) for gradient in grads]
+        state.record(lambda: self.apply([state.empty(*pair) for pair in zip(kinds, variables)], variables))
         weight = 1 if state.weight is None else state.weight
         if self.gradient_accumulation_steps:
             share = group.share(weight)

@@ -85,6 +85,13 @@ def part(array, group):
     return array.reshape(STEPS, BATCH, *array.shape[1:])[:, rank::size].reshape(-1, *array.shape[1:])
 
 
+def batches(arrays, size):
+    """A dataset that is not tuned, which would wait for seconds at its end."""
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return tf.data.Dataset.from_tensor_slices(arrays).batch(size).with_options(options)
+
+
 def outcome(model, history=None):
     weights = [variable.numpy() for variable in model.weights]
     return {"weights": np.concatenate([weight.ravel().astype("float64") for weight in weights]), "iterations": int(model.optimizer.iterations),
@@ -96,9 +103,10 @@ def fit(group, names, epochs=2, weighted=False):
     results = {}
     for name in names:
         model = prepared(name, group)
-        rows = part(WORDS if name.startswith("embedding") else X, group)
-        weights = part(WEIGHTS, group) if weighted else None
-        history = model.fit(rows, part(Y, group), sample_weight=weights, batch_size=BATCH // (group.size if group else 1), epochs=epochs,
-                            shuffle=False, verbose=0, validation_data=(rows[:len(rows) // 2], part(Y, group)[:len(rows) // 2]))
+        rows, labels = part(WORDS if name.startswith(("embedding", "mask")) else X, group), part(Y, group)
+        size = BATCH // (group.size if group else 1)
+        half = len(rows) // 2
+        training = (rows, labels, part(WEIGHTS, group)) if weighted else (rows, labels)
+        history = model.fit(batches(training, size), epochs=epochs, verbose=0, validation_data=batches((rows[:half], labels[:half]), size))
         results[name] = outcome(model, history)
     return results
