@@ -44,8 +44,8 @@ struct tfos_collective_options {
                                 ///< 10,000
 
     /// Gives a value (JSON) and gets the array of all ranks' values, in their order
-    /// (tfos_trainer_agree()). Called by open() only, in the calling thread. Not needed with one
-    /// rank.
+    /// (tfos_trainer_agree()), which open() frees (tfos_strdup()). Called by open() only, in the
+    /// calling thread. Not needed with one rank.
     enum tfos_status (*exchange)(void *context, const char *name, const char *value_json,
                                  char **values_json, struct tfos_error *err);
     void *context;
