@@ -212,6 +212,8 @@ class _InStep:
         call.arguments["callbacks"] = [callback for callback in callbacks if group.is_chief or not _writes(callback)] + [_Last()]
         if not group.is_chief and call.arguments.get("verbose", "auto") == "auto":
             call.arguments["verbose"] = 0
+        if isinstance(call.arguments.get("x"), state.tf.data.Dataset):
+            call.arguments.setdefault("shuffle", False)  # Keras warns of its own default
         state.mode = "fit"
         try:
             return super().fit(*call.args, **call.kwargs)  # type: ignore[misc]
