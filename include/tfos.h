@@ -4,7 +4,9 @@
 #define TFOS_H
 
 #include <tfos/arrow.h>
+#include <tfos/collective.h>
 #include <tfos/dataset.h>
+#include <tfos/dtype.h>
 #include <tfos/example.h>
 #include <tfos/example_file.h>
 #include <tfos/export.h>

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <tfos/arrow.h>
+#include <tfos/collective.h>
 #include <tfos/feed.h>
 #include <tfos/status.h>
 #include <tfos/wait.h>
@@ -71,6 +72,15 @@ TFOS_API bool tfos_trainer_is_repeat(struct tfos_trainer *trainer, const char *q
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_trainer_agree(struct tfos_trainer *trainer, const char *name, const char *value_json,
                    const struct tfos_wait *wait, char **values_json, struct tfos_error *err);
+
+/// Opens a group whose ranks are the chiefs, masters and workers, in the order of executor ids. Of
+/// `options` rank, size, key, exchange and context are set here, and host where it is NULL. All
+/// open the groups of one name in one order. `wait` may end the wait for the others; its timeout is
+/// that of the options. The group is closed before the trainer. UNSUPPORTED under a node that gave
+/// no key; the rest as tfos_trainer_agree() and tfos_collective_open().
+TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_open_collective(
+    struct tfos_trainer *trainer, const struct tfos_collective_options *options,
+    const struct tfos_wait *wait, struct tfos_collective **out, struct tfos_error *err);
 
 /// Figures to show beside this node (an object of numbers, such as {"step": 12, "loss": 0.3},
 /// 16,384 bytes at most); the newest counts.

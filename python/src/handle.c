@@ -14,6 +14,7 @@ static struct tfos__py_class *const classes[] = {
     &tfos__py_result_iterator_class, &tfos__py_arrow_batch_class,    &tfos__py_trainer_class,
     &tfos__py_feed_reader_class,     &tfos__py_dataset_class,        &tfos__py_example_reader_class,
     &tfos__py_example_writer_class,  &tfos__py_record_dataset_class, &tfos__py_file_writer_class,
+    &tfos__py_collective_class,
 };
 
 static PyMethodDef *const functions[] = {
@@ -54,6 +55,11 @@ static PyObject *new_handle(PyTypeObject *type, PyObject *args, PyObject *kwargs
         tfos__py_guard_init(&handle->guard, handle->class->label, handle->class->is_exclusive);
     }
     return (PyObject *)handle;
+}
+
+PyObject *tfos__py_handle_new(const struct tfos__py_class *class)
+{
+    return new_handle(class->type, NULL, NULL);
 }
 
 void tfos__py_handle_dealloc(PyObject *self)

@@ -12,7 +12,14 @@ from . import TFNode, _tfos
 from .arguments import milliseconds, plain, seconds
 from .TFManager import TFManager
 
-__all__ = ["TFNodeContext"]
+__all__ = ["TFNodeContext", "current"]
+
+_current: Optional["TFNodeContext"] = None
+
+
+def current() -> Optional["TFNodeContext"]:
+    """The context of this process; None outside of a cluster."""
+    return _current
 
 
 class TFNodeContext:
@@ -47,10 +54,12 @@ class TFNodeContext:
     @classmethod
     def of(cls, link: _tfos.Trainer, context: dict) -> "TFNodeContext":
         """The context of this process, from the node's description of it."""
+        global _current
         address = context["cluster_spec"][context["job_name"]][context["task_index"]]
         tmp_socket = None if context["release_port"] else _hold_port(int(address.rpartition(":")[2]))
-        return cls(context["executor_id"], context["job_name"], context["task_index"], context["cluster_spec"],
-                   context["default_fs"], context["working_dir"], TFManager(link, context["fed"]), tmp_socket)
+        _current = cls(context["executor_id"], context["job_name"], context["task_index"], context["cluster_spec"],
+                       context["default_fs"], context["working_dir"], TFManager(link, context["fed"]), tmp_socket)
+        return _current
 
     def absolute_path(self, path: Union[str, "os.PathLike[str]"]) -> str:
         """``path`` with the scheme and folder that :func:`TFNode.hdfs_path` gives it."""

@@ -5,7 +5,7 @@ A negative status raises a subclass of ``Error`` named after it (``TimedOutError
 back as ``None`` or as said below.
 """
 
-from typing import Any, Iterable, List, Optional
+from typing import Any, Callable, Iterable, List, Optional
 
 VERSION: str
 
@@ -136,11 +136,44 @@ class Trainer:
         """What the driver last said of the queue's rows, JSON text; waits for it (0: 600 s), and gives None after that."""
     def agree(self, name: str, value_json: str, timeout_ms: int = 0) -> str:
         """JSON array of all members' values. 0: 600 s."""
+    def open_collective(
+        self, name: str, transport: str = "auto", trusted: bool = False, host: Optional[str] = None, open_timeout_ms: int = 0,
+        stall_timeout_ms: int = 0, silence_timeout_ms: int = 0,
+    ) -> "Collective":
+        """A group of all chiefs, masters and workers, in the order of executor ids; all open the groups of one name in one order."""
     def report(self, values_json: str) -> None: ...
     def release_port(self) -> None: ...
     def terminate(self) -> None: ...
     def fail(self, message: str) -> None: ...
     def close(self) -> None: ...
+
+class Collective:
+    """``tfos_collective_*``: operations among the processes of a group. Any thread; one operation at a time, a second one is refused (BusyError).
+    ``dtype``: "float32", "bfloat16" and so on, whose size the arrays' elements have. A context manager."""
+
+    def __init__(
+        self, rank: int, size: int, exchange: "Callable[[str, str], str]", key: bytes, name: str, transport: str = "auto", trusted: bool = False,
+        host: Optional[str] = None, open_timeout_ms: int = 0, stall_timeout_ms: int = 0, silence_timeout_ms: int = 0,
+    ) -> None:
+        """``exchange``: gets a name and this rank's value, JSON text, and gives the array of all ranks' values. ``key``: 32 bytes. ``transport``:
+        "auto" or "tcp". ``trusted``: TCP in the clear. 0: 600 s to open, 600 s without progress, 10 s without a sign of life."""
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def number(self) -> int: ...
+    def barrier(self, name: str) -> None: ...
+    def all_reduce(self, name: str, arrays: "list[Any]", dtype: str, reduction: str = "sum") -> None:
+        """In place, on C-contiguous numpy arrays. ``reduction``: "sum", "mean", "min", "max"."""
+    def broadcast(self, name: str, arrays: "list[Any]", dtype: str, root: int = 0) -> None: ...
+    def all_gather(self, name: str, array: Any, dtype: str) -> "tuple[bytearray, list[int]]":
+        """The bytes of all ranks' elements, in the order of ranks, and how many elements each gave."""
+    def figures(self) -> "dict[str, int]":
+        """operations, bytes, duration_us, wait_us, last_rank (who came last most often since the last call; -1: nobody)."""
+    def close(self) -> None: ...
+    def __enter__(self) -> "Collective": ...
+    def __exit__(self, *args: Any) -> None: ...
 
 class FeedReader:
     """Rows and arrays from the node's feed. Thread-safe: calls take turns, and one that waits for rows lets others come in."""

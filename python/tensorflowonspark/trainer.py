@@ -48,6 +48,7 @@ def _run(link: _tfos.Trainer) -> int:
     try:
         context = json.loads(link.context)
         _restore_spark_files(context["user"])
+        _share_cores(context)
         function, args = _load(link)
         if isinstance(args, list):
             sys.argv = args
@@ -59,6 +60,24 @@ def _run(link: _tfos.Trainer) -> int:
     except BaseException as error:
         return _fail(link, failures.explain(error, failures.LOGGED), failures.explain(error, failures.TOLD))
     return 0
+
+
+def _share_cores(context: dict) -> None:
+    """Gives TensorFlow, before it is imported, this trainer's share of the host's cores, if the user has not said how many it is to use.
+
+    With all cores each, trainers of one host hold each other up. A thread more, of those that run whole operations, waits for the other workers.
+    """
+    host = _host_of(context["cluster_spec"][context["job_name"]][context["task_index"]])
+    addresses = [address for job, tasks in context["cluster_spec"].items() if job != "ps" for address in tasks]
+    trainers = sum(_host_of(address) == host for address in addresses)
+    if trainers > 1:
+        share = max(1, len(os.sched_getaffinity(0)) // trainers)
+        os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(share))
+        os.environ.setdefault("TF_NUM_INTEROP_THREADS", str(share + 1))
+
+
+def _host_of(address: str) -> str:
+    return address.rpartition(":")[0]
 
 
 def _load(link: _tfos.Trainer) -> Tuple[Any, Any]:

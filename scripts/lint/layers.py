@@ -13,6 +13,7 @@ BASE_HEADERS = {"export", "fork", "gpu", "status", "stream", "version", "memory"
 OWN_HEADERS = {
     "io": {"stream", "file_list"},
     "cluster": {"rendezvous"},
+    "collective": {"collective", "dtype"},
     "feed": {"feed", "feeder"},
     "record": {"record", "record_index", "example", "example_file"},
     "unsafe_row": {"result_rows", "spark_schema", "unsafe_row"},

@@ -105,7 +105,7 @@ static enum tfos_status set_up(struct tfos__feed_host *host,
     host->pool.memory_limit =
         options->memory_limit ? (uint64_t)options->memory_limit : TFOS__FEED_MEMORY_LIMIT;
     TFOS__TRY(tfos__cluster_key_read(options->key, "feed", host->identity.key, err));
-    TFOS__TRY(tfos__cluster_key_prove(host->identity.key, "feed", host->token, err));
+    TFOS__TRY(tfos__cluster_key_prove(host->identity.key, "feed", "feed", host->token, err));
     host->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (host->timer_fd < 0)
         return tfos__fail_errno(err, TFOS_IO, "feed: cannot make the host's timer");

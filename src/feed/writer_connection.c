@@ -212,7 +212,7 @@ static enum tfos_status connect_node(const struct tfos_feeder_options *options,
     enum tfos_status status = tfos__cluster_key_read(options->key, "feed", identity.key, err);
 
     if (status == TFOS_OK)
-        status = tfos__cluster_key_prove(identity.key, "feed", writer->token, err);
+        status = tfos__cluster_key_prove(identity.key, "feed", "feed", writer->token, err);
     if (status == TFOS_OK)
         status = open_channel(writer, target->socket_name != NULL, &identity, err);
     explicit_bzero(identity.key, sizeof(identity.key));

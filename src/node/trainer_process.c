@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cluster_key.h"
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -81,6 +82,26 @@ static json_t *make_context(const struct tfos__node *node)
     return context;
 }
 
+/// The context and, beside what users see of it, the key of groups of trainers. NULL with the
+/// reason.
+static json_t *make_first_message(const struct tfos__node *node, struct tfos_error *err)
+{
+    unsigned char key[TFOS__KEY_SIZE];
+    char text[TFOS__KEY_PROOF_SIZE];
+    if (tfos__cluster_key_read(node->config.key, "node", key, err) < 0)
+        return NULL;
+    enum tfos_status status = tfos__cluster_key_derive(key, "collective", "node", key, err);
+    json_t *context = status == TFOS_OK ? make_context(node) : NULL;
+    tfos__cluster_key_print(key, text);
+    if (context && json_object_set_new(context, "collective_key", json_string(text)) != 0) {
+        json_decref(context);
+        context = NULL;
+    }
+    explicit_bzero(key, sizeof(key));
+    explicit_bzero(text, sizeof(text));
+    return context;
+}
+
 static enum tfos_status spawn(struct tfos__node *node, char *const *envp, int channel_fd,
                               struct tfos_error *err)
 {
@@ -121,7 +142,8 @@ enum tfos_status tfos__node_trainer_start(struct tfos__node *node, struct tfos_e
 {
     TFOS__TRY(
         tfos__fail_in(err, start(node, err), "node: %s cannot start its trainer", node->name));
-    tfos__node_trainer_send(node, make_context(node), &node->payload_fd, node->payload_fd >= 0);
+    tfos__node_trainer_send(node, make_first_message(node, err), &node->payload_fd,
+                            node->payload_fd >= 0);
     tfos__node_feed_send_descriptions(node);
     tfos__node_rendezvous_send(node, json_pack("{s:s, s:s, s:i}", "type", "trainer", "state",
                                                "started", "pid", (int)node->trainer.pid));

@@ -38,6 +38,18 @@ static enum tfos_status die_with_parent(struct tfos_error *err)
     return TFOS_OK;
 }
 
+/// Takes the key out of the context, which users see.
+static enum tfos_status take_key(struct tfos_trainer *trainer, struct tfos_error *err)
+{
+    const char *text = tfos__json_string_or(trainer->context, "collective_key", NULL);
+    if (!text)
+        return TFOS_OK;
+    TFOS__TRY(tfos__cluster_key_read(text, "trainer", trainer->key, err));
+    trainer->has_key = true;
+    json_object_del(trainer->context, "collective_key");
+    return TFOS_OK;
+}
+
 static enum tfos_status receive_context(struct tfos_trainer *trainer, struct tfos_error *err)
 {
     int fds[TFOS__FRAME_DESCRIPTORS];
@@ -55,6 +67,7 @@ static enum tfos_status receive_context(struct tfos_trainer *trainer, struct tfo
                           "trainer: the node's first message is \"%s\", not \"context\"", type);
     TFOS__TRY(tfos__queue_names_init(&trainer->queue_names,
                                      tfos__json_string_or(trainer->context, "queues", NULL), err));
+    TFOS__TRY(take_key(trainer, err));
     trainer->context_text = tfos__json_text(trainer->context);
     return trainer->context_text ? TFOS_OK : tfos__no_memory(err, "trainer", "the context");
 }
@@ -124,8 +137,15 @@ void tfos_trainer_close(struct tfos_trainer *trainer)
     tfos__channel_close(trainer->channel);
     if (trainer->payload_fd >= 0)
         close(trainer->payload_fd);
+    while (trainer->group_names) {
+        struct tfos__trainer_group_name *name = trainer->group_names;
+        trainer->group_names = name->next;
+        tfos__free(name->name);
+        tfos__free(name);
+    }
     json_decref(trainer->context);
     tfos__free(trainer->context_text);
+    explicit_bzero(trainer->key, sizeof(trainer->key));
     tfos__fork_guard_clear(&trainer->guard);
     tfos__free(trainer);
 }

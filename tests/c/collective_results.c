@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the operations compute: every dtype and reduction, any number of ranks, over shared memory,
+// over TCP, and over both.
+#include <math.h>
+
+#include "collective_ranks.h"
+
+#define COUNT_MAX 300007
+
+static const enum tfos_dtype dtypes[] = {TFOS_DTYPE_FLOAT16, TFOS_DTYPE_BFLOAT16,
+                                         TFOS_DTYPE_FLOAT32, TFOS_DTYPE_FLOAT64,
+                                         TFOS_DTYPE_INT32,   TFOS_DTYPE_INT64};
+
+static const char *const two_hosts[RANKS_MAX] = {"a", "b", "a", "b", "b", "a", "a", "b"};
+static const char *const three_hosts[RANKS_MAX] = {"a", "b", "c", "c", "b", "c", "a", "b"};
+
+// ---- elements of small whole numbers, which all dtypes hold
+
+static size_t size_of(enum tfos_dtype dtype)
+{
+    switch ((int)dtype) {
+    case TFOS_DTYPE_FLOAT16:
+    case TFOS_DTYPE_BFLOAT16:
+        return 2;
+    case TFOS_DTYPE_FLOAT32:
+    case TFOS_DTYPE_INT32:
+        return 4;
+    default:
+        return 8;
+    }
+}
+
+static uint16_t half_of(double number, bool is_brain)
+{
+    float single = (float)number;
+    uint32_t bits;
+    memcpy(&bits, &single, sizeof(bits));
+    if (is_brain || number == 0)
+        return (uint16_t)(bits >> 16);
+    uint32_t exponent = (bits >> 23 & 0xFF) - 112;
+    return (uint16_t)((bits >> 16 & 0x8000) | exponent << 10 | (bits >> 13 & 0x3FF));
+}
+
+static void put(void *data, int64_t i, enum tfos_dtype dtype, double number)
+{
+    switch ((int)dtype) {
+    case TFOS_DTYPE_FLOAT16:
+    case TFOS_DTYPE_BFLOAT16:
+        ((uint16_t *)data)[i] = half_of(number, dtype == TFOS_DTYPE_BFLOAT16);
+        break;
+    case TFOS_DTYPE_FLOAT32:
+        ((float *)data)[i] = (float)number;
+        break;
+    case TFOS_DTYPE_FLOAT64:
+        ((double *)data)[i] = number;
+        break;
+    case TFOS_DTYPE_INT32:
+        ((int32_t *)data)[i] = (int32_t)number;
+        break;
+    default:
+        ((int64_t *)data)[i] = (int64_t)number;
+    }
+}
+
+/// Of rank `rank` at place `i`: -8 to 8, in quarters' multiples so that means are exact too.
+static double number_of(int rank, int64_t i, int size)
+{
+    return (double)size * (double)((i * 7 + rank * 5 + i / 1000) % 17 - 8);
+}
+
+static double expected_of(int64_t i, int size, enum tfos_reduction reduction)
+{
+    double result = number_of(0, i, size);
+    for (int rank = 1; rank < size; rank++) {
+        double number = number_of(rank, i, size);
+        if (reduction == TFOS_REDUCE_MIN)
+            result = number < result ? number : result;
+        else if (reduction == TFOS_REDUCE_MAX)
+            result = number > result ? number : result;
+        else
+            result += number;
+    }
+    return reduction == TFOS_REDUCE_MEAN ? result / size : result;
+}
+
+static void check_equal(struct player *player, const void *data, int64_t begin, int64_t count,
+                        enum tfos_dtype dtype, enum tfos_reduction reduction)
+{
+    double cell = 0;
+    for (int64_t i = 0; i < count; i++) {
+        put(&cell, 0, dtype, expected_of(begin + i, player->scene->size, reduction));
+        expect(player,
+               memcmp((const char *)data + (size_t)i * size_of(dtype), &cell, size_of(dtype)) == 0);
+    }
+}
+
+// ---- the operations
+
+static void all_reduce_counts(struct player *player, enum tfos_dtype dtype,
+                              enum tfos_reduction reduction)
+{
+    static const int64_t counts[] = {0, 1, 3, 64, 1000, 65537, COUNT_MAX};
+    void *data = malloc(COUNT_MAX * 8);
+    for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+        struct tfos_collective_span span = {data, counts[c]};
+        for (int64_t i = 0; i < counts[c]; i++)
+            put(data, i, dtype, number_of(player->rank, i, player->scene->size));
+        expect_done(player, tfos_collective_all_reduce(player->group, "numbers", &span, 1, dtype,
+                                                       reduction, &player->err));
+        check_equal(player, data, 0, counts[c], dtype, reduction);
+    }
+    free(data);
+}
+
+static void play_all_reduce(struct player *player)
+{
+    for (size_t d = 0; d < sizeof(dtypes) / sizeof(dtypes[0]); d++)
+        for (enum tfos_reduction r = TFOS_REDUCE_SUM; r <= TFOS_REDUCE_MAX; r++)
+            all_reduce_counts(player, dtypes[d], r);
+}
+
+/// A vector in spans, empty ones among them, of which none begins where a slice or block does.
+static void play_spans(struct player *player)
+{
+    static const int64_t counts[] = {0, 1, 70001, 0, 13, 200000, 2, 0};
+    enum { SPANS = sizeof(counts) / sizeof(counts[0]) };
+    struct tfos_collective_span spans[SPANS];
+    for (int round = 0; round < 3; round++) {
+        int64_t begin = 0;
+        for (int s = 0; s < SPANS; s++) {
+            float *data = malloc((size_t)(counts[s] + 1) * sizeof(*data));
+            for (int64_t i = 0; i < counts[s]; i++)
+                data[i] = (float)number_of(player->rank, begin + i, player->scene->size);
+            spans[s] = (struct tfos_collective_span){data, counts[s]};
+            begin += counts[s];
+        }
+        expect_done(player,
+                    tfos_collective_all_reduce(player->group, "spans", spans, SPANS,
+                                               TFOS_DTYPE_FLOAT32, TFOS_REDUCE_MEAN, &player->err));
+        begin = 0;
+        for (int s = 0; s < SPANS; s++) {
+            check_equal(player, spans[s].data, begin, counts[s], TFOS_DTYPE_FLOAT32,
+                        TFOS_REDUCE_MEAN);
+            begin += counts[s];
+            free(spans[s].data);
+        }
+    }
+}
+
+static void play_broadcast(struct player *player)
+{
+    static const int64_t counts[] = {0, 1, 5, 1000, COUNT_MAX};
+    int64_t *data = malloc(COUNT_MAX * sizeof(*data));
+    for (int root = 0; root < player->scene->size; root++)
+        for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+            struct tfos_collective_span spans[] = {
+                {data, counts[c] / 3}, {data + counts[c] / 3, counts[c] - counts[c] / 3}};
+            for (int64_t i = 0; i < counts[c]; i++)
+                data[i] = player->rank == root ? i * 3 + root : -1;
+            expect_done(player, tfos_collective_broadcast(player->group, "weights", spans, 2,
+                                                          TFOS_DTYPE_INT64, root, &player->err));
+            for (int64_t i = 0; i < counts[c]; i++)
+                expect(player, data[i] == i * 3 + root);
+        }
+    free(data);
+}
+
+static void *allocate(void *context, const int64_t *counts, int64_t total)
+{
+    (void)counts;
+    return *(void **)context = malloc((size_t)total * 2 + 1);
+}
+
+static int64_t gather_count(int rank, int round)
+{
+    static const int64_t counts[] = {0, 1, 70000, 0, 300001, 17, 5, 131072};
+    return counts[(rank + round * 3) % 8];
+}
+
+static void play_all_gather(struct player *player)
+{
+    int size = player->scene->size;
+    for (int round = 0; round < 5; round++) {
+        int64_t counts[RANKS_MAX], own = gather_count(player->rank, round);
+        uint16_t *data = malloc((size_t)own * 2 + 1);
+        void *result = NULL;
+        for (int64_t i = 0; i < own; i++)
+            data[i] = (uint16_t)(i * 5 + player->rank * 1000 + round);
+        expect_done(player,
+                    tfos_collective_all_gather(player->group, "rows", data, own, TFOS_DTYPE_UINT16,
+                                               counts, allocate, &result, &player->err));
+        const uint16_t *at = result;
+        for (int rank = 0; rank < size; rank++) {
+            expect(player, counts[rank] == gather_count(rank, round));
+            for (int64_t i = 0; i < counts[rank]; i++)
+                expect(player, at[i] == (uint16_t)(i * 5 + rank * 1000 + round));
+            at += counts[rank];
+        }
+        free(data);
+        free(result);
+    }
+}
+
+static void play_reduce_scatter(struct player *player)
+{
+    int size = player->scene->size;
+    for (int round = 0; round < 4; round++) {
+        int64_t counts[RANKS_MAX], total = 0, before = 0;
+        for (int rank = 0; rank < size; rank++) {
+            counts[rank] = gather_count(rank, round);
+            before += rank < player->rank ? counts[rank] : 0;
+            total += counts[rank];
+        }
+        double *data = malloc((size_t)(total + 1) * sizeof(*data));
+        double *result = malloc((size_t)(counts[player->rank] + 1) * sizeof(*result));
+        for (int64_t i = 0; i < total; i++)
+            data[i] = number_of(player->rank, i, size);
+        expect_done(player, tfos_collective_reduce_scatter(player->group, "parts", data, counts,
+                                                           TFOS_DTYPE_FLOAT64, TFOS_REDUCE_MEAN,
+                                                           result, &player->err));
+        check_equal(player, result, before, counts[player->rank], TFOS_DTYPE_FLOAT64,
+                    TFOS_REDUCE_MEAN);
+        free(data);
+        free(result);
+    }
+}
+
+static void play_all(struct player *player)
+{
+    play_spans(player);
+    play_broadcast(player);
+    play_all_gather(player);
+    for (int i = 0; i < 20; i++)
+        expect_done(player, tfos_collective_barrier(player->group, "here", &player->err));
+    play_reduce_scatter(player);
+    all_reduce_counts(player, TFOS_DTYPE_FLOAT32, TFOS_REDUCE_SUM);
+}
+
+static void play_sizes(void (*play)(struct player *), int most,
+                       enum tfos_collective_transport transport, bool is_trusted,
+                       const char *const *host_labels)
+{
+    for (int size = 1; size <= most; size++) {
+        struct scene scene = {.size = size,
+                              .play = play,
+                              .host_labels = host_labels,
+                              .options.transport = transport,
+                              .options.is_trusted_network = is_trusted};
+        play_scene(&scene);
+    }
+}
+
+static void s20_all_dtypes_and_reductions_by_shared_memory(void **state)
+{
+    (void)state;
+    play_sizes(play_all_reduce, 3, TFOS_COLLECTIVE_AUTO, false, NULL);
+}
+
+static void s20_all_dtypes_and_reductions_by_tcp(void **state)
+{
+    (void)state;
+    play_sizes(play_all_reduce, 3, TFOS_COLLECTIVE_TCP, true, NULL);
+}
+
+static void s20_all_operations_by_shared_memory(void **state)
+{
+    (void)state;
+    play_sizes(play_all, 5, TFOS_COLLECTIVE_AUTO, false, NULL);
+}
+
+static void s20_all_operations_by_tls(void **state)
+{
+    (void)state;
+    play_sizes(play_all, 4, TFOS_COLLECTIVE_TCP, false, NULL);
+}
+
+static void s20_all_operations_by_trusted_tcp(void **state)
+{
+    (void)state;
+    play_sizes(play_all, 5, TFOS_COLLECTIVE_TCP, true, NULL);
+}
+
+static void s20_all_operations_on_two_hosts(void **state)
+{
+    (void)state;
+    play_sizes(play_all, 5, TFOS_COLLECTIVE_AUTO, false, two_hosts);
+}
+
+static void s20_all_operations_on_three_hosts(void **state)
+{
+    (void)state;
+    play_sizes(play_all, 8, TFOS_COLLECTIVE_AUTO, true, three_hosts);
+}
+
+static const struct CMUnitTest cases[] = {
+    cmocka_unit_test(s20_all_dtypes_and_reductions_by_shared_memory),
+    cmocka_unit_test(s20_all_dtypes_and_reductions_by_tcp),
+    cmocka_unit_test(s20_all_operations_by_shared_memory),
+    cmocka_unit_test(s20_all_operations_by_tls),
+    cmocka_unit_test(s20_all_operations_by_trusted_tcp),
+    cmocka_unit_test(s20_all_operations_on_two_hosts),
+    cmocka_unit_test(s20_all_operations_on_three_hosts),
+};
+
+TEST_MAIN(cases)
