@@ -250,56 +250,56 @@ static void play_sizes(void (*play)(struct player *), int most,
     }
 }
 
-static void s20_all_dtypes_and_reductions_by_shared_memory(void **state)
+static void s46_all_dtypes_and_reductions_by_shared_memory(void **state)
 {
     (void)state;
     play_sizes(play_all_reduce, 3, TFOS_COLLECTIVE_AUTO, false, NULL);
 }
 
-static void s20_all_dtypes_and_reductions_by_tcp(void **state)
+static void s46_all_dtypes_and_reductions_by_tcp(void **state)
 {
     (void)state;
     play_sizes(play_all_reduce, 3, TFOS_COLLECTIVE_TCP, true, NULL);
 }
 
-static void s20_all_operations_by_shared_memory(void **state)
+static void s46_all_operations_by_shared_memory(void **state)
 {
     (void)state;
     play_sizes(play_all, 5, TFOS_COLLECTIVE_AUTO, false, NULL);
 }
 
-static void s20_all_operations_by_tls(void **state)
+static void s46_all_operations_by_tls(void **state)
 {
     (void)state;
     play_sizes(play_all, 4, TFOS_COLLECTIVE_TCP, false, NULL);
 }
 
-static void s20_all_operations_by_trusted_tcp(void **state)
+static void s46_all_operations_by_trusted_tcp(void **state)
 {
     (void)state;
     play_sizes(play_all, 5, TFOS_COLLECTIVE_TCP, true, NULL);
 }
 
-static void s20_all_operations_on_two_hosts(void **state)
+static void s46_all_operations_on_two_hosts(void **state)
 {
     (void)state;
     play_sizes(play_all, 5, TFOS_COLLECTIVE_AUTO, false, two_hosts);
 }
 
-static void s20_all_operations_on_three_hosts(void **state)
+static void s46_all_operations_on_three_hosts(void **state)
 {
     (void)state;
     play_sizes(play_all, 8, TFOS_COLLECTIVE_AUTO, true, three_hosts);
 }
 
 static const struct CMUnitTest cases[] = {
-    cmocka_unit_test(s20_all_dtypes_and_reductions_by_shared_memory),
-    cmocka_unit_test(s20_all_dtypes_and_reductions_by_tcp),
-    cmocka_unit_test(s20_all_operations_by_shared_memory),
-    cmocka_unit_test(s20_all_operations_by_tls),
-    cmocka_unit_test(s20_all_operations_by_trusted_tcp),
-    cmocka_unit_test(s20_all_operations_on_two_hosts),
-    cmocka_unit_test(s20_all_operations_on_three_hosts),
+    cmocka_unit_test(s46_all_dtypes_and_reductions_by_shared_memory),
+    cmocka_unit_test(s46_all_dtypes_and_reductions_by_tcp),
+    cmocka_unit_test(s46_all_operations_by_shared_memory),
+    cmocka_unit_test(s46_all_operations_by_tls),
+    cmocka_unit_test(s46_all_operations_by_trusted_tcp),
+    cmocka_unit_test(s46_all_operations_on_two_hosts),
+    cmocka_unit_test(s46_all_operations_on_three_hosts),
 };
 
 TEST_MAIN(cases)
