@@ -65,7 +65,7 @@ struct tfos_dataset_options {
     int64_t selection_count;
 
     /// Exchanges a JSON value with the other members under a name (tfos_trainer_agree). Needed
-    /// unless `uneven` is IGNORE.
+    /// unless `uneven` is IGNORE. `values_json` NULL: gives the value, and does not wait.
     enum tfos_status (*agree)(void *context, const char *name, const char *value_json,
                               char **values_json, struct tfos_error *err);
     /// Asked about every 50 ms during waits for the structure and for rows, if not NULL, by the

@@ -69,6 +69,7 @@ TFOS_API bool tfos_trainer_is_repeat(struct tfos_trainer *trainer, const char *q
 /// array of all values in the order of executor ids. Each name is used once by each member. `wait`
 /// has 600,000 ms for it. TIMEOUT names the members that gave no value, which takes 2
 /// s more where the driver does not answer; CLOSED when one has ended, or the wait was interrupted.
+/// `values_json` NULL: gives the value, and does not wait.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_trainer_agree(struct tfos_trainer *trainer, const char *name, const char *value_json,
                    const struct tfos_wait *wait, char **values_json, struct tfos_error *err);

@@ -187,6 +187,16 @@ static int read_selection(struct tfos__py_dataset_options *options, PyObject *se
     return result;
 }
 
+int tfos__py_dataset_uneven_read(struct tfos__py_dataset_options *options, const char *uneven)
+{
+    int number = find_name("uneven", uneven, uneven_names, NAME_COUNT(uneven_names));
+
+    if (number < 0)
+        return -1;
+    options->library.uneven = (enum tfos_uneven)number;
+    return 0;
+}
+
 int tfos__py_dataset_options_read(struct tfos__py_dataset_options *options, PyObject *args,
                                   PyObject *kwargs)
 {
@@ -194,7 +204,6 @@ int tfos__py_dataset_options_read(struct tfos__py_dataset_options *options, PyOb
     PyObject *columns = NULL, *selection = NULL;
     const char *uneven = "ignore";
     int64_t seed = 0;
-    int number = -1;
     const struct tfos__py_parameter parameters[] = {
         {"trainer", TFOS__ANY, true, 0, 0, &options->trainer},
         {"batch_size", TFOS__INT, true, 1, INT32_MAX, &library->batch_size},
@@ -214,10 +223,8 @@ int tfos__py_dataset_options_read(struct tfos__py_dataset_options *options, PyOb
     *options = (struct tfos__py_dataset_options){.queue = "input", .like = Py_None};
     if (tfos__py_parameters_read("Dataset", parameters, args, kwargs, &options->kept) < 0)
         return -1;
-    number = find_name("uneven", uneven, uneven_names, NAME_COUNT(uneven_names));
-    if (number < 0)
+    if (tfos__py_dataset_uneven_read(options, uneven) < 0)
         return -1;
-    library->uneven = (enum tfos_uneven)number;
     library->seed = (uint64_t)seed;
     return tfos__py_dataset_columns_read(options, columns) < 0 ? -1
                                                                : read_selection(options, selection);

@@ -25,6 +25,9 @@ struct tfos__py_dataset_options {
 int tfos__py_dataset_texts_read(PyObject *list, PyObject *(*encode)(PyObject *text), PyObject *kept,
                                 const char ***texts, int64_t *count);
 
+/// Reads the word for `uneven`. -1 with an exception.
+int tfos__py_dataset_uneven_read(struct tfos__py_dataset_options *options, const char *uneven);
+
 /// Reads `columns`, a list of (name, form, shape, null_value), into the options, whose `kept` there
 /// is. -1 with an exception.
 int tfos__py_dataset_columns_read(struct tfos__py_dataset_options *options, PyObject *columns);

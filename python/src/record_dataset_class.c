@@ -5,6 +5,7 @@
 
 #include "dataset_options.h"
 #include "handle.h"
+#include "trainer_class.h"
 
 static void close_dataset(struct tfos__py_handle *handle, void *object)
 {
@@ -12,6 +13,13 @@ static void close_dataset(struct tfos__py_handle *handle, void *object)
     Py_BEGIN_ALLOW_THREADS
     tfos_dataset_close(object);
     Py_END_ALLOW_THREADS
+}
+
+/// For an open that has failed, after which the library does not call it.
+static void release_member(const struct tfos_record_dataset_options *options)
+{
+    if (options->rows.release)
+        options->rows.release(options->rows.context);
 }
 
 /// Opens the dataset and finds its structure. What is kept is a pass that has read nothing, and
@@ -26,6 +34,8 @@ static enum tfos_status find_structure(const struct tfos_record_dataset_options 
     int64_t count = 0;
     enum tfos_status status = tfos_record_dataset_open(options, &first, err);
 
+    if (status < 0)
+        release_member(options);
     if (status == TFOS_OK)
         status = tfos_dataset_get_specs(first, -1, &specs, &count, &structure, err);
     if (status == TFOS_OK)
@@ -40,20 +50,50 @@ static int open_dataset(PyObject *self, const struct tfos_record_dataset_options
     struct tfos__py_call call;
     struct tfos_dataset *dataset = NULL;
 
-    if (!tfos__py_call_enter_new(&call, self))
+    if (!tfos__py_call_enter_new(&call, self)) {
+        release_member(options);
         return -1;
+    }
     call.status = find_structure(options, &dataset, &call.err);
     return tfos__py_call_leave_new(&call, dataset);
 }
 
+/// Lets the dataset's passes agree through the trainer. -1 with an exception.
+static int join(struct tfos__py_dataset_options *rows)
+{
+    struct tfos__py_trainer *trainer = NULL;
+    struct tfos__py_trainer_member *member = NULL;
+
+    if (rows->library.uneven == TFOS_UNEVEN_IGNORE)
+        return 0;
+    trainer = tfos__py_trainer_of(rows->trainer, "RecordDataset");
+    if (!trainer || tfos__py_trainer_enter(trainer) < 0)
+        return -1;
+    if (!trainer->link)
+        trainer->link = tfos__py_trainer_link_open(trainer->handle.object);
+    if (trainer->link)
+        member = tfos__py_trainer_member_open(trainer->link, rows->agree_timeout_ms);
+    tfos__py_handle_leave(&trainer->handle);
+    if (!member) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    rows->library.agree = tfos__py_trainer_member_agree;
+    rows->library.is_interrupted = tfos__py_trainer_member_is_interrupted;
+    rows->library.release = tfos__py_trainer_member_release;
+    rows->library.context = member;
+    rows->library.name = tfos__py_trainer_member_name(member);
+    return 0;
+}
+
 static int init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    struct tfos__py_dataset_options rows = {0};
+    struct tfos__py_dataset_options rows = {.trainer = Py_None};
     struct tfos_record_dataset_options options = {0};
     struct tfos_record_reader_options *record = &options.reading.record;
     PyObject *paths = NULL, *columns = NULL;
     int64_t type = 0, compression = 0, mode = 0, max_size = 0;
-    const char **names = NULL;
+    const char **names = NULL, *uneven = "ignore";
     int result = -1;
     const struct tfos__py_parameter parameters[] = {
         {"paths", TFOS__ANY, true, 0, 0, &paths},
@@ -67,14 +107,19 @@ static int init(PyObject *self, PyObject *args, PyObject *kwargs)
         {"compression", TFOS__INT, false, 0, TFOS_COMPRESSION_ZLIB, &compression},
         {"mode", TFOS__INT, false, 0, TFOS_RECORD_SKIP_FILE, &mode},
         {"max_record_size", TFOS__INT, false, 0, INT64_MAX, &max_size},
+        {"trainer", TFOS__ANY, false, 0, 0, &rows.trainer},
+        {"uneven", TFOS__TEXT, false, 0, 0, &uneven},
+        {"agree_timeout_ms", TFOS__INT, false, 0, INT64_MAX, &rows.agree_timeout_ms},
         {0},
     };
 
     if (tfos__py_handle_check_new((struct tfos__py_handle *)self) == 0 &&
         tfos__py_parameters_read("RecordDataset", parameters, args, kwargs, &rows.kept) == 0 &&
         tfos__py_dataset_columns_read(&rows, columns) == 0 &&
+        tfos__py_dataset_uneven_read(&rows, uneven) == 0 &&
         tfos__py_dataset_texts_read(paths, PyUnicode_EncodeFSDefault, rows.kept, &names,
-                                    &options.path_count) == 0) {
+                                    &options.path_count) == 0 &&
+        join(&rows) == 0) {
         record->compression = (enum tfos_compression)compression;
         record->mode = (enum tfos_record_mode)mode;
         record->max_record_size = (uint64_t)max_size;

@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 from . import _tfos
 from .arguments import count, flag
 from .dataset import ALL, Source, check_dtypes, options_of, prefetch_of, settle, wishes_of
+from .TFSparkNode import TFNodeContext
 
 __all__ = ["Counts", "make"]
 
@@ -31,8 +32,9 @@ class Counts(NamedTuple):
 class _Files(Source):
     """Files, of which each pass is a dataset of the library of its own, closed with the iterator that holds its number."""
 
-    def __init__(self, tf: Any, dataset: _tfos.RecordDataset, reads: int, shuffle: bool, seed: int, shard: Tuple[int, int]) -> None:
-        super().__init__(tf, dataset, None)
+    def __init__(self, tf: Any, dataset: _tfos.RecordDataset, uneven: Optional[str], reads: int, shuffle: bool, seed: int,
+                 shard: Tuple[int, int]) -> None:
+        super().__init__(tf, dataset, uneven)
         self._reads, self._shuffle, self._seed, self._shard = reads, shuffle, seed, shard
 
     def _known(self, uneven: Optional[str]) -> Any:
@@ -86,14 +88,17 @@ class _Files(Source):
 
 
 def make(paths: List[str], schema: Any, reading: Dict[str, Any], batch_size: int, drop_remainder: bool, num_parallel_reads: Optional[int],
-         shuffle_files: bool, shuffle_buffer: int, seed: Optional[int], shard: Any, shapes: Any, ragged: Any, padded: Any, null_value: Any,
-         dtypes: Any, prefetch: int) -> Any:
+         shuffle_files: bool, shuffle_buffer: int, seed: Optional[int], shard: Any, uneven: Optional[str], timeout: float, shapes: Any,
+         ragged: Any, padded: Any, null_value: Any, dtypes: Any, prefetch: int) -> Any:
     """``tfrecord.dataset`` for files of a schema; ``reading``: type, compression, mode, max_record_size."""
     seed = _seed(paths) if seed is None else seed
-    options = options_of(batch_size, None, drop_remainder, 1, None, null_value, shuffle_buffer, seed)
+    options = options_of(batch_size, uneven, drop_remainder, timeout, None, null_value, shuffle_buffer, seed)
     columns = wishes_of(shapes, ragged, padded, None, null_value)
     reads = _reads(num_parallel_reads)
     part = _shard(shard)
+    if uneven and not isinstance(shard, TFNodeContext):
+        raise ValueError(f"uneven={uneven!r} needs shard=ctx, the context of the node, by which the workers agree on their steps; shard is {shard!r}")
+    named = ("batch_size", "drop_remainder", "null_value", "shuffle_rows", "uneven", "agree_timeout_ms")
     shuffle_files = flag("shuffle_files", shuffle_files)
     prefetch = prefetch_of(prefetch)
 
@@ -101,10 +106,9 @@ def make(paths: List[str], schema: Any, reading: Dict[str, Any], batch_size: int
 
     check_dtypes(tf, dtypes)
     library = _tfos.RecordDataset(
-        paths, schema, columns=columns,
-        **{name: options[name] for name in ("batch_size", "drop_remainder", "null_value", "shuffle_rows")}, **reading,
+        paths, schema, columns=columns, trainer=shard.mgr.link if uneven else None, **{name: options[name] for name in named}, **reading,
     )  # fmt: skip
-    source = _Files(tf, library, reads, shuffle_files, options["seed"], part)
+    source = _Files(tf, library, uneven, reads, shuffle_files, options["seed"], part)
     dataset = source.batches(dtypes)
     if prefetch:
         dataset = dataset.prefetch(prefetch)
@@ -128,11 +132,22 @@ def _shard(shard: Any) -> Tuple[int, int]:
     """Index and count."""
     if shard is None:
         return 0, 1
+    if isinstance(shard, TFNodeContext):
+        return _part_of(shard)
     if hasattr(shard, "num_input_pipelines"):
         shard = (shard.input_pipeline_id, shard.num_input_pipelines)
     if isinstance(shard, (tuple, list)) and len(shard) == 2 and all(type(number) is int for number in shard) and 0 <= shard[0] < shard[1]:
         return shard[0], shard[1]
-    raise ValueError(f"shard must be (index, count), as (0, 4) for the first of four, or a tf.distribute.InputContext, not {shard!r}")
+    raise ValueError(f"shard must be the context of the node, (index, count), as (0, 4) for the first of four, or a tf.distribute.InputContext, not {shard!r}")
+
+
+def _part_of(ctx: TFNodeContext) -> Tuple[int, int]:
+    """Those who train are numbered as TensorFlow numbers them: the chief or master first."""
+    trainers = [(job, index) for job in ("chief", "master", "worker") for index in range(len(ctx.cluster_spec.get(job, ())))]
+    if (ctx.job_name, ctx.task_index) not in trainers:
+        raise ValueError(f"shard: {ctx.job_name}:{ctx.task_index} does not train, so no part of the rows is for it: give None, which is all of them, or "
+                         "(index, count)")
+    return trainers.index((ctx.job_name, ctx.task_index)), len(trainers)
 
 
 def _reads(number: Optional[int]) -> int:

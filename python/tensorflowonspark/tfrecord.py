@@ -127,6 +127,8 @@ def dataset(
     on_damage: str = "error",
     max_record_size: int = 1 << 30,
     prefetch: int = 2,
+    uneven: Optional[str] = None,
+    timeout: float = 600,
 ) -> Any:
     """A ``tf.data.Dataset`` of batches of the files' rows, dictionaries of tensors: what ``tf.data.TFRecordDataset`` with ``batch`` and
     ``tf.io.parse_example`` gives, read and decoded at once in C.
@@ -137,8 +139,11 @@ def dataset(
     ``num_parallel_reads``: files to read side by side, each by a thread of its own, a batch of each in turn; -1 (``tf.data.AUTOTUNE``): as many as
     there are cores. The order is the same for the same files. ``shuffle_files``: another order of files in each pass;
     ``shuffle_buffer``: rows to draw from at random; both by ``seed``; None: another each time, but one for all workers of a cluster (``TF_CONFIG``).
-    ``shard``: the part of the rows to read, ``(index, count)`` or the ``tf.distribute.InputContext`` that ``distribute_datasets_from_function``
-    passes. None: all rows; a strategy with several workers then gives each row to one of them, and ``batch_size`` is for all of them.
+    ``shard``: the part of the rows to read: ``ctx``, that of this node among the chief, master and workers of its cluster; ``(index, count)``; or the
+    ``tf.distribute.InputContext`` that ``distribute_datasets_from_function`` passes. None: all rows; a strategy with several workers then gives each
+    row to one of them, and ``batch_size`` is for all of them.
+    ``uneven``: with ``shard=ctx``, how workers that train in step take equally many batches in each pass, as for ``ctx.get_dataset``: "pad", "join" or
+    "stop". All workers make such datasets, and passes over each, in the same order. ``timeout``: seconds to wait for the others in each agreement.
     Iterators are saved and restored by ``tf.train.Checkpoint`` (docs/tfrecord.md).
     ``shapes``, ``ragged``, ``padded``, ``null_value``, ``dtypes``, ``prefetch``: as for ``get_dataset``: what is asked of columns of lists and of nulls. Of
     lists of which nothing is asked, the first batch decides, which is read when the dataset is made: dense where all have one length, else
@@ -155,7 +160,7 @@ def dataset(
 
     return record_dataset.make(
         [source.name for source in found], _select(schema, columns), reading, batch_size, drop_remainder, num_parallel_reads, shuffle_files,
-        shuffle_buffer, seed, shard, shapes, ragged, padded, null_value, dtypes, prefetch,
+        shuffle_buffer, seed, shard, uneven, timeout, shapes, ragged, padded, null_value, dtypes, prefetch,
     )  # fmt: skip
 
 

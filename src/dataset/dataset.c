@@ -164,11 +164,21 @@ enum tfos_status tfos__dataset_check_process(const struct tfos_dataset *dataset,
     return tfos__fork_guard_check(&dataset->guard, "dataset", "open the files in it anew", err);
 }
 
+// Whether nodes in step know of each reported batch if it is the last one: rows of files can be
+// read at any time. So nodes exchange only where another step follows, and none waits in vain for
+// one that has ended its pass.
+static bool is_known_ahead(const struct tfos_dataset *dataset)
+{
+    return dataset->options.uneven != TFOS_UNEVEN_IGNORE && !dataset->options.reader;
+}
+
 void tfos_dataset_close(struct tfos_dataset *dataset)
 {
     if (!dataset || tfos__fork_guard_is_inherited(&dataset->guard) ||
         !tfos__number_table_release(&datasets, &dataset->entry))
         return;
+    if (is_known_ahead(dataset))
+        tfos__dataset_step_agreement_leave(&dataset->steps);
     void (*release)(void *) = dataset->options.release;
     void *context = dataset->options.context;
     free_dataset(dataset);
@@ -223,7 +233,10 @@ static int64_t ready_row_count(const struct tfos_dataset *dataset)
 static enum tfos_status await_batch(struct tfos_dataset *dataset, int64_t deadline,
                                     struct tfos_error *err)
 {
-    while (!dataset->queue.is_ended && ready_row_count(dataset) < dataset->options.batch_size) {
+    const struct tfos_dataset_options *options = &dataset->options;
+    int64_t least = options->batch_size * (is_known_ahead(dataset) ? 2 : 1);
+
+    while (!dataset->queue.is_ended && ready_row_count(dataset) < least) {
         enum tfos_status status = tfos__dataset_batch_queue_await(&dataset->queue, deadline, err);
         if (status < 0 || status == TFOS_AGAIN)
             return status;
@@ -262,6 +275,8 @@ static enum tfos_status agree_on_steps(struct tfos_dataset *dataset, struct tfos
     if (queue->is_ended && options->uneven != TFOS_UNEVEN_STOP &&
         row_count % options->batch_size > 0)
         batch_count++;
+    if (!queue->is_ended && is_known_ahead(dataset))
+        batch_count--;
     struct tfos__dataset_step_report report = {batch_count, queue->is_ended, is_full,
                                                queue->is_over};
     return tfos__dataset_step_agreement_reach(&dataset->steps, &report, err);
@@ -278,6 +293,8 @@ static bool is_repeat_next(const struct tfos_dataset *dataset)
 // Goes on to the next epoch, without the rows of this one that are left.
 static enum tfos_status end_epoch(struct tfos_dataset *dataset, struct tfos_error *err)
 {
+    if (!dataset->options.reader)
+        dataset->queue.is_ended = dataset->queue.is_over = dataset->steps.is_over = true;
     do {
         tfos__dataset_batch_queue_drop(&dataset->queue);
         tfos__dataset_shuffle_buffer_drop(&dataset->shuffle);

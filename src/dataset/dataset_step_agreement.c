@@ -20,18 +20,20 @@ enum tfos_status tfos__dataset_exchange(const struct tfos_dataset_options *optio
 
     json_decref(value);
     enum tfos_status status = text && name
-                                  ? options->agree(options->context, name, text, &values, err)
+                                  ? options->agree(options->context, name, text,
+                                                   out ? &values : NULL, err)
                                   : tfos__no_memory(err, "dataset", "an exchange");
-    if (status == TFOS_OK)
+    if (status == TFOS_OK && out) {
         array = json_loads(values, 0, NULL);
-    if (json_array_size(array) > 0)
-        *out = array;
-    else
-        json_decref(array);
-    if (status == TFOS_OK && !*out)
-        status =
-            tfos__fail(err, TFOS_INVALID, "dataset: the exchange %s gave no list of values: %.200s",
-                       name, values);
+        if (json_array_size(array) > 0)
+            *out = array;
+        else
+            status = tfos__fail(err, TFOS_INVALID,
+                                "dataset: the exchange %s gave no list of values: %.200s", name,
+                                values);
+        if (status < 0)
+            json_decref(array);
+    }
     tfos__free(values);
     tfos__free(name);
     tfos__free(text);
@@ -90,23 +92,51 @@ static void decide(struct tfos__dataset_step_agreement *agreement, const json_t 
     agreement->is_over = tally.all_over;
 }
 
+static char *next_name(struct tfos__dataset_step_agreement *agreement)
+{
+    agreement->exchange_count++;
+    return tfos__format("dataset/%s/%lld/%lld", agreement->options->name,
+                        (long long)agreement->epoch, (long long)agreement->exchange_count);
+}
+
+void tfos__dataset_step_agreement_leave(struct tfos__dataset_step_agreement *agreement)
+{
+    struct tfos_error err;
+
+    if (agreement->exchange_count == 0 || agreement->is_last || agreement->is_over)
+        return;
+    // If it cannot be sent, the cluster has ended.
+    (void)tfos__dataset_exchange(agreement->options, next_name(agreement),
+                                 json_pack("{s:b}", "left", 1), NULL, &err);
+}
+
+static bool has_any_left(const json_t *values)
+{
+    for (size_t i = 0; i < json_array_size(values); i++)
+        if (tfos__json_bool_or(json_array_get(values, i), "left", false))
+            return true;
+    return false;
+}
+
 enum tfos_status tfos__dataset_step_agreement_reach(struct tfos__dataset_step_agreement *agreement,
                                                     const struct tfos__dataset_step_report *report,
                                                     struct tfos_error *err)
 {
-    const struct tfos_dataset_options *options = agreement->options;
     json_t *values = NULL;
-
-    agreement->exchange_count++;
-    char *name = tfos__format("dataset/%s/%lld/%lld", options->name, (long long)agreement->epoch,
-                              (long long)agreement->exchange_count);
+    enum tfos_status status = TFOS_OK;
     json_t *value = json_pack(
         "{s:I, s:b, s:b, s:b}", "batches", (json_int_t)report->ready_batch_count, "ended",
         (int)report->is_epoch_end, "over", (int)report->is_feed_end, "full", (int)report->is_full);
-    TFOS__TRY(tfos__dataset_exchange(options, name, value, &values, err));
-    decide(agreement, values);
+    TFOS__TRY(
+        tfos__dataset_exchange(agreement->options, next_name(agreement), value, &values, err));
+    if (has_any_left(values))
+        status = tfos__fail(err, TFOS_INVALID,
+                            "dataset: another node takes no more batches of its pass over the "
+                            "files, and this one does: all must take equally many");
+    else
+        decide(agreement, values);
     json_decref(values);
-    return TFOS_OK;
+    return status;
 }
 
 int64_t

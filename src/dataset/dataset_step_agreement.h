@@ -40,6 +40,10 @@ enum tfos_status tfos__dataset_step_agreement_reach(struct tfos__dataset_step_ag
                                                     const struct tfos__dataset_step_report *report,
                                                     struct tfos_error *err);
 
+/// Tells nodes that go on in the epoch that this one does not, unless they know it, or it has not
+/// begun. They fail then.
+void tfos__dataset_step_agreement_leave(struct tfos__dataset_step_agreement *agreement);
+
 /// With PAD, at the end of an epoch that repeats another: the steps of padding that make it as long
 /// as that one. 0 if it had no steps at all.
 int64_t
@@ -51,7 +55,7 @@ void tfos__dataset_step_agreement_begin_epoch(struct tfos__dataset_step_agreemen
 
 /// Sends `value` (NULL: no memory) to the other nodes under `name` (NULL: no memory), and receives
 /// those of all, an array that is not empty. Takes over `value` and `name`; the caller releases
-/// `*out`.
+/// `*out`. `out` NULL: sends only.
 enum tfos_status tfos__dataset_exchange(const struct tfos_dataset_options *options, char *name,
                                         json_t *value, json_t **out, struct tfos_error *err);
 

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each shard reads the same number of whole files. The files that are left over are read by all
-// shards, and each keeps the records that are its own. Files are assigned to shards before they are
-// shuffled, so shards do not need the same seed.
+// shards: of a large plain file each reads a range of bytes, else each reads all and keeps the
+// records that are its own. Files are assigned to shards before they are shuffled, so shards do not
+// need the same seed.
 #include "dataset/file_set.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "arrow/arrow.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/json.h"
+#include "dataset/dataset_step_agreement.h"
 #include "dataset/shuffle_buffer.h"
 #include "record/record.h"
+
+#define RANGE_SIZE (INT64_C(16) << 20) // bytes; the least that a shard reads of a file in ranges
 
 static enum tfos_status copy_paths(struct tfos__dataset_file_set *set,
                                    const struct tfos_record_dataset_options *options,
@@ -31,6 +37,50 @@ static enum tfos_status copy_paths(struct tfos__dataset_file_set *set,
     return TFOS_OK;
 }
 
+static enum tfos_status copy_steps(struct tfos__dataset_file_set *set,
+                                   const struct tfos_dataset_options *rows, struct tfos_error *err)
+{
+    char *name = tfos__strdup(rows->name ? rows->name : "");
+    if (!name)
+        return tfos__no_memory(err, "dataset", "files");
+    set->steps = (struct tfos_dataset_options){.uneven = rows->uneven,
+                                               .agree = rows->agree,
+                                               .is_interrupted = rows->is_interrupted,
+                                               .context = rows->context,
+                                               .name = name};
+    return TFOS_OK;
+}
+
+// Whether all nodes read the same files, of which each has a part.
+static enum tfos_status compare_files(const struct tfos__dataset_file_set *set,
+                                      struct tfos_error *err)
+{
+    json_t *value = json_pack("{s:I, s:I}", "files", (json_int_t)set->path_count, "names",
+                              (json_int_t)set->names_checksum);
+    json_t *values = NULL;
+    char *name = tfos__format("dataset/%s/files", set->steps.name);
+    enum tfos_status status = TFOS_OK;
+
+    if (set->steps.uneven == TFOS_UNEVEN_IGNORE) {
+        json_decref(value);
+        tfos__free(name);
+        return TFOS_OK;
+    }
+    TFOS__TRY(tfos__dataset_exchange(&set->steps, name, value, &values, err));
+    for (size_t i = 0; i < json_array_size(values) && status == TFOS_OK; i++) {
+        const json_t *other = json_array_get(values, i);
+        int64_t count = tfos__json_int_or(other, "files", 0);
+        if (count != set->path_count || tfos__json_int_or(other, "names", 0) != set->names_checksum)
+            status = tfos__fail(err, TFOS_INVALID,
+                                "dataset: nodes in step do not read the same files: this one has "
+                                "%lld, another %lld%s; give all the same names in the same order",
+                                (long long)set->path_count, (long long)count,
+                                count == set->path_count ? " of other names or order" : "");
+    }
+    json_decref(values);
+    return status;
+}
+
 enum tfos_status tfos__dataset_file_set_open(const struct tfos_record_dataset_options *options,
                                              const struct tfos_example_reader_options *reading,
                                              struct tfos__dataset_file_set **out,
@@ -46,11 +96,17 @@ enum tfos_status tfos__dataset_file_set_open(const struct tfos_record_dataset_op
     enum tfos_status status = copy_paths(set, options, err);
     if (status == TFOS_OK)
         status = tfos_arrow_schema_copy(options->schema, &set->schema, err);
-    if (status < 0)
+    if (status == TFOS_OK)
+        status = copy_steps(set, &options->rows, err);
+    if (status == TFOS_OK)
+        status = compare_files(set, err);
+    if (status < 0) {
         tfos__dataset_file_set_release(set);
-    else
-        *out = set;
-    return status;
+        return status;
+    }
+    set->steps.release = options->rows.release;
+    *out = set;
+    return TFOS_OK;
 }
 
 void tfos__dataset_file_set_release(struct tfos__dataset_file_set *set)
@@ -61,8 +117,13 @@ void tfos__dataset_file_set_release(struct tfos__dataset_file_set *set)
     for (int64_t i = 0; i < set->path_count; i++)
         tfos__free(set->paths[i]);
     tfos__free(set->paths);
+    tfos__free((char *)(uintptr_t)set->steps.name);
     pthread_mutex_destroy(&set->mutex);
+    void (*release)(void *) = set->steps.release;
+    void *context = set->steps.context;
     tfos__free(set);
+    if (release)
+        release(context);
 }
 
 void tfos__dataset_file_set_count(struct tfos__dataset_file_set *set,
@@ -96,19 +157,58 @@ enum tfos_status tfos__dataset_file_order_init(struct tfos__dataset_file_order *
     return TFOS_OK;
 }
 
+enum tfos_status tfos__dataset_file_order_set_range(const struct tfos__dataset_file_order *order,
+                                                    struct tfos__dataset_file *file,
+                                                    struct tfos_error *err)
+{
+    int64_t index = order->pass.shard_index, count = order->pass.shard_count;
+    struct stat info;
+
+    if (file->stride == 1 || stat(file->path, &info) != 0 || !S_ISREG(info.st_mode) ||
+        info.st_size / count < RANGE_SIZE)
+        return TFOS_OK;
+    uint64_t size = (uint64_t)(info.st_size / count), begin = size * (uint64_t)index;
+    if (index > 0 && !file->range_name) {
+        file->range_name = tfos__format("%s, records from offset %llu on", file->path,
+                                        (unsigned long long)begin);
+        if (!file->range_name)
+            return tfos__no_memory(err, "dataset", "files");
+    }
+    file->residue = 0;
+    file->stride = 1;
+    file->begin = begin;
+    file->end = index + 1 < count ? begin + size : UINT64_MAX;
+    return TFOS_OK;
+}
+
+void tfos__dataset_file_order_clear_range(const struct tfos__dataset_file_order *order,
+                                          struct tfos__dataset_file *file)
+{
+    tfos__free(file->range_name);
+    *file = (struct tfos__dataset_file){
+        .path = file->path, .residue = order->pass.shard_index, .stride = order->pass.shard_count};
+}
+
+static void drop_files(struct tfos__dataset_file_order *order)
+{
+    for (int64_t i = 0; i < order->file_count; i++)
+        tfos__free(order->files[i].range_name);
+    order->file_count = 0;
+}
+
 static void assign_files(struct tfos__dataset_file_order *order)
 {
     const struct tfos__dataset_file_set *set = order->set;
     int64_t index = order->pass.shard_index, count = order->pass.shard_count;
     int64_t whole = set->path_count - set->path_count % count;
 
-    order->file_count = 0;
+    drop_files(order);
     for (int64_t i = 0; i < set->path_count; i++) {
         struct tfos__dataset_file *file = &order->files[order->file_count];
         if (i >= whole)
-            *file = (struct tfos__dataset_file){set->paths[i], index, count};
+            *file = (struct tfos__dataset_file){set->paths[i], .residue = index, .stride = count};
         else if (i % count == index)
-            *file = (struct tfos__dataset_file){set->paths[i], 0, 1};
+            *file = (struct tfos__dataset_file){set->paths[i], .stride = 1};
         else
             continue;
         order->file_count++;
@@ -137,6 +237,7 @@ void tfos__dataset_file_order_set_seed(struct tfos__dataset_file_order *order, u
 
 void tfos__dataset_file_order_clear(struct tfos__dataset_file_order *order)
 {
+    drop_files(order);
     tfos__free(order->files);
     tfos__dataset_file_set_release(order->set);
     *order = (struct tfos__dataset_file_order){0};

@@ -53,19 +53,36 @@ static void close_file(struct tfos__dataset_file_reader *reader)
     reader->stream = NULL;
 }
 
-static enum tfos_status open_file(struct tfos__dataset_file_reader *reader, struct tfos_error *err)
+static enum tfos_status open_examples(struct tfos__dataset_file_reader *reader,
+                                      const struct tfos__dataset_file *file, struct tfos_error *err)
 {
-    const struct tfos__dataset_file_order *order = &reader->source->order;
-    const struct tfos__dataset_file *file = &order->files[reader->place.file];
-    struct tfos_example_reader_options reading = order->set->reading;
+    const struct tfos__dataset_file_set *set = reader->source->order.set;
+    struct tfos_example_reader_options reading = set->reading;
 
     reading.record.name = file->path;
     reading.record.start = reader->place.position;
     reading.record.residue = file->residue;
     reading.record.stride = file->stride;
+    reading.record.begin = file->begin;
+    reading.record.end = file->end;
     TFOS__TRY(tfos_stream_open_reader(file->path, &reader->stream, err));
-    return tfos_example_reader_open(reader->stream, &order->set->schema, &reading,
-                                    &reader->examples, err);
+    return tfos_example_reader_open(reader->stream, &set->schema, &reading, &reader->examples, err);
+}
+
+// The file is used by this reader alone.
+static enum tfos_status open_file(struct tfos__dataset_file_reader *reader, struct tfos_error *err)
+{
+    const struct tfos__dataset_file_order *order = &reader->source->order;
+    struct tfos__dataset_file *file = &order->files[reader->place.file];
+
+    TFOS__TRY(tfos__dataset_file_order_set_range(order, file, err));
+    enum tfos_status status = open_examples(reader, file, err);
+    if (status != TFOS_UNSUPPORTED || file->end == 0)
+        return status;
+    // It is compressed, and can be read from its beginning only.
+    close_file(reader);
+    tfos__dataset_file_order_clear_range(order, file);
+    return open_examples(reader, file, err);
 }
 
 static void move(struct tfos__dataset_file_reader *reader, struct tfos__dataset_file_place place)
@@ -323,8 +340,9 @@ const char *tfos__dataset_file_source_name(void *context, int64_t partition, int
 {
     const struct tfos__dataset_file_source *source = context;
 
-    *row_step = source->order.files[partition].stride;
-    return source->order.files[partition].path;
+    const struct tfos__dataset_file *file = &source->order.files[partition];
+    *row_step = file->stride;
+    return file->range_name ? file->range_name : file->path;
 }
 
 void tfos__dataset_file_source_resume(struct tfos__dataset_file_source *source, uint64_t seed,

@@ -26,6 +26,23 @@ static enum tfos_status describe(void *context, int64_t feed, int64_t timeout_ms
     return tfos_arrow_schema_copy(&source->order.set->schema, schema, err);
 }
 
+static enum tfos_status agree(void *context, const char *name, const char *value_json,
+                              char **values_json, struct tfos_error *err)
+{
+    const struct tfos__dataset_file_source *source = context;
+    const struct tfos_dataset_options *steps = &source->order.set->steps;
+
+    return steps->agree(steps->context, name, value_json, values_json, err);
+}
+
+static bool is_interrupted(void *context)
+{
+    const struct tfos__dataset_file_source *source = context;
+    const struct tfos_dataset_options *steps = &source->order.set->steps;
+
+    return steps->is_interrupted && steps->is_interrupted(steps->context);
+}
+
 static enum tfos_status open_pass(struct tfos__dataset_file_set *set,
                                   const struct tfos_record_pass *pass,
                                   const struct tfos_dataset_options *rows,
@@ -33,18 +50,29 @@ static enum tfos_status open_pass(struct tfos__dataset_file_set *set,
                                   struct tfos_error *err)
 {
     struct tfos__dataset_file_source *source = NULL;
+    long long number = atomic_fetch_add(&set->pass_count, 1) + 1;
+    char *name = tfos__format("%s/%lld", set->steps.name, number);
+    enum tfos_status status = name ? tfos__dataset_file_source_open(set, pass, &source, err)
+                                   : tfos__no_memory(err, "dataset", "files");
 
-    TFOS__TRY(tfos__dataset_file_source_open(set, pass, &source, err));
+    if (status < 0) {
+        tfos__free(name);
+        return status;
+    }
     struct tfos_dataset_options options = {
         .batch_size = rows->batch_size,
         .drop_remainder = rows->drop_remainder,
         .shuffle_rows = rows->shuffle_rows,
         .seed = pass->seed,
+        .uneven = set->steps.uneven,
         .columns = rows->columns,
         .column_count = rows->column_count,
         .null_value = rows->null_value,
         .selection = rows->selection,
         .selection_count = rows->selection_count,
+        .agree = agree,
+        .is_interrupted = is_interrupted,
+        .name = name,
         .release = tfos__dataset_file_source_close,
         .context = source,
         .like = like,
@@ -53,9 +81,10 @@ static enum tfos_status open_pass(struct tfos__dataset_file_set *set,
         .name_partition = tfos__dataset_file_source_name,
         .use = tfos__dataset_file_source_use,
     };
-    enum tfos_status status = tfos_dataset_open(&options, out, err);
+    status = tfos_dataset_open(&options, out, err);
     if (status < 0)
         tfos__dataset_file_source_close(source);
+    tfos__free(name);
     return status;
 }
 
@@ -74,6 +103,8 @@ enum tfos_status tfos_record_dataset_open(const struct tfos_record_dataset_optio
     reading.batch_size = READ_SIZE;
     TFOS__TRY(tfos__dataset_file_set_open(options, &reading, &set, err));
     enum tfos_status status = open_pass(set, &options->pass, &options->rows, NULL, out, err);
+    if (status < 0)
+        set->steps.release = NULL;
     tfos__dataset_file_set_release(set);
     return status;
 }

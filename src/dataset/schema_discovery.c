@@ -211,7 +211,8 @@ static enum tfos_status find_plan(struct tfos__dataset_schema_discovery *discove
     struct tfos__dataset_plan *own = &discovery->plan;
 
     TFOS__TRY(inspect_rows(discovery, err));
-    if (discovery->options->uneven != TFOS_UNEVEN_IGNORE)
+    // The rows of files are all nodes' together, so all find the same plan.
+    if (discovery->options->uneven != TFOS_UNEVEN_IGNORE && discovery->options->reader)
         return find_common_plan(discovery, plan, has_epoch_ended, err);
     *has_epoch_ended = discovery->queue->is_ended;
     if (own->feature_count == 0)

@@ -349,7 +349,8 @@ static bool is_decided(const void *context)
 /// Sends the value and waits for the answer, which is in `agreement` then. With the lock held.
 static enum tfos_status await_agreement(struct tfos_trainer *trainer,
                                         struct tfos__trainer_agreement *agreement, json_t *value,
-                                        const struct tfos_wait *caller, struct tfos_error *err)
+                                        bool is_given_only, const struct tfos_wait *caller,
+                                        struct tfos_error *err)
 {
     int64_t timeout_ms = caller && caller->timeout_ms > 0 ? caller->timeout_ms : AGREE_TIMEOUT_MS;
     struct tfos__wait wait = tfos__wait_begin(caller, AGREE_TIMEOUT_MS);
@@ -357,6 +358,8 @@ static enum tfos_status await_agreement(struct tfos_trainer *trainer,
         trainer,
         json_pack("{s:s, s:s, s:O}", "type", "agree", "name", agreement->name, "value", value),
         err));
+    if (is_given_only)
+        return TFOS_OK;
     enum tfos_status status =
         tfos__trainer_channel_await(trainer, is_decided, agreement, &wait, err);
     if (status == TFOS_AGAIN) {
@@ -411,14 +414,14 @@ enum tfos_status tfos_trainer_agree(struct tfos_trainer *trainer, const char *na
     } else {
         agreement.next = trainer->agreements;
         trainer->agreements = &agreement;
-        status = await_agreement(trainer, &agreement, value, wait, err);
+        status = await_agreement(trainer, &agreement, value, !values_json, wait, err);
         struct tfos__trainer_agreement **place = &trainer->agreements;
         while (*place != &agreement)
             place = &(*place)->next;
         *place = agreement.next;
     }
     tfos__trainer_channel_unlock(trainer);
-    if (status == TFOS_OK)
+    if (status == TFOS_OK && values_json)
         *values_json = agreement.values;
     else
         tfos__free(agreement.values);

@@ -80,10 +80,11 @@ static inline enum tfos_status agree(void *context, const char *name, const char
     round->values[member->number] = tfos__strdup(value_json);
     if (++round->given == forum->member_count)
         pthread_cond_broadcast(&forum->is_complete);
-    while (round->given < forum->member_count)
+    while (values_json && round->given < forum->member_count)
         if (pthread_cond_timedwait(&forum->is_complete, &forum->mutex, &until) != 0)
             fail_msg("member %d waits alone at %s", member->number, name);
-    *values_json = join_values(forum, round);
+    if (values_json)
+        *values_json = join_values(forum, round);
     pthread_mutex_unlock(&forum->mutex);
     return TFOS_OK;
 }
