@@ -573,7 +573,8 @@ static void play_after_memory(struct player *player)
     // The rank that had no memory for its arguments calls it once more.
     if (status == TFOS_NO_MEMORY && player->rank == 1)
         status = reduce(player, "numbers", 10);
-    expect(player, status == TFOS_OK);
+    // A rank may fail when the others have just opened the group.
+    expect(player, status == TFOS_OK || (status == TFOS_CLOSED && player->rank == 0));
 }
 
 static void s46_any_request_for_memory_may_fail(void **state)

@@ -87,7 +87,9 @@ static inline enum tfos_status exchange_by_board(void *context, const char *name
     snprintf(board->values[stage][player->rank], TEXT_SIZE, "%s", value_json);
     atomic_fetch_add(&board->given[stage], 1);
     while (atomic_load(&board->given[stage]) < size) {
-        if (tfos__remaining_ms(deadline) == 0 || atomic_load(&board->marks[GIVEN_UP]) > 0) {
+        bool is_given_up = atomic_load(&board->marks[GIVEN_UP]) > 0;
+        if (atomic_load(&board->given[stage]) < size &&
+            (is_given_up || tfos__remaining_ms(deadline) == 0)) {
             snprintf(err->message, sizeof(err->message), "not all have exchanged");
             free(text);
             return TFOS_TIMEOUT;
