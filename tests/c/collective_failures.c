@@ -139,25 +139,29 @@ static void make_absent(struct player *player, struct tfos_collective_options *o
 static void s46_ranks_that_are_missing_are_named(void **state)
 {
     (void)state;
+    struct scene scenes[3];
     for (int absent = 0; absent < 3; absent++) {
-        struct scene scene = {.size = 3,
-                              .play = play_nothing,
-                              .prepare = make_absent,
-                              .may_not_open = true,
-                              .argument = absent,
-                              .options.open_timeout_ms = 700};
+        scenes[absent] = (struct scene){.size = 3,
+                                        .play = play_nothing,
+                                        .prepare = make_absent,
+                                        .may_not_open = true,
+                                        .argument = absent,
+                                        .options.open_timeout_ms = 1000};
+        set_way(&scenes[absent], TLS);
+        start_ranks(&scenes[absent]);
+    }
+    for (int absent = 0; absent < 3; absent++) {
+        struct scene *scene = &scenes[absent];
         char name[64];
         snprintf(name, sizeof(name), "rank %d (127.0.0.1, pid ", absent);
-        set_way(&scene, TLS);
-        start_ranks(&scene);
         for (int rank = 0; rank < 3; rank++)
             if (rank != absent) {
-                check_rank(&scene, rank, await_rank(&scene, rank));
-                assert_int_equal(scene.board->status[rank], TFOS_TIMEOUT);
-                assert_non_null(strstr(scene.board->messages[rank], name));
+                check_rank(scene, rank, await_rank(scene, rank));
+                assert_int_equal(scene->board->status[rank], TFOS_TIMEOUT);
+                assert_non_null(strstr(scene->board->messages[rank], name));
             }
-        kill(scene.pids[absent], SIGKILL);
-        await_rank(&scene, absent);
+        kill(scene->pids[absent], SIGKILL);
+        await_rank(scene, absent);
     }
 }
 
