@@ -93,7 +93,8 @@ static void run(struct rank_process *process)
         }
         for (int round = 0; round < ROUNDS; round++)
             for (enum way way = COPY; way < WAYS; way++)
-                times[way][round] = time_one(groups[SHARED], groups[way], &memory, sizes[s], repeats[way]);
+                times[way][round] =
+                    time_one(groups[SHARED], groups[way], &memory, sizes[s], repeats[way]);
         if (process->rank == 0)
             tell(process, times, sizes[s]);
     }

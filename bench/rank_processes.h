@@ -75,8 +75,8 @@ static inline struct tfos_collective *open_group(struct rank_process *process, c
 /// Runs `run` in `size` processes, and ends this one if one of them fails.
 static inline void run_ranks(int size, void (*run)(struct rank_process *process))
 {
-    struct exchange_board *board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE,
-                                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct exchange_board *board =
+        mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     bool has_failed = board == MAP_FAILED;
 
     fflush(NULL);
