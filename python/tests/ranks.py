@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that train in step on this machine, without Spark: each serves calls of functions of ``keras_cases`` with the group of the first so many."""
+"""Processes that train in step on this machine, without Spark: each serves calls of functions with the group of the first so many."""
 
 import contextlib
+import importlib
 import multiprocessing
 import os
 import time
@@ -45,8 +46,11 @@ class Ranks:
     def begin(self, function, size, group="all", **arguments):
         """Another ``group`` is another group of as many ranks."""
         for pipe in self._pipes[:size or 1]:
-            pipe.send((function.__name__, size, group, arguments))
+            pipe.send((function.__module__, function.__name__, size, group, arguments))
         return size or 1
+
+    def has_answered(self, rank, timeout):
+        return self._pipes[rank].poll(timeout)
 
     def results(self, count, timeout=300):
         results = []
@@ -65,18 +69,16 @@ def serve(pipe, folder, rank):
     os.environ["TF_NUM_INTRAOP_THREADS"] = "1"
     import tensorflow as tf
 
-    import keras_cases
-
     groups = {}
     while True:
         call = pipe.recv()
         if call is None:
             break
-        name, size, group, arguments = call
+        module, name, size, group, arguments = call
         try:
             if size and (size, group) not in groups:
                 groups[size, group] = open_group(tf, folder, group, rank, size)
-            result = getattr(keras_cases, name)(groups.get((size, group)), **arguments)
+            result = getattr(importlib.import_module(module), name)(groups.get((size, group)), **arguments)
         except Exception as error:
             result = RuntimeError(f"{type(error).__name__}: {error}", traceback.format_exc())
         pipe.send(result)
