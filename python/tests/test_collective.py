@@ -52,7 +52,7 @@ def run_ranks(size, function, **options):
 
 
 @pytest.mark.parametrize("options", [{}, {"transport": "tcp", "trusted": True}])
-def test_s20_operations_on_arrays(options):
+def test_s46_operations_on_arrays(options):
     def play(collective):
         rank = collective.rank
         first, second = numpy.arange(5, dtype="float32") + rank, numpy.full((2, 3), rank, "float32")
@@ -75,7 +75,7 @@ def test_s20_operations_on_arrays(options):
         assert result[7]["operations"] == 6 and result[7]["bytes"] >= 44
 
 
-def test_s20_ranks_that_differ_are_told_both_operations():
+def test_s46_ranks_that_differ_are_told_both_operations():
     def play(collective):
         collective.all_reduce(f"step {collective.rank}", [numpy.zeros(3, "float32")], "float32")
 
@@ -84,7 +84,7 @@ def test_s20_ranks_that_differ_are_told_both_operations():
         assert 'all-reduce "step 0" (sum of 3 float32' in str(error) and 'all-reduce "step 1"' in str(error)
 
 
-def test_s20_close_ends_an_operation_of_another_thread():
+def test_s46_close_ends_an_operation_of_another_thread():
     def play(collective):
         if collective.rank == 0:
             waiting = threading.Timer(0.2, collective.close)
@@ -100,7 +100,7 @@ def test_s20_close_ends_an_operation_of_another_thread():
     assert isinstance(results[0], _tfos.ClosedError) and "has closed the group" in str(results[0])
 
 
-def test_s20_arguments():
+def test_s46_arguments():
     collective = _tfos.Collective(0, 1, lambda name, value: value, KEY, "alone")
     with pytest.raises(ValueError, match="in one piece of memory that may be written"):
         collective.all_reduce("x", [numpy.zeros((4, 4), "float32")[:, 1]], "float32")
@@ -121,7 +121,7 @@ def test_s20_arguments():
         collective.barrier("x")
 
 
-def test_s20_an_exception_of_the_exchange_is_the_cause():
+def test_s46_an_exception_of_the_exchange_is_the_cause():
     def exchange(name, value):
         raise KeyError("nobody")
 

@@ -104,7 +104,8 @@ static enum tfos_status join(struct tfos_collective *group,
         .links = &group->links,
         .failure = &group->failure,
         .segment = &group->segment,
-        .silence_timeout_ms = or_default(options->silence_timeout_ms, SILENCE_TIMEOUT_MS)};
+        .silence_timeout_ms = or_default(options->silence_timeout_ms, SILENCE_TIMEOUT_MS),
+        .stall_timeout_ms = group->stall_timeout_ms};
     return tfos__collective_liveness_start(&group->liveness, err);
 }
 

@@ -58,6 +58,7 @@ static enum tfos_status begin(struct call *call, struct tfos_collective *group,
                       .segment = &group->segment,
                       .ring = group->ring.next ? &group->ring : NULL,
                       .failure = &group->failure,
+                      .reached = group->liveness.reached,
                       .step = &group->step,
                       .stall_timeout_ms = group->stall_timeout_ms,
                       .last_rank = -1},
@@ -67,6 +68,7 @@ static enum tfos_status begin(struct call *call, struct tfos_collective *group,
     if (!is_busy) {
         group->is_used = true;
         call->operation.descriptor.sequence = ++group->sequence;
+        atomic_store(&group->liveness.reached[group->rank], group->sequence);
         tfos__number_table_hold(&group->entry);
     }
     pthread_mutex_unlock(&group->mutex);
@@ -99,8 +101,10 @@ static enum tfos_status end(struct call *call, enum tfos_status status,
     struct tfos_collective *group = call->group;
     struct tfos_error first;
     if (status < 0) {
-        tfos__collective_failure_set(&group->failure, 0, status, cause->message);
-        status = tfos__collective_failure_check(&group->failure, 0, &first);
+        tfos__collective_failure_set(&group->failure, call->operation.descriptor.sequence, status,
+                                     cause->message);
+        status = tfos__collective_failure_check(&group->failure, UINT64_MAX, &first);
+        tfos__collective_failure_await_told(&group->failure);
         char label[TFOS__COLLECTIVE_TEXT_SIZE];
         tfos__fail(err, status, "collective: %s: %s: %s", group->name,
                    tfos__collective_descriptor_label(&call->operation.descriptor, label),
@@ -180,6 +184,7 @@ enum tfos_status tfos_collective_broadcast(struct tfos_collective *group, const 
     struct tfos__collective_vector vector;
     struct call call;
     struct tfos_error cause;
+    int64_t counts[TFOS_COLLECTIVE_MAX_RANKS] = {0};
     TFOS__TRY(check(group, name, dtype, false, 0, err));
     if (root < 0 || root >= group->size)
         return refuse(group, TFOS_INVALID, name, "the group has no such root", err);
@@ -190,7 +195,9 @@ enum tfos_status tfos_collective_broadcast(struct tfos_collective *group, const 
     descriptor.root = (uint8_t)root;
     enum tfos_status status = begin(&call, group, &descriptor, err);
     if (status == TFOS_OK) {
-        status = meet(&call, NULL, &cause);
+        // The root needs nothing of the others, so that it would not notice who calls something
+        // else.
+        status = meet(&call, counts, &cause);
         if (status == TFOS_OK && group->segment.head)
             status = tfos__collective_pipeline_broadcast(&call.operation, &vector, &cause);
         else if (status == TFOS_OK && call.operation.ring)

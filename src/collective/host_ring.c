@@ -114,10 +114,7 @@ static enum tfos_status await(const struct tfos__collective_operation *operation
     TFOS__TRY(tfos__collective_failure_check(failure, operation->descriptor.sequence, err));
     if (count != 0 || tfos__remaining_ms(deadline) > 0)
         return TFOS_OK;
-    return tfos__fail(err, TFOS_TIMEOUT, "nothing has moved for %.10g s to %s or from %s",
-                      (double)operation->stall_timeout_ms / 1000.0,
-                      operation->roster->members[neighbour(operation, 1)].label,
-                      operation->roster->members[neighbour(operation, -1)].label);
+    return tfos__collective_operation_fail_stalled(operation, err);
 }
 
 /// Sends some bytes; `*done` is 0 when none can go now.

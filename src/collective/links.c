@@ -30,6 +30,7 @@ struct opening {
     bool is_ready[TFOS_COLLECTIVE_MAX_RANKS]; ///< as rank 0 has heard
     bool has_told;                            ///< that this rank is ready
     bool is_started;
+    struct tfos_error lost; ///< why the connection to the next host is lost; empty: it is not
 };
 
 static bool is_leader(const struct tfos__collective_roster *roster)
@@ -152,7 +153,8 @@ static bool is_linked(const struct opening *opening)
 static enum tfos_status pump_own(const struct opening *opening, struct tfos__collective_peer *peer,
                                  struct tfos_error *err)
 {
-    if (!peer->channel || peer->is_server)
+    if (!peer->channel || peer->is_server ||
+        (peer->is_proven && tfos__channel_pending_size(peer->channel) == 0))
         return TFOS_OK;
     const char *label = opening->roster->members[peer->rank].label;
     enum tfos_status status = tfos__collective_peer_pump(peer, opening->credentials, err);
@@ -190,9 +192,10 @@ static enum tfos_status step(struct opening *opening, struct tfos_error *err)
     struct tfos__collective_links *links = opening->links;
     accept_all(opening);
     pump_strangers(opening);
-    TFOS__TRY(pump_own(opening, &links->next, err));
-    if (!links->control[0].is_proven)
-        TFOS__TRY(pump_own(opening, &links->control[0], err));
+    // That a rank is gone rank 0 hears too, and knows why.
+    if (pump_own(opening, &links->next, &opening->lost) < 0)
+        tfos__collective_peer_close(&links->next);
+    TFOS__TRY(pump_own(opening, &links->control[0], err));
     for (int rank = 0; rank < opening->roster->size; rank++)
         if (links->control[rank].is_proven)
             TFOS__TRY(hear(opening, rank, err));
@@ -228,6 +231,8 @@ static enum tfos_status fail_late(const struct opening *opening, struct tfos_err
 {
     const struct tfos__collective_roster *roster = opening->roster;
     char list[LIST_SIZE] = "";
+    if (opening->lost.message[0] != '\0')
+        return tfos__fail(err, TFOS_CLOSED, "%s", opening->lost.message);
     struct tfos__bounded_text missing = {.data = list, .capacity = sizeof(list)};
     for (int rank = 0; rank < roster->size; rank++) {
         bool is_missing = roster->rank == 0 ? rank != 0 && !opening->is_ready[rank] : rank == 0;

@@ -16,7 +16,7 @@
 #include "base/process.h"
 #include "base/thread.h"
 
-#define BEATS 5 // in a silence_timeout
+#define BEATS 5 // in a silence_timeout, or a stall_timeout
 #define BEAT_MIN_MS 20
 #define BEAT_MAX_MS 1000
 #define FAREWELL_MS 1000 // for the peers to take the last message
@@ -45,18 +45,42 @@ static void send_all(struct tfos__collective_liveness *liveness, json_t *message
     json_decref(message);
 }
 
+/// The operation that this rank has reached; rank 0 tells those of all.
+static json_t *make_beat(const struct tfos__collective_liveness *liveness)
+{
+    const struct tfos__collective_roster *roster = liveness->roster;
+    int first = roster->rank, last = roster->rank == 0 ? roster->size - 1 : roster->rank;
+    json_t *reached = json_array();
+    for (int rank = first; rank <= last; rank++)
+        json_array_append_new(reached,
+                              json_integer((json_int_t)atomic_load(&liveness->reached[rank])));
+    return json_pack("{s:s, s:o}", "type", "heartbeat", "reached", reached);
+}
+
+static void take_beat(struct tfos__collective_liveness *liveness, int rank, const json_t *message)
+{
+    const json_t *reached = json_object_get(message, "reached"), *item;
+    size_t i;
+    json_array_foreach(reached, i, item)
+    {
+        // Rank 0 begins with its own, as any does.
+        size_t of = (size_t)rank + i;
+        if (of < (size_t)liveness->roster->size && of != (size_t)liveness->roster->rank)
+            atomic_store(&liveness->reached[of], (uint64_t)json_integer_value(item));
+    }
+}
+
 static void tell_failure(struct tfos__collective_liveness *liveness)
 {
     struct tfos_error cause;
-    uint64_t first = atomic_load(&liveness->failure->first_failed);
-    if (first >= liveness->told)
+    uint64_t first;
+    enum tfos_status status;
+    if (!tfos__collective_failure_get_untold(liveness->failure, &first, &status, &cause))
         return;
-    enum tfos_status status =
-        tfos__collective_failure_check(liveness->failure, UINT64_MAX - 1, &cause);
-    liveness->told = first;
     send_all(liveness,
              json_pack("{s:s, s:I, s:i, s:s}", "type", "failed", "first", (json_int_t)first,
                        "status", (int)status, "message", cause.message));
+    tfos__collective_failure_set_told(liveness->failure, first);
 }
 
 static void take_failure(const struct tfos__collective_liveness *liveness, const json_t *message)
@@ -90,6 +114,8 @@ static void hear(struct tfos__collective_liveness *liveness, int rank)
             take_failure(liveness, message);
         else if (strcmp(type, "left") == 0)
             take_leave(liveness, rank, message);
+        else if (strcmp(type, "heartbeat") == 0)
+            take_beat(liveness, rank, message);
         json_decref(message);
     }
     if (status == TFOS_AGAIN || liveness->has_left[rank])
@@ -102,6 +128,10 @@ static void hear(struct tfos__collective_liveness *liveness, int rank)
 static void note_end(struct tfos__collective_liveness *liveness, int rank)
 {
     int index = liveness->roster->members[rank].index;
+    // What it, or rank 0, has said before comes first.
+    for (int hub = 0; hub < liveness->roster->size; hub++)
+        if (is_watched(liveness, hub))
+            hear(liveness, hub);
     uint64_t left = tfos__collective_segment_get(liveness->segment, index, TFOS__COLLECTIVE_LEFT);
     close(liveness->pid_fds[rank]);
     liveness->pid_fds[rank] = -1;
@@ -169,7 +199,10 @@ static void say_farewell(struct tfos__collective_liveness *liveness, uint64_t fi
 static void *run(void *argument)
 {
     struct tfos__collective_liveness *liveness = argument;
-    int64_t interval_ms = liveness->silence_timeout_ms / BEATS;
+    int64_t timeout_ms = liveness->silence_timeout_ms < liveness->stall_timeout_ms
+                             ? liveness->silence_timeout_ms
+                             : liveness->stall_timeout_ms;
+    int64_t interval_ms = timeout_ms / BEATS;
     if (interval_ms < BEAT_MIN_MS)
         interval_ms = BEAT_MIN_MS;
     if (interval_ms > BEAT_MAX_MS)
@@ -181,7 +214,7 @@ static void *run(void *argument)
     while ((leaving = atomic_load(&liveness->leaving)) == 0) {
         int64_t before = tfos__now_ms();
         if (before >= beat_at) {
-            send_all(liveness, json_pack("{s:s}", "type", "heartbeat"));
+            send_all(liveness, make_beat(liveness));
             beat_at = before + interval_ms;
         }
         tell_failure(liveness);
@@ -208,7 +241,6 @@ static void watch_processes(struct tfos__collective_liveness *liveness)
 enum tfos_status tfos__collective_liveness_start(struct tfos__collective_liveness *liveness,
                                                  struct tfos_error *err)
 {
-    liveness->told = UINT64_MAX;
     liveness->has_thread = false;
     for (int rank = 0; rank < TFOS_COLLECTIVE_MAX_RANKS; rank++)
         liveness->pid_fds[rank] = -1;

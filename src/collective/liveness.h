@@ -19,7 +19,8 @@ struct tfos__collective_liveness {
     struct tfos__collective_links *links;         ///< its control connections are the thread's
     struct tfos__collective_failure *failure;
     const struct tfos__collective_segment *segment; ///< may be without memory
-    int64_t silence_timeout_ms;
+    int64_t silence_timeout_ms, stall_timeout_ms;
+    _Atomic uint64_t reached[TFOS_COLLECTIVE_MAX_RANKS]; ///< the newest operation of each rank
 
     int wake_fd; ///< owned; an eventfd: there is a failure to tell, or the end has come
     pthread_t thread;
@@ -28,7 +29,6 @@ struct tfos__collective_liveness {
     int pid_fds[TFOS_COLLECTIVE_MAX_RANKS]; ///< owned; of the host's others; -1: not watched
     int64_t heard_ms[TFOS_COLLECTIVE_MAX_RANKS];
     bool has_left[TFOS_COLLECTIVE_MAX_RANKS]; ///< in order, or is known to have ended
-    uint64_t told;                            ///< the `first_failed` that was told
 };
 
 /// Starts the thread. On failure stop() still is to be called.

@@ -18,12 +18,18 @@ struct tfos__collective_operation {
     const struct tfos__collective_segment *segment; ///< without memory where the group is flat
     struct tfos__collective_ring *ring;             ///< NULL: this rank is in none
     struct tfos__collective_failure *failure;
+    const _Atomic uint64_t *reached; ///< the newest operation of each rank, as last heard
     uint64_t *step; ///< of the group: the first one of the operation, and at its end the next
     int64_t stall_timeout_ms;
 
     int64_t wait_us; ///< for ranks that had not come to the operation
     int last_rank;   ///< who came last; -1: not known
 };
+
+/// The TIMEOUT of a wait for other hosts, with the ranks that have not come to the operation.
+enum tfos_status
+tfos__collective_operation_fail_stalled(const struct tfos__collective_operation *operation,
+                                        struct tfos_error *err);
 
 /// The failure INVALID of ranks whose operations differ.
 enum tfos_status tfos__collective_operation_fail_mismatch(

@@ -36,9 +36,8 @@ static enum tfos_status fail_stalled(const struct tfos__collective_operation *op
         tfos__bounded_text_append(&late, "%s%s", late.size > 0 ? ", " : "",
                                   roster->members[rank].label);
     }
-    return tfos__fail(err, TFOS_TIMEOUT, "%s within %.10g s: %s",
-                      signal == TFOS__COLLECTIVE_ARRIVED ? "ranks that live have not called it"
-                                                         : "ranks that live have moved nothing",
+    return tfos__fail(err, TFOS_TIMEOUT, "%s within %.10g s by %s",
+                      signal == TFOS__COLLECTIVE_ARRIVED ? "not called" : "nothing moved",
                       (double)operation->stall_timeout_ms / 1000.0, list);
 }
 

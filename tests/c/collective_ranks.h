@@ -24,6 +24,7 @@
 #define TEXT_SIZE 2048
 #define PATIENCE_MS 30000
 #define MARKS 8
+#define GIVEN_UP (MARKS - 1) ///< a rank could not open: others need not wait for what it exchanges
 
 struct board {
     _Atomic int given[STAGES];
@@ -86,7 +87,9 @@ static inline enum tfos_status exchange_by_board(void *context, const char *name
     snprintf(board->values[stage][player->rank], TEXT_SIZE, "%s", value_json);
     atomic_fetch_add(&board->given[stage], 1);
     while (atomic_load(&board->given[stage]) < size) {
-        if (tfos__remaining_ms(deadline) == 0) {
+        bool is_given_up = atomic_load(&board->marks[GIVEN_UP]) > 0;
+        if (atomic_load(&board->given[stage]) < size &&
+            (is_given_up || tfos__remaining_ms(deadline) == 0)) {
             snprintf(err->message, sizeof(err->message), "not all have exchanged");
             free(text);
             return TFOS_TIMEOUT;
@@ -136,6 +139,8 @@ static inline void run_rank(struct scene *scene, int rank)
     enum tfos_status status = tfos__collective_open(
         &options, scene->host_labels ? scene->host_labels[rank] : NULL, &player.group, &player.err);
     note(&player, status);
+    if (status != TFOS_OK)
+        atomic_store(&player.board->marks[GIVEN_UP], 1);
     if (scene->may_not_open && status != TFOS_OK)
         _exit(0);
     expect(&player, status == TFOS_OK);

@@ -236,11 +236,12 @@ static void play_all(struct player *player)
     all_reduce_counts(player, TFOS_DTYPE_FLOAT32, TFOS_REDUCE_SUM);
 }
 
-static void play_sizes(void (*play)(struct player *), int most,
+/// With each size from `least`, and then every `stride`-th, to `most`.
+static void play_sizes(void (*play)(struct player *), int least, int most, int stride,
                        enum tfos_collective_transport transport, bool is_trusted,
                        const char *const *host_labels)
 {
-    for (int size = 1; size <= most; size++) {
+    for (int size = least; size <= most; size += stride) {
         struct scene scene = {.size = size,
                               .play = play,
                               .host_labels = host_labels,
@@ -250,56 +251,161 @@ static void play_sizes(void (*play)(struct player *), int most,
     }
 }
 
-static void s20_all_dtypes_and_reductions_by_shared_memory(void **state)
+static void s46_all_dtypes_and_reductions_by_shared_memory(void **state)
 {
     (void)state;
-    play_sizes(play_all_reduce, 3, TFOS_COLLECTIVE_AUTO, false, NULL);
+    play_sizes(play_all_reduce, 1, 3, 1, TFOS_COLLECTIVE_AUTO, false, NULL);
 }
 
-static void s20_all_dtypes_and_reductions_by_tcp(void **state)
+static void s46_all_dtypes_and_reductions_by_tcp(void **state)
 {
     (void)state;
-    play_sizes(play_all_reduce, 3, TFOS_COLLECTIVE_TCP, true, NULL);
+    play_sizes(play_all_reduce, 1, 3, 1, TFOS_COLLECTIVE_TCP, true, NULL);
 }
 
-static void s20_all_operations_by_shared_memory(void **state)
+static void s46_all_operations_by_shared_memory(void **state)
 {
     (void)state;
-    play_sizes(play_all, 5, TFOS_COLLECTIVE_AUTO, false, NULL);
+    play_sizes(play_all, 1, 5, 1, TFOS_COLLECTIVE_AUTO, false, NULL);
 }
 
-static void s20_all_operations_by_tls(void **state)
+static void s46_all_operations_by_tls(void **state)
 {
     (void)state;
-    play_sizes(play_all, 4, TFOS_COLLECTIVE_TCP, false, NULL);
+    play_sizes(play_all, 2, 4, 1, TFOS_COLLECTIVE_TCP, false, NULL);
 }
 
-static void s20_all_operations_by_trusted_tcp(void **state)
+static void s46_all_operations_by_trusted_tcp(void **state)
 {
     (void)state;
-    play_sizes(play_all, 5, TFOS_COLLECTIVE_TCP, true, NULL);
+    play_sizes(play_all, 2, 5, 1, TFOS_COLLECTIVE_TCP, true, NULL);
 }
 
-static void s20_all_operations_on_two_hosts(void **state)
+static void s46_all_operations_on_two_hosts(void **state)
 {
     (void)state;
-    play_sizes(play_all, 5, TFOS_COLLECTIVE_AUTO, false, two_hosts);
+    play_sizes(play_all, 2, 5, 1, TFOS_COLLECTIVE_AUTO, false, two_hosts);
 }
 
-static void s20_all_operations_on_three_hosts(void **state)
+static void s46_all_operations_on_three_hosts(void **state)
 {
     (void)state;
-    play_sizes(play_all, 8, TFOS_COLLECTIVE_AUTO, true, three_hosts);
+    play_sizes(play_all, 3, 8, 5, TFOS_COLLECTIVE_AUTO, true, three_hosts);
+}
+
+// ---- bits
+
+/// Sums whose bits depend on the order of the addends.
+static void play_bits(struct player *player)
+{
+    enum { COUNT = 200003 };
+    struct board *board = player->board;
+    float *data = malloc(COUNT * sizeof(*data));
+    uint32_t state = (uint32_t)player->rank * 7919u + 1;
+    uint64_t digest = 0;
+    for (int i = 0; i < COUNT; i++) {
+        state = state * 1664525u + 1013904223u;
+        data[i] = (float)(int32_t)state * (float)(1 << (state >> 8 & 15));
+    }
+    struct tfos_collective_span span = {data, COUNT};
+    expect_done(player,
+                tfos_collective_all_reduce(player->group, "bits", &span, 1, TFOS_DTYPE_FLOAT32,
+                                           TFOS_REDUCE_SUM, &player->err));
+    for (int i = 0; i < COUNT; i++) {
+        uint32_t bits;
+        memcpy(&bits, &data[i], sizeof(bits));
+        digest = (digest ^ bits) * 0x100000001B3u;
+    }
+    board->duration_ms[player->rank] = (int64_t)digest;
+    free(data);
+}
+
+static int64_t digest_of_run(enum tfos_collective_transport transport,
+                             const char *const *host_labels)
+{
+    struct scene scene = {.size = 5,
+                          .play = play_bits,
+                          .host_labels = host_labels,
+                          .options.transport = transport,
+                          .options.is_trusted_network = true};
+    start_ranks(&scene);
+    for (int rank = 0; rank < scene.size; rank++)
+        check_rank(&scene, rank, await_rank(&scene, rank));
+    for (int rank = 1; rank < scene.size; rank++)
+        assert_true(scene.board->duration_ms[rank] == scene.board->duration_ms[0]);
+    return scene.board->duration_ms[0];
+}
+
+static void s46_results_are_the_same_bits_on_all_ranks_and_in_each_run(void **state)
+{
+    (void)state;
+    int64_t digests[3];
+    for (int run = 0; run < 3; run++) {
+        const int64_t again[] = {digest_of_run(TFOS_COLLECTIVE_AUTO, NULL),
+                                 digest_of_run(TFOS_COLLECTIVE_TCP, NULL),
+                                 digest_of_run(TFOS_COLLECTIVE_AUTO, two_hosts)};
+        if (run > 0)
+            assert_memory_equal(again, digests, sizeof(again));
+        memcpy(digests, again, sizeof(again));
+    }
+}
+
+// ---- numbers that are none
+
+static void check_special(struct player *player, enum tfos_reduction reduction, const float *given,
+                          const float *expected, int count)
+{
+    float data[16];
+    memcpy(data, given, (size_t)count * sizeof(*data));
+    struct tfos_collective_span span = {data, count};
+    expect_done(player, tfos_collective_all_reduce(player->group, "special", &span, 1,
+                                                   TFOS_DTYPE_FLOAT32, reduction, &player->err));
+    for (int i = 0; i < count; i++)
+        expect(player, isnan(expected[i]) ? isnan(data[i]) : data[i] == expected[i]);
+}
+
+/// NaN of any rank comes through; infinities are numbers.
+static void play_special(struct player *player)
+{
+    const float given[3][4] = {{NAN, 1, INFINITY, 2}, {1, NAN, -INFINITY, 1}, {0, 3, 5, NAN}};
+    const float sums[] = {NAN, NAN, NAN, NAN}, least[] = {NAN, NAN, -INFINITY, NAN},
+                most[] = {NAN, NAN, INFINITY, NAN};
+    const float *own = given[player->rank];
+    check_special(player, TFOS_REDUCE_SUM, own, sums, 4);
+    check_special(player, TFOS_REDUCE_MIN, own, least, 4);
+    check_special(player, TFOS_REDUCE_MAX, own, most, 4);
+    int32_t numbers[] = {INT32_MAX, -7, 7};
+    struct tfos_collective_span span = {numbers, 3};
+    expect_done(player,
+                tfos_collective_all_reduce(player->group, "wrap", &span, 1, TFOS_DTYPE_INT32,
+                                           TFOS_REDUCE_MEAN, &player->err));
+    // 3 * INT32_MAX wraps to INT32_MAX - 2; means are rounded toward zero.
+    expect(player, numbers[0] == (INT32_MAX - 2) / 3 && numbers[1] == -7 && numbers[2] == 7);
+    int64_t signs[] = {player->rank == 0 ? -2 : -1, player->rank == 0 ? 2 : 1};
+    span = (struct tfos_collective_span){signs, 2};
+    expect_done(player,
+                tfos_collective_all_reduce(player->group, "signs", &span, 1, TFOS_DTYPE_INT64,
+                                           TFOS_REDUCE_MEAN, &player->err));
+    expect(player, signs[0] == -1 && signs[1] == 1);
+}
+
+static void s46_nan_comes_through_and_integers_wrap(void **state)
+{
+    (void)state;
+    play_sizes(play_special, 3, 3, 1, TFOS_COLLECTIVE_AUTO, false, NULL);
+    play_sizes(play_special, 3, 3, 1, TFOS_COLLECTIVE_TCP, true, NULL);
 }
 
 static const struct CMUnitTest cases[] = {
-    cmocka_unit_test(s20_all_dtypes_and_reductions_by_shared_memory),
-    cmocka_unit_test(s20_all_dtypes_and_reductions_by_tcp),
-    cmocka_unit_test(s20_all_operations_by_shared_memory),
-    cmocka_unit_test(s20_all_operations_by_tls),
-    cmocka_unit_test(s20_all_operations_by_trusted_tcp),
-    cmocka_unit_test(s20_all_operations_on_two_hosts),
-    cmocka_unit_test(s20_all_operations_on_three_hosts),
+    cmocka_unit_test(s46_all_dtypes_and_reductions_by_shared_memory),
+    cmocka_unit_test(s46_all_dtypes_and_reductions_by_tcp),
+    cmocka_unit_test(s46_all_operations_by_shared_memory),
+    cmocka_unit_test(s46_all_operations_by_tls),
+    cmocka_unit_test(s46_all_operations_by_trusted_tcp),
+    cmocka_unit_test(s46_all_operations_on_two_hosts),
+    cmocka_unit_test(s46_all_operations_on_three_hosts),
+    cmocka_unit_test(s46_results_are_the_same_bits_on_all_ranks_and_in_each_run),
+    cmocka_unit_test(s46_nan_comes_through_and_integers_wrap),
 };
 
 TEST_MAIN(cases)
