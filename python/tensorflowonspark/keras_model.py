@@ -10,9 +10,9 @@ from typing import Any, Callable, List, Optional
 
 import keras
 
-from .collectives import Group
+from .collectives import STOPPED, Group
 from .keras_class import disguise
-from .keras_data import follow, split_rows, static_rows, untuned, without_padding
+from .keras_data import drain, follow, split_rows, static_rows, untuned, without_padding
 from .keras_layers import attach_layers
 from .keras_optimizer import StepState, attach_optimizer
 from .keras_state import agree, average_statistics, send_state, sum_metrics
@@ -46,6 +46,7 @@ class _State(StepState):
         super().__init__(tf, group)
         self.mode: Optional[str] = None  #: "fit" until it has its data, then "train", or "validation"; "test" in evaluate
         self.limit: Optional[int] = None  #: steps of an epoch; None: until all data has ended
+        self.steps_are_given = False  #: by steps_per_epoch
         self.steps = 0  #: of this epoch
         self.has_ended = False  #: all data of this epoch has
         self.is_synchronized = False  #: the chief's state has been received
@@ -245,8 +246,10 @@ class _InStep:
         def counted(iterator: Any) -> Any:
             try:
                 logs = function(iterator)
-            except (StopIteration, errors.OutOfRangeError):
+            except (StopIteration, errors.OutOfRangeError) as error:
                 state.has_ended = True
+                if state.mode == "train" and not state.steps_are_given and STOPPED not in str(error):
+                    drain(state.tf, iterator)
                 raise
             state.steps += self.steps_per_execution  # type: ignore[attr-defined]
             return logs
@@ -268,7 +271,7 @@ class _InStep:
             steps = iterator.steps_per_epoch
             limit = agree(state.group, self, steps, iterator.data_adapter.num_batches)
             follow(state.tf, iterator, limit)
-            state.limit = steps or limit
+            state.limit, state.steps_are_given = steps or limit, steps is not None
             return
         if iterator is not None:
             iterator._distributed_dataset = untuned(state.tf, iterator._distributed_dataset)

@@ -75,6 +75,13 @@ def test_parts_of_unequal_length(ranks):
     check(expected, good(ranks.run(keras_cases.fit_uneven, 3, names=UNEVEN, endings=endings)), expected)
 
 
+def test_epochs_that_are_padded_on_all_ranks(ranks):
+    """Their padding is read to its end, and no step is made of it."""
+    expected = good(ranks.run(keras_cases.fit_padded_epochs, 0))[0][0]
+    for weights, steps in good(ranks.run(keras_cases.fit_padded_epochs, 2)):
+        assert steps == (3, 1, 3) and np.abs(weights - expected).max() < 2e-6
+
+
 def test_runs_do_not_differ(ranks):
     results = good(ranks.run(keras_cases.fit_twice, 2, name="adam"))
     assert len({run for result in results for run in result}) == 1
