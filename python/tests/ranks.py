@@ -40,14 +40,15 @@ class Ranks:
         return self._processes[rank].pid
 
     def run(self, function, size, timeout=300, **arguments):
-        """The results of all ranks of a group of ``size``; 0: of one process that has no group. Exceptions are results."""
+        """The results of all ranks of a group of ``size``; 0: of one process, or of ``everyone``, without a group. Exceptions are results."""
         return self.results(self.begin(function, size, **arguments), timeout)
 
-    def begin(self, function, size, group="all", **arguments):
+    def begin(self, function, size, group="all", everyone=1, **arguments):
         """Another ``group`` is another group of as many ranks."""
-        for pipe in self._pipes[:size or 1]:
+        count = size or everyone
+        for pipe in self._pipes[:count]:
             pipe.send((function.__module__, function.__name__, size, group, arguments))
-        return size or 1
+        return count
 
     def has_answered(self, rank, timeout):
         return self._pipes[rank].poll(timeout)
@@ -67,6 +68,7 @@ class Ranks:
 def serve(pipe, folder, rank):
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     os.environ["TF_NUM_INTRAOP_THREADS"] = "1"
+    os.environ["TFOS_RANK"] = str(rank)
     import tensorflow as tf
 
     groups = {}
@@ -84,7 +86,7 @@ def serve(pipe, folder, rank):
         pipe.send(result)
 
 
-def open_group(tf, folder, name, rank, size):
+def open_group(tf, folder, name, rank, size, **options):
     from tensorflowonspark import _tfos, collectives
 
     def exchange(stage, value):
@@ -97,5 +99,5 @@ def open_group(tf, folder, name, rank, size):
             time.sleep(0.002)
         return "[" + ",".join(open(path).read() for path in paths) + "]"
 
-    handle = _tfos.Collective(rank, size, exchange, b"k" * 32, name)
+    handle = _tfos.Collective(rank, size, exchange, b"k" * 32, name, host="127.0.0.1", **options)
     return collectives.Group(tf, handle, rank == 0)
