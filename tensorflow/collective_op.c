@@ -24,6 +24,7 @@
 #define BROADCAST_OP "TfosBroadcast"
 #define GATHER_OP "TfosAllGather"
 #define MODULE "libtfos_tf"
+#define STOPPED MODULE ": a rank has stopped" // Python looks for it
 #define MAX_DIMENSIONS 254 // TensorFlow's own limit
 
 enum { GROUP, TENSORS, WEIGHT = TENSORS, GRADIENTS };
@@ -238,8 +239,10 @@ static bool weigh(struct call *call, struct weighing *out)
         return false;
     *out = (struct weighing){0, true};
     for (int rank = 0; rank < size; rank++) {
-        if (weights[rank] < 0)
-            return check(call, TFOS_END, NULL);
+        if (weights[rank] < 0) {
+            fail(call, TF_OUT_OF_RANGE, STOPPED);
+            return false;
+        }
         sum += weights[rank];
         out->all_are_equal = out->all_are_equal && weights[rank] == weight;
     }

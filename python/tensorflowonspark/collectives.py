@@ -10,11 +10,12 @@ from typing import Any, List, Optional, Sequence
 from . import TFSparkNode, _tfos
 from .dataset import load_operations
 
-__all__ = ["Group", "of_process"]
+__all__ = ["STOPPED", "Group", "of_process"]
 
 _NAME = "workers"
 _MEMBERS = ("chief", "master", "worker")
 _STOP = -1.0  # the weight by which a rank says that it stops
+STOPPED = "a rank has stopped"  #: what OutOfRangeError says then
 
 
 class Group:

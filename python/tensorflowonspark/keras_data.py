@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Optional, Tuple
 
-__all__ = ["endless", "follow", "split_rows", "static_rows", "untuned", "without_padding"]
+__all__ = ["drain", "endless", "follow", "split_rows", "static_rows", "untuned", "without_padding"]
 
 _SIGN_BITS = {"float16": ("uint16", 1 << 15), "bfloat16": ("uint16", 1 << 15), "float32": ("uint32", 1 << 31), "float64": ("uint64", 1 << 63)}
 
@@ -63,6 +63,27 @@ def follow(tf: Any, iterator: Any, limit: Optional[int]) -> None:
     iterator.__class__ = InStep
 
 
+def drain(tf: Any, iterator: Any) -> None:
+    """Reads on to where the data of an epoch has ended, over batches of padding alone, which no worker has found a row beside.
+
+    Raises:
+        ValueError: there is a row.
+    """
+    for batch in iterator:
+        parts = batch if isinstance(batch, tuple) else (batch,)
+        x, weights = parts[0], parts[2] if len(parts) == 3 else None
+        if int(count_rows(tf, _first(x))) == 0:
+            return
+        if int(split_rows(tf, x, weights)[0]) > 0:
+            raise ValueError("distribute: no worker had a row in a batch, and there are rows behind it: leave batches without rows out of the dataset")
+
+
+def count_rows(tf: Any, leaf: Any) -> Any:
+    if isinstance(leaf, tf.SparseTensor):
+        return leaf.dense_shape[0]
+    return leaf.nrows() if isinstance(leaf, tf.RaggedTensor) else tf.shape(leaf)[0]
+
+
 def static_rows(batch: Any) -> Optional[int]:
     """How many rows the batch has, as far as its shape tells."""
     leaf = _first(batch)
@@ -79,9 +100,8 @@ def _first(structure: Any) -> Any:
 def split_rows(tf: Any, x: Any, weights: Any) -> Tuple[Any, Optional[Any]]:
     """The number of rows that are no padding, and which they are; None: all."""
     leaf, weight = _first(x), _first(weights)
-    count = leaf.dense_shape[0] if isinstance(leaf, tf.SparseTensor) else leaf.nrows() if isinstance(leaf, tf.RaggedTensor) else tf.shape(leaf)[0]
     if weight is None or not tf.is_tensor(weight) or weight.dtype.name not in _SIGN_BITS:
-        return tf.cast(count, tf.int32), None
+        return tf.cast(count_rows(tf, leaf), tf.int32), None
     # Padding has the weight -0.0, which is 0 for everybody else: rows whose own weight is 0 are rows.
     bits, sign = _SIGN_BITS[weight.dtype.name]
     is_padding = tf.equal(tf.bitcast(weight, bits), tf.constant(sign, bits))
@@ -96,15 +116,11 @@ def without_padding(tf: Any, batch: Any, rows: Any, keep: Any) -> Any:
     leaves = tf.nest.flatten(batch)
     taken = [index for index, leaf in enumerate(leaves) if leaf is not None]
     tensors = [leaves[index] for index in taken]
-    kept = _choose(tf, tf.shape(_first(tensors))[0] > rows if not isinstance(tensors[0], (tf.SparseTensor, tf.RaggedTensor)) else True,
+    kept = tf.cond(tf.cast(count_rows(tf, tensors[0]), tf.int32) > rows,
                    lambda: [_take(tf, tensor, keep) for tensor in tensors], lambda: [tf.identity(tensor) for tensor in tensors])
     for index, tensor in zip(taken, kept):
         leaves[index] = tensor
     return tf.nest.pack_sequence_as(batch, leaves)
-
-
-def _choose(tf: Any, condition: Any, yes: Callable, no: Callable) -> Any:
-    return yes() if condition is True else tf.cond(condition, yes, no)
 
 
 def _take(tf: Any, tensor: Any, keep: Any) -> Any:

@@ -10,9 +10,9 @@ from typing import Any, Callable, List, Optional
 
 import keras
 
-from .collectives import Group
+from .collectives import STOPPED, Group
 from .keras_class import disguise
-from .keras_data import follow, split_rows, static_rows, untuned, without_padding
+from .keras_data import drain, follow, split_rows, static_rows, untuned, without_padding
 from .keras_layers import attach_layers
 from .keras_optimizer import StepState, attach_optimizer
 from .keras_state import agree, average_statistics, send_state, sum_metrics
@@ -44,8 +44,9 @@ class _State(StepState):
 
     def __init__(self, tf: Any, group: Group) -> None:
         super().__init__(tf, group)
-        self.mode: Optional[str] = None  #: "fit" until it has its data, then "train"; "test" in evaluate
+        self.mode: Optional[str] = None  #: "fit" until it has its data, then "train", or "validation"; "test" in evaluate
         self.limit: Optional[int] = None  #: steps of an epoch; None: until all data has ended
+        self.steps_are_given = False  #: by steps_per_epoch
         self.steps = 0  #: of this epoch
         self.has_ended = False  #: all data of this epoch has
         self.is_synchronized = False  #: the chief's state has been received
@@ -82,27 +83,27 @@ class _InStep:
         state = self._tfos
         rows, may_be_empty, strip = self._rows_of(data)
         step = super().train_step  # type: ignore[misc]
-        if self._needs_share():
-            state.share = state.group.share(rows)
-            with state.tf.control_dependencies([state.share]):  # what comes next is not to overtake it
+        share = None
+        if state.has_synchronized:
+            share = state.group.share(rows)
+            with state.tf.control_dependencies([share]):  # what comes next is not to overtake it
                 rows, data = _map_tensors(state.tf, state.tf.identity, (rows, data))
             _, _, strip = self._rows_of(data)
 
         def busy() -> Any:
-            state.weight, state.is_training, state.replay = rows, True, []
+            state.weight, state.share, state.is_training, state.replay = rows, share, True, []
             try:
                 return step(strip())
             finally:
-                state.weight, state.is_training = None, False
+                state.weight, state.share, state.is_training = None, None, False
 
         def idle() -> Any:
-            # The others' gradients alone, through the same operations.
-            state.weight = 0
+            state.weight, state.share = 0, share
             try:
                 for take_part in state.replay:
                     take_part()
             finally:
-                state.weight = None
+                state.weight, state.share = None, None
 
         return self._where_rows(rows, may_be_empty, busy, idle)
 
@@ -153,39 +154,41 @@ class _InStep:
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, **options: Any) -> Any:
         loss = super().compute_loss(x, y, y_pred, sample_weight, **options)  # type: ignore[misc]
+        factor = self._factor(y_pred, sample_weight)
+        if factor is None:
+            return loss
+        extra = sum((self._aggregate_additional_loss(one) for one in self.losses), 0.0)  # type: ignore[attr-defined]
+        return (loss - extra) * self._tfos.tf.cast(factor, loss.dtype) + extra
+
+    def _factor(self, y_pred: Any, sample_weight: Any) -> Any:
+        """By what to multiply the loss of this worker's rows, so that its mean by rows over the workers is that of all rows; None: 1."""
+        state, tf = self._tfos, self._tfos.tf
         reductions = self._reductions()
         if "sum" in reductions:
-            return self._spread_sum(loss, reductions)
-        if self._tfos.is_training and len(reductions) == 1:
-            self._weigh(reductions[0], y_pred, sample_weight)
-        return loss
+            if len(set(reductions)) > 1:
+                raise ValueError(f"distribute: losses of one model must all have the reduction 'sum', or none of them; these have {reductions}")
+            # evaluate knows nothing of the other workers' batches, and takes them to be as large.
+            return 1 / self._share_of_rows() if state.is_training else state.group.size
+        counted = _counted_entries(tf, reductions[0], y_pred, sample_weight) if state.is_training and len(reductions) == 1 else None
+        if counted is None:
+            return None
+        return self._share_of(tf.maximum(counted, 1e-30)) / self._share_of_rows()  # rows that count nothing are rows
 
-    def _spread_sum(self, loss: Any, reductions: List[str]) -> Any:
-        """Of a sum over this worker's rows what has, as its mean by rows over the workers, the sum over all rows."""
-        state, tf = self._tfos, self._tfos.tf
-        if len(set(reductions)) > 1:
-            raise ValueError(f"distribute: losses of one model must all have the reduction 'sum', or none of them; these have {reductions}")
-        if state.is_training and state.share is None:
-            raise ValueError("distribute: a model whose loss has the reduction 'sum' must be built before fit: give it a keras.Input")
-        # evaluate knows nothing of the other workers' batches, and takes them to be as large.
-        share = tf.cast(state.share if state.is_training else 1 / state.group.size, loss.dtype)
-        extra = sum((self._aggregate_additional_loss(one) for one in self.losses), 0.0)  # type: ignore[attr-defined]
-        return (loss - extra) / share + extra
+    def _share_of_rows(self) -> Any:
+        if self._tfos.share is None:
+            self._tfos.share = self._share_of(self._tfos.weight)
+        return self._tfos.share
 
-    def _weigh(self, reduction: str, y_pred: Any, sample_weight: Any) -> None:
-        """Lets this worker's gradients count by what its loss was divided by, where that is not its number of rows."""
-        counted = _counted_entries(self._tfos.tf, reduction, y_pred, sample_weight)
-        if counted is not None:
-            self._tfos.weight = self._tfos.tf.maximum(counted, 1e-30)  # rows that count nothing are rows
+    def _share_of(self, weight: Any) -> Any:
+        group = self._tfos.group
+        self._tfos.record(lambda: group.share(0))
+        return group.share(weight)
 
     def _reductions(self) -> List[str]:
         """How each loss of ``compile`` makes one number of those of the rows."""
         losses = getattr(getattr(self, "_compile_loss", None), "_flat_losses", None) or []
         return [getattr(loss.loss, "reduction", "sum_over_batch_size") for loss in losses]
 
-    def _needs_share(self) -> bool:
-        """Whether the forward pass needs to know of the other workers' rows."""
-        return "sum" in self._reductions() or self._tfos.has_synchronized
     # ---- what the user calls
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
@@ -222,7 +225,7 @@ class _InStep:
 
     def evaluate(self, *args: Any, **kwargs: Any) -> Any:
         state = self._tfos
-        mode, state.mode = state.mode, "test"
+        mode, state.mode = state.mode, "validation" if state.mode else "test"
         try:
             return super().evaluate(*args, **kwargs)  # type: ignore[misc]
         finally:
@@ -243,8 +246,10 @@ class _InStep:
         def counted(iterator: Any) -> Any:
             try:
                 logs = function(iterator)
-            except (StopIteration, errors.OutOfRangeError):
+            except (StopIteration, errors.OutOfRangeError) as error:
                 state.has_ended = True
+                if state.mode == "train" and not state.steps_are_given and STOPPED not in str(error):
+                    drain(state.tf, iterator)
                 raise
             state.steps += self.steps_per_execution  # type: ignore[attr-defined]
             return logs
@@ -266,10 +271,11 @@ class _InStep:
             steps = iterator.steps_per_epoch
             limit = agree(state.group, self, steps, iterator.data_adapter.num_batches)
             follow(state.tf, iterator, limit)
-            state.limit = steps or limit
-        elif iterator is not None:
+            state.limit, state.steps_are_given = steps or limit, steps is not None
+            return
+        if iterator is not None:
             iterator._distributed_dataset = untuned(state.tf, iterator._distributed_dataset)
-        elif not state.is_synchronized:
+        if state.mode == "test" or not state.is_synchronized:
             agree(state.group, self, None, None)
             self._synchronize()
 

@@ -26,8 +26,9 @@ def agree(group: Group, model: Any, steps: Optional[int], batches: Optional[int]
     if not all(layer.built for layer in model._flatten_layers()):
         raise ValueError("distribute: the model's variables do not yet exist, so they cannot be made equal on all workers: give it a "
                          "keras.Input, or call it on a batch before fit")
-    mine = {"variables": [_describe(variable) for variable in _variables(model)], "optimizer": _settings(model.optimizer), "steps": steps,
-            "batches": batches, "execution": model.steps_per_execution}
+    mine = {"weights": [_describe(variable) for variable in model.weights], "optimizer": _settings(model.optimizer),
+            "optimizer variables": [_describe(variable) for variable in model.optimizer.variables], "steps": steps, "batches": batches,
+            "execution": model.steps_per_execution}
     described = group.exchange(mine, "models")
     chief = described[group.root]
     for rank, other in enumerate(described):
@@ -59,13 +60,9 @@ def _settings(optimizer: Any) -> Dict[str, Any]:
 
 def _difference(chief: Dict[str, Any], other: Dict[str, Any]) -> Any:
     """What the one and the other have where they differ first, in words; None: they do not."""
-    for index, (here, there) in enumerate(zip(chief["variables"], other["variables"])):
-        if _plain(here) != _plain(there):
-            return f"variable {index} is {_words(here)}", _words(there)
-    counts = len(chief["variables"]), len(other["variables"])
-    if counts[0] != counts[1]:
-        more = (chief if counts[0] > counts[1] else other)["variables"][min(counts)]
-        return f"there are {counts[0]} variables", f"{counts[1]} (one has {_words(more)})"
+    difference = _difference_of(chief["weights"], other["weights"], "weight")
+    if difference is not None:
+        return difference
     for name in {**chief["optimizer"], **other["optimizer"]}:
         here, there = chief["optimizer"].get(name), other["optimizer"].get(name)
         if here != there:
@@ -73,6 +70,16 @@ def _difference(chief: Dict[str, Any], other: Dict[str, Any]) -> Any:
     for name, words in (("steps", "steps_per_epoch"), ("execution", "steps_per_execution")):
         if chief[name] != other[name]:
             return f"{words} is {chief[name]}", f"{other[name]}"
+    return _difference_of(chief["optimizer variables"], other["optimizer variables"], "optimizer variable")
+
+
+def _difference_of(chief: List[Any], other: List[Any], kind: str) -> Any:
+    for index, (here, there) in enumerate(zip(chief, other)):
+        if _plain(here) != _plain(there):
+            return f"{kind} {index} is {_words(here)}", _words(there)
+    if len(chief) != len(other):
+        first = max(chief, other, key=len)[min(len(chief), len(other))]
+        return f"there are {len(chief)} {kind}s", f"{len(other)} (the first that not all have is {_words(first)})"
     return None
 
 
@@ -123,7 +130,7 @@ def sum_metrics(tf: Any, group: Group, metrics: List[Any], mode: Optional[str]) 
     if group.size == 1:
         return
     variables = list({id(variable): variable for metric in metrics for variable in metric.variables}.values())
-    operation = f"metrics of {'evaluate' if mode == 'test' else 'training'}"
+    operation = f"metrics of {'training' if mode == 'train' else 'evaluate'}"
     for aggregation in ("sum", "mean", "only_first_replica"):
         chosen = [variable for variable in variables if _aggregation(variable) == aggregation]
         values = [_summable(tf, variable.value) for variable in chosen]

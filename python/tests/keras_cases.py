@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflowonspark.keras import all_reduce, broadcast, distribute
 
 L, O = keras.layers, keras.optimizers
-STEPS, BATCH = 12, 24  # of one process; all numbers of ranks up to 4 divide the batch
+STEPS, BATCH = 6, 24  # of one process; all numbers of ranks up to 4 divide the batch
 RANDOM = np.random.RandomState(0)
 X = RANDOM.randn(STEPS * BATCH, 20).astype("float32")
 Y = (X @ RANDOM.randn(20, 3) + 0.5 * RANDOM.randn(STEPS * BATCH, 3)).argmax(1).astype("int32")
@@ -98,15 +98,292 @@ def outcome(model, history=None):
             "history": history and {name: [float(value) for value in values] for name, values in history.history.items()}}
 
 
-def fit(group, names, epochs=2, weighted=False):
+def fit(group, names, epochs=2, weighted=False, validation=False):
     """Fits a model for each name on equal parts of each batch."""
     results = {}
     for name in names:
         model = prepared(name, group)
-        rows, labels = part(WORDS if name.startswith(("embedding", "mask")) else X, group), part(Y, group)
+        rows, labels = part(WORDS if name.startswith("embedding") else X, group), part(Y, group)
         size = BATCH // (group.size if group else 1)
         half = len(rows) // 2
         training = (rows, labels, part(WEIGHTS, group)) if weighted else (rows, labels)
-        history = model.fit(batches(training, size), epochs=epochs, verbose=0, validation_data=batches((rows[:half], labels[:half]), size))
+        against = batches((rows[:half], labels[:half]), size) if validation else None
+        history = model.fit(batches(training, size), epochs=epochs, verbose=0, validation_data=against)
         results[name] = outcome(model, history)
     return results
+
+
+# ---- parts of unequal length
+
+ROWS = (50, 29, 0)  # of three ranks
+OWN = 8  # rows of a rank's batch
+STARTS = np.cumsum((0, *ROWS))
+
+
+def own_batches(rank, name, ending):
+    """The batches of a rank as lists of arrays: "short" ones at the end, or "padded" to the steps of the rank with the most rows."""
+    first, last = STARTS[rank], STARTS[rank + 1]
+    arrays = [(WORDS if name.startswith("embedding") else X)[first:last], Y[first:last], WEIGHTS[first:last]]
+    steps = -(-max(ROWS) // OWN)
+    if ending == "padded":  # as ctx.get_dataset(uneven="pad") does
+        lacking = steps * OWN - len(arrays[0])
+        arrays = [np.concatenate([array, np.zeros((lacking, *array.shape[1:]), array.dtype)]) for array in arrays]
+        arrays[2][len(arrays[2]) - lacking:] = -0.0
+    return [[array[start:start + OWN] for array in arrays] for start in range(0, len(arrays[0]), OWN)]
+
+
+def generated(found, weighted, cardinality=None, rows=X):
+    """A dataset of batches of any length, of rows like ``rows``."""
+    specs = tuple(tf.TensorSpec([None, *array.shape[1:]], array.dtype) for array in (rows, Y, WEIGHTS)[:3 if weighted else 2])
+    dataset = tf.data.Dataset.from_generator(lambda: (tuple(arrays[:len(specs)]) for arrays in found), output_signature=specs)
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    if cardinality is not None:
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(cardinality))
+    return dataset.with_options(options)
+
+
+def fit_uneven(group, names, endings=("short",), weighted=True, epochs=2):
+    """Fits on parts of unequal length; one process takes the ranks' batches of each step together."""
+    results = {}
+    for name in names:
+        for ending in endings:
+            model = prepared(name, group)
+            rows = WORDS if name.startswith("embedding") else X
+            if group:
+                data = generated(own_batches(group.rank, name, ending), weighted, rows=rows)
+            else:
+                ranks = [own_batches(rank, name, "short") for rank in range(len(ROWS))]
+                found = [[np.concatenate(parts) for parts in zip(*(own[step] for own in ranks if step < len(own)))]
+                         for step in range(max(map(len, ranks)))]
+                data = generated(found, weighted, len(found), rows)
+            history = model.fit(data, epochs=epochs, verbose=0)
+            results[name, ending] = outcome(model, history)
+    return results
+
+
+def fit_padded_epochs(group):
+    """The second of three epochs is padded to the steps of the first on all ranks; one process has no such step."""
+    class Count(keras.callbacks.Callback):
+        steps = ()
+
+        def on_epoch_begin(self, epoch, logs=None):
+            self.steps = (*self.steps, 0)
+
+        def on_train_batch_end(self, batch, logs=None):
+            self.steps = (*self.steps[:-1], self.steps[-1] + 1)
+
+    size = OWN // group.size if group else OWN
+    epochs = iter([3, 1, 3])
+
+    def epoch():
+        real = next(epochs)
+        for step in range(3 if group else real):
+            is_real = float(step < real)
+            own = slice(step * OWN + (group.rank * size if group else 0), None)
+            yield X[own][:size] * is_real, Y[own][:size], np.full(size, 1 if is_real else -0.0, "float32")
+
+    model, count = prepared("adam", group), Count()
+    specs = tuple(tf.TensorSpec([None, *array.shape[1:]], array.dtype) for array in (X, Y, WEIGHTS))
+    dataset = tf.data.Dataset.from_generator(epoch, output_signature=specs)
+    if not group:
+        for _ in range(3):
+            for batch in dataset:
+                model.train_on_batch(*batch)
+        return outcome(model)["weights"], None
+    model.fit(dataset, epochs=3, verbose=0, callbacks=[count])
+    return outcome(model)["weights"], count.steps
+
+
+# ---- other behaviour
+
+
+def fit_twice(group, name):
+    """Two runs, which must not differ in a bit."""
+    return [fit(group, [name])[name]["weights"].tobytes() for _ in range(2)]
+
+
+def fit_for_ever(group):
+    """Fits until a rank ends."""
+    model = prepared("adam", group)
+    model.fit(batches((part(X, group), part(Y, group)), OWN).repeat(), epochs=1, steps_per_epoch=10**9, verbose=0)
+
+
+def mismatched(group, kind):
+    """Models that differ from rank to rank."""
+    wide = 32 + (group.rank if kind == "shape" else 0)
+    layers = [L.Dense(wide, name="inner", dtype="float64" if kind == "dtype" and group.rank else "float32"), L.Dense(3)]
+    if kind == "count" and group.rank:
+        layers.append(L.Dense(3))
+    keras.utils.clear_session()
+    model = keras.Sequential([keras.Input((20,)), *layers])
+    clip = 1.0 if kind == "optimizer" and group.rank else None
+    model.compile(O.SGD(0.1, clipnorm=clip), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    steps = 2 + group.rank if kind == "steps" else None
+    distribute(model, group).fit(batches((X, Y), OWN), epochs=1, steps_per_epoch=steps, verbose=0)
+
+
+def refused(group):
+    """What distribute() says of what it cannot take."""
+    found = {}
+
+    def ask(name, make):
+        try:
+            distribute(make(), group)
+        except ValueError as error:
+            found[name] = str(error)
+
+    ask("not compiled", mlp)
+    ask("no model", lambda: 3)
+
+    def under_strategy():
+        with tf.distribute.MirroredStrategy(["/cpu:0"]).scope():
+            return compiled("sgd")
+
+    ask("strategy", under_strategy)
+
+    def legacy():
+        import tf_keras
+
+        return tf_keras.Sequential([tf_keras.layers.Dense(1)])
+
+    ask("tf_keras", legacy)
+    model = distribute(compiled("sgd"), group)
+    assert distribute(model, group) is model
+    return found
+
+
+def unbuilt(group):
+    """A model without Input is built from the structure of the data; compiling again keeps it in step."""
+    keras.utils.set_random_seed(1 + group.rank)
+    model = keras.Sequential([L.Dense(4, activation="tanh"), L.Dense(3)])
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("sgd", loss)
+    distribute(model, group)
+    model.fit(batches((part(X, group), part(Y, group)), OWN), verbose=0)
+    model.compile("adam", loss)
+    model.fit(batches((part(X, group), part(Y, group)), OWN), verbose=0)
+    return outcome(model)["weights"], type(model.optimizer).__name__
+
+
+def write(group, folder, epochs, stop_at=None):
+    """Fits with callbacks that write, each rank to a folder of its own; fails at an epoch if told to."""
+    own = f"{folder}/{group.rank}"
+
+    class Count(keras.callbacks.Callback):
+        begun = []
+
+        def on_epoch_begin(self, epoch, logs=None):
+            if epoch == stop_at:
+                raise InterruptedError("stopped")
+            self.begun.append(epoch)
+
+    count = Count()
+    count.begun = []
+    model = prepared("adam", group)
+    callbacks = [keras.callbacks.ModelCheckpoint(own + "/{epoch}.keras"), keras.callbacks.TensorBoard(own + "/board"),
+                 keras.callbacks.BackupAndRestore(own + "/backup", delete_checkpoint=False), keras.callbacks.CSVLogger(own + "/log.csv"), count]
+    try:
+        model.fit(batches((part(X, group), part(Y, group)), OWN), epochs=epochs, verbose=0, callbacks=callbacks)
+    except InterruptedError:
+        pass
+    if group.is_chief:
+        model.save(own + "/saved.keras")
+    return count.begun, outcome(model)["weights"]
+
+
+def load(group, path):
+    """What a saved file has."""
+    import zipfile
+
+    model = keras.models.load_model(path)
+    with zipfile.ZipFile(path) as archive:
+        config = archive.read("config.json").decode()
+    return type(model), type(model.optimizer), int(model.optimizer.iterations), config, outcome(model)["weights"]
+
+
+def stop_early(group, where):
+    """One rank alone decides to stop, in an epoch or at its end."""
+    class Stop(keras.callbacks.Callback):
+        batches = epochs = 0
+
+        def on_train_batch_end(self, batch, logs=None):
+            self.batches += 1
+            if where == "batch" and group.rank == 1 and batch == 2:
+                self.model.stop_training = True
+
+        def on_epoch_end(self, epoch, logs=None):
+            self.epochs += 1
+            if where == "epoch" and group.rank == 1:
+                self.model.stop_training = True
+
+    stop = Stop()
+    model = prepared("sgd", group)
+    model.fit(batches((part(X, group), part(Y, group)), OWN).filter(lambda x, y: True), epochs=5, verbose=0, callbacks=[stop])
+    return stop.batches, stop.epochs, outcome(model)["weights"]
+
+
+def draw_dropout(group):
+    """Masks of two epochs, and the seeds that the chief keeps."""
+    keras.utils.set_random_seed(5)
+    model = keras.Sequential([keras.Input((200,)), L.Dropout(0.5), L.Dense(1, use_bias=False, kernel_initializer="ones")])
+    model.compile(O.SGD(0.0), "mse")
+    distribute(model, group)
+    masks = []
+    model.layers[0].call = lambda inputs, training=False, call=model.layers[0].call: _kept(masks, call(inputs, training=training))
+    ones = np.ones((4, 200), "float32")
+    model.run_eagerly = True
+    model.fit(batches((ones, ones[:, :1]), 4), epochs=2, verbose=0)
+    return masks
+
+
+def _kept(masks, tensor):
+    if tf.executing_eagerly() and hasattr(tensor, "numpy"):
+        masks.append((tensor.numpy() != 0).tobytes())
+    return tensor
+
+
+def judge(group):
+    """evaluate and predict on parts of unequal length, with padding."""
+    model = prepared("batch_normalization", group)
+    if group:
+        own = own_batches(group.rank, "adam", "padded")
+        data = generated(own, True)
+    else:
+        found = [array for rank in range(3) for array in own_batches(rank, "adam", "short")]
+        data = generated(found, True, len(found))
+    rows = generated([arrays for arrays in own_batches(group.rank if group else 0, "adam", "padded" if group else "short")], True)
+    return model.evaluate(data, verbose=0, return_dict=True), len(model.predict(rows, verbose=0))
+
+
+def average_statistics(group):
+    """Moving averages after an epoch in which each rank has seen other rows."""
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((20,)), L.BatchNormalization(momentum=0.5), L.Dense(3)])
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    distribute(model, group).fit(batches((part(X, group)[:OWN] * (group.rank + 1), part(Y, group)[:OWN]), OWN), verbose=0)
+    return model.layers[0].moving_mean.numpy(), (part(X, group)[:OWN] * (group.rank + 1)).mean(0)
+
+
+def loop(group):
+    """A GradientTape loop."""
+    model = compiled("sgd", 1 + (100 * group.rank if group else 0))
+    optimizer = O.Adam(1e-2)
+    optimizer.build(model.trainable_variables)
+    if group:
+        broadcast(model.variables, group)
+    rows, labels = part(X, group), part(Y, group)
+    size = BATCH // (group.size if group else 1)
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = model.compute_loss(x, y, model(x, training=True))
+        gradients = tape.gradient(loss, model.trainable_weights)
+        if group:
+            gradients = all_reduce(gradients, tf.shape(x)[0], group)
+        optimizer.apply(gradients, model.trainable_weights)
+
+    for x, y in batches((rows, labels), size):
+        step(x, y)
+    return outcome(model)["weights"]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that train in step on this machine, without Spark: each serves calls of functions of ``keras_cases`` with the group of the first so many."""
+"""Processes that train in step on this machine, without Spark: each serves calls of functions with the group of the first so many."""
 
 import contextlib
+import importlib
 import multiprocessing
 import os
 import time
@@ -39,14 +40,18 @@ class Ranks:
         return self._processes[rank].pid
 
     def run(self, function, size, timeout=300, **arguments):
-        """The results of all ranks of a group of ``size``; 0: of one process that has no group. Exceptions are results."""
+        """The results of all ranks of a group of ``size``; 0: of one process, or of ``everyone``, without a group. Exceptions are results."""
         return self.results(self.begin(function, size, **arguments), timeout)
 
-    def begin(self, function, size, group="all", **arguments):
+    def begin(self, function, size, group="all", everyone=1, **arguments):
         """Another ``group`` is another group of as many ranks."""
-        for pipe in self._pipes[:size or 1]:
-            pipe.send((function.__name__, size, group, arguments))
-        return size or 1
+        count = size or everyone
+        for pipe in self._pipes[:count]:
+            pipe.send((function.__module__, function.__name__, size, group, arguments))
+        return count
+
+    def has_answered(self, rank, timeout):
+        return self._pipes[rank].poll(timeout)
 
     def results(self, count, timeout=300):
         results = []
@@ -63,26 +68,25 @@ class Ranks:
 def serve(pipe, folder, rank):
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     os.environ["TF_NUM_INTRAOP_THREADS"] = "1"
+    os.environ["TFOS_RANK"] = str(rank)
     import tensorflow as tf
-
-    import keras_cases
 
     groups = {}
     while True:
         call = pipe.recv()
         if call is None:
             break
-        name, size, group, arguments = call
+        module, name, size, group, arguments = call
         try:
             if size and (size, group) not in groups:
                 groups[size, group] = open_group(tf, folder, group, rank, size)
-            result = getattr(keras_cases, name)(groups.get((size, group)), **arguments)
+            result = getattr(importlib.import_module(module), name)(groups.get((size, group)), **arguments)
         except Exception as error:
             result = RuntimeError(f"{type(error).__name__}: {error}", traceback.format_exc())
         pipe.send(result)
 
 
-def open_group(tf, folder, name, rank, size):
+def open_group(tf, folder, name, rank, size, **options):
     from tensorflowonspark import _tfos, collectives
 
     def exchange(stage, value):
@@ -95,5 +99,5 @@ def open_group(tf, folder, name, rank, size):
             time.sleep(0.002)
         return "[" + ",".join(open(path).read() for path in paths) + "]"
 
-    handle = _tfos.Collective(rank, size, exchange, b"k" * 32, name)
+    handle = _tfos.Collective(rank, size, exchange, b"k" * 32, name, host="127.0.0.1", **options)
     return collectives.Group(tf, handle, rank == 0)
