@@ -2,21 +2,6 @@
 // Which node a feeder gets and from which row, whatever attempts Spark makes.
 #include "feeder_scene.h"
 
-static void expect_fence(struct tfos__channel *node, int partition, int attempt)
-{
-    json_t *fence = expect(node, "fence");
-    assert_int_equal(number_of(fence, "partition"), partition);
-    assert_int_equal(number_of(fence, "attempt"), attempt);
-    json_decref(fence);
-}
-
-static void beat(struct tfos__channel *node, int rows_read, int is_drained, int is_terminated)
-{
-    say(node, json_pack("{s:s, s:i, s:i, s:{s:{s:b, s:b}}}", "type", "heartbeat", "rows_written",
-                        100, "rows_read", rows_read, "queues", "input", "drained", is_drained,
-                        "terminated", is_terminated));
-}
-
 static void the_nearest_node_is_fed(void **state)
 {
     (void)state;
@@ -48,45 +33,6 @@ static void the_nearest_node_is_fed(void **state)
     close_members(feeders, 5);
     close_members(nodes, 3);
     tfos_rendezvous_close(place.rendezvous);
-}
-
-// Feeds partition 0 near worker:0 in feed 1, then again from near worker:1, which gets it unless
-// the trainers are in step and the feed repeats the first.
-static void feed_again(bool is_in_step, int64_t last_feed, const char *again, const char *at_last)
-{
-    struct tfos__channel *nodes[2], *feeders[3];
-    struct tfos_error err;
-    struct place place =
-        open_place((struct tfos_rendezvous_options){.node_count = 2, .is_feeding = true});
-    start_nodes(&place, nodes, 2);
-    assert_done(
-        tfos_rendezvous_describe_feed(place.rendezvous, "input", 1, last_feed, "null", &err));
-    for (int i = 0; i < 2; i++)
-        expect_only(nodes[i], "describe");
-    if (is_in_step) {
-        for (int i = 0; i < 2; i++)
-            say(nodes[i], json_pack("{s:s, s:s, s:i}", "type", "agree", "name", "dataset/input/1",
-                                    "value", i));
-        for (int i = 0; i < 2; i++)
-            expect_only(nodes[i], "agreed");
-    }
-    feed_to(&place, (struct ask){1, 0, 0, "host-0", .executor_pid = 1000}, "worker:0", &feeders[0]);
-    feed_to(&place, (struct ask){2, 0, 0, "host-1", .executor_pid = 1001}, again, &feeders[1]);
-    beat(nodes[0], 0, 0, 1);
-    json_decref(expect_event(&place, "terminated"));
-    feed_to(&place, (struct ask){3, 0, 0, "host-1", .executor_pid = 1001}, at_last, &feeders[2]);
-    close_members(feeders, 3);
-    close_members(nodes, 2);
-    tfos_rendezvous_close(place.rendezvous);
-}
-
-static void s15_trainers_in_step_get_the_same_partitions_again(void **state)
-{
-    (void)state;
-    feed_again(true, 3, "worker:0", "worker:1"); // at last worker:0 wants no more
-    feed_again(false, 3, "worker:1", "worker:1");
-    feed_again(true, 1, "worker:1", "worker:1"); // other data
-    feed_again(true, 0, "worker:1", "worker:1"); // of a stream
 }
 
 static void a_feeder_waits_for_the_start(void **state)
@@ -399,7 +345,6 @@ static void a_cluster_that_reads_itself_is_not_fed(void **state)
 
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(the_nearest_node_is_fed),
-    cmocka_unit_test(s15_trainers_in_step_get_the_same_partitions_again),
     cmocka_unit_test(a_feeder_waits_for_the_start),
     cmocka_unit_test(s21_a_retry_goes_on_where_the_first_came_to),
     cmocka_unit_test(an_open_attempt_is_fenced_first),
