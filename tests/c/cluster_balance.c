@@ -226,11 +226,11 @@ static void s13_nodes_that_want_no_more_are_assigned_nothing(void **state)
     feed_to(&scene.place, ask_of(1, 0, 0, 0), "worker:0", &feeder);
     // The driver may hear of it later than the feeder.
     assign(feeder, 256, 64, json_pack("[i]", 2), "worker:0 128, worker:1 128");
-    beat(scene.nodes[1], 0, 0, 1);
+    send_heartbeat(scene.nodes[1], 0, 0, 1);
     json_decref(expect_event(&scene.place, "terminated"));
     assign(feeder, 64, 64, json_pack("[i]", 2), "worker:0 64");
     assign(feeder, 64, 64, NULL, "worker:2 64");
-    beat(scene.nodes[0], 0, 0, 1);
+    send_heartbeat(scene.nodes[0], 0, 0, 1);
     json_decref(expect_event(&scene.place, "terminated"));
     say(feeder, json_pack("{s:s, s:i, s:i}", "type", "assign", "rows", 64, "block_rows", 64));
     expect_dismissal(feeder, "skip", "want no more rows");

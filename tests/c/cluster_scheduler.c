@@ -136,7 +136,7 @@ static void a_dead_task_is_asked_about(void **state)
     assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, 30, &err),
                      TFOS_TIMEOUT);
     report(nodes[0], (struct ask){1, 0, 5, "", .executor_pid = 0}, 0, 0);
-    beat(nodes[0], 0, 1, 0);
+    send_heartbeat(nodes[0], 0, 1, 0);
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, PATIENCE_MS, &err));
     close_members(nodes, 1);
     tfos_rendezvous_close(place.rendezvous);
@@ -153,25 +153,25 @@ static void drained_is_when_all_is_taken(void **state)
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, 0, &err));
     struct ask ask = {1, 0, 0, "host-0", .executor_pid = 1000};
     feed_to(&place, ask, "worker:0", &feeder);
-    beat(nodes[0], 0, 1, 0); // of before the first batch: it does not count
+    send_heartbeat(nodes[0], 0, 1, 0); // of before the first batch: it does not count
     report(nodes[0], ask, 100, 1);
     tfos__channel_finish(feeder, 0);
     assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, 100, &err),
                      TFOS_TIMEOUT);
-    beat(nodes[0], 60, 0, 0);
+    send_heartbeat(nodes[0], 60, 0, 0);
     assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, 100, &err),
                      TFOS_TIMEOUT);
     assert_says(err.message, "no row was taken for 0.1");
     assert_says(err.message, "worker:0 on host host-0 (executor e7): 100 rows were fed, 60 taken");
     assert_true(tfos_rendezvous_idle_ms(place.rendezvous) >= 100);
-    beat(nodes[0], 100, 1, 0);
+    send_heartbeat(nodes[0], 100, 1, 0);
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, PATIENCE_MS, &err));
     // A slow reader that goes on renews the time; one that wants no more does not hold it up.
     ask.partition = 1;
     feed_to(&place, ask, "worker:0", &feeder);
     report(nodes[0], ask, 200, 1);
     tfos__channel_finish(feeder, 0);
-    beat(nodes[0], 150, 0, 1);
+    send_heartbeat(nodes[0], 150, 0, 1);
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, PATIENCE_MS, &err));
     close_members(nodes, 2);
     tfos_rendezvous_close(place.rendezvous);
@@ -184,7 +184,7 @@ static void s13_feeders_of_a_node_that_wants_no_more_skip(void **state)
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 3, .is_feeding = true});
     start_nodes(&place, nodes, 3);
-    beat(nodes[0], 0, 1, 1);
+    send_heartbeat(nodes[0], 0, 1, 1);
     json_t *event = expect_event(&place, "terminated");
     assert_string_equal(text_of(event, "node"), "worker:0");
     json_decref(event);

@@ -64,8 +64,8 @@ static inline void expect_fence(struct tfos__channel *node, int partition, int a
     json_decref(fence);
 }
 
-static inline void beat(struct tfos__channel *node, int rows_read, int is_drained,
-                        int is_terminated)
+static inline void send_heartbeat(struct tfos__channel *node, int rows_read, int is_drained,
+                                  int is_terminated)
 {
     say(node, json_pack("{s:s, s:i, s:i, s:{s:{s:b, s:b}}}", "type", "heartbeat", "rows_written",
                         100, "rows_read", rows_read, "queues", "input", "drained", is_drained,
