@@ -10,23 +10,52 @@
 
 #define ASSIGNED_ROWS_LIMIT (1 << 20) // of one request
 
-static int64_t block_count(const struct tfos__cluster_share *share, int64_t block_rows)
+static int64_t level_of(const struct tfos__cluster_share *share)
 {
-    return (share->assigned_rows + share->rows) / block_rows;
+    return share->assigned_rows + share->rows;
+}
+
+// The shares with fewest whole blocks.
+struct lowest {
+    int64_t blocks;
+    int64_t count;
+    int64_t next_blocks; // of the one that has fewest among the others
+};
+
+static struct lowest find_lowest(const struct tfos__cluster_share *shares, size_t count,
+                                 int64_t block_rows)
+{
+    struct lowest lowest = {.blocks = INT64_MAX, .next_blocks = INT64_MAX};
+
+    for (size_t i = 0; i < count; i++) {
+        int64_t blocks = level_of(&shares[i]) / block_rows;
+        if (blocks < lowest.blocks)
+            lowest = (struct lowest){.blocks = blocks, .next_blocks = lowest.blocks};
+        else if (blocks > lowest.blocks && blocks < lowest.next_blocks)
+            lowest.next_blocks = blocks;
+        lowest.count += blocks == lowest.blocks;
+    }
+    return lowest;
 }
 
 void tfos__cluster_balance_split(struct tfos__cluster_share *shares, size_t count,
                                  int64_t row_count, int64_t block_rows)
 {
     while (row_count > 0) {
-        struct tfos__cluster_share *least = shares;
-        for (size_t i = 1; i < count; i++)
-            if (block_count(&shares[i], block_rows) < block_count(least, block_rows))
-                least = &shares[i];
-        int64_t rows = block_rows - (least->assigned_rows + least->rows) % block_rows;
-        rows = rows < row_count ? rows : row_count;
-        least->rows += rows;
-        row_count -= rows;
+        struct lowest lowest = find_lowest(shares, count, block_rows);
+        // As many blocks at once as all of them get; at last one each, as far as the rows go.
+        int64_t blocks = row_count / (lowest.count * block_rows);
+        if (blocks > lowest.next_blocks - lowest.blocks)
+            blocks = lowest.next_blocks - lowest.blocks;
+        int64_t level = (lowest.blocks + (blocks > 0 ? blocks : 1)) * block_rows;
+        for (size_t i = 0; i < count && row_count > 0; i++) {
+            if (level_of(&shares[i]) / block_rows != lowest.blocks)
+                continue;
+            int64_t rows = level - level_of(&shares[i]);
+            rows = rows < row_count ? rows : row_count;
+            shares[i].rows += rows;
+            row_count -= rows;
+        }
     }
 }
 
