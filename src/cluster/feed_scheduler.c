@@ -355,9 +355,10 @@ static void take_off_unwritten(const struct tfos__cluster_scheduler *scheduler, 
         partition->base.feed <= scheduler->queues[queue].ended_feed)
         return;
     int64_t written = tfos__json_int_or(message, "written", 0);
-    int64_t unwritten = attempt->assigned_rows - (written < 0 ? 0 : written);
+    int64_t unwritten = attempt->assigned_rows - (written > 0 ? written : 0);
     int64_t *rows = &node->assigned_rows[queue];
-    *rows = *rows > unwritten ? *rows - unwritten : 0;
+    if (unwritten > 0)
+        *rows = *rows > unwritten ? *rows - unwritten : 0;
 }
 
 enum tfos_status tfos__cluster_scheduler_settle(struct tfos__cluster_scheduler *scheduler,
