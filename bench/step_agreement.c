@@ -116,14 +116,15 @@ static int train(void)
     char *description = NULL;
 
     check(tfos_trainer_open(TFOS_TRAINER_FD, &trainer, &err), &err);
-    // The driver says so when all rows are in their rings.
+    // Feeding begins when it is known how they are read; the driver tells when all rows are in their rings.
+    for (enum way way = 0; way < WAYS; way++)
+        datasets[way] = open_dataset(trainer, way);
     check(tfos_trainer_await_description(trainer, queues[IN_STEP], &wait, &description, &err),
           &err);
     tfos_free(description);
     for (enum way way = 0; way < WAYS; way++) {
         const struct tfos_tensor_spec *specs = NULL;
         enum tfos_row_structure structure;
-        datasets[way] = open_dataset(trainer, way);
         check(tfos_dataset_get_specs(datasets[way], WAIT_MS, &specs, &tensor_counts[way],
                                      &structure, &err),
               &err);

@@ -52,7 +52,8 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
         ctx: the node's context.
         batch_size: rows of a batch on this node. Keras's ``fit`` under a multi-worker strategy cuts each batch of a plain dataset
             into as many parts as there are workers: give it ``ctx.num_workers`` times the rows of a step.
-        uneven: how nodes that train in step stay so, though they get unequal numbers of rows. None: each node on its own. "pad": all nodes
+        uneven: how nodes that train in step stay so, though their numbers of rows differ: what Spark feeds is dealt out evenly, to a batch.
+            None: each node on its own, with the rows of its executor's tasks. "pad": all nodes
             agree ahead of each batch whether any has rows left; who has none, or too few, fills up with zero rows. Elements
             then end with a float32 vector of sample weights, 1 for rows and 0 for filling, as Keras takes it (metrics heed it as
             ``weighted_metrics``), every batch has ``batch_size`` rows, and no epoch of one ``train`` has fewer steps than its first, which is

@@ -12,13 +12,13 @@
 #include "base/memory.h"
 #include "cluster/cluster_state.h"
 #include "cluster/failure_text.h"
+#include "cluster/feed_balance.h"
 #include "cluster/session.h"
 #include "cluster/status_document.h"
 
 #define PROTOCOL_VERSION 1
 #define URL_LIMIT 2048
 #define FIGURES_INTERVAL_MS 1500 // every second heartbeat
-#define STEP_NAMES "dataset/"    // what the names of agreements between datasets in step begin with
 
 /// A handler of messages from nodes.
 struct handler {
@@ -373,8 +373,6 @@ static enum tfos_status handle_agree(struct tfos__cluster *cluster, struct tfos_
     TFOS__TRY(read_round(message, &name, err));
     if (!value)
         return tfos__fail(err, TFOS_INVALID, "rendezvous: \"value\" of an agreement is missing");
-    if (!strncmp(name, STEP_NAMES, strlen(STEP_NAMES)))
-        cluster->scheduler.is_in_step = true;
     tfos__cluster_agreement_give(&cluster->agreement, node, name, value);
     return TFOS_OK;
 }
@@ -467,17 +465,33 @@ static enum tfos_status handle_node(struct tfos__cluster_session *session, const
     return tfos__fail(err, TFOS_INVALID, "rendezvous: unknown type \"%.40s\" of a message", type);
 }
 
-/// A feeder reports why it gives up. That its node takes no rows is no fault of the task, which
-/// Spark would only run again: the cluster has failed.
+/// The node whose rows the feeder could not write: one of those assigned to it, or its own.
+static const struct tfos__cluster_node *find_node(const struct tfos__cluster_session *session,
+                                                  const json_t *message)
+{
+    const struct tfos__cluster_node_table *table = &session->cluster->table;
+    int64_t id = tfos__json_int_or(message, "executor_id", -1);
+    if (id >= 0 && id < table->count)
+        return &table->nodes[id];
+    return session->feeder->node;
+}
+
+/// A feeder asks where its rows go, or reports why it gives up. That its node takes no rows is no
+/// fault of the task, which Spark would only run again: the cluster has failed.
 static enum tfos_status handle_feeder(struct tfos__cluster_session *session, const char *type,
                                       const json_t *message, struct tfos_error *err)
 {
     const char *text;
+    if (!session->feeder)
+        return TFOS_OK;
+    if (!strcmp(type, "assign"))
+        return tfos__cluster_balance_assign(&session->cluster->scheduler, session->feeder, message,
+                                            err);
     if (strcmp(type, "timed_out") != 0)
         return tfos__fail(err, TFOS_INVALID, "rendezvous: unknown type \"%.40s\" of a message",
                           type);
     TFOS__TRY(tfos__json_get_string(message, "message", &text, err));
-    const struct tfos__cluster_node *node = session->feeder ? session->feeder->node : NULL;
+    const struct tfos__cluster_node *node = find_node(session, message);
     char *failure = tfos__format("%s: %s", node ? node->name : "a feeding task", text);
     tfos__cluster_fail(session->cluster, TFOS_TIMEOUT, failure ? failure : text);
     tfos__free(failure);

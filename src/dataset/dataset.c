@@ -146,9 +146,12 @@ enum tfos_status tfos_dataset_open(const struct tfos_dataset_options *options,
         return status;
     }
     // Rows that are shuffled are copied in any case, so the sizes of batches do not matter.
-    if (options->reader)
+    if (options->reader) {
         tfos__feed_reader_set_batch_rows(options->reader,
                                          options->shuffle_rows > 0 ? 0 : options->batch_size);
+        tfos__feed_reader_set_step_rows(
+            options->reader, options->uneven == TFOS_UNEVEN_IGNORE ? -1 : options->batch_size);
+    }
     tfos__number_table_add(&datasets, &dataset->entry);
     *out = dataset;
     return TFOS_OK;

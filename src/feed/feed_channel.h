@@ -36,7 +36,8 @@ struct tfos__feed_control_page {
     _Atomic int64_t batch_rows;  ///< rows of the reader's batches; 0: unknown
     _Atomic uint64_t waited_us;  ///< for how long the reader has waited for rows
     _Atomic int64_t stream_feed; ///< feeds from this number on are one epoch; 0: each is one
-    _Atomic uint64_t others; ///< goes up while readers of the node's other queues take something
+    _Atomic uint64_t others;   ///< goes up while readers of the node's other queues take something
+    _Atomic int64_t step_rows; ///< as tfos__feed_writer_step_rows() says
 };
 
 struct tfos__feed_channel_page {
@@ -50,7 +51,8 @@ struct tfos__feed_channel_page {
     char reserved_a[16];
     _Atomic uint64_t head; // 64
     struct tfos__feed_published published[2];
-    char reserved_b[24];
+    _Atomic uint64_t left_out; ///< rows behind first_row that the writer sent to other nodes
+    char reserved_b[16];
     _Atomic uint64_t tail; // 128
     _Atomic uint64_t rows_released;
     char reserved_c[48];
@@ -70,7 +72,9 @@ static_assert(offsetof(struct tfos__feed_control_page, batch_rows) == 96, "proto
 static_assert(offsetof(struct tfos__feed_control_page, waited_us) == 104, "protocol");
 static_assert(offsetof(struct tfos__feed_control_page, stream_feed) == 112, "protocol");
 static_assert(offsetof(struct tfos__feed_control_page, others) == 120, "protocol");
+static_assert(offsetof(struct tfos__feed_control_page, step_rows) == 128, "protocol");
 static_assert(offsetof(struct tfos__feed_channel_page, head) == 64, "protocol");
+static_assert(offsetof(struct tfos__feed_channel_page, left_out) == 104, "protocol");
 static_assert(offsetof(struct tfos__feed_channel_page, tail) == 128, "protocol");
 static_assert(offsetof(struct tfos__feed_channel_page, writer_word) == 192, "protocol");
 static_assert(offsetof(struct tfos__feed_channel_page, wanted) == 200, "protocol");

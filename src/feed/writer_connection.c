@@ -129,11 +129,11 @@ enum tfos_status tfos__feed_writer_request_channel(struct tfos__feed_writer *wri
                                                    struct tfos_error *err)
 {
     json_t *message = json_pack(
-        "{ss ss ss sI sI sI sI sI sI sb}", "type", "open", "token", writer->token, "queue",
+        "{ss ss ss sI sI sI sI sI sI sb sb}", "type", "open", "token", writer->token, "queue",
         writer->queue, "feed", (json_int_t)writer->feed, "partition", (json_int_t)writer->partition,
-        "attempt", (json_int_t)writer->attempt, "first_row",
-        (json_int_t)(writer->first_row + writer->row_count), "size", (json_int_t)size, "timeout_ms",
-        (json_int_t)writer->timeout_ms, "results", writer->has_results);
+        "attempt", (json_int_t)writer->attempt, "first_row", (json_int_t)writer->row, "size",
+        (json_int_t)size, "timeout_ms", (json_int_t)writer->timeout_ms, "results",
+        writer->has_results, "extra", writer->is_extra);
 
     return tfos__feed_writer_send_frame(writer, message, err);
 }
@@ -172,7 +172,8 @@ static enum tfos_status copy_options(const struct tfos_feeder_options *options,
     writer->feed = options->feed;
     writer->partition = options->partition;
     writer->attempt = options->attempt;
-    writer->first_row = target->first_row;
+    writer->first_row = writer->row = writer->committed_row = target->first_row;
+    writer->is_extra = target->is_extra;
     writer->channel_size = options->channel_size ? options->channel_size : TFOS__FEED_CHANNEL_SIZE;
     writer->timeout_ms =
         options->wait.timeout_ms > 0 ? options->wait.timeout_ms : TFOS__FEED_TIMEOUT_MS;
@@ -279,11 +280,10 @@ void tfos__feed_writer_close(struct tfos__feed_writer *writer)
     if (!writer)
         return;
     // Nobody hears it of a writer that has got no channel.
-    json_t *message =
-        writer->ring_size == 0
-            ? NULL
-            : json_pack("{ss sb sI}", "type", "close", "complete", writer->is_finished, "rows",
-                        (json_int_t)(writer->first_row + writer->row_count));
+    json_t *message = writer->ring_size == 0 ? NULL
+                                             : json_pack("{ss sb sI}", "type", "close", "complete",
+                                                         writer->is_finished, "rows",
+                                                         (json_int_t)writer->committed_row);
     writer->transport->close(writer, message);
     tfos__channel_close(writer->connection);
     tfos__feed_batch_encoder_clear(&writer->encoder);

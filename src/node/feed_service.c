@@ -78,10 +78,11 @@ static enum tfos_status give_slot(struct tfos__node *node, const struct tfos__fe
 static void report_attempt(struct tfos__node *node, const struct tfos__feed_event *event)
 {
     tfos__node_rendezvous_send(
-        node, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:b}", "type", "partition", "queue",
+        node, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b}", "type", "partition", "queue",
                         event->queue, "feed", (json_int_t)event->feed, "partition",
                         (json_int_t)event->partition, "attempt", (json_int_t)event->attempt, "rows",
-                        (json_int_t)event->rows, "complete", (int)event->complete));
+                        (json_int_t)event->rows, "written", (json_int_t)event->written, "complete",
+                        (int)event->complete));
 }
 
 static enum tfos_status follow(struct tfos__node *node, const struct tfos__feed_event *event,
