@@ -532,7 +532,8 @@ def _describe(node: dict) -> dict:
 def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors: int, num_ps: int,
         tensorboard: bool = False, input_mode: int = InputMode.TENSORFLOW, log_dir: Optional[str] = None,
         driver_ps_nodes: bool = False, master_node: Optional[str] = None, reservation_timeout: float = 600,
-        queues: Optional[List[str]] = None, eval_node: bool = False, release_port: bool = True, allow_pickle: bool = True) -> TFCluster:
+        queues: Optional[List[str]] = None, eval_node: bool = False, release_port: bool = True, allow_pickle: bool = True,
+        native_ps: bool = False) -> TFCluster:
     """Starts a TensorFlow cluster: ``map_fun(tf_args, ctx)`` runs once on each of ``num_executors`` nodes.
 
     Args:
@@ -555,6 +556,8 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         allow_pickle: rows and results that have no column form (objects, columns of several types) travel pickled, and whoever reads a pickle
             runs what it says. False refuses them: the task that feeds, or the trainer that answers, fails with ``UnsupportedError``,
             which names the column and its type.
+        native_ps: parameter servers are TensorFlow's servers without Python, ``map_fun`` is not called for them, and they get no GPU
+            (docs/parameter_servers.md). False: ``map_fun`` runs on them, and starts the server.
 
     Raises:
         ValueError, TypeError: an argument is wrong; nothing was started.
@@ -564,7 +567,7 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
     spark = spark_of(sc)
     arguments.check_function(map_fun)
     options = arguments.run_options(num_executors, num_ps, tensorboard, input_mode, driver_ps_nodes, master_node, reservation_timeout,
-                                    eval_node, release_port)
+                                    eval_node, release_port, native_ps)
     if options.driver_ps_nodes:
         spark.refuse("driver_ps_nodes", "this process is not beside the executors; leave it False")
     queues = arguments.queue_names(queues)
@@ -578,9 +581,10 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
     try:
         meta = launch.ClusterMeta(
             cluster_id=cluster_id, key=key, address=rendezvous.address, num_executors=options.num_executors, num_ps=options.num_ps,
-            roles=json.loads(rendezvous.roles()), feeding=feeding, default_fs=_default_fs(spark.default_fs()),
+            roles=json.loads(rendezvous.roles()), feeding=feeding, default_fs=files.before_slash(spark.default_fs()),
             working_dir=os.getcwd(), release_port=options.release_port, tensorboard=options.tensorboard, log_dir=log_dir and os.fspath(log_dir),
-            num_gpus=launch.requested_gpus(tf_args), queues=",".join(queues), allow_pickle=bool(allow_pickle))
+            num_gpus=launch.requested_gpus(tf_args), queues=",".join(queues), allow_pickle=bool(allow_pickle),
+            native_ps=options.native_ps)
         cluster = TFCluster(spark, meta, rendezvous, options.input_mode, queues, options.tensorboard)
     except BaseException:
         rendezvous.close()
@@ -591,9 +595,3 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         cluster._abort()
         raise
     return cluster
-
-
-def _default_fs(name: str) -> str:
-    """Hadoop's default file system, as what a path with a slash can follow."""
-    head, path = _tfos.split_uri(files.for_tensorflow(name))
-    return f"{head}{path.rstrip('/')}" if head else name

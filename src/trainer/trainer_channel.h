@@ -52,8 +52,11 @@ struct tfos__trainer_feed_queue {
     struct tfos__trainer_feed_queue *next;
 };
 
+struct tfos__trainer_link;
+
 struct tfos_trainer {
     struct tfos__fork_guard guard;
+    struct tfos__trainer_link *link; ///< held; of its members; NULL: there was none
     json_t *context;
     char *context_text;
     struct tfos__queue_names queue_names; ///< of the node

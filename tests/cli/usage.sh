@@ -19,15 +19,17 @@ check 2 '^tfos record: does not know --output;' "$tfos" record shuffle --output 
 check 2 '^tfos record: -n takes a value;' "$tfos" record head -n
 check 2 'version takes no argument' "$tfos" version 2
 check 2 '^usage: tfos COMMAND' "$tfos" node 7
+check 2 "ps takes TensorFlow's library, and is started by a node" "$tfos" ps
 
 # Usage goes to stderr when it is a complaint, to stdout when it was asked for; the node's own command is not for people.
 [ -z "$("$tfos" frobnicate 2>/dev/null)" ]
 [ -z "$("$tfos" help 2>&1 >/dev/null)" ]
-if "$tfos" help | grep -q '^  node'; then
-    echo 'tfos help shows "node"'
+if "$tfos" help | grep -qE '^  (node|ps)'; then
+    echo 'tfos help shows what is not for people'
     exit 1
 fi
 
 # Started by hand it has no launcher to talk to.
 check 1 'tfos: .*descriptor|tfos: .*(launcher|socket)' "$tfos" node 3<&-
 check 1 'tfos: .*launcher' "$tfos" node 3</dev/null
+check 1 'tfos: trainer: descriptor 3 is not open; only a node can start a trainer' "$tfos" ps libtensorflow_cc.so.2 3<&-
