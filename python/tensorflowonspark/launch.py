@@ -17,7 +17,7 @@ from . import _tfos, gpu_info
 from .arguments import milliseconds
 from .failures import tellable, text_of
 
-__all__ = ["ClusterMeta", "FeedTask", "NodeTask", "is_loopback", "open_writer", "pickle_function", "requested_gpus"]
+__all__ = ["ClusterMeta", "FeedTask", "NodeTask", "describe_node", "is_loopback", "open_writer", "pickle_function", "requested_gpus"]
 
 _GC_THRESHOLD = 100_000  # objects made between two collections
 TRAINER_MODULE = "tensorflowonspark.trainer"
@@ -179,6 +179,16 @@ def pickle_function(map_fun: Any, tf_args: Any) -> bytes:
                 f"{name} cannot be pickled, so it cannot be sent to the executors: {text_of(error)}. Objects such as the SparkContext, "
                 "locks, files and sessions must be made inside the function") from error
     return dumps((map_fun, tf_args))
+
+
+def describe_node(node: dict) -> dict:
+    """A node of the status as an entry of ``cluster_info``."""
+    url = node.get("tensorboard") or ""
+    port = url.rpartition(":")[2].strip("/")
+    return {
+        "executor_id": node["executor_id"], "host": node["host"], "port": node["port"], "job_name": node["job_name"],
+        "task_index": node["task_index"], "pid": node["pid"], "tb_pid": 0, "tb_port": int(port) if port.isdigit() else 0,
+    }
 
 
 def requested_gpus(tf_args: Any) -> Optional[int]:
