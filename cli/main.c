@@ -47,7 +47,8 @@ static const struct {
     {"--version", "", NULL, run_version, true},
     {"--help", "", NULL, run_help, false},
     {"-h", "", NULL, run_help, false},
-    {"node", "", NULL, run_node, true}, // not for people: a Spark task starts it
+    {"node", "", NULL, run_node, true},            // not for people: a Spark task starts it
+    {"ps", "", NULL, run_parameter_server, false}, // nor this: a node starts it
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

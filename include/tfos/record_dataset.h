@@ -34,8 +34,8 @@ struct tfos_record_dataset_options {
     /// What becomes of the rows: batch_size, drop_remainder, shuffle_rows, columns, null_value and
     /// selection; the rest is not used, but for passes in step: uneven, agree, is_interrupted,
     /// release, context and name, for all passes of the dataset; `release` is called when the last
-    /// of them is freed, not after a failed open. Nodes in step open datasets, and passes over each,
-    /// in the same order.
+    /// of them is freed, not after a failed open. Nodes in step open datasets, and passes over
+    /// each, in the same order.
     struct tfos_dataset_options rows;
     const char *const *paths; ///< in the order in which they are read
     int64_t path_count;
@@ -44,7 +44,8 @@ struct tfos_record_dataset_options {
 
 /// Makes the dataset of a pass. Nothing is opened before its first batch is asked for, or its
 /// structure, where lengths of lists decide. A row in messages is counted from 0 in its file, or in
-/// the range of it, and is named with that. INVALID: nodes in step have other files. The caller owns `*out` and ends it with tfos_dataset_close().
+/// the range of it, and is named with that. INVALID: nodes in step have other files. The caller
+/// owns `*out` and ends it with tfos_dataset_close().
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_record_dataset_open(const struct tfos_record_dataset_options *options,
                          struct tfos_dataset **out, struct tfos_error *err);

@@ -83,6 +83,31 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_open_collective(
     struct tfos_trainer *trainer, const struct tfos_collective_options *options,
     const struct tfos_wait *wait, struct tfos_collective **out, struct tfos_error *err);
 
+/// A member of agreements that may outlive its trainer: for datasets of files in step, whose passes
+/// TensorFlow's iterators hold. It has the form of their options agree, is_interrupted, release and
+/// name, with itself as the context. Names of members are numbered in the order of opening.
+struct tfos_trainer_member;
+
+/// `timeout_ms` is that of each agreement; 0: that of tfos_trainer_agree().
+TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_member_open(struct tfos_trainer *trainer,
+                                                                   int64_t timeout_ms,
+                                                                   struct tfos_trainer_member **out,
+                                                                   struct tfos_error *err);
+
+TFOS_API const char *tfos_trainer_member_name(const struct tfos_trainer_member *member);
+
+/// As tfos_trainer_agree(); CLOSED once the trainer is closed, which also ends waits.
+TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_member_agree(void *member, const char *name,
+                                                                    const char *value_json,
+                                                                    char **values_json,
+                                                                    struct tfos_error *err);
+
+/// Whether the trainer is being closed, or was.
+TFOS_API bool tfos_trainer_member_is_interrupted(void *member);
+
+/// NULL is accepted. Any thread.
+TFOS_API void tfos_trainer_member_close(void *member);
+
 /// Figures to show beside this node (an object of numbers, such as {"step": 12, "loss": 0.3},
 /// 16,384 bytes at most); the newest counts.
 TFOS_API TFOS_MUST_CHECK enum tfos_status

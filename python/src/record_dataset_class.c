@@ -4,6 +4,7 @@
 #include <tfos/record_dataset.h>
 
 #include "dataset_options.h"
+#include "error.h"
 #include "handle.h"
 #include "trainer_class.h"
 
@@ -62,27 +63,27 @@ static int open_dataset(PyObject *self, const struct tfos_record_dataset_options
 static int join(struct tfos__py_dataset_options *rows)
 {
     struct tfos__py_trainer *trainer = NULL;
-    struct tfos__py_trainer_member *member = NULL;
+    struct tfos_trainer_member *member = NULL;
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
 
     if (rows->library.uneven == TFOS_UNEVEN_IGNORE)
         return 0;
     trainer = tfos__py_trainer_of(rows->trainer, "RecordDataset");
     if (!trainer || tfos__py_trainer_enter(trainer) < 0)
         return -1;
-    if (!trainer->link)
-        trainer->link = tfos__py_trainer_link_open(trainer->handle.object);
-    if (trainer->link)
-        member = tfos__py_trainer_member_open(trainer->link, rows->agree_timeout_ms);
+    status =
+        tfos_trainer_member_open(trainer->handle.object, rows->agree_timeout_ms, &member, &err);
     tfos__py_handle_leave(&trainer->handle);
-    if (!member) {
-        PyErr_NoMemory();
+    if (status < 0) {
+        tfos__py_raise(status, &err);
         return -1;
     }
-    rows->library.agree = tfos__py_trainer_member_agree;
-    rows->library.is_interrupted = tfos__py_trainer_member_is_interrupted;
-    rows->library.release = tfos__py_trainer_member_release;
+    rows->library.agree = tfos_trainer_member_agree;
+    rows->library.is_interrupted = tfos_trainer_member_is_interrupted;
+    rows->library.release = tfos_trainer_member_close;
     rows->library.context = member;
-    rows->library.name = tfos__py_trainer_member_name(member);
+    rows->library.name = tfos_trainer_member_name(member);
     return 0;
 }
 

@@ -18,8 +18,6 @@ static void interrupt_trainer(struct tfos__py_handle *handle, void *trainer)
 
     (void)trainer;
     atomic_store(&self->is_closing, true);
-    if (self->link)
-        tfos__py_trainer_link_interrupt(self->link);
     for (struct tfos__py_trainer_queue *queue = self->queues; queue; queue = queue->next)
         tfos_feed_reader_fail(tfos__py_row_iterator_reader(queue->iterator), TFOS_CLOSED,
                               "trainer: its link to the node was closed");
@@ -39,8 +37,6 @@ static void close_trainer(struct tfos__py_handle *handle, void *trainer)
         tfos__py_row_iterator_close(queue->iterator); // gives the batch it holds back to the reader
         queue->iterator = NULL;
     }
-    if (self->link)
-        tfos__py_trainer_link_close(self->link);
     Py_BEGIN_ALLOW_THREADS
     tfos_trainer_close(trainer);
     Py_END_ALLOW_THREADS
@@ -58,7 +54,6 @@ static void dealloc(PyObject *object)
         PyMem_Free(queue->name);
         PyMem_Free(queue);
     }
-    tfos__py_trainer_link_release(self->link);
     tfos__py_handle_dealloc(object);
 }
 

@@ -11,7 +11,6 @@
 
 #include "handle.h"
 #include "row_iterator.h"
-#include "trainer_link.h"
 
 struct tfos__py_trainer;
 
@@ -32,7 +31,6 @@ struct tfos__py_trainer_queue {
 struct tfos__py_trainer {
     struct tfos__py_handle handle;         ///< of a struct tfos_trainer
     struct tfos__py_trainer_queue *queues; ///< owned list
-    struct tfos__py_trainer_link *link;    ///< held; of datasets of files; NULL: none was made
     atomic_bool is_closing;
 };
 

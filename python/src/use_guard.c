@@ -55,19 +55,6 @@ int tfos__py_guard_enter(struct tfos__py_guard *guard)
     return guard->is_closed ? raise_closed(guard) : 0;
 }
 
-bool tfos__py_guard_try_enter(struct tfos__py_guard *guard)
-{
-    bool is_entered = false;
-
-    if (is_inherited(guard))
-        return false;
-    pthread_mutex_lock(&guard->mutex);
-    is_entered = !guard->is_closed && !(guard->is_exclusive && guard->inside > 0);
-    guard->inside += is_entered;
-    pthread_mutex_unlock(&guard->mutex);
-    return is_entered;
-}
-
 void tfos__py_guard_leave(struct tfos__py_guard *guard)
 {
     pthread_mutex_lock(&guard->mutex);
@@ -105,15 +92,9 @@ bool tfos__py_guard_is_interrupted(void *context)
 
 bool tfos__py_guard_close(struct tfos__py_guard *guard)
 {
-    bool was_closed = guard->is_closed;
+    bool was_closed = guard->is_closed || is_inherited(guard);
 
-    if (is_inherited(guard)) {
-        guard->is_closed = true;
-        return false;
-    }
-    pthread_mutex_lock(&guard->mutex);
     guard->is_closed = true;
-    pthread_mutex_unlock(&guard->mutex);
     return !was_closed;
 }
 

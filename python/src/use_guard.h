@@ -2,8 +2,8 @@
 /// Use guard: counts the calls in a handle of the library, so that none without the GIL finds its
 /// handle closed by another thread. In a forked process the lock may be held, and calls be counted,
 /// by threads that do not exist: enter() fails there, and what ends a guard does nothing. All
-/// functions are called with the GIL held, except tfos__py_guard_is_interrupted(),
-/// tfos__py_guard_try_enter() and tfos__py_guard_leave(), which need not.
+/// functions are called with the GIL held, except tfos__py_guard_is_interrupted() and
+/// tfos__py_guard_leave(), which need not.
 #ifndef TFOS_PYTHON_USE_GUARD_H
 #define TFOS_PYTHON_USE_GUARD_H
 
@@ -19,7 +19,7 @@ struct tfos__py_guard {
     pthread_mutex_t mutex;
     pthread_cond_t left;
     int inside;     ///< calls; guarded by the mutex
-    bool is_closed; ///< written with the GIL and the mutex held
+    bool is_closed; ///< guarded by the GIL
 };
 
 void tfos__py_guard_init(struct tfos__py_guard *guard, const char *name, bool is_exclusive);
@@ -28,9 +28,6 @@ void tfos__py_guard_init(struct tfos__py_guard *guard, const char *name, bool is
 /// inside, or in a forked process.
 int tfos__py_guard_enter(struct tfos__py_guard *guard);
 void tfos__py_guard_leave(struct tfos__py_guard *guard);
-
-/// Enters, with or without the GIL. false, without an exception, where enter() would raise one.
-bool tfos__py_guard_try_enter(struct tfos__py_guard *guard);
 
 /// Whether somebody is inside.
 bool tfos__py_guard_is_used(struct tfos__py_guard *guard);

@@ -21,6 +21,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Opt
 from . import _tfos, arguments, failures, files, frames, inference, jobs, launch, offers, progress, streaming
 from .arguments import InputMode
 from .events import EventPump
+from .restarts import RestartingCluster
 from .sessions import ConnectSpark, ContextSpark, spark_of
 
 logger = logging.getLogger(__name__)
@@ -84,6 +85,7 @@ class TFCluster:
         self._jobs: List[jobs.SparkJob] = []
         self._local_nodes: List[threading.Thread] = []
         self._failure_raised = False
+        self.final_status: Optional[dict] = None  # as it was when the cluster was closed
         self._closed = False
         self._pid = os.getpid()
         self._events = EventPump(rendezvous, self._on_failure)
@@ -437,6 +439,7 @@ class TFCluster:
         if self._closed or os.getpid() != self._pid:
             return
         self._closed = True
+        self.final_status = self._status()
         patience = 0
         try:
             self._rendezvous.stop(_STOP_GRACE_SECS * 1000)
@@ -505,7 +508,7 @@ class TFCluster:
             self._local_nodes.append(thread)
             thread.start()
         self._wait(_tfos.RUNNING, reservation_timeout)
-        self.cluster_info = [_describe(node) for node in self._status()["nodes"]]
+        self.cluster_info = [launch.describe_node(node) for node in self._status()["nodes"]]
 
     def _run_local_node(self, task: launch.NodeTask, executor_id: int) -> None:
         try:
@@ -519,20 +522,11 @@ class TFCluster:
             self._rendezvous.fail("CLOSED", f"the Spark job that starts the nodes failed: {text}{jobs.advice(text) or self._spark.hint}")
 
 
-def _describe(node: dict) -> dict:
-    """A node as an entry of ``cluster_info``."""
-    url = node.get("tensorboard") or ""
-    port = url.rpartition(":")[2].strip("/")
-    return {
-        "executor_id": node["executor_id"], "host": node["host"], "port": node["port"], "job_name": node["job_name"],
-        "task_index": node["task_index"], "pid": node["pid"], "tb_pid": 0, "tb_port": int(port) if port.isdigit() else 0,
-    }
-
-
 def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors: int, num_ps: int,
         tensorboard: bool = False, input_mode: int = InputMode.TENSORFLOW, log_dir: Optional[str] = None,
         driver_ps_nodes: bool = False, master_node: Optional[str] = None, reservation_timeout: float = 600,
-        queues: Optional[List[str]] = None, eval_node: bool = False, release_port: bool = True, allow_pickle: bool = True) -> TFCluster:
+        queues: Optional[List[str]] = None, eval_node: bool = False, release_port: bool = True, allow_pickle: bool = True,
+        native_ps: bool = False, max_restarts: int = 0) -> Union[TFCluster, RestartingCluster]:
     """Starts a TensorFlow cluster: ``map_fun(tf_args, ctx)`` runs once on each of ``num_executors`` nodes.
 
     Args:
@@ -555,16 +549,22 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         allow_pickle: rows and results that have no column form (objects, columns of several types) travel pickled, and whoever reads a pickle
             runs what it says. False refuses them: the task that feeds, or the trainer that answers, fails with ``UnsupportedError``,
             which names the column and its type.
+        native_ps: parameter servers are TensorFlow's servers without Python, ``map_fun`` is not called for them, and they get no GPU
+            (docs/parameter_servers.md). False: ``map_fun`` runs on them, and starts the server.
+        max_restarts: how often a cluster of which a node has failed is started again (docs/restarts.md); ``map_fun`` continues from what it saved.
 
     Raises:
         ValueError, TypeError: an argument is wrong; nothing was started.
         tensorflowonspark._tfos.UnsupportedError: something is asked for that cannot work over Spark Connect.
         tensorflowonspark._tfos.Error: the cluster did not come up; nothing is left running.
     """
+    if arguments.count("max_restarts", max_restarts, 0):
+        options = {name: value for name, value in locals().items() if name != "max_restarts"}
+        return RestartingCluster(lambda: run(**options), int(max_restarts))
     spark = spark_of(sc)
     arguments.check_function(map_fun)
     options = arguments.run_options(num_executors, num_ps, tensorboard, input_mode, driver_ps_nodes, master_node, reservation_timeout,
-                                    eval_node, release_port)
+                                    eval_node, release_port, native_ps)
     if options.driver_ps_nodes:
         spark.refuse("driver_ps_nodes", "this process is not beside the executors; leave it False")
     queues = arguments.queue_names(queues)
@@ -578,9 +578,10 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
     try:
         meta = launch.ClusterMeta(
             cluster_id=cluster_id, key=key, address=rendezvous.address, num_executors=options.num_executors, num_ps=options.num_ps,
-            roles=json.loads(rendezvous.roles()), feeding=feeding, default_fs=_default_fs(spark.default_fs()),
+            roles=json.loads(rendezvous.roles()), feeding=feeding, default_fs=files.before_slash(spark.default_fs()),
             working_dir=os.getcwd(), release_port=options.release_port, tensorboard=options.tensorboard, log_dir=log_dir and os.fspath(log_dir),
-            num_gpus=launch.requested_gpus(tf_args), queues=",".join(queues), allow_pickle=bool(allow_pickle))
+            num_gpus=launch.requested_gpus(tf_args), queues=",".join(queues), allow_pickle=bool(allow_pickle),
+            native_ps=options.native_ps)
         cluster = TFCluster(spark, meta, rendezvous, options.input_mode, queues, options.tensorboard)
     except BaseException:
         rendezvous.close()
@@ -591,9 +592,3 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         cluster._abort()
         raise
     return cluster
-
-
-def _default_fs(name: str) -> str:
-    """Hadoop's default file system, as what a path with a slash can follow."""
-    head, path = _tfos.split_uri(files.for_tensorflow(name))
-    return f"{head}{path.rstrip('/')}" if head else name

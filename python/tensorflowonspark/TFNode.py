@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import logging
 import os
 from typing import Any, Dict, List, Optional, Union
 
 from . import _tfos, compat, files
+from .arguments import milliseconds
 
 logger = logging.getLogger(__name__)
 
 __all__ = ["DataFeed", "batch_results", "export_saved_model", "hdfs_path", "next_batch", "release_port",
-           "start_cluster_server", "terminate"]
+           "serve", "start_cluster_server", "terminate"]
 
 def hdfs_path(ctx: Any, path: Union[str, "os.PathLike[str]"]) -> str:
     """An absolute path with a scheme, for TensorFlow, to which all characters behind it are a name's, also ``#``, ``?`` and ``%``.
@@ -50,6 +52,22 @@ def start_cluster_server(ctx: Any, num_gpus: int = 1, rdma: bool = False) -> Any
     """
     raise RuntimeError("start_cluster_server() is TensorFlow 1's way: use a strategy of tf.distribute (TF_CONFIG is set), or "
                        "tf.distribute.Server(ctx.cluster_spec, job_name=ctx.job_name, task_index=ctx.task_index)")
+
+
+def serve(ctx: Any) -> None:
+    """See :meth:`TFNodeContext.serve`."""
+    if ctx.job_name not in ("ps", "worker"):
+        raise ValueError(f"serve() is for workers and parameter servers; this node is {ctx.job_name}:{ctx.task_index}")
+    if "chief" not in ctx.cluster_spec:
+        raise ValueError("serve() waits for a chief, and this cluster has none: TFCluster.run(..., master_node='chief')")
+    import tensorflow as tf
+
+    cluster = {job: tasks for job, tasks in ctx.cluster_spec.items() if job != "evaluator"}
+    server = tf.distribute.Server(cluster, job_name=ctx.job_name, task_index=ctx.task_index, protocol="grpc", start=True)
+    if ctx.job_name == "ps":
+        server.join()  # the driver stops parameter servers when all others have returned
+    with contextlib.suppress(_tfos.ClosedError):  # the chief has ended: it never gives a value
+        ctx.mgr.link.agree("tfos/serve", "null", milliseconds(float("inf")))
 
 
 def export_saved_model(sess: Any, export_dir: str, tag_set: str, signatures: dict) -> None:

@@ -65,6 +65,15 @@ class TFNodeContext:
         """``path`` with the scheme and folder that :func:`TFNode.hdfs_path` gives it."""
         return TFNode.hdfs_path(self, path)
 
+    def serve(self) -> None:
+        """Runs TensorFlow's server on a worker or parameter server until the chief's function has returned: what the
+        ``ParameterServerStrategy`` of the chief needs of the others, in place of ``tf.distribute.Server(...).join()``, which never returns.
+
+        Raises:
+            ValueError: this node is neither, or the cluster has no chief.
+        """
+        TFNode.serve(self)
+
     def start_cluster_server(self, num_gpus: int = 1, rdma: bool = False) -> Any:
         """See :func:`TFNode.start_cluster_server`."""
         return TFNode.start_cluster_server(self, num_gpus, rdma)

@@ -97,14 +97,18 @@ class RunOptions(NamedTuple):
     reservation_timeout: float
     eval_node: bool
     release_port: bool
+    native_ps: bool
 
 
 def run_options(num_executors: Any, num_ps: Any, tensorboard: Any, input_mode: Any, driver_ps_nodes: Any, master_node: Any,
-                reservation_timeout: Any, eval_node: Any, release_port: Any) -> RunOptions:
+                reservation_timeout: Any, eval_node: Any, release_port: Any, native_ps: Any = False) -> RunOptions:
     options = RunOptions(
         count("num_executors", num_executors, 1, wrong_type=TypeError), count("num_ps", num_ps, 0, wrong_type=TypeError), bool(tensorboard),
         count("input_mode", input_mode, InputMode.TENSORFLOW, InputMode.SPARK, "InputMode.TENSORFLOW or InputMode.SPARK"), bool(driver_ps_nodes),
-        seconds("reservation_timeout", reservation_timeout), bool(eval_node), bool(release_port))
+        seconds("reservation_timeout", reservation_timeout), bool(eval_node), bool(release_port),
+        flag("native_ps", native_ps))
+    if options.native_ps and options.num_ps == 0:
+        raise ValueError("native_ps=True is for parameter servers, and num_ps is 0")
     if master_node is not None and (not isinstance(master_node, str) or not master_node.isalpha()):
         raise ValueError(f"master_node must be a name such as 'chief' or 'master', not {master_node!r}")
     if master_node in ("ps", "worker", "evaluator"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib.util
 import ipaddress
 import json
 import os
@@ -16,7 +17,7 @@ from . import _tfos, gpu_info
 from .arguments import milliseconds
 from .failures import tellable, text_of
 
-__all__ = ["ClusterMeta", "FeedTask", "NodeTask", "is_loopback", "open_writer", "pickle_function", "requested_gpus"]
+__all__ = ["ClusterMeta", "FeedTask", "NodeTask", "describe_node", "is_loopback", "open_writer", "pickle_function", "requested_gpus"]
 
 _GC_THRESHOLD = 100_000  # objects made between two collections
 TRAINER_MODULE = "tensorflowonspark.trainer"
@@ -41,6 +42,7 @@ class ClusterMeta:
     num_gpus: Optional[int]  #: GPUs that tf_args asks for; None: not said
     queues: str  #: names of each fed node's queues, divided by commas
     allow_pickle: bool = True  #: rows and results that have no column form may be pickled
+    native_ps: bool = False  #: parameter servers are TensorFlow's servers without Python, and do not run the function
 
     def public(self) -> dict:
         """As a dictionary, without the key."""
@@ -93,13 +95,14 @@ class NodeTask:
 
     def _config(self, executor_id: int) -> dict:
         meta = self._meta
+        is_server = meta.native_ps and meta.job_name(executor_id) == "ps"
         executor_pid = _tfos.find_executor(os.getpid())
         return {
             "type": "config", "cluster_id": meta.cluster_id, "key": meta.key, "address": meta.address,
             "executor_id": executor_id, "launch": _attempt_id(), "executor": _spark_executor_id(executor_pid),
             "executor_pid": executor_pid, "host": os.environ.get("TFOS_NODE_HOST"), "feeding": meta.feeding, "queues": meta.queues,
-            "argv": [sys.executable, "-u", "-m", TRAINER_MODULE],
-            "environment": _trainer_environment(meta), "directory": os.getcwd(),
+            "argv": _server_command() if is_server else [sys.executable, "-u", "-m", TRAINER_MODULE],
+            "environment": _trainer_environment(_allocate_gpus(meta) if not is_server else []), "directory": os.getcwd(),
             "tf_port": int(os.environ.get("TENSORFLOW_PORT", 0)), "join_timeout_ms": self._join_timeout_ms,
             "default_fs": meta.default_fs, "working_dir": meta.working_dir, "release_port": meta.release_port, "allow_pickle": meta.allow_pickle,
             "tensorboard": _tensorboard_config(meta, executor_id), "user": {"spark_files": _spark_files_root()},
@@ -178,6 +181,16 @@ def pickle_function(map_fun: Any, tf_args: Any) -> bytes:
     return dumps((map_fun, tf_args))
 
 
+def describe_node(node: dict) -> dict:
+    """A node of the status as an entry of ``cluster_info``."""
+    url = node.get("tensorboard") or ""
+    port = url.rpartition(":")[2].strip("/")
+    return {
+        "executor_id": node["executor_id"], "host": node["host"], "port": node["port"], "job_name": node["job_name"],
+        "task_index": node["task_index"], "pid": node["pid"], "tb_pid": 0, "tb_port": int(port) if port.isdigit() else 0,
+    }
+
+
 def requested_gpus(tf_args: Any) -> Optional[int]:
     """``tf_args.num_gpus``, if there is such a thing."""
     count = getattr(tf_args, "num_gpus", None)
@@ -220,10 +233,19 @@ def _spark_files_root() -> Optional[str]:
     return getattr(SparkFiles, "_root_directory", None)
 
 
-def _trainer_environment(meta: ClusterMeta) -> Dict[str, Optional[str]]:
+def _server_command() -> List[str]:
+    """The command of a parameter server without Python; this Python says where TensorFlow is, without importing it."""
+    package = importlib.util.find_spec("tensorflow")
+    folders = list(package.submodule_search_locations or ()) if package else []
+    if not folders:
+        raise RuntimeError(f"native_ps: a parameter server needs TensorFlow's library, and {sys.executable} has no tensorflow: install it there")
+    return [node_executable(), "ps", os.path.join(folders[0], "libtensorflow_cc.so.2")]
+
+
+def _trainer_environment(gpus: List[str]) -> Dict[str, Optional[str]]:
     """What the trainer's environment has besides this worker's: the same module path, and its GPUs."""
     path = os.pathsep.join(dict.fromkeys(entry for entry in sys.path if entry))
-    return {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "CUDA_VISIBLE_DEVICES": ",".join(_allocate_gpus(meta))}
+    return {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "CUDA_VISIBLE_DEVICES": ",".join(gpus)}
 
 
 def _allocate_gpus(meta: ClusterMeta) -> List[str]:

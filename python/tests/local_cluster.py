@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster of one node on this machine, without Spark: the test's process is its driver and its Spark tasks."""
+"""Clusters on this machine without Spark: the test's process is their driver and their Spark tasks."""
 
 import contextlib
 import json
@@ -8,12 +8,13 @@ import pickle
 import secrets
 import signal
 import sys
+import threading
 import time
 
 import pytest
 
 from tensorflowonspark import _tfos
-from tensorflowonspark.launch import TRAINER_MODULE, node_executable, pickle_function
+from tensorflowonspark.launch import TRAINER_MODULE, ClusterMeta, NodeTask, node_executable, pickle_function
 
 TRAINER = """
 import json, os, pickle
@@ -107,6 +108,47 @@ def starting(path):
             cluster.rendezvous.wait(_tfos.RUNNING, 120_000)
             return cluster
         yield start
+
+
+class Nodes:
+    """Several nodes that run a function as ``TFCluster.run`` has it, each launched by a thread in place of a Spark task."""
+
+    def __init__(self, path, function, args, count, num_ps=0, **options):
+        cluster_id, key = "ext-" + secrets.token_hex(4), secrets.token_hex(32)
+        self.rendezvous = _tfos.Rendezvous(cluster_id, key, count, num_ps, "chief", False, False, host="127.0.0.1", listen_host="127.0.0.1")
+        meta = ClusterMeta(
+            cluster_id=cluster_id, key=key, address=self.rendezvous.address, num_executors=count, num_ps=num_ps,
+            roles=json.loads(self.rendezvous.roles()), feeding=False, default_fs="file://", working_dir=str(path), release_port=True,
+            tensorboard=False, log_dir=None, num_gpus=None, queues="input", **options,
+        )  # fmt: skip
+        self._task = NodeTask(meta, pickle_function(function, args), 300)
+        self._threads = [threading.Thread(target=self._launch, args=(number,)) for number in range(count)]
+        for thread in self._threads:
+            thread.start()
+
+    def _launch(self, number):
+        try:
+            self._task.launch(number)
+        except Exception as error:
+            self.rendezvous.fail("IO", f"node {number}: {error}")
+
+    def wait(self, phase=_tfos.WORKED, seconds=270):
+        self.rendezvous.wait(phase, seconds * 1000)
+
+    def nodes(self):
+        """What the status says of each, by role and number."""
+        return {f"{node['job_name']}{node['task_index']}": node for node in json.loads(self.rendezvous.status())["nodes"]}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        with contextlib.suppress(_tfos.Error):
+            self.rendezvous.stop(3000)
+            self.rendezvous.wait(_tfos.ENDED, 20_000)
+        for thread in self._threads:
+            thread.join()
+        self.rendezvous.close()
 
 
 @contextlib.contextmanager

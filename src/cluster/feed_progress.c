@@ -159,8 +159,12 @@ tfos__cluster_eta_estimate(const struct tfos__cluster_eta *eta,
 
     if (moment->row_count > eta->rows_before)
         progress.row_count = (int64_t)((uint64_t)moment->row_count - (uint64_t)eta->rows_before);
+    if (eta->epoch_rows > 0 && progress.row_count > 0)
+        progress.passed_epoch_count = (progress.row_count - 1) / eta->epoch_rows;
     if (epochs < 1)
         return progress;
+    if (progress.passed_epoch_count >= eta->plan.epoch_count)
+        progress.passed_epoch_count = eta->plan.epoch_count - 1;
     double rows = (double)progress.row_count;
     double part = eta->epoch_rows > 0 ? rows / (double)eta->epoch_rows
                                       : part_of_epoch(eta, rows, moment->feeder_count);

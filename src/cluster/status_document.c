@@ -167,8 +167,9 @@ static json_t *describe_progress(const struct tfos__cluster *cluster, int64_t no
     struct tfos__cluster_rates rates = sum_rates(cluster, now_ms);
     bool is_feeding = tfos__cluster_status_is_feeding(cluster);
     json_t *object = json_pack(
-        "{s:b, s:I, s:o, s:o, s:{s:I, s:o}, s:o, s:o, s:o, s:O?}", "feeding", (int)is_feeding,
-        "rows", (json_int_t)progress.row_count, "epoch", count_or_null(eta->plan.epoch), "epochs",
+        "{s:b, s:I, s:I, s:o, s:o, s:{s:I, s:o}, s:o, s:o, s:o, s:O?}", "feeding", (int)is_feeding,
+        "epochs_passed", (json_int_t)progress.passed_epoch_count, "rows",
+        (json_int_t)progress.row_count, "epoch", count_or_null(eta->plan.epoch), "epochs",
         count_or_null(eta->plan.epoch_count), "partitions", "done", (json_int_t)eta->complete_count,
         "total", count_or_null(eta->plan.partition_count), "fraction", rounded(progress.fraction),
         "seconds_left", rounded(progress.seconds_left), "slower",

@@ -19,18 +19,17 @@ enum tfos_status tfos__dataset_exchange(const struct tfos_dataset_options *optio
     json_t *array = NULL;
 
     json_decref(value);
-    enum tfos_status status = text && name
-                                  ? options->agree(options->context, name, text,
-                                                   out ? &values : NULL, err)
-                                  : tfos__no_memory(err, "dataset", "an exchange");
+    enum tfos_status status =
+        text && name ? options->agree(options->context, name, text, out ? &values : NULL, err)
+                     : tfos__no_memory(err, "dataset", "an exchange");
     if (status == TFOS_OK && out) {
         array = json_loads(values, 0, NULL);
         if (json_array_size(array) > 0)
             *out = array;
         else
-            status = tfos__fail(err, TFOS_INVALID,
-                                "dataset: the exchange %s gave no list of values: %.200s", name,
-                                values);
+            status =
+                tfos__fail(err, TFOS_INVALID,
+                           "dataset: the exchange %s gave no list of values: %.200s", name, values);
         if (status < 0)
             json_decref(array);
     }

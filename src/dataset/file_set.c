@@ -10,8 +10,8 @@
 
 #include "arrow/arrow.h"
 #include "base/fail.h"
-#include "base/memory.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "dataset/dataset_step_agreement.h"
 #include "dataset/shuffle_buffer.h"
 #include "record/record.h"
@@ -169,8 +169,8 @@ enum tfos_status tfos__dataset_file_order_set_range(const struct tfos__dataset_f
         return TFOS_OK;
     uint64_t size = (uint64_t)(info.st_size / count), begin = size * (uint64_t)index;
     if (index > 0 && !file->range_name) {
-        file->range_name = tfos__format("%s, records from offset %llu on", file->path,
-                                        (unsigned long long)begin);
+        file->range_name =
+            tfos__format("%s, records from offset %llu on", file->path, (unsigned long long)begin);
         if (!file->range_name)
             return tfos__no_memory(err, "dataset", "files");
     }

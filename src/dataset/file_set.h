@@ -23,8 +23,8 @@ struct tfos__dataset_file_set {
     struct tfos_record_counts counts; ///< of files that were closed
 };
 
-/// Copies the paths and the schema. The caller has one reference. Where passes are in step, compares
-/// the files with those of the other nodes. `release` is not called if it fails.
+/// Copies the paths and the schema. The caller has one reference. Where passes are in step,
+/// compares the files with those of the other nodes. `release` is not called if it fails.
 enum tfos_status tfos__dataset_file_set_open(const struct tfos_record_dataset_options *options,
                                              const struct tfos_example_reader_options *reading,
                                              struct tfos__dataset_file_set **out,

@@ -463,6 +463,8 @@ void tfos__node_trainer_ended(struct tfos__node *node)
         reason = node->end_message;
     bool is_ok = node->trainer.wait_status == 0 || node->cause == TFOS__CAUSE_STOPPED;
     json_t *last_lines = tfos__node_output_get_last_lines(node->output);
+    node->heartbeat_at = tfos__now_ms(); // the rows that it has read at last
+    tfos__node_rendezvous_tick(node);
     notify_feeders(node, is_ok, words, reason, last_lines);
     report_end(node, is_ok, words, reason, last_lines);
     json_decref(last_lines);

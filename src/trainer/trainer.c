@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "trainer/trainer_channel.h"
+#include "trainer/trainer_member.h"
 
 #define CONTEXT_TIMEOUT_MS 30000
 #define FEED_TIMEOUT_MS 30000
@@ -130,6 +131,7 @@ void tfos_trainer_close(struct tfos_trainer *trainer)
     // A forked process has no thread to join, and the rings are its parent's: it changes nothing.
     if (!trainer || tfos__fork_guard_is_inherited(&trainer->guard))
         return;
+    tfos__trainer_member_end_all(trainer);
     if (trainer->has_thread)
         (void)send_message(trainer, json_pack("{s:s}", "type", "done"), NULL);
     tfos__trainer_channel_stop(trainer);

@@ -64,6 +64,11 @@ struct tfos_trainer {
     struct tfos__fork_guard guard;
     unsigned char key[TFOS__KEY_SIZE]; ///< for groups
     bool has_key;
+struct tfos__trainer_link;
+
+struct tfos_trainer {
+    struct tfos__fork_guard guard;
+    struct tfos__trainer_link *link; ///< held; of its members; NULL: there was none
     json_t *context;
     char *context_text;
     struct tfos__queue_names queue_names; ///< of the node

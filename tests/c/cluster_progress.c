@@ -193,6 +193,7 @@ static void partitions_tell_before_rows_are_counted(void **state)
     assert_int_equal(progress.row_count, 160);
     assert_near(progress.fraction, 160.0 / 800);
     assert_near(progress.seconds_left, 40);
+    assert_int_equal(progress.passed_epoch_count, 0); // that is not known yet
     // However many rows the two have that are on their way, the last has not begun.
     assert_near(look(&eta, 12000, 390, 2).fraction, 0.75 / 2);
 }
@@ -212,6 +213,9 @@ static void rows_tell_after_the_first_epoch(void **state)
     assert_int_equal(progress.row_count, 200);
     assert_near(progress.fraction, 0.5);
     assert_near(progress.seconds_left, 20);
+    assert_int_equal(progress.passed_epoch_count, 1); // of the second all rows, and none behind it
+    assert_int_equal(look(&eta, 30000, 201, 1).passed_epoch_count, 2);
+    assert_int_equal(look(&eta, 30000, 401, 1).passed_epoch_count, 3);
     assert_near(look(&eta, 30000, 401, 1).fraction, 1);
     assert_near(look(&eta, 30000, 401, 1).seconds_left, 0);
 }

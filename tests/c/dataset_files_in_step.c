@@ -84,7 +84,8 @@ static void *reader_main(void *argument)
     return NULL;
 }
 
-static struct reader *readers_open(struct forum *forum, struct files *files, enum tfos_uneven uneven)
+static struct reader *readers_open(struct forum *forum, struct files *files,
+                                   enum tfos_uneven uneven)
 {
     struct reader *readers = calloc((size_t)forum->member_count, sizeof(*readers));
     atomic_int *seen = calloc((size_t)(PASSES * files->row_count), sizeof(*seen));

@@ -235,6 +235,50 @@ static void an_agreement_can_be_interrupted(void **state)
     close_pair(&pair);
 }
 
+static void *agree_as_member(void *argument)
+{
+    struct tfos_error err;
+    char *values;
+    return tfos_trainer_member_agree(argument, "wait", "1", &values, &err) == TFOS_CLOSED ? argument
+                                                                                          : NULL;
+}
+
+static void a_member_outlives_its_trainer(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct tfos_error err;
+    struct tfos_trainer_member *members[2];
+    pthread_t thread;
+    void *result;
+    char *values;
+    open_pair(&pair, false);
+    for (int i = 0; i < 2; i++)
+        assert_done(tfos_trainer_member_open(pair.trainer, PATIENCE_MS, &members[i], &err));
+    assert_string_equal(tfos_trainer_member_name(members[0]), "files/1");
+    assert_string_equal(tfos_trainer_member_name(members[1]), "files/2");
+    // What is only given waits for no answer, and an answer that comes is nobody's.
+    assert_done(tfos_trainer_member_agree(members[0], "given", "7", NULL, &err));
+    json_t *message = receive_node(&pair, "agree");
+    assert_int_equal(json_integer_value(json_object_get(message, "value")), 7);
+    json_decref(message);
+    send_node(&pair,
+              json_pack("{s:s, s:s, s:[i]}", "type", "agreed", "name", "given", "values", 7));
+    assert_int_equal(pthread_create(&thread, NULL, agree_as_member, members[0]), 0);
+    json_decref(receive_node(&pair, "agree"));
+    tfos_trainer_close(pair.trainer);
+    pair.trainer = NULL;
+    pthread_join(thread, &result);
+    assert_non_null(result);
+    assert_true(tfos_trainer_member_is_interrupted(members[1]));
+    assert_int_equal(tfos_trainer_member_agree(members[1], "late", "1", &values, &err),
+                     TFOS_CLOSED);
+    assert_non_null(strstr(err.message, "the link to the node was closed"));
+    for (int i = 0; i < 2; i++)
+        tfos_trainer_member_close(members[i]);
+    close_pair(&pair);
+}
+
 static void the_node_s_end_ends_every_wait(void **state)
 {
     (void)state;
@@ -437,6 +481,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(an_agreement_times_out_by_who_is_missing),
     cmocka_unit_test(an_agreement_times_out_without_the_driver),
     cmocka_unit_test(an_agreement_can_be_interrupted),
+    cmocka_unit_test(a_member_outlives_its_trainer),
     cmocka_unit_test(the_node_s_end_ends_every_wait),
     cmocka_unit_test(a_queue_that_is_refused_is_not_found),
     cmocka_unit_test(what_comes_with_the_context_is_heard),

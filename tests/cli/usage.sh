@@ -22,15 +22,17 @@ check 2 'channels needs the pid of a node, not "x1"' "$tfos" channels x1
 check 1 'there is no process 999999999' "$tfos" channels 999999999
 check 2 'version takes no argument' "$tfos" version 2
 check 2 '^usage: tfos COMMAND' "$tfos" node 7
+check 2 "ps takes TensorFlow's library, and is started by a node" "$tfos" ps
 
 # Usage goes to stderr when it is a complaint, to stdout when it was asked for; the node's own command is not for people.
 [ -z "$("$tfos" frobnicate 2>/dev/null)" ]
 [ -z "$("$tfos" help 2>&1 >/dev/null)" ]
-if "$tfos" help | grep -q '^  node'; then
-    echo 'tfos help shows "node"'
+if "$tfos" help | grep -qE '^  (node|ps)'; then
+    echo 'tfos help shows what is not for people'
     exit 1
 fi
 
 # Started by hand it has no launcher to talk to.
 check 1 'tfos: .*descriptor|tfos: .*(launcher|socket)' "$tfos" node 3<&-
 check 1 'tfos: .*launcher' "$tfos" node 3</dev/null
+check 1 'tfos: trainer: descriptor 3 is not open; only a node can start a trainer' "$tfos" ps libtensorflow_cc.so.2 3<&-
