@@ -12,7 +12,7 @@ from typing import Any, Iterable, Iterator, List, NamedTuple, Sequence, Tuple, U
 
 from . import _tfos
 
-__all__ = ["File", "Path", "find", "for_tensorflow", "is_compressing", "writing"]
+__all__ = ["File", "Path", "default_fs", "find", "for_tensorflow", "is_compressing", "writing"]
 
 Path = Union[str, bytes, "os.PathLike[str]", Any]  # or a binary file object
 _HDFS = re.compile(r"(hdfs|viewfs)\b", re.IGNORECASE)
@@ -123,6 +123,12 @@ def for_tensorflow(path: Union[str, "os.PathLike[str]"]) -> str:
     """A path or URI as TensorFlow takes it, to which ``file:/a`` is a path."""
     head, place = _tfos.split_uri(os.fspath(path))
     return f"{head}//{place}" if head and "//" not in head else os.fspath(path)
+
+
+def default_fs(name: str) -> str:
+    """Hadoop's default file system of this name, as what a path with a slash can follow."""
+    head, path = _tfos.split_uri(for_tensorflow(name))
+    return f"{head}{path.rstrip('/')}" if head else name
 
 
 def _plain(paths: Any) -> Any:

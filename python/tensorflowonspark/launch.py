@@ -10,13 +10,14 @@ import json
 import os
 import sys
 from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, Iterable, Iterator, List, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence
 
 from . import _tfos, gpu_info
 from .arguments import milliseconds
 from .failures import tellable, text_of
+from .util import index_on_host
 
-__all__ = ["ClusterMeta", "FeedTask", "NodeTask", "is_loopback", "open_writer", "pickle_function", "requested_gpus"]
+__all__ = ["ClusterMeta", "FeedTask", "NodeTask", "allocate_gpus", "is_loopback", "open_writer", "pickle_function", "requested_gpus"]
 
 _GC_THRESHOLD = 100_000  # objects made between two collections
 TRAINER_MODULE = "tensorflowonspark.trainer"
@@ -223,22 +224,31 @@ def _spark_files_root() -> Optional[str]:
 def _trainer_environment(meta: ClusterMeta) -> Dict[str, Optional[str]]:
     """What the trainer's environment has besides this worker's: the same module path, and its GPUs."""
     path = os.pathsep.join(dict.fromkeys(entry for entry in sys.path if entry))
-    return {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "CUDA_VISIBLE_DEVICES": ",".join(_allocate_gpus(meta))}
+    return {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "CUDA_VISIBLE_DEVICES": ",".join(allocate_gpus(meta.num_gpus))}
 
 
-def _allocate_gpus(meta: ClusterMeta) -> List[str]:
-    """The GPUs that Spark gave to this task, else free ones of this host (one, or as many as tf_args asks for)."""
+def allocate_gpus(num_gpus: Optional[int], worker_index: int = -1, nodes: Sequence[str] = ()) -> List[str]:
+    """The GPUs that Spark gave to this task, else free ones of this host.
+
+    Args:
+        num_gpus: how many; None: all that Spark gave, else one if there is one.
+        worker_index: number of this task among ``nodes``; -1: it has none.
+        nodes: "host:port" of each task; those of one host take different GPUs.
+
+    Raises:
+        RuntimeError: there are fewer.
+    """
     from pyspark import TaskContext
 
     context = TaskContext.get()
     resources = context.resources() if context else {}
     gpus = list(resources["gpu"].addresses) if "gpu" in resources else []
     if gpus:
-        gpus = gpus if meta.num_gpus is None else gpus[:meta.num_gpus]
-    elif meta.num_gpus != 0 and "SPARK_EXECUTOR_POD_IP" not in os.environ and gpu_info.is_gpu_available():
-        gpus = gpu_info.get_gpus(meta.num_gpus or 1, format=gpu_info.AS_LIST)
-    if meta.num_gpus and len(gpus) < meta.num_gpus:
-        raise RuntimeError(f"tf_args asks for {meta.num_gpus} GPUs, this task has {len(gpus)}: {gpus}")
+        gpus = gpus if num_gpus is None else gpus[:num_gpus]
+    elif num_gpus != 0 and "SPARK_EXECUTOR_POD_IP" not in os.environ and gpu_info.is_gpu_available():
+        gpus = gpu_info.get_gpus(num_gpus or 1, index_on_host(worker_index, nodes), format=gpu_info.AS_LIST)
+    if num_gpus and len(gpus) < num_gpus:
+        raise RuntimeError(f"tf_args asks for {num_gpus} GPUs, this task has {len(gpus)}: {gpus}")
     return gpus
 
 

@@ -14,7 +14,7 @@ import types
 import numpy as np
 import pytest
 
-from tensorflowonspark import TFCluster, TFNode, TFSparkNode, _tfos, compat, files, launch
+from tensorflowonspark import TFNode, TFSparkNode, _tfos, compat, files, launch
 from tensorflowonspark.launch import node_executable
 
 pa = pytest.importorskip("pyarrow")
@@ -175,7 +175,7 @@ def test_s78_options_that_pyarrow_does_not_know():
     ("hdfs://n", pathlib.Path("/a"), "hdfs://n/a"), ("file:///", "12:30/a", "file:///home/me/12:30/a"),
 ])  # fmt: skip
 def test_s78_absolute_paths(default_fs, path, expected):
-    context = TFSparkNode.TFNodeContext(defaultFS=TFCluster._default_fs(default_fs), working_dir="/home/me")
+    context = TFSparkNode.TFNodeContext(defaultFS=files.default_fs(default_fs), working_dir="/home/me")
     assert context.absolute_path(path) == TFNode.hdfs_path(context, path) == expected
 
 
