@@ -113,6 +113,11 @@ TFOS_API void tfos_trainer_member_close(void *member);
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_trainer_report(struct tfos_trainer *trainer, const char *values_json, struct tfos_error *err);
 
+/// What the function has returned, or a part of it, in any text of at most 1 MiB: the driver gets
+/// each as an event `result` (docs/protocol.md), in the order of the calls.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_trainer_put_result(struct tfos_trainer *trainer, const char *text, struct tfos_error *err);
+
 /// Gives up the node's reservation of TensorFlow's port; once it returns, the port can be bound.
 /// TIMEOUT when the node does not answer within 30,000 ms; CLOSED when it has gone.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_release_port(struct tfos_trainer *trainer,

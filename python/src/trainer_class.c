@@ -350,6 +350,11 @@ static PyObject *report(PyObject *self, PyObject *args, PyObject *kwargs)
     return say(self, args, kwargs, "Trainer.report", "values_json", tfos_trainer_report);
 }
 
+static PyObject *put_result(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    return say(self, args, kwargs, "Trainer.put_result", "text", tfos_trainer_put_result);
+}
+
 static PyObject *fail(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     return say(self, args, kwargs, "Trainer.fail", "message", tfos_trainer_fail);
@@ -389,6 +394,7 @@ static PyMethodDef methods[] = {
     {"description", TFOS__KEYWORDS(get_description),
      "What the driver said of a queue's rows, as JSON text; None after the timeout."},
     {"report", TFOS__KEYWORDS(report), "Shows figures, a JSON object, beside this node."},
+    {"put_result", TFOS__KEYWORDS(put_result), "Passes a part of the function's result on."},
     {"release_port", release_port, METH_NOARGS, "Gives up the node's hold of TensorFlow's port."},
     {"terminate", terminate, METH_NOARGS, "Tells the cluster that this node wants no more rows."},
     {"fail", TFOS__KEYWORDS(fail),

@@ -18,7 +18,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Union
 
-from . import _tfos, arguments, failures, files, frames, inference, jobs, launch, offers, progress, streaming
+from . import _tfos, arguments, failures, files, frames, inference, jobs, launch, offers, progress, slots, streaming
 from .arguments import InputMode
 from .events import EventPump
 from .restarts import RestartingCluster
@@ -63,7 +63,7 @@ class TFCluster:
                  queues: List[str], tensorboard: bool) -> None:
         self.sc = spark.sc
         self.cluster_id = meta.cluster_id
-        self.cluster_meta = meta.public()
+        self.cluster_meta = self.meta = meta.public()
         self.input_mode = input_mode
         self.queues = queues
         self.defaultFS = meta.default_fs
@@ -374,7 +374,8 @@ class TFCluster:
             return
         try:
             if ssc is not None:
-                self._await_streaming(ssc)
+                queues = self._streamed or {"input"}
+                streaming.await_end(ssc, lambda: self._is_wanted(*queues), self._check)
             for query in self._queries:
                 query.stop()
             self._rendezvous.end_feed()
@@ -409,25 +410,6 @@ class TFCluster:
                 self._rendezvous.wait(_tfos.ENDED, int(left * 1000))
             self._check()
 
-    def _await_streaming(self, ssc: Any) -> None:
-        queues = self._streamed or {"input"}
-        if streaming.is_query(ssc):
-            while ssc.isActive and self._is_wanted(*queues):
-                with contextlib.suppress(Exception):  # it has failed, which is raised when the functions have returned
-                    ssc.awaitTermination(1)
-            return
-        try:
-            while not ssc.awaitTerminationOrTimeout(1):
-                self._check()
-                if not self._is_wanted(*queues):
-                    ssc.stop(stopSparkContext=False, stopGraceFully=True)
-                    return
-        except Exception:
-            with contextlib.suppress(Exception):  # at once: to stop gracefully is to feed what has come, for ten batches' time
-                ssc.stop(stopSparkContext=False, stopGraceFully=False)
-            self._check()  # the cluster's failure is the cause of the stream's
-            raise
-
     def _raise_query_failure(self) -> None:
         for query in self._queries:
             failure = query.failure()
@@ -455,6 +437,23 @@ class TFCluster:
             thread.join(_STOP_GRACE_SECS)
         self._events.close()
         self._rendezvous.close()
+
+    def results(self, timeout: float = 259200) -> List[Any]:
+        """What the nodes' functions have returned, by executor id; None of a node whose function returned nothing, or was stopped.
+
+        Waits for the functions of chiefs, masters and workers to return; with ``InputMode.SPARK`` they do when the feed ends, so call
+        :meth:`shutdown` first. A result has 4 MiB at most, as JSON or pickled, which it is where JSON does not hold it.
+
+        Raises:
+            tensorflowonspark._tfos.Error: a node failed, the timeout is over, or a result cannot be carried; names the node.
+        """
+        if not self._closed:
+            self._wait(_tfos.WORKED, arguments.seconds("timeout", timeout, float("-inf"), words="a number of seconds, or -1 for no limit"))
+            workers = [node["executor_id"] for node in self.cluster_info if node["job_name"] not in ("ps", "evaluator")]
+            deadline = time.monotonic() + _STOP_GRACE_SECS
+            while not self._events.have_ended(workers) and time.monotonic() < deadline:
+                self._events.wait(0.2)
+        return self._events.results.values(self.num_executors, self._meta.allow_pickle)
 
     def tensorboard_url(self) -> Optional[str]:
         """The address of the cluster's TensorBoard, or None when it was not asked for or could not start.
@@ -522,7 +521,17 @@ class TFCluster:
             self._rendezvous.fail("CLOSED", f"the Spark job that starts the nodes failed: {text}{jobs.advice(text) or self._spark.hint}")
 
 
-def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors: int, num_ps: int,
+def _describe(node: dict) -> dict:
+    """A node as an entry of ``cluster_info``."""
+    url = node.get("tensorboard") or ""
+    port = url.rpartition(":")[2].strip("/")
+    return {
+        "executor_id": node["executor_id"], "host": node["host"], "port": node["port"], "job_name": node["job_name"],
+        "task_index": node["task_index"], "pid": node["pid"], "tb_pid": 0, "tb_port": int(port) if port.isdigit() else 0,
+    }
+
+
+def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors: Optional[int] = None, num_ps: int = 0,
         tensorboard: bool = False, input_mode: int = InputMode.TENSORFLOW, log_dir: Optional[str] = None,
         driver_ps_nodes: bool = False, master_node: Optional[str] = None, reservation_timeout: float = 600,
         queues: Optional[List[str]] = None, eval_node: bool = False, release_port: bool = True, allow_pickle: bool = True,
@@ -533,7 +542,9 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         sc: the SparkContext or the SparkSession, also of Spark Connect (docs/connect.md).
         map_fun: the function; it must be picklable by cloudpickle.
         tf_args: its first argument: any object; a list also becomes ``sys.argv`` of the node's process.
-        num_executors: nodes in all. Spark must have as many free task slots.
+        num_executors: nodes in all. Spark must have as many free task slots. None: as many as there are executors by the application's settings:
+            ``spark.dynamicAllocation.maxExecutors`` with dynamic allocation, ``spark.executor.instances``, or on Standalone ``spark.cores.max`` by
+            ``spark.executor.cores``; without any of these as there are task slots now.
         num_ps: how many of them are parameter servers.
         tensorboard: start TensorBoard beside the first worker (else the chief).
         input_mode: an :class:`InputMode`.
@@ -563,6 +574,7 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         return RestartingCluster(lambda: run(**options), int(max_restarts))
     spark = spark_of(sc)
     arguments.check_function(map_fun)
+    num_executors = slots.cluster_size(spark) if num_executors is None else num_executors
     options = arguments.run_options(num_executors, num_ps, tensorboard, input_mode, driver_ps_nodes, master_node, reservation_timeout,
                                     eval_node, release_port, native_ps)
     if options.driver_ps_nodes:

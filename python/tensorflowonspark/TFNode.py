@@ -11,11 +11,19 @@ from typing import Any, Dict, List, Optional, Union
 
 from . import _tfos, compat, files
 from .arguments import milliseconds
+from .util import tensorflow_version
 
 logger = logging.getLogger(__name__)
 
 __all__ = ["DataFeed", "batch_results", "export_saved_model", "hdfs_path", "next_batch", "release_port",
            "serve", "start_cluster_server", "terminate"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "TF_VERSION":
+        return tensorflow_version()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 def hdfs_path(ctx: Any, path: Union[str, "os.PathLike[str]"]) -> str:
     """An absolute path with a scheme, for TensorFlow, to which all characters behind it are a name's, also ``#``, ``?`` and ``%``.

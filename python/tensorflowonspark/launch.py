@@ -11,13 +11,15 @@ import json
 import os
 import sys
 from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, Iterable, Iterator, List, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence
 
 from . import _tfos, gpu_info
 from .arguments import milliseconds
 from .failures import tellable, text_of
+from .util import index_on_host
 
-__all__ = ["ClusterMeta", "FeedTask", "NodeTask", "describe_node", "is_loopback", "open_writer", "pickle_function", "requested_gpus"]
+__all__ = ["ClusterMeta", "FeedTask", "NodeTask", "allocate_gpus", "describe_node", "is_loopback", "open_writer", "pickle_function",
+           "requested_gpus"]
 
 _GC_THRESHOLD = 100_000  # objects made between two collections
 TRAINER_MODULE = "tensorflowonspark.trainer"
@@ -102,7 +104,7 @@ class NodeTask:
             "executor_id": executor_id, "launch": _attempt_id(), "executor": _spark_executor_id(executor_pid),
             "executor_pid": executor_pid, "host": os.environ.get("TFOS_NODE_HOST"), "feeding": meta.feeding, "queues": meta.queues,
             "argv": _server_command() if is_server else [sys.executable, "-u", "-m", TRAINER_MODULE],
-            "environment": _trainer_environment(_allocate_gpus(meta) if not is_server else []), "directory": os.getcwd(),
+            "environment": _trainer_environment(allocate_gpus(meta.num_gpus) if not is_server else []), "directory": os.getcwd(),
             "tf_port": int(os.environ.get("TENSORFLOW_PORT", 0)), "join_timeout_ms": self._join_timeout_ms,
             "default_fs": meta.default_fs, "working_dir": meta.working_dir, "release_port": meta.release_port, "allow_pickle": meta.allow_pickle,
             "tensorboard": _tensorboard_config(meta, executor_id), "user": {"spark_files": _spark_files_root()},
@@ -248,19 +250,28 @@ def _trainer_environment(gpus: List[str]) -> Dict[str, Optional[str]]:
     return {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "CUDA_VISIBLE_DEVICES": ",".join(gpus)}
 
 
-def _allocate_gpus(meta: ClusterMeta) -> List[str]:
-    """The GPUs that Spark gave to this task, else free ones of this host (one, or as many as tf_args asks for)."""
+def allocate_gpus(num_gpus: Optional[int], worker_index: int = -1, nodes: Sequence[str] = ()) -> List[str]:
+    """The GPUs that Spark gave to this task, else free ones of this host.
+
+    Args:
+        num_gpus: how many; None: all that Spark gave, else one if there is one.
+        worker_index: number of this task among ``nodes``; -1: it has none.
+        nodes: "host:port" of each task; those of one host take different GPUs.
+
+    Raises:
+        RuntimeError: there are fewer.
+    """
     from pyspark import TaskContext
 
     context = TaskContext.get()
     resources = context.resources() if context else {}
     gpus = list(resources["gpu"].addresses) if "gpu" in resources else []
     if gpus:
-        gpus = gpus if meta.num_gpus is None else gpus[:meta.num_gpus]
-    elif meta.num_gpus != 0 and "SPARK_EXECUTOR_POD_IP" not in os.environ and gpu_info.is_gpu_available():
-        gpus = gpu_info.get_gpus(meta.num_gpus or 1, format=gpu_info.AS_LIST)
-    if meta.num_gpus and len(gpus) < meta.num_gpus:
-        raise RuntimeError(f"tf_args asks for {meta.num_gpus} GPUs, this task has {len(gpus)}: {gpus}")
+        gpus = gpus if num_gpus is None else gpus[:num_gpus]
+    elif num_gpus != 0 and "SPARK_EXECUTOR_POD_IP" not in os.environ and gpu_info.is_gpu_available():
+        gpus = gpu_info.get_gpus(num_gpus or 1, index_on_host(worker_index, nodes), format=gpu_info.AS_LIST)
+    if num_gpus and len(gpus) < num_gpus:
+        raise RuntimeError(f"tf_args asks for {num_gpus} GPUs, this task has {len(gpus)}: {gpus}")
     return gpus
 
 

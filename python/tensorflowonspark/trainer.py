@@ -21,9 +21,10 @@ import threading
 from typing import Any, Tuple
 
 from . import _tfos, console, failures
+from .results import parts_of
 from .TFSparkNode import TFNodeContext
 
-__all__ = ["main"]
+__all__ = ["complete", "main"]
 
 
 def main() -> None:
@@ -52,9 +53,11 @@ def _run(link: _tfos.Trainer) -> int:
         function, args = _load(link)
         if isinstance(args, list):
             sys.argv = args
-        _complete(function(args, TFNodeContext.of(link, context)))
+        result = complete(function(args, TFNodeContext.of(link, context)))
         if os.getpid() == pid:  # the function may return in a process that it has forked, too
             link.check()
+            for part in parts_of(result):
+                link.put_result(part)
     except SystemExit as end:
         return _exit_status(link, end)
     except BaseException as error:
@@ -94,20 +97,19 @@ def _restore_spark_files(user: dict) -> None:
     SparkFiles._is_running_on_worker = True
 
 
-def _complete(result: Any) -> None:
-    """Runs what the function has only returned.
+def complete(result: Any) -> Any:
+    """The function's result; what it has only returned is run.
 
     Raises:
         TypeError: it is a generator, which would have to be iterated over.
     """
     if inspect.isgenerator(result) or inspect.isasyncgen(result):
         raise TypeError(f"map_fun has returned a generator, {result.__qualname__}, whose code has not run: iterate over it in map_fun")
-    if inspect.isawaitable(result):
-        asyncio.run(_await(result))
+    return asyncio.run(_await(result)) if inspect.isawaitable(result) else result
 
 
-async def _await(result: Any) -> None:
-    await result
+async def _await(result: Any) -> Any:
+    return await result
 
 
 def _exit_status(link: _tfos.Trainer, end: SystemExit) -> int:

@@ -10,7 +10,7 @@ from typing import Optional, Sequence, Union
 from . import gpu_info
 from .arguments import count
 
-__all__ = ["find_in_path", "get_ip_address", "single_node_env"]
+__all__ = ["find_in_path", "get_ip_address", "index_on_host", "single_node_env", "tensorflow_version"]
 
 
 def single_node_env(num_gpus: int = 1, worker_index: int = -1, nodes: Optional[Sequence[str]] = None) -> None:
@@ -24,11 +24,16 @@ def single_node_env(num_gpus: int = 1, worker_index: int = -1, nodes: Optional[S
     num_gpus, worker_index = count("num_gpus", num_gpus, 0), count("worker_index", worker_index, -1)
     gpus = ""
     if num_gpus > 0 and gpu_info.is_gpu_available():
-        if nodes and worker_index >= 0:
-            host = nodes[worker_index].rpartition(":")[0]
-            worker_index = sum(node.rpartition(":")[0] == host for node in nodes[:worker_index])
-        gpus = str(gpu_info.get_gpus(num_gpus, worker_index))
+        gpus = str(gpu_info.get_gpus(num_gpus, index_on_host(worker_index, nodes or ())))
     os.environ["CUDA_VISIBLE_DEVICES"] = gpus
+
+
+def index_on_host(worker_index: int, nodes: Sequence[str]) -> int:
+    """The node's number among those of its host; ``worker_index`` itself where nothing is known of the hosts."""
+    if not nodes or worker_index < 0:
+        return worker_index
+    host = nodes[worker_index].rpartition(":")[0]
+    return sum(node.rpartition(":")[0] == host for node in nodes[:worker_index])
 
 
 def get_ip_address() -> str:
@@ -53,3 +58,17 @@ def find_in_path(path: str, file: str) -> Union[str, bool]:
         if os.path.isfile(candidate):
             return candidate
     return False
+
+
+def tensorflow_version() -> str:
+    """The version of the installed TensorFlow, which is not imported for it.
+
+    Raises:
+        importlib.metadata.PackageNotFoundError: there is none.
+    """
+    from importlib import metadata
+
+    try:
+        return metadata.version("tensorflow")
+    except metadata.PackageNotFoundError:
+        return metadata.version("tensorflow-cpu")

@@ -423,6 +423,16 @@ static enum tfos_status handle_warning(struct tfos__cluster *cluster,
     return TFOS_OK;
 }
 
+static enum tfos_status handle_result(struct tfos__cluster *cluster,
+                                      struct tfos__cluster_node *node, const json_t *message,
+                                      struct tfos_error *err)
+{
+    const char *text;
+    TFOS__TRY(tfos__json_get_string(message, "text", &text, err));
+    tfos__cluster_push_event(cluster, node, "result", json_pack("{s:s}", "text", text));
+    return TFOS_OK;
+}
+
 static enum tfos_status handle_failed(struct tfos__cluster *cluster,
                                       struct tfos__cluster_node *node, const json_t *message,
                                       struct tfos_error *err)
@@ -450,6 +460,7 @@ static const struct handler handlers[] = {
     {"partition", handle_partition},
     {"tensorboard", handle_tensorboard},
     {"warning", handle_warning},
+    {"result", handle_result},
     {"failed", handle_failed},
 };
 

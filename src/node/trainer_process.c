@@ -212,6 +212,9 @@ static void follow(struct tfos__node *node, const json_t *message)
                                                    tfos__json_string_or(message, "name", "")));
     } else if (strcmp(type, "report") == 0) {
         take_report(node, message);
+    } else if (strcmp(type, "result") == 0) {
+        tfos__node_rendezvous_send(node, json_pack("{s:s, s:s}", "type", "result", "text",
+                                                   tfos__json_string_or(message, "text", "")));
     } else if (strcmp(type, "release_port") == 0) {
         if (node->port_fd >= 0)
             close(node->port_fd);

@@ -25,6 +25,7 @@
 #define NAME_LIMIT 256
 #define REASON_SIZE 16384
 #define REPORT_LIMIT 16384
+#define RESULT_LIMIT (1u << 20)
 
 /// Makes the kernel end this process with the one that started it: a node that is killed cannot do
 /// so itself.
@@ -461,6 +462,17 @@ enum tfos_status tfos_trainer_report(struct tfos_trainer *trainer, const char *v
         return status;
     }
     return send_message(trainer, json_pack("{s:s, s:o}", "type", "report", "values", values), err);
+}
+
+enum tfos_status tfos_trainer_put_result(struct tfos_trainer *trainer, const char *text,
+                                         struct tfos_error *err)
+{
+    size_t size = strlen(text);
+    if (size > RESULT_LIMIT)
+        return tfos__fail(err, TFOS_INVALID,
+                          "trainer: a part of a result has %u bytes at most, not %zu", RESULT_LIMIT,
+                          size);
+    return send_message(trainer, json_pack("{s:s, s:s}", "type", "result", "text", text), err);
 }
 
 static bool is_port_released(const void *trainer)

@@ -60,14 +60,12 @@ struct tfos__trainer_group_name {
     struct tfos__trainer_group_name *next;
 };
 
-struct tfos_trainer {
-    struct tfos__fork_guard guard;
-    unsigned char key[TFOS__KEY_SIZE]; ///< for groups
-    bool has_key;
 struct tfos__trainer_link;
 
 struct tfos_trainer {
     struct tfos__fork_guard guard;
+    unsigned char key[TFOS__KEY_SIZE]; ///< for groups
+    bool has_key;
     struct tfos__trainer_link *link; ///< held; of its members; NULL: there was none
     json_t *context;
     char *context_text;

@@ -410,6 +410,17 @@ static void what_is_said_arrives_checked(void **state)
     assert_true(json_real_value(json_object_get(json_object_get(message, "values"), "loss")) ==
                 0.25);
     json_decref(message);
+    assert_done(tfos_trainer_put_result(pair.trainer, "7", &err));
+    message = receive_node(&pair, "result");
+    assert_string_equal(json_string_value(json_object_get(message, "text")), "7");
+    json_decref(message);
+    enum { RESULT_SIZE = (1 << 20) + 1 };
+    char *result = malloc(RESULT_SIZE + 1);
+    memset(result, 'x', RESULT_SIZE);
+    result[RESULT_SIZE] = '\0';
+    assert_int_equal(tfos_trainer_put_result(pair.trainer, result, &err), TFOS_INVALID);
+    assert_non_null(strstr(err.message, "not 1048577"));
+    free(result);
     // Of a long reason the end is kept.
     enum { SIZE = 100000 };
     char *reason = malloc(SIZE + 1);
