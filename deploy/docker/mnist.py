@@ -96,7 +96,7 @@ def build(args):
 
 def ended_workers(index):
     """The queue on a parameter server into which each worker puts its index when it ends."""
-    with tf.device(f"/job:ps/task:{index}"):
+    with v1.device(f"/job:ps/task:{index}"):
         return v1.FIFOQueue(1024, tf.int32, shapes=[()], shared_name=f"ended_workers{index}")
 
 
@@ -117,7 +117,7 @@ def say_ended(args, server):
 
 def train(args, device, target):
     with tf.Graph().as_default():
-        with tf.device(device):
+        with v1.device(device):
             step_op, loss_op, step, hooks = build(args)
         loss = number = None
         with v1.train.MonitoredTrainingSession(
