@@ -142,7 +142,7 @@ def launch(cluster):
 
 def destroy(cluster):
     ids = cluster.ids()
-    if not options_agree(cluster, f"terminate {', '.join(ids)}"):
+    if not agrees(cluster, f"terminate {', '.join(ids)}"):
         sys.exit("nothing was done")
     cluster.aws("terminate-instances", "--instance-ids", *ids)
     cluster.aws("wait", "instance-terminated", "--instance-ids", *ids)
@@ -150,7 +150,7 @@ def destroy(cluster):
         cluster.aws("delete-security-group", "--group-id", cluster.group())
 
 
-def options_agree(cluster, what):
+def agrees(cluster, what):
     return cluster.options.yes or input(f"{what}? (y/N) ").lower() in ("y", "yes")
 
 

@@ -429,3 +429,125 @@ def test_the_client_finds_its_servers_in_kubernetes():
         resolve(("a-worker-1", "10.0.0.1"))
     with pytest.raises(LookupError, match="no service named"):
         resolve(*others[:2])
+
+
+# --- Standalone, EC2 ---
+
+
+@pytest.fixture
+def standalone(tmp_path):
+    """A function that runs one of the scripts with a master's port of its own."""
+    pyspark = pytest.importorskip("pyspark")
+    port, = free_ports(1)
+    environment = {
+        **os.environ, "SPARK_HOME": os.path.dirname(pyspark.__file__), "MASTER": f"spark://127.0.0.1:{port}", "SPARK_RUN_DIR": str(tmp_path / "run"),
+        "SPARK_MASTER_WEBUI_PORT": "0", "SPARK_DAEMON_MEMORY": "256m", "MEMORY_PER_WORKER": "1g", "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+    def run(script, *arguments, **variables):
+        return subprocess.run(["bash", str(DEPLOY / "standalone" / script), *arguments], env={**environment, **variables},
+                              capture_output=True, text=True, timeout=400)
+
+    yield run
+    run("stop_spark.sh")
+
+
+@pytest.mark.long
+def test_standalone_scripts_start_and_stop(standalone, tmp_path):
+    result = standalone("start_spark.sh")
+    assert result.returncode == 0, result.stdout + result.stderr
+    settings = dict(re.findall(r"(\w+)=(\S+)", result.stdout.splitlines()[-1]))
+    assert settings["MASTER"].startswith("spark://127.0.0.1:")
+    pids = {path.stem: int(path.read_text()) for path in (tmp_path / "run").glob("*.pid")}
+    assert set(pids) == {"master", "worker1", "worker2"} and all(os.path.exists(f"/proc/{pid}") for pid in pids.values())
+    again = standalone("start_spark.sh")
+    assert again.returncode == 1 and "master runs already" in again.stderr
+    count = "import sys; from pyspark import SparkContext; sc = SparkContext(sys.argv[1]); print('sum', sc.parallelize(range(10), 2).sum())"
+    output = subprocess.run([sys.executable, "-c", count, settings["MASTER"]], capture_output=True, text=True, timeout=300)
+    assert "sum 45" in output.stdout, output.stderr
+    result = standalone("stop_spark.sh")
+    assert result.stdout.splitlines() == ["worker1: stopped", "worker2: stopped", "master: stopped"]
+    assert not list((tmp_path / "run").glob("*.pid"))
+    wait_until(lambda: not any(Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes() for pid in pids.values()), 60, "their end")
+    assert standalone("stop_spark.sh").stdout == ""
+
+
+def test_a_start_that_fails_is_told(standalone, tmp_path):
+    (tmp_path / "spark/bin").mkdir(parents=True)
+    (tmp_path / "spark/bin/spark-class").write_text("#!/bin/sh\necho no java here\nexit 3\n")
+    (tmp_path / "spark/bin/spark-class").chmod(0o755)
+    result = standalone("start_spark.sh", SPARK_HOME=str(tmp_path / "spark"))
+    assert result.returncode == 1 and "no java here" in result.stderr and "master did not start; its log is" in result.stderr
+    assert standalone("start_spark.sh", "both").returncode == standalone("install_spark.sh").returncode == 2
+
+
+FAKE_AWS = """#!{python}
+import json, os, sys
+folder, words = os.environ["FAKE"], sys.argv[sys.argv.index("ec2") + 1:]
+with open(folder + "/calls", "a") as file:
+    file.write(json.dumps(["aws", *words]) + "\\n")
+def value(name):
+    return words[words.index(name) + 1]
+path = folder + "/instances.json"
+instances = json.load(open(path)) if os.path.exists(path) else []
+if words[0] == "describe-instances":
+    role = [word.split("=")[-1] for word in words if "tfos-role" in word]
+    print(json.dumps({{"Reservations": [{{"Instances": [one for one in instances if not role or one["Tags"][0]["Value"] == role[0]]}}]}}))
+elif words[0] == "describe-security-groups":
+    print(json.dumps({{"SecurityGroups": []}}))
+elif words[0] == "create-security-group":
+    print(json.dumps({{"GroupId": "sg-1"}}))
+elif words[0] == "run-instances":
+    role = "master" if "Value=master" in value("--tag-specifications") else "worker"
+    for _ in range(int(value("--count"))):
+        number = len(instances)
+        instances.append({{"InstanceId": f"i-{{number}}", "PublicIpAddress": f"198.51.100.{{number}}", "PrivateIpAddress": f"10.0.0.{{number}}",
+                           "Tags": [{{"Key": "tfos-role", "Value": role}}]}})
+    json.dump(instances, open(path, "w"))
+elif words[0] == "terminate-instances":
+    os.remove(path)
+"""
+FAKE_SSH = """#!{python}
+import json, os, sys
+with open(os.environ["FAKE"] + "/calls", "a") as file:
+    file.write(json.dumps([os.path.basename(sys.argv[0]), *sys.argv[1:]]) + "\\n")
+"""
+
+
+def test_ec2_does_what_it_says(tmp_path):
+    """With commands in the place of aws, ssh and scp that note what they are asked for."""
+    for name, text in (("aws", FAKE_AWS), ("ssh", FAKE_SSH), ("scp", FAKE_SSH)):
+        (tmp_path / name).write_text(text.format(python=sys.executable))
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "tfos.whl").touch()
+
+    def run(*arguments):
+        (tmp_path / "calls").write_text("")
+        result = subprocess.run([sys.executable, str(DEPLOY / "ec2/spark_ec2.py"), *arguments], capture_output=True, text=True,
+                                env={**os.environ, "FAKE": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+        return result, [json.loads(line) for line in (tmp_path / "calls").read_text().splitlines()]
+
+    launch = ["-k", "key", "-i", "key.pem", "-s", "2", "--wheel", str(tmp_path / "tfos.whl"), "--spot-price", "0.1"]
+    result, calls = run(*launch, "launch", "c")
+    assert result.returncode == 2 and "--authorized-address" in result.stderr and not calls
+    launch += ["--authorized-address", "203.0.113.7/32"]
+    result, calls = run(*launch, "launch", "c")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[-1] == "spark://10.0.0.0:7077"
+    made = [call for call in calls if call[:2] == ["aws", "run-instances"]]
+    assert [call[call.index("--count") + 1] for call in made] == ["1", "2"]
+    assert "--instance-market-options" not in made[0] and "--instance-market-options" in made[1]
+    ingress = [call for call in calls if "authorize-security-group-ingress" in call]
+    assert len(ingress) == 2 and "203.0.113.7/32" in ingress[1] and "22" in ingress[1] and "0.0.0.0/0" not in str(calls)
+    started = [(call[-2], call[-1].split()[-1]) for call in calls if call[0] == "ssh" and "start_spark.sh" in call[-1]]
+    assert started == [("ubuntu@198.51.100.0", "master"), ("ubuntu@198.51.100.1", "worker"), ("ubuntu@198.51.100.2", "worker")]
+    assert len([call for call in calls if call[0] == "scp" and str(tmp_path / "tfos.whl") in call]) == 3
+    result, _ = run(*launch, "launch", "c")
+    assert result.returncode == 1 and "is there already" in result.stderr
+    assert run("get-master", "c")[0].stdout == "198.51.100.0\n"
+    assert ["aws", "reboot-instances", "--instance-ids", "i-1", "i-2"] in run("reboot-slaves", "c")[1]
+    assert ["aws", "stop-instances", "--instance-ids", "i-0", "i-1", "i-2"] in run("stop", "c")[1]
+    assert run("start", "c")[0].stdout.splitlines()[-1] == "spark://10.0.0.0:7077"
+    assert ["aws", "terminate-instances", "--instance-ids", "i-0", "i-1", "i-2"] in run("--yes", "destroy", "c")[1]
+    result, _ = run("login", "c")
+    assert result.returncode == 1 and "there is no master of a cluster named c" in result.stderr
