@@ -40,6 +40,8 @@ static const struct {
      "what the channels of a fed node hold; tfos status --json has its pid", run_channels, false},
     {"record", " COMMAND ...", "TFRecord files: check, show, repair, split, shuffle, convert ...",
      run_record, false},
+    {"fs", " COMMAND ...", "files here and in Hadoop's file systems: ls, cat, get, put, rm ...", run_fs,
+     false},
     {"doctor", " [--json]", "what this machine has and lacks, and how to get it", run_doctor,
      false},
     {"version", "", "version of tfos", run_version, true},
@@ -104,7 +106,8 @@ int main(int argc, char **argv)
         i++;
     if (i == COMMAND_COUNT)
         return refuse_usage("there is no command \"%s\"", argv[1]);
-    if (argc == 3 && strcmp(argv[2], "--help") == 0 && commands[i].run != run_record)
+    if (argc == 3 && strcmp(argv[2], "--help") == 0 && commands[i].run != run_record &&
+        commands[i].run != run_fs)
         return flush_output(run_help(0, NULL));
     if (argc > 2 && commands[i].takes_nothing)
         return refuse_usage("%s takes no argument, but got \"%s\"",

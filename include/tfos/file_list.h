@@ -47,6 +47,11 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_file_list_find(const char *name,
                                                               struct tfos_file_list **out,
                                                               struct tfos_error *err);
 
+/// The same for what is there, whatever it is: folders stand for themselves, and what is hidden is
+/// among what a pattern matches. NOT_FOUND: there is nothing.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_file_list_match(const char *name, struct tfos_file_list **out, struct tfos_error *err);
+
 /// How many there are, at least 1.
 TFOS_API size_t tfos_file_list_count(const struct tfos_file_list *list);
 

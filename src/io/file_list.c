@@ -22,6 +22,7 @@ struct finder {
     struct tfos_file_list *list;
     size_t hidden_count, folder_count; ///< entries that were skipped
     bool has_folder;                   ///< a folder was there
+    bool takes_all;                    ///< folders themselves, and what is hidden, too
     size_t alternative_count;
 };
 
@@ -89,7 +90,7 @@ static enum tfos_status add_name(struct finder *finder, const char *name, enum t
 {
     struct folder_entries entries = {finder, name};
     finder->has_folder |= kind == TFOS_FILE_FOLDER;
-    if (kind == TFOS_FILE_FOLDER)
+    if (kind == TFOS_FILE_FOLDER && !finder->takes_all)
         return finder->system->list(finder->system, name, add_entry, &entries, err);
     return keep(finder->list, tfos__strdup(name), err);
 }
@@ -110,16 +111,18 @@ static enum tfos_status match_entry(void *context, const char *name, const struc
 {
     struct part *part = context;
     bool is_last = part->name[part->end] == '\0';
-    if (info->kind == TFOS_FILE_SPECIAL || (info->kind == TFOS_FILE_REGULAR && !is_last) ||
+    bool takes_it = is_last && part->finder->takes_all;
+    if ((info->kind == TFOS_FILE_SPECIAL && !takes_it) ||
+        (info->kind == TFOS_FILE_REGULAR && !is_last) ||
         !tfos__io_pattern_matches(part->name + part->begin, part->end - part->begin, name))
         return TFOS_OK;
-    if (tfos_file_name_is_hidden(name)) {
+    if (tfos_file_name_is_hidden(name) && !part->finder->takes_all) {
         part->finder->hidden_count++;
         return TFOS_OK;
     }
     char *whole =
         tfos__format("%.*s%s%s", (int)part->begin, part->name, name, part->name + part->end);
-    if (is_last && info->kind == TFOS_FILE_REGULAR)
+    if (takes_it || (is_last && info->kind == TFOS_FILE_REGULAR))
         return keep(part->finder->list, whole, err);
     return keep(&part->matches, whole, err);
 }
@@ -235,6 +238,8 @@ static enum tfos_status say_missing(const struct finder *finder, const char *nam
                                     struct tfos_error *err)
 {
     const char *detail = "";
+    if (finder->takes_all)
+        return tfos__fail(err, TFOS_NOT_FOUND, "files: there is nothing at %s", name);
     if (finder->folder_count > 0)
         detail = ", only folders: a pattern reads what is in them, such as FOLDER/*";
     else if (finder->hidden_count > 0)
@@ -252,7 +257,7 @@ static enum tfos_status find(struct finder *finder, const char *name, const char
         TFOS__TRY(resolve_encoded(finder, path, offset, err));
     bool is_pattern = *tfos__io_pattern_find(path + offset) != '\0';
     if (finder->list->count == 0 &&
-        (is_pattern || finder->has_folder || finder->system != &tfos__io_local_files))
+        (is_pattern || finder->has_folder || finder->takes_all || finder->system != &tfos__io_local_files))
         return say_missing(finder, name, err);
     if (finder->list->count == 0)
         return keep(finder->list, tfos__strdup(path), err);
@@ -260,11 +265,11 @@ static enum tfos_status find(struct finder *finder, const char *name, const char
     return TFOS_OK;
 }
 
-enum tfos_status tfos_file_list_find(const char *name, struct tfos_file_system *system,
-                                     struct tfos_file_list **out, struct tfos_error *err)
+static enum tfos_status find_in(struct tfos_file_system *system, const char *name, bool takes_all,
+                                struct tfos_file_list **out, struct tfos_error *err)
 {
     const char *path = name;
-    struct finder finder = {.system = system ? system : tfos_file_system_of(name)};
+    struct finder finder = {.system = system, .takes_all = takes_all};
     if (finder.system == &tfos__io_local_files)
         TFOS__TRY(tfos__io_file_name_get_path(name, &path, err));
     finder.list = tfos__alloc(1, sizeof(*finder.list));
@@ -276,6 +281,18 @@ enum tfos_status tfos_file_list_find(const char *name, struct tfos_file_system *
     else
         *out = finder.list;
     return status;
+}
+
+enum tfos_status tfos_file_list_find(const char *name, struct tfos_file_system *system,
+                                     struct tfos_file_list **out, struct tfos_error *err)
+{
+    return find_in(system ? system : tfos_file_system_of(name), name, false, out, err);
+}
+
+enum tfos_status tfos_file_list_match(const char *name, struct tfos_file_list **out,
+                                      struct tfos_error *err)
+{
+    return find_in(tfos_file_system_of(name), name, true, out, err);
 }
 
 size_t tfos_file_list_count(const struct tfos_file_list *list)
