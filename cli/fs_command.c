@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// tfos fs: files and folders of this machine, and of Hadoop's file systems, as `hdfs dfs` shows and
-/// changes them. A command may begin with "-", as there.
+/// tfos fs: files and folders of this machine, and of Hadoop's file systems, as `hdfs dfs` shows
+/// and changes them. A command may begin with "-", as there.
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -258,7 +258,8 @@ static int run_rm(const struct fs_options *options)
     int status = 0;
     for (own.count = 1; own.names < options->names + options->count; own.names++) {
         find_hadoop(own.names[0]);
-        if (options->letters['f'] && tfos_file_list_match(own.names[0], &list, NULL) == TFOS_NOT_FOUND)
+        if (options->letters['f'] &&
+            tfos_file_list_match(own.names[0], &list, NULL) == TFOS_NOT_FOUND)
             continue;
         tfos_file_list_close(list);
         list = NULL;
@@ -333,8 +334,8 @@ static int make_folder(const char *name, bool makes_parents)
     struct tfos_file_system *system = tfos_file_system_of(name);
     int status = fs_look(name, &info);
     if (status == 0 && !makes_parents)
-        status = info.kind != TFOS_FILE_NONE ? fs_refuse(name, "it exists already")
-                                             : check_parent(name);
+        status =
+            info.kind != TFOS_FILE_NONE ? fs_refuse(name, "it exists already") : check_parent(name);
     if (status == 0 && system->make_folder(system, name, &err) < 0)
         status = say_error(&err);
     return status;
@@ -381,7 +382,8 @@ static const struct {
     {"mv", "", 2, 0, "SOURCE ... TARGET", "gives another name or place", run_mv},
     {"mkdir", "p", 1, 0, "[-p] FOLDER ...", "makes folders; -p: with those above them", run_mkdir},
     {"stat", "", 1, 0, "PATH ...", "size, time, permissions", run_stat},
-    {"du", "hs", 1, 0, "[-h] [-s] PATH ...", "bytes of what is in folders; -s: of each whole", run_du},
+    {"du", "hs", 1, 0, "[-h] [-s] PATH ...", "bytes of what is in folders; -s: of each whole",
+     run_du},
     {"test", "defsz", 1, 1, "-d|-e|-f|-s|-z PATH",
      "exit status 0: a folder, there, a file, not empty, empty", run_test},
 };

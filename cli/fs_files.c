@@ -28,7 +28,8 @@ char *fs_join(const char *folder, const char *name)
 {
     size_t size = strlen(folder), capacity = size + strlen(name) + 2;
     char *joined = allocate(capacity, 1);
-    snprintf(joined, capacity, "%s%s%s", folder, size > 0 && folder[size - 1] != '/' ? "/" : "", name);
+    snprintf(joined, capacity, "%s%s%s", folder, size > 0 && folder[size - 1] != '/' ? "/" : "",
+             name);
     return joined;
 }
 

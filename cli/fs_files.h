@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the commands of `tfos fs` have in common: their options, and the files that names stand for.
+/// What the commands of `tfos fs` have in common: their options, and the files that names stand
+/// for.
 #ifndef TFOS_CLI_FS_FILES_H
 #define TFOS_CLI_FS_FILES_H
 

@@ -61,8 +61,9 @@ void progress_show(const char *what, uint64_t records, uint64_t bytes, const cha
 void progress_show_copy(uint64_t bytes, uint64_t size, const char *path)
 {
     if (is_due())
-        end_line(fprintf(stderr, "\rcopied: %llu of %llu MiB of %s", (unsigned long long)(bytes >> 20),
-                         (unsigned long long)(size >> 20), path));
+        end_line(fprintf(stderr, "\rcopied: %llu of %llu MiB of %s",
+                         (unsigned long long)(bytes >> 20), (unsigned long long)(size >> 20),
+                         path));
 }
 
 void progress_end(void)

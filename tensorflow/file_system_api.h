@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// TensorFlow's tables of file systems. Names, members and their order are those of
-/// tensorflow/c/experimental/filesystem/filesystem_interface.h of TensorFlow 2.15 to 2.21, which are
-/// the same in all of them; the header itself cannot be included from C. Versions of the tables are 0.
+/// tensorflow/c/experimental/filesystem/filesystem_interface.h of TensorFlow 2.15 to 2.21, which
+/// are the same in all of them; the header itself cannot be included from C. Versions of the tables
+/// are 0.
 #ifndef TFOS_TENSORFLOW_FILE_SYSTEM_API_H
 #define TFOS_TENSORFLOW_FILE_SYSTEM_API_H
 

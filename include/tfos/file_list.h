@@ -39,9 +39,9 @@ struct tfos_file_list;
 
 /// Finds the files, sorted by name: of `system`, or of tfos_file_system_of() where it is NULL, of
 /// this machine with paths in place of URIs. NOT_FOUND: there is none; but a path of this machine
-/// that is no pattern is in the list also where nothing is there: opening it says why. UNSUPPORTED: no
-/// file system is there for a URI. INVALID: the name could mean two files. Of `system`, only look()
-/// and list() are called. The caller owns `*out`.
+/// that is no pattern is in the list also where nothing is there: opening it says why. UNSUPPORTED:
+/// no file system is there for a URI. INVALID: the name could mean two files. Of `system`, only
+/// look() and list() are called. The caller owns `*out`.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_file_list_find(const char *name,
                                                               struct tfos_file_system *system,
                                                               struct tfos_file_list **out,

@@ -80,8 +80,8 @@ struct tfos_file_system {
 /// asked only when it is used. It lives as long as the process.
 TFOS_API struct tfos_file_system *tfos_file_system_of(const char *name);
 
-/// The folder whose jars are Hadoop's where the environment names none, such as pyspark/jars. Copied.
-/// NULL: none. Before the first use.
+/// The folder whose jars are Hadoop's where the environment names none, such as pyspark/jars.
+/// Copied. NULL: none. Before the first use.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_hadoop_set_jars(const char *folder,
                                                                struct tfos_error *err);
 

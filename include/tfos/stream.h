@@ -29,8 +29,8 @@ struct tfos_stream {
     /// Writes all `size` bytes.
     enum tfos_status (*write)(struct tfos_stream *stream, const void *data, size_t size,
                               struct tfos_error *err);
-    /// Lets others read what was written so far, and, if `to_disk`, waits until no crash of a machine
-    /// takes it away. NULL where a stream does not buffer.
+    /// Lets others read what was written so far, and, if `to_disk`, waits until no crash of a
+    /// machine takes it away. NULL where a stream does not buffer.
     enum tfos_status (*flush)(struct tfos_stream *stream, bool to_disk, struct tfos_error *err);
     /// Ends what was written: when this is OK, others can read it. Once; close() follows.
     enum tfos_status (*finish)(struct tfos_stream *stream, struct tfos_error *err);
@@ -38,8 +38,8 @@ struct tfos_stream {
     void (*close)(struct tfos_stream *stream);
 };
 
-/// Opens a file for reading: a path, or a URI of what <tfos/file_system.h> knows. NOT_FOUND, DENIED,
-/// IO (a folder, and what the system says). The caller owns `*out` and ends it with
+/// Opens a file for reading: a path, or a URI of what <tfos/file_system.h> knows. NOT_FOUND,
+/// DENIED, IO (a folder, and what the system says). The caller owns `*out` and ends it with
 /// tfos_stream_close(). It can seek if the file can.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_stream_open_reader(const char *name, struct tfos_stream **out, struct tfos_error *err);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of file objects, and the classes FileWriter and FileReader, which are the other way round.
+// Streams of file objects, and the classes FileWriter and FileReader, which are the other way
+// round.
 #include "file_object.h"
 
 #include <stdbool.h>
@@ -362,7 +363,8 @@ static PyObject *read_some(PyObject *self, PyObject *size)
     struct tfos__py_call call;
     Py_ssize_t room = PyLong_AsSsize_t(size);
     size_t count = 0;
-    PyObject *bytes = PyErr_Occurred() ? NULL : PyBytes_FromStringAndSize(NULL, room), *result = NULL;
+    PyObject *bytes = PyErr_Occurred() ? NULL : PyBytes_FromStringAndSize(NULL, room),
+             *result = NULL;
 
     if (!bytes || !tfos__py_call_enter(&call, self)) {
         Py_XDECREF(bytes);

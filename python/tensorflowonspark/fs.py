@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib.abc
-import importlib.util
 import sys
 import threading
 import warnings
@@ -80,21 +79,21 @@ def register_on_import() -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Puts a loader before TensorFlow's own, once."""
+    """Puts a loader before TensorFlow's own. Who only looks for TensorFlow does not import it."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
         if name != "tensorflow":
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        others = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
+        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)
+            spec.loader = _Loader(self, spec.loader)
         return spec
 
 
 class _Loader(importlib.abc.Loader):
-    def __init__(self, loader: Any) -> None:
-        self._loader = loader
+    def __init__(self, finder: _Finder, loader: Any) -> None:
+        self._finder, self._loader = finder, loader
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
@@ -104,6 +103,8 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: Any) -> None:
         module.__spec__.loader = module.__loader__ = self._loader
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
         self._loader.exec_module(module)
         try:
             register()

@@ -106,8 +106,10 @@ static enum tfos_status read_all(int fd, struct tfos__buffer *text, struct tfos_
         int remaining = tfos__remaining_ms(deadline);
         TFOS__TRY(tfos__buffer_reserve(text, 4096, err));
         if (remaining <= 0)
-            return tfos__fail(err, TFOS_TIMEOUT, "hadoop: \"hadoop classpath\" has not ended in %d "
-                              "seconds", PROGRAM_SECONDS);
+            return tfos__fail(err, TFOS_TIMEOUT,
+                              "hadoop: \"hadoop classpath\" has not ended in %d "
+                              "seconds",
+                              PROGRAM_SECONDS);
         if (poll(&slot, 1, remaining) <= 0)
             continue;
         ssize_t got = read(fd, text->data + text->end, 4096);
@@ -165,7 +167,8 @@ static const char *variable(const char *name)
 
 static enum tfos_status add_installed(struct entries *entries, struct tfos_error *err)
 {
-    const char *home = variable("HADOOP_HOME") ? variable("HADOOP_HOME") : variable("HADOOP_PREFIX");
+    const char *home =
+        variable("HADOOP_HOME") ? variable("HADOOP_HOME") : variable("HADOOP_PREFIX");
     char *program = home ? tfos__format("%s/bin/hadoop", home) : tfos__strdup("hadoop");
     if (!program)
         return tfos__no_memory(err, "hadoop", "a class path");

@@ -68,8 +68,8 @@ struct folder_entries {
     const char *folder;
 };
 
-static enum tfos_status add_entry(void *context, const char *name, const struct tfos_file_info *info,
-                             struct tfos_error *err)
+static enum tfos_status add_entry(void *context, const char *name,
+                                  const struct tfos_file_info *info, struct tfos_error *err)
 {
     const struct folder_entries *entries = context;
     size_t size = strlen(entries->folder);
@@ -106,8 +106,8 @@ struct part {
     struct tfos_file_list matches;
 };
 
-static enum tfos_status match_entry(void *context, const char *name, const struct tfos_file_info *info,
-                             struct tfos_error *err)
+static enum tfos_status match_entry(void *context, const char *name,
+                                    const struct tfos_file_info *info, struct tfos_error *err)
 {
     struct part *part = context;
     bool is_last = part->name[part->end] == '\0';
@@ -221,7 +221,7 @@ static enum tfos_status resolve_encoded(struct finder *finder, const char *name,
     size_t count = finder->list->count;
     if (status == TFOS_OK)
         status = info.kind == TFOS_FILE_NONE ? resolve(finder, pattern, offset, err)
-                                        : add_name(finder, decoded, info.kind, err);
+                                             : add_name(finder, decoded, info.kind, err);
     if (status == TFOS_OK && count > 0 && finder->list->count > count)
         status = tfos__fail(err, TFOS_INVALID,
                             "files: both %s and, if it is percent-encoded, %s are there: %s", name,
@@ -256,8 +256,8 @@ static enum tfos_status find(struct finder *finder, const char *name, const char
     if (is_uri && tfos__io_file_name_is_encoded(path + offset))
         TFOS__TRY(resolve_encoded(finder, path, offset, err));
     bool is_pattern = *tfos__io_pattern_find(path + offset) != '\0';
-    if (finder->list->count == 0 &&
-        (is_pattern || finder->has_folder || finder->takes_all || finder->system != &tfos__io_local_files))
+    if (finder->list->count == 0 && (is_pattern || finder->has_folder || finder->takes_all ||
+                                     finder->system != &tfos__io_local_files))
         return say_missing(finder, name, err);
     if (finder->list->count == 0)
         return keep(finder->list, tfos__strdup(path), err);

@@ -72,8 +72,7 @@ static enum tfos_status write_file(struct tfos_stream *stream, const void *data,
     return TFOS_OK;
 }
 
-static enum tfos_status flush_file(struct tfos_stream *stream, bool to_disk,
-                                   struct tfos_error *err)
+static enum tfos_status flush_file(struct tfos_stream *stream, bool to_disk, struct tfos_error *err)
 {
     struct file_stream *file = (struct file_stream *)stream;
     if (to_disk && fdatasync(file->fd) != 0 && errno != EINVAL && errno != EROFS)
@@ -94,7 +93,8 @@ static enum tfos_status give_name(struct file_stream *file, struct tfos_error *e
         return TFOS_OK;
     name_descriptor(file->fd, name);
     if (linkat(AT_FDCWD, name, AT_FDCWD, file->part_path, AT_SYMLINK_FOLLOW) != 0)
-        return tfos__fail_errno(err, tfos__io_status_of_errno(), "stream: cannot name %s", file->part_path);
+        return tfos__fail_errno(err, tfos__io_status_of_errno(), "stream: cannot name %s",
+                                file->part_path);
     file->is_unnamed = false;
     return TFOS_OK;
 }
@@ -113,8 +113,8 @@ static enum tfos_status finish_file(struct tfos_stream *stream, struct tfos_erro
     if (!file->part_path)
         return TFOS_OK;
     if (rename(file->part_path, file->place) != 0)
-        return tfos__fail_errno(err, tfos__io_status_of_errno(), "stream: cannot rename %s to %s", file->part_path,
-                                file->path);
+        return tfos__fail_errno(err, tfos__io_status_of_errno(), "stream: cannot rename %s to %s",
+                                file->part_path, file->path);
     tfos__free(file->part_path);
     file->part_path = NULL;
     return TFOS_OK;
@@ -303,7 +303,8 @@ static enum tfos_status open_part(struct file_stream *file, const struct stat *s
 {
     mode_t mode = state ? 0600 : 0666;
     if (state && faccessat(AT_FDCWD, file->place, W_OK, AT_EACCESS) != 0)
-        return tfos__fail_errno(err, tfos__io_status_of_errno(), "stream: cannot write to %s", file->path);
+        return tfos__fail_errno(err, tfos__io_status_of_errno(), "stream: cannot write to %s",
+                                file->path);
     file->part_path = make_part_path(file->place);
     if (!file->part_path)
         return tfos__no_memory(err, "stream", file->path);
@@ -314,7 +315,8 @@ static enum tfos_status open_part(struct file_stream *file, const struct stat *s
     if (file->fd < 0) {
         tfos__free(file->part_path);
         file->part_path = NULL;
-        return tfos__fail_errno(err, tfos__io_status_of_errno(), "stream: cannot write to %s", file->path);
+        return tfos__fail_errno(err, tfos__io_status_of_errno(), "stream: cannot write to %s",
+                                file->path);
     }
     return state ? copy_permissions(file->fd, file->place, state, err) : TFOS_OK;
 }
@@ -323,9 +325,9 @@ static enum tfos_status open_special(struct file_stream *file, struct tfos_error
 {
     // A file that is open already is not written from its beginning.
     file->fd = open(file->place, O_WRONLY | O_APPEND | O_CLOEXEC);
-    return file->fd >= 0
-               ? TFOS_OK
-               : tfos__fail_errno(err, tfos__io_status_of_errno(), "stream: cannot write to %s", file->path);
+    return file->fd >= 0 ? TFOS_OK
+                         : tfos__fail_errno(err, tfos__io_status_of_errno(),
+                                            "stream: cannot write to %s", file->path);
 }
 
 // What is appended goes to the file itself, as does what can be read before it is whole.

@@ -45,12 +45,10 @@ static enum tfos_status find_methods(struct tfos__jni *env, struct tfos_error *e
     for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
         void *class = env->call->FindClass(env, methods[i].class), *method = NULL;
         if (class)
-            method =
-                env->call->GetMethodID(env, class, methods[i].name, methods[i].signature);
+            method = env->call->GetMethodID(env, class, methods[i].name, methods[i].signature);
         if (methods[i].is_newer)
             env->call->ExceptionClear(env);
-        TFOS__TRY(
-            tfos__io_jvm_check(env, err, "cannot use Hadoop's class %s", methods[i].class));
+        TFOS__TRY(tfos__io_java_check(env, err, "cannot use Hadoop's class %s", methods[i].class));
         memcpy((char *)&tfos__hadoop + methods[i].offset, &method, sizeof(method));
         env->call->DeleteLocalRef(env, class); // a frame has room for some
     }
@@ -61,7 +59,8 @@ static enum tfos_status find_methods(struct tfos__jni *env, struct tfos_error *e
 static void *make_overwrite(struct tfos__jni *env)
 {
     void *class = env->call->FindClass(env, OPTION);
-    void *field = class ? env->call->GetStaticFieldID(env, class, "OVERWRITE", "L" OPTION ";") : NULL;
+    void *field =
+        class ? env->call->GetStaticFieldID(env, class, "OVERWRITE", "L" OPTION ";") : NULL;
     void *value = field ? env->call->GetStaticObjectField(env, class, field) : NULL;
     void *array = value ? env->call->NewObjectArray(env, 1, class, value) : NULL;
     return array ? env->call->NewGlobalRef(env, array) : NULL;
@@ -69,15 +68,19 @@ static void *make_overwrite(struct tfos__jni *env)
 
 static enum tfos_status find_all(struct tfos__jni *env, struct tfos_error *err)
 {
+    if (!tfos__io_java_exceptions_find(env)) {
+        env->call->ExceptionClear(env);
+        return tfos__fail(err, TFOS_UNSUPPORTED, "hadoop: this JVM lacks classes of Java");
+    }
     TFOS__TRY(find_methods(env, err));
     tfos__hadoop.path_class = tfos__io_jvm_find_class(env, "org/apache/hadoop/fs/Path");
     void *class = env->call->FindClass(env, "org/apache/hadoop/conf/Configuration");
-    void *made = class ? env->call->NewObjectA(env, class, tfos__hadoop.configuration_init, NULL)
-                       : NULL;
-    TFOS__TRY(tfos__io_jvm_check(env, err, "cannot read Hadoop's configuration"));
+    void *made =
+        class ? env->call->NewObjectA(env, class, tfos__hadoop.configuration_init, NULL) : NULL;
+    TFOS__TRY(tfos__io_java_check(env, err, "cannot read Hadoop's configuration"));
     tfos__hadoop.configuration = env->call->NewGlobalRef(env, made);
     tfos__hadoop.overwrite = make_overwrite(env);
-    return tfos__io_jvm_check(env, err, "cannot use Hadoop's classes");
+    return tfos__io_java_check(env, err, "cannot use Hadoop's classes");
 }
 
 static enum tfos_status get_ready(struct tfos__jni *env, struct tfos_error *err)
@@ -101,9 +104,9 @@ void *tfos__io_hadoop_make_path(struct tfos__jni *env, const char *name)
     char *rooted = name[offset] == '\0' ? tfos__format("%s/", name) : NULL;
     union tfos__jni_value text = {.l = tfos__io_jvm_make_string(env, rooted ? rooted : name)};
     tfos__free(rooted);
-    return text.l ? env->call->NewObjectA(env, tfos__hadoop.path_class, tfos__hadoop.path_init,
-                                          &text)
-                  : NULL;
+    return text.l
+               ? env->call->NewObjectA(env, tfos__hadoop.path_class, tfos__hadoop.path_init, &text)
+               : NULL;
 }
 
 enum tfos_status tfos__io_hadoop_begin(struct tfos__hadoop_call *call, const char *name,
@@ -134,7 +137,7 @@ enum tfos_status tfos__io_hadoop_end(struct tfos__hadoop_call *call, enum tfos_s
 enum tfos_status tfos__io_hadoop_check(const struct tfos__hadoop_call *call, const char *verb,
                                        struct tfos_error *err)
 {
-    return tfos__io_jvm_check(call->env, err, "cannot %s %s", verb, call->name);
+    return tfos__io_java_check(call->env, err, "cannot %s %s", verb, call->name);
 }
 
 void tfos__io_hadoop_rename(const struct tfos__hadoop_call *call, void *from, void *to)
@@ -164,7 +167,8 @@ static void describe(struct tfos__jni *env, void *status, struct tfos_file_info 
     *info = (struct tfos_file_info){.kind = is_folder ? TFOS_FILE_FOLDER : TFOS_FILE_REGULAR,
                                     .has_details = true};
     if (!is_folder) {
-        info->size = (uint64_t)jni->CallLongMethodA(env, status, tfos__hadoop.status_get_size, NULL);
+        info->size =
+            (uint64_t)jni->CallLongMethodA(env, status, tfos__hadoop.status_get_size, NULL);
         info->replication =
             jni->CallShortMethodA(env, status, tfos__hadoop.status_get_replication, NULL);
     }
@@ -189,8 +193,8 @@ enum tfos_status tfos__io_hadoop_look(struct tfos_file_system *system, const cha
     err = err ? err : &own;
     TFOS__TRY(tfos__io_hadoop_begin(&call, name, err));
     path.l = call.path;
-    void *found =
-        call.env->call->CallObjectMethodA(call.env, call.system, tfos__hadoop.system_get_status, &path);
+    void *found = call.env->call->CallObjectMethodA(call.env, call.system,
+                                                    tfos__hadoop.system_get_status, &path);
     enum tfos_status status = tfos__io_hadoop_check(&call, "look at", err);
     // What has a file above it is not there either.
     if (status == TFOS_NOT_FOUND || (status < 0 && err->os_errno == ENOTDIR)) {
@@ -300,7 +304,7 @@ static enum tfos_status rename_file(struct tfos_file_system *system, const char 
     if (target)
         tfos__io_hadoop_rename(&call, call.path, target);
     enum tfos_status status =
-        tfos__io_jvm_check(call.env, err, "cannot rename %s to %s", from, to);
+        tfos__io_java_check(call.env, err, "cannot rename %s to %s", from, to);
     return tfos__io_hadoop_end(&call, status);
 }
 
@@ -317,7 +321,8 @@ static enum tfos_status remove_file(struct tfos_file_system *system, const char 
                                                         tfos__hadoop.system_delete, arguments);
     enum tfos_status status = tfos__io_hadoop_check(&call, "delete", err);
     if (status == TFOS_OK && !was_there)
-        status = tfos__fail(err, TFOS_NOT_FOUND, "hadoop: cannot delete %s: it does not exist", name);
+        status =
+            tfos__fail(err, TFOS_NOT_FOUND, "hadoop: cannot delete %s: it does not exist", name);
     return tfos__io_hadoop_end(&call, status);
 }
 
@@ -333,7 +338,6 @@ static struct tfos_file_system hadoop_files = {
 
 struct tfos_file_system *tfos_file_system_of(const char *name)
 {
-    bool is_elsewhere =
-        tfos_file_name_path_offset(name) > 0 && !tfos__io_file_name_is_local(name);
+    bool is_elsewhere = tfos_file_name_path_offset(name) > 0 && !tfos__io_file_name_is_local(name);
     return is_elsewhere ? &hadoop_files : &tfos__io_local_files;
 }

@@ -5,6 +5,7 @@
 
 #include <tfos/file_system.h>
 
+#include "io/java_exception.h"
 #include "io/jvm.h"
 
 /// X(member, class, name, signature)
@@ -83,8 +84,8 @@ struct tfos__hadoop_call {
     void *path, *system;
 };
 
-/// Begins calls about the file `name`: its path and its file system in Java. After a failure nothing
-/// is to be ended.
+/// Begins calls about the file `name`: its path and its file system in Java. After a failure
+/// nothing is to be ended.
 enum tfos_status tfos__io_hadoop_begin(struct tfos__hadoop_call *call, const char *name,
                                        struct tfos_error *err);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Java reads into native memory: of large reads into the caller's own, of small ones into a buffer,
-// which is filled ahead. Not every file system of Hadoop's can do that (EOPNOTSUPP in its words), then
-// an array of Java's is between. What is written is gathered until an array is full.
+// which is filled ahead. Not every file system of Hadoop's can do that (EOPNOTSUPP in its words),
+// then an array of Java's is between. What is written is gathered until an array is full.
 //
-// A file that is to replace another is written under a hidden name beside it and renamed, unless the
-// file system has "abortable" streams: those of object stores, where a file appears at its end and
-// not before, and a rename is a copy.
+// A file that is to replace another is written under a hidden name beside it and renamed, unless
+// the file system has "abortable" streams: those of object stores, where a file appears at its end
+// and not before, and a rename is a copy.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,15 +23,15 @@
 
 struct hadoop_stream {
     struct tfos_stream base;
-    char *name;         ///< owned
-    char *part_name;    ///< what it is called until it is finished, or NULL; owned
-    void *java;         ///< the stream; a global reference, or NULL: closed
-    void *array;        ///< of BUFFER_SIZE bytes; a global reference, or NULL
+    char *name;            ///< owned
+    char *part_name;       ///< what it is called until it is finished, or NULL; owned
+    void *java;            ///< the stream; a global reference, or NULL: closed
+    void *array;           ///< of BUFFER_SIZE bytes; a global reference, or NULL
     unsigned char *buffer; ///< of BUFFER_SIZE bytes; owned
-    size_t begin, end;  ///< of what is in the buffer
-    uint64_t offset;    ///< in the file, of what Java reads next
-    bool is_elsewhere;  ///< Java is to go there first
-    bool has_no_buffers; ///< Java reads into arrays only
+    size_t begin, end;     ///< of what is in the buffer
+    uint64_t offset;       ///< in the file, of what Java reads next
+    bool is_elsewhere;     ///< Java is to go there first
+    bool has_no_buffers;   ///< Java reads into arrays only
     bool can_abort, is_finished;
 };
 
@@ -96,8 +96,8 @@ static int32_t read_array(struct hadoop_stream *file, struct tfos__jni *env, voi
 static int32_t read_direct(struct hadoop_stream *file, struct tfos__jni *env, void *data,
                            size_t size)
 {
-    union tfos__jni_value argument = {
-        .l = env->call->NewDirectByteBuffer(env, data, size < INT32_MAX ? (int64_t)size : INT32_MAX)};
+    union tfos__jni_value argument = {.l = env->call->NewDirectByteBuffer(
+                                          env, data, size < INT32_MAX ? (int64_t)size : INT32_MAX)};
     return argument.l ? env->call->CallIntMethodA(env, file->java, tfos__hadoop.reader_read_buffer,
                                                   &argument)
                       : -1;
@@ -108,8 +108,8 @@ static enum tfos_status seek_java(struct hadoop_stream *file, struct tfos__jni *
 {
     union tfos__jni_value offset = {.j = (int64_t)file->offset};
     env->call->CallVoidMethodA(env, file->java, tfos__hadoop.reader_seek, &offset);
-    enum tfos_status status = tfos__io_jvm_check(env, err, "cannot go to byte %" PRIu64 " of %s",
-                                                 file->offset, file->name);
+    enum tfos_status status = tfos__io_java_check(env, err, "cannot go to byte %" PRIu64 " of %s",
+                                                  file->offset, file->name);
     if (status == TFOS_OK)
         file->is_elsewhere = false;
     return status < 0 && err->os_errno == ENODATA ? TFOS_END : status; // it has no such byte
@@ -122,10 +122,10 @@ static enum tfos_status read_java(struct hadoop_stream *file, struct tfos__jni *
     err = err ? err : &own;
     if (file->is_elsewhere)
         TFOS__PASS(seek_java(file, env, err));
-    int32_t got =
-        file->has_no_buffers ? read_array(file, env, data, size) : read_direct(file, env, data, size);
-    enum tfos_status status = tfos__io_jvm_check(env, err, "cannot read %s at byte %" PRIu64,
-                                                 file->name, file->offset);
+    int32_t got = file->has_no_buffers ? read_array(file, env, data, size)
+                                       : read_direct(file, env, data, size);
+    enum tfos_status status =
+        tfos__io_java_check(env, err, "cannot read %s at byte %" PRIu64, file->name, file->offset);
     if (status == TFOS_UNSUPPORTED && !file->has_no_buffers) {
         file->has_no_buffers = true;
         return read_java(file, env, data, size, count, err);
@@ -147,8 +147,8 @@ static enum tfos_status read_file(struct tfos_stream *stream, void *data, size_t
     if (there == 0) {
         bool is_large = size >= LARGE;
         TFOS__TRY(tfos__io_jvm_enter(&env, err));
-        enum tfos_status status =
-            read_java(file, env, is_large ? data : file->buffer, is_large ? size : BUFFER_SIZE, &got, err);
+        enum tfos_status status = read_java(file, env, is_large ? data : file->buffer,
+                                            is_large ? size : BUFFER_SIZE, &got, err);
         tfos__io_jvm_leave(env);
         TFOS__PASS(status);
         file->begin = 0;
@@ -170,8 +170,9 @@ static enum tfos_status seek_file(struct tfos_stream *stream, uint64_t offset,
 {
     struct hadoop_stream *file = (struct hadoop_stream *)stream;
     if (offset > INT64_MAX)
-        return tfos__fail(err, TFOS_INVALID, "hadoop: no file has a byte %" PRIu64 ", as is asked of %s",
-                          offset, file->name);
+        return tfos__fail(err, TFOS_INVALID,
+                          "hadoop: no file has a byte %" PRIu64 ", as is asked of %s", offset,
+                          file->name);
     if (offset <= file->offset && file->offset - offset <= file->end) {
         file->begin = file->end - (size_t)(file->offset - offset);
         return TFOS_OK;
@@ -197,28 +198,30 @@ static void close_reader(struct tfos_stream *stream)
     free_stream(file);
 }
 
-// A missing file and a folder are the same exception.
+// Java has the same exceptions for a folder as for files that are missing, or there already.
 static enum tfos_status refuse_folder(const char *name, enum tfos_status status,
                                       struct tfos_error *err)
 {
     struct tfos_file_info info;
-    if (status != TFOS_NOT_FOUND || tfos__io_hadoop_look(NULL, name, &info, NULL) < 0 ||
+    bool may_be_one = status == TFOS_NOT_FOUND || (err && err->os_errno == EEXIST);
+    if (!may_be_one || tfos__io_hadoop_look(NULL, name, &info, NULL) < 0 ||
         info.kind != TFOS_FILE_FOLDER)
         return status;
-    status = tfos__fail(err, TFOS_IO, "hadoop: cannot read %s: it is a folder", name);
+    status = tfos__fail(err, TFOS_IO, "hadoop: cannot open %s: it is a folder", name);
     if (err)
         err->os_errno = EISDIR;
     return status;
 }
 
-static enum tfos_status open_java(struct hadoop_stream *file, const char *name, void *method,
+// Calls a method of the file system that opens a file; `*method` is known once calls have begun.
+static enum tfos_status open_java(struct hadoop_stream *file, const char *name, void *const *method,
                                   const char *verb, struct tfos_error *err)
 {
     struct tfos__hadoop_call call = {0};
     TFOS__TRY(tfos__io_hadoop_begin(&call, name, err));
     const union tfos__jni_value arguments[] = {{.l = call.path}, {.z = true}}; // overwrites
-    void *made = call.env->call->CallObjectMethodA(call.env, call.system, method, arguments);
-    enum tfos_status status = tfos__io_jvm_check(call.env, err, "cannot %s %s", verb, file->name);
+    void *made = call.env->call->CallObjectMethodA(call.env, call.system, *method, arguments);
+    enum tfos_status status = tfos__io_java_check(call.env, err, "cannot %s %s", verb, file->name);
     if (status == TFOS_OK)
         file->java = call.env->call->NewGlobalRef(call.env, made);
     return tfos__io_hadoop_end(&call, status);
@@ -232,13 +235,7 @@ enum tfos_status tfos__io_hadoop_open_reader(struct tfos_file_system *system, co
     if (!file)
         return TFOS_NO_MEMORY;
     file->base = (struct tfos_stream){.read = read_file, .seek = seek_file, .close = close_reader};
-    // The methods are known once there has been a call.
-    struct tfos__hadoop_call call = {0};
-    enum tfos_status status = tfos__io_hadoop_begin(&call, name, err);
-    if (status == TFOS_OK) {
-        tfos__io_hadoop_end(&call, TFOS_OK);
-        status = open_java(file, name, tfos__hadoop.system_open, "open", err);
-    }
+    enum tfos_status status = open_java(file, name, &tfos__hadoop.system_open, "open", err);
     if (status < 0) {
         free_stream(file);
         return refuse_folder(name, status, err);
@@ -262,7 +259,7 @@ static enum tfos_status write_java(struct hadoop_stream *file, struct tfos__jni 
         data += part;
         size -= (size_t)part;
     }
-    return tfos__io_jvm_check(env, err, "cannot write to %s", file->name);
+    return tfos__io_java_check(env, err, "cannot write to %s", file->name);
 }
 
 // Hands on what was gathered, and then `size` bytes.
@@ -290,8 +287,7 @@ static enum tfos_status write_file(struct tfos_stream *stream, const void *data,
     return TFOS_OK;
 }
 
-static enum tfos_status flush_file(struct tfos_stream *stream, bool to_disk,
-                                   struct tfos_error *err)
+static enum tfos_status flush_file(struct tfos_stream *stream, bool to_disk, struct tfos_error *err)
 {
     struct hadoop_stream *file = (struct hadoop_stream *)stream;
     struct tfos__jni *env;
@@ -299,7 +295,7 @@ static enum tfos_status flush_file(struct tfos_stream *stream, bool to_disk,
     TFOS__TRY(tfos__io_jvm_enter(&env, err));
     env->call->CallVoidMethodA(env, file->java,
                                to_disk ? tfos__hadoop.writer_sync : tfos__hadoop.writer_show, NULL);
-    enum tfos_status status = tfos__io_jvm_check(env, err, "cannot flush %s", file->name);
+    enum tfos_status status = tfos__io_java_check(env, err, "cannot flush %s", file->name);
     tfos__io_jvm_leave(env);
     return status == TFOS_UNSUPPORTED ? TFOS_OK : status; // an object store shows whole files only
 }
@@ -311,8 +307,8 @@ static enum tfos_status give_name(struct hadoop_stream *file, struct tfos_error 
     void *part = tfos__io_hadoop_make_path(call.env, file->part_name);
     if (part)
         tfos__io_hadoop_rename(&call, part, call.path);
-    enum tfos_status status = tfos__io_jvm_check(call.env, err, "cannot rename %s to %s",
-                                                 file->part_name, file->name);
+    enum tfos_status status =
+        tfos__io_java_check(call.env, err, "cannot rename %s to %s", file->part_name, file->name);
     return tfos__io_hadoop_end(&call, status);
 }
 
@@ -321,7 +317,7 @@ static enum tfos_status close_java(struct hadoop_stream *file, struct tfos__jni 
 {
     env->call->CallVoidMethodA(env, file->java, tfos__hadoop.writer_close, NULL);
     drop(env, &file->java);
-    return tfos__io_jvm_check(env, err, "cannot write to %s", file->name);
+    return tfos__io_java_check(env, err, "cannot write to %s", file->name);
 }
 
 static enum tfos_status finish_file(struct tfos_stream *stream, struct tfos_error *err)
@@ -386,45 +382,50 @@ static bool can_abort(const struct tfos__hadoop_call *call)
     const union tfos__jni_value arguments[] = {
         {.l = call->path}, {.l = tfos__io_jvm_make_string(call->env, ABORTABLE)}};
     bool answer = tfos__hadoop.system_has_capability && tfos__hadoop.writer_abort &&
-                  call->env->call->CallBooleanMethodA(call->env, call->system,
-                                                      tfos__hadoop.system_has_capability, arguments);
+                  call->env->call->CallBooleanMethodA(
+                      call->env, call->system, tfos__hadoop.system_has_capability, arguments);
     bool has_failed = call->env->call->ExceptionCheck(call->env);
     call->env->call->ExceptionClear(call->env);
     return answer && !has_failed;
 }
 
-// What is there, and whether the file system has abortable streams.
-static enum tfos_status prepare(struct hadoop_stream *file, struct tfos_file_info *info,
-                                struct tfos_error *err)
-{
-    struct tfos__hadoop_call call = {0};
-    TFOS__TRY(tfos__io_hadoop_look(NULL, file->name, info, err));
-    if (info->kind == TFOS_FILE_FOLDER) {
-        enum tfos_status status =
-            tfos__fail(err, TFOS_IO, "hadoop: cannot write to %s: it is a folder", file->name);
-        if (err)
-            err->os_errno = EISDIR;
-        return status;
-    }
-    TFOS__TRY(tfos__io_hadoop_begin(&call, file->name, err));
-    file->can_abort = can_abort(&call);
-    return tfos__io_hadoop_end(&call, TFOS_OK);
-}
-
-static enum tfos_status open_to_write(struct hadoop_stream *file, enum tfos_file_writing how,
-                                      struct tfos_error *err)
+static enum tfos_status open_part(struct hadoop_stream *file, struct tfos_error *err)
 {
     struct tfos_file_info info;
-    TFOS__TRY(prepare(file, &info, err));
-    if (how == TFOS_FILE_APPEND && info.kind != TFOS_FILE_NONE)
-        return open_java(file, file->name, tfos__hadoop.system_append, "append to", err);
-    if (how == TFOS_FILE_REPLACE && !file->can_abort) {
+    TFOS__TRY(tfos__io_hadoop_look(NULL, file->name, &info, err));
+    if (info.kind == TFOS_FILE_FOLDER)
+        return refuse_folder(file->name, TFOS_NOT_FOUND, err);
+    if (!file->can_abort) {
         file->part_name = make_part_name(file->name);
         if (!file->part_name)
             return tfos__no_memory(err, "hadoop", file->name);
     }
     return open_java(file, file->part_name ? file->part_name : file->name,
-                     tfos__hadoop.system_create, "write to", err);
+                     &tfos__hadoop.system_create, "write to", err);
+}
+
+static enum tfos_status open_end(struct hadoop_stream *file, struct tfos_error *err)
+{
+    struct tfos_file_info info;
+    TFOS__TRY(tfos__io_hadoop_look(NULL, file->name, &info, err));
+    return open_java(file, file->name,
+                     info.kind == TFOS_FILE_NONE ? &tfos__hadoop.system_create
+                                                 : &tfos__hadoop.system_append,
+                     "append to", err);
+}
+
+static enum tfos_status open_to_write(struct hadoop_stream *file, enum tfos_file_writing how,
+                                      struct tfos_error *err)
+{
+    struct tfos__hadoop_call call = {0};
+    TFOS__TRY(tfos__io_hadoop_begin(&call, file->name, err));
+    file->can_abort = can_abort(&call);
+    (void)tfos__io_hadoop_end(&call, TFOS_OK);
+    if (how == TFOS_FILE_REPLACE)
+        return open_part(file, err);
+    if (how == TFOS_FILE_APPEND)
+        return open_end(file, err);
+    return open_java(file, file->name, &tfos__hadoop.system_create, "write to", err);
 }
 
 enum tfos_status tfos__io_hadoop_open_writer(struct tfos_file_system *system, const char *name,
@@ -440,7 +441,7 @@ enum tfos_status tfos__io_hadoop_open_writer(struct tfos_file_system *system, co
     enum tfos_status status = open_to_write(file, how, err);
     if (status < 0) {
         free_stream(file);
-        return status;
+        return refuse_folder(name, status, err);
     }
     *out = &file->base;
     return TFOS_OK;

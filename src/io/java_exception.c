@@ -5,6 +5,7 @@
 #include "io/java_exception.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -74,6 +75,10 @@ static const struct meaning meanings[] = {
     {"PathComponentTooLongException", TFOS_INVALID, ENAMETOOLONG, "its name is too long"},
 };
 
+// What says little, and often has a cause that says more.
+static const struct meaning vague = {"IllegalArgumentException", TFOS_INVALID, EINVAL,
+                                     "Hadoop does not take it"};
+
 static void *get_name, *get_message, *get_cause, *remote_get_class_name;
 
 static void *find_method(struct tfos__jni *env, const char *class, const char *name,
@@ -114,19 +119,23 @@ static char *ask_text(struct tfos__jni *env, void *object, void *method)
     return text;
 }
 
-static const struct meaning *meaning_of_name(const char *name)
+static bool is_named(const char *name, const struct meaning *meaning)
 {
-    size_t size = name ? strlen(name) : 0;
-    for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++) {
-        size_t end = strlen(meanings[i].class);
-        if (size > end && strchr(".$", name[size - end - 1]) &&
-            strcmp(name + size - end, meanings[i].class) == 0)
-            return &meanings[i];
-    }
-    return NULL;
+    size_t size = strlen(name), end = strlen(meaning->class);
+    return size > end && strchr(".$", name[size - end - 1]) &&
+           strcmp(name + size - end, meaning->class) == 0;
 }
 
-static const struct meaning *meaning_of_class(struct tfos__jni *env, void *exception)
+static const struct meaning *meaning_of_name(const char *name, bool takes_vague)
+{
+    for (size_t i = 0; name && i < sizeof(meanings) / sizeof(meanings[0]); i++)
+        if (is_named(name, &meanings[i]))
+            return &meanings[i];
+    return name && takes_vague && is_named(name, &vague) ? &vague : NULL;
+}
+
+static const struct meaning *meaning_of_class(struct tfos__jni *env, void *exception,
+                                              bool takes_vague)
 {
     const struct meaning *meaning = NULL;
     void *class = env->call->GetObjectClass(env, exception);
@@ -136,7 +145,7 @@ static const struct meaning *meaning_of_class(struct tfos__jni *env, void *excep
             tfos__free(name);
             name = ask_text(env, exception, remote_get_class_name);
         }
-        meaning = meaning_of_name(name);
+        meaning = meaning_of_name(name, takes_vague);
         tfos__free(name);
     }
     return meaning;
@@ -159,17 +168,21 @@ static char *message_of(struct tfos__jni *env, void *exception)
     return text;
 }
 
-enum tfos_status tfos__io_java_exception_explain(struct tfos__jni *env, void *exception,
-                                                 const char *what, struct tfos_error *err)
+static enum tfos_status explain(struct tfos__jni *env, void *exception, const char *what,
+                                struct tfos_error *err)
 {
-    const struct meaning *meaning = meaning_of_class(env, exception);
+    const struct meaning *meaning = meaning_of_class(env, exception, false);
     void *cause = exception;
     for (int i = 0; i < MOST_CAUSES && cause && !meaning; i++) {
         cause = ask(env, cause, get_cause);
         if (cause)
-            meaning = meaning_of_class(env, cause);
+            meaning = meaning_of_class(env, cause, false);
     }
-    char *message = message_of(env, meaning ? cause : exception);
+    if (!meaning) {
+        cause = exception;
+        meaning = meaning_of_class(env, exception, true);
+    }
+    char *message = message_of(env, cause);
     enum tfos_status status = meaning ? meaning->status : TFOS_IO;
     tfos__fail(err, status, "hadoop: %s: %s%s%s%s", what, meaning ? meaning->words : "",
                meaning ? " (" : "", message ? message : "an exception without a text",
@@ -178,4 +191,20 @@ enum tfos_status tfos__io_java_exception_explain(struct tfos__jni *env, void *ex
         err->os_errno = meaning->os_errno;
     tfos__free(message);
     return status;
+}
+
+enum tfos_status tfos__io_java_check(struct tfos__jni *env, struct tfos_error *err,
+                                     const char *format, ...)
+{
+    char what[2048];
+    struct tfos__bounded_text text = {what, sizeof(what), 0};
+    va_list arguments;
+    void *exception = env->call->ExceptionOccurred(env);
+    if (!exception)
+        return TFOS_OK;
+    env->call->ExceptionClear(env);
+    va_start(arguments, format);
+    tfos__bounded_text_append_list(&text, format, arguments);
+    va_end(arguments);
+    return explain(env, exception, what, err);
 }

@@ -8,12 +8,12 @@
 
 #include "io/jni.h"
 
-/// Finds what explain() calls. False with an exception. Once, before others call.
+/// Finds what check() calls. False with an exception. Once, before others call.
 bool tfos__io_java_exceptions_find(struct tfos__jni *env);
 
-/// The failure that an exception, which is no longer pending, stands for: `hadoop: what: the
-/// cause`.
-enum tfos_status tfos__io_java_exception_explain(struct tfos__jni *env, void *exception,
-                                                 const char *what, struct tfos_error *err);
+/// OK, or, where there is an exception, the failure that it stands for, `hadoop: ` with the words
+/// of `format` and the cause; it is cleared.
+enum tfos_status tfos__io_java_check(struct tfos__jni *env, struct tfos_error *err,
+                                     const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

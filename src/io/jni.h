@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The part of Java's native interface that is used here, so that no JDK is needed to build it.
-/// Names, parameters and places in the tables are those of the JNI specification, version 1.8, which
-/// later versions only add to. An object is a `void *`, as is a class; a method and a field, too.
+/// Names, parameters and places in the tables are those of the JNI specification, version 1.8,
+/// which later versions only add to. An object is a `void *`, as is a class; a method and a field,
+/// too.
 #ifndef TFOS_IO_JNI_H
 #define TFOS_IO_JNI_H
 

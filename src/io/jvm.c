@@ -8,7 +8,6 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +19,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "io/class_path.h"
-#include "io/java_exception.h"
 
 #define LIBRARY "libjvm.so"
 #define MOST_OPTIONS 64
@@ -32,7 +30,8 @@ typedef int32_t create_function(struct tfos__java_vm **vm, struct tfos__jni **en
                                 struct tfos__java_vm_arguments *arguments);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic int64_t owner = NOBODY; // fork generation of the process that has, or starts, the JVM
+static _Atomic int64_t owner =
+    NOBODY; // fork generation of the process that has, or starts, the JVM
 static struct tfos__java_vm *_Atomic vm; // set once all below is
 static pthread_key_t attached;           // has the threads that were attached here
 static void *string_class, *string_init, *string_get_bytes;
@@ -84,8 +83,7 @@ static int fill_options(struct tfos__java_vm_option options[MOST_OPTIONS], char 
                         char *copy)
 {
     // Signals are the program's: -Xrs. Files of statistics are for servers.
-    static const char *const fixed[] = {"-Xrs", "-Xmx512m", "-XX:+UseSerialGC",
-                                        "-XX:-UsePerfData"};
+    static const char *const fixed[] = {"-Xrs", "-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData"};
     int count = 0;
     char *rest = copy, *word;
     options[count++].text = class_path;
@@ -111,10 +109,11 @@ static enum tfos_status create_with(create_function *create, char *class_path, c
     if (user.sa_handler != SIG_DFL)
         sigaction(SIGUSR2, &user, NULL);
     if (code != TFOS__JNI_OK)
-        return tfos__fail(err, TFOS_UNSUPPORTED,
-                          "hadoop: Java's virtual machine does not start (JNI error %d): the standard "
-                          "error output may say why; LIBHDFS_OPTS has its options, such as -Xmx512m",
-                          (int)code);
+        return tfos__fail(
+            err, TFOS_UNSUPPORTED,
+            "hadoop: Java's virtual machine does not start (JNI error %d): the standard "
+            "error output may say why; LIBHDFS_OPTS has its options, such as -Xmx512m",
+            (int)code);
     return TFOS_OK;
 }
 
@@ -131,9 +130,8 @@ static enum tfos_status create(const char *library_path, const char *class_path,
                           library ? "it is no Java" : dlerror());
     char *option = tfos__format("-Djava.class.path=%s", class_path);
     char *more = tfos__strdup(getenv("LIBHDFS_OPTS") ? getenv("LIBHDFS_OPTS") : "");
-    enum tfos_status status = option && more
-                                  ? create_with(create_vm, option, more, made, env, err)
-                                  : tfos__no_memory(err, "hadoop", "a class path");
+    enum tfos_status status = option && more ? create_with(create_vm, option, more, made, env, err)
+                                             : tfos__no_memory(err, "hadoop", "a class path");
     tfos__free(more);
     tfos__free(option);
     return status;
@@ -192,11 +190,12 @@ static bool find_strings(struct tfos__jni *env)
 {
     string_class = tfos__io_jvm_find_class(env, "java/lang/String");
     if (string_class)
-        string_init = env->call->GetMethodID(env, string_class, "<init>", "([BLjava/lang/String;)V");
+        string_init =
+            env->call->GetMethodID(env, string_class, "<init>", "([BLjava/lang/String;)V");
     if (string_init)
         string_get_bytes =
             env->call->GetMethodID(env, string_class, "getBytes", "(Ljava/lang/String;)[B");
-    return string_get_bytes && tfos__io_java_exceptions_find(env);
+    return string_get_bytes;
 }
 
 static enum tfos_status start(struct tfos_error *err)
@@ -288,20 +287,4 @@ char *tfos__io_jvm_get_text(struct tfos__jni *env, void *string)
     if (text)
         env->call->GetByteArrayRegion(env, bytes, 0, size, text);
     return text;
-}
-
-enum tfos_status tfos__io_jvm_check(struct tfos__jni *env, struct tfos_error *err,
-                                    const char *format, ...)
-{
-    char what[2048];
-    struct tfos__bounded_text text = {what, sizeof(what), 0};
-    va_list arguments;
-    void *exception = env->call->ExceptionOccurred(env);
-    if (!exception)
-        return TFOS_OK;
-    env->call->ExceptionClear(env);
-    va_start(arguments, format);
-    tfos__bounded_text_append_list(&text, format, arguments);
-    va_end(arguments);
-    return tfos__io_java_exception_explain(env, exception, what, err);
 }

@@ -28,9 +28,4 @@ void *tfos__io_jvm_make_string(struct tfos__jni *env, const char *text);
 /// is an exception.
 char *tfos__io_jvm_get_text(struct tfos__jni *env, void *string);
 
-/// OK, or, where there is an exception, the failure that it stands for, in words behind those of
-/// `format`; it is cleared.
-enum tfos_status tfos__io_jvm_check(struct tfos__jni *env, struct tfos_error *err,
-                                    const char *format, ...) __attribute__((format(printf, 3, 4)));
-
 #endif

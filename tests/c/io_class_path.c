@@ -125,10 +125,8 @@ static void the_jvm_of_java_home(void **state)
 }
 
 static const struct CMUnitTest cases[] = {
-    cmocka_unit_test(nothing_is_there),
-    cmocka_unit_test(jars_that_are_given_come_last),
-    cmocka_unit_test(a_class_path_is_expanded),
-    cmocka_unit_test(hadoop_tells_its_own),
+    cmocka_unit_test(nothing_is_there),         cmocka_unit_test(jars_that_are_given_come_last),
+    cmocka_unit_test(a_class_path_is_expanded), cmocka_unit_test(hadoop_tells_its_own),
     cmocka_unit_test(the_jvm_of_java_home),
 };
 

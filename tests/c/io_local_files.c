@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// This machine's files through the interface of file systems. What it has in common with Hadoop's is
-// in python/tests/test_file_systems.py, which asks both.
+// This machine's files through the interface of file systems. What it has in common with Hadoop's
+// is in python/tests/test_file_systems.py, which asks both.
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
