@@ -40,6 +40,7 @@ static const struct {
     {"channels", " PID [--json]", "what the channels of a fed node hold", run_channels, false},
     {"record", " COMMAND ...", "TFRecord files: check, show, repair, convert ...", run_record,
      false},
+    {"fs", " COMMAND ...", "files here and in Hadoop's file systems", run_fs, false},
     {"doctor", " [--json]", "what this machine has and lacks, and how to get it", run_doctor,
      false},
     {"completion", " bash|zsh", "what makes a shell complete these words", run_completion, false},
@@ -160,7 +161,8 @@ int main(int argc, char **argv)
         i++;
     if (i == COMMAND_COUNT)
         return refuse_usage("there is no command \"%s\"", argv[1]);
-    if (argc == 3 && strcmp(argv[2], "--help") == 0 && commands[i].run != run_record)
+    if (argc == 3 && strcmp(argv[2], "--help") == 0 && commands[i].run != run_record &&
+        commands[i].run != run_fs)
         return flush_output(run_help(0, NULL));
     if (argc > 2 && commands[i].takes_nothing)
         return refuse_usage("%s takes no argument, but got \"%s\"",

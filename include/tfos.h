@@ -13,6 +13,7 @@
 #include <tfos/feed.h>
 #include <tfos/feeder.h>
 #include <tfos/file_list.h>
+#include <tfos/file_system.h>
 #include <tfos/fork.h>
 #include <tfos/gpu.h>
 #include <tfos/memory.h>

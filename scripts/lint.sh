@@ -53,7 +53,7 @@ check_tidy() {
 check_exports() {
     "$tools/python" scripts/lint/exports.py "$build/src/libtfos.so" 'tfos_[a-z][a-z0-9_]*' &&
         "$tools/python" scripts/lint/exports.py "$(find "$build/python" -name '_tfos*.so')" 'PyInit__tfos' &&
-        "$tools/python" scripts/lint/exports.py "$build/tensorflow/libtfos_tf.so" 'tfos_tf_[a-z]+' &&
+        "$tools/python" scripts/lint/exports.py "$build/tensorflow/libtfos_tf.so" 'tfos_tf_[a-z_]+|TF_InitPlugin' &&
         { [ ! -e "$build/java/tfos.jar" ] ||
             "$tools/python" scripts/lint/exports.py "$build/java/libtfos_jni.so" 'JNI_OnLoad|Java_org_tfos_[a-zA-Z]*Native_[a-zA-Z]+'; }
 }

@@ -276,6 +276,16 @@ class FileWriter:
         """Makes the file appear."""
     def close(self) -> None: ...
 
+class FileReader:
+    """``tfos_stream_open_reader()``: bytes of a file, which can seek. One thread at a time. A context manager."""
+
+    def __init__(self, path: str) -> None: ...
+    def read(self, size: int) -> bytes:
+        """From 1 to ``size`` bytes; none at the end."""
+    def seek(self, offset: int) -> None:
+        """From the beginning."""
+    def close(self) -> None: ...
+
 class RecordDataset:
     """``tfos_record_dataset_*``: TFRecord files as batches of tensors, whose passes are begun by the op TfosBeginPass."""
 
@@ -298,6 +308,13 @@ class RecordDataset:
 def find_files(name: str, system: Any = None) -> "list[str]":
     """The files that a name stands for, sorted, as ``<tfos/file_list.h>`` says. ``system``: where a URI is looked up, by ``look(name)``, 0 for
     nothing, 1 for a file, 2 for a folder, and ``list(folder)``, pairs of name and kind. NotFoundError, InvalidError."""
+
+def look_at(name: str) -> "tuple[int, int]":
+    """The ``enum tfos_file_kind`` of what is there under a name, 0 where nothing is, and its bytes. UnsupportedError: no file system has such
+    names."""
+
+def set_hadoop_jars(folder: str) -> None:
+    """The folder of Hadoop's jars where the environment names none."""
 
 def new_file(name: str) -> Optional[str]:
     """The path of a file that is to be written; None for a URI of another file system. InvalidError: the name may mean two files."""

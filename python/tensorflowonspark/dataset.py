@@ -430,10 +430,15 @@ def _collect(dtypes: Mapping[str, Any], prefix: str, asked: Dict[str, Any]) -> N
             asked[f"{prefix}{name}"] = dtype
 
 
+def library_path() -> str:
+    """What TensorFlow loads."""
+    return os.path.join(os.path.dirname(_tfos.__file__), "libtfos_tf.so")
+
+
 @functools.lru_cache(maxsize=None)
 def load_operations(tf: Any) -> Any:
     """The ops, from the library beside the extension: both share one libtfos."""
-    path = os.path.join(os.path.dirname(_tfos.__file__), "libtfos_tf.so")
+    path = library_path()
     operations = tf.load_op_library(path)
     failure = ctypes.CDLL(path).tfos_tf_failure
     failure.restype = ctypes.c_char_p

@@ -20,7 +20,7 @@ import sys
 import threading
 from typing import Any, Tuple
 
-from . import _tfos, console, failures
+from . import _tfos, console, failures, fs
 from .results import parts_of
 from .TFSparkNode import TFNodeContext
 
@@ -32,6 +32,7 @@ def main() -> None:
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR2, all_threads=True)
     link = _tfos.Trainer()
+    fs.register_on_import()
     status = _run(link)
     # As the interpreter's own end does: waits for the function's threads, calls what it has registered, writes what is buffered.
     flushes = [functools.partial(_flush, name) for name in ("stdout", "stderr")]

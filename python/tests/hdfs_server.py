@@ -9,6 +9,7 @@ import subprocess
 import psutil
 
 _JAR = "hadoop-client-minicluster"
+os.environ.setdefault("HADOOP_CONF_DIR", os.path.join(os.path.dirname(os.path.abspath(__file__)), "hadoop_conf"))  # of the client in this process
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir, "build", "test-ivy")
 
 

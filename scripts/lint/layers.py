@@ -11,7 +11,7 @@ OUTSIDE = {"cli", "examples", "java", "python", "tensorflow"}
 SHARED = {"cli", "java", "python"}  # use the interface of arrow, of which each brings a copy
 BASE_HEADERS = {"export", "fork", "gpu", "status", "stream", "version", "memory", "wait", "arrow"}
 OWN_HEADERS = {
-    "io": {"stream", "file_list"},
+    "io": {"stream", "file_list", "file_system"},
     "cluster": {"rendezvous"},
     "collective": {"collective", "dtype"},
     "feed": {"feed", "feeder"},
