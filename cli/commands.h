@@ -9,6 +9,7 @@
 /// Take the arguments behind their name.
 int run_channels(int argc, char **argv);
 int run_doctor(int argc, char **argv);
+int run_gpu(int argc, char **argv);
 int run_record(int argc, char **argv);
 int run_status(int argc, char **argv);
 
