@@ -15,8 +15,9 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional
 from . import _tfos, gpu_info
 from .arguments import milliseconds
 from .failures import tellable, text_of
+from .gpus import GpuPlan
 
-__all__ = ["ClusterMeta", "FeedTask", "NodeTask", "is_loopback", "open_writer", "pickle_function", "requested_gpus"]
+__all__ = ["ClusterMeta", "FeedTask", "NodeTask", "describe_node", "is_loopback", "open_writer", "pickle_function"]
 
 _GC_THRESHOLD = 100_000  # objects made between two collections
 TRAINER_MODULE = "tensorflowonspark.trainer"
@@ -38,7 +39,7 @@ class ClusterMeta:
     release_port: bool
     tensorboard: bool
     log_dir: Optional[str]
-    num_gpus: Optional[int]  #: GPUs that tf_args asks for; None: not said
+    gpus: GpuPlan
     queues: str  #: names of each fed node's queues, divided by commas
     allow_pickle: bool = True  #: rows and results that have no column form may be pickled
 
@@ -94,12 +95,13 @@ class NodeTask:
     def _config(self, executor_id: int) -> dict:
         meta = self._meta
         executor_pid = _tfos.find_executor(os.getpid())
+        gpu_info.give_back()  # another function of this application may have taken some in this worker
         return {
             "type": "config", "cluster_id": meta.cluster_id, "key": meta.key, "address": meta.address,
             "executor_id": executor_id, "launch": _attempt_id(), "executor": _spark_executor_id(executor_pid),
             "executor_pid": executor_pid, "host": os.environ.get("TFOS_NODE_HOST"), "feeding": meta.feeding, "queues": meta.queues,
             "argv": [sys.executable, "-u", "-m", TRAINER_MODULE],
-            "environment": _trainer_environment(meta), "directory": os.getcwd(),
+            "environment": _trainer_environment(), "directory": os.getcwd(), "gpus": meta.gpus.config(meta.job_name(executor_id)),
             "tf_port": int(os.environ.get("TENSORFLOW_PORT", 0)), "join_timeout_ms": self._join_timeout_ms,
             "default_fs": meta.default_fs, "working_dir": meta.working_dir, "release_port": meta.release_port, "allow_pickle": meta.allow_pickle,
             "tensorboard": _tensorboard_config(meta, executor_id), "user": {"spark_files": _spark_files_root()},
@@ -178,10 +180,14 @@ def pickle_function(map_fun: Any, tf_args: Any) -> bytes:
     return dumps((map_fun, tf_args))
 
 
-def requested_gpus(tf_args: Any) -> Optional[int]:
-    """``tf_args.num_gpus``, if there is such a thing."""
-    count = getattr(tf_args, "num_gpus", None)
-    return None if count is None else int(count)
+def describe_node(node: dict) -> dict:
+    """A node of the status as an entry of ``cluster_info``."""
+    url = node.get("tensorboard") or ""
+    port = url.rpartition(":")[2].strip("/")
+    return {
+        "executor_id": node["executor_id"], "host": node["host"], "port": node["port"], "job_name": node["job_name"],
+        "task_index": node["task_index"], "pid": node["pid"], "tb_pid": 0, "tb_port": int(port) if port.isdigit() else 0,
+    }
 
 
 def is_loopback(host: str) -> bool:
@@ -220,26 +226,10 @@ def _spark_files_root() -> Optional[str]:
     return getattr(SparkFiles, "_root_directory", None)
 
 
-def _trainer_environment(meta: ClusterMeta) -> Dict[str, Optional[str]]:
-    """What the trainer's environment has besides this worker's: the same module path, and its GPUs."""
+def _trainer_environment() -> Dict[str, Optional[str]]:
+    """What the trainer's environment has besides this worker's: the same module path."""
     path = os.pathsep.join(dict.fromkeys(entry for entry in sys.path if entry))
-    return {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "CUDA_VISIBLE_DEVICES": ",".join(_allocate_gpus(meta))}
-
-
-def _allocate_gpus(meta: ClusterMeta) -> List[str]:
-    """The GPUs that Spark gave to this task, else free ones of this host (one, or as many as tf_args asks for)."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    resources = context.resources() if context else {}
-    gpus = list(resources["gpu"].addresses) if "gpu" in resources else []
-    if gpus:
-        gpus = gpus if meta.num_gpus is None else gpus[:meta.num_gpus]
-    elif meta.num_gpus != 0 and "SPARK_EXECUTOR_POD_IP" not in os.environ and gpu_info.is_gpu_available():
-        gpus = gpu_info.get_gpus(meta.num_gpus or 1, format=gpu_info.AS_LIST)
-    if meta.num_gpus and len(gpus) < meta.num_gpus:
-        raise RuntimeError(f"tf_args asks for {meta.num_gpus} GPUs, this task has {len(gpus)}: {gpus}")
-    return gpus
+    return {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
 
 
 def _tensorboard_config(meta: ClusterMeta, executor_id: int) -> Optional[dict]:

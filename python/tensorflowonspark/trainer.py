@@ -20,7 +20,7 @@ import sys
 import threading
 from typing import Any, Tuple
 
-from . import _tfos, console, failures
+from . import _tfos, console, failures, gpus
 from .TFSparkNode import TFNodeContext
 
 __all__ = ["main"]
@@ -48,6 +48,7 @@ def _run(link: _tfos.Trainer) -> int:
     try:
         context = json.loads(link.context)
         _restore_spark_files(context["user"])
+        gpus.limit_memory(context["gpus"])
         function, args = _load(link)
         if isinstance(args, list):
             sys.argv = args

@@ -257,11 +257,13 @@ static int link_of(const struct tfos_gpu *one, const struct tfos_gpu *other)
     return is_known ? (int)one->links[other->index] : (int)TFOS_GPU_LINK_UNKNOWN;
 }
 
-/// What it costs to add a GPU to those that are chosen: a share of it leaves a GPU that is free no
-/// longer whole, and slow connections.
+/// What it costs to add a GPU to those that are chosen: a share makes a GPU that was whole one that
+/// is not, programs of others do not keep to shares, and connections are slow.
 static int cost_of(const struct search *search, const struct candidate *candidate)
 {
     int cost = search->units < TFOS__GPU_UNITS ? TFOS__GPU_UNITS - candidate->taken : 0;
+    if (!candidate->gpu->is_free && candidate->taken == 0)
+        cost += TFOS__GPU_UNITS;
     for (size_t i = 0; i < search->count; i++)
         if (search->candidates[i].is_chosen)
             cost += link_of(candidate->gpu, search->candidates[i].gpu);

@@ -37,7 +37,7 @@ static void read_port(const char *device, const char *folder, const char *number
                       struct tfos_rdma_port *port)
 {
     char state[48], layer[48], path[PATH_SIZE];
-    snprintf(path, sizeof(path), "%s/%s", folder, number);
+    snprintf(path, sizeof(path), "%.480s/%.16s", folder, number);
     *port = (struct tfos_rdma_port){.port = (int)strtol(number, NULL, 10)};
     snprintf(port->device, sizeof(port->device), "%.63s", device);
     read_line(path, "state", state, sizeof(state)); // "4: ACTIVE"
