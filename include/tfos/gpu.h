@@ -72,7 +72,7 @@ struct tfos_gpu_request {
 struct tfos_gpu_allocation;
 
 /// Takes GPUs so that no other process of this user on this machine gets the same share. They are
-/// this process's, and that of children that inherit tfos_gpu_allocation_fd(), until all of them
+/// this process's, and that of children that inherit the descriptors, until all of them
 /// have ended or closed it, however that comes. BUSY after `wait` (1 ms unless it says otherwise):
 /// the message names the holders. UNSUPPORTED: there is no driver. NOT_FOUND: the machine has too
 /// few. On success the caller owns `*out`. Thread-safe.
@@ -83,17 +83,6 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_gpu_allocate(const struct tfos_gp
 
 /// The ids, divided by commas, for CUDA_VISIBLE_DEVICES. Until it is closed.
 TFOS_API const char *tfos_gpu_allocation_ids(const struct tfos_gpu_allocation *allocation);
-
-/// How many GPUs it has.
-TFOS_API int tfos_gpu_allocation_count(const struct tfos_gpu_allocation *allocation);
-
-/// Bytes of the memory of the GPU at this place of the ids that are its share, -1 when unknown.
-TFOS_API int64_t tfos_gpu_allocation_memory(const struct tfos_gpu_allocation *allocation,
-                                            int place);
-
-/// The descriptor that keeps it, borrowed and close-on-exec; -1: none, since a resource manager
-/// gave the GPUs and others hold them.
-TFOS_API int tfos_gpu_allocation_fd(const struct tfos_gpu_allocation *allocation, int place);
 
 /// Gives the GPUs back. NULL is accepted.
 TFOS_API void tfos_gpu_allocation_close(struct tfos_gpu_allocation *allocation);

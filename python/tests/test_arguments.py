@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tensorflowonspark import arguments, dataset, frames, gpu_info, tfrecord, util
+from tensorflowonspark import _tfos, arguments, dataset, frames, gpu_info, gpus, tfrecord, util
 
 COUNTS = [np.int8(3), np.int64(3), np.uint16(3), np.array(3), pd.Series([3]).iloc[0], pd.Series([3], dtype="Int64").iloc[0], np.int64(7) // np.int64(2)]
 NO_COUNTS = [True, np.True_, np.array(True), 3.0, np.float64(3), "3", None, np.array([3]), math.nan, b"3", [3]]

@@ -5,8 +5,8 @@ import json
 import os
 
 import pytest
-from conftest import make_context
 
+from conftest import make_context
 from tensorflowonspark import TFCluster
 
 pytestmark = pytest.mark.long

@@ -8,8 +8,8 @@ import subprocess
 import sys
 
 import pytest
-from conftest import wait_until
 
+from conftest import wait_until
 from tensorflowonspark import _tfos, gpu_info, gpus, util
 from tensorflowonspark.launch import node_executable
 

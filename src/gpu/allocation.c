@@ -96,12 +96,12 @@ const char *tfos_gpu_allocation_ids(const struct tfos_gpu_allocation *allocation
     return allocation->ids;
 }
 
-int tfos_gpu_allocation_count(const struct tfos_gpu_allocation *allocation)
+int tfos__gpu_allocation_count(const struct tfos_gpu_allocation *allocation)
 {
     return allocation->count;
 }
 
-int64_t tfos_gpu_allocation_memory(const struct tfos_gpu_allocation *allocation, int place)
+int64_t tfos__gpu_allocation_memory(const struct tfos_gpu_allocation *allocation, int place)
 {
     const struct item *item = &allocation->items[place];
     int units = item->share.units > 0 ? item->share.units : TFOS__GPU_UNITS;
@@ -110,7 +110,7 @@ int64_t tfos_gpu_allocation_memory(const struct tfos_gpu_allocation *allocation,
     return item->gpu.memory_total / TFOS__GPU_UNITS * units;
 }
 
-int tfos_gpu_allocation_fd(const struct tfos_gpu_allocation *allocation, int place)
+int tfos__gpu_allocation_fd(const struct tfos_gpu_allocation *allocation, int place)
 {
     return allocation->items[place].share.fd;
 }

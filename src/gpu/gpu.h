@@ -9,6 +9,16 @@
 /// Whether `gpu` is the one of this id or UUID.
 bool tfos__gpu_is_named(const struct tfos_gpu *gpu, const char *name, size_t name_size);
 
+/// How many GPUs it has.
+int tfos__gpu_allocation_count(const struct tfos_gpu_allocation *allocation);
+
+/// Bytes of the memory of the GPU at this place of the ids that are its share, -1 when unknown.
+int64_t tfos__gpu_allocation_memory(const struct tfos_gpu_allocation *allocation, int place);
+
+/// The descriptor that keeps it, borrowed and close-on-exec; -1: none, since a resource manager
+/// gave the GPUs and others hold them.
+int tfos__gpu_allocation_fd(const struct tfos_gpu_allocation *allocation, int place);
+
 /// Says who holds an allocation from now on, for others to read.
 void tfos__gpu_allocation_rename(struct tfos_gpu_allocation *allocation, const char *owner);
 
@@ -19,7 +29,7 @@ const struct tfos_gpu *tfos__gpu_allocation_gpu(const struct tfos_gpu_allocation
 
 /// A thread that looks at the GPUs of an allocation each second: a driver that stands still holds
 /// up nobody else.
-struct tfos__gpu_watch;
+struct tfos__gpu_sampler;
 
 /// What it saw last of one GPU.
 struct tfos__gpu_sample {
@@ -32,14 +42,14 @@ struct tfos__gpu_sample {
 
 /// Begins to look at the GPUs of `allocation`, whose ids are copied. On success the caller owns
 /// `*out`.
-enum tfos_status tfos__gpu_watch_open(const struct tfos_gpu_allocation *allocation,
-                                      struct tfos__gpu_watch **out, struct tfos_error *err);
+enum tfos_status tfos__gpu_sampler_open(const struct tfos_gpu_allocation *allocation,
+                                        struct tfos__gpu_sampler **out, struct tfos_error *err);
 
 /// Copies the newest samples, `capacity` at most, and returns how many; 0 before the first look.
-size_t tfos__gpu_watch_get(struct tfos__gpu_watch *watch, struct tfos__gpu_sample *samples,
-                           size_t capacity);
+size_t tfos__gpu_sampler_get(struct tfos__gpu_sampler *sampler, struct tfos__gpu_sample *samples,
+                             size_t capacity);
 
 /// NULL is accepted.
-void tfos__gpu_watch_close(struct tfos__gpu_watch *watch);
+void tfos__gpu_sampler_close(struct tfos__gpu_sampler *sampler);
 
 #endif

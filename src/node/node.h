@@ -101,8 +101,9 @@ struct tfos__node {
     char *trainer_message;                 ///< owned; its own reason for failing
     int64_t leftovers_end_at;              ///< when processes that the trainer left are killed
 
-    struct tfos_gpu_allocation *gpus;  ///< owned; NULL: it has none
-    struct tfos__gpu_watch *gpu_watch; ///< owned; NULL before the trainer starts, or without GPUs
+    struct tfos_gpu_allocation *gpus; ///< owned; NULL: it has none
+    struct tfos__gpu_sampler
+        *gpu_sampler;  ///< owned; NULL before the trainer starts, or without GPUs
     char *gpu_warning; ///< owned; why it has none, for the driver; NULL: nothing to tell
 
     struct tfos__feed_host *feed; ///< owned; NULL: not fed

@@ -58,7 +58,7 @@ static bool is_spoiled(const struct tfos__node *node)
     if (node->config.gpu_addresses || node->config.gpu_fraction > 0 ||
         tfos_gpu_list(&gpus, &count, NULL) < 0)
         return false;
-    for (int i = 0; i < tfos_gpu_allocation_count(node->gpus); i++) {
+    for (int i = 0; i < tfos__gpu_allocation_count(node->gpus); i++) {
         const struct tfos_gpu *held = tfos__gpu_allocation_gpu(node->gpus, i);
         bool is_good = false;
         for (size_t j = 0; held && j < count; j++)
@@ -81,7 +81,7 @@ enum tfos_status tfos__node_gpus_start(struct tfos__node *node, struct tfos_erro
         TFOS__TRY(tfos_gpu_allocate(&request, NULL, &node->gpus, err));
     }
     tfos__gpu_allocation_rename(node->gpus, name_owner(node, owner));
-    return tfos__gpu_watch_open(node->gpus, &node->gpu_watch, err);
+    return tfos__gpu_sampler_open(node->gpus, &node->gpu_sampler, err);
 }
 
 enum tfos_status tfos__node_gpus_set_environment(const struct tfos__node *node,
@@ -98,10 +98,10 @@ enum tfos_status tfos__node_gpus_set_environment(const struct tfos__node *node,
 json_t *tfos__node_gpus_context(const struct tfos__node *node)
 {
     json_t *gpus = json_array();
-    for (int i = 0; node->gpus && i < tfos_gpu_allocation_count(node->gpus); i++)
+    for (int i = 0; node->gpus && i < tfos__gpu_allocation_count(node->gpus); i++)
         json_array_append_new(
             gpus, json_pack("{s:f, s:I}", "fraction", node->config.gpu_fraction, "memory",
-                            (json_int_t)tfos_gpu_allocation_memory(node->gpus, i)));
+                            (json_int_t)tfos__gpu_allocation_memory(node->gpus, i)));
     return gpus;
 }
 
@@ -115,8 +115,9 @@ json_t *tfos__node_gpus_figures(const struct tfos__node *node)
 {
     struct tfos__gpu_sample samples[TFOS_GPU_LINK_LIMIT];
     json_t *gpus = json_array();
-    size_t count =
-        node->gpu_watch ? tfos__gpu_watch_get(node->gpu_watch, samples, TFOS_GPU_LINK_LIMIT) : 0;
+    size_t count = node->gpu_sampler
+                       ? tfos__gpu_sampler_get(node->gpu_sampler, samples, TFOS_GPU_LINK_LIMIT)
+                       : 0;
     for (size_t i = 0; i < count; i++)
         json_array_append_new(
             gpus, json_pack("{s:s, s:s, s:f, s:o, s:o, s:o, s:s?}", "id", samples[i].id, "name",
@@ -131,8 +132,8 @@ json_t *tfos__node_gpus_figures(const struct tfos__node *node)
 int tfos__node_gpus_descriptors(const struct tfos__node *node, int *fds, int capacity)
 {
     int count = 0;
-    for (int i = 0; node->gpus && i < tfos_gpu_allocation_count(node->gpus); i++) {
-        int fd = tfos_gpu_allocation_fd(node->gpus, i);
+    for (int i = 0; node->gpus && i < tfos__gpu_allocation_count(node->gpus); i++) {
+        int fd = tfos__gpu_allocation_fd(node->gpus, i);
         if (fd >= 0 && count < capacity)
             fds[count++] = fd;
     }
@@ -141,7 +142,7 @@ int tfos__node_gpus_descriptors(const struct tfos__node *node, int *fds, int cap
 
 void tfos__node_gpus_close(struct tfos__node *node)
 {
-    tfos__gpu_watch_close(node->gpu_watch);
+    tfos__gpu_sampler_close(node->gpu_sampler);
     tfos_gpu_allocation_close(node->gpus);
     tfos__free(node->gpu_warning);
 }

@@ -68,13 +68,12 @@ static enum tfos_status make_environment(const struct tfos__node *node,
 
 static json_t *make_context(const struct tfos__node *node)
 {
-    json_t *context =
-        json_pack("{s:s, s:I, s:s, s:I, s:O, s:s, s:i, s:b, s:s?, s:o}", "type", "context",
-                  "executor_id", (json_int_t)node->config.executor_id, "job_name", node->job_name,
-                  "task_index", (json_int_t)node->task_index, "cluster_spec", node->cluster_spec,
-                  "cluster_id", node->config.cluster_id, "node_pid", (int)getpid(), "fed",
-                  node->feed != NULL, "queues", node->config.queues, "gpus",
-                  tfos__node_gpus_context(node));
+    json_t *context = json_pack(
+        "{s:s, s:I, s:s, s:I, s:O, s:s, s:i, s:b, s:s?, s:o}", "type", "context", "executor_id",
+        (json_int_t)node->config.executor_id, "job_name", node->job_name, "task_index",
+        (json_int_t)node->task_index, "cluster_spec", node->cluster_spec, "cluster_id",
+        node->config.cluster_id, "node_pid", (int)getpid(), "fed", node->feed != NULL, "queues",
+        node->config.queues, "gpus", tfos__node_gpus_context(node));
     static const char *const passed_on[] = {"default_fs", "working_dir", "release_port",
                                             "allow_pickle", "user"};
     for (size_t i = 0; context && i < sizeof(passed_on) / sizeof(*passed_on); i++) {

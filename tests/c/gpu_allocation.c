@@ -100,7 +100,7 @@ static void fractions_fill_a_gpu_to_the_whole_and_no_further(void **state)
             tfos_gpu_allocation_close(taken[j]);
     }
     taken[0] = take((struct tfos_gpu_request){.count = 1, .fraction = 0.25});
-    assert_true(tfos_gpu_allocation_memory(taken[0], 0) == 2500LL << 20);
+    assert_true(tfos__gpu_allocation_memory(taken[0], 0) == 2500LL << 20);
     tfos_gpu_allocation_close(taken[0]);
     free(taken);
     leave_folder(machine.folder);
@@ -134,7 +134,7 @@ static void several_gpus_are_those_that_are_near_each_other(void **state)
     struct machine machine = enter("gpu free\ngpu free nvlink=3\ngpu free\ngpu free nvlink=1\n");
     struct tfos_gpu_allocation *pair = take((struct tfos_gpu_request){.count = 2});
     assert_string_equal(tfos_gpu_allocation_ids(pair), "1,3");
-    assert_int_equal(tfos_gpu_allocation_count(pair), 2);
+    assert_int_equal(tfos__gpu_allocation_count(pair), 2);
     tfos_gpu_allocation_close(pair);
     leave_folder(machine.folder);
 }
@@ -174,26 +174,26 @@ static void a_lost_gpu_is_not_taken_and_is_told_of(void **state)
     assert_string_equal(tfos_gpu_allocation_ids(taken), "1");
     assert_refused((struct tfos_gpu_request){.count = 2}, TFOS_NOT_FOUND,
                    "GPU 0 does not answer: GPU is lost (NVML 15)");
-    // It falls off the bus while it is held: the watch tells, and lets nobody wait.
+    // It falls off the bus while it is held: the sampler tells, and lets nobody wait.
     struct tfos_error err = {0};
-    struct tfos__gpu_watch *watch;
+    struct tfos__gpu_sampler *sampler;
     struct tfos__gpu_sample sample;
-    assert_done(tfos__gpu_watch_open(taken, &watch, &err));
-    while (tfos__gpu_watch_get(watch, &sample, 1) == 0)
+    assert_done(tfos__gpu_sampler_open(taken, &sampler, &err));
+    while (tfos__gpu_sampler_get(sampler, &sample, 1) == 0)
         usleep(1000);
     assert_string_equal(sample.fault, "");
     write_script(&machine, "gpu free\ngpu lost\n");
     while (!sample.fault[0]) {
-        assert_int_equal(tfos__gpu_watch_get(watch, &sample, 1), 1);
+        assert_int_equal(tfos__gpu_sampler_get(sampler, &sample, 1), 1);
         usleep(1000);
     }
     assert_string_equal(sample.fault, "GPU is lost (NVML 15)");
     write_script(&machine, "gpu free\n");
     while (strcmp(sample.fault, "the driver does not list it") != 0) {
-        tfos__gpu_watch_get(watch, &sample, 1);
+        tfos__gpu_sampler_get(sampler, &sample, 1);
         usleep(1000);
     }
-    tfos__gpu_watch_close(watch);
+    tfos__gpu_sampler_close(sampler);
     tfos_gpu_allocation_close(taken);
     leave_folder(machine.folder);
 }
@@ -207,9 +207,9 @@ static void what_spark_assigns_is_taken_whoever_holds_it(void **state)
         .count = 3, .candidates = "1, 0,7", .is_assigned = true, .fraction = 0.5};
     struct tfos_gpu_allocation *assigned = take(request);
     assert_string_equal(tfos_gpu_allocation_ids(assigned), "1,0,7");
-    assert_true(tfos_gpu_allocation_fd(assigned, 0) >= 0);
-    assert_true(tfos_gpu_allocation_fd(assigned, 1) < 0); // another holds it
-    assert_true(tfos_gpu_allocation_memory(assigned, 2) == -1);
+    assert_true(tfos__gpu_allocation_fd(assigned, 0) >= 0);
+    assert_true(tfos__gpu_allocation_fd(assigned, 1) < 0); // another holds it
+    assert_true(tfos__gpu_allocation_memory(assigned, 2) == -1);
     tfos_gpu_allocation_close(assigned);
     request.count = 4;
     assert_refused(request, TFOS_NOT_FOUND, "4 wanted, but only \"1, 0,7\" was assigned");
