@@ -189,6 +189,7 @@ json_t *tfos__node_gpus_figures(const struct tfos__node *node);
 /// many.
 int tfos__node_gpus_descriptors(const struct tfos__node *node, int *fds, int capacity);
 
+/// Gives them back: the trainer has ended, or the node ends.
 void tfos__node_gpus_close(struct tfos__node *node);
 
 // ---- trainer_process.c

@@ -145,4 +145,7 @@ void tfos__node_gpus_close(struct tfos__node *node)
     tfos__gpu_sampler_close(node->gpu_sampler);
     tfos_gpu_allocation_close(node->gpus);
     tfos__free(node->gpu_warning);
+    node->gpu_sampler = NULL;
+    node->gpus = NULL;
+    node->gpu_warning = NULL;
 }

@@ -452,6 +452,7 @@ void tfos__node_trainer_ended(struct tfos__node *node)
     json_decref(last_lines);
     tfos__channel_close(node->trainer_channel);
     node->trainer_channel = NULL;
+    tfos__node_gpus_close(node);
     struct tfos__node_child *spared[] = {&node->tensorboard.child};
     tfos__node_child_sweep(SIGTERM, spared, 1);
     node->leftovers_end_at = tfos__deadline(LEFTOVERS_GRACE_MS);
