@@ -10,6 +10,7 @@ cause and what to do; the SparkContext stays usable.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import logging
 import os
@@ -18,7 +19,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Union
 
-from . import _tfos, arguments, failures, files, frames, inference, jobs, launch, offers, progress, slots, streaming
+from . import _tfos, arguments, failures, files, frames, gpus, inference, jobs, launch, offers, progress, slots, streaming
 from .arguments import InputMode
 from .events import EventPump
 from .restarts import RestartingCluster
@@ -493,15 +494,16 @@ class TFCluster:
         for job in [*self._jobs, *self._queries]:
             job.cancel()
 
-    def _start(self, payload: bytes, driver_ps_nodes: bool, reservation_timeout: float) -> None:
+    def _start(self, payload: bytes, driver_ps_nodes: bool, reservation_timeout: float, resource_profile: Any) -> None:
         """Launches the nodes and waits until all of them run."""
         first = self._meta.num_ps if driver_ps_nodes else 0
-        executors = range(first, self._meta.num_executors)
         task = launch.NodeTask(self._meta, payload, reservation_timeout)
-        self.nodeRDD = self._spark.nodes(executors)
-        job = jobs.SparkJob(self._spark, f"nodes of cluster {self.cluster_id}", lambda: self._spark.launch(self.nodeRDD, task))
-        self._jobs.append(job)
-        job.start(self._on_launch_failure)
+        for executors, profile in gpus.groups(range(first, self._meta.num_executors), self._meta.job_name, resource_profile):
+            self.nodeRDD = nodes = self._spark.nodes(executors) if profile is None else self._spark.nodes(executors).withResources(profile)
+            action = functools.partial(self._spark.launch, nodes, task)
+            job = jobs.SparkJob(self._spark, f"nodes of cluster {self.cluster_id}", action)
+            self._jobs.append(job)
+            job.start(self._on_launch_failure)
         for executor_id in range(first):
             thread = threading.Thread(target=self._run_local_node, args=(task, executor_id), daemon=True)
             self._local_nodes.append(thread)
@@ -521,20 +523,11 @@ class TFCluster:
             self._rendezvous.fail("CLOSED", f"the Spark job that starts the nodes failed: {text}{jobs.advice(text) or self._spark.hint}")
 
 
-def _describe(node: dict) -> dict:
-    """A node as an entry of ``cluster_info``."""
-    url = node.get("tensorboard") or ""
-    port = url.rpartition(":")[2].strip("/")
-    return {
-        "executor_id": node["executor_id"], "host": node["host"], "port": node["port"], "job_name": node["job_name"],
-        "task_index": node["task_index"], "pid": node["pid"], "tb_pid": 0, "tb_port": int(port) if port.isdigit() else 0,
-    }
-
-
 def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors: Optional[int] = None, num_ps: int = 0,
         tensorboard: bool = False, input_mode: int = InputMode.TENSORFLOW, log_dir: Optional[str] = None,
         driver_ps_nodes: bool = False, master_node: Optional[str] = None, reservation_timeout: float = 600,
         queues: Optional[List[str]] = None, eval_node: bool = False, release_port: bool = True, allow_pickle: bool = True,
+        num_gpus: Union[None, int, Mapping[str, int]] = None, gpu_fraction: Optional[float] = None, resource_profile: Any = None,
         native_ps: bool = False, max_restarts: int = 0) -> Union[TFCluster, RestartingCluster]:
     """Starts a TensorFlow cluster: ``map_fun(tf_args, ctx)`` runs once on each of ``num_executors`` nodes.
 
@@ -560,6 +553,11 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         allow_pickle: rows and results that have no column form (objects, columns of several types) travel pickled, and whoever reads a pickle
             runs what it says. False refuses them: the task that feeds, or the trainer that answers, fails with ``UnsupportedError``,
             which names the column and its type.
+        num_gpus: GPUs of each chief, master and worker, or a dictionary of them by role; None: ``tf_args.num_gpus``, else what Spark assigns, else
+            one where the machine has any. Parameter servers and the evaluator get those that a dictionary gives them.
+        gpu_fraction: the part of each GPU's memory that a node gets, so that several share one (docs/gpus.md); None: it has them alone, unless
+            Spark assigns parts (``spark.task.resource.gpu.amount`` below 1).
+        resource_profile: the ``ResourceProfile`` of the tasks of chief, master and workers. Parameter servers and the evaluator run in the default one.
         native_ps: parameter servers are TensorFlow's servers without Python, ``map_fun`` is not called for them, and they get no GPU
             (docs/parameter_servers.md). False: ``map_fun`` runs on them, and starts the server.
         max_restarts: how often a cluster of which a node has failed is started again (docs/restarts.md); ``map_fun`` continues from what it saved.
@@ -579,6 +577,9 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
                                     eval_node, release_port, native_ps)
     if options.driver_ps_nodes:
         spark.refuse("driver_ps_nodes", "this process is not beside the executors; leave it False")
+    if resource_profile is not None:
+        spark.refuse("resource_profile", "set the resources of the server's tasks instead")
+    plan = gpus.plan(spark, tf_args, num_gpus, gpu_fraction, resource_profile)
     queues = arguments.queue_names(queues)
     payload = launch.pickle_function(map_fun, tf_args)
     feeding = options.input_mode == InputMode.SPARK
@@ -592,14 +593,13 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
             cluster_id=cluster_id, key=key, address=rendezvous.address, num_executors=options.num_executors, num_ps=options.num_ps,
             roles=json.loads(rendezvous.roles()), feeding=feeding, default_fs=files.before_slash(spark.default_fs()),
             working_dir=os.getcwd(), release_port=options.release_port, tensorboard=options.tensorboard, log_dir=log_dir and os.fspath(log_dir),
-            num_gpus=launch.requested_gpus(tf_args), queues=",".join(queues), allow_pickle=bool(allow_pickle),
-            native_ps=options.native_ps)
+            gpus=plan, queues=",".join(queues), allow_pickle=bool(allow_pickle), native_ps=options.native_ps)
         cluster = TFCluster(spark, meta, rendezvous, options.input_mode, queues, options.tensorboard)
     except BaseException:
         rendezvous.close()
         raise
     try:
-        cluster._start(payload, options.driver_ps_nodes, options.reservation_timeout)
+        cluster._start(payload, options.driver_ps_nodes, options.reservation_timeout, resource_profile)
     except BaseException:
         cluster._abort()
         raise

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any, Callable, List
 
-from . import _tfos, arguments, files, jobs, launch, slots
+from . import _tfos, arguments, files, gpus, jobs, launch, slots
 from .failures import tellable
 from .sessions import spark_of
 
@@ -39,7 +39,7 @@ def run(sc: Any, map_fn: Callable[[Any, Any], Any], tf_args: Any, num_executors:
     use_barrier = bool(use_barrier)
     if use_barrier:
         slots.await_slots(spark, count, "TFParallel.run(use_barrier=True)")
-    task = _Instance(launch.pickle_function(map_fn, tf_args), count, files.before_slash(spark.default_fs()), launch.requested_gpus(tf_args), use_barrier)
+    task = _Instance(launch.pickle_function(map_fn, tf_args), count, files.before_slash(spark.default_fs()), gpus.requested(tf_args), use_barrier)
     return run_instances(spark, count, task, use_barrier, "TFParallel: an instance failed")
 
 
@@ -80,7 +80,7 @@ class _Instance:
         from .trainer import complete
 
         nodes = [info.address for info in BarrierTaskContext.get().getTaskInfos()] if self._is_barrier else ()
-        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(launch.allocate_gpus(self._num_gpus, number, nodes))
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus.take(self._num_gpus, number, nodes))
         serializer = CloudPickleSerializer()
         function, args = serializer.loads(self._payload)
         context = TFNodeContext(number, defaultFS=self._default_fs, working_dir=self._working_dir)

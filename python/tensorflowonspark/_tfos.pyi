@@ -5,7 +5,7 @@ A negative status raises a subclass of ``Error`` named after it (``TimedOutError
 back as ``None`` or as said below.
 """
 
-from typing import Any, Callable, Iterable, List, Optional
+from typing import Any, Callable, Iterable, List, Optional, Tuple
 
 VERSION: str
 
@@ -73,6 +73,16 @@ class Node:
         """The node's next message as JSON text; None after the timeout. Waits in slices, so that signals work."""
     def detach(self) -> None: ...
     def close(self) -> None: ...
+
+class GpuAllocation:
+    """``tfos_gpu_allocate``: GPUs that no other process of this user on this machine gets. A context manager: close() on exit."""
+
+    def __init__(self, count: int, preferred: int = 0, timeout_ms: int = 1, owner: str = ...) -> None: ...
+    def ids(self) -> str: ...
+    def close(self) -> None: ...
+
+def list_rdma_ports(sysfs: Optional[str] = None) -> List[Tuple[str, int, bool, str]]:
+    """Of each InfiniBand and RoCE port of this machine its device, its number, whether it is active, and "InfiniBand" or "RoCE"."""
 
 def list_gpus() -> List[bool]:
     """Of each NVIDIA GPU of this machine, whether no process computes on it. UnsupportedError: there is no driver, or it does not answer."""

@@ -15,7 +15,7 @@ from typing import Any, Iterable, Iterator, List, Optional
 from pyspark.ml.base import Estimator, Model
 from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter
 
-from . import TFCluster, dfutil, frames, launch, saved_models, transform
+from . import TFCluster, dfutil, frames, gpus, saved_models, transform
 from .arguments import count
 from .params import (
     HasBatchSize,
@@ -219,7 +219,7 @@ class TFModel(Model, _Stage, HasInputMapping, HasOutputMapping, HasBatchSize, Ha
 
     def _transform(self, dataset: Any) -> Any:
         request = saved_models.ModelRequest(self.getExportDir(), self.getModelDir(), self.getTagSet(), self.getSignatureDefKey(), (), (),
-                                            launch.requested_gpus(self.args))
+                                            gpus.requested(self.args))
         batch_size = count("batch_size", self.getBatchSize(), 1)
         return transform.transform(dataset, request, batch_size, self.getInputMapping(), self.getOutputMapping(), self.getKeep())
 
@@ -232,7 +232,7 @@ def single_node_env(args: Any) -> None:
     argv = args if isinstance(args, list) else getattr(args, "argv", None)
     if argv:
         sys.argv = argv
-    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(launch.allocate_gpus(launch.requested_gpus(args)))
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus.take(gpus.requested(args)))
 
 
 def get_meta_graph_def(saved_model_dir: str, tag_set: str) -> Any:

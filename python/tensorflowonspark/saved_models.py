@@ -9,7 +9,7 @@ import sys
 import tempfile
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from . import files, launch
+from . import files, gpus
 
 __all__ = ["InputSpec", "Model", "ModelRequest", "OutputSpec", "graphs_of", "import_tensorflow", "open_model"]
 
@@ -63,7 +63,7 @@ def import_tensorflow(num_gpus: Optional[int]) -> Any:
         context = TaskContext.get()
         for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
             os.environ.setdefault(name, str(context.cpus() if context else 0))
-        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(launch.allocate_gpus(num_gpus))
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus.take(num_gpus))
     import tensorflow
 
     return tensorflow

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from typing import Any, Callable, Iterable, Iterator, List, Optional, Union
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence, Union
 
 from . import _tfos
 
@@ -37,7 +37,10 @@ class ContextSpark:
         """Hadoop's default file system."""
         return self.sc._jsc.hadoopConfiguration().get("fs.defaultFS")
 
-    def nodes(self, executor_ids: range) -> Any:
+    def setting(self, name: str) -> Optional[str]:
+        return self.sc.getConf().get(name)
+
+    def nodes(self, executor_ids: Sequence[int]) -> Any:
         """What launches nodes: their numbers, one a partition."""
         return self.sc.parallelize(executor_ids, len(executor_ids))
 
@@ -101,6 +104,9 @@ class ConnectSpark:
         """Hadoop's default file system, as the server knows it."""
         value = self.session.sql("SET fs.defaultFS").first()[1]
         return value if "://" in value else "file:///"  # Spark has words for a setting that it does not know
+
+    def setting(self, name: str) -> Optional[str]:
+        return self.session.conf.get(name, None)
 
     def nodes(self, executor_ids: range) -> Any:
         """What launches nodes: their numbers, one a partition."""

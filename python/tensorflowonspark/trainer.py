@@ -20,7 +20,7 @@ import sys
 import threading
 from typing import Any, Tuple
 
-from . import _tfos, console, failures, fs
+from . import _tfos, console, failures, fs, gpus
 from .results import parts_of
 from .TFSparkNode import TFNodeContext
 
@@ -51,6 +51,7 @@ def _run(link: _tfos.Trainer) -> int:
         context = json.loads(link.context)
         _restore_spark_files(context["user"])
         _share_cores(context)
+        gpus.limit_memory(context["gpus"])
         function, args = _load(link)
         if isinstance(args, list):
             sys.argv = args

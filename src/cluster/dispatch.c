@@ -269,6 +269,14 @@ static void take_report(struct tfos__cluster *cluster, struct tfos__cluster_node
     }
 }
 
+static void take_gpus(struct tfos__cluster_node *node, json_t *gpus)
+{
+    if (!json_is_array(gpus) || json_dumpb(gpus, NULL, 0, JSON_COMPACT) > TFOS__REPORT_SIZE_LIMIT)
+        return;
+    json_decref(node->gpus);
+    node->gpus = json_incref(gpus);
+}
+
 static void note_throughput(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
                             int64_t now_ms)
 {
@@ -348,6 +356,7 @@ static enum tfos_status handle_heartbeat(struct tfos__cluster *cluster,
     node->writer_wait_ms = read_count(message, "writer_wait_ms", node->writer_wait_ms);
     take_queues(cluster, node, json_object_get(message, "queues"));
     take_report(cluster, node, json_object_get(message, "report"));
+    take_gpus(node, json_object_get(message, "gpus"));
     cluster->has_changed = true;
     note_throughput(cluster, node, now_ms);
     if (tfos__json_bool_or(message, "figures", false))

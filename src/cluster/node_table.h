@@ -80,6 +80,7 @@ struct tfos__cluster_node {
     bool is_stopping;                         ///< "stop" was sent: its end is no failure
     bool has_overflowed;                      ///< a report was too large; reported once
     json_t *report;                           ///< owned; NULL for none
+    json_t *gpus;                             ///< owned; as it reports them; NULL: nothing yet
     char exit[256];    ///< how its trainer ended, or why it is gone, in words; "" while it lives
     char *tensorboard; ///< owned; NULL for none
 

@@ -58,6 +58,8 @@ static enum tfos_status make_environment(const struct tfos__node *node,
     if (status == TFOS_OK)
         status = tfos__node_environment_set(environment, "TF_GRPC_REUSE_PORT", "true", err);
     if (status == TFOS_OK)
+        status = tfos__node_gpus_set_environment(node, environment, err);
+    if (status == TFOS_OK)
         status = tfos__node_environment_apply(environment, node->config.environment, err);
     tfos__free(tf_config);
     if (status < 0)
@@ -67,12 +69,12 @@ static enum tfos_status make_environment(const struct tfos__node *node,
 
 static json_t *make_context(const struct tfos__node *node)
 {
-    json_t *context =
-        json_pack("{s:s, s:I, s:s, s:I, s:O, s:s, s:i, s:b, s:s?}", "type", "context",
-                  "executor_id", (json_int_t)node->config.executor_id, "job_name", node->job_name,
-                  "task_index", (json_int_t)node->task_index, "cluster_spec", node->cluster_spec,
-                  "cluster_id", node->config.cluster_id, "node_pid", (int)getpid(), "fed",
-                  node->feed != NULL, "queues", node->config.queues);
+    json_t *context = json_pack(
+        "{s:s, s:I, s:s, s:I, s:O, s:s, s:i, s:b, s:s?, s:o}", "type", "context", "executor_id",
+        (json_int_t)node->config.executor_id, "job_name", node->job_name, "task_index",
+        (json_int_t)node->task_index, "cluster_spec", node->cluster_spec, "cluster_id",
+        node->config.cluster_id, "node_pid", (int)getpid(), "fed", node->feed != NULL, "queues",
+        node->config.queues, "gpus", tfos__node_gpus_context(node));
     static const char *const passed_on[] = {"default_fs", "working_dir", "release_port",
                                             "allow_pickle", "user"};
     for (size_t i = 0; context && i < sizeof(passed_on) / sizeof(*passed_on); i++) {
@@ -109,12 +111,15 @@ static enum tfos_status spawn(struct tfos__node *node, char *const *envp, int ch
     enum tfos_status status = TFOS_OK;
     for (size_t i = 0; status == TFOS_OK && i < json_array_size(node->config.argv); i++)
         status = tfos__node_strings_append(&arguments, tfos__strdup(argument(node, i)), err);
+    // The GPUs are the trainer's too: it may outlive a node that is killed.
+    int fds[1 + TFOS_GPU_LINK_LIMIT] = {channel_fd};
+    int gpu_count = tfos__node_gpus_descriptors(node, fds + 1, TFOS_GPU_LINK_LIMIT);
     if (status == TFOS_OK) {
         struct tfos__spawn_options options = {.argv = arguments.items,
                                               .envp = envp,
                                               .directory = node->config.directory,
-                                              .inherited_fds = &channel_fd,
-                                              .inherited_count = 1};
+                                              .inherited_fds = fds,
+                                              .inherited_count = 1 + gpu_count};
         status = tfos__node_child_start(&node->trainer, &options, node->output, err);
     }
     node->trainer_session = node->trainer.pid;
@@ -126,6 +131,7 @@ static enum tfos_status start(struct tfos__node *node, struct tfos_error *err)
 {
     struct tfos__node_strings environment;
     int channel_fd;
+    TFOS__TRY(tfos__node_gpus_start(node, err));
     TFOS__TRY(make_environment(node, &environment, err));
     enum tfos_status status = tfos__node_output_open(true, &node->output, err);
     if (status == TFOS_OK)
@@ -473,6 +479,7 @@ void tfos__node_trainer_ended(struct tfos__node *node)
     json_decref(last_lines);
     tfos__channel_close(node->trainer_channel);
     node->trainer_channel = NULL;
+    tfos__node_gpus_close(node);
     struct tfos__node_child *spared[] = {&node->tensorboard.child};
     tfos__node_child_sweep(SIGTERM, spared, 1);
     node->leftovers_end_at = tfos__deadline(LEFTOVERS_GRACE_MS);
