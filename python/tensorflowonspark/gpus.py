@@ -95,7 +95,7 @@ def plan(spark: Any, tf_args: Any, num_gpus: Union[None, int, Mapping[str, int]]
         ValueError: an argument is wrong.
     """
     if num_gpus is None:
-        num_gpus = getattr(tf_args, "num_gpus", None)
+        num_gpus = requested(tf_args)
     if num_gpus is None:
         counts: Dict[str, int] = {}
     elif isinstance(num_gpus, Mapping):
