@@ -15,7 +15,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
-#define PIECE ((int64_t)128 << 10) // bytes of one read or write
+#define PIECE ((int64_t)256 << 10) // bytes of one read or write
 #define BLOCK ((int64_t)1 << 20)   // bytes of a host's block of a long vector
 #define ALIGNMENT 64
 #define REASON_MS 2000 // for the reason of a lost connection to come

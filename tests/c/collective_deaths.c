@@ -120,10 +120,8 @@ static void stop_each(enum way way)
 {
     struct scene scenes[3];
     for (int victim = 0; victim < 3; victim++) {
-        scenes[victim] = (struct scene){.size = 3,
-                                        .play = play_stop,
-                                        .argument = victim,
-                                        .options.silence_timeout_ms = 3000};
+        scenes[victim] = (struct scene){
+            .size = 3, .play = play_stop, .argument = victim, .options.silence_timeout_ms = 3000};
         set_way(&scenes[victim], way);
         start_ranks(&scenes[victim]);
     }
