@@ -2,6 +2,7 @@
 // The operations of a group. Arguments are checked before an operation begins: what is wrong with
 // them is this rank's own affair. Once it has begun, its failure is the whole group's.
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fail.h"
@@ -9,8 +10,6 @@
 #include "base/text.h"
 #include "collective/group.h"
 #include "collective/slab_pipeline.h"
-
-#define FORK_ADVICE "open a group in each process that is to be a rank of one"
 
 static enum tfos_status refuse(const struct tfos_collective *group, enum tfos_status status,
                                const char *name, const char *why, struct tfos_error *err)
@@ -24,7 +23,10 @@ static enum tfos_status check(const struct tfos_collective *group, const char *n
                               struct tfos_error *err)
 {
     if (tfos__fork_guard_is_inherited(&group->guard))
-        return tfos__fork_guard_check(&group->guard, "collective", FORK_ADVICE, err);
+        return tfos__fail(err, TFOS_INVALID,
+                          "collective: %s: process %d, which was forked from process %d, is no "
+                          "rank of the group: open a group in each process that is to be one",
+                          group->name, (int)getpid(), group->guard.pid);
     size_t size = strlen(name);
     if (size > TFOS__COLLECTIVE_NAME_LIMIT || !tfos__text_is_utf8(name, size))
         return refuse(group, TFOS_INVALID, name, "the name has 255 bytes of UTF-8 at most", err);
