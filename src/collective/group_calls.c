@@ -240,33 +240,32 @@ static enum tfos_status gather(struct call *call, const void *data, const int64_
 
 enum tfos_status
 tfos_collective_all_gather(struct tfos_collective *group, const char *name, const void *data,
-                           int64_t element_count, enum tfos_dtype dtype, int64_t *counts,
+                           int64_t element_count, enum tfos_dtype dtype,
                            void *(*allocate)(void *context, const int64_t *counts, int64_t total),
                            void *context, struct tfos_error *err)
 {
     struct call call;
     struct tfos_error cause;
-    int64_t all[TFOS_COLLECTIVE_MAX_RANKS] = {0};
+    int64_t counts[TFOS_COLLECTIVE_MAX_RANKS] = {0};
     TFOS__TRY(check(group, name, dtype, false, 0, err));
     if (element_count < 0 || (element_count > 0 && !data))
         return refuse(group, TFOS_INVALID, name, "there is no memory for this count", err);
     struct tfos__collective_descriptor descriptor =
         describe(name, TFOS__COLLECTIVE_ALL_GATHER, dtype, element_count);
     TFOS__TRY(begin(&call, group, &descriptor, err));
-    enum tfos_status status = meet(&call, all, &cause);
+    enum tfos_status status = meet(&call, counts, &cause);
     int64_t total = 0;
     for (int rank = 0; rank < group->size; rank++)
-        total += all[rank];
+        total += counts[rank];
     void *result = NULL;
     if (status == TFOS_OK) {
-        memcpy(counts, all, (size_t)group->size * sizeof(*counts));
         result = allocate(context, counts, total);
         if (!result)
             status = tfos__fail(&cause, TFOS_NO_MEMORY, "rank %d has no memory for %lld elements",
                                 group->rank, (long long)total);
     }
     if (status == TFOS_OK)
-        status = gather(&call, data, all, result, &cause);
+        status = gather(&call, data, counts, result, &cause);
     return end(&call, status, &cause, err);
 }
 
