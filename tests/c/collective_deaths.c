@@ -29,7 +29,6 @@ static void play_death(struct player *player)
     static unsigned char data[1000000];
     int victim = player->scene->argument / MOMENTS;
     enum moment moment = player->scene->argument % MOMENTS;
-    int64_t counts[RANKS_MAX];
     char name[64];
     bool is_victim = player->rank == victim;
     if (moment == BETWEEN)
@@ -40,7 +39,7 @@ static void play_death(struct player *player)
     if (is_victim && moment != WITHIN)
         raise(SIGKILL);
     enum tfos_status status = tfos_collective_all_gather(
-        player->group, "rows", data, sizeof(data), TFOS_DTYPE_UINT8, counts,
+        player->group, "rows", data, sizeof(data), TFOS_DTYPE_UINT8,
         is_victim ? die_while_allocating : allocate_little, player, &player->err);
     // Who reached the others' data before the death has it.
     if (moment == WITHIN && status == TFOS_OK)
@@ -120,10 +119,8 @@ static void stop_each(enum way way)
 {
     struct scene scenes[3];
     for (int victim = 0; victim < 3; victim++) {
-        scenes[victim] = (struct scene){.size = 3,
-                                        .play = play_stop,
-                                        .argument = victim,
-                                        .options.silence_timeout_ms = 3000};
+        scenes[victim] = (struct scene){
+            .size = 3, .play = play_stop, .argument = victim, .options.silence_timeout_ms = 3000};
         set_way(&scenes[victim], way);
         start_ranks(&scenes[victim]);
     }
@@ -215,6 +212,36 @@ static void s46_a_rank_that_lives_but_does_not_come_is_named(void **state)
     }
 }
 
+/// Each step takes one rank longer than the others.
+static void play_straggler(struct player *player)
+{
+    struct tfos_collective_figures figures;
+    int64_t deadline = tfos__deadline(PATIENCE_MS);
+    for (bool is_over = false; !is_over;) {
+        if (player->rank == player->scene->argument)
+            poll(NULL, 0, 20);
+        tfos_collective_get_figures(player->group, &figures);
+        int64_t told = figures.last_rank == player->scene->argument && player->rank == 0;
+        struct tfos_collective_span span = {&told, 1};
+        expect_done(player,
+                    tfos_collective_all_reduce(player->group, "step", &span, 1, TFOS_DTYPE_INT64,
+                                               TFOS_REDUCE_MAX, &player->err));
+        is_over = told > 0;
+        expect(player, tfos__remaining_ms(deadline) > 0);
+    }
+}
+
+static void s46_a_straggler_is_named(void **state)
+{
+    (void)state;
+    for (enum way way = SHARED; way < WAYS; way++) {
+        struct scene scene = {
+            .size = 3, .play = play_straggler, .argument = 2, .options.silence_timeout_ms = 3000};
+        set_way(&scene, way);
+        play_scene(&scene);
+    }
+}
+
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s46_the_death_of_any_rank_ends_all_in_shared_memory),
     cmocka_unit_test(s46_the_death_of_any_rank_ends_all_over_tls),
@@ -224,6 +251,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s46_any_rank_that_is_stopped_is_named_over_tcp),
     cmocka_unit_test(s46_who_closes_fails_only_later_operations),
     cmocka_unit_test(s46_a_rank_that_lives_but_does_not_come_is_named),
+    cmocka_unit_test(s46_a_straggler_is_named),
 };
 
 TEST_MAIN(cases)
