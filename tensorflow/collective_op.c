@@ -25,7 +25,7 @@
 #define GATHER_OP "TfosAllGather"
 #define MODULE "libtfos_tf"
 #define STOPPED MODULE ": a rank has stopped" // Python looks for it
-#define MAX_DIMENSIONS 254 // TensorFlow's own limit
+#define MAX_DIMENSIONS 254                    // TensorFlow's own limit
 
 enum { GROUP, TENSORS, WEIGHT = TENSORS, GRADIENTS };
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tensorflowonspark.keras import all_reduce, broadcast, distribute
 
-L, O = keras.layers, keras.optimizers
+L, OPT = keras.layers, keras.optimizers
 STEPS, BATCH = 6, 24  # of one process; all numbers of ranks up to 4 divide the batch
 RANDOM = np.random.RandomState(0)
 X = RANDOM.randn(STEPS * BATCH, 20).astype("float32")
@@ -31,35 +31,35 @@ def masked():
 
 # name: model, optimizer, arguments of compile
 CASES = {
-    "sgd": (mlp, lambda: O.SGD(0.1), {}),
-    "momentum_l2": (lambda: mlp("l2"), lambda: O.SGD(0.05, momentum=0.9, nesterov=True), {}),
-    "rmsprop": (mlp, lambda: O.RMSprop(1e-3), {}),
-    "adam": (mlp, lambda: O.Adam(1e-3), {}),
-    "adam_schedule": (mlp, lambda: O.Adam(O.schedules.ExponentialDecay(1e-2, 4, 0.5)), {}),
-    "adamw_ema": (mlp, lambda: O.AdamW(1e-3, use_ema=True, ema_overwrite_frequency=5), {}),
-    "adamax": (mlp, lambda: O.Adamax(1e-3), {}),
-    "nadam": (mlp, lambda: O.Nadam(1e-3), {}),
-    "adagrad": (mlp, lambda: O.Adagrad(1e-2), {}),
-    "adadelta": (mlp, lambda: O.Adadelta(0.1), {}),
-    "ftrl": (mlp, lambda: O.Ftrl(1e-2), {}),
-    "lamb": (mlp, lambda: O.Lamb(1e-3), {}),
-    "adafactor": (mlp, lambda: O.Adafactor(1e-3), {}),
-    "global_clipnorm": (mlp, lambda: O.Adam(1e-3, global_clipnorm=0.1), {}),
-    "clipnorm": (mlp, lambda: O.SGD(0.1, clipnorm=0.05), {}),
-    "clipvalue": (mlp, lambda: O.SGD(0.1, clipvalue=0.01), {}),
-    "accumulation": (mlp, lambda: O.Adam(1e-3, gradient_accumulation_steps=3), {}),
-    "accumulation_clipped": (mlp, lambda: O.SGD(0.1, gradient_accumulation_steps=4, global_clipnorm=0.1), {}),
-    "loss_scale": (mlp, lambda: O.LossScaleOptimizer(O.SGD(0.1)), {}),
-    "steps_per_execution": (mlp, lambda: O.Adam(1e-3), {"steps_per_execution": 5}),
-    "eager": (mlp, lambda: O.SGD(0.1), {"run_eagerly": True}),
-    "float64": (lambda: mlp(dtype="float64"), lambda: O.Adam(1e-3), {}),
-    "mixed_dtypes": (lambda: keras.Sequential([keras.Input((20,)), L.Dense(32, dtype="float64"), L.Dense(3)]), lambda: O.SGD(0.1), {}),
-    "embedding_adam": (embedding, lambda: O.Adam(1e-2), {}),
-    "embedding_sgd": (embedding, lambda: O.SGD(0.1), {}),
-    "sum": (lambda: mlp("l2"), lambda: O.SGD(1e-3), {"reduction": "sum"}),
-    "weight_mean": (mlp, lambda: O.SGD(0.1), {"reduction": "mean_with_sample_weight"}),
+    "sgd": (mlp, lambda: OPT.SGD(0.1), {}),
+    "momentum_l2": (lambda: mlp("l2"), lambda: OPT.SGD(0.05, momentum=0.9, nesterov=True), {}),
+    "rmsprop": (mlp, lambda: OPT.RMSprop(1e-3), {}),
+    "adam": (mlp, lambda: OPT.Adam(1e-3), {}),
+    "adam_schedule": (mlp, lambda: OPT.Adam(OPT.schedules.ExponentialDecay(1e-2, 4, 0.5)), {}),
+    "adamw_ema": (mlp, lambda: OPT.AdamW(1e-3, use_ema=True, ema_overwrite_frequency=5), {}),
+    "adamax": (mlp, lambda: OPT.Adamax(1e-3), {}),
+    "nadam": (mlp, lambda: OPT.Nadam(1e-3), {}),
+    "adagrad": (mlp, lambda: OPT.Adagrad(1e-2), {}),
+    "adadelta": (mlp, lambda: OPT.Adadelta(0.1), {}),
+    "ftrl": (mlp, lambda: OPT.Ftrl(1e-2), {}),
+    "lamb": (mlp, lambda: OPT.Lamb(1e-3), {}),
+    "adafactor": (mlp, lambda: OPT.Adafactor(1e-3), {}),
+    "global_clipnorm": (mlp, lambda: OPT.Adam(1e-3, global_clipnorm=0.1), {}),
+    "clipnorm": (mlp, lambda: OPT.SGD(0.1, clipnorm=0.05), {}),
+    "clipvalue": (mlp, lambda: OPT.SGD(0.1, clipvalue=0.01), {}),
+    "accumulation": (mlp, lambda: OPT.Adam(1e-3, gradient_accumulation_steps=3), {}),
+    "accumulation_clipped": (mlp, lambda: OPT.SGD(0.1, gradient_accumulation_steps=4, global_clipnorm=0.1), {}),
+    "loss_scale": (mlp, lambda: OPT.LossScaleOptimizer(OPT.SGD(0.1)), {}),
+    "steps_per_execution": (mlp, lambda: OPT.Adam(1e-3), {"steps_per_execution": 5}),
+    "eager": (mlp, lambda: OPT.SGD(0.1), {"run_eagerly": True}),
+    "float64": (lambda: mlp(dtype="float64"), lambda: OPT.Adam(1e-3), {}),
+    "mixed_dtypes": (lambda: keras.Sequential([keras.Input((20,)), L.Dense(32, dtype="float64"), L.Dense(3)]), lambda: OPT.SGD(0.1), {}),
+    "embedding_adam": (embedding, lambda: OPT.Adam(1e-2), {}),
+    "embedding_sgd": (embedding, lambda: OPT.SGD(0.1), {}),
+    "sum": (lambda: mlp("l2"), lambda: OPT.SGD(1e-3), {"reduction": "sum"}),
+    "weight_mean": (mlp, lambda: OPT.SGD(0.1), {"reduction": "mean_with_sample_weight"}),
     "batch_normalization": (lambda: keras.Sequential([keras.Input((20,)), L.Dense(8), L.BatchNormalization(synchronized=True), L.Dense(3)]),
-                            lambda: O.SGD(0.1), {}),
+                            lambda: OPT.SGD(0.1), {}),
 }
 
 
@@ -218,7 +218,7 @@ def mismatched(group, kind):
     keras.utils.clear_session()
     model = keras.Sequential([keras.Input((20,)), *layers])
     clip = 1.0 if kind == "optimizer" and group.rank else None
-    model.compile(O.SGD(0.1, clipnorm=clip), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.compile(OPT.SGD(0.1, clipnorm=clip), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     steps = 2 + group.rank if kind == "steps" else None
     distribute(model, group).fit(batches((X, Y), OWN), epochs=1, steps_per_epoch=steps, verbose=0)
 
@@ -327,7 +327,7 @@ def draw_dropout(group):
     """Masks of two epochs, and the seeds that the chief keeps."""
     keras.utils.set_random_seed(5)
     model = keras.Sequential([keras.Input((200,)), L.Dropout(0.5), L.Dense(1, use_bias=False, kernel_initializer="ones")])
-    model.compile(O.SGD(0.0), "mse")
+    model.compile(OPT.SGD(0.0), "mse")
     distribute(model, group)
     masks = []
     model.layers[0].call = lambda inputs, training=False, call=model.layers[0].call: _kept(masks, call(inputs, training=training))
@@ -368,7 +368,7 @@ def average_statistics(group):
 def loop(group):
     """A GradientTape loop."""
     model = compiled("sgd", 1 + (100 * group.rank if group else 0))
-    optimizer = O.Adam(1e-2)
+    optimizer = OPT.Adam(1e-2)
     optimizer.build(model.trainable_variables)
     if group:
         broadcast(model.variables, group)
