@@ -420,6 +420,77 @@ static PyObject *all_gather(PyObject *self, PyObject *args, PyObject *kwargs)
     return result;
 }
 
+static int read_counts(PyObject *list, int64_t counts[TFOS_COLLECTIVE_MAX_RANKS], int size)
+{
+    if (PySequence_Size(list) != size) {
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_ValueError,
+                         "Collective.reduce_scatter(): counts: expected %d, one for each rank",
+                         size);
+        return -1;
+    }
+    for (int i = 0; i < size; i++) {
+        PyObject *item = PySequence_GetItem(list, i);
+        counts[i] = item ? PyLong_AsLongLong(item) : -1;
+        Py_XDECREF(item);
+        if (PyErr_Occurred())
+            return -1;
+    }
+    return 0;
+}
+
+static PyObject *reduce_scatter(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    struct request request = {.function = "Collective.reduce_scatter", .reduction_name = "sum"};
+    struct tfos_collective_span span = {0};
+    struct tfos__py_call call;
+    enum tfos_reduction reduction = 0;
+    int64_t counts[TFOS_COLLECTIVE_MAX_RANKS], total = 0, own = 0;
+    PyObject *array = NULL, *list = NULL, *capsule = NULL, *part = NULL;
+    struct tfos__py_handle *handle = (struct tfos__py_handle *)self;
+    const struct tfos__py_parameter parameters[] = {
+        {"name", TFOS__TEXT, true, 0, 0, &request.name},
+        {"array", TFOS__ANY, true, 0, 0, &array},
+        {"counts", TFOS__ANY, true, 0, 0, &list},
+        {"dtype", TFOS__TEXT, true, 0, 0, &request.dtype_name},
+        {"reduction", TFOS__TEXT, false, 0, 0, &request.reduction_name},
+        {0},
+    };
+
+    if (read_request(&request, parameters, args, kwargs) < 0 ||
+        (reduction = find_reduction(request.function, request.reduction_name)) == 0 ||
+        read_array(request.function, array, request.size, true, &capsule, &span) < 0 ||
+        tfos__py_handle_enter(handle) < 0)
+        goto end;
+    int size = tfos_collective_size(handle->object);
+    if (read_counts(list, counts, size) == 0) {
+        for (int i = 0; i < size; i++)
+            total += counts[i];
+        own = counts[tfos_collective_rank(handle->object)];
+        if (total != span.count || own < 0)
+            PyErr_Format(
+                PyExc_ValueError,
+                "Collective.reduce_scatter(): counts: their sum is not the %lld of the array",
+                (long long)span.count);
+        else
+            part = PyByteArray_FromStringAndSize(NULL, own * request.size);
+    }
+    tfos__py_handle_leave(handle);
+    if (part && tfos__py_call_enter(&call, self)) {
+        call.status = tfos_collective_reduce_scatter(call.object, request.name, span.data, counts,
+                                                     request.dtype, reduction,
+                                                     PyByteArray_AsString(part), &call.err);
+        if (tfos__py_call_leave(&call) < 0)
+            Py_CLEAR(part);
+    } else {
+        Py_CLEAR(part);
+    }
+end:
+    Py_XDECREF(capsule);
+    Py_XDECREF(request.kept);
+    return part;
+}
+
 // ---- figures
 
 static PyObject *get_figures(PyObject *self, PyObject *unused)
@@ -487,6 +558,8 @@ static PyMethodDef methods[] = {
      "Replaces the elements of the arrays by those of rank root."},
     {"all_gather", TFOS__KEYWORDS(all_gather),
      "The elements of all ranks, as bytes in the order of ranks, and how many each gave."},
+    {"reduce_scatter", TFOS__KEYWORDS(reduce_scatter),
+     "This rank's part of the reduction over all ranks, as bytes."},
     {"figures", get_figures, METH_NOARGS, "What the group has done since it was opened."},
     TFOS__CLOSE_METHODS("Leaves the group in order."),
     {0},

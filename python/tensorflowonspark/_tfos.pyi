@@ -169,6 +169,8 @@ class Collective:
     def broadcast(self, name: str, arrays: "list[Any]", dtype: str, root: int = 0) -> None: ...
     def all_gather(self, name: str, array: Any, dtype: str) -> "tuple[bytearray, list[int]]":
         """The bytes of all ranks' elements, in the order of ranks, and how many elements each gave."""
+    def reduce_scatter(self, name: str, array: Any, counts: "list[int]", dtype: str, reduction: str = "sum") -> bytearray:
+        """The bytes of this rank's part of the reduction, as many elements as ``counts`` says. The array is not kept."""
     def figures(self) -> "dict[str, int]":
         """operations, bytes, duration_us, wait_us, last_rank (who came last most often since the last call; -1: nobody)."""
     def close(self) -> None: ...

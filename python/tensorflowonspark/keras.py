@@ -85,7 +85,7 @@ def _check(tf: Any, model: Any) -> None:
         raise ValueError(f"distribute() needs Keras on TensorFlow, and it runs on {keras.backend.backend()}: set KERAS_BACKEND=tensorflow "
                          "before keras is imported")
     if not hasattr(model, "_maybe_symbolic_build"):
-        raise ValueError(f"distribute() needs Keras 3.8 or later, and this is {keras.__version__}: upgrade keras")
+        raise ValueError(f"distribute() needs Keras 3.5 or later, and this is {keras.__version__}: upgrade keras")
     if not getattr(model, "compiled", False) or model.optimizer is None:
         raise ValueError("distribute() comes after compile(), which makes the optimizer: call model.compile(...) first")
     if tf.distribute.has_strategy() or getattr(model, "_distribute_strategy", None) is not None:

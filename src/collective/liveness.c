@@ -26,6 +26,8 @@ static void fail_by(const struct tfos__collective_liveness *liveness, uint64_t f
                     enum tfos_status status, int rank, const char *what)
 {
     char message[1024];
+    if (first == 0 && liveness->segment->head)
+        atomic_store(&liveness->segment->head->slots[liveness->segment->index].blamed, rank + 1);
     snprintf(message, sizeof(message), "%s %s", liveness->roster->members[rank].label, what);
     tfos__collective_failure_set(liveness->failure, first, status, message);
 }
@@ -135,13 +137,17 @@ static void note_end(struct tfos__collective_liveness *liveness, int rank)
     uint64_t left = tfos__collective_segment_get(liveness->segment, index, TFOS__COLLECTIVE_LEFT);
     close(liveness->pid_fds[rank]);
     liveness->pid_fds[rank] = -1;
-    if (left == 0)
+    // It may have ended because another has, of which nothing has come here yet.
+    int blamed = atomic_load(&liveness->segment->head->slots[index].blamed) - 1;
+    if (left == 0 && blamed >= 0 && blamed < liveness->roster->size)
+        fail_by(liveness, 0, TFOS_CLOSED, blamed, "has ended, or is silent");
+    else if (left == 0)
         fail_by(liveness, 0, TFOS_CLOSED, rank, "has ended");
     else
         fail_by(liveness, left, TFOS_CLOSED, rank, "has closed the group");
 }
 
-/// `since`: when this thread last slept; a long time means that it could not run.
+/// `slept_ms`: since this thread was last here; a long time means that it could not run.
 static void check_silence(struct tfos__collective_liveness *liveness, int64_t slept_ms)
 {
     char what[64];

@@ -39,6 +39,7 @@ struct tfos__collective_slot {
     struct tfos__collective_counter signals[TFOS__COLLECTIVE_SIGNALS];
     alignas(64) _Atomic uint32_t ticket; ///< the futex on which the rank sleeps
     _Atomic uint32_t is_sleeping;
+    _Atomic int blamed; ///< the rank by which the group failed, as this one has noticed, and one
 };
 
 struct tfos__collective_segment_head {

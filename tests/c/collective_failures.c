@@ -8,32 +8,6 @@
 #include "base/socket.h"
 #include "collective_ranks.h"
 
-enum way { SHARED, TLS, TRUSTED, TWO_HOSTS, WAYS };
-
-static const char *const two_hosts[RANKS_MAX] = {"a", "b", "a", "b"};
-
-static void set_way(struct scene *scene, enum way way)
-{
-    scene->options.transport =
-        way == TLS || way == TRUSTED ? TFOS_COLLECTIVE_TCP : TFOS_COLLECTIVE_AUTO;
-    scene->options.is_trusted_network = way == TRUSTED;
-    scene->host_labels = way == TWO_HOSTS ? two_hosts : NULL;
-}
-
-static enum tfos_status reduce(struct player *player, const char *name, int64_t count)
-{
-    static float numbers[400000];
-    struct tfos_collective_span span = {numbers, count};
-    return note(player,
-                tfos_collective_all_reduce(player->group, name, &span, 1, TFOS_DTYPE_FLOAT32,
-                                           TFOS_REDUCE_SUM, &player->err));
-}
-
-static void expect_text(struct player *player, const char *text)
-{
-    expect(player, strstr(player->err.message, text) != NULL);
-}
-
 // ---- programs that differ
 
 enum difference { NAME, KIND, DTYPE, REDUCTION, COUNT, ROOT, PARTS, DIFFERENCES };
@@ -98,207 +72,6 @@ static void s46_ranks_whose_programs_differ_are_told_both_operations(void **stat
     (void)state;
     for (enum way way = SHARED; way < WAYS; way++)
         differ(way);
-}
-
-// ---- ranks that die
-
-enum moment { BEFORE, WITHIN, BETWEEN, MOMENTS };
-
-static void *die_while_allocating(void *context, const int64_t *counts, int64_t total)
-{
-    (void)context;
-    (void)counts;
-    (void)total;
-    raise(SIGKILL);
-    return NULL;
-}
-
-static void *allocate_little(void *context, const int64_t *counts, int64_t total)
-{
-    (void)counts;
-    expect((struct player *)context, total == 3000000);
-    return malloc((size_t)total);
-}
-
-static void play_death(struct player *player)
-{
-    static unsigned char data[1000000];
-    int victim = player->scene->argument / MOMENTS;
-    enum moment moment = player->scene->argument % MOMENTS;
-    int64_t counts[RANKS_MAX];
-    char name[64];
-    bool is_victim = player->rank == victim;
-    if (moment == BETWEEN)
-        for (int i = 0; i < 3; i++)
-            expect_done(player, reduce(player, "before", 100000));
-    atomic_fetch_add(&player->board->marks[0], 1);
-    await_mark(player, 0, player->scene->size); // none is still in an operation
-    if (is_victim && moment != WITHIN)
-        raise(SIGKILL);
-    enum tfos_status status = tfos_collective_all_gather(
-        player->group, "rows", data, sizeof(data), TFOS_DTYPE_UINT8, counts,
-        is_victim ? die_while_allocating : allocate_little, player, &player->err);
-    // Who reached the others' data before the death has it.
-    if (moment == WITHIN && status == TFOS_OK)
-        status = reduce(player, "next", 10);
-    expect(player, note(player, status) == TFOS_CLOSED);
-    snprintf(name, sizeof(name), "rank %d (127.0.0.1, pid ", victim);
-    expect_text(player, name);
-    expect_text(player, "has ended");
-    expect(player, reduce(player, "after", 10) == TFOS_CLOSED);
-    expect_text(player, "all-reduce \"after\": ");
-    expect_text(player, name);
-    _exit(0); // what allocate_little() gave is lost
-}
-
-static void let_die(enum way way)
-{
-    for (int victim = 0; victim < 3; victim++)
-        for (enum moment moment = BEFORE; moment < MOMENTS; moment++) {
-            struct scene scene = {.size = 3,
-                                  .play = play_death,
-                                  .argument = victim * MOMENTS + (int)moment,
-                                  .options.silence_timeout_ms = PATIENCE_MS};
-            set_way(&scene, way);
-            start_ranks(&scene);
-            int status = await_rank(&scene, victim);
-            assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-            end_ranks(&scene);
-        }
-}
-
-static void s46_the_death_of_any_rank_ends_all_in_shared_memory(void **state)
-{
-    (void)state;
-    let_die(SHARED);
-}
-
-static void s46_the_death_of_any_rank_ends_all_over_tls(void **state)
-{
-    (void)state;
-    let_die(TLS);
-}
-
-static void s46_the_death_of_any_rank_ends_all_over_tcp(void **state)
-{
-    (void)state;
-    let_die(TRUSTED);
-}
-
-static void s46_the_death_of_any_rank_ends_all_on_two_hosts(void **state)
-{
-    (void)state;
-    let_die(TWO_HOSTS);
-}
-
-// ---- ranks that stop
-
-static void play_stop(struct player *player)
-{
-    char name[64];
-    snprintf(name, sizeof(name), "rank %d (127.0.0.1, pid ", player->scene->argument);
-    expect_done(player, reduce(player, "before", 1000));
-    if (player->rank == player->scene->argument)
-        raise(SIGSTOP);
-    // Who was stopped finds that the others have come, and hears later that they have given up.
-    enum tfos_status status = TFOS_OK;
-    for (int i = 0; i < 2 && status == TFOS_OK; i++)
-        status = tfos_collective_barrier(player->group, "stop", &player->err);
-    expect(player, note(player, status) == TFOS_CLOSED);
-    if (player->rank != player->scene->argument) {
-        expect_text(player, name);
-        expect_text(player, "has not been heard of for ");
-    }
-}
-
-static void stop_each(enum way way)
-{
-    for (int victim = 0; victim < 3; victim++) {
-        struct scene scene = {
-            .size = 3, .play = play_stop, .argument = victim, .options.silence_timeout_ms = 1500};
-        int status;
-        set_way(&scene, way);
-        start_ranks(&scene);
-        assert_int_equal(waitpid(scene.pids[victim], &status, WUNTRACED), scene.pids[victim]);
-        assert_true(WIFSTOPPED(status));
-        int statuses[3] = {0};
-        for (int rank = 0; rank < 3; rank++)
-            if (rank != victim)
-                statuses[rank] = await_rank(&scene, rank);
-        kill(scene.pids[victim], SIGCONT);
-        for (int rank = 0; rank < 3; rank++)
-            check_rank(&scene, rank, statuses[rank]);
-        end_ranks(&scene);
-    }
-}
-
-static void s46_any_rank_that_is_stopped_is_named(void **state)
-{
-    (void)state;
-    stop_each(SHARED);
-}
-
-static void s46_any_rank_that_is_stopped_is_named_over_tcp(void **state)
-{
-    (void)state;
-    stop_each(TRUSTED);
-}
-
-// ---- ranks that leave, or are late
-
-static void play_leave(struct player *player)
-{
-    for (int i = 0; i < 5; i++)
-        expect_done(player, reduce(player, "last", 100001));
-    if (player->rank == player->scene->argument)
-        return;
-    char name[64];
-    snprintf(name, sizeof(name), "rank %d (127.0.0.1, pid ", player->scene->argument);
-    expect(player, reduce(player, "more", 10) == TFOS_CLOSED);
-    expect_text(player, name);
-    expect_text(player, "has closed the group");
-}
-
-static void s46_who_closes_fails_only_later_operations(void **state)
-{
-    (void)state;
-    for (enum way way = SHARED; way < WAYS; way++)
-        for (int rank = 0; rank < 3; rank++) {
-            struct scene scene = {.size = 3, .play = play_leave, .argument = rank};
-            set_way(&scene, way);
-            play_scene(&scene);
-        }
-}
-
-static void play_late(struct player *player)
-{
-    expect_done(player, reduce(player, "before", 10));
-    if (player->rank == player->scene->argument)
-        await_mark(player, 0, player->scene->size - 1);
-    // The late one finds that the others had come, and hears later that they have given up.
-    enum tfos_status status = TFOS_OK;
-    for (int i = 0; i < 2 && status == TFOS_OK; i++)
-        status = tfos_collective_barrier(player->group, "late", &player->err);
-    expect(player, note(player, status) == TFOS_TIMEOUT);
-    char name[64];
-    snprintf(name, sizeof(name), "rank %d (127.0.0.1, pid ", player->scene->argument);
-    expect_text(player, name);
-    atomic_fetch_add(&player->board->marks[0], 1);
-}
-
-static void s46_a_rank_that_lives_but_does_not_come_is_named(void **state)
-{
-    (void)state;
-    for (enum way way = SHARED; way < WAYS; way++)
-        for (int rank = 0; rank < 4; rank++) {
-            struct scene scene = {.size = 4,
-                                  .play = play_late,
-                                  .argument = rank,
-                                  .options.stall_timeout_ms = 500,
-                                  .options.silence_timeout_ms = PATIENCE_MS};
-            set_way(&scene, way);
-            play_scene(&scene);
-        }
 }
 
 // ---- opening
@@ -366,25 +139,29 @@ static void make_absent(struct player *player, struct tfos_collective_options *o
 static void s46_ranks_that_are_missing_are_named(void **state)
 {
     (void)state;
+    struct scene scenes[3];
     for (int absent = 0; absent < 3; absent++) {
-        struct scene scene = {.size = 3,
-                              .play = play_nothing,
-                              .prepare = make_absent,
-                              .may_not_open = true,
-                              .argument = absent,
-                              .options.open_timeout_ms = 700};
+        scenes[absent] = (struct scene){.size = 3,
+                                        .play = play_nothing,
+                                        .prepare = make_absent,
+                                        .may_not_open = true,
+                                        .argument = absent,
+                                        .options.open_timeout_ms = 1000};
+        set_way(&scenes[absent], TLS);
+        start_ranks(&scenes[absent]);
+    }
+    for (int absent = 0; absent < 3; absent++) {
+        struct scene *scene = &scenes[absent];
         char name[64];
         snprintf(name, sizeof(name), "rank %d (127.0.0.1, pid ", absent);
-        set_way(&scene, TLS);
-        start_ranks(&scene);
         for (int rank = 0; rank < 3; rank++)
             if (rank != absent) {
-                check_rank(&scene, rank, await_rank(&scene, rank));
-                assert_int_equal(scene.board->status[rank], TFOS_TIMEOUT);
-                assert_non_null(strstr(scene.board->messages[rank], name));
+                check_rank(scene, rank, await_rank(scene, rank));
+                assert_int_equal(scene->board->status[rank], TFOS_TIMEOUT);
+                assert_non_null(strstr(scene->board->messages[rank], name));
             }
-        kill(scene.pids[absent], SIGKILL);
-        await_rank(&scene, absent);
+        kill(scene->pids[absent], SIGKILL);
+        await_rank(scene, absent);
     }
 }
 
@@ -577,34 +354,36 @@ static void play_after_memory(struct player *player)
     expect(player, status == TFOS_OK || (status == TFOS_CLOSED && player->rank == 0));
 }
 
+static void fail_each_request(enum way way)
+{
+    for (int n = 1; n < 32; n++) {
+        struct scene scene = {.size = 2,
+                              .play = play_after_memory,
+                              .prepare = fail_memory,
+                              .may_not_open = true,
+                              .argument = n,
+                              .options.open_timeout_ms = 200};
+        set_way(&scene, way);
+        start_ranks(&scene);
+        for (int rank = 0; rank < 2; rank++)
+            check_rank(&scene, rank, await_rank(&scene, rank));
+    }
+}
+
 static void s46_any_request_for_memory_may_fail(void **state)
 {
     (void)state;
-    for (enum way way = SHARED; way < WAYS; way += 2)
-        for (int n = 1; n < 40; n++) {
-            struct scene scene = {.size = 2,
-                                  .play = play_after_memory,
-                                  .prepare = fail_memory,
-                                  .may_not_open = true,
-                                  .argument = n,
-                                  .options.open_timeout_ms = 200};
-            set_way(&scene, way);
-            start_ranks(&scene);
-            for (int rank = 0; rank < 2; rank++)
-                check_rank(&scene, rank, await_rank(&scene, rank));
-        }
+    fail_each_request(SHARED);
+}
+
+static void s46_any_request_for_memory_may_fail_over_tcp(void **state)
+{
+    (void)state;
+    fail_each_request(TRUSTED);
 }
 
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s46_ranks_whose_programs_differ_are_told_both_operations),
-    cmocka_unit_test(s46_the_death_of_any_rank_ends_all_in_shared_memory),
-    cmocka_unit_test(s46_the_death_of_any_rank_ends_all_over_tls),
-    cmocka_unit_test(s46_the_death_of_any_rank_ends_all_over_tcp),
-    cmocka_unit_test(s46_the_death_of_any_rank_ends_all_on_two_hosts),
-    cmocka_unit_test(s46_any_rank_that_is_stopped_is_named),
-    cmocka_unit_test(s46_any_rank_that_is_stopped_is_named_over_tcp),
-    cmocka_unit_test(s46_who_closes_fails_only_later_operations),
-    cmocka_unit_test(s46_a_rank_that_lives_but_does_not_come_is_named),
     cmocka_unit_test(s46_ranks_with_another_key_are_named),
     cmocka_unit_test(s46_ranks_with_other_options_are_named),
     cmocka_unit_test(s46_ranks_that_are_missing_are_named),
@@ -613,6 +392,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s46_a_forked_process_is_no_rank),
     cmocka_unit_test(s46_nothing_is_left_behind),
     cmocka_unit_test(s46_any_request_for_memory_may_fail),
+    cmocka_unit_test(s46_any_request_for_memory_may_fail_over_tcp),
 };
 
 TEST_MAIN(cases)

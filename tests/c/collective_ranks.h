@@ -200,4 +200,32 @@ static inline void play_scene(struct scene *scene)
     end_ranks(scene);
 }
 
+// ---- by which the ranks reach each other
+
+enum way { SHARED, TLS, TRUSTED, TWO_HOSTS, WAYS };
+
+static const char *const two_host_labels[RANKS_MAX] = {"a", "b", "a", "b"};
+
+static inline void set_way(struct scene *scene, enum way way)
+{
+    scene->options.transport =
+        way == TLS || way == TRUSTED ? TFOS_COLLECTIVE_TCP : TFOS_COLLECTIVE_AUTO;
+    scene->options.is_trusted_network = way == TRUSTED;
+    scene->host_labels = way == TWO_HOSTS ? two_host_labels : NULL;
+}
+
+static inline enum tfos_status reduce(struct player *player, const char *name, int64_t count)
+{
+    static float numbers[400000];
+    struct tfos_collective_span span = {numbers, count};
+    return note(player,
+                tfos_collective_all_reduce(player->group, name, &span, 1, TFOS_DTYPE_FLOAT32,
+                                           TFOS_REDUCE_SUM, &player->err));
+}
+
+static inline void expect_text(struct player *player, const char *text)
+{
+    expect(player, strstr(player->err.message, text) != NULL);
+}
+
 #endif

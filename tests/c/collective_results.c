@@ -96,10 +96,11 @@ static void check_equal(struct player *player, const void *data, int64_t begin, 
 
 // ---- the operations
 
+/// With the largest count the ring has several rounds.
 static void all_reduce_counts(struct player *player, enum tfos_dtype dtype,
                               enum tfos_reduction reduction)
 {
-    static const int64_t counts[] = {0, 1, 3, 64, 1000, 65537, COUNT_MAX};
+    const int64_t counts[] = {0, 1, 3, 64, 1000, reduction == TFOS_REDUCE_SUM ? COUNT_MAX : 65537};
     void *data = malloc(COUNT_MAX * 8);
     for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
         struct tfos_collective_span span = {data, counts[c]};

@@ -118,6 +118,25 @@ static int agree(int64_t timeout_ms)
     return 0;
 }
 
+/// A group of all trainers, twice: sums their ranks and one.
+static int reduce_together(void)
+{
+    const struct tfos_collective_options options = {.name = "workers"};
+    for (int i = 0; i < 2; i++) {
+        struct tfos_collective *group;
+        require(tfos_trainer_open_collective(trainer, &options, NULL, &group, &err));
+        int64_t sum = tfos_collective_rank(group) + 1;
+        struct tfos_collective_span span = {&sum, 1};
+        require(tfos_collective_all_reduce(group, "ranks", &span, 1, TFOS_DTYPE_INT64,
+                                           TFOS_REDUCE_SUM, &err));
+        printf("rank %d of %d has %ld\n", tfos_collective_rank(group), tfos_collective_size(group),
+               (long)sum);
+        require(tfos_collective_barrier(group, "end", &err));
+        tfos_collective_close(group);
+    }
+    return 0;
+}
+
 static int fail(void)
 {
     require(tfos_trainer_fail(trainer, "ValueError: shapes do not match", &err));
@@ -271,6 +290,8 @@ int main(int argc, char **argv)
         result = open_unknown();
     else if (strcmp(verb, "agree") == 0)
         result = agree(10000);
+    else if (strcmp(verb, "reduce") == 0)
+        result = reduce_together();
     else if (strcmp(verb, "agree_soon") == 0)
         result = agree(300);
     else if (strcmp(verb, "fail") == 0)

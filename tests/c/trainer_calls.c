@@ -57,6 +57,23 @@ static void close_pair(struct pair *pair)
     tfos__channel_close(pair->node);
 }
 
+static void s46_a_group_needs_the_key_of_a_node(void **state)
+{
+    (void)state;
+    const struct tfos_collective_options options = {.name = "workers"}, unnamed = {0};
+    struct tfos_collective *group = NULL;
+    struct tfos_error err;
+    struct pair pair;
+    open_pair_with(&pair, false, NULL);
+    assert_int_equal(tfos_trainer_open_collective(pair.trainer, &options, NULL, &group, &err),
+                     TFOS_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "no key for groups"));
+    assert_int_equal(tfos_trainer_open_collective(pair.trainer, &unnamed, NULL, &group, &err),
+                     TFOS_INVALID);
+    assert_null(group);
+    close_pair(&pair);
+}
+
 enum { THREADS = 8, ROUNDS = 50 };
 
 struct agreeing {
@@ -414,6 +431,7 @@ static void opening_checks_its_descriptor(void **state)
 }
 
 static const struct CMUnitTest cases[] = {
+    cmocka_unit_test(s46_a_group_needs_the_key_of_a_node),
     cmocka_unit_test(many_threads_agree_at_once),
     cmocka_unit_test(a_member_that_has_ended_closes_the_agreement),
     cmocka_unit_test(an_agreement_times_out_by_who_is_missing),
