@@ -250,7 +250,8 @@ def refused(group):
     ask("tf_keras", legacy)
     model = distribute(compiled("sgd"), group)
     assert distribute(model, group) is model
-    return found
+    model.compile("sgd", "mse", jit_compile=True)
+    return found, model.jit_compile
 
 
 def unbuilt(group):
@@ -387,3 +388,62 @@ def loop(group):
     for x, y in batches((rows, labels), size):
         step(x, y)
     return outcome(model)["weights"]
+
+
+def branched(group, ending="short"):
+    """Two inputs and two outputs by name, weights of each, AUC; also one batch at a time."""
+    keras.utils.set_random_seed(1 + (100 * group.rank if group else 0))
+    first, second = keras.Input((10,), name="first"), keras.Input((10,), name="second")
+    both = L.Dense(16, activation="tanh")(L.Concatenate()([first, second]))
+    model = keras.Model({"first": first, "second": second}, {"kind": L.Dense(3, name="kind")(both), "sign": L.Dense(1, activation="sigmoid", name="sign")(both)})
+    losses = {"kind": keras.losses.SparseCategoricalCrossentropy(from_logits=True), "sign": "binary_crossentropy"}
+    model.compile(OPT.Adam(1e-2), losses, loss_weights={"kind": 1.0, "sign": 0.3}, metrics={"sign": ["auc"]}, weighted_metrics={"kind": ["accuracy"]})
+    if group:
+        distribute(model, group)
+
+    def named(arrays):
+        rows, labels, weights = arrays
+        signs = (rows[:, :1] > 0).astype("float32")
+        return {"first": rows[:, :10], "second": rows[:, 10:]}, {"kind": labels, "sign": signs}, {"kind": weights, "sign": np.where(weights == 0, weights, 1)}
+
+    steps = -(-max(ROWS) // OWN)
+    if group:
+        found = own_batches(group.rank, "adam", ending)
+    else:
+        ranks = [own_batches(rank, "adam", "short") for rank in range(len(ROWS))]
+        found = [[np.concatenate(parts) for parts in zip(*(own[step] for own in ranks if step < len(own)))] for step in range(steps)]
+    specs = tf.nest.map_structure(lambda array: tf.TensorSpec([None, *array.shape[1:]], tf.as_dtype(array.dtype)), named([X[:1], Y[:1], WEIGHTS[:1]]))
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    dataset = tf.data.Dataset.from_generator(lambda: map(named, found), output_signature=specs)
+    if not group:
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(len(found)))
+    history = model.fit(dataset.with_options(options), epochs=2, verbose=0)
+    for name in ("kind_loss", "sign_loss"):  # of batches, which Keras does not weigh by their rows
+        del history.history[name]
+    return {"branched": outcome(model, history)}
+
+
+def train_batches(group):
+    """train_on_batch."""
+    model = prepared("adam", group)
+    size = BATCH // (group.size if group else 1)
+    rows, labels = part(X, group), part(Y, group)
+    for start in range(0, len(rows), size):
+        model.train_on_batch(rows[start:start + size], labels[start:start + size])
+    return outcome(model)["weights"]
+
+
+def odd_data(group):
+    """Ragged and sparse batches, and padding among their rows."""
+    from tensorflowonspark import keras_data
+
+    ragged = tf.ragged.constant([[1, 2], [], [3]], ragged_rank=1)
+    sparse = tf.sparse.from_dense([[1, 0], [0, 2], [0, 3]])
+    weights = tf.constant([1.0, -0.0, 0.0])
+    dataset = tf.data.Dataset.from_tensors((ragged, sparse, weights))
+    batches = list(keras_data.endless(tf, dataset).take(3))
+    counts = [[int(keras_data.count_rows(tf, part)) for part in batch] for batch in batches]
+    rows, keep = keras_data.split_rows(tf, ragged, weights)
+    kept = tf.function(lambda: keras_data.without_padding(tf, (ragged, sparse, weights, None), rows, keep))()
+    return counts, int(rows), kept[0].to_list(), tf.sparse.to_dense(kept[1]).numpy().tolist(), kept[2].numpy().tolist(), kept[3]

@@ -75,6 +75,23 @@ def test_parts_of_unequal_length(ranks):
     check(expected, good(ranks.run(keras_cases.fit_uneven, 3, names=UNEVEN, endings=endings)), expected)
 
 
+@pytest.mark.parametrize("ending", ["short", "padded"])
+def test_named_inputs_and_outputs(ranks, ending):
+    check(good(ranks.run(keras_cases.branched, 0))[0], good(ranks.run(keras_cases.branched, 3, ending=ending)), ["branched"], 1e-5)
+
+
+def test_one_batch_at_a_time(ranks):
+    expected = good(ranks.run(keras_cases.train_batches, 0))[0]
+    for weights in good(ranks.run(keras_cases.train_batches, 2)):
+        assert np.abs(weights - expected).max() < 2e-6
+
+
+def test_ragged_and_sparse_batches(ranks):
+    counts, rows, ragged, sparse, weights, nothing = good(ranks.run(keras_cases.odd_data, 0))[0]
+    assert counts == [[3, 3, 3], [0, 0, 0], [0, 0, 0]] and rows == 2
+    assert (ragged, sparse, weights, nothing) == ([[1, 2], [3]], [[1, 0], [0, 3]], [1.0, 0.0], None)
+
+
 def test_epochs_that_are_padded_on_all_ranks(ranks):
     """Their padding is read to its end, and no step is made of it."""
     expected = good(ranks.run(keras_cases.fit_padded_epochs, 0))[0][0]
@@ -155,7 +172,8 @@ def test_models_that_differ(ranks, kind, words):
 
 
 def test_what_distribute_refuses(ranks):
-    found = good(ranks.run(keras_cases.refused, 1))[0]
+    found, has_xla = good(ranks.run(keras_cases.refused, 1))[0]
+    assert not has_xla
     assert "call model.compile(...) first" in found["not compiled"]
     assert "takes a model of Keras 3, not int" in found["no model"]
     assert "outside of strategy.scope()" in found["strategy"]
