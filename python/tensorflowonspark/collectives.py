@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from typing import Any, List, Optional, Sequence
 
 from . import TFSparkNode, _tfos
+from .arguments import flag, milliseconds, seconds
 from .dataset import load_operations
 
 __all__ = ["STOPPED", "Group", "of_process"]
@@ -119,15 +119,23 @@ class Group:
         return values
 
 
-@functools.lru_cache(maxsize=None)
-def of_process(tf: Any) -> Group:
+_group: Optional[Group] = None  # of this process
+
+
+def of_process(tf: Any, timeout: float = 600, trusted_network: bool = False) -> Group:
     """The group of this process: the chief, master and workers of its cluster; outside of one, the process alone.
 
-    Waits until all of them have called this. It lasts as long as the process.
+    The first call opens it, and waits until all of them have called this. It lasts as long as the process.
     """
-    context = TFSparkNode.current()
-    if context is None or context.job_name not in _MEMBERS:
-        return Group(tf, _tfos.Collective(0, 1, lambda stage, value: f"[{value}]", bytes(32), _NAME), True)
-    handle = context.mgr.link.open_collective(_NAME)
-    has_chief = any(context.cluster_spec.get(job) for job in ("chief", "master"))
-    return Group(tf, handle, context.job_name in ("chief", "master") if has_chief else context.task_index == 0)
+    global _group
+    if _group is None:
+        context = TFSparkNode.current()
+        if context is None or context.job_name not in _MEMBERS:
+            _group = Group(tf, _tfos.Collective(0, 1, lambda stage, value: f"[{value}]", bytes(32), _NAME), True)
+        else:
+            limit = milliseconds(seconds("timeout", timeout))
+            handle = context.mgr.link.open_collective(
+                _NAME, trusted=flag("trusted_network", trusted_network), open_timeout_ms=limit, stall_timeout_ms=limit)
+            has_chief = any(context.cluster_spec.get(job) for job in ("chief", "master"))
+            _group = Group(tf, handle, context.job_name in ("chief", "master") if has_chief else context.task_index == 0)
+    return _group

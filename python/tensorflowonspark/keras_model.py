@@ -274,6 +274,7 @@ class _InStep:
             logger.debug("the model is built by its first step: %s", error)
         if state.mode == "fit":
             state.mode = "train"
+            attach_optimizer(self.optimizer, state)  # type: ignore[attr-defined]  # it may have been replaced
             steps = iterator.steps_per_epoch
             limit = agree(state.group, self, steps, iterator.data_adapter.num_batches)
             follow(state.tf, iterator, limit)

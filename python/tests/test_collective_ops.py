@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ops of a group: every dtype and reduction, tensors of unequal length, weighted means, and ranks that differ."""
 
+from importlib import metadata
+
 import pytest
 
 import op_cases
@@ -58,3 +60,8 @@ def test_ranks_that_differ(ranks):
 
 def test_no_such_group(ranks):
     assert good(ranks.run(op_cases.closed, 1)) == ["NotFoundError"]
+
+
+@pytest.mark.skipif(int(metadata.version("keras").partition(".")[0]) >= 3, reason="Keras 2, of TensorFlow 2.15")
+def test_keras_2_is_refused(ranks):
+    assert "needs Keras 3, and this is 2." in good(ranks.run(op_cases.distribute_keras_2, 1))[0]
