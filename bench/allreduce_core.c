@@ -35,7 +35,16 @@ static void use(struct tfos_collective *group, struct memory *memory, int64_t si
           &err);
 }
 
-// Seconds of one, the slowest rank's.
+static double reduce_one(struct tfos_collective *group, double number, enum tfos_reduction how)
+{
+    struct tfos_collective_span span = {&number, 1};
+    struct tfos_error err;
+
+    check(tfos_collective_all_reduce(group, "time", &span, 1, TFOS_DTYPE_FLOAT64, how, &err), &err);
+    return number;
+}
+
+// Seconds of one: from when the first rank begins to when the last one ends.
 static double time_one(struct tfos_collective *barrier, struct tfos_collective *group,
                        struct memory *memory, int64_t size, int64_t repeats)
 {
@@ -45,12 +54,8 @@ static double time_one(struct tfos_collective *barrier, struct tfos_collective *
     double begin = now_s();
     for (int64_t i = 0; i < repeats; i++)
         use(group, memory, size);
-    double seconds = (now_s() - begin) / (double)repeats;
-    struct tfos_collective_span span = {&seconds, 1};
-    check(tfos_collective_all_reduce(barrier, "slowest", &span, 1, TFOS_DTYPE_FLOAT64,
-                                     TFOS_REDUCE_MAX, &err),
-          &err);
-    return seconds;
+    double end = reduce_one(barrier, now_s(), TFOS_REDUCE_MAX);
+    return (end - reduce_one(barrier, begin, TFOS_REDUCE_MIN)) / (double)repeats;
 }
 
 static void tell(const struct rank_process *process, double times[WAYS][ROUNDS], int64_t size)

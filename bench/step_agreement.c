@@ -20,7 +20,7 @@
 #define STEP_ROWS 32
 #define APPENDED_ROWS 1024
 #define EXCHANGES 200
-#define LANE_SIZE (2 << 20) ///< holds an epoch
+#define CHANNEL_SIZE (2 << 20) ///< holds an epoch
 #define WAIT_MS 60000
 #define LIMIT_MS 1.0
 #define KEY "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
@@ -202,7 +202,7 @@ static void feed(struct driver *driver, enum way way, int64_t number)
                                               .queue = queues[way],
                                               .feed = number,
                                               .partition = id,
-                                              .lane_size = LANE_SIZE};
+                                              .channel_size = CHANNEL_SIZE};
         check(tfos_feeder_open(&options, &feedings[id].feeder, &err), &err);
     }
     for (int id = 0; id < NODES; id++)

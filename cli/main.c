@@ -36,6 +36,8 @@ static const struct {
      "clusters whose driver runs on this machine: nodes, feed, time left;\n"
      "                             with --watch each second until Ctrl-C",
      run_status, false},
+    {"channels", " PID [--json]",
+     "what the channels of a fed node hold; tfos status --json has its pid", run_channels, false},
     {"record", " COMMAND ...", "TFRecord files: check, show, repair, split, shuffle, convert ...",
      run_record, false},
     {"doctor", " [--json]", "what this machine has and lacks, and how to get it", run_doctor,

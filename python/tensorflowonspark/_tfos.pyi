@@ -86,15 +86,15 @@ def check_result_schema(json: str) -> None:
     """UnsupportedError, naming the column and its type, when the JVM cannot make rows of this schema (``StructType.json()``) of results."""
 
 class FeedWriter:
-    """One attempt to feed one partition. Asks the rendezvous which node to feed, then opens a lane to it."""
+    """One attempt to feed one partition. Asks the rendezvous which node to feed, then opens a channel to it."""
 
     def __init__(
         self, address: str, cluster_id: str, key: str, feed: int, partition: int, attempt: int,
-        results: bool = False, queue: str = "input", job: Optional[str] = None, timeout_ms: int = 0, lane_size: int = 0, remote: bool = False,
+        results: bool = False, queue: str = "input", job: Optional[str] = None, timeout_ms: int = 0, channel_size: int = 0, remote: bool = False,
         ahead_rows: int = 0, stage: int = ..., allow_pickle: bool = True,
     ) -> None:
         """``job``: whom to feed, "trainers" or "evaluator"; None: trainers. ``remote=True`` feeds over TCP even where shared memory would do (for tests).
-        ``ahead_rows``, with results: so many rows wait for the trainer at most, before a batch is fed; 0: as many as the lane holds.
+        ``ahead_rows``, with results: so many rows wait for the trainer at most, before a batch is fed; 0: as many as the channel holds.
         ``stage``: of a feed with results, the Spark stage that computes them; feed and attempt are numbered anew by it.
         ``allow_pickle=False``: rows and results that would have to be pickled are refused."""
     @property

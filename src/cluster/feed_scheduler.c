@@ -335,8 +335,8 @@ void tfos__cluster_scheduler_close(struct tfos__cluster_scheduler *scheduler,
         feeder->is_counted ? find_partition(scheduler, feeder) : NULL;
     if (feeder->state == TFOS__FEEDER_FEEDING) {
         feeder->node->feeder_count--;
-        // A task that died between its target and its lane is unknown to the node; a fence settles
-        // it.
+        // A task that died between its target and its channel is unknown to the node; a fence
+        // settles it.
         if (partition)
             (void)is_settled(scheduler, feeder->queue, partition, feeder->attempt + 1);
     }

@@ -207,6 +207,8 @@ void tfos_collective_get_figures(struct tfos_collective *group,
     *figures = group->figures;
     figures->last_rank = -1;
     for (int rank = 0; rank < group->size; rank++)
+        group->last_counts[rank] += atomic_exchange(&group->liveness.awaited[rank], 0);
+    for (int rank = 0; rank < group->size; rank++)
         if (group->last_counts[rank] > 0 &&
             (figures->last_rank < 0 ||
              group->last_counts[rank] > group->last_counts[figures->last_rank]))

@@ -38,7 +38,8 @@ struct tfos_collective {
     bool is_closed;
     uint64_t sequence; ///< of the last operation that was begun
     struct tfos_collective_figures figures;
-    int64_t last_counts[TFOS_COLLECTIVE_MAX_RANKS]; ///< operations to which the rank came last
+    int64_t last_counts[TFOS_COLLECTIVE_MAX_RANKS]; ///< how often the rank came last, since the
+                                                    ///< last look
 };
 
 #endif

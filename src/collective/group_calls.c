@@ -89,7 +89,8 @@ static void count(struct tfos_collective *group, const struct call *call)
     figures->byte_count += operation->descriptor.count * (int64_t)size;
     figures->duration_us += tfos__now_us() - call->begin_us;
     figures->wait_us += operation->wait_us;
-    if (operation->last_rank >= 0)
+    atomic_fetch_add(&group->liveness.blocked_us[group->rank], operation->blocked_us);
+    if (operation->last_rank >= 0 && group->roster.host_count == 1)
         group->last_counts[operation->last_rank]++;
 }
 

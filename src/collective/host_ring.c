@@ -15,7 +15,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
-#define PIECE ((int64_t)128 << 10) // bytes of one read or write
+#define PIECE ((int64_t)256 << 10) // bytes of one read or write
 #define BLOCK ((int64_t)1 << 20)   // bytes of a host's block of a long vector
 #define ALIGNMENT 64
 #define REASON_MS 2000 // for the reason of a lost connection to come
@@ -95,7 +95,7 @@ static enum tfos_status fail_lost(const struct tfos__collective_operation *opera
 }
 
 /// Waits until a neighbour can be written to, or read from.
-static enum tfos_status await(const struct tfos__collective_operation *operation, bool wants_out,
+static enum tfos_status await(struct tfos__collective_operation *operation, bool wants_out,
                               bool wants_in, int64_t deadline, struct tfos_error *err)
 {
     struct tfos__collective_failure *failure = operation->failure;
@@ -105,7 +105,9 @@ static enum tfos_status await(const struct tfos__collective_operation *operation
         {.fd = wants_in ? tfos__channel_fd(ring->previous) : -1, .events = POLLIN},
         {.fd = failure->wake_fd, .events = POLLIN},
     };
+    int64_t begin_us = tfos__now_us();
     int count = poll(slots, 3, tfos__remaining_ms(deadline));
+    operation->blocked_us += tfos__now_us() - begin_us;
     if (count < 0 && errno != EINTR)
         return tfos__fail_errno(err, TFOS_IO, "cannot wait for other hosts");
     eventfd_t wakes;
@@ -318,9 +320,9 @@ enum tfos_status tfos__collective_ring_reduce_scatter(
 }
 
 /// Sends `out_size` bytes and receives `in_size`.
-static enum tfos_status swap(const struct tfos__collective_operation *operation,
-                             const unsigned char *out, int64_t out_size, unsigned char *in,
-                             int64_t in_size, struct tfos_error *err)
+static enum tfos_status swap(struct tfos__collective_operation *operation, const unsigned char *out,
+                             int64_t out_size, unsigned char *in, int64_t in_size,
+                             struct tfos_error *err)
 {
     int64_t deadline = tfos__deadline(operation->stall_timeout_ms), done;
     while (out_size > 0 || in_size > 0) {

@@ -20,6 +20,7 @@
 #define BEAT_MIN_MS 20
 #define BEAT_MAX_MS 1000
 #define FAREWELL_MS 1000 // for the peers to take the last message
+#define APART_US 2000    // least difference of two ranks' waits that tells them apart
 #define PENDING_LIMIT ((size_t)1 << 20)
 
 static void fail_by(const struct tfos__collective_liveness *liveness, uint64_t first,
@@ -47,21 +48,48 @@ static void send_all(struct tfos__collective_liveness *liveness, json_t *message
     json_decref(message);
 }
 
-/// The operation that this rank has reached; rank 0 tells those of all.
-static json_t *make_beat(const struct tfos__collective_liveness *liveness)
+/// On rank 0, of several hosts: who waited least for the others since the last time; -1: none is
+/// told apart.
+static int find_awaited(struct tfos__collective_liveness *liveness)
+{
+    const struct tfos__collective_roster *roster = liveness->roster;
+    int64_t least = INT64_MAX, most = 0;
+    int awaited = -1;
+    if (roster->rank != 0 || roster->host_count == 1)
+        return -1;
+    for (int rank = 0; rank < roster->size; rank++) {
+        int64_t blocked_us = atomic_load(&liveness->blocked_us[rank]);
+        int64_t since_us = blocked_us - liveness->judged_us[rank];
+        liveness->judged_us[rank] = blocked_us;
+        most = since_us > most ? since_us : most;
+        awaited = since_us < least ? rank : awaited;
+        least = since_us < least ? since_us : least;
+    }
+    return most - least > APART_US && least < most / 2 ? awaited : -1;
+}
+
+/// The operation that this rank has reached, and how long it has waited; rank 0 tells who was
+/// waited for, and the operations of all.
+static json_t *make_beat(struct tfos__collective_liveness *liveness)
 {
     const struct tfos__collective_roster *roster = liveness->roster;
     int first = roster->rank, last = roster->rank == 0 ? roster->size - 1 : roster->rank;
+    int awaited = find_awaited(liveness);
     json_t *reached = json_array();
     for (int rank = first; rank <= last; rank++)
         json_array_append_new(reached,
                               json_integer((json_int_t)atomic_load(&liveness->reached[rank])));
-    return json_pack("{s:s, s:o}", "type", "heartbeat", "reached", reached);
+    if (awaited >= 0)
+        atomic_fetch_add(&liveness->awaited[awaited], 1);
+    return json_pack("{s:s, s:o, s:I, s:i}", "type", "heartbeat", "reached", reached, "blocked_us",
+                     (json_int_t)atomic_load(&liveness->blocked_us[roster->rank]), "awaited",
+                     awaited);
 }
 
 static void take_beat(struct tfos__collective_liveness *liveness, int rank, const json_t *message)
 {
     const json_t *reached = json_object_get(message, "reached"), *item;
+    int64_t awaited = tfos__json_int_or(message, "awaited", -1);
     size_t i;
     json_array_foreach(reached, i, item)
     {
@@ -70,6 +98,9 @@ static void take_beat(struct tfos__collective_liveness *liveness, int rank, cons
         if (of < (size_t)liveness->roster->size && of != (size_t)liveness->roster->rank)
             atomic_store(&liveness->reached[of], (uint64_t)json_integer_value(item));
     }
+    atomic_store(&liveness->blocked_us[rank], tfos__json_int_or(message, "blocked_us", 0));
+    if (awaited >= 0 && awaited < liveness->roster->size)
+        atomic_fetch_add(&liveness->awaited[awaited], 1);
 }
 
 static void tell_failure(struct tfos__collective_liveness *liveness)
@@ -277,5 +308,5 @@ void tfos__collective_liveness_stop(struct tfos__collective_liveness *liveness, 
             close(liveness->pid_fds[rank]);
     if (liveness->wake_fd >= 0)
         close(liveness->wake_fd);
-    *liveness = (struct tfos__collective_liveness){0};
+    liveness->roster = NULL; // an operation under way may still count
 }

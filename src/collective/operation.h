@@ -22,8 +22,9 @@ struct tfos__collective_operation {
     uint64_t *step; ///< of the group: the first one of the operation, and at its end the next
     int64_t stall_timeout_ms;
 
-    int64_t wait_us; ///< for ranks that had not come to the operation
-    int last_rank;   ///< who came last; -1: not known
+    int64_t wait_us;    ///< for ranks that had not come to the operation
+    int64_t blocked_us; ///< in waits of any kind
+    int last_rank;      ///< who came last; -1: not known
 };
 
 /// The TIMEOUT of a wait for other hosts, with the ranks that have not come to the operation.

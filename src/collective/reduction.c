@@ -303,26 +303,26 @@ static void reduce_half(const struct kernels *kernels,
     }
 }
 
+/// Reduces a block. `out` is none of the sources.
 static void reduce_block(const struct kernels *kernels,
                          const struct tfos__collective_reduction *reduction, const void **sources,
                          int source_count, size_t count, bool is_last, void *out)
 {
-    double block[BLOCK];
     enum tfos_dtype dtype = reduction->dtype;
     bool is_half = dtype == TFOS_DTYPE_FLOAT16 || dtype == TFOS_DTYPE_BFLOAT16;
-    size_t size = tfos__collective_element_size(dtype);
+    float sums[BLOCK];
+    void *result = is_half ? sums : out;
     if (is_half)
-        reduce_half(kernels, reduction, sources, source_count, count, (float *)block);
+        reduce_half(kernels, reduction, sources, source_count, count, sums);
     else
-        reduce_native(kernels, reduction, sources, source_count, count, size, block);
+        reduce_native(kernels, reduction, sources, source_count, count,
+                      tfos__collective_element_size(dtype), out);
     if (is_last && reduction->kind == TFOS_REDUCE_MEAN)
-        kernels->divide[accumulator_of(dtype)](block, reduction->rank_count, count);
+        kernels->divide[accumulator_of(dtype)](result, reduction->rank_count, count);
     if (dtype == TFOS_DTYPE_FLOAT16)
-        kernels->narrow_half(out, (const float *)block, count);
+        kernels->narrow_half(out, sums, count);
     else if (dtype == TFOS_DTYPE_BFLOAT16)
-        kernels->narrow_brain(out, (const float *)block, count);
-    else
-        memcpy(out, block, count * size);
+        kernels->narrow_brain(out, sums, count);
 }
 
 static void reduce(const struct kernels *kernels,
@@ -330,14 +330,21 @@ static void reduce(const struct kernels *kernels,
                    int source_count, int64_t count, bool is_last, void *out, void *copy)
 {
     size_t size = tfos__collective_element_size(reduction->dtype);
+    bool is_source = false;
+    for (int i = 0; i < source_count; i++)
+        is_source |= sources[i] == out;
     for (int64_t begin = 0; begin < count; begin += BLOCK) {
         const void *blocks[TFOS_COLLECTIVE_MAX_RANKS];
+        double block[BLOCK];
         size_t offset = (size_t)begin * size;
         size_t block_count = count - begin < BLOCK ? (size_t)(count - begin) : BLOCK;
         unsigned char *to = (unsigned char *)out + offset;
+        void *result = is_source ? (void *)block : to;
         for (int i = 0; i < source_count; i++)
             blocks[i] = (const unsigned char *)sources[i] + offset;
-        reduce_block(kernels, reduction, blocks, source_count, block_count, is_last, to);
+        reduce_block(kernels, reduction, blocks, source_count, block_count, is_last, result);
+        if (is_source)
+            memcpy(to, block, block_count * size);
         if (copy)
             memcpy((unsigned char *)copy + offset, to, block_count * size);
     }

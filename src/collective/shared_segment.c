@@ -22,7 +22,7 @@
 #include "base/fail.h"
 
 #define PAGE ((size_t)4096)
-#define SLAB_SIZE ((size_t)256 << 10)
+#define SLAB_SIZE ((size_t)512 << 10)
 #define SLICE_SIZE ((size_t)16 << 10) // least part of a slab that one of many ranks reduces
 #define SPINS 1500
 

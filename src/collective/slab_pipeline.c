@@ -41,7 +41,7 @@ static enum tfos_status fail_stalled(const struct tfos__collective_operation *op
                       (double)operation->stall_timeout_ms / 1000.0, list);
 }
 
-static enum tfos_status await(const struct tfos__collective_operation *operation, int member,
+static enum tfos_status await(struct tfos__collective_operation *operation, int member,
                               enum tfos__collective_signal signal, uint64_t value,
                               struct tfos_error *err)
 {
@@ -53,7 +53,7 @@ static enum tfos_status await(const struct tfos__collective_operation *operation
     return status == TFOS_AGAIN ? fail_stalled(operation, signal, value, err) : status;
 }
 
-static enum tfos_status await_all(const struct tfos__collective_operation *operation,
+static enum tfos_status await_all(struct tfos__collective_operation *operation,
                                   enum tfos__collective_signal signal, uint64_t value,
                                   struct tfos_error *err)
 {
@@ -65,8 +65,8 @@ static enum tfos_status await_all(const struct tfos__collective_operation *opera
 }
 
 /// Waits until this rank's slab for `step` may be written.
-static enum tfos_status await_slab(const struct tfos__collective_operation *operation,
-                                   uint64_t step, struct tfos_error *err)
+static enum tfos_status await_slab(struct tfos__collective_operation *operation, uint64_t step,
+                                   struct tfos_error *err)
 {
     if (step < TFOS__COLLECTIVE_BUFFERS)
         return TFOS_OK;
@@ -197,7 +197,7 @@ struct all_reduce {
 
 static enum tfos_status offer(const struct all_reduce *self, int64_t number, struct tfos_error *err)
 {
-    const struct tfos__collective_operation *operation = self->operation;
+    struct tfos__collective_operation *operation = self->operation;
     const struct tfos__collective_segment *segment = operation->segment;
     size_t size = self->vector->element_size;
     uint64_t step = *operation->step + (uint64_t)number;
@@ -241,7 +241,7 @@ static void reduce_slice(const struct all_reduce *self, uint64_t step, const str
 static enum tfos_status reduce(const struct all_reduce *self, int64_t number,
                                struct tfos_error *err)
 {
-    const struct tfos__collective_operation *operation = self->operation;
+    struct tfos__collective_operation *operation = self->operation;
     const struct tfos__collective_segment *segment = operation->segment;
     uint64_t step = *operation->step + (uint64_t)number;
     struct slice part = step_of(self->vector->count, self->limit, number);
@@ -282,7 +282,7 @@ static enum tfos_status circle(const struct all_reduce *self, int64_t number,
 
 static enum tfos_status take(const struct all_reduce *self, int64_t number, struct tfos_error *err)
 {
-    const struct tfos__collective_operation *operation = self->operation;
+    struct tfos__collective_operation *operation = self->operation;
     const struct tfos__collective_segment *segment = operation->segment;
     size_t size = self->vector->element_size;
     uint64_t step = *operation->step + (uint64_t)number;
@@ -441,7 +441,7 @@ static enum tfos_status circle_slabs(const struct all_gather *self, uint64_t ste
 static enum tfos_status take_slabs(const struct all_gather *self, uint64_t step, int64_t number,
                                    struct tfos_error *err)
 {
-    const struct tfos__collective_operation *operation = self->operation;
+    struct tfos__collective_operation *operation = self->operation;
     const struct tfos__collective_segment *segment = operation->segment;
     const struct tfos__collective_roster *roster = operation->roster;
     for (int i = 1; i < roster->size; i++) {
@@ -466,7 +466,7 @@ static enum tfos_status take_slabs(const struct all_gather *self, uint64_t step,
 static enum tfos_status gather_step(const struct all_gather *self, const unsigned char *data,
                                     int64_t number, struct tfos_error *err)
 {
-    const struct tfos__collective_operation *operation = self->operation;
+    struct tfos__collective_operation *operation = self->operation;
     uint64_t step = *operation->step + (uint64_t)number;
     struct slice own = step_of(self->counts[operation->roster->rank], self->limit, number);
     TFOS__TRY(await_slab(operation, step, err));

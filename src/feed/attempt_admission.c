@@ -253,7 +253,7 @@ static void admit(struct tfos__feed_connection *connection, const json_t *messag
 static json_t *channel_message(const struct tfos__feed_queue *queue,
                                const struct tfos__feed_pool_channel *channel)
 {
-    return json_pack("{ss si sI sI}", "type", "lane", "lane", channel->number, "size",
+    return json_pack("{ss si sI sI}", "type", "channel", "channel", channel->number, "size",
                      (json_int_t)channel->size, "batch_rows",
                      (json_int_t)atomic_load(&queue->control->page->batch_rows));
 }

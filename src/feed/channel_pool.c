@@ -13,8 +13,6 @@
 #include "base/memory.h"
 #include "feed/record.h"
 
-#define READ_TRIES 100
-
 static uint64_t whole_size(uint64_t size, uint64_t result_size)
 {
     return TFOS__FEED_PAGE_SIZE + size + result_size;
@@ -28,22 +26,8 @@ static uint64_t head_of(const struct tfos__feed_pool_channel *channel)
 uint64_t tfos__feed_pool_channel_rows(const struct tfos__feed_pool_channel *channel,
                                       bool *is_complete)
 {
-    uint64_t rows = channel->first_row;
+    uint64_t rows = tfos__feed_channel_page_rows(channel->page, channel->first_row);
 
-    // A living writer may publish between the looks; a fenced one cannot, and the first try
-    // succeeds.
-    for (int i = 0; i < READ_TRIES; i++) {
-        uint64_t head = head_of(channel);
-        const struct tfos__feed_published *slots = channel->page->published;
-        bool is_found = false;
-        for (int slot = 0; slot < 2 && !is_found; slot++) {
-            is_found = atomic_load_explicit(&slots[slot].head, memory_order_acquire) == head;
-            if (is_found)
-                rows = atomic_load_explicit(&slots[slot].rows, memory_order_acquire);
-        }
-        if (is_found && head_of(channel) == head)
-            break;
-    }
     if (is_complete)
         *is_complete = (rows & TFOS__FEED_ROWS_COMPLETE) != 0;
     rows &= ~TFOS__FEED_ROWS_COMPLETE;

@@ -17,6 +17,8 @@
 #define TFOS__FEED_PAGE_SIZE 4096
 #define TFOS__FEED_CHANNEL_SIZE_LIMIT (INT64_C(1) << 40) ///< largest ring that anybody may ask for
 
+#define TFOS__FEED_CHANNEL_NAME "tfos-channel" ///< of a channel's memfd
+
 static inline uint64_t tfos__feed_whole_pages(uint64_t size)
 {
     return (size + TFOS__FEED_PAGE_SIZE - 1) / TFOS__FEED_PAGE_SIZE * TFOS__FEED_PAGE_SIZE;
@@ -100,6 +102,12 @@ enum tfos_status tfos__feed_channel_create(uint64_t size, uint64_t result_size, 
 enum tfos_status tfos__feed_channel_page_map(int fd, struct tfos__feed_channel_page **out,
                                              struct tfos_error *err);
 void tfos__feed_channel_page_unmap(struct tfos__feed_channel_page *page);
+
+/// Rows published with the present head, with TFOS__FEED_ROWS_COMPLETE, or `first_row` where
+/// nothing has been. The final count once the head is fenced.
+uint64_t tfos__feed_channel_page_rows(const struct tfos__feed_channel_page *page,
+                                      uint64_t first_row);
+
 /// The writer's.
 struct tfos__feed_futex tfos__feed_channel_page_futex(struct tfos__feed_channel_page *page);
 

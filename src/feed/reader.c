@@ -266,7 +266,8 @@ static bool is_any_waiting(const struct tfos_feed_reader *reader)
 
 static enum tfos_status give_epoch_end(struct tfos_feed_reader *reader, struct tfos_feed_item *item)
 {
-    *item = (struct tfos_feed_item){.kind = TFOS_FEED_EPOCH_END, .lane = -1, .feed = reader->feed};
+    *item =
+        (struct tfos_feed_item){.kind = TFOS_FEED_EPOCH_END, .channel = -1, .feed = reader->feed};
     reader->feed++;
     reader->has_items = false;
     return TFOS_OK;
@@ -351,7 +352,7 @@ static enum tfos_status find_item(struct tfos_feed_reader *reader, struct tfos_f
     }
 }
 
-// Lanes that the host has retired are unmapped once nothing is left in them.
+// Channels that the host has retired are unmapped once nothing is left in them.
 static void drop_retired_channels(struct tfos_feed_reader *reader)
 {
     reader->channels_swept = reader->channels_added;
@@ -434,7 +435,8 @@ static enum tfos_status find_handle(struct tfos_feed_reader *reader, int handle,
             status = TFOS_OK;
         }
     if (handle < 0 || handle >= reader->next_handle)
-        status = tfos__fail(err, TFOS_INVALID, "feed: no batch was given out with lane %d", handle);
+        status =
+            tfos__fail(err, TFOS_INVALID, "feed: no batch was given out with channel %d", handle);
     pthread_mutex_unlock(&reader->mutex);
     if (status == TFOS_CLOSED)
         tfos__fail(err, status, "feed: the task that waited for these results has gone");

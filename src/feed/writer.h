@@ -29,7 +29,7 @@ struct tfos__feed_progress {
 };
 
 struct tfos__feed_transport {
-    /// Takes up the node's answer "lane", with its descriptors (taken over), and sets ring_size.
+    /// Takes up the node's answer "channel", with its descriptors (taken over), and sets ring_size.
     enum tfos_status (*attach)(struct tfos__feed_writer *writer, const json_t *message,
                                const int *fds, int fd_count, struct tfos_error *err);
     /// Space for a record. AGAIN: none yet. BUSY: fenced.

@@ -61,7 +61,7 @@ enum tfos_status tfos__feed_writer_handle_message(struct tfos__feed_writer *writ
     const char *type = tfos__json_string_or(message, "type", "");
     const char *words = tfos__json_string_or(message, "message", "no reason was given");
 
-    if (strcmp(type, "lane") == 0)
+    if (strcmp(type, "channel") == 0)
         return writer->transport->attach(writer, message, fds, fd_count, err);
     for (int i = 0; i < fd_count; i++)
         close(fds[i]);
@@ -155,9 +155,9 @@ static enum tfos_status check_options(const struct tfos_feeder_options *options,
                           "others from 0",
                           (long long)options->feed, (long long)options->partition,
                           (long long)options->attempt, (long long)target->first_row);
-    if (options->lane_size < 0 || options->lane_size > TFOS__FEED_CHANNEL_SIZE_LIMIT)
-        return tfos__fail(err, TFOS_INVALID, "feed: lane_size %lld is out of range",
-                          (long long)options->lane_size);
+    if (options->channel_size < 0 || options->channel_size > TFOS__FEED_CHANNEL_SIZE_LIMIT)
+        return tfos__fail(err, TFOS_INVALID, "feed: channel_size %lld is out of range",
+                          (long long)options->channel_size);
     return TFOS_OK;
 }
 
@@ -173,7 +173,7 @@ static enum tfos_status copy_options(const struct tfos_feeder_options *options,
     writer->partition = options->partition;
     writer->attempt = options->attempt;
     writer->first_row = target->first_row;
-    writer->channel_size = options->lane_size ? options->lane_size : TFOS__FEED_CHANNEL_SIZE;
+    writer->channel_size = options->channel_size ? options->channel_size : TFOS__FEED_CHANNEL_SIZE;
     writer->timeout_ms =
         options->wait.timeout_ms > 0 ? options->wait.timeout_ms : TFOS__FEED_TIMEOUT_MS;
     writer->has_results = options->has_results;

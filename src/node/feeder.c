@@ -166,7 +166,7 @@ static enum tfos_status await_answer(struct tfos_feeder *feeder, json_t **answer
     }
 }
 
-/// Opens a lane to the node that the driver named.
+/// Opens a channel to the node that the driver named.
 static enum tfos_status open_writer(struct tfos_feeder *feeder,
                                     const struct tfos_feeder_options *options, const json_t *target,
                                     struct tfos_error *err)

@@ -50,7 +50,7 @@ struct tfos__node_tensorboard {
     bool has_no_scalars; ///< the feed's figures could not be written
 };
 
-/// A lane that the trainer has not asked for yet.
+/// A channel that the trainer has not asked for yet.
 struct tfos__node_slot {
     int number;
     int fd; ///< owned
@@ -202,7 +202,7 @@ enum tfos_status tfos__node_feed_step(struct tfos__node *node, struct tfos_error
 void tfos__node_feed_set_state(struct tfos__node *node, enum tfos__feed_state state,
                                const char *message);
 
-/// The trainer opens a queue: it gets the descriptors of the queue and of all its lanes.
+/// The trainer opens a queue: it gets the descriptors of the queue and of all its channels.
 void tfos__node_feed_attach(struct tfos__node *node, const char *queue);
 
 /// Follows a message of the driver about the feed: `end_feed`, `fence`, `end_epoch`, `end_batch`,

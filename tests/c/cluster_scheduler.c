@@ -182,7 +182,7 @@ static void a_dead_task_is_asked_about(void **state)
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 1, .is_feeding = true});
     start_nodes(&place, nodes, 1);
-    // It dies before it has opened a lane: its node alone would never hear of it.
+    // It dies before it has opened a channel: its node alone would never hear of it.
     struct ask ask = {1, 0, 4, "host-0", .executor_pid = 1000};
     feed_to(&place, ask, "worker:0", &feeder);
     tfos__channel_finish(feeder, 0);

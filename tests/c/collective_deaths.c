@@ -120,10 +120,8 @@ static void stop_each(enum way way)
 {
     struct scene scenes[3];
     for (int victim = 0; victim < 3; victim++) {
-        scenes[victim] = (struct scene){.size = 3,
-                                        .play = play_stop,
-                                        .argument = victim,
-                                        .options.silence_timeout_ms = 3000};
+        scenes[victim] = (struct scene){
+            .size = 3, .play = play_stop, .argument = victim, .options.silence_timeout_ms = 3000};
         set_way(&scenes[victim], way);
         start_ranks(&scenes[victim]);
     }
@@ -215,6 +213,36 @@ static void s46_a_rank_that_lives_but_does_not_come_is_named(void **state)
     }
 }
 
+/// Each step takes one rank longer than the others.
+static void play_straggler(struct player *player)
+{
+    struct tfos_collective_figures figures;
+    int64_t deadline = tfos__deadline(PATIENCE_MS);
+    for (bool is_over = false; !is_over;) {
+        if (player->rank == player->scene->argument)
+            poll(NULL, 0, 20);
+        tfos_collective_get_figures(player->group, &figures);
+        int64_t told = figures.last_rank == player->scene->argument && player->rank == 0;
+        struct tfos_collective_span span = {&told, 1};
+        expect_done(player,
+                    tfos_collective_all_reduce(player->group, "step", &span, 1, TFOS_DTYPE_INT64,
+                                               TFOS_REDUCE_MAX, &player->err));
+        is_over = told > 0;
+        expect(player, tfos__remaining_ms(deadline) > 0);
+    }
+}
+
+static void s46_a_straggler_is_named(void **state)
+{
+    (void)state;
+    for (enum way way = SHARED; way < WAYS; way++) {
+        struct scene scene = {
+            .size = 3, .play = play_straggler, .argument = 2, .options.silence_timeout_ms = 3000};
+        set_way(&scene, way);
+        play_scene(&scene);
+    }
+}
+
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s46_the_death_of_any_rank_ends_all_in_shared_memory),
     cmocka_unit_test(s46_the_death_of_any_rank_ends_all_over_tls),
@@ -224,6 +252,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s46_any_rank_that_is_stopped_is_named_over_tcp),
     cmocka_unit_test(s46_who_closes_fails_only_later_operations),
     cmocka_unit_test(s46_a_rank_that_lives_but_does_not_come_is_named),
+    cmocka_unit_test(s46_a_straggler_is_named),
 };
 
 TEST_MAIN(cases)
