@@ -404,7 +404,8 @@ def branched(group, ending="short"):
     def named(arrays):
         rows, labels, weights = arrays
         signs = (rows[:, :1] > 0).astype("float32")
-        return {"first": rows[:, :10], "second": rows[:, 10:]}, {"kind": labels, "sign": signs}, {"kind": weights, "sign": np.where(weights == 0, weights, 1)}
+        ones = np.where(weights == 0, weights, 1)
+        return {"first": rows[:, :10], "second": rows[:, 10:]}, {"kind": labels, "sign": signs}, {"kind": weights, "sign": ones}
 
     steps = -(-max(ROWS) // OWN)
     if group:
@@ -412,7 +413,8 @@ def branched(group, ending="short"):
     else:
         ranks = [own_batches(rank, "adam", "short") for rank in range(len(ROWS))]
         found = [[np.concatenate(parts) for parts in zip(*(own[step] for own in ranks if step < len(own)))] for step in range(steps)]
-    specs = tf.nest.map_structure(lambda array: tf.TensorSpec([None, *array.shape[1:]], tf.as_dtype(array.dtype)), named([X[:1], Y[:1], WEIGHTS[:1]]))
+    example = named([X[:1], Y[:1], WEIGHTS[:1]])
+    specs = tf.nest.map_structure(lambda array: tf.TensorSpec([None, *array.shape[1:]], tf.as_dtype(array.dtype)), example)
     options = tf.data.Options()
     options.autotune.enabled = False
     dataset = tf.data.Dataset.from_generator(lambda: map(named, found), output_signature=specs)

@@ -6,7 +6,7 @@ from importlib import metadata
 import pytest
 
 import op_cases
-from ranks import Ranks
+from ranks import Ranks, good
 
 pytest.importorskip("tensorflow")
 
@@ -17,13 +17,6 @@ SIZE = 3
 def ranks(tmp_path_factory):
     with Ranks(tmp_path_factory.mktemp("ranks"), SIZE) as started:
         yield started
-
-
-def good(results):
-    for result in results:
-        if isinstance(result, Exception):
-            raise result
-    return results
 
 
 def test_all_reduce(ranks):

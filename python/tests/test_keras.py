@@ -11,7 +11,7 @@ keras = pytest.importorskip("keras", "3.0")
 
 import keras_cases  # noqa: E402
 from keras_cases import CASES  # noqa: E402
-from ranks import Ranks  # noqa: E402
+from ranks import Ranks, good  # noqa: E402
 
 SOME = ["momentum_l2", "adam", "embedding_adam", "accumulation", "batch_normalization"]
 UNEVEN = ["adam", "embedding_adam", "accumulation", "eager", "steps_per_execution", "sum", "weight_mean", "loss_scale", "batch_normalization"]
@@ -21,13 +21,6 @@ UNEVEN = ["adam", "embedding_adam", "accumulation", "eager", "steps_per_executio
 def ranks(tmp_path_factory):
     with Ranks(tmp_path_factory.mktemp("ranks"), 4) as started:
         yield started
-
-
-def good(results):
-    for result in results:
-        if isinstance(result, Exception):
-            raise result
-    return results
 
 
 @pytest.fixture(scope="module")
