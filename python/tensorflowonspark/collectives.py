@@ -14,6 +14,7 @@ __all__ = ["STOPPED", "Group", "of_process"]
 
 _NAME = "workers"
 _MEMBERS = ("chief", "master", "worker")
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
 _STOP = -1.0  # the weight by which a rank says that it stops
 STOPPED = "a rank has stopped"  #: what OutOfRangeError says then
 
@@ -42,11 +43,15 @@ class Group:
         Gradients that are ``IndexedSlices`` are joined and stay such; None stays None.
 
         Raises:
+            ValueError: a gradient is not of real numbers.
             tf.errors.OutOfRangeError: on all ranks, if none has a weight, or one has called ``stop``.
         """
         tf = self._tf
         dense = [index for index, gradient in enumerate(gradients) if gradient is not None and not isinstance(gradient, tf.IndexedSlices)]
         tensors = [tf.convert_to_tensor(gradients[index]) for index in dense]
+        for tensor in tensors:
+            if tensor.dtype.name not in _FLOATS:
+                raise ValueError(f"distribute: gradients of {tensor.dtype.name} cannot be averaged; those of {', '.join(_FLOATS)} can")
         # Half types are summed as float32 anyway.
         wide = [tf.cast(tensor, tf.float32) if tensor.dtype.size < 4 else tensor for tensor in tensors]
         share, means = self._ops.tfos_mean_gradients(

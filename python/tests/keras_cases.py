@@ -395,7 +395,8 @@ def branched(group, ending="short"):
     keras.utils.set_random_seed(1 + (100 * group.rank if group else 0))
     first, second = keras.Input((10,), name="first"), keras.Input((10,), name="second")
     both = L.Dense(16, activation="tanh")(L.Concatenate()([first, second]))
-    model = keras.Model({"first": first, "second": second}, {"kind": L.Dense(3, name="kind")(both), "sign": L.Dense(1, activation="sigmoid", name="sign")(both)})
+    outputs = {"kind": L.Dense(3, name="kind")(both), "sign": L.Dense(1, activation="sigmoid", name="sign")(both)}
+    model = keras.Model({"first": first, "second": second}, outputs)
     losses = {"kind": keras.losses.SparseCategoricalCrossentropy(from_logits=True), "sign": "binary_crossentropy"}
     model.compile(OPT.Adam(1e-2), losses, loss_weights={"kind": 1.0, "sign": 0.3}, metrics={"sign": ["auc"]}, weighted_metrics={"kind": ["accuracy"]})
     if group:

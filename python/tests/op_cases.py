@@ -66,6 +66,14 @@ def memory(group, count):
     return float(step()[0])
 
 
+def mean_of_other_dtypes(group):
+    """What is said of gradients that are no real numbers."""
+    try:
+        group.mean([tf.constant([1j])], 1)
+    except ValueError as error:
+        return str(error)
+
+
 def closed(group):
     """An op of a group that is not there."""
     try:

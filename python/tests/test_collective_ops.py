@@ -51,6 +51,10 @@ def test_ranks_that_differ(ranks):
         assert "InvalidArgumentError" in result.args[0] and "differing" in result.args[0], result.args[0]
 
 
+def test_other_dtypes(ranks):
+    assert "gradients of complex128 cannot be averaged" in good(ranks.run(op_cases.mean_of_other_dtypes, 1))[0]
+
+
 def test_no_such_group(ranks):
     assert good(ranks.run(op_cases.closed, 1)) == ["NotFoundError"]
 

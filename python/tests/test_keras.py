@@ -173,6 +173,7 @@ def test_what_distribute_refuses(ranks):
     assert "a model of tf_keras" in found["tf_keras"]
 
 
+@pytest.mark.long
 def test_killed_rank_is_named(tmp_path):
     with Ranks(tmp_path, 3) as own:
         good(own.run(keras_cases.fit, 3, names=["adam"]))
