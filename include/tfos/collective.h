@@ -101,12 +101,11 @@ tfos_collective_broadcast(struct tfos_collective *collective, const char *name,
                           enum tfos_dtype dtype, int root, struct tfos_error *err);
 
 /// Gathers `count` elements of each rank, which may differ from rank to rank and be 0, in the order
-/// of ranks. `counts` has room for one number a rank. `allocate` is called once, before any data
-/// comes, with `counts` filled, and gives the memory for all; NULL ends the operation, here and on
-/// the others, with NO_MEMORY.
+/// of ranks. `allocate` is called once, before any data comes, with the count of each rank, and
+/// gives the memory for all; NULL ends the operation, here and on the others, with NO_MEMORY.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_collective_all_gather(struct tfos_collective *collective, const char *name, const void *data,
-                           int64_t count, enum tfos_dtype dtype, int64_t *counts,
+                           int64_t count, enum tfos_dtype dtype,
                            void *(*allocate)(void *context, const int64_t *counts, int64_t total),
                            void *context, struct tfos_error *err);
 

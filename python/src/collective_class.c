@@ -356,7 +356,9 @@ static PyObject *broadcast(PyObject *self, PyObject *args, PyObject *kwargs)
 /// What an all-gather is collected in.
 struct gathered {
     PyObject *bytes; ///< owned
-    int size;
+    int size;        ///< of an element
+    int rank_count;
+    int64_t counts[TFOS_COLLECTIVE_MAX_RANKS];
 };
 
 static void *allocate(void *context, const int64_t *counts, int64_t total)
@@ -364,7 +366,7 @@ static void *allocate(void *context, const int64_t *counts, int64_t total)
     struct gathered *gathered = context;
     PyGILState_STATE state = PyGILState_Ensure();
 
-    (void)counts;
+    memcpy(gathered->counts, counts, (size_t)gathered->rank_count * sizeof(*counts));
     if (total <= PY_SSIZE_T_MAX / gathered->size)
         gathered->bytes = PyByteArray_FromStringAndSize(NULL, total * gathered->size);
     PyErr_Clear(); // the library says that there is no memory
@@ -391,7 +393,6 @@ static PyObject *all_gather(PyObject *self, PyObject *args, PyObject *kwargs)
     struct tfos_collective_span span = {0};
     struct gathered gathered = {0};
     struct tfos__py_call call;
-    int64_t counts[TFOS_COLLECTIVE_MAX_RANKS];
     PyObject *array = NULL, *capsule = NULL, *list = NULL, *result = NULL;
     const struct tfos__py_parameter parameters[] = {
         {"name", TFOS__TEXT, true, 0, 0, &request.name},
@@ -404,12 +405,11 @@ static PyObject *all_gather(PyObject *self, PyObject *args, PyObject *kwargs)
         read_array(request.function, array, request.size, false, &capsule, &span) == 0 &&
         tfos__py_call_enter(&call, self)) {
         gathered.size = request.size;
-        int size = tfos_collective_size(call.object);
-        call.status =
-            tfos_collective_all_gather(call.object, request.name, span.data, span.count,
-                                       request.dtype, counts, allocate, &gathered, &call.err);
+        gathered.rank_count = tfos_collective_size(call.object);
+        call.status = tfos_collective_all_gather(call.object, request.name, span.data, span.count,
+                                                 request.dtype, allocate, &gathered, &call.err);
         if (tfos__py_call_leave(&call) == 0)
-            list = make_counts(counts, size);
+            list = make_counts(gathered.counts, gathered.rank_count);
         if (list)
             result = PyTuple_Pack(2, gathered.bytes, list);
     }

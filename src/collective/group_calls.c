@@ -2,6 +2,7 @@
 // The operations of a group. Arguments are checked before an operation begins: what is wrong with
 // them is this rank's own affair. Once it has begun, its failure is the whole group's.
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fail.h"
@@ -9,8 +10,6 @@
 #include "base/text.h"
 #include "collective/group.h"
 #include "collective/slab_pipeline.h"
-
-#define FORK_ADVICE "open a group in each process that is to be a rank of one"
 
 static enum tfos_status refuse(const struct tfos_collective *group, enum tfos_status status,
                                const char *name, const char *why, struct tfos_error *err)
@@ -24,7 +23,10 @@ static enum tfos_status check(const struct tfos_collective *group, const char *n
                               struct tfos_error *err)
 {
     if (tfos__fork_guard_is_inherited(&group->guard))
-        return tfos__fork_guard_check(&group->guard, "collective", FORK_ADVICE, err);
+        return tfos__fail(err, TFOS_INVALID,
+                          "collective: %s: process %d, which was forked from process %d, is no "
+                          "rank of the group: open a group in each process that is to be one",
+                          group->name, (int)getpid(), group->guard.pid);
     size_t size = strlen(name);
     if (size > TFOS__COLLECTIVE_NAME_LIMIT || !tfos__text_is_utf8(name, size))
         return refuse(group, TFOS_INVALID, name, "the name has 255 bytes of UTF-8 at most", err);
@@ -238,33 +240,32 @@ static enum tfos_status gather(struct call *call, const void *data, const int64_
 
 enum tfos_status
 tfos_collective_all_gather(struct tfos_collective *group, const char *name, const void *data,
-                           int64_t element_count, enum tfos_dtype dtype, int64_t *counts,
+                           int64_t element_count, enum tfos_dtype dtype,
                            void *(*allocate)(void *context, const int64_t *counts, int64_t total),
                            void *context, struct tfos_error *err)
 {
     struct call call;
     struct tfos_error cause;
-    int64_t all[TFOS_COLLECTIVE_MAX_RANKS] = {0};
+    int64_t counts[TFOS_COLLECTIVE_MAX_RANKS] = {0};
     TFOS__TRY(check(group, name, dtype, false, 0, err));
     if (element_count < 0 || (element_count > 0 && !data))
         return refuse(group, TFOS_INVALID, name, "there is no memory for this count", err);
     struct tfos__collective_descriptor descriptor =
         describe(name, TFOS__COLLECTIVE_ALL_GATHER, dtype, element_count);
     TFOS__TRY(begin(&call, group, &descriptor, err));
-    enum tfos_status status = meet(&call, all, &cause);
+    enum tfos_status status = meet(&call, counts, &cause);
     int64_t total = 0;
     for (int rank = 0; rank < group->size; rank++)
-        total += all[rank];
+        total += counts[rank];
     void *result = NULL;
     if (status == TFOS_OK) {
-        memcpy(counts, all, (size_t)group->size * sizeof(*counts));
         result = allocate(context, counts, total);
         if (!result)
             status = tfos__fail(&cause, TFOS_NO_MEMORY, "rank %d has no memory for %lld elements",
                                 group->rank, (long long)total);
     }
     if (status == TFOS_OK)
-        status = gather(&call, data, all, result, &cause);
+        status = gather(&call, data, counts, result, &cause);
     return end(&call, status, &cause, err);
 }
 

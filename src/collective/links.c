@@ -248,9 +248,8 @@ static enum tfos_status fail_late(const struct opening *opening, struct tfos_err
 static enum tfos_status run(struct opening *opening, int64_t deadline, struct tfos_error *err)
 {
     // Rank 0 knows who is missing, and tells the others.
-    int64_t own_deadline = deadline == TFOS__NEVER || opening->roster->rank == 0
-                               ? deadline
-                               : deadline + ANSWER_GRACE_MS;
+    bool has_grace = opening->roster->rank != 0 && deadline < TFOS__NEVER - ANSWER_GRACE_MS;
+    int64_t own_deadline = has_grace ? deadline + ANSWER_GRACE_MS : deadline;
     TFOS__TRY(connect_all(opening, deadline, err));
     for (;;) {
         TFOS__TRY(step(opening, err));

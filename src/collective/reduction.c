@@ -11,6 +11,7 @@
 #include "collective/descriptor.h"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #define WIDE __attribute__((target("avx2,f16c")))
 #endif
@@ -241,7 +242,10 @@ static const struct kernels wide = KERNELS(wide);
 
 static void choose(void)
 {
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
+    unsigned eax, ebx, ecx, edx;
+    // F16C came before AVX2, and its registers need no more of the kernel.
+    if (__builtin_cpu_supports("avx2") && __get_cpuid(1, &eax, &ebx, &ecx, &edx) &&
+        (ecx & bit_F16C))
         chosen = &wide;
 }
 

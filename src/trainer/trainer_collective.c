@@ -11,6 +11,8 @@
 #include "base/socket.h"
 #include "trainer/trainer_channel.h"
 
+#define NAME_LIMIT 128 // bytes
+
 /// What the exchanges of one open need.
 struct opening {
     struct tfos_trainer *trainer;
@@ -24,8 +26,8 @@ static enum tfos_status exchange(void *context, const char *stage, const char *v
 {
     const struct opening *opening = context;
     char name[256];
-    snprintf(name, sizeof(name), "collective/%.160s/%lld/%s", opening->name,
-             (long long)opening->number, stage);
+    snprintf(name, sizeof(name), "collective/%s/%lld/%s", opening->name, (long long)opening->number,
+             stage);
     return tfos_trainer_agree(opening->trainer, name, value_json, &opening->wait, values_json, err);
 }
 
@@ -103,8 +105,9 @@ enum tfos_status tfos_trainer_open_collective(struct tfos_trainer *trainer,
     struct tfos_collective_options whole = *options;
     struct opening opening = {.trainer = trainer, .name = options->name};
     char host[TFOS__ADDRESS_SIZE];
-    if (!options->name || options->name[0] == '\0')
-        return tfos__fail(err, TFOS_INVALID, "trainer: a group needs a name");
+    if (!options->name || options->name[0] == '\0' || strlen(options->name) > NAME_LIMIT)
+        return tfos__fail(err, TFOS_INVALID, "trainer: the name of a group has from 1 to %d bytes",
+                          NAME_LIMIT);
     if (!trainer->has_key)
         return tfos__fail(err, TFOS_UNSUPPORTED,
                           "trainer: group \"%s\": the node has given no key for groups",

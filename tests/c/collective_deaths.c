@@ -29,7 +29,6 @@ static void play_death(struct player *player)
     static unsigned char data[1000000];
     int victim = player->scene->argument / MOMENTS;
     enum moment moment = player->scene->argument % MOMENTS;
-    int64_t counts[RANKS_MAX];
     char name[64];
     bool is_victim = player->rank == victim;
     if (moment == BETWEEN)
@@ -40,7 +39,7 @@ static void play_death(struct player *player)
     if (is_victim && moment != WITHIN)
         raise(SIGKILL);
     enum tfos_status status = tfos_collective_all_gather(
-        player->group, "rows", data, sizeof(data), TFOS_DTYPE_UINT8, counts,
+        player->group, "rows", data, sizeof(data), TFOS_DTYPE_UINT8,
         is_victim ? die_while_allocating : allocate_little, player, &player->err);
     // Who reached the others' data before the death has it.
     if (moment == WITHIN && status == TFOS_OK)

@@ -166,10 +166,17 @@ static void play_broadcast(struct player *player)
     free(data);
 }
 
+struct gathered {
+    uint16_t *numbers;
+    int64_t counts[RANKS_MAX];
+    int size;
+};
+
 static void *allocate(void *context, const int64_t *counts, int64_t total)
 {
-    (void)counts;
-    return *(void **)context = malloc((size_t)total * 2 + 1);
+    struct gathered *gathered = context;
+    memcpy(gathered->counts, counts, (size_t)gathered->size * sizeof(*counts));
+    return gathered->numbers = malloc((size_t)total * 2 + 1);
 }
 
 static int64_t gather_count(int rank, int round)
@@ -182,23 +189,23 @@ static void play_all_gather(struct player *player)
 {
     int size = player->scene->size;
     for (int round = 0; round < 5; round++) {
-        int64_t counts[RANKS_MAX], own = gather_count(player->rank, round);
+        int64_t own = gather_count(player->rank, round);
         uint16_t *data = malloc((size_t)own * 2 + 1);
-        void *result = NULL;
+        struct gathered gathered = {.size = size};
         for (int64_t i = 0; i < own; i++)
             data[i] = (uint16_t)(i * 5 + player->rank * 1000 + round);
         expect_done(player,
                     tfos_collective_all_gather(player->group, "rows", data, own, TFOS_DTYPE_UINT16,
-                                               counts, allocate, &result, &player->err));
-        const uint16_t *at = result;
+                                               allocate, &gathered, &player->err));
+        const uint16_t *at = gathered.numbers;
         for (int rank = 0; rank < size; rank++) {
-            expect(player, counts[rank] == gather_count(rank, round));
-            for (int64_t i = 0; i < counts[rank]; i++)
+            expect(player, gathered.counts[rank] == gather_count(rank, round));
+            for (int64_t i = 0; i < gathered.counts[rank]; i++)
                 expect(player, at[i] == (uint16_t)(i * 5 + rank * 1000 + round));
-            at += counts[rank];
+            at += gathered.counts[rank];
         }
         free(data);
-        free(result);
+        free(gathered.numbers);
     }
 }
 
