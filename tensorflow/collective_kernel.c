@@ -197,7 +197,6 @@ static void *give_room(void *context, const int64_t *counts, int64_t total)
 
 static bool weigh(struct call *call, struct weighing *out)
 {
-    int64_t counts[TFOS_COLLECTIVE_MAX_RANKS];
     double weights[TFOS_COLLECTIVE_MAX_RANKS] = {0}, weight = 0, sum = 0;
     struct TF_Tensor *input = NULL;
     char name[sizeof(call->kernel->operation) + 16];
@@ -211,7 +210,7 @@ static bool weigh(struct call *call, struct weighing *out)
     tfos__tf.DeleteTensor(input);
     snprintf(name, sizeof(name), "%.240s: weight", call->kernel->operation);
     if (!check(call,
-               tfos_collective_all_gather(call->group, name, &weight, 1, TFOS_DTYPE_FLOAT64, counts,
+               tfos_collective_all_gather(call->group, name, &weight, 1, TFOS_DTYPE_FLOAT64,
                                           give_room, weights, &err),
                &err))
         return false;
@@ -313,7 +312,6 @@ static void *allocate_gathered(void *context, const int64_t *counts, int64_t tot
 static void gather(struct call *call, int index)
 {
     struct gathering gathering = {call, NULL, NULL, index};
-    int64_t counts[TFOS_COLLECTIVE_MAX_RANKS];
     struct tfos_error err = {0};
     enum tfos_status result = TFOS_OK;
 
@@ -324,7 +322,7 @@ static void gather(struct call *call, int index)
     result = tfos_collective_all_gather(
         call->group, call->kernel->operation, tfos__tf.TensorData(gathering.input),
         count_elements(gathering.input), tfos__op_dtype_of(tfos__tf.TensorType(gathering.input)),
-        counts, allocate_gathered, &gathering, &err);
+        allocate_gathered, &gathering, &err);
     if (tfos__op_is_ok(call->status))
         (void)check(call, result, &err);
     if (gathering.made)
