@@ -22,8 +22,6 @@ def prepare(group, count, ports, folder):
     """TensorFlow's own cluster of these processes, and a group of ours by each transport."""
     import tensorflow as tf
 
-    import ranks
-
     rank = int(os.environ["TFOS_RANK"])
     os.environ["TF_CONFIG"] = json.dumps(
         {"cluster": {"worker": [f"127.0.0.1:{port}" for port in ports]}, "task": {"type": "worker", "index": rank}}
@@ -33,7 +31,7 @@ def prepare(group, count, ports, folder):
     )
     prepare.strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
     prepare.groups = {
-        name: ranks.open_group(tf, folder, name, rank, count, **arguments) for name, arguments in TRANSPORTS.items()
+        name: rank_group.open_group(tf, folder, name, rank, count, **arguments) for name, arguments in TRANSPORTS.items()
     }
 
 
@@ -67,7 +65,7 @@ def measure(group, count, megabytes, key):
 def compete(folder, rounds):
     for size in (2, 4):
         ports = [free_port() for _ in range(size)]
-        with rank_group.start(tempfile.mkdtemp(dir=folder), size) as processes:
+        with rank_group.Ranks(tempfile.mkdtemp(dir=folder), size) as processes:
             rank_group.good(processes.run(prepare, 0, everyone=size, count=size, ports=ports, folder=tempfile.mkdtemp(dir=folder)))
             for megabytes in SIZES_MB:
                 seconds = {}

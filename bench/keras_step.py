@@ -81,7 +81,7 @@ def time_wire(group, name):
 
 
 def compete(folder, rounds):
-    with rank_group.start(folder, SIZE) as processes:
+    with rank_group.Ranks(folder, SIZE) as processes:
         for name in STEPS:
             seconds, wire = {False: [], True: []}, []
             for index in range(rounds):

@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from typing import Any, List, Optional, Sequence
 
 from . import TFSparkNode, _tfos
+from .arguments import flag, milliseconds, seconds
 from .dataset import load_operations
 
 __all__ = ["STOPPED", "Group", "of_process"]
 
 _NAME = "workers"
 _MEMBERS = ("chief", "master", "worker")
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
 _STOP = -1.0  # the weight by which a rank says that it stops
 STOPPED = "a rank has stopped"  #: what OutOfRangeError says then
 
@@ -42,11 +43,15 @@ class Group:
         Gradients that are ``IndexedSlices`` are joined and stay such; None stays None.
 
         Raises:
+            ValueError: a gradient is not of real numbers.
             tf.errors.OutOfRangeError: on all ranks, if none has a weight, or one has called ``stop``.
         """
         tf = self._tf
         dense = [index for index, gradient in enumerate(gradients) if gradient is not None and not isinstance(gradient, tf.IndexedSlices)]
         tensors = [tf.convert_to_tensor(gradients[index]) for index in dense]
+        for tensor in tensors:
+            if tensor.dtype.name not in _FLOATS:
+                raise ValueError(f"distribute: gradients of {tensor.dtype.name} cannot be averaged; those of {', '.join(_FLOATS)} can")
         # Half types are summed as float32 anyway.
         wide = [tf.cast(tensor, tf.float32) if tensor.dtype.size < 4 else tensor for tensor in tensors]
         share, means = self._ops.tfos_mean_gradients(
@@ -119,15 +124,23 @@ class Group:
         return values
 
 
-@functools.lru_cache(maxsize=None)
-def of_process(tf: Any) -> Group:
+_group: Optional[Group] = None  # of this process
+
+
+def of_process(tf: Any, timeout: float = 600, trusted_network: bool = False) -> Group:
     """The group of this process: the chief, master and workers of its cluster; outside of one, the process alone.
 
-    Waits until all of them have called this. It lasts as long as the process.
+    The first call opens it, and waits until all of them have called this. It lasts as long as the process.
     """
-    context = TFSparkNode.current()
-    if context is None or context.job_name not in _MEMBERS:
-        return Group(tf, _tfos.Collective(0, 1, lambda stage, value: f"[{value}]", bytes(32), _NAME), True)
-    handle = context.mgr.link.open_collective(_NAME)
-    has_chief = any(context.cluster_spec.get(job) for job in ("chief", "master"))
-    return Group(tf, handle, context.job_name in ("chief", "master") if has_chief else context.task_index == 0)
+    global _group
+    if _group is None:
+        context = TFSparkNode.current()
+        if context is None or context.job_name not in _MEMBERS:
+            _group = Group(tf, _tfos.Collective(0, 1, lambda stage, value: f"[{value}]", bytes(32), _NAME), True)
+        else:
+            limit = milliseconds(seconds("timeout", timeout))
+            handle = context.mgr.link.open_collective(
+                _NAME, trusted=flag("trusted_network", trusted_network), open_timeout_ms=limit, stall_timeout_ms=limit)
+            has_chief = any(context.cluster_spec.get(job) for job in ("chief", "master"))
+            _group = Group(tf, handle, context.job_name in ("chief", "master") if has_chief else context.task_index == 0)
+    return _group

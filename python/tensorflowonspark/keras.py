@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 __all__ = ["all_reduce", "broadcast", "distribute"]
 
 
-def distribute(model: Any, group: Optional[Group] = None) -> Any:
+def distribute(model: Any, group: Optional[Group] = None, timeout: float = 600, trusted_network: bool = False) -> Any:
     """Makes a compiled Keras 3 model train in step with those of the other workers; returns it.
 
     Each worker calls this, then ``fit`` with its own part of the data, in batches of its own. Each step uses the rows that the workers
@@ -29,6 +29,9 @@ def distribute(model: Any, group: Optional[Group] = None) -> Any:
     Args:
         model: a compiled model; the same program on all workers.
         group: None: all chiefs, masters and workers of the cluster.
+        timeout: seconds to wait for a worker that lives, but does not come to an operation: it writes a checkpoint, or its data does not come. The first
+            call in a process decides.
+        trusted_network: nobody else can read or write what goes between the hosts: it is then authenticated, but not encrypted. The same.
 
     Raises:
         ValueError: the model is not one of Keras 3 on TensorFlow, is not compiled, or belongs to a strategy of tf.distribute.
@@ -38,7 +41,7 @@ def distribute(model: Any, group: Optional[Group] = None) -> Any:
     _check(tf, model)
     from .keras_model import attach
 
-    return attach(tf, model, group or of_process(tf))
+    return attach(tf, model, group or of_process(tf, timeout, trusted_network))
 
 
 def all_reduce(gradients: Iterable[Any], rows: Any = 1, group: Optional[Group] = None) -> List[Any]:
@@ -85,7 +88,7 @@ def _check(tf: Any, model: Any) -> None:
         raise ValueError(f"distribute() needs Keras on TensorFlow, and it runs on {keras.backend.backend()}: set KERAS_BACKEND=tensorflow "
                          "before keras is imported")
     if not hasattr(model, "_maybe_symbolic_build"):
-        raise ValueError(f"distribute() needs Keras 3.8 or later, and this is {keras.__version__}: upgrade keras")
+        raise ValueError(f"distribute() needs Keras 3.5 or later, and this is {keras.__version__}: upgrade keras")
     if not getattr(model, "compiled", False) or model.optimizer is None:
         raise ValueError("distribute() comes after compile(), which makes the optimizer: call model.compile(...) first")
     if tf.distribute.has_strategy() or getattr(model, "_distribute_strategy", None) is not None:

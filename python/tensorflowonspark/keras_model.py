@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import logging
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Iterator, List, Optional
 
 import keras
 
@@ -44,13 +45,21 @@ class _State(StepState):
 
     def __init__(self, tf: Any, group: Group) -> None:
         super().__init__(tf, group)
-        self.mode: Optional[str] = None  #: "fit" until it has its data, then "train", or "validation"; "test" in evaluate
+        self.mode: Optional[str] = None  #: "fit" until it has its data, then "train", or "validation"; "test" in evaluate, "batch" in train_on_batch
         self.limit: Optional[int] = None  #: steps of an epoch; None: until all data has ended
         self.steps_are_given = False  #: by steps_per_epoch
         self.steps = 0  #: of this epoch
         self.has_ended = False  #: all data of this epoch has
         self.is_synchronized = False  #: the chief's state has been received
         self.has_synchronized = False  #: layers whose statistics are those of all ranks' rows
+
+    @contextlib.contextmanager
+    def within(self, mode: str) -> Iterator[None]:
+        before, self.mode = self.mode, mode
+        try:
+            yield
+        finally:
+            self.mode = before
 
 
 class _Last(keras.callbacks.Callback):
@@ -217,19 +226,16 @@ class _InStep:
             call.arguments["verbose"] = 0
         if isinstance(call.arguments.get("x"), state.tf.data.Dataset):
             call.arguments.setdefault("shuffle", False)  # Keras warns of its own default
-        state.mode = "fit"
-        try:
+        with state.within("fit"):
             return super().fit(*call.args, **call.kwargs)  # type: ignore[misc]
-        finally:
-            state.mode = None
 
     def evaluate(self, *args: Any, **kwargs: Any) -> Any:
-        state = self._tfos
-        mode, state.mode = state.mode, "validation" if state.mode else "test"
-        try:
+        with self._tfos.within("validation" if self._tfos.mode else "test"):
             return super().evaluate(*args, **kwargs)  # type: ignore[misc]
-        finally:
-            state.mode = mode
+
+    def train_on_batch(self, *args: Any, **kwargs: Any) -> Any:
+        with self._tfos.within("batch"):
+            return super().train_on_batch(*args, **kwargs)  # type: ignore[misc]
 
     # ---- what Keras calls around steps
 
@@ -268,6 +274,7 @@ class _InStep:
             logger.debug("the model is built by its first step: %s", error)
         if state.mode == "fit":
             state.mode = "train"
+            attach_optimizer(self.optimizer, state)  # type: ignore[attr-defined]  # it may have been replaced
             steps = iterator.steps_per_epoch
             limit = agree(state.group, self, steps, iterator.data_adapter.num_batches)
             follow(state.tf, iterator, limit)
@@ -275,7 +282,7 @@ class _InStep:
             return
         if iterator is not None:
             iterator._distributed_dataset = untuned(state.tf, iterator._distributed_dataset)
-        if state.mode == "test" or not state.is_synchronized:
+        if state.mode == "test" or state.mode == "batch" and not state.is_synchronized:
             agree(state.group, self, None, None)
             self._synchronize()
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tensorflowonspark.keras import all_reduce, broadcast, distribute
 
-L, O = keras.layers, keras.optimizers
+L, OPT = keras.layers, keras.optimizers
 STEPS, BATCH = 6, 24  # of one process; all numbers of ranks up to 4 divide the batch
 RANDOM = np.random.RandomState(0)
 X = RANDOM.randn(STEPS * BATCH, 20).astype("float32")
@@ -31,35 +31,35 @@ def masked():
 
 # name: model, optimizer, arguments of compile
 CASES = {
-    "sgd": (mlp, lambda: O.SGD(0.1), {}),
-    "momentum_l2": (lambda: mlp("l2"), lambda: O.SGD(0.05, momentum=0.9, nesterov=True), {}),
-    "rmsprop": (mlp, lambda: O.RMSprop(1e-3), {}),
-    "adam": (mlp, lambda: O.Adam(1e-3), {}),
-    "adam_schedule": (mlp, lambda: O.Adam(O.schedules.ExponentialDecay(1e-2, 4, 0.5)), {}),
-    "adamw_ema": (mlp, lambda: O.AdamW(1e-3, use_ema=True, ema_overwrite_frequency=5), {}),
-    "adamax": (mlp, lambda: O.Adamax(1e-3), {}),
-    "nadam": (mlp, lambda: O.Nadam(1e-3), {}),
-    "adagrad": (mlp, lambda: O.Adagrad(1e-2), {}),
-    "adadelta": (mlp, lambda: O.Adadelta(0.1), {}),
-    "ftrl": (mlp, lambda: O.Ftrl(1e-2), {}),
-    "lamb": (mlp, lambda: O.Lamb(1e-3), {}),
-    "adafactor": (mlp, lambda: O.Adafactor(1e-3), {}),
-    "global_clipnorm": (mlp, lambda: O.Adam(1e-3, global_clipnorm=0.1), {}),
-    "clipnorm": (mlp, lambda: O.SGD(0.1, clipnorm=0.05), {}),
-    "clipvalue": (mlp, lambda: O.SGD(0.1, clipvalue=0.01), {}),
-    "accumulation": (mlp, lambda: O.Adam(1e-3, gradient_accumulation_steps=3), {}),
-    "accumulation_clipped": (mlp, lambda: O.SGD(0.1, gradient_accumulation_steps=4, global_clipnorm=0.1), {}),
-    "loss_scale": (mlp, lambda: O.LossScaleOptimizer(O.SGD(0.1)), {}),
-    "steps_per_execution": (mlp, lambda: O.Adam(1e-3), {"steps_per_execution": 5}),
-    "eager": (mlp, lambda: O.SGD(0.1), {"run_eagerly": True}),
-    "float64": (lambda: mlp(dtype="float64"), lambda: O.Adam(1e-3), {}),
-    "mixed_dtypes": (lambda: keras.Sequential([keras.Input((20,)), L.Dense(32, dtype="float64"), L.Dense(3)]), lambda: O.SGD(0.1), {}),
-    "embedding_adam": (embedding, lambda: O.Adam(1e-2), {}),
-    "embedding_sgd": (embedding, lambda: O.SGD(0.1), {}),
-    "sum": (lambda: mlp("l2"), lambda: O.SGD(1e-3), {"reduction": "sum"}),
-    "weight_mean": (mlp, lambda: O.SGD(0.1), {"reduction": "mean_with_sample_weight"}),
+    "sgd": (mlp, lambda: OPT.SGD(0.1), {}),
+    "momentum_l2": (lambda: mlp("l2"), lambda: OPT.SGD(0.05, momentum=0.9, nesterov=True), {}),
+    "rmsprop": (mlp, lambda: OPT.RMSprop(1e-3), {}),
+    "adam": (mlp, lambda: OPT.Adam(1e-3), {}),
+    "adam_schedule": (mlp, lambda: OPT.Adam(OPT.schedules.ExponentialDecay(1e-2, 4, 0.5)), {}),
+    "adamw_ema": (mlp, lambda: OPT.AdamW(1e-3, use_ema=True, ema_overwrite_frequency=5), {}),
+    "adamax": (mlp, lambda: OPT.Adamax(1e-3), {}),
+    "nadam": (mlp, lambda: OPT.Nadam(1e-3), {}),
+    "adagrad": (mlp, lambda: OPT.Adagrad(1e-2), {}),
+    "adadelta": (mlp, lambda: OPT.Adadelta(0.1), {}),
+    "ftrl": (mlp, lambda: OPT.Ftrl(1e-2), {}),
+    "lamb": (mlp, lambda: OPT.Lamb(1e-3), {}),
+    "adafactor": (mlp, lambda: OPT.Adafactor(1e-3), {}),
+    "global_clipnorm": (mlp, lambda: OPT.Adam(1e-3, global_clipnorm=0.1), {}),
+    "clipnorm": (mlp, lambda: OPT.SGD(0.1, clipnorm=0.05), {}),
+    "clipvalue": (mlp, lambda: OPT.SGD(0.1, clipvalue=0.01), {}),
+    "accumulation": (mlp, lambda: OPT.Adam(1e-3, gradient_accumulation_steps=3), {}),
+    "accumulation_clipped": (mlp, lambda: OPT.SGD(0.1, gradient_accumulation_steps=4, global_clipnorm=0.1), {}),
+    "loss_scale": (mlp, lambda: OPT.LossScaleOptimizer(OPT.SGD(0.1)), {}),
+    "steps_per_execution": (mlp, lambda: OPT.Adam(1e-3), {"steps_per_execution": 5}),
+    "eager": (mlp, lambda: OPT.SGD(0.1), {"run_eagerly": True}),
+    "float64": (lambda: mlp(dtype="float64"), lambda: OPT.Adam(1e-3), {}),
+    "mixed_dtypes": (lambda: keras.Sequential([keras.Input((20,)), L.Dense(32, dtype="float64"), L.Dense(3)]), lambda: OPT.SGD(0.1), {}),
+    "embedding_adam": (embedding, lambda: OPT.Adam(1e-2), {}),
+    "embedding_sgd": (embedding, lambda: OPT.SGD(0.1), {}),
+    "sum": (lambda: mlp("l2"), lambda: OPT.SGD(1e-3), {"reduction": "sum"}),
+    "weight_mean": (mlp, lambda: OPT.SGD(0.1), {"reduction": "mean_with_sample_weight"}),
     "batch_normalization": (lambda: keras.Sequential([keras.Input((20,)), L.Dense(8), L.BatchNormalization(synchronized=True), L.Dense(3)]),
-                            lambda: O.SGD(0.1), {}),
+                            lambda: OPT.SGD(0.1), {}),
 }
 
 
@@ -218,7 +218,7 @@ def mismatched(group, kind):
     keras.utils.clear_session()
     model = keras.Sequential([keras.Input((20,)), *layers])
     clip = 1.0 if kind == "optimizer" and group.rank else None
-    model.compile(O.SGD(0.1, clipnorm=clip), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.compile(OPT.SGD(0.1, clipnorm=clip), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     steps = 2 + group.rank if kind == "steps" else None
     distribute(model, group).fit(batches((X, Y), OWN), epochs=1, steps_per_epoch=steps, verbose=0)
 
@@ -250,7 +250,8 @@ def refused(group):
     ask("tf_keras", legacy)
     model = distribute(compiled("sgd"), group)
     assert distribute(model, group) is model
-    return found
+    model.compile("sgd", "mse", jit_compile=True)
+    return found, model.jit_compile
 
 
 def unbuilt(group):
@@ -327,7 +328,7 @@ def draw_dropout(group):
     """Masks of two epochs, and the seeds that the chief keeps."""
     keras.utils.set_random_seed(5)
     model = keras.Sequential([keras.Input((200,)), L.Dropout(0.5), L.Dense(1, use_bias=False, kernel_initializer="ones")])
-    model.compile(O.SGD(0.0), "mse")
+    model.compile(OPT.SGD(0.0), "mse")
     distribute(model, group)
     masks = []
     model.layers[0].call = lambda inputs, training=False, call=model.layers[0].call: _kept(masks, call(inputs, training=training))
@@ -368,7 +369,7 @@ def average_statistics(group):
 def loop(group):
     """A GradientTape loop."""
     model = compiled("sgd", 1 + (100 * group.rank if group else 0))
-    optimizer = O.Adam(1e-2)
+    optimizer = OPT.Adam(1e-2)
     optimizer.build(model.trainable_variables)
     if group:
         broadcast(model.variables, group)
@@ -387,3 +388,65 @@ def loop(group):
     for x, y in batches((rows, labels), size):
         step(x, y)
     return outcome(model)["weights"]
+
+
+def branched(group, ending="short"):
+    """Two inputs and two outputs by name, weights of each, AUC; also one batch at a time."""
+    keras.utils.set_random_seed(1 + (100 * group.rank if group else 0))
+    first, second = keras.Input((10,), name="first"), keras.Input((10,), name="second")
+    both = L.Dense(16, activation="tanh")(L.Concatenate()([first, second]))
+    outputs = {"kind": L.Dense(3, name="kind")(both), "sign": L.Dense(1, activation="sigmoid", name="sign")(both)}
+    model = keras.Model({"first": first, "second": second}, outputs)
+    losses = {"kind": keras.losses.SparseCategoricalCrossentropy(from_logits=True), "sign": "binary_crossentropy"}
+    model.compile(OPT.Adam(1e-2), losses, loss_weights={"kind": 1.0, "sign": 0.3}, metrics={"sign": ["auc"]}, weighted_metrics={"kind": ["accuracy"]})
+    if group:
+        distribute(model, group)
+
+    def named(arrays):
+        rows, labels, weights = arrays
+        signs = (rows[:, :1] > 0).astype("float32")
+        ones = np.where(weights == 0, weights, 1)
+        return {"first": rows[:, :10], "second": rows[:, 10:]}, {"kind": labels, "sign": signs}, {"kind": weights, "sign": ones}
+
+    steps = -(-max(ROWS) // OWN)
+    if group:
+        found = own_batches(group.rank, "adam", ending)
+    else:
+        ranks = [own_batches(rank, "adam", "short") for rank in range(len(ROWS))]
+        found = [[np.concatenate(parts) for parts in zip(*(own[step] for own in ranks if step < len(own)))] for step in range(steps)]
+    example = named([X[:1], Y[:1], WEIGHTS[:1]])
+    specs = tf.nest.map_structure(lambda array: tf.TensorSpec([None, *array.shape[1:]], tf.as_dtype(array.dtype)), example)
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    dataset = tf.data.Dataset.from_generator(lambda: map(named, found), output_signature=specs)
+    if not group:
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(len(found)))
+    history = model.fit(dataset.with_options(options), epochs=2, verbose=0)
+    for name in ("kind_loss", "sign_loss"):  # of batches, which Keras does not weigh by their rows
+        del history.history[name]
+    return {"branched": outcome(model, history)}
+
+
+def train_batches(group):
+    """train_on_batch."""
+    model = prepared("adam", group)
+    size = BATCH // (group.size if group else 1)
+    rows, labels = part(X, group), part(Y, group)
+    for start in range(0, len(rows), size):
+        model.train_on_batch(rows[start:start + size], labels[start:start + size])
+    return outcome(model)["weights"]
+
+
+def odd_data(group):
+    """Ragged and sparse batches, and padding among their rows."""
+    from tensorflowonspark import keras_data
+
+    ragged = tf.ragged.constant([[1, 2], [], [3]], ragged_rank=1)
+    sparse = tf.sparse.from_dense([[1, 0], [0, 2], [0, 3]])
+    weights = tf.constant([1.0, -0.0, 0.0])
+    dataset = tf.data.Dataset.from_tensors((ragged, sparse, weights))
+    batches = list(keras_data.endless(tf, dataset).take(3))
+    counts = [[int(keras_data.count_rows(tf, part)) for part in batch] for batch in batches]
+    rows, keep = keras_data.split_rows(tf, ragged, weights)
+    kept = tf.function(lambda: keras_data.without_padding(tf, (ragged, sparse, weights, None), rows, keep))()
+    return counts, int(rows), kept[0].to_list(), tf.sparse.to_dense(kept[1]).numpy().tolist(), kept[2].numpy().tolist(), kept[3]

@@ -66,9 +66,29 @@ def memory(group, count):
     return float(step()[0])
 
 
+def mean_of_other_dtypes(group):
+    """What is said of gradients that are no real numbers."""
+    try:
+        group.mean([tf.constant([1j])], 1)
+    except ValueError as error:
+        return str(error)
+
+
 def closed(group):
     """An op of a group that is not there."""
     try:
         group._ops.tfos_all_reduce(group=10**9, tensors=[np.float32(1)], operation="nothing")
     except tf.errors.OpError as error:
         return type(error).__name__
+
+
+def distribute_keras_2(group):
+    """What distribute() says where Keras 2 is installed."""
+    from tensorflowonspark.keras import distribute
+
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    try:
+        distribute(model, group)
+    except ValueError as error:
+        return str(error)

@@ -65,6 +65,14 @@ class Ranks:
         return results
 
 
+def good(results):
+    """The results, of which none may be an exception."""
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+    return results
+
+
 def serve(pipe, folder, rank):
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     os.environ["TF_NUM_INTRAOP_THREADS"] = "1"

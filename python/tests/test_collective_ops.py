@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ops of a group: every dtype and reduction, tensors of unequal length, weighted means, and ranks that differ."""
 
+from importlib import metadata
+
 import pytest
 
 import op_cases
-from ranks import Ranks
+from ranks import Ranks, good
 
 pytest.importorskip("tensorflow")
 
@@ -15,13 +17,6 @@ SIZE = 3
 def ranks(tmp_path_factory):
     with Ranks(tmp_path_factory.mktemp("ranks"), SIZE) as started:
         yield started
-
-
-def good(results):
-    for result in results:
-        if isinstance(result, Exception):
-            raise result
-    return results
 
 
 def test_all_reduce(ranks):
@@ -56,5 +51,14 @@ def test_ranks_that_differ(ranks):
         assert "InvalidArgumentError" in result.args[0] and "differing" in result.args[0], result.args[0]
 
 
+def test_other_dtypes(ranks):
+    assert "gradients of complex128 cannot be averaged" in good(ranks.run(op_cases.mean_of_other_dtypes, 1))[0]
+
+
 def test_no_such_group(ranks):
     assert good(ranks.run(op_cases.closed, 1)) == ["NotFoundError"]
+
+
+@pytest.mark.skipif(int(metadata.version("keras").partition(".")[0]) >= 3, reason="Keras 2, of TensorFlow 2.15")
+def test_keras_2_is_refused(ranks):
+    assert "needs Keras 3, and this is 2." in good(ranks.run(op_cases.distribute_keras_2, 1))[0]

@@ -11,7 +11,7 @@ keras = pytest.importorskip("keras", "3.0")
 
 import keras_cases  # noqa: E402
 from keras_cases import CASES  # noqa: E402
-from ranks import Ranks  # noqa: E402
+from ranks import Ranks, good  # noqa: E402
 
 SOME = ["momentum_l2", "adam", "embedding_adam", "accumulation", "batch_normalization"]
 UNEVEN = ["adam", "embedding_adam", "accumulation", "eager", "steps_per_execution", "sum", "weight_mean", "loss_scale", "batch_normalization"]
@@ -21,13 +21,6 @@ UNEVEN = ["adam", "embedding_adam", "accumulation", "eager", "steps_per_executio
 def ranks(tmp_path_factory):
     with Ranks(tmp_path_factory.mktemp("ranks"), 4) as started:
         yield started
-
-
-def good(results):
-    for result in results:
-        if isinstance(result, Exception):
-            raise result
-    return results
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +66,23 @@ def test_parts_of_unequal_length(ranks):
     endings = ("short", "padded")
     expected = {(name, ending): one[name, "short"] for name in UNEVEN for ending in endings}
     check(expected, good(ranks.run(keras_cases.fit_uneven, 3, names=UNEVEN, endings=endings)), expected)
+
+
+@pytest.mark.parametrize("ending", ["short", "padded"])
+def test_named_inputs_and_outputs(ranks, ending):
+    check(good(ranks.run(keras_cases.branched, 0))[0], good(ranks.run(keras_cases.branched, 3, ending=ending)), ["branched"], 1e-5)
+
+
+def test_one_batch_at_a_time(ranks):
+    expected = good(ranks.run(keras_cases.train_batches, 0))[0]
+    for weights in good(ranks.run(keras_cases.train_batches, 2)):
+        assert np.abs(weights - expected).max() < 2e-6
+
+
+def test_ragged_and_sparse_batches(ranks):
+    counts, rows, ragged, sparse, weights, nothing = good(ranks.run(keras_cases.odd_data, 0))[0]
+    assert counts == [[3, 3, 3], [0, 0, 0], [0, 0, 0]] and rows == 2
+    assert (ragged, sparse, weights, nothing) == ([[1, 2], [3]], [[1, 0], [0, 3]], [1.0, 0.0], None)
 
 
 def test_epochs_that_are_padded_on_all_ranks(ranks):
@@ -155,13 +165,15 @@ def test_models_that_differ(ranks, kind, words):
 
 
 def test_what_distribute_refuses(ranks):
-    found = good(ranks.run(keras_cases.refused, 1))[0]
+    found, has_xla = good(ranks.run(keras_cases.refused, 1))[0]
+    assert not has_xla
     assert "call model.compile(...) first" in found["not compiled"]
     assert "takes a model of Keras 3, not int" in found["no model"]
     assert "outside of strategy.scope()" in found["strategy"]
     assert "a model of tf_keras" in found["tf_keras"]
 
 
+@pytest.mark.long
 def test_killed_rank_is_named(tmp_path):
     with Ranks(tmp_path, 3) as own:
         good(own.run(keras_cases.fit, 3, names=["adam"]))

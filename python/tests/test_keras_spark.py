@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keras 3 in step on Spark: the README's nine lines, on uneven partitions."""
 
+import numpy as np
 import pytest
 
 from tensorflowonspark import TFCluster
@@ -38,7 +39,8 @@ def main_fun(args, ctx):
         return (features, row["y"]) if weight is None else (features, row["y"], weight)
 
     count = Count()
-    history = model.fit(ds.map(prepare), epochs=args["epochs"], verbose=0, callbacks=[count]).history
+    against = ctx.get_dataset(args["batch"], uneven=args["uneven"], dtypes="float32", split="validation").map(prepare)
+    history = model.fit(ds.map(prepare), epochs=args["epochs"], verbose=0, callbacks=[count], validation_data=against).history
     if ctx.job_name == "chief":
         model.save(f"{args['folder']}/model.keras")
     with open(f"{args['out']}/{ctx.executor_id}", "w") as file:
@@ -54,7 +56,7 @@ def nine_lines(spark, folder, uneven, epochs=3, batch=8):
     frame = spark.createDataFrame(rows, ["a", "b", "y"]).coalesce(3)
     args = {"out": str(out), "folder": str(folder), "batch": batch, "epochs": epochs, "uneven": uneven}
     cluster = TFCluster.run(spark.sparkContext, local(main_fun), args, 2, 0, input_mode=FEED, master_node="chief")
-    cluster.train(frame, epochs)
+    cluster.train(frame, epochs, validation=frame.where("a > 0.5"))
     cluster.shutdown()
     return list(read_all(out).values())
 
@@ -67,6 +69,12 @@ def check(first, second, folder, epochs=3, batch=8):
     assert first["steps"] + second["steps"] >= 2 * epochs * ROWS // (2 * batch)
     saved = keras.models.load_model(folder / "model.keras")
     assert saved.get_weights()[0].ravel().tolist() == pytest.approx(first["kernel"])
+    # The validation is that of one process, on all its rows.
+    a, b = ((np.arange(ROWS) % base / base).astype("float32") for base in (10, 7))
+    chosen = a > 0.5
+    errors = (np.stack([a, b], 1) @ first["kernel"] - (a + 2 * b))[chosen]
+    assert first["history"]["val_mae"][-1] == pytest.approx(np.abs(errors).mean(), abs=1e-5)
+    assert first["history"]["val_loss"][-1] == pytest.approx(np.square(errors).mean(), abs=1e-5)
 
 
 @pytest.mark.parametrize("uneven", ["pad", None])

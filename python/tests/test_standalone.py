@@ -87,8 +87,9 @@ def test_train_and_infer_on_standalone(master):
 def test_keras_in_step(master, tmp_path):
     """The README's nine lines, on two hosts."""
     pytest.importorskip("keras", "3.0")
-    import test_keras_spark as keras_spark
     from pyspark.sql import SparkSession
+
+    import test_keras_spark as keras_spark
 
     context = make_context(master, spark_executor_memory="512m")
     try:
