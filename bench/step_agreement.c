@@ -116,7 +116,8 @@ static int train(void)
     char *description = NULL;
 
     check(tfos_trainer_open(TFOS_TRAINER_FD, &trainer, &err), &err);
-    // Feeding begins when it is known how they are read; the driver tells when all rows are in their rings.
+    // Feeding begins when it is known how they are read; the driver tells when all rows are in
+    // their rings.
     for (enum way way = 0; way < WAYS; way++)
         datasets[way] = open_dataset(trainer, way);
     check(tfos_trainer_await_description(trainer, queues[IN_STEP], &wait, &description, &err),

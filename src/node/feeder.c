@@ -29,10 +29,10 @@
 #define MOMENT_BITS 35 ///< of the number of an attempt at one: milliseconds, a year of them
 
 struct tfos_feeder {
-    struct tfos__channel *driver;          ///< owned
-    struct tfos__feeder_channels channels; ///< none: the partition is skipped
-    char *node;                            ///< owned; NULL: the partition is skipped
-    char *reason;                          ///< owned; why it is
+    struct tfos__channel *driver;               ///< owned
+    struct tfos__node_feeder_channels channels; ///< none: the partition is skipped
+    char *node;                                 ///< owned; NULL: the partition is skipped
+    char *reason;                               ///< owned; why it is
     json_t *answer; ///< owned; the driver's newest message; NULL: it is taken
     int64_t partition, first_row;
     int64_t trainer_count;          ///< that take rows of the queue and may read in step
@@ -113,7 +113,7 @@ static enum tfos_status fail_as_driver(const struct tfos_feeder *feeder, struct 
 
 static void report_timeout(const struct tfos_feeder *feeder, const char *words)
 {
-    const struct tfos__feeder_channels *channels = &feeder->channels;
+    const struct tfos__node_feeder_channels *channels = &feeder->channels;
     json_t *message = json_pack("{s:s, s:s}", "type", "timed_out", "message", words);
 
     if (message && channels->current < channels->count)
@@ -198,7 +198,7 @@ static enum tfos_status follow_target(struct tfos_feeder *feeder,
     feeder->first_row = tfos__json_int_or(target, "first_row", 0);
     feeder->trainer_count = options->has_results ? 1 : tfos__json_int_or(target, "trainers", 1);
     enum tfos_status status =
-        tfos__feeder_channels_open(&feeder->channels, options, &wait, target, err);
+        tfos__node_feeder_channels_open(&feeder->channels, options, &wait, target, err);
     if (status == TFOS_END)
         return set_text(&feeder->reason, "the trainer wants no more rows", err);
     if (status != TFOS_OK)
@@ -287,7 +287,8 @@ static enum tfos_status send_request(struct tfos_feeder *feeder, int64_t rows, i
     return tfos__channel_queue(feeder->driver,
                                json_pack("{s:s, s:I, s:I, s:o}", "type", "assign", "rows",
                                          (json_int_t)rows, "block_rows", (json_int_t)block_rows,
-                                         "except", tfos__feeder_channels_over(&feeder->channels)),
+                                         "except",
+                                         tfos__node_feeder_channels_over(&feeder->channels)),
                                NULL, 0, err);
 }
 
@@ -334,7 +335,7 @@ static enum tfos_status append_balanced(struct tfos_feeder *feeder,
                                         const struct ArrowSchema *schema,
                                         const struct ArrowArray *array, struct tfos_error *err)
 {
-    struct tfos__feed_writer *own = tfos__feeder_channels_own(&feeder->channels);
+    struct tfos__feed_writer *own = tfos__node_feeder_channels_own(&feeder->channels);
     struct ArrowArray rest = *array;
     int64_t size = 0, appended = 0;
 
@@ -349,8 +350,8 @@ static enum tfos_status append_balanced(struct tfos_feeder *feeder,
             assign(feeder, rest.length < limit ? rest.length : limit, block_rows, &parts, err);
         if (status == TFOS_OK)
             status = finish_call(feeder,
-                                 tfos__feeder_channels_append(&feeder->channels, schema, &rest,
-                                                              parts, &appended, err),
+                                 tfos__node_feeder_channels_append(&feeder->channels, schema, &rest,
+                                                                   parts, &appended, err),
                                  err);
         if (status != TFOS_OK)
             return status;
@@ -361,7 +362,7 @@ static enum tfos_status append_balanced(struct tfos_feeder *feeder,
 static enum tfos_status append(struct tfos_feeder *feeder, const struct ArrowSchema *schema,
                                const struct ArrowArray *array, struct tfos_error *err)
 {
-    struct tfos__feed_writer *own = tfos__feeder_channels_own(&feeder->channels);
+    struct tfos__feed_writer *own = tfos__node_feeder_channels_own(&feeder->channels);
 
     if (!own)
         return TFOS_END;
@@ -374,7 +375,7 @@ static enum tfos_status append(struct tfos_feeder *feeder, const struct ArrowSch
     if (feeder->trainer_count > 1 && array->length > 0 && tfos__feed_writer_step_rows(own) > 0)
         return append_balanced(feeder, schema, array, err);
     return finish_call(
-        feeder, tfos__feeder_channels_append_own(&feeder->channels, schema, array, err), err);
+        feeder, tfos__node_feeder_channels_append_own(&feeder->channels, schema, array, err), err);
 }
 
 enum tfos_status tfos_feeder_append(struct tfos_feeder *feeder, const struct ArrowSchema *schema,
@@ -394,9 +395,9 @@ enum tfos_status tfos_feeder_finish(struct tfos_feeder *feeder, struct tfos_erro
 
     if (!err)
         err = &own;
-    if (!tfos__feeder_channels_own(&feeder->channels))
+    if (!tfos__node_feeder_channels_own(&feeder->channels))
         return TFOS_END;
-    return finish_call(feeder, tfos__feeder_channels_finish(&feeder->channels, err), err);
+    return finish_call(feeder, tfos__node_feeder_channels_finish(&feeder->channels, err), err);
 }
 
 enum tfos_status tfos_feeder_next_result(struct tfos_feeder *feeder, int64_t timeout_ms,
@@ -407,7 +408,7 @@ enum tfos_status tfos_feeder_next_result(struct tfos_feeder *feeder, int64_t tim
 
     if (!err)
         err = &own;
-    struct tfos__feed_writer *writer = tfos__feeder_channels_own(&feeder->channels);
+    struct tfos__feed_writer *writer = tfos__node_feeder_channels_own(&feeder->channels);
     if (!writer)
         return tfos__fail(err, TFOS_CLOSED,
                           "feed: partition %lld: its rows get no results, because the cluster "
@@ -419,7 +420,7 @@ enum tfos_status tfos_feeder_next_result(struct tfos_feeder *feeder, int64_t tim
 
 int64_t tfos_feeder_row_count(const struct tfos_feeder *feeder)
 {
-    return tfos__feeder_channels_row_count(&feeder->channels);
+    return tfos__node_feeder_channels_row_count(&feeder->channels);
 }
 
 void tfos_feeder_close(struct tfos_feeder *feeder)
@@ -427,7 +428,7 @@ void tfos_feeder_close(struct tfos_feeder *feeder)
     if (!feeder)
         return;
     feeder->is_closing = true;
-    tfos__feeder_channels_clear(&feeder->channels);
+    tfos__node_feeder_channels_clear(&feeder->channels);
     tfos__channel_finish(feeder->driver, CLOSE_TIMEOUT_MS);
     tfos__free(feeder->node);
     tfos__free(feeder->reason);

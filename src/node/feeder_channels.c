@@ -11,7 +11,7 @@
 
 #define EXTRA_SIZE (1 << 20) ///< bytes of a channel at another node: each task may have one there
 
-static enum tfos_status copy_options(struct tfos__feeder_channels *channels,
+static enum tfos_status copy_options(struct tfos__node_feeder_channels *channels,
                                      const struct tfos_feeder_options *options,
                                      const struct tfos_wait *wait, struct tfos_error *err)
 {
@@ -28,14 +28,14 @@ static enum tfos_status copy_options(struct tfos__feeder_channels *channels,
 }
 
 // Opens a channel at the node that `place` describes, and makes it the last.
-static enum tfos_status open_channel(struct tfos__feeder_channels *channels, const json_t *place,
-                                     struct tfos_error *err)
+static enum tfos_status open_channel(struct tfos__node_feeder_channels *channels,
+                                     const json_t *place, struct tfos_error *err)
 {
     struct tfos_feeder_options options = channels->options;
     struct tfos__feed_target target = {.first_row = channels->row, .is_extra = channels->count > 0};
     bool is_local = tfos__json_bool_or(place, "local", false) && !options.is_remote;
-    struct tfos__feeder_channel opened = {.executor_id =
-                                              tfos__json_int_or(place, "executor_id", -1)};
+    struct tfos__node_feeder_channel opened = {.executor_id =
+                                                   tfos__json_int_or(place, "executor_id", -1)};
 
     if (target.is_extra && (options.channel_size == 0 || options.channel_size > EXTRA_SIZE))
         options.channel_size = EXTRA_SIZE;
@@ -58,27 +58,28 @@ static enum tfos_status open_channel(struct tfos__feeder_channels *channels, con
     return status;
 }
 
-enum tfos_status tfos__feeder_channels_open(struct tfos__feeder_channels *channels,
-                                            const struct tfos_feeder_options *options,
-                                            const struct tfos_wait *wait, const json_t *target,
-                                            struct tfos_error *err)
+enum tfos_status tfos__node_feeder_channels_open(struct tfos__node_feeder_channels *channels,
+                                                 const struct tfos_feeder_options *options,
+                                                 const struct tfos_wait *wait, const json_t *target,
+                                                 struct tfos_error *err)
 {
     channels->row = tfos__json_int_or(target, "first_row", 0);
     TFOS__TRY(copy_options(channels, options, wait, err));
     return open_channel(channels, target, err);
 }
 
-struct tfos__feed_writer *tfos__feeder_channels_own(const struct tfos__feeder_channels *channels)
+struct tfos__feed_writer *
+tfos__node_feeder_channels_own(const struct tfos__node_feeder_channels *channels)
 {
     return channels->count > 0 ? channels->channels[0].writer : NULL;
 }
 
 // What the present channel has must be published before another gets what follows. A node that
 // wants no more rows has none to publish.
-static enum tfos_status leave_current(struct tfos__feeder_channels *channels, size_t next,
+static enum tfos_status leave_current(struct tfos__node_feeder_channels *channels, size_t next,
                                       struct tfos_error *err)
 {
-    struct tfos__feeder_channel *current = &channels->channels[channels->current];
+    struct tfos__node_feeder_channel *current = &channels->channels[channels->current];
 
     if (channels->current == next)
         return TFOS_OK;
@@ -94,7 +95,7 @@ static enum tfos_status leave_current(struct tfos__feeder_channels *channels, si
 }
 
 // Appends the first `row_count` rows to a channel, and takes those that were published off `rows`.
-static enum tfos_status append_rows(struct tfos__feeder_channels *channels, size_t number,
+static enum tfos_status append_rows(struct tfos__node_feeder_channels *channels, size_t number,
                                     const struct ArrowSchema *schema, struct ArrowArray *rows,
                                     int64_t row_count, struct tfos_error *err)
 {
@@ -116,8 +117,8 @@ static enum tfos_status append_rows(struct tfos__feeder_channels *channels, size
 }
 
 // The channel at the part's node. END: the node wants no rows.
-static enum tfos_status find_channel(struct tfos__feeder_channels *channels, const json_t *part,
-                                     size_t *number, struct tfos_error *err)
+static enum tfos_status find_channel(struct tfos__node_feeder_channels *channels,
+                                     const json_t *part, size_t *number, struct tfos_error *err)
 {
     int64_t executor_id = tfos__json_int_or(part, "executor_id", -1);
 
@@ -128,7 +129,7 @@ static enum tfos_status find_channel(struct tfos__feeder_channels *channels, con
 }
 
 // Appends one part. The own node gets what another one does not want.
-static enum tfos_status append_part(struct tfos__feeder_channels *channels,
+static enum tfos_status append_part(struct tfos__node_feeder_channels *channels,
                                     const struct ArrowSchema *schema, struct ArrowArray *rows,
                                     const json_t *part, struct tfos_error *err)
 {
@@ -146,10 +147,11 @@ static enum tfos_status append_part(struct tfos__feeder_channels *channels,
     return append_rows(channels, 0, schema, rows, rows->length - left, err);
 }
 
-enum tfos_status tfos__feeder_channels_append(struct tfos__feeder_channels *channels,
-                                              const struct ArrowSchema *schema,
-                                              const struct ArrowArray *array, const json_t *parts,
-                                              int64_t *row_count, struct tfos_error *err)
+enum tfos_status tfos__node_feeder_channels_append(struct tfos__node_feeder_channels *channels,
+                                                   const struct ArrowSchema *schema,
+                                                   const struct ArrowArray *array,
+                                                   const json_t *parts, int64_t *row_count,
+                                                   struct tfos_error *err)
 {
     struct ArrowArray rows = *array;
 
@@ -163,18 +165,18 @@ enum tfos_status tfos__feeder_channels_append(struct tfos__feeder_channels *chan
     return TFOS_OK;
 }
 
-enum tfos_status tfos__feeder_channels_append_own(struct tfos__feeder_channels *channels,
-                                                  const struct ArrowSchema *schema,
-                                                  const struct ArrowArray *array,
-                                                  struct tfos_error *err)
+enum tfos_status tfos__node_feeder_channels_append_own(struct tfos__node_feeder_channels *channels,
+                                                       const struct ArrowSchema *schema,
+                                                       const struct ArrowArray *array,
+                                                       struct tfos_error *err)
 {
     struct ArrowArray rows = *array;
 
     return append_rows(channels, 0, schema, &rows, array->length, err);
 }
 
-enum tfos_status tfos__feeder_channels_finish(struct tfos__feeder_channels *channels,
-                                              struct tfos_error *err)
+enum tfos_status tfos__node_feeder_channels_finish(struct tfos__node_feeder_channels *channels,
+                                                   struct tfos_error *err)
 {
     enum tfos_status status = leave_current(channels, 0, err);
 
@@ -184,7 +186,7 @@ enum tfos_status tfos__feeder_channels_finish(struct tfos__feeder_channels *chan
     return tfos__feed_writer_finish(channels->channels[0].writer, err);
 }
 
-json_t *tfos__feeder_channels_over(const struct tfos__feeder_channels *channels)
+json_t *tfos__node_feeder_channels_over(const struct tfos__node_feeder_channels *channels)
 {
     json_t *ids = json_array();
 
@@ -197,7 +199,7 @@ json_t *tfos__feeder_channels_over(const struct tfos__feeder_channels *channels)
     return ids;
 }
 
-int64_t tfos__feeder_channels_row_count(const struct tfos__feeder_channels *channels)
+int64_t tfos__node_feeder_channels_row_count(const struct tfos__node_feeder_channels *channels)
 {
     int64_t count = 0;
 
@@ -212,7 +214,7 @@ static void free_text(const char *text)
     tfos__free((char *)(uintptr_t)text);
 }
 
-void tfos__feeder_channels_clear(struct tfos__feeder_channels *channels)
+void tfos__node_feeder_channels_clear(struct tfos__node_feeder_channels *channels)
 {
     struct tfos_feeder_options *options = &channels->options;
 
@@ -224,5 +226,5 @@ void tfos__feeder_channels_clear(struct tfos__feeder_channels *channels)
     free_text(options->cluster_id);
     free_text(options->key);
     free_text(options->queue);
-    *channels = (struct tfos__feeder_channels){0};
+    *channels = (struct tfos__node_feeder_channels){0};
 }
