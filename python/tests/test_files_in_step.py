@@ -82,11 +82,13 @@ def test_a_worker_alone_and_after_its_link(tmp_path, start):
 
 def read_in_step(args, ctx):
     """Reads all layouts in several ways; writes rows and batches of each pass."""
+    import importlib.util
     import itertools
     import json
     import os
 
-    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    if importlib.util.find_spec("tf_keras"):  # TensorFlow 2.15 needs none
+        os.environ["TF_USE_LEGACY_KERAS"] = "1"
     import tensorflow as tf
 
     from tensorflowonspark import tfrecord
@@ -149,6 +151,7 @@ def fit(args, ctx):
     return {"steps": steps, "weights": [value.tolist() for value in model.get_weights()], "loss": history["loss"]}
 
 
+@pytest.mark.long
 def test_two_workers_in_step(tmp_path):
     pytest.importorskip("tf_keras" if int(tf.__version__.split(".")[1]) > 15 else "tensorflow")
     folders = {name: write(tmp_path / name, counts) for name, counts in LAYOUTS.items()}

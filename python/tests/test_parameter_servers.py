@@ -17,6 +17,7 @@ pytest.importorskip("tensorflow")
 
 def coordinate(args, ctx):
     """A custom loop, and fit of tf_keras, with variables in parts on all parameter servers; writes what they came to."""
+    import importlib.util
     import json
     import os
 
@@ -25,7 +26,8 @@ def coordinate(args, ctx):
             file.write(str(os.getpid()))
         ctx.serve()
         return
-    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    if importlib.util.find_spec("tf_keras"):  # TensorFlow 2.15 needs none
+        os.environ["TF_USE_LEGACY_KERAS"] = "1"
     import tensorflow as tf
 
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
@@ -87,6 +89,7 @@ def started(cluster):
     return cluster.nodes()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("native", [True, False])
 def test_variables_on_all_servers(tmp_path, native):
     """The function runs on servers unless they are without Python; all of them end with the chief."""
@@ -108,6 +111,7 @@ def wait_for_ever(args, ctx):
     threading.Event().wait()
 
 
+@pytest.mark.long
 def test_a_server_that_is_killed_is_named(tmp_path):
     with Nodes(tmp_path, local(wait_for_ever), None, 4, 2, native_ps=True) as cluster:
         node = started(cluster)["ps1"]

@@ -45,6 +45,7 @@ def fit_and_die(args, ctx):
         json.dump(steps, file)
 
 
+@pytest.mark.long
 def test_fit_goes_on_with_the_epoch_in_which_a_worker_was_killed(sc, tmp_path, caplog):
     pytest.importorskip("tensorflow")
     args = {"out": str(tmp_path), "died": str(tmp_path / "died"), "batch": BATCH, "epochs": EPOCHS}
@@ -85,6 +86,7 @@ def test_functions_that_read_for_themselves_begin_anew(sc, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["0", "done"] and cluster.restarts == 1
 
 
+@pytest.mark.long
 def test_the_last_failure_is_raised(sc, tmp_path):
     cluster = TFCluster.run(sc, local(die_at_first), {"out": str(tmp_path), "deaths": 5}, 2, 0, max_restarts=1)
     with pytest.raises(_tfos.Error, match=r"(?s)worker:1 .*signal 9 \(Killed\).*was started again 1 times before that \(max_restarts=1\)"):
