@@ -256,6 +256,46 @@ def test_a_forked_process_is_refused(server):
     assert os.waitpid(pid, 0)[1] == 0
 
 
+def test_what_a_name_node_refuses(server):
+    fs.register()
+    folder = f"{server}/refused"
+    gfile.makedirs(folder)
+    system, constants = server.cluster.getFileSystem(), server.jvm.org.apache.hadoop.hdfs.protocol.HdfsConstants
+    system.setSafeMode(constants.SafeModeAction.SAFEMODE_ENTER)
+    try:
+        with pytest.raises(tf.errors.UnavailableError, match=f"{folder}/a: the name node is in safe mode"):
+            write(f"{folder}/a", "a")
+        with pytest.raises(_tfos.BusyError, match="safe mode"):
+            tfrecord.write(f"{folder}/a", pa.table({"x": [1]}))
+    finally:
+        system.setSafeMode(constants.SafeModeAction.SAFEMODE_LEAVE)
+    system.setQuota(server.jvm.org.apache.hadoop.fs.Path(folder), 2, constants.QUOTA_DONT_SET)
+    write(f"{folder}/a", "a")
+    with pytest.raises(tf.errors.ResourceExhaustedError, match=f"{folder}/b: the quota of names is exceeded"):
+        write(f"{folder}/b", "b")
+    with pytest.raises(tf.errors.UnavailableError, match="hdfs://localhost:1/a: the server does not answer"):
+        read("hdfs://localhost:1/a")
+    assert gfile.listdir(folder) == ["a"]
+
+
+def test_signals_stay_the_programs(server):
+    code = """if True:
+        import faulthandler, os, signal, sys
+        from tensorflowonspark import _tfos, files
+        faulthandler.register(signal.SIGUSR2)
+        files.find_hadoop()
+        print(_tfos.look_at(sys.argv[1]))
+        os.kill(os.getpid(), signal.SIGUSR2)
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            signal.pause()
+        except KeyboardInterrupt:
+            print("interrupted")
+    """
+    done = subprocess.run([sys.executable, "-c", code, server], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
+    assert done.stdout == b"(2, 0)\ninterrupted\n" and b"most recent call first" in done.stderr
+
+
 def test_a_trainer_has_it_without_a_call(server):
     code = (
         "import importlib.util, sys; from tensorflowonspark import fs; fs.register_on_import(); importlib.util.find_spec('tensorflow')\n"
