@@ -3,12 +3,15 @@
 
 import json
 import os
+import sys
 
 import pytest
+from pyspark import cloudpickle
 
 from conftest import make_context
 from tensorflowonspark import TFCluster
 
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # trainers do not have this module
 pytestmark = pytest.mark.long
 
 

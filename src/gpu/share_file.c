@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A record is written before its unit is locked, under the folder's lock: whoever finds a unit
-// locked reads the record of its holder, and no earlier one's.
+// A record stands at the first unit of each lock; the kernel joins locks of one holder that touch.
+// It is written before the lock is taken, under the folder's lock: whoever finds a unit locked
+// reads the record of its holder, and no earlier one's.
 #include "gpu/share_file.h"
 
 #include <ctype.h>
@@ -104,11 +105,25 @@ static struct flock range_of(int unit, int count)
     return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = unit, .l_len = count};
 }
 
-/// Whether others hold one of the units.
-static bool is_taken(const struct tfos__gpu_share *share, int unit, int count)
+/// Whether others hold one of the units; `lock` is then a lock of theirs there.
+static bool find_lock(const struct tfos__gpu_share *share, int unit, int count, struct flock *lock)
 {
-    struct flock lock = range_of(unit, count);
-    return fcntl(share->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    *lock = range_of(unit, count);
+    return fcntl(share->fd, F_OFD_GETLK, lock) == 0 && lock->l_type != F_UNLCK;
+}
+
+/// The next lock of others from `unit` on, in order; false behind the last.
+static bool next_lock(const struct tfos__gpu_share *share, int unit, struct flock *lock)
+{
+    for (; unit < TFOS__GPU_UNITS && find_lock(share, unit, TFOS__GPU_UNITS - unit, lock); unit++)
+        if (lock->l_start <= unit || find_lock(share, unit, 1, lock))
+            return true;
+    return false;
+}
+
+static int end_of(const struct flock *lock)
+{
+    return (int)(lock->l_start + lock->l_len);
 }
 
 static bool is_held(const struct tfos__gpu_share *share, int unit)
@@ -118,10 +133,10 @@ static bool is_held(const struct tfos__gpu_share *share, int unit)
 
 int tfos__gpu_share_count(const struct tfos__gpu_share *share)
 {
+    struct flock lock;
     int count = 0;
-    for (int unit = 0; unit < TFOS__GPU_UNITS && is_taken(share, unit, TFOS__GPU_UNITS - unit);
-         unit++)
-        count += is_taken(share, unit, 1);
+    for (int unit = 0; next_lock(share, unit, &lock); unit = end_of(&lock))
+        count += (int)lock.l_len;
     return count;
 }
 
@@ -149,14 +164,20 @@ enum tfos_status tfos__gpu_share_take(struct tfos__gpu_share *share, int units, 
     struct record record = make_record(owner);
     if (TFOS__GPU_UNITS - tfos__gpu_share_count(share) < units)
         return tfos__fail(err, TFOS_BUSY, "gpu: less than that is free");
-    for (int unit = 0; unit < TFOS__GPU_UNITS && share->units < units; unit++) {
-        struct flock lock = range_of(unit, 1);
-        if (is_taken(share, unit, 1))
+    for (int unit = 0, run; unit < TFOS__GPU_UNITS && share->units < units; unit += run) {
+        struct flock lock;
+        run = units - share->units;
+        run = run < TFOS__GPU_UNITS - unit ? run : TFOS__GPU_UNITS - unit;
+        if (find_lock(share, unit, run, &lock))
+            run = 1; // what is free is in pieces
+        if (find_lock(share, unit, run, &lock))
             continue;
+        lock = range_of(unit, run);
         if (!write_record(share, unit, &record) || fcntl(share->fd, F_OFD_SETLK, &lock) != 0)
             return tfos__fail_errno(err, TFOS_IO, "gpu: cannot lock a share of a GPU");
-        share->held[unit / 8] |= (unsigned char)(1 << unit % 8);
-        share->units++;
+        for (int held = unit; held < unit + run; held++)
+            share->held[held / 8] |= (unsigned char)(1 << held % 8);
+        share->units += run;
     }
     return TFOS_OK;
 }
@@ -165,7 +186,7 @@ void tfos__gpu_share_rename(const struct tfos__gpu_share *share, const char *own
 {
     struct record record = make_record(owner);
     for (int unit = 0; unit < TFOS__GPU_UNITS; unit++)
-        if (is_held(share, unit))
+        if (is_held(share, unit) && (unit == 0 || !is_held(share, unit - 1)))
             (void)write_record(share, unit, &record); // it is there for people only
 }
 
@@ -182,12 +203,12 @@ static struct tfos_gpu_holder *find_holder(struct tfos_gpu_holder *holders, size
 size_t tfos__gpu_share_holders(const struct tfos__gpu_share *share, struct tfos_gpu_holder *holders,
                                size_t capacity)
 {
+    struct flock lock;
     size_t count = 0;
-    for (int unit = 0; unit < TFOS__GPU_UNITS && is_taken(share, unit, TFOS__GPU_UNITS - unit);
-         unit++) {
+    for (int unit = 0; next_lock(share, unit, &lock); unit = end_of(&lock)) {
         struct record record;
-        if (!is_taken(share, unit, 1) || pread(share->fd, &record, sizeof(record),
-                                               record_place(unit)) != (ssize_t)sizeof(record))
+        if (pread(share->fd, &record, sizeof(record), record_place((int)lock.l_start)) !=
+            (ssize_t)sizeof(record))
             continue;
         record.owner[sizeof(record.owner) - 1] = '\0';
         struct tfos_gpu_holder *holder = find_holder(holders, count, &record);
@@ -197,7 +218,7 @@ size_t tfos__gpu_share_holders(const struct tfos__gpu_share *share, struct tfos_
             memcpy(holder->owner, record.owner, sizeof(record.owner));
         }
         if (holder)
-            holder->share++;
+            holder->share += (int)lock.l_len;
     }
     return count;
 }

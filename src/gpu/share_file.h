@@ -3,9 +3,9 @@
 ///
 /// A GPU has 1,000 units. Who holds a unit has a lock on the byte of its number (an open file
 /// description lock, F_OFD_SETLK), which the kernel releases when the last process that has the
-/// descriptor is gone, however it ended. Behind the bytes each unit has a record of who took it
-/// last; it means something only while the unit is locked. Units are taken under the lock of the
-/// folder, so that a process that wants several GPUs gets all or none.
+/// descriptor is gone, however it ended. Behind the bytes is a record of the holder for the
+/// first unit of each lock; it means something only while that is locked. Units are taken under the
+/// lock of the folder, so that a process that wants several GPUs gets all or none.
 #ifndef TFOS_GPU_SHARE_FILE_H
 #define TFOS_GPU_SHARE_FILE_H
 

@@ -12,6 +12,7 @@
 
 #define RACERS 64
 #define WAIT_MS 20000
+#define UUID_0 "GPU-fa4e0000-0000-0000-0000-000000000000"
 
 struct machine {
     struct folder folder;
@@ -103,6 +104,32 @@ static void fractions_fill_a_gpu_to_the_whole_and_no_further(void **state)
     assert_true(tfos__gpu_allocation_memory(taken[0], 0) == 2500LL << 20);
     tfos_gpu_allocation_close(taken[0]);
     free(taken);
+    leave_folder(machine.folder);
+}
+
+static void a_share_may_be_in_pieces(void **state)
+{
+    (void)state;
+    struct machine machine = enter("gpu free\n");
+    struct tfos_gpu_allocation *thirds[3];
+    struct tfos_gpu_holder holders[4];
+    struct tfos_error err = {0};
+    size_t count;
+    int sum = 0;
+    for (int i = 0; i < 3; i++)
+        thirds[i] = take((struct tfos_gpu_request){.count = 1, .fraction = 0.3, .owner = "third"});
+    tfos_gpu_allocation_close(thirds[1]);
+    struct tfos_gpu_allocation *rest =
+        take((struct tfos_gpu_request){.count = 1, .fraction = 0.4, .owner = "rest"});
+    assert_refused((struct tfos_gpu_request){.count = 1, .fraction = 0.001}, TFOS_BUSY, "0 free");
+    assert_done(tfos_gpu_holders(NULL, UUID_0, holders, 4, &count, &err));
+    assert_int_equal(count, 2); // one process holds all, by two names
+    for (size_t i = 0; i < count; i++)
+        sum += holders[i].share * (strcmp(holders[i].owner, "rest") == 0 ? 1 : 10);
+    assert_int_equal(sum, 400 + 6000);
+    tfos_gpu_allocation_close(thirds[0]);
+    tfos_gpu_allocation_close(thirds[2]);
+    tfos_gpu_allocation_close(rest);
     leave_folder(machine.folder);
 }
 
@@ -371,14 +398,12 @@ static void holders_are_named_and_their_folder_is_guarded(void **state)
     struct tfos_gpu_holder holder;
     size_t count;
     struct tfos_error err = {0};
-    assert_done(tfos_gpu_holders(NULL, "GPU-fa4e0000-0000-0000-0000-000000000000", &holder, 1,
-                                 &count, &err));
+    assert_done(tfos_gpu_holders(NULL, UUID_0, &holder, 1, &count, &err));
     assert_int_equal(count, 1);
     assert_int_equal(holder.pid, getpid());
     assert_int_equal(holder.share, 1000);
     tfos__gpu_allocation_rename(taken, "another");
-    assert_done(tfos_gpu_holders(NULL, "GPU-fa4e0000-0000-0000-0000-000000000000", &holder, 1,
-                                 &count, &err));
+    assert_done(tfos_gpu_holders(NULL, UUID_0, &holder, 1, &count, &err));
     assert_string_equal(holder.owner, "another");
     tfos_gpu_allocation_close(taken);
     assert_int_equal(chmod(machine.locks, 0777), 0);
@@ -446,6 +471,7 @@ static void adapters_for_rdma_are_found(void **state)
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s31_each_process_gets_a_gpu_of_its_own),
     cmocka_unit_test(fractions_fill_a_gpu_to_the_whole_and_no_further),
+    cmocka_unit_test(a_share_may_be_in_pieces),
     cmocka_unit_test(a_share_goes_where_shares_are_already),
     cmocka_unit_test(several_gpus_are_those_that_are_near_each_other),
     cmocka_unit_test(instances_are_taken_and_their_gpu_is_not),
