@@ -109,7 +109,7 @@ def test_the_driver_of_spark_submit(server, tmp_path):
     result = subprocess.run(
         [f"{SPARK_HOME}/bin/spark-submit", *settings(server), "--deploy-mode", "cluster", "--name", "mnist",
          "--conf", "spark.kubernetes.submission.waitAppCompletion=false", program, *arguments],
-        capture_output=True, text=True, timeout=400, env=environment(tmp_path))
+        capture_output=True, text=True, timeout=580, env=environment(tmp_path))
     assert result.returncode == 0, result.stderr[-3000:]
     driver, = server.pods("driver")
     container = check_pod(driver, "1433Mi", "1")
@@ -131,7 +131,7 @@ def test_the_executors_of_a_driver(server, tmp_path):
             assert driver.poll() is None, (tmp_path / "log").read_text()[-3000:]
             return len(server.pods("executor")) >= 2
 
-        wait_until(has_asked, 400, "the executors' pods")
+        wait_until(has_asked, 580, "the executors' pods")
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(driver.pid, 9)
