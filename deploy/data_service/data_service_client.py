@@ -16,7 +16,8 @@ def make_dataset(service):
     inputs = random.rand(1024, 10).astype("float32")
     labels = (inputs.sum(1, keepdims=True) > 5).astype("float32")
     dataset = tf.data.Dataset.from_tensor_slices((inputs, labels)).map(lambda x, y: (x - 0.5, y), num_parallel_calls=tf.data.AUTOTUNE)
-    return dataset.apply(tf.data.experimental.service.distribute("dynamic", service)).batch(32)
+    policy = tf.data.experimental.service.ShardingPolicy.DYNAMIC
+    return dataset.apply(tf.data.experimental.service.distribute(policy, service)).batch(32)
 
 
 def main():

@@ -94,6 +94,12 @@ def build(args):
     return train, loss, step, hooks
 
 
+def session_config(job, index):
+    """A task waits for the parameter servers and itself, not for workers that come later or have ended."""
+    own = f"/job:{job}/task:{index}"
+    return v1.ConfigProto(device_filters=[own] if job == "ps" else ["/job:ps", own])
+
+
 def ended_workers(index):
     """The queue on a parameter server into which each worker puts its index when it ends."""
     with v1.device(f"/job:ps/task:{index}"):
@@ -102,7 +108,7 @@ def ended_workers(index):
 
 def serve(args, server):
     """Holds variables until every worker has ended."""
-    with tf.Graph().as_default(), v1.Session(server.target) as session:
+    with tf.Graph().as_default(), v1.Session(server.target, config=session_config("ps", args.task_index)) as session:
         take = ended_workers(args.task_index).dequeue()
         left = set(range(len(split(args.worker_hosts))))
         while left:
@@ -110,7 +116,7 @@ def serve(args, server):
 
 
 def say_ended(args, server):
-    with tf.Graph().as_default(), v1.Session(server.target) as session:
+    with tf.Graph().as_default(), v1.Session(server.target, config=session_config("worker", args.task_index)) as session:
         for index in range(len(split(args.ps_hosts))):
             session.run(ended_workers(index).enqueue(args.task_index))
 
@@ -122,6 +128,7 @@ def train(args, device, target):
         loss = number = None
         with v1.train.MonitoredTrainingSession(
             master=target, is_chief=args.task_index == 0, checkpoint_dir=args.train_dir, hooks=hooks,
+            config=session_config("worker", args.task_index) if target else None,
             save_checkpoint_steps=args.train_steps or 1000, save_summaries_steps=100,
         ) as session:
             while not session.should_stop():
@@ -137,8 +144,8 @@ def main(argv):
         train(args, None, "")
         return
     cluster = tf.train.ClusterSpec({"ps": split(args.ps_hosts), "worker": split(args.worker_hosts)})
-    own = v1.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{args.task_index}"]) if args.job_name == "worker" else None
-    server = tf.distribute.Server(cluster, job_name=args.job_name, task_index=args.task_index, config=own)
+    server = tf.distribute.Server(
+        cluster, job_name=args.job_name, task_index=args.task_index, config=session_config(args.job_name, args.task_index))
     if args.job_name == "ps":
         serve(args, server)
         return

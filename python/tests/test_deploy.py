@@ -265,7 +265,7 @@ class Machine:
     def log(self, name):
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
-    def wait(self, names, seconds=400):
+    def wait(self, names, seconds=580):
         """Until those tasks have ended well. A task that has failed is told at once, with what it printed."""
         def have_ended():
             for name, process in self.processes.items():
@@ -304,7 +304,7 @@ def digits(tmp_path_factory):
     """A folder with train.tfrecords of some digits, written as deploy/docker/README.md says."""
     folder = tmp_path_factory.mktemp("digits")
     subprocess.run([sys.executable, str(DEPLOY / "docker/convert_to_records.py"), "--data", str(ROOT / "examples/mnist/data"),
-                    "--output", str(folder), "--limit", "2000"], check=True, timeout=300)
+                    "--output", str(folder), "--limit", "2000"], check=True, timeout=580)
     return folder
 
 
@@ -374,7 +374,7 @@ def test_standalone_client_trains_on_standard_servers(machine, tmp_path):
         cluster.setdefault(host.split("-")[-2], []).append(f"127.0.0.1:{port}")
     output = subprocess.run(
         [sys.executable, str(DEPLOY / "distribution_strategy/keras_multi_worker_client.py"), str(tmp_path / "model"), "--cluster", json.dumps(cluster),
-         "--epochs", "2", "--steps_per_epoch", "20"], capture_output=True, text=True, timeout=400, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
+         "--epochs", "2", "--steps_per_epoch", "20"], capture_output=True, text=True, timeout=580, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
     assert output.returncode == 0, output.stderr + "".join(map(running.log, running.processes))
     assert re.search(r"epoch 2 of 2: loss [\d.]+, 2 workers", output.stdout) and list((tmp_path / "model").glob("ckpt-2.index"))
 
@@ -385,7 +385,7 @@ def test_data_service_feeds_a_training(machine):
     running = machine(tasks)
     address = f"grpc://127.0.0.1:{running.ports['data-service-dispatcher:5050']}"
     output = subprocess.run([sys.executable, str(DEPLOY / "data_service/data_service_client.py"), "--service", address, "--epochs", "2"],
-                            capture_output=True, text=True, timeout=400, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
+                            capture_output=True, text=True, timeout=580, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
     assert output.returncode == 0, output.stderr + "".join(map(running.log, running.processes))
     assert "1024 examples an epoch" in output.stdout and re.search(r"loss [\d.]+ -> [\d.]+", output.stdout)
 
