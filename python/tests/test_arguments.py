@@ -132,9 +132,9 @@ def test_s86_times_become_python_s():
 
 
 def test_s86_arguments_of_run():
-    given = arguments.run_options(np.int64(4), np.int8(1), np.False_, np.int64(1), np.False_, "chief", np.float32(60), np.True_, np.True_)
-    assert given == (4, 1, False, 1, False, 60.0, True, True)
-    assert [type(value) for value in given] == [int, int, bool, int, bool, float, bool, bool]
+    given = arguments.run_options(np.int64(4), np.int8(1), np.False_, np.int64(1), np.False_, "chief", np.float32(60), np.True_, np.True_, np.True_)
+    assert given == (4, 1, False, 1, False, 60.0, True, True, True)
+    assert [type(value) for value in given] == [int, int, bool, int, bool, float, bool, bool, bool]
     with pytest.raises(ValueError, match="leaves no worker"):
         arguments.run_options(np.int64(2), np.int64(1), False, 1, False, None, 60, np.True_, True)
     with pytest.raises(TypeError, match="num_executors must be an integer of 1 or more, not .*2.0"):
