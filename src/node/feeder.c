@@ -292,9 +292,9 @@ static enum tfos_status send_request(struct tfos_feeder *feeder, int64_t rows, i
                                NULL, 0, err);
 }
 
-/// Asks the driver which nodes get the next rows. END: none does.
+/// Asks the driver which nodes get the next rows. END: none does. The caller drops `*parts`.
 static enum tfos_status assign(struct tfos_feeder *feeder, int64_t rows, int64_t block_rows,
-                               const json_t **parts, struct tfos_error *err)
+                               json_t **parts, struct tfos_error *err)
 {
     int64_t deadline = tfos__deadline(feeder->wait.timeout_ms);
 
@@ -312,11 +312,13 @@ static enum tfos_status assign(struct tfos_feeder *feeder, int64_t rows, int64_t
         return fail_as_driver(feeder, err);
     if (is_type(feeder->answer, "skip"))
         return TFOS_END;
-    *parts = json_object_get(feeder->answer, "parts");
-    if (json_array_size(*parts) == 0)
+    json_t *assigned = json_object_get(feeder->answer, "parts");
+    if (json_array_size(assigned) == 0)
         return tfos__fail(err, TFOS_CORRUPT,
                           "feed: partition %lld: the driver assigned the next rows to no node",
                           (long long)feeder->partition);
+    // Another message may come while the rows are written.
+    *parts = json_incref(assigned);
     return TFOS_OK;
 }
 
@@ -345,7 +347,7 @@ static enum tfos_status append_balanced(struct tfos_feeder *feeder,
     double most = (double)feeder->trainer_count * PART_SIZE / row_size;
     int64_t limit = most < 1 ? 1 : most > ASSIGNED_ROWS_LIMIT ? ASSIGNED_ROWS_LIMIT : (int64_t)most;
     for (; rest.length > 0; rest.offset += appended, rest.length -= appended) {
-        const json_t *parts = NULL;
+        json_t *parts = NULL;
         enum tfos_status status =
             assign(feeder, rest.length < limit ? rest.length : limit, block_rows, &parts, err);
         if (status == TFOS_OK)
@@ -353,6 +355,7 @@ static enum tfos_status append_balanced(struct tfos_feeder *feeder,
                                  tfos__node_feeder_channels_append(&feeder->channels, schema, &rest,
                                                                    parts, &appended, err),
                                  err);
+        json_decref(parts);
         if (status != TFOS_OK)
             return status;
     }
