@@ -20,7 +20,7 @@
 #define STEP_ROWS 32
 #define APPENDED_ROWS 1024
 #define EXCHANGES 200
-#define LANE_SIZE (2 << 20) ///< holds an epoch
+#define CHANNEL_SIZE (2 << 20) ///< holds an epoch
 #define WAIT_MS 60000
 #define LIMIT_MS 1.0
 #define KEY "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
@@ -116,14 +116,16 @@ static int train(void)
     char *description = NULL;
 
     check(tfos_trainer_open(TFOS_TRAINER_FD, &trainer, &err), &err);
-    // The driver says so when all rows are in their rings.
+    // Feeding begins when it is known how they are read; the driver tells when all rows are in
+    // their rings.
+    for (enum way way = 0; way < WAYS; way++)
+        datasets[way] = open_dataset(trainer, way);
     check(tfos_trainer_await_description(trainer, queues[IN_STEP], &wait, &description, &err),
           &err);
     tfos_free(description);
     for (enum way way = 0; way < WAYS; way++) {
         const struct tfos_tensor_spec *specs = NULL;
         enum tfos_row_structure structure;
-        datasets[way] = open_dataset(trainer, way);
         check(tfos_dataset_get_specs(datasets[way], WAIT_MS, &specs, &tensor_counts[way],
                                      &structure, &err),
               &err);
@@ -202,7 +204,7 @@ static void feed(struct driver *driver, enum way way, int64_t number)
                                               .queue = queues[way],
                                               .feed = number,
                                               .partition = id,
-                                              .lane_size = LANE_SIZE};
+                                              .channel_size = CHANNEL_SIZE};
         check(tfos_feeder_open(&options, &feedings[id].feeder, &err), &err);
     }
     for (int id = 0; id < NODES; id++)

@@ -7,7 +7,10 @@
 #include "record_options.h"
 
 /// Take the arguments behind their name.
+int run_channels(int argc, char **argv);
 int run_doctor(int argc, char **argv);
+int run_fs(int argc, char **argv);
+int run_gpu(int argc, char **argv);
 int run_parameter_server(int argc, char **argv);
 int run_record(int argc, char **argv);
 int run_status(int argc, char **argv);

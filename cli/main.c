@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "manual.h"
 #include "terminal.h"
 
 /// Where tfos_node_launch() puts the launcher's socket.
@@ -18,6 +19,8 @@ static int run_version(int argc, char **argv)
 }
 
 static int run_help(int argc, char **argv);
+static int run_completion(int argc, char **argv);
+static int run_manual(int argc, char **argv);
 
 static int run_node(int argc, char **argv)
 {
@@ -32,14 +35,17 @@ static const struct {
     int (*run)(int argc, char **argv);
     bool takes_nothing;
 } commands[] = {
-    {"status", " [--json] [--watch]",
-     "clusters whose driver runs on this machine: nodes, feed, time left;\n"
-     "                             with --watch each second until Ctrl-C",
-     run_status, false},
-    {"record", " COMMAND ...", "TFRecord files: check, show, repair, split, shuffle, convert ...",
-     run_record, false},
+    {"status", " [--json] [--watch]", "clusters driven from here; --watch: each second", run_status,
+     false},
+    {"gpu", " [--json] [--watch]", "GPUs here, and which node holds them", run_gpu, false},
+    {"channels", " PID [--json]", "what the channels of a fed node hold", run_channels, false},
+    {"record", " COMMAND ...", "TFRecord files: check, show, repair, convert ...", run_record,
+     false},
+    {"fs", " COMMAND ...", "files here and in Hadoop's file systems", run_fs, false},
     {"doctor", " [--json]", "what this machine has and lacks, and how to get it", run_doctor,
      false},
+    {"completion", " bash|zsh", "what makes a shell complete these words", run_completion, false},
+    {"manual", "", "the manual page, for man -l -", run_manual, true},
     {"version", "", "version of tfos", run_version, true},
     {"help", "", "this text", run_help, false},
     {"--version", "", NULL, run_version, true},
@@ -51,6 +57,50 @@ static const struct {
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
+bool command_entry(size_t index, struct help_entry *entry)
+{
+    if (index >= COMMAND_COUNT || !commands[index].help)
+        return false; // those that are not shown are the last ones
+    *entry =
+        (struct help_entry){commands[index].name, commands[index].arguments, commands[index].help};
+    return true;
+}
+
+static const struct example examples[] = {
+    {"tfos doctor", "before the first run"},
+    {"tfos status --watch", "while a cluster runs"},
+    {"tfos record check 'data/*.tfrecord'", "is a data set whole?"},
+    {"tfos record head -n 2 part-00000", "what is in it?"},
+    {"tfos record convert table.csv out.tfrecord", "from a table"},
+    {"tfos record repair bad.tfrecord good.tfrecord", "what can be saved"},
+    {"source <(tfos completion bash)", "in ~/.bashrc"},
+};
+
+#define EXAMPLE_COUNT (sizeof(examples) / sizeof(examples[0]))
+
+const struct example *example_at(size_t index)
+{
+    return index < EXAMPLE_COUNT ? &examples[index] : NULL;
+}
+
+static int run_completion(int argc, char **argv)
+{
+    if (argc == 1 && strcmp(argv[0], "bash") == 0)
+        print_bash_completion(stdout);
+    else if (argc == 1 && strcmp(argv[0], "zsh") == 0)
+        print_zsh_completion(stdout);
+    else
+        return refuse_usage("completion needs the name of a shell, bash or zsh");
+    return 0;
+}
+
+static int run_manual(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    print_manual(stdout);
+    return 0;
+}
+
 static void print_usage(FILE *out)
 {
     char left[64];
@@ -58,14 +108,23 @@ static void print_usage(FILE *out)
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         snprintf(left, sizeof(left), "%s%s", commands[i].name, commands[i].arguments);
         if (commands[i].help)
-            fprintf(out, "  %-27s%s\n", left, commands[i].help);
+            fprintf(out, "  %-26s%s\n", left, commands[i].help);
     }
+}
+
+static void print_examples(FILE *out)
+{
+    fputs("\nexamples:\n", out);
+    for (size_t i = 0; i < EXAMPLE_COUNT; i++)
+        fprintf(out, "  %-46s # %s\n", examples[i].command, examples[i].purpose);
+    fputs("\ntfos record --help has its commands and options, tfos manual has all.\n", out);
 }
 
 static int run_help(int argc, char **argv)
 {
     (void)argc, (void)argv;
     print_usage(stdout);
+    print_examples(stdout);
     return 0;
 }
 
@@ -103,7 +162,8 @@ int main(int argc, char **argv)
         i++;
     if (i == COMMAND_COUNT)
         return refuse_usage("there is no command \"%s\"", argv[1]);
-    if (argc == 3 && strcmp(argv[2], "--help") == 0 && commands[i].run != run_record)
+    if (argc == 3 && strcmp(argv[2], "--help") == 0 && commands[i].run != run_record &&
+        commands[i].run != run_fs)
         return flush_output(run_help(0, NULL));
     if (argc > 2 && commands[i].takes_nothing)
         return refuse_usage("%s takes no argument, but got \"%s\"",

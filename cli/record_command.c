@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "manual.h"
 #include "record_files.h"
 #include "terminal.h"
 
@@ -34,6 +35,15 @@ static const struct {
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+bool record_command_entry(size_t index, struct help_entry *entry)
+{
+    if (index >= COMMAND_COUNT)
+        return false;
+    *entry =
+        (struct help_entry){commands[index].name, commands[index].arguments, commands[index].help};
+    return true;
+}
 
 static int print_usage(void)
 {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "bytes.h"
+#include "hadoop_jars.h"
 #include "terminal.h"
 #include "value_text.h"
 
@@ -76,6 +77,32 @@ static bool write_all(int fd, const char *data, size_t size)
         size -= put > 0 ? (size_t)put : 0;
     }
     return true;
+}
+
+int open_copy(const char *path)
+{
+    char block[BLOCK_SIZE];
+    struct tfos_error err;
+    size_t count;
+    struct tfos_stream *stream = open_input(path);
+    int fd = stream ? open_temporary_file() : -1;
+    enum tfos_status status = TFOS_OK;
+    while (fd >= 0 && status == TFOS_OK) {
+        status = stream->read(stream, block, sizeof(block), &count, &err);
+        if (status < 0)
+            say_error(&err);
+        if (status == TFOS_OK && !write_all(fd, block, count)) {
+            fprintf(stderr, "tfos: cannot keep %s in %s: %s\n", path, temporary_folder(),
+                    strerror(errno));
+            status = TFOS_IO;
+        }
+    }
+    tfos_stream_close(stream);
+    if (fd >= 0 && (status < 0 || lseek(fd, 0, SEEK_SET) != 0)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
 }
 
 // Copies the standard input. False with errno.
@@ -159,16 +186,6 @@ static bool is_of_whole_folder(const struct record_options *options, int count, 
     return is_whole;
 }
 
-static int say_uri(const char *uri)
-{
-    fprintf(stderr,
-            "tfos record: takes paths and \"-\", not %s: pipe it, as in \"hdfs dfs -cat FILE | "
-            "tfos record count -\", or use tensorflowonspark.tfrecord or Spark; tfos record "
-            "--help says how it is used\n",
-            uri);
-    return EXIT_USAGE;
-}
-
 // 0, or the exit status.
 static int find_source(struct sources *sources, const char *name)
 {
@@ -178,9 +195,9 @@ static int find_source(struct sources *sources, const char *name)
         keep(sources, name);
         return 0;
     }
-    enum tfos_status status = tfos_file_list_find(name, NULL, &list, &err);
-    if (status < 0)
-        return status == TFOS_UNSUPPORTED ? say_uri(name) : say_error(&err);
+    find_hadoop(name);
+    if (tfos_file_list_find(name, NULL, &list, &err) < 0)
+        return say_error(&err);
     for (size_t i = 0; i < tfos_file_list_count(list); i++)
         keep(sources, tfos_file_list_get(list, i));
     tfos_file_list_close(list);
@@ -193,9 +210,8 @@ static int find_target(struct sources *sources, const char *name)
     const char *path = NULL;
     if (tfos_file_name_get_new(name, &path, &err) < 0)
         return say_error(&err);
-    if (!path)
-        return say_uri(name);
-    keep(sources, path);
+    find_hadoop(name);
+    keep(sources, path ? path : name);
     return 0;
 }
 

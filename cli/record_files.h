@@ -21,6 +21,10 @@ int open_temporary_file(void);
 /// The folder that such files are made in.
 const char *temporary_folder(void);
 
+/// A copy of a file in such a file, at its beginning. The caller closes it. -1 after an error
+/// message.
+int open_copy(const char *path);
+
 /// The standard input, or a copy of it in such a file where it cannot seek; at its beginning. The
 /// caller closes it. -1 after an error message.
 int open_seekable_input(void);

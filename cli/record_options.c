@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record_options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "manual.h"
 #include "terminal.h"
 
 /// A text that stands for a number.
@@ -58,9 +60,9 @@ static const struct rule {
     {"memory", "=N", NUMBER, FIELD(memory),
      "shuffle: bytes of records to hold (256 MiB); the rest waits in TMPDIR", "a number of bytes",
      1, INT64_MAX, NULL},
-    {"from", "=, --to=FORMAT", TEXT, FIELD(from),
+    {"from", "=FORMAT", TEXT, FIELD(from),
      "convert: tfrecord, csv, json, parquet, arrow, whatever the names", NULL, 0, 0, NULL},
-    {"to", NULL, TEXT, FIELD(to), NULL, NULL, 0, 0, NULL},
+    {"to", "=FORMAT", TEXT, FIELD(to), "convert: likewise, of what is written", NULL, 0, 0, NULL},
     {"schema", "=COLUMNS", TEXT, FIELD(schema),
      "convert: \"NAME TYPE, ...\", types as schema prints them; default: found in the file", NULL,
      0, 0, NULL},
@@ -80,10 +82,27 @@ void record_options_print(FILE *out)
     char left[64];
     for (size_t i = 0; i < RULE_COUNT; i++) {
         snprintf(left, sizeof(left), "%s--%s%s", i == 0 ? "-n, " : "    ", rules[i].name,
-                 rules[i].argument ? rules[i].argument : "");
-        if (rules[i].help)
-            fprintf(out, "  %-27s%s\n", left, rules[i].help);
+                 rules[i].argument);
+        fprintf(out, "  %-27s%s\n", left, rules[i].help);
     }
+}
+
+bool record_option_entry(size_t index, struct option_entry *entry)
+{
+    if (index >= RULE_COUNT)
+        return false;
+    const struct rule *rule = &rules[index];
+    *entry = (struct option_entry){
+        .name = rule->name,
+        .argument = rule->argument,
+        .help = rule->help,
+        .takes_value = rule->kind != FLAG,
+    };
+    size_t count = 0;
+    for (const struct choice *choice = rule->choices; choice && choice->text; choice++)
+        if (!isupper((unsigned char)choice->text[0]) && count < OPTION_VALUES)
+            entry->values[count++] = choice->text;
+    return true;
 }
 
 int refuse_record(const char *format, const char *argument)

@@ -2,25 +2,23 @@
 /// tfos status: the clusters whose drivers run on this machine under this user, as a table or as
 /// JSON. All figures come from the driver as they are shown: nothing is computed here but units.
 #include <jansson.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tfos.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "commands.h"
 #include "terminal.h"
+#include "watch.h"
 
 #define QUERY_TIMEOUT_MS 2000
-#define INTERVAL_MS 1000
 #define BAR_WIDTH 16
 #define REPORT_WIDTH 78
 #define MILLIONS_FROM 1e8 // larger counts are too wide
 #define MINUTE 60
 #define HOUR 3600
+#define GIB 1073741824.0
 
 // ---- the table
 
@@ -151,6 +149,24 @@ static void print_progress(FILE *out, const json_t *progress)
     print_report(out, json_object_get(progress, "report"));
 }
 
+/// The GPUs of a node: how much of each, and what is used of it, by whomever.
+static void print_gpus(FILE *out, const json_t *gpus)
+{
+    size_t i;
+    const json_t *gpu;
+    json_array_foreach((json_t *)gpus, i, gpu)
+    {
+        char used[32], total[32], load[32];
+        format_scaled(gpu, "memory_used", GIB, "", used, sizeof(used));
+        format_scaled(gpu, "memory_total", GIB, " GiB", total, sizeof(total));
+        format_scaled(gpu, "load", 1, "%", load, sizeof(load));
+        fprintf(out, "     GPU %s  %s  %.3g%% of it  memory %s of %s  load %s%s%s\n",
+                text_of(gpu, "id"), text_of(gpu, "name"),
+                json_number_value(json_object_get(gpu, "fraction")) * 100, used, total, load,
+                text_of(gpu, "fault")[0] ? "  " : "", text_of(gpu, "fault"));
+    }
+}
+
 static void print_node(FILE *out, const json_t *node)
 {
     char name[64], rows[32], rate[32], speed[32], fill[32], age[32];
@@ -176,6 +192,7 @@ static void print_node(FILE *out, const json_t *node)
         fprintf(out, "     %s\n", words);
     if (board[0])
         fprintf(out, "     TensorBoard: %s\n", board);
+    print_gpus(out, json_object_get(node, "gpus"));
 }
 
 static void print_cluster(FILE *out, const json_t *cluster)
@@ -215,16 +232,12 @@ static void print_clusters(FILE *out, const json_t *clusters)
 
 // ---- the command
 
-struct options {
-    bool is_json;
-    bool is_watching;
-};
-
 /// The clusters' documents, an array that the caller owns, or NULL after saying why not.
-static json_t *query(void)
+static json_t *query(void *context)
 {
     char *text;
     struct tfos_error err;
+    (void)context;
     if (tfos_status_query(QUERY_TIMEOUT_MS, &text, &err) < 0) {
         say_error(&err);
         return NULL;
@@ -237,9 +250,9 @@ static json_t *query(void)
     return clusters;
 }
 
-static int say_none(const struct options *options)
+static int say_none(bool is_json)
 {
-    if (options->is_json)
+    if (is_json)
         puts("[]");
     else
         puts("no cluster runs on this machine under this user (tfos status looks for drivers: type "
@@ -248,109 +261,16 @@ static int say_none(const struct options *options)
     return 1;
 }
 
-/// The clusters as text, which the caller frees; NULL when out of memory.
-static char *render(const struct options *options, const json_t *clusters)
-{
-    char *text = NULL;
-    size_t size = 0;
-    if (options->is_json)
-        return json_dumps(clusters, options->is_watching ? JSON_COMPACT : JSON_INDENT(2));
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        return NULL;
-    print_clusters(out, clusters);
-    if (fclose(out) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
-}
-
-/// Overwrites what the screen has, line by line, so that nothing flickers.
-static void repaint(const char *text)
-{
-    fputs("\033[H", stdout);
-    for (size_t size; *text; text += size + 1) {
-        size = strcspn(text, "\n");
-        printf("%.*s\033[K\n", (int)size, text);
-        if (!text[size])
-            break;
-    }
-    fputs("\033[J", stdout);
-}
-
-/// Shows the clusters once; false when that is not possible.
-static bool show(const struct options *options, const json_t *clusters)
-{
-    char *text = render(options, clusters);
-    if (!text)
-        return false;
-    if (options->is_watching && !options->is_json && isatty(STDOUT_FILENO))
-        repaint(text);
-    else
-        printf("%s%s", text, options->is_json || options->is_watching ? "\n" : "");
-    free(text);
-    return fflush(stdout) == 0;
-}
-
-/// Waits until the next look is due; true when the user wants no more.
-static bool wait_or_end(const sigset_t *ends)
-{
-    struct timespec interval = {.tv_sec = INTERVAL_MS / 1000,
-                                .tv_nsec = INTERVAL_MS % 1000 * 1000000};
-    return sigtimedwait(ends, NULL, &interval) > 0;
-}
-
-/// Shows the clusters again and again until none is left, the output is closed or Ctrl-C is
-/// pressed.
-static int watch(const struct options *options, json_t *clusters)
-{
-    sigset_t ends;
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGINT);
-    sigaddset(&ends, SIGTERM);
-    // Taken between two looks: the terminal is left at the beginning of a line.
-    sigprocmask(SIG_BLOCK, &ends, NULL);
-    if (!options->is_json && isatty(STDOUT_FILENO))
-        fputs("\033[2J", stdout);
-    for (;;) {
-        bool is_shown = show(options, clusters);
-        json_decref(clusters);
-        if (!is_shown)
-            return 1;
-        if (wait_or_end(&ends))
-            return 0;
-        clusters = query();
-        if (!clusters)
-            return 1;
-        if (json_array_size(clusters) == 0) {
-            json_decref(clusters);
-            return say_none(options);
-        }
-    }
-}
-
 int run_status(int argc, char **argv)
 {
-    struct options options = {0};
+    struct watch_view view = {.query = query, .print = print_clusters, .say_none = say_none};
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0)
-            options.is_json = true;
+            view.is_json = true;
         else if (strcmp(argv[i], "--watch") == 0)
-            options.is_watching = true;
+            view.is_watching = true;
         else
             return refuse_usage("status does not know \"%s\"", argv[i]);
     }
-    json_t *clusters = query();
-    if (!clusters)
-        return 1;
-    if (json_array_size(clusters) == 0) {
-        json_decref(clusters);
-        return say_none(&options);
-    }
-    if (options.is_watching)
-        return watch(&options, clusters);
-    bool is_shown = show(&options, clusters);
-    json_decref(clusters);
-    return is_shown ? 0 : 1;
+    return watch_show(&view);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "terminal.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,18 +35,35 @@ void say_damage(void *context, const struct tfos_record_damage *damage)
     fprintf(stderr, "tfos: %s\n", damage->message);
 }
 
-void progress_show(const char *what, uint64_t records, uint64_t bytes, const char *path)
+static bool is_due(void)
 {
     if (line.next_ms == 0)
         line.next_ms = isatty(STDERR_FILENO) ? now_ms() + FIRST_MS : INT64_MAX;
-    if (line.next_ms == INT64_MAX || now_ms() < line.next_ms)
-        return;
-    int width = fprintf(stderr, "\r%s: %llu records, %llu MiB of %s", what,
-                        (unsigned long long)records, (unsigned long long)(bytes >> 20), path);
+    return line.next_ms != INT64_MAX && now_ms() >= line.next_ms;
+}
+
+// Hides the end of a longer line.
+static void end_line(int width)
+{
     fprintf(stderr, "%*s", line.width > width ? line.width - width : 0, "");
     fflush(stderr);
     line.width = width;
     line.next_ms = now_ms() + STEP_MS;
+}
+
+void progress_show(const char *what, uint64_t records, uint64_t bytes, const char *path)
+{
+    if (is_due())
+        end_line(fprintf(stderr, "\r%s: %llu records, %llu MiB of %s", what,
+                         (unsigned long long)records, (unsigned long long)(bytes >> 20), path));
+}
+
+void progress_show_copy(uint64_t bytes, uint64_t size, const char *path)
+{
+    if (is_due())
+        end_line(fprintf(stderr, "\rcopied: %llu of %llu MiB of %s",
+                         (unsigned long long)(bytes >> 20), (unsigned long long)(size >> 20),
+                         path));
 }
 
 void progress_end(void)

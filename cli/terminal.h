@@ -22,6 +22,9 @@ void say_damage(void *context, const struct tfos_record_damage *damage);
 /// own. Nothing is shown where stderr is no terminal, or where the work takes less than a second.
 void progress_show(const char *what, uint64_t records, uint64_t bytes, const char *path);
 
+/// The same for a copy of `size` bytes: "copied: 34 of 120 MiB of data.tfrecord".
+void progress_show_copy(uint64_t bytes, uint64_t size, const char *path);
+
 /// Takes the line away: before anything else is written to stderr, and at the end.
 void progress_end(void);
 

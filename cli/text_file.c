@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hadoop_jars.h"
 #include "record_files.h"
 #include "terminal.h"
 
@@ -29,11 +30,13 @@ int text_input_open(struct text_input *input, const char *path, bool is_read_twi
     bool is_standard = strcmp(path, "-") == 0;
     *input = (struct text_input){
         .name = is_standard ? "the standard input" : path, .line = 1, .column = 1};
-    int fd = !is_standard    ? open(path, O_RDONLY | O_CLOEXEC)
+    bool is_far = !is_standard && is_remote(path);
+    int fd = is_far          ? open_copy(path)
+             : !is_standard  ? open(path, O_RDONLY | O_CLOEXEC)
              : is_read_twice ? open_seekable_input()
                              : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
     if (fd < 0)
-        return is_standard ? 1 : fail(input, "cannot open it", strerror(errno));
+        return is_standard || is_far ? 1 : fail(input, "cannot open it", strerror(errno));
     input->file = check_memory(gzdopen(fd, "rb"));
     gzbuffer(input->file, BLOCK_SIZE);
     return 0;

@@ -4,13 +4,16 @@
 #define TFOS_H
 
 #include <tfos/arrow.h>
+#include <tfos/collective.h>
 #include <tfos/dataset.h>
+#include <tfos/dtype.h>
 #include <tfos/example.h>
 #include <tfos/example_file.h>
 #include <tfos/export.h>
 #include <tfos/feed.h>
 #include <tfos/feeder.h>
 #include <tfos/file_list.h>
+#include <tfos/file_system.h>
 #include <tfos/fork.h>
 #include <tfos/gpu.h>
 #include <tfos/memory.h>

@@ -53,9 +53,18 @@ check_tidy() {
 check_exports() {
     "$tools/python" scripts/lint/exports.py "$build/src/libtfos.so" 'tfos_[a-z][a-z0-9_]*' &&
         "$tools/python" scripts/lint/exports.py "$(find "$build/python" -name '_tfos*.so')" 'PyInit__tfos' &&
-        "$tools/python" scripts/lint/exports.py "$build/tensorflow/libtfos_tf.so" 'tfos_tf_[a-z]+' &&
+        "$tools/python" scripts/lint/exports.py "$build/tensorflow/libtfos_tf.so" 'tfos_tf_[a-z_]+|TF_InitPlugin' &&
         { [ ! -e "$build/java/tfos.jar" ] ||
             "$tools/python" scripts/lint/exports.py "$build/java/libtfos_jni.so" 'JNI_OnLoad|Java_org_tfos_[a-zA-Z]*Native_[a-zA-Z]+'; }
+}
+
+check_shell() {
+    find deploy -name '*.sh' | sort | xargs "$tools/shellcheck" --severity=warning
+}
+
+# Debian's packages and the newest fitting ones of pip are not pinned; Spark's image names its user.
+check_dockerfiles() {
+    find deploy -name 'Dockerfile*' | sort | xargs "$tools/hadolint" --ignore DL3008 --ignore DL3013 --ignore DL3066
 }
 
 mkdir -p build
@@ -65,6 +74,8 @@ check "files and names" "$tools/python" scripts/lint/tree.py
 check objects "$tools/python" scripts/lint/objects.py
 check "public headers" "$tools/python" scripts/lint/headers.py
 check clang-format check_format
+check shellcheck check_shell
+check Dockerfiles check_dockerfiles
 check ruff "$tools/ruff" check --quiet --output-format concise .
 if [ "${1:-}" != quick ]; then
     check "release build" build_release

@@ -18,7 +18,7 @@ status=0
 
 # The main path on the oldest stack.
 old_tests=(
-    test_cluster.py test_dataset.py test_frames.py::test_rows_of_every_type test_frames.py::test_what_is_refused
+    test_cluster.py test_collective_ops.py test_dataset.py test_frames.py::test_rows_of_every_type test_frames.py::test_what_is_refused
     test_frame_tasks.py::test_a_cancelled_job_ends_at_once test_inference.py::test_s16_partitions_of_all_sizes
     test_inference.py::test_a_consumer_that_fails_in_the_middle test_native_columns.py test_spark_source.py test_spark_tables.py
     test_hadoop_formats.py::test_damage test_hadoop_formats.py::test_mapreduce_without_spark test_columnar_files.py test_dfutil.py

@@ -23,21 +23,6 @@
 
 enum input { DATASET, INDEX, POSITION = INDEX, BATCH_COUNT };
 
-static int type_of(enum tfos_dtype dtype)
-{
-    static const int types[] = {
-        [TFOS_DTYPE_BOOL] = TF_BOOL,     [TFOS_DTYPE_INT8] = TF_INT8,
-        [TFOS_DTYPE_INT16] = TF_INT16,   [TFOS_DTYPE_INT32] = TF_INT32,
-        [TFOS_DTYPE_INT64] = TF_INT64,   [TFOS_DTYPE_UINT8] = TF_UINT8,
-        [TFOS_DTYPE_UINT16] = TF_UINT16, [TFOS_DTYPE_UINT32] = TF_UINT32,
-        [TFOS_DTYPE_UINT64] = TF_UINT64, [TFOS_DTYPE_FLOAT16] = TF_HALF,
-        [TFOS_DTYPE_FLOAT32] = TF_FLOAT, [TFOS_DTYPE_FLOAT64] = TF_DOUBLE,
-        [TFOS_DTYPE_STRING] = TF_STRING,
-    };
-
-    return types[dtype];
-}
-
 /// TensorFlow's deallocator.
 static void release(void *data, size_t size, void *argument)
 {
@@ -62,7 +47,7 @@ static void lend_output(struct TF_OpKernelContext *context, int index, struct tf
     *lent = *tensor;
     // A kernel may overwrite its input: nobody else reads the batch. The deallocator is also called
     // when no tensor is made.
-    made = tfos__tf.NewTensor(type_of(tensor->dtype), tensor->shape, tensor->rank,
+    made = tfos__tf.NewTensor(tfos__op_type_of(tensor->dtype), tensor->shape, tensor->rank,
                               (void *)(uintptr_t)tensor->data, (size_t)tensor->size, release, lent);
     if (!made) {
         tfos__tf.SetStatus(status, TF_INTERNAL, MODULE ": a tensor's size does not fit its shape");
@@ -99,8 +84,8 @@ static void copy_output(struct TF_OpKernelContext *context, int index, struct tf
 {
     bool is_text = tensor->dtype == TFOS_DTYPE_STRING;
     size_t size = is_text ? (size_t)element_count(tensor) * TFOS__TF_STRING_SIZE : 0;
-    struct TF_Tensor *made = tfos__tf.AllocateOutput(context, index, type_of(tensor->dtype),
-                                                     tensor->shape, tensor->rank, size, status);
+    struct TF_Tensor *made = tfos__tf.AllocateOutput(
+        context, index, tfos__op_type_of(tensor->dtype), tensor->shape, tensor->rank, size, status);
 
     if (tfos__op_is_ok(status) && is_text)
         copy_strings(tensor, made);
@@ -113,7 +98,7 @@ static void copy_output(struct TF_OpKernelContext *context, int index, struct tf
 static void set_output(struct TF_OpKernelContext *context, int index, struct tfos_tensor *tensor,
                        struct TF_Status *status)
 {
-    if (tfos__tf.ExpectedOutputDataType(context, index) != type_of(tensor->dtype)) {
+    if (tfos__tf.ExpectedOutputDataType(context, index) != tfos__op_type_of(tensor->dtype)) {
         tfos_tensor_release(tensor);
         tfos__tf.SetStatus(status, TF_INVALID_ARGUMENT,
                            MODULE ": output_types are not those of the dataset");
@@ -314,7 +299,11 @@ void tfos__batch_ops_register(struct TF_Status *status)
     add_components(read);
     add_position(position);
     tfos__tf.OpDefinitionBuilderAddOutput(position, "next: int64");
-    tfos__op_register(next, NEXT_OP, compute_next, status);
-    tfos__op_register(read, READ_OP, compute_read, status);
-    tfos__op_register(position, POSITION_OP, compute_position, status);
+    tfos__op_register(next, &(struct tfos__op_kernel){.name = NEXT_OP, .compute = compute_next},
+                      status);
+    tfos__op_register(read, &(struct tfos__op_kernel){.name = READ_OP, .compute = compute_read},
+                      status);
+    tfos__op_register(position,
+                      &(struct tfos__op_kernel){.name = POSITION_OP, .compute = compute_position},
+                      status);
 }

@@ -121,5 +121,5 @@ void tfos__pass_op_register(struct TF_Status *status)
     tfos__tf.OpDefinitionBuilderAddInput(op, "shuffle_files: int64");
     tfos__tf.OpDefinitionBuilderAddInput(op, "seed: int64");
     tfos__tf.OpDefinitionBuilderAddOutput(op, "number: int64");
-    tfos__op_register(op, OP, compute, status);
+    tfos__op_register(op, &(struct tfos__op_kernel){.name = OP, .compute = compute}, status);
 }

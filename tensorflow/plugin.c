@@ -27,27 +27,31 @@ __attribute__((constructor)) static void register_all(void)
     struct TF_Status *status = tfos__tf.NewStatus();
     tfos__batch_ops_register(status);
     tfos__pass_op_register(status);
+    tfos__collective_ops_register(status);
     if (!tfos__op_is_ok(status))
         snprintf(failure, sizeof(failure), "libtfos_tf: TensorFlow refuses the ops: %s",
                  tfos__tf.Message(status));
     tfos__tf.DeleteStatus(status);
 }
 
-static void infer_shapes(struct TF_ShapeInferenceContext *context, struct TF_Status *status)
+static void infer_nothing(struct TF_ShapeInferenceContext *context, struct TF_Status *status)
 {
     tfos__tf.ShapeInferenceContextSetUnknownShape(context, status);
 }
 
-void tfos__op_register(struct TF_OpDefinitionBuilder *op, const char *name,
-                       void (*compute)(void *kernel, struct TF_OpKernelContext *context),
+void tfos__op_register(struct TF_OpDefinitionBuilder *op, const struct tfos__op_kernel *kernel,
                        struct TF_Status *status)
 {
-    tfos__tf.OpDefinitionBuilderSetShapeInferenceFunction(op, infer_shapes);
+    tfos__tf.OpDefinitionBuilderSetShapeInferenceFunction(
+        op, kernel->infer_shapes ? kernel->infer_shapes : infer_nothing);
     if (tfos__op_is_ok(status))
         tfos__tf.RegisterOpDefinition(op, status);
     if (tfos__op_is_ok(status))
-        tfos__tf.RegisterKernelBuilder(
-            name, tfos__tf.NewKernelBuilder(name, "CPU", NULL, compute, NULL), status);
+        tfos__tf.RegisterKernelBuilder(kernel->name,
+                                       tfos__tf.NewKernelBuilder(kernel->name, "CPU",
+                                                                 kernel->create, kernel->compute,
+                                                                 kernel->destroy),
+                                       status);
 }
 
 bool tfos__op_is_ok(const struct TF_Status *status)
@@ -109,4 +113,36 @@ int64_t tfos__op_read_number(struct TF_OpKernelContext *context, int index, cons
     }
     tfos__tf.DeleteTensor(input);
     return number;
+}
+
+static const struct {
+    int type;
+    size_t size;
+} types[] = {
+    [TFOS_DTYPE_BOOL] = {TF_BOOL, 1},     [TFOS_DTYPE_INT8] = {TF_INT8, 1},
+    [TFOS_DTYPE_INT16] = {TF_INT16, 2},   [TFOS_DTYPE_INT32] = {TF_INT32, 4},
+    [TFOS_DTYPE_INT64] = {TF_INT64, 8},   [TFOS_DTYPE_UINT8] = {TF_UINT8, 1},
+    [TFOS_DTYPE_UINT16] = {TF_UINT16, 2}, [TFOS_DTYPE_UINT32] = {TF_UINT32, 4},
+    [TFOS_DTYPE_UINT64] = {TF_UINT64, 8}, [TFOS_DTYPE_FLOAT16] = {TF_HALF, 2},
+    [TFOS_DTYPE_FLOAT32] = {TF_FLOAT, 4}, [TFOS_DTYPE_FLOAT64] = {TF_DOUBLE, 8},
+    [TFOS_DTYPE_STRING] = {TF_STRING, 0}, [TFOS_DTYPE_BFLOAT16] = {TF_BFLOAT16, 2},
+};
+
+int tfos__op_type_of(enum tfos_dtype dtype)
+{
+    return types[dtype].type;
+}
+
+enum tfos_dtype tfos__op_dtype_of(int type)
+{
+    int dtype = TFOS_DTYPE_BFLOAT16;
+
+    while (dtype > 0 && types[dtype].type != type)
+        dtype--;
+    return (enum tfos_dtype)dtype;
+}
+
+size_t tfos__op_size_of(enum tfos_dtype dtype)
+{
+    return types[dtype].size;
 }

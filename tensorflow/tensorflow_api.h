@@ -14,6 +14,7 @@ struct TF_KernelBuilder;
 struct TF_OpDefinitionBuilder;
 struct TF_OpKernelConstruction;
 struct TF_OpKernelContext;
+struct TF_ShapeHandle;
 struct TF_ShapeInferenceContext;
 struct TF_Status;
 struct TF_Tensor;
@@ -25,12 +26,15 @@ enum tfos__tf_code {
     TF_INVALID_ARGUMENT = 3,
     TF_DEADLINE_EXCEEDED = 4,
     TF_NOT_FOUND = 5,
+    TF_ALREADY_EXISTS = 6,
     TF_PERMISSION_DENIED = 7,
     TF_RESOURCE_EXHAUSTED = 8,
+    TF_FAILED_PRECONDITION = 9,
     TF_ABORTED = 10,
     TF_OUT_OF_RANGE = 11,
     TF_UNIMPLEMENTED = 12,
     TF_INTERNAL = 13,
+    TF_UNAVAILABLE = 14,
     TF_DATA_LOSS = 15
 };
 
@@ -45,6 +49,7 @@ enum tfos__tf_type {
     TF_STRING = 7,
     TF_INT64 = 9,
     TF_BOOL = 10,
+    TF_BFLOAT16 = 14,
     TF_UINT16 = 17,
     TF_HALF = 19,
     TF_UINT32 = 22,
@@ -68,12 +73,30 @@ enum tfos__tf_type {
        void (*infer)(struct TF_ShapeInferenceContext *, struct TF_Status *)))                      \
     X(void, ShapeInferenceContextSetUnknownShape,                                                  \
       (struct TF_ShapeInferenceContext *, struct TF_Status *))                                     \
+    X(int64_t, ShapeInferenceContextNumInputs, (struct TF_ShapeInferenceContext *))                \
+    X(void, ShapeInferenceContextGetInput,                                                         \
+      (struct TF_ShapeInferenceContext *, int index, struct TF_ShapeHandle *, struct TF_Status *)) \
+    X(void, ShapeInferenceContextSetOutput,                                                        \
+      (struct TF_ShapeInferenceContext *, int index, struct TF_ShapeHandle *, struct TF_Status *)) \
+    X(struct TF_ShapeHandle *, ShapeInferenceContextScalar, (struct TF_ShapeInferenceContext *))   \
+    X(struct TF_ShapeHandle *, NewShapeHandle, (void))                                             \
+    X(void, DeleteShapeHandle, (struct TF_ShapeHandle *))                                          \
     X(void, RegisterOpDefinition, (struct TF_OpDefinitionBuilder *, struct TF_Status *))           \
     X(struct TF_KernelBuilder *, NewKernelBuilder,                                                 \
       (const char *op, const char *device, void *(*create)(struct TF_OpKernelConstruction *),      \
        void (*compute)(void *, struct TF_OpKernelContext *), void (*destroy)(void *)))             \
     X(void, RegisterKernelBuilder,                                                                 \
       (const char *name, struct TF_KernelBuilder *, struct TF_Status *))                           \
+    X(void, OpKernelConstruction_GetAttrSize,                                                      \
+      (struct TF_OpKernelConstruction *, const char *attr, int32_t *list_size,                     \
+       int32_t *total_size, struct TF_Status *))                                                   \
+    X(void, OpKernelConstruction_GetAttrString,                                                    \
+      (struct TF_OpKernelConstruction *, const char *attr, char *value, size_t size,               \
+       struct TF_Status *))                                                                        \
+    X(void, OpKernelConstruction_GetAttrInt64,                                                     \
+      (struct TF_OpKernelConstruction *, const char *attr, int64_t *value, struct TF_Status *))    \
+    X(void, OpKernelConstruction_Failure, (struct TF_OpKernelConstruction *, struct TF_Status *))  \
+    X(int, NumInputs, (struct TF_OpKernelContext *))                                               \
     X(int, NumOutputs, (struct TF_OpKernelContext *))                                              \
     X(int, ExpectedOutputDataType, (struct TF_OpKernelContext *, int index))                       \
     X(void, GetInput,                                                                              \
@@ -83,6 +106,9 @@ enum tfos__tf_type {
     X(struct TF_Tensor *, AllocateOutput,                                                          \
       (struct TF_OpKernelContext *, int index, int type, const int64_t *shape, int rank,           \
        size_t size, struct TF_Status *))                                                           \
+    X(struct TF_Tensor *, ForwardInputOrAllocateOutput,                                            \
+      (struct TF_OpKernelContext *, const int *inputs, int input_count, int output,                \
+       const int64_t *shape, int rank, int *forwarded_input, struct TF_Status *))                  \
     X(void, OpKernelContext_Failure, (struct TF_OpKernelContext *, struct TF_Status *))            \
     X(struct TF_Tensor *, NewTensor,                                                               \
       (int type, const int64_t *shape, int rank, void *data, size_t size,                          \

@@ -2,18 +2,9 @@
 """The model and its training, the same however the data comes. The executors get this file by ``sc.addPyFile``."""
 
 import importlib.util
-import os
-import tempfile
 
 LEARNING_RATE = 3e-3
 REPORT_STEPS = 10
-
-
-def use_legacy_keras():
-    """To be called before TensorFlow is imported: Keras 3, its default since 2.16, cannot fit under a multi-worker
-    strategy; tf_keras can."""
-    if importlib.util.find_spec("tf_keras"):
-        os.environ["TF_USE_LEGACY_KERAS"] = "1"
 
 
 def is_chief(ctx):
@@ -34,12 +25,13 @@ def scale_row(row, weight):
 
 def build_model():
     """A small convolutional network, compiled: 0.96 on test digits after three epochs of 10,000."""
-    import tensorflow as tf
+    import keras
 
-    layers = tf.keras.layers
-    tf.keras.utils.set_random_seed(1)
-    model = tf.keras.Sequential([
-        layers.Conv2D(32, 3, activation="relu", input_shape=(28, 28, 1)),
+    layers = keras.layers
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([
+        keras.Input((28, 28, 1)),
+        layers.Conv2D(32, 3, activation="relu"),
         layers.MaxPooling2D(),
         layers.Conv2D(64, 3, activation="relu"),
         layers.MaxPooling2D(),
@@ -48,59 +40,53 @@ def build_model():
         layers.Dense(10, activation="softmax"),
     ])
     model.compile(
-        optimizer=tf.keras.optimizers.Adam(LEARNING_RATE),
+        optimizer=keras.optimizers.Adam(LEARNING_RATE),
         loss="sparse_categorical_crossentropy",
-        weighted_metrics=["accuracy"],
+        metrics=["accuracy"],
     )
-    # A metric's value is that of all workers already; by default Keras would show the sum of the workers' values.
-    model.distribute_reduction_method = "first"
     return model
 
 
-def train(strategy, dataset, args, ctx, steps_per_epoch=None):
-    """Trains for ``args.epochs`` and exports the model. Every worker calls it.
+def train(dataset, args, ctx, steps_per_epoch=None):
+    """Trains for ``args.epochs`` and exports the model. Every worker calls it, with its own part of the rows.
 
     What the chief leaves: in ``args.model_dir`` a checkpoint an epoch, event files and losses.csv; in ``args.export_dir``
     the SavedModel. The others leave nothing.
     """
     from tensorflowonspark import compat
+    from tensorflowonspark.keras import distribute
 
-    with strategy.scope():
-        model = build_model()
-    # Saving needs all workers, since they hold the model together; only the chief's copy is kept.
-    with tempfile.TemporaryDirectory(prefix="mnist-") as scratch:
-        folder = ctx.absolute_path(args.model_dir) if is_chief(ctx) else scratch
-        model.fit(
-            dataset,
-            epochs=args.epochs,
-            steps_per_epoch=steps_per_epoch,
-            callbacks=callbacks(folder, ctx),
-            verbose=2 if args.verbose and is_chief(ctx) else 0,
-        )
-    compat.export_saved_model(model, ctx.absolute_path(args.export_dir), is_chief(ctx))
+    model = distribute(build_model())
+    model.fit(
+        dataset,
+        epochs=args.epochs,
+        steps_per_epoch=steps_per_epoch,
+        callbacks=callbacks(ctx.absolute_path(args.model_dir), ctx),
+        verbose=2 if args.verbose and is_chief(ctx) else 0,
+    )
+    if is_chief(ctx):
+        compat.export_saved_model(model, ctx.absolute_path(args.export_dir), True)
 
 
 def callbacks(folder, ctx):
     """What happens beside the training: the rate halves each epoch, checkpoints, event files, figures for the driver."""
-    import tensorflow as tf
+    import keras
 
-    keras = tf.keras.callbacks
-    tf.io.gfile.makedirs(folder)
     wanted = [
-        keras.LearningRateScheduler(lambda epoch: LEARNING_RATE * 0.5**epoch),
-        keras.ModelCheckpoint(folder + "/weights-{epoch:04d}", save_weights_only=True),
+        keras.callbacks.LearningRateScheduler(lambda epoch: LEARNING_RATE * 0.5**epoch),
+        keras.callbacks.ModelCheckpoint(folder + "/weights-{epoch:04d}.weights.h5", save_weights_only=True),
         report(folder, ctx),
     ]
-    if is_chief(ctx):
-        if importlib.util.find_spec("tensorboard"):
-            wanted.append(keras.TensorBoard(folder, update_freq=REPORT_STEPS, profile_batch=0))
-        else:
-            print("no event files: the package tensorboard is not installed")
+    if importlib.util.find_spec("tensorboard"):
+        wanted.append(keras.callbacks.TensorBoard(folder, update_freq=REPORT_STEPS, profile_batch=0))
+    else:
+        print("no event files: the package tensorboard is not installed")
     return wanted
 
 
 def report(folder, ctx):
     """Tells the driver about the loss as training goes on, and keeps the chief's figures in losses.csv."""
+    import keras
     import tensorflow as tf
 
     lines = []
@@ -113,7 +99,8 @@ def report(folder, ctx):
 
     def each_epoch(epoch, logs):
         if is_chief(ctx):
+            tf.io.gfile.makedirs(folder)
             with tf.io.gfile.GFile(folder + "/losses.csv", "w") as file:
                 file.write("step,loss,accuracy\n" + "".join(lines))
 
-    return tf.keras.callbacks.LambdaCallback(on_train_batch_end=each_batch, on_epoch_end=each_epoch)
+    return keras.callbacks.LambdaCallback(on_train_batch_end=each_batch, on_epoch_end=each_epoch)

@@ -18,13 +18,8 @@ SCHEMA = "pixels array<smallint>, label smallint"
 
 def main_fun(args, ctx):
     """Runs on each worker."""
-    mnist_model.use_legacy_keras()
-    import tensorflow as tf
-
-    strategy = tf.distribute.MultiWorkerMirroredStrategy()
-    # Keras takes a batch for that of all workers and cuts it in as many parts, so this makes batch_size rows a step.
-    dataset = ctx.get_dataset(args.batch_size * ctx.num_workers, uneven="pad", shapes={"pixels": (28, 28, 1)})
-    mnist_model.train(strategy, dataset.map(mnist_model.scale_row), args, ctx)
+    dataset = ctx.get_dataset(args.batch_size, uneven="pad", shapes={"pixels": (28, 28, 1)})
+    mnist_model.train(dataset.map(mnist_model.scale_row), args, ctx)
 
 
 def read_digits(spark, path, kind):

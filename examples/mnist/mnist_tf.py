@@ -9,7 +9,6 @@ Each worker takes every n-th row, n being the number of workers.
 """
 
 import argparse
-import math
 import os
 
 import mnist_data_setup
@@ -18,22 +17,14 @@ import mnist_model
 
 def main_fun(args, ctx):
     """Runs on each worker."""
-    mnist_model.use_legacy_keras()
     import tensorflow as tf
 
-    strategy = tf.distribute.MultiWorkerMirroredStrategy()
-    rows = read_rows(args.images_labels, ctx)
-    steps = args.steps_per_epoch
-    if not steps:
-        count = int(rows.reduce(tf.constant(0, tf.int64), lambda count, _: count + 1))
-        steps = math.ceil(count / (args.batch_size * ctx.num_workers))
-
-    def own_rows(context):
-        own = rows.shard(context.num_input_pipelines, context.input_pipeline_id)
-        own = own.shuffle(args.buffer_size, seed=1).repeat().batch(args.batch_size)
-        return own.map(mnist_model.scale).prefetch(tf.data.AUTOTUNE)
-
-    mnist_model.train(strategy, strategy.distribute_datasets_from_function(own_rows), args, ctx, steps)
+    own = read_rows(args.images_labels, ctx).shard(ctx.num_workers, ctx.executor_id)
+    own = own.shuffle(args.buffer_size)
+    if args.steps_per_epoch:
+        own = own.repeat()
+    own = own.batch(args.batch_size).map(mnist_model.scale).prefetch(tf.data.AUTOTUNE)
+    mnist_model.train(own, args, ctx, args.steps_per_epoch)
 
 
 def read_rows(path, ctx):

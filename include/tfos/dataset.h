@@ -8,29 +8,13 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <tfos/dtype.h>
 #include <tfos/feed.h>
 #include <tfos/status.h>
 
 struct tfos_dataset;
 
 #define TFOS_DATASET_MAX_RANK 8
-
-/// The type of a tensor's elements; a string is bytes of any length.
-enum tfos_dtype {
-    TFOS_DTYPE_BOOL = 1,
-    TFOS_DTYPE_INT8,
-    TFOS_DTYPE_INT16,
-    TFOS_DTYPE_INT32,
-    TFOS_DTYPE_INT64,
-    TFOS_DTYPE_UINT8,
-    TFOS_DTYPE_UINT16,
-    TFOS_DTYPE_UINT32,
-    TFOS_DTYPE_UINT64,
-    TFOS_DTYPE_FLOAT16,
-    TFOS_DTYPE_FLOAT32,
-    TFOS_DTYPE_FLOAT64,
-    TFOS_DTYPE_STRING
-};
 
 /// How nodes that train in step do the same number of steps, though they get different numbers of
 /// rows.
@@ -125,7 +109,7 @@ enum tfos_tensor_role {
     TFOS_TENSOR_SPARSE_INDICES, ///< int64, (values, 2)
     TFOS_TENSOR_SPARSE_VALUES,
     TFOS_TENSOR_SPARSE_SHAPE, ///< int64, (2)
-    TFOS_TENSOR_WEIGHTS       ///< float32, (rows): with PAD, 1 for rows and 0 for padding
+    TFOS_TENSOR_WEIGHTS       ///< float32, (rows): with PAD, 1 for rows and -0.0 for padding
 };
 
 /// One tensor of each batch. Consecutive specs with the same path are one column's. docs/types.md

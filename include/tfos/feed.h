@@ -3,7 +3,7 @@
 /// memory, and results back. A node may have several queues, each with a reader of its own; feeds
 /// are numbered within a queue. A batch belongs to (feed, partition, attempt) and starts at a row
 /// number; it is delivered whole or not at all, and each row of a partition once, whatever attempts
-/// Spark makes. A channel is what one writer writes to; its number is called `lane`. Batches cross
+/// Spark makes. A channel is what one writer writes to. Batches cross
 /// this interface as Arrow C data: a struct array whose children are the columns. Schema metadata
 /// travels with it unchanged.
 #ifndef TFOS_FEED_H
@@ -37,7 +37,8 @@ enum tfos_feed_item_kind {
 /// device.
 struct tfos_feed_item {
     enum tfos_feed_item_kind kind;
-    int lane; ///< handle for put_results(); each attempt has its own; -1 at the end of an epoch
+    int channel; ///< for put_results(): each attempt in a channel has a number of its own; -1 at
+                 ///< the end of an epoch
     bool has_results; ///< the writer waits for a result a row
     int64_t feed;
     int64_t partition;
@@ -66,13 +67,13 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_reader_next(struct tfos_feed
 /// slow over a large batch gets on. Any thread.
 TFOS_API void tfos_feed_batch_use(const struct ArrowArray *array, int64_t row_count);
 
-/// Sends results for the next rows of `lane`'s partition, in order. INVALID, with the partition and
-/// both counts, when there are more results than rows given out, or `lane` was not. CLOSED when the
-/// writer has gone (the caller may drop them and go on), or the wait was interrupted. `wait` has no
-/// limit: a writer that takes nothing for its own timeout goes. After a wait that ended early it is
-/// not known how many of the results were sent.
+/// Sends results for the next rows of `channel`'s partition, in order. INVALID, with the partition
+/// and both counts, when there are more results than rows given out, or `channel` was not. CLOSED
+/// when the writer has gone (the caller may drop them and go on), or the wait was interrupted.
+/// `wait` has no limit: a writer that takes nothing for its own timeout goes. After a wait that
+/// ended early it is not known how many of the results were sent.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
-tfos_feed_reader_put_results(struct tfos_feed_reader *reader, int lane,
+tfos_feed_reader_put_results(struct tfos_feed_reader *reader, int channel,
                              const struct ArrowSchema *schema, const struct ArrowArray *array,
                              const struct tfos_wait *wait, struct tfos_error *err);
 
@@ -82,5 +83,28 @@ TFOS_API void tfos_feed_reader_terminate(struct tfos_feed_reader *reader);
 /// Ends all waits with this status and message (the node has gone).
 TFOS_API void tfos_feed_reader_fail(struct tfos_feed_reader *reader, enum tfos_status status,
                                     const char *message);
+
+/// A channel of a node, as its memory says at one moment.
+struct tfos_feed_channel_state {
+    int fd;             ///< of the process that was looked into
+    int64_t size, used; ///< bytes of the ring of batches, and of those that are not released
+    int64_t result_size, result_used; ///< the same of results
+    int64_t rows_published;           ///< of the writer's partition, by all its attempts
+    int64_t rows_released;            ///< since the channel was made
+    int64_t space_wanted;             ///< bytes that a writer waits for; 0: for none
+    int64_t writer_wait_us;           ///< for which writers have waited for space so far
+    bool is_partition_published;      ///< its end, too
+    bool is_fenced;                   ///< its writer may publish no more
+    bool is_abandoned;                ///< the reader found it corrupt
+    bool is_retired;                  ///< the node has freed it
+};
+
+/// Looks into the channels that process `pid`, a node, has open, and calls `visit` with each,
+/// without disturbing it: the figures of a channel that is in use may be of different moments.
+/// NOT_FOUND: no such process, or it has no channel; DENIED: another user's.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_feed_inspect(int64_t pid,
+                  void (*visit)(void *context, const struct tfos_feed_channel_state *state),
+                  void *context, struct tfos_error *err);
 
 #endif

@@ -21,7 +21,7 @@ struct tfos_feeder_options {
     int64_t feed;          ///< number of the feed within its queue, from 1
     int64_t partition;     ///< from 0
     int64_t attempt;       ///< Spark's task attempt id: higher ones supersede lower ones
-    int64_t lane_size;     ///< bytes
+    int64_t channel_size;  ///< bytes
     bool has_results;      ///< the reader answers each row with a result
     bool is_remote;        ///< over TCP even to a node of this machine
     struct tfos_wait wait; ///< of every call: its timeout is the longest time in which the reader

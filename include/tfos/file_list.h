@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <tfos/export.h>
+#include <tfos/file_system.h>
 #include <tfos/status.h>
 
 /// Whether Spark skips a file or folder of this name in a folder: it begins with "." or "_",
@@ -34,39 +35,22 @@ TFOS_API size_t tfos_file_names_first(const char *names);
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_file_name_get_new(const char *name, const char **path, struct tfos_error *err);
 
-enum tfos_file_kind {
-    TFOS_FILE_NONE,
-    TFOS_FILE_REGULAR,
-    TFOS_FILE_FOLDER,
-    TFOS_FILE_SPECIAL ///< a pipe, a device: only by its exact name
-};
-
-/// Takes an entry of a folder.
-typedef enum tfos_status tfos_file_taker(void *entries, const char *name, enum tfos_file_kind kind,
-                                         struct tfos_error *err);
-
-/// Where names are looked up that are not this machine's. Both functions get names as the caller
-/// of tfos_file_list_find() has them, with their scheme and host.
-struct tfos_file_system {
-    /// What is there under a name.
-    enum tfos_status (*look)(struct tfos_file_system *system, const char *name,
-                             enum tfos_file_kind *kind, struct tfos_error *err);
-    /// Calls `take` with `entries` for each entry of a folder, and ends with a failure of that; for
-    /// none where there is no such folder.
-    enum tfos_status (*list)(struct tfos_file_system *system, const char *folder,
-                             tfos_file_taker *take, void *entries, struct tfos_error *err);
-};
-
 struct tfos_file_list;
 
-/// Finds the files, sorted by name: of `system`, or of this machine where it is NULL, with paths in
-/// place of URIs. NOT_FOUND: there is none; but a path of this machine that is no pattern is in the
-/// list also where nothing is there: opening it says why. UNSUPPORTED: a URI, where `system` is
-/// NULL. INVALID: the name could mean two files. The caller owns `*out`.
+/// Finds the files, sorted by name: of `system`, or of tfos_file_system_of() where it is NULL, of
+/// this machine with paths in place of URIs. NOT_FOUND: there is none; but a path of this machine
+/// that is no pattern is in the list also where nothing is there: opening it says why. UNSUPPORTED:
+/// no file system is there for a URI. INVALID: the name could mean two files. Of `system`, only
+/// look() and list() are called. The caller owns `*out`.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_file_list_find(const char *name,
                                                               struct tfos_file_system *system,
                                                               struct tfos_file_list **out,
                                                               struct tfos_error *err);
+
+/// The same for what is there, whatever it is: folders stand for themselves, and what is hidden is
+/// among what a pattern matches. NOT_FOUND: there is nothing.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_file_list_match(const char *name, struct tfos_file_list **out, struct tfos_error *err);
 
 /// How many there are, at least 1.
 TFOS_API size_t tfos_file_list_count(const struct tfos_file_list *list);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <tfos/arrow.h>
+#include <tfos/collective.h>
 #include <tfos/feed.h>
 #include <tfos/status.h>
 #include <tfos/wait.h>
@@ -73,6 +74,15 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_trainer_agree(struct tfos_trainer *trainer, const char *name, const char *value_json,
                    const struct tfos_wait *wait, char **values_json, struct tfos_error *err);
 
+/// Opens a group whose ranks are the chiefs, masters and workers, in the order of executor ids. Of
+/// `options` rank, size, key, exchange and context are set here, and host where it is NULL. All
+/// open the groups of one name in one order. `wait` may end the wait for the others; its timeout is
+/// that of the options. The group is closed before the trainer. UNSUPPORTED under a node that gave
+/// no key; the rest as tfos_trainer_agree() and tfos_collective_open().
+TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_trainer_open_collective(
+    struct tfos_trainer *trainer, const struct tfos_collective_options *options,
+    const struct tfos_wait *wait, struct tfos_collective **out, struct tfos_error *err);
+
 /// A member of agreements that may outlive its trainer: for datasets of files in step, whose passes
 /// TensorFlow's iterators hold. It has the form of their options agree, is_interrupted, release and
 /// name, with itself as the context. Names of members are numbered in the order of opening.
@@ -102,6 +112,11 @@ TFOS_API void tfos_trainer_member_close(void *member);
 /// 16,384 bytes at most); the newest counts.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_trainer_report(struct tfos_trainer *trainer, const char *values_json, struct tfos_error *err);
+
+/// What the function has returned, or a part of it, in any text of at most 1 MiB: the driver gets
+/// each as an event `result` (docs/protocol.md), in the order of the calls.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_trainer_put_result(struct tfos_trainer *trainer, const char *text, struct tfos_error *err);
 
 /// Gives up the node's reservation of TensorFlow's port; once it returns, the port can be bound.
 /// TIMEOUT when the node does not answer within 30,000 ms; CLOSED when it has gone.

@@ -38,7 +38,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         {"queue", TFOS__TEXT, false, 0, 0, &options.queue},
         {"job", TFOS__OPTIONAL_TEXT, false, 0, 0, &options.job},
         {"timeout_ms", TFOS__INT, false, 0, INT64_MAX, &options.timeout_ms},
-        {"lane_size", TFOS__INT, false, 0, INT64_MAX, &options.lane_size},
+        {"channel_size", TFOS__INT, false, 0, INT64_MAX, &options.channel_size},
         {"remote", TFOS__BOOL, false, 0, 0, &options.is_remote},
         {"ahead_rows", TFOS__INT, false, 0, INT64_MAX, &options.ahead_rows},
         {"stage", TFOS__INT, false, 0, UINT32_MAX, &options.stage},

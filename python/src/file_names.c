@@ -28,14 +28,14 @@ static PyObject *ask(const struct tfos_file_system *system, const char *method, 
 }
 
 static enum tfos_status look(struct tfos_file_system *system, const char *name,
-                             enum tfos_file_kind *kind, struct tfos_error *err)
+                             struct tfos_file_info *info, struct tfos_error *err)
 {
     PyObject *answer = ask(system, "look", name);
 
     (void)err;
     if (!answer)
         return TFOS_IO;
-    *kind = (enum tfos_file_kind)PyLong_AsLong(answer);
+    *info = (struct tfos_file_info){.kind = (enum tfos_file_kind)PyLong_AsLong(answer)};
     Py_DECREF(answer);
     return PyErr_Occurred() ? TFOS_IO : TFOS_OK;
 }
@@ -45,13 +45,15 @@ static enum tfos_status add_entry(PyObject *entry, tfos_file_taker *take, void *
 {
     PyObject *name = NULL, *bytes = NULL;
     int kind = TFOS_FILE_NONE;
+    struct tfos_file_info info = {.kind = TFOS_FILE_NONE};
     enum tfos_status status = TFOS_IO;
 
     if (!PyArg_ParseTuple(entry, "Oi", &name, &kind))
         return status;
     bytes = PyUnicode_EncodeFSDefault(name);
+    info.kind = (enum tfos_file_kind)kind;
     if (bytes)
-        status = take(entries, PyBytes_AsString(bytes), (enum tfos_file_kind)kind, err);
+        status = take(entries, PyBytes_AsString(bytes), &info, err);
     Py_XDECREF(bytes);
     return status;
 }
@@ -85,7 +87,7 @@ static PyObject *make_names(const struct tfos_file_list *found)
 
 static PyObject *find_files(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    struct object_system system = {.base = {look, list}, .object = Py_None};
+    struct object_system system = {.base = {.look = look, .list = list}, .object = Py_None};
     struct tfos_file_list *found = NULL;
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
@@ -147,6 +149,40 @@ static PyObject *new_file(PyObject *module, PyObject *name)
     return result;
 }
 
+static PyObject *look_at(PyObject *module, PyObject *name)
+{
+    struct tfos_error err = {0};
+    struct tfos_file_info info;
+    PyObject *bytes = encode(name);
+    enum tfos_status status = TFOS_OK;
+
+    (void)module;
+    if (!bytes)
+        return NULL;
+    const char *text = PyBytes_AsString(bytes);
+    Py_BEGIN_ALLOW_THREADS
+    struct tfos_file_system *system = tfos_file_system_of(text);
+    status = system->look(system, text, &info, &err);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(bytes);
+    return status < 0 ? tfos__py_raise(status, &err)
+                      : Py_BuildValue("iK", (int)info.kind, (unsigned long long)info.size);
+}
+
+static PyObject *set_hadoop_jars(PyObject *module, PyObject *folder)
+{
+    struct tfos_error err = {0};
+    PyObject *bytes = encode(folder);
+    enum tfos_status status = TFOS_OK;
+
+    (void)module;
+    if (!bytes)
+        return NULL;
+    status = tfos_hadoop_set_jars(PyBytes_AsString(bytes), &err);
+    Py_DECREF(bytes);
+    return status < 0 ? tfos__py_raise(status, &err) : Py_BuildValue("");
+}
+
 static PyObject *compression_of_name(PyObject *module, PyObject *name)
 {
     struct tfos_error err = {0};
@@ -202,6 +238,8 @@ static PyObject *split_uri(PyObject *module, PyObject *name)
 PyMethodDef tfos__py_file_name_functions[] = {
     {"find_files", TFOS__KEYWORDS(find_files), "The files that a name stands for."},
     {"new_file", new_file, METH_O, "The path of a file that is to be written."},
+    {"look_at", look_at, METH_O, "What is there under a name, and its size."},
+    {"set_hadoop_jars", set_hadoop_jars, METH_O, "Where Hadoop's jars are."},
     {"compression_of_name", compression_of_name, METH_O,
      "How a file of this name is to be written."},
     {"split_names", split_names, METH_O, "The names that commas divide."},

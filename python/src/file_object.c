@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of file objects, and the class FileWriter.
+// Streams of file objects, and the classes FileWriter and FileReader, which are the other way
+// round.
 #include "file_object.h"
 
 #include <stdbool.h>
@@ -338,6 +339,78 @@ struct tfos__py_class tfos__py_file_writer_class = {
     .methods = methods,
     .init = init,
     .label = "file writer",
+    .is_exclusive = true,
+    .close = close_stream,
+};
+
+// ---- FileReader
+
+static int init_reader(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    struct tfos__py_call call;
+    struct tfos_stream *stream = NULL;
+    const char *path = NULL;
+    const struct tfos__py_parameter parameters[] = {{"path", TFOS__PATH, true, 0, 0, &path}, {0}};
+
+    if (!tfos__py_call_begin_new(&call, self, "FileReader", parameters, args, kwargs))
+        return -1;
+    call.status = tfos_stream_open_reader(path, &stream, &call.err);
+    return tfos__py_call_leave_new(&call, stream);
+}
+
+static PyObject *read_some(PyObject *self, PyObject *size)
+{
+    struct tfos__py_call call;
+    Py_ssize_t room = PyLong_AsSsize_t(size);
+    size_t count = 0;
+    PyObject *bytes = PyErr_Occurred() ? NULL : PyBytes_FromStringAndSize(NULL, room),
+             *result = NULL;
+
+    if (!bytes || !tfos__py_call_enter(&call, self)) {
+        Py_XDECREF(bytes);
+        return NULL;
+    }
+    struct tfos_stream *stream = call.object;
+    if (room > 0)
+        call.status =
+            stream->read(stream, PyBytes_AsString(bytes), (size_t)room, &count, &call.err);
+    if (tfos__py_call_leave(&call) == 0)
+        result = PyBytes_FromStringAndSize(PyBytes_AsString(bytes), (Py_ssize_t)count);
+    Py_DECREF(bytes);
+    return result;
+}
+
+static PyObject *seek_to(PyObject *self, PyObject *offset)
+{
+    struct tfos__py_call call;
+    unsigned long long place = PyLong_AsUnsignedLongLong(offset);
+
+    if (PyErr_Occurred() || !tfos__py_call_enter(&call, self))
+        return NULL;
+    struct tfos_stream *stream = call.object;
+    if (stream->seek) {
+        call.status = stream->seek(stream, place, &call.err);
+    } else {
+        call.status = TFOS_UNSUPPORTED;
+        snprintf(call.err.message, sizeof(call.err.message), "stream: a pipe only goes forward");
+    }
+    return tfos__py_call_end(&call);
+}
+
+static PyMethodDef reader_methods[] = {
+    {"read", read_some, METH_O, "Reads bytes, at most so many."},
+    {"seek", seek_to, METH_O, "Goes to a byte."},
+    TFOS__CLOSE_METHODS("Closes the file."),
+    {0},
+};
+
+struct tfos__py_class tfos__py_file_reader_class = {
+    .name = "tensorflowonspark._tfos.FileReader",
+    .doc = "Bytes of a file. One thread at a time.",
+    .size = sizeof(struct tfos__py_handle),
+    .methods = reader_methods,
+    .init = init_reader,
+    .label = "file reader",
     .is_exclusive = true,
     .close = close_stream,
 };

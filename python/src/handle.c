@@ -10,15 +10,26 @@
 #include "error.h"
 
 static struct tfos__py_class *const classes[] = {
-    &tfos__py_rendezvous_class,      &tfos__py_node_class,           &tfos__py_feed_writer_class,
-    &tfos__py_result_iterator_class, &tfos__py_arrow_batch_class,    &tfos__py_trainer_class,
-    &tfos__py_feed_reader_class,     &tfos__py_dataset_class,        &tfos__py_example_reader_class,
-    &tfos__py_example_writer_class,  &tfos__py_record_dataset_class, &tfos__py_file_writer_class,
+    &tfos__py_rendezvous_class,
+    &tfos__py_node_class,
+    &tfos__py_feed_writer_class,
+    &tfos__py_result_iterator_class,
+    &tfos__py_arrow_batch_class,
+    &tfos__py_trainer_class,
+    &tfos__py_feed_reader_class,
+    &tfos__py_dataset_class,
+    &tfos__py_example_reader_class,
+    &tfos__py_example_writer_class,
+    &tfos__py_record_dataset_class,
+    &tfos__py_file_writer_class,
+    &tfos__py_file_reader_class,
+    &tfos__py_collective_class,
+    &tfos__py_gpu_class,
 };
 
 static PyMethodDef *const functions[] = {
     tfos__py_rendezvous_functions, tfos__py_node_functions,       tfos__py_schema_functions,
-    tfos__py_file_name_functions,  tfos__py_conversion_functions,
+    tfos__py_file_name_functions,  tfos__py_conversion_functions, tfos__py_gpu_functions,
 };
 
 #define CLASS_COUNT (sizeof(classes) / sizeof(classes[0]))
@@ -54,6 +65,11 @@ static PyObject *new_handle(PyTypeObject *type, PyObject *args, PyObject *kwargs
         tfos__py_guard_init(&handle->guard, handle->class->label, handle->class->is_exclusive);
     }
     return (PyObject *)handle;
+}
+
+PyObject *tfos__py_handle_new(const struct tfos__py_class *class)
+{
+    return new_handle(class->type, NULL, NULL);
 }
 
 void tfos__py_handle_dealloc(PyObject *self)

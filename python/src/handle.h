@@ -41,10 +41,12 @@ extern struct tfos__py_class tfos__py_rendezvous_class, tfos__py_node_class,
     tfos__py_feed_writer_class, tfos__py_result_iterator_class, tfos__py_arrow_batch_class,
     tfos__py_trainer_class, tfos__py_feed_reader_class, tfos__py_dataset_class,
     tfos__py_example_reader_class, tfos__py_example_writer_class, tfos__py_record_dataset_class,
-    tfos__py_file_writer_class;
+    tfos__py_file_writer_class, tfos__py_file_reader_class, tfos__py_collective_class,
+    tfos__py_gpu_class;
 
 extern PyMethodDef tfos__py_rendezvous_functions[], tfos__py_node_functions[],
-    tfos__py_schema_functions[], tfos__py_file_name_functions[], tfos__py_conversion_functions[];
+    tfos__py_schema_functions[], tfos__py_file_name_functions[], tfos__py_conversion_functions[],
+    tfos__py_gpu_functions[];
 
 /// Adds all classes and functions to the module. -1 with an exception.
 int tfos__py_classes_add(PyObject *module);
@@ -75,6 +77,9 @@ PyObject *tfos__py_handle_enter_context(PyObject *self, PyObject *unused);
     {                                                                                              \
         "__exit__", tfos__py_handle_close, METH_VARARGS, doc                                       \
     }
+
+/// A new object of a class with init() that is yet to be given its object. NULL with an exception.
+PyObject *tfos__py_handle_new(const struct tfos__py_class *class);
 
 /// For an __init__ that reads its arguments before the call: -1 with InvalidError when it was
 /// opened or closed before.

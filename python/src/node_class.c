@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The class Node: tfos_node_launch_*, one thread at a time.
-#include <tfos/gpu.h>
-#include <tfos/memory.h>
 #include <tfos/node.h>
 
 #include "error.h"
@@ -95,31 +93,8 @@ static PyObject *find_executor(PyObject *module, PyObject *args, PyObject *kwarg
     return PyLong_FromLongLong(executor);
 }
 
-static PyObject *list_gpus(PyObject *module, PyObject *unused)
-{
-    struct tfos_gpu *gpus = NULL;
-    struct tfos_error err = {0};
-    enum tfos_status status = TFOS_OK;
-    size_t count = 0;
-
-    (void)module, (void)unused;
-    Py_BEGIN_ALLOW_THREADS
-    status = tfos_gpu_list(&gpus, &count, &err);
-    Py_END_ALLOW_THREADS
-    if (status < 0)
-        return tfos__py_raise(status, &err);
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list && i < count; i++)
-        if (PyList_Append(list, gpus[i].is_free ? Py_True : Py_False) < 0)
-            Py_CLEAR(list);
-    tfos_free(gpus);
-    return list;
-}
-
 PyMethodDef tfos__py_node_functions[] = {
     {"find_executor", TFOS__KEYWORDS(find_executor),
      "The pid of the executor that a Spark task belongs to."},
-    {"list_gpus", list_gpus, METH_NOARGS,
-     "Of each NVIDIA GPU of this machine, whether no process computes on it."},
     {0},
 };

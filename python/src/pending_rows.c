@@ -14,7 +14,7 @@ int tfos__py_pending_rows_add(struct tfos__py_pending_rows *pending,
 
     if (!batch->has_results)
         return 0;
-    if (last && last->lane == batch->lane) {
+    if (last && last->channel == batch->channel) {
         last->count += count;
         return 0;
     }
@@ -30,7 +30,7 @@ int tfos__py_pending_rows_add(struct tfos__py_pending_rows *pending,
         pending->capacity = capacity;
     }
     pending->partitions[pending->count++] = (struct tfos__py_pending){
-        .lane = batch->lane,
+        .channel = batch->channel,
         .partition = batch->partition,
         .count = count,
         .is_frame =

@@ -10,7 +10,7 @@
 
 /// Rows of one partition.
 struct tfos__py_pending {
-    int lane;
+    int channel;
     int64_t partition;
     int64_t count;
     bool is_frame; ///< they came from a DataFrame, and their results go to one

@@ -46,7 +46,7 @@ static int join(struct tfos__py_row_feeder *self, const struct tfos__py_row_feed
         .feed = options->feed,
         .partition = options->partition,
         .attempt = options->attempt,
-        .lane_size = options->lane_size,
+        .channel_size = options->channel_size,
         .has_results = options->has_results,
         .is_remote = options->is_remote,
         .wait = {options->timeout_ms, tfos__py_guard_is_interrupted, &self->watch},

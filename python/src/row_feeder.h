@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One attempt to feed one partition: asks the rendezvous which node to feed, opens a lane to it,
-/// and moves rows into it in batches. One thread at a time, with the GIL held; waits release it and
-/// look after signals and the driver.
+/// One attempt to feed one partition: asks the rendezvous which node to feed, opens a channel to
+/// it, and moves rows into it in batches. One thread at a time, with the GIL held; waits release it
+/// and look after signals and the driver.
 #ifndef TFOS_PYTHON_ROW_FEEDER_H
 #define TFOS_PYTHON_ROW_FEEDER_H
 
@@ -23,7 +23,7 @@ struct tfos__py_row_feeder_options {
     const char *queue, *job;
     int64_t feed, partition, attempt;
     int64_t timeout_ms; ///< 0: 600 s
-    int64_t lane_size;
+    int64_t channel_size;
     int64_t ahead_rows; ///< as in struct tfos_feeder_options
     int64_t stage;      ///< Spark's, of a feed that is computed lazily; negative: it is not
     bool has_results;

@@ -402,14 +402,14 @@ static int send_batch(struct tfos__py_row_iterator *iterator, const struct Arrow
                       const struct ArrowArray *array)
 {
     const struct tfos__py_pending *oldest = tfos__py_pending_rows_oldest(&iterator->pending);
-    int lane = oldest ? oldest->lane : -1;
+    int channel = oldest ? oldest->channel : -1;
     struct tfos__py_watch watch = {.guard = iterator->guard};
     struct tfos_wait wait = {.is_interrupted = tfos__py_guard_is_interrupted, .context = &watch};
     struct tfos_error err = {0};
     enum tfos_status status = TFOS_OK;
 
     Py_BEGIN_ALLOW_THREADS
-    status = tfos_feed_reader_put_results(iterator->reader, lane, schema, array, &wait, &err);
+    status = tfos_feed_reader_put_results(iterator->reader, channel, schema, array, &wait, &err);
     Py_END_ALLOW_THREADS
     if (watch.is_interrupted)
         return -1;

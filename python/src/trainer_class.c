@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "collective_class.h"
 #include "error.h"
 
 /// Ends the datasets, which TensorFlow's threads may be waiting in.
@@ -275,6 +276,33 @@ static PyObject *agree(PyObject *self, PyObject *args, PyObject *kwargs)
     return tfos__py_call_end_text(&call, values);
 }
 
+static PyObject *open_collective(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    struct tfos__py_call call;
+    struct tfos__py_collective_options options = {0};
+    struct tfos_collective *collective = NULL;
+    const struct tfos__py_parameter parameters[] = {
+        TFOS__COLLECTIVE_PARAMETERS(options),
+        {0},
+    };
+    PyObject *kept = NULL, *result = NULL;
+
+    if (tfos__py_parameters_read("Trainer.open_collective", parameters, args, kwargs, &kept) < 0)
+        return NULL;
+    if (tfos__py_collective_read_transport(&options, "Trainer.open_collective") == 0 &&
+        tfos__py_call_enter(&call, self)) {
+        struct tfos_wait wait = tfos__py_call_wait(&call, 0);
+        call.status = tfos_trainer_open_collective(call.object, &options.library, &wait,
+                                                   &collective, &call.err);
+        if (call.status == TFOS_OK && call.watch.is_interrupted)
+            tfos_collective_close(collective);
+        if (tfos__py_call_leave(&call) == 0)
+            result = tfos__py_collective_new(collective);
+    }
+    Py_DECREF(kept);
+    return result;
+}
+
 static PyObject *get_description(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     struct tfos__py_call call;
@@ -322,6 +350,11 @@ static PyObject *report(PyObject *self, PyObject *args, PyObject *kwargs)
     return say(self, args, kwargs, "Trainer.report", "values_json", tfos_trainer_report);
 }
 
+static PyObject *put_result(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    return say(self, args, kwargs, "Trainer.put_result", "text", tfos_trainer_put_result);
+}
+
 static PyObject *fail(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     return say(self, args, kwargs, "Trainer.fail", "message", tfos_trainer_fail);
@@ -356,9 +389,12 @@ static PyMethodDef methods[] = {
      "InvalidError when a process forked from this one has tried to read a queue."},
     {"agree", TFOS__KEYWORDS(agree),
      "Gives a value and gets the JSON array of all members' values."},
+    {"open_collective", TFOS__KEYWORDS(open_collective),
+     "A group of all chiefs, masters and workers, in the order of executor ids."},
     {"description", TFOS__KEYWORDS(get_description),
      "What the driver said of a queue's rows, as JSON text; None after the timeout."},
     {"report", TFOS__KEYWORDS(report), "Shows figures, a JSON object, beside this node."},
+    {"put_result", TFOS__KEYWORDS(put_result), "Passes a part of the function's result on."},
     {"release_port", release_port, METH_NOARGS, "Gives up the node's hold of TensorFlow's port."},
     {"terminate", terminate, METH_NOARGS, "Tells the cluster that this node wants no more rows."},
     {"fail", TFOS__KEYWORDS(fail),

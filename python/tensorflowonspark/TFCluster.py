@@ -10,6 +10,7 @@ cause and what to do; the SparkContext stays usable.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import logging
 import os
@@ -18,7 +19,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Union
 
-from . import _tfos, arguments, failures, files, frames, inference, jobs, launch, offers, progress, streaming
+from . import _tfos, arguments, failures, files, frames, gpus, inference, jobs, launch, offers, progress, slots, streaming
 from .arguments import InputMode
 from .events import EventPump
 from .restarts import RestartingCluster
@@ -63,7 +64,7 @@ class TFCluster:
                  queues: List[str], tensorboard: bool) -> None:
         self.sc = spark.sc
         self.cluster_id = meta.cluster_id
-        self.cluster_meta = meta.public()
+        self.cluster_meta = self.meta = meta.public()
         self.input_mode = input_mode
         self.queues = queues
         self.defaultFS = meta.default_fs
@@ -374,7 +375,8 @@ class TFCluster:
             return
         try:
             if ssc is not None:
-                self._await_streaming(ssc)
+                queues = self._streamed or {"input"}
+                streaming.await_end(ssc, lambda: self._is_wanted(*queues), self._check)
             for query in self._queries:
                 query.stop()
             self._rendezvous.end_feed()
@@ -409,25 +411,6 @@ class TFCluster:
                 self._rendezvous.wait(_tfos.ENDED, int(left * 1000))
             self._check()
 
-    def _await_streaming(self, ssc: Any) -> None:
-        queues = self._streamed or {"input"}
-        if streaming.is_query(ssc):
-            while ssc.isActive and self._is_wanted(*queues):
-                with contextlib.suppress(Exception):  # it has failed, which is raised when the functions have returned
-                    ssc.awaitTermination(1)
-            return
-        try:
-            while not ssc.awaitTerminationOrTimeout(1):
-                self._check()
-                if not self._is_wanted(*queues):
-                    ssc.stop(stopSparkContext=False, stopGraceFully=True)
-                    return
-        except Exception:
-            with contextlib.suppress(Exception):  # at once: to stop gracefully is to feed what has come, for ten batches' time
-                ssc.stop(stopSparkContext=False, stopGraceFully=False)
-            self._check()  # the cluster's failure is the cause of the stream's
-            raise
-
     def _raise_query_failure(self) -> None:
         for query in self._queries:
             failure = query.failure()
@@ -455,6 +438,23 @@ class TFCluster:
             thread.join(_STOP_GRACE_SECS)
         self._events.close()
         self._rendezvous.close()
+
+    def results(self, timeout: float = 259200) -> List[Any]:
+        """What the nodes' functions have returned, by executor id; None of a node whose function returned nothing, or was stopped.
+
+        Waits for the functions of chiefs, masters and workers to return; with ``InputMode.SPARK`` they do when the feed ends, so call
+        :meth:`shutdown` first. A result has 4 MiB at most, as JSON or pickled, which it is where JSON does not hold it.
+
+        Raises:
+            tensorflowonspark._tfos.Error: a node failed, the timeout is over, or a result cannot be carried; names the node.
+        """
+        if not self._closed:
+            self._wait(_tfos.WORKED, arguments.seconds("timeout", timeout, float("-inf"), words="a number of seconds, or -1 for no limit"))
+            workers = [node["executor_id"] for node in self.cluster_info if node["job_name"] not in ("ps", "evaluator")]
+            deadline = time.monotonic() + _STOP_GRACE_SECS
+            while not self._events.have_ended(workers) and time.monotonic() < deadline:
+                self._events.wait(0.2)
+        return self._events.results.values(self.num_executors, self._meta.allow_pickle)
 
     def tensorboard_url(self) -> Optional[str]:
         """The address of the cluster's TensorBoard, or None when it was not asked for or could not start.
@@ -494,15 +494,16 @@ class TFCluster:
         for job in [*self._jobs, *self._queries]:
             job.cancel()
 
-    def _start(self, payload: bytes, driver_ps_nodes: bool, reservation_timeout: float) -> None:
+    def _start(self, payload: bytes, driver_ps_nodes: bool, reservation_timeout: float, resource_profile: Any) -> None:
         """Launches the nodes and waits until all of them run."""
         first = self._meta.num_ps if driver_ps_nodes else 0
-        executors = range(first, self._meta.num_executors)
         task = launch.NodeTask(self._meta, payload, reservation_timeout)
-        self.nodeRDD = self._spark.nodes(executors)
-        job = jobs.SparkJob(self._spark, f"nodes of cluster {self.cluster_id}", lambda: self._spark.launch(self.nodeRDD, task))
-        self._jobs.append(job)
-        job.start(self._on_launch_failure)
+        for executors, profile in gpus.groups(range(first, self._meta.num_executors), self._meta.job_name, resource_profile):
+            self.nodeRDD = nodes = self._spark.nodes(executors) if profile is None else self._spark.nodes(executors).withResources(profile)
+            action = functools.partial(self._spark.launch, nodes, task)
+            job = jobs.SparkJob(self._spark, f"nodes of cluster {self.cluster_id}", action)
+            self._jobs.append(job)
+            job.start(self._on_launch_failure)
         for executor_id in range(first):
             thread = threading.Thread(target=self._run_local_node, args=(task, executor_id), daemon=True)
             self._local_nodes.append(thread)
@@ -522,10 +523,11 @@ class TFCluster:
             self._rendezvous.fail("CLOSED", f"the Spark job that starts the nodes failed: {text}{jobs.advice(text) or self._spark.hint}")
 
 
-def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors: int, num_ps: int,
+def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors: Optional[int] = None, num_ps: int = 0,
         tensorboard: bool = False, input_mode: int = InputMode.TENSORFLOW, log_dir: Optional[str] = None,
         driver_ps_nodes: bool = False, master_node: Optional[str] = None, reservation_timeout: float = 600,
         queues: Optional[List[str]] = None, eval_node: bool = False, release_port: bool = True, allow_pickle: bool = True,
+        num_gpus: Union[None, int, Mapping[str, int]] = None, gpu_fraction: Optional[float] = None, resource_profile: Any = None,
         native_ps: bool = False, max_restarts: int = 0) -> Union[TFCluster, RestartingCluster]:
     """Starts a TensorFlow cluster: ``map_fun(tf_args, ctx)`` runs once on each of ``num_executors`` nodes.
 
@@ -533,7 +535,9 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         sc: the SparkContext or the SparkSession, also of Spark Connect (docs/connect.md).
         map_fun: the function; it must be picklable by cloudpickle.
         tf_args: its first argument: any object; a list also becomes ``sys.argv`` of the node's process.
-        num_executors: nodes in all. Spark must have as many free task slots.
+        num_executors: nodes in all. Spark must have as many free task slots. None: as many as there are executors by the application's settings:
+            ``spark.dynamicAllocation.maxExecutors`` with dynamic allocation, ``spark.executor.instances``, or on Standalone ``spark.cores.max`` by
+            ``spark.executor.cores``; without any of these as there are task slots now.
         num_ps: how many of them are parameter servers.
         tensorboard: start TensorBoard beside the first worker (else the chief).
         input_mode: an :class:`InputMode`.
@@ -549,6 +553,11 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         allow_pickle: rows and results that have no column form (objects, columns of several types) travel pickled, and whoever reads a pickle
             runs what it says. False refuses them: the task that feeds, or the trainer that answers, fails with ``UnsupportedError``,
             which names the column and its type.
+        num_gpus: GPUs of each chief, master and worker, or a dictionary of them by role; None: ``tf_args.num_gpus``, else what Spark assigns, else
+            one where the machine has any. Parameter servers and the evaluator get those that a dictionary gives them.
+        gpu_fraction: the part of each GPU's memory that a node gets, so that several share one (docs/gpus.md); None: it has them alone, unless
+            Spark assigns parts (``spark.task.resource.gpu.amount`` below 1).
+        resource_profile: the ``ResourceProfile`` of the tasks of chief, master and workers. Parameter servers and the evaluator run in the default one.
         native_ps: parameter servers are TensorFlow's servers without Python, ``map_fun`` is not called for them, and they get no GPU
             (docs/parameter_servers.md). False: ``map_fun`` runs on them, and starts the server.
         max_restarts: how often a cluster of which a node has failed is started again (docs/restarts.md); ``map_fun`` continues from what it saved.
@@ -563,10 +572,14 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         return RestartingCluster(lambda: run(**options), int(max_restarts))
     spark = spark_of(sc)
     arguments.check_function(map_fun)
+    num_executors = slots.cluster_size(spark) if num_executors is None else num_executors
     options = arguments.run_options(num_executors, num_ps, tensorboard, input_mode, driver_ps_nodes, master_node, reservation_timeout,
                                     eval_node, release_port, native_ps)
     if options.driver_ps_nodes:
         spark.refuse("driver_ps_nodes", "this process is not beside the executors; leave it False")
+    if resource_profile is not None:
+        spark.refuse("resource_profile", "set the resources of the server's tasks instead")
+    plan = gpus.plan(spark, tf_args, num_gpus, gpu_fraction, resource_profile)
     queues = arguments.queue_names(queues)
     payload = launch.pickle_function(map_fun, tf_args)
     feeding = options.input_mode == InputMode.SPARK
@@ -580,14 +593,13 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
             cluster_id=cluster_id, key=key, address=rendezvous.address, num_executors=options.num_executors, num_ps=options.num_ps,
             roles=json.loads(rendezvous.roles()), feeding=feeding, default_fs=files.before_slash(spark.default_fs()),
             working_dir=os.getcwd(), release_port=options.release_port, tensorboard=options.tensorboard, log_dir=log_dir and os.fspath(log_dir),
-            num_gpus=launch.requested_gpus(tf_args), queues=",".join(queues), allow_pickle=bool(allow_pickle),
-            native_ps=options.native_ps)
+            gpus=plan, queues=",".join(queues), allow_pickle=bool(allow_pickle), native_ps=options.native_ps)
         cluster = TFCluster(spark, meta, rendezvous, options.input_mode, queues, options.tensorboard)
     except BaseException:
         rendezvous.close()
         raise
     try:
-        cluster._start(payload, options.driver_ps_nodes, options.reservation_timeout)
+        cluster._start(payload, options.driver_ps_nodes, options.reservation_timeout, resource_profile)
     except BaseException:
         cluster._abort()
         raise

@@ -4,18 +4,27 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import getpass
 import logging
 import os
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
-from . import _tfos, compat, files
-from .arguments import milliseconds
+from . import _tfos, compat, files, gpus
+from .arguments import count, milliseconds
+from .util import tensorflow_version
 
 logger = logging.getLogger(__name__)
 
 __all__ = ["DataFeed", "batch_results", "export_saved_model", "hdfs_path", "next_batch", "release_port",
            "serve", "start_cluster_server", "terminate"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "TF_VERSION":
+        return tensorflow_version()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 def hdfs_path(ctx: Any, path: Union[str, "os.PathLike[str]"]) -> str:
     """An absolute path with a scheme, for TensorFlow, to which all characters behind it are a name's, also ``#``, ``?`` and ``%``.
@@ -44,14 +53,33 @@ def release_port(ctx: Any) -> None:
     ctx.mgr.link.release_port()
 
 
-def start_cluster_server(ctx: Any, num_gpus: int = 1, rdma: bool = False) -> Any:
-    """TensorFlow 1's way to a cluster; TensorFlow 2 has none.
+def start_cluster_server(ctx: Any, num_gpus: int = 1, rdma: bool = False, gpu_fraction: Optional[float] = None) -> Tuple[Any, Any]:
+    """TensorFlow 1's way to a cluster, for ``tf.compat.v1``: the ClusterSpec, and the server of this node, which has started.
+
+    Args:
+        ctx: the node's context.
+        num_gpus: how many of this node's GPUs the server uses; 0: none. Where the node has none it uses the CPU.
+        rdma: use InfiniBand or RoCE ("grpc+verbs") where this machine and this TensorFlow have them, else say why not and use TCP.
+        gpu_fraction: the part of each GPU's memory; None: as ``TFCluster.run`` was told.
 
     Raises:
-        RuntimeError: always, with what to use instead.
+        RuntimeError: the node has GPUs, but fewer.
     """
-    raise RuntimeError("start_cluster_server() is TensorFlow 1's way: use a strategy of tf.distribute (TF_CONFIG is set), or "
-                       "tf.distribute.Server(ctx.cluster_spec, job_name=ctx.job_name, task_index=ctx.task_index)")
+    import tensorflow as tf
+
+    num_gpus = count("num_gpus", num_gpus, 0)
+    if 0 < ctx.num_gpus < num_gpus:
+        raise RuntimeError(f"start_cluster_server(num_gpus={num_gpus}), but {ctx.job_name}:{ctx.task_index} has {ctx.num_gpus}: pass num_gpus={num_gpus} to "
+                           "TFCluster.run")
+    config = gpus.session_config(ctx.gpu_fraction if gpu_fraction is None else gpu_fraction, min(num_gpus, ctx.num_gpus))
+    cluster = tf.train.ClusterSpec(ctx.cluster_spec)
+    make = functools.partial(tf.distribute.Server, cluster, job_name=ctx.job_name, task_index=ctx.task_index, config=config)
+    if rdma and gpus.has_rdma():
+        try:
+            return cluster, make(protocol="grpc+verbs")
+        except tf.errors.OpError as error:  # its builds for everybody lack it
+            logger.warning("rdma=True: this TensorFlow has no protocol grpc+verbs, it uses TCP (NCCL uses the adapter by itself): %s", error.message)
+    return cluster, make()
 
 
 def serve(ctx: Any) -> None:

@@ -6,13 +6,20 @@ from __future__ import annotations
 import json
 import os
 import socket
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 from . import TFNode, _tfos
 from .arguments import milliseconds, plain, seconds
 from .TFManager import TFManager
 
-__all__ = ["TFNodeContext"]
+__all__ = ["TFNodeContext", "current"]
+
+_current: Optional["TFNodeContext"] = None
+
+
+def current() -> Optional["TFNodeContext"]:
+    """The context of this process; None outside of a cluster."""
+    return _current
 
 
 class TFNodeContext:
@@ -28,6 +35,8 @@ class TFNodeContext:
         working_dir: working directory of the driver.
         mgr: handle for ``TFNode.DataFeed``.
         tmp_socket: with ``TFCluster.run(release_port=False)`` a socket that is bound to TensorFlow's port until ``release_port``; else None.
+        num_gpus: how many GPUs this node has.
+        gpu_fraction: the part of each that is its; 0: it has them alone.
     """
 
     def __init__(self, executor_id: int = 0, job_name: str = "", task_index: int = 0,
@@ -43,14 +52,20 @@ class TFNodeContext:
         self.working_dir = working_dir
         self.mgr = mgr
         self.tmp_socket = tmp_socket
+        self.num_gpus = 0
+        self.gpu_fraction = 0.0
 
     @classmethod
     def of(cls, link: _tfos.Trainer, context: dict) -> "TFNodeContext":
         """The context of this process, from the node's description of it."""
+        global _current
         address = context["cluster_spec"][context["job_name"]][context["task_index"]]
         tmp_socket = None if context["release_port"] else _hold_port(int(address.rpartition(":")[2]))
-        return cls(context["executor_id"], context["job_name"], context["task_index"], context["cluster_spec"],
-                   context["default_fs"], context["working_dir"], TFManager(link, context["fed"]), tmp_socket)
+        _current = cls(context["executor_id"], context["job_name"], context["task_index"], context["cluster_spec"],
+                       context["default_fs"], context["working_dir"], TFManager(link, context["fed"]), tmp_socket)
+        _current.num_gpus = len(context["gpus"])
+        _current.gpu_fraction = max((gpu["fraction"] for gpu in context["gpus"]), default=0.0)
+        return _current
 
     def absolute_path(self, path: Union[str, "os.PathLike[str]"]) -> str:
         """``path`` with the scheme and folder that :func:`TFNode.hdfs_path` gives it."""
@@ -65,7 +80,7 @@ class TFNodeContext:
         """
         TFNode.serve(self)
 
-    def start_cluster_server(self, num_gpus: int = 1, rdma: bool = False) -> Any:
+    def start_cluster_server(self, num_gpus: int = 1, rdma: bool = False) -> Tuple[Any, Any]:
         """See :func:`TFNode.start_cluster_server`."""
         return TFNode.start_cluster_server(self, num_gpus, rdma)
 

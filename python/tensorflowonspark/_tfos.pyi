@@ -5,7 +5,7 @@ A negative status raises a subclass of ``Error`` named after it (``TimedOutError
 back as ``None`` or as said below.
 """
 
-from typing import Any, Iterable, List, Optional
+from typing import Any, Callable, Iterable, List, Optional, Tuple
 
 VERSION: str
 
@@ -74,6 +74,16 @@ class Node:
     def detach(self) -> None: ...
     def close(self) -> None: ...
 
+class GpuAllocation:
+    """``tfos_gpu_allocate``: GPUs that no other process of this user on this machine gets. A context manager: close() on exit."""
+
+    def __init__(self, count: int, preferred: int = 0, timeout_ms: int = 1, owner: str = ...) -> None: ...
+    def ids(self) -> str: ...
+    def close(self) -> None: ...
+
+def list_rdma_ports(sysfs: Optional[str] = None) -> List[Tuple[str, int, bool, str]]:
+    """Of each InfiniBand and RoCE port of this machine its device, its number, whether it is active, and "InfiniBand" or "RoCE"."""
+
 def list_gpus() -> List[bool]:
     """Of each NVIDIA GPU of this machine, whether no process computes on it. UnsupportedError: there is no driver, or it does not answer."""
 def find_executor(pid: int) -> int:
@@ -86,15 +96,15 @@ def check_result_schema(json: str) -> None:
     """UnsupportedError, naming the column and its type, when the JVM cannot make rows of this schema (``StructType.json()``) of results."""
 
 class FeedWriter:
-    """One attempt to feed one partition. Asks the rendezvous which node to feed, then opens a lane to it."""
+    """One attempt to feed one partition. Asks the rendezvous which node to feed, then opens a channel to it."""
 
     def __init__(
         self, address: str, cluster_id: str, key: str, feed: int, partition: int, attempt: int,
-        results: bool = False, queue: str = "input", job: Optional[str] = None, timeout_ms: int = 0, lane_size: int = 0, remote: bool = False,
+        results: bool = False, queue: str = "input", job: Optional[str] = None, timeout_ms: int = 0, channel_size: int = 0, remote: bool = False,
         ahead_rows: int = 0, stage: int = ..., allow_pickle: bool = True,
     ) -> None:
         """``job``: whom to feed, "trainers" or "evaluator"; None: trainers. ``remote=True`` feeds over TCP even where shared memory would do (for tests).
-        ``ahead_rows``, with results: so many rows wait for the trainer at most, before a batch is fed; 0: as many as the lane holds.
+        ``ahead_rows``, with results: so many rows wait for the trainer at most, before a batch is fed; 0: as many as the channel holds.
         ``stage``: of a feed with results, the Spark stage that computes them; feed and attempt are numbered anew by it.
         ``allow_pickle=False``: rows and results that would have to be pickled are refused."""
     @property
@@ -136,11 +146,48 @@ class Trainer:
         """What the driver last said of the queue's rows, JSON text; waits for it (0: 600 s), and gives None after that."""
     def agree(self, name: str, value_json: str, timeout_ms: int = 0) -> str:
         """JSON array of all members' values. 0: 600 s."""
+    def open_collective(
+        self, name: str, transport: str = "auto", trusted: bool = False, host: Optional[str] = None, open_timeout_ms: int = 0,
+        stall_timeout_ms: int = 0, silence_timeout_ms: int = 0,
+    ) -> "Collective":
+        """A group of all chiefs, masters and workers, in the order of executor ids; all open the groups of one name in one order."""
     def report(self, values_json: str) -> None: ...
+    def put_result(self, text: str) -> None:
+        """A part of what the function returned, 1 MiB at most: an event "result" in the driver."""
     def release_port(self) -> None: ...
     def terminate(self) -> None: ...
     def fail(self, message: str) -> None: ...
     def close(self) -> None: ...
+
+class Collective:
+    """``tfos_collective_*``: operations among the processes of a group. Any thread; one operation at a time, a second one is refused (BusyError).
+    ``dtype``: "float32", "bfloat16" and so on, whose size the arrays' elements have. A context manager."""
+
+    def __init__(
+        self, rank: int, size: int, exchange: "Callable[[str, str], str]", key: bytes, name: str, transport: str = "auto", trusted: bool = False,
+        host: Optional[str] = None, open_timeout_ms: int = 0, stall_timeout_ms: int = 0, silence_timeout_ms: int = 0,
+    ) -> None:
+        """``exchange``: gets a name and this rank's value, JSON text, and gives the array of all ranks' values. ``key``: 32 bytes. ``transport``:
+        "auto" or "tcp". ``trusted``: TCP in the clear. 0: 600 s to open, 600 s without progress, 10 s without a sign of life."""
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def number(self) -> int: ...
+    def barrier(self, name: str) -> None: ...
+    def all_reduce(self, name: str, arrays: "list[Any]", dtype: str, reduction: str = "sum") -> None:
+        """In place, on C-contiguous numpy arrays. ``reduction``: "sum", "mean", "min", "max"."""
+    def broadcast(self, name: str, arrays: "list[Any]", dtype: str, root: int = 0) -> None: ...
+    def all_gather(self, name: str, array: Any, dtype: str) -> "tuple[bytearray, list[int]]":
+        """The bytes of all ranks' elements, in the order of ranks, and how many elements each gave."""
+    def reduce_scatter(self, name: str, array: Any, counts: "list[int]", dtype: str, reduction: str = "sum") -> bytearray:
+        """The bytes of this rank's part of the reduction, as many elements as ``counts`` says. The array is not kept."""
+    def figures(self) -> "dict[str, int]":
+        """operations, bytes, duration_us, wait_us, last_rank (who came last most often since the last call; -1: nobody)."""
+    def close(self) -> None: ...
+    def __enter__(self) -> "Collective": ...
+    def __exit__(self, *args: Any) -> None: ...
 
 class FeedReader:
     """Rows and arrays from the node's feed. Thread-safe: calls take turns, and one that waits for rows lets others come in."""
@@ -239,6 +286,16 @@ class FileWriter:
         """Makes the file appear."""
     def close(self) -> None: ...
 
+class FileReader:
+    """``tfos_stream_open_reader()``: bytes of a file, which can seek. One thread at a time. A context manager."""
+
+    def __init__(self, path: str) -> None: ...
+    def read(self, size: int) -> bytes:
+        """From 1 to ``size`` bytes; none at the end."""
+    def seek(self, offset: int) -> None:
+        """From the beginning."""
+    def close(self) -> None: ...
+
 class RecordDataset:
     """``tfos_record_dataset_*``: TFRecord files as batches of tensors, whose passes are begun by the op TfosBeginPass."""
 
@@ -261,6 +318,13 @@ class RecordDataset:
 def find_files(name: str, system: Any = None) -> "list[str]":
     """The files that a name stands for, sorted, as ``<tfos/file_list.h>`` says. ``system``: where a URI is looked up, by ``look(name)``, 0 for
     nothing, 1 for a file, 2 for a folder, and ``list(folder)``, pairs of name and kind. NotFoundError, InvalidError."""
+
+def look_at(name: str) -> "tuple[int, int]":
+    """The ``enum tfos_file_kind`` of what is there under a name, 0 where nothing is, and its bytes. UnsupportedError: no file system has such
+    names."""
+
+def set_hadoop_jars(folder: str) -> None:
+    """The folder of Hadoop's jars where the environment names none."""
 
 def new_file(name: str) -> Optional[str]:
     """The path of a file that is to be written; None for a URI of another file system. InvalidError: the name may mean two files."""

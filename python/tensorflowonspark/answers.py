@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from . import _tfos
 
-__all__ = ["columns_of"]
+__all__ = ["columns_of", "is_list", "taken_apart"]
 
 
 def columns_of(batch: pa.RecordBatch, fields: List[pa.Field]) -> List[pa.Array]:
@@ -30,7 +30,7 @@ def columns_of(batch: pa.RecordBatch, fields: List[pa.Field]) -> List[pa.Array]:
     kind = (batch.schema.metadata or {}).get(b"tfos.row", b"row").decode()
     if kind == "value" and len(fields) != 1 and _note(batch.schema.field(0)) == "pickle":
         return _columns_of_rows(_tfos.unpack(batch), fields)
-    if kind in ("tuple", "list") and len(fields) == 1 and _is_list(fields[0].type) and not _is_one_list(batch.schema):
+    if kind in ("tuple", "list") and len(fields) == 1 and is_list(fields[0].type) and not _is_one_list(batch.schema):
         return [_from_objects([list(row) for row in _tfos.unpack(batch)], fields[0])]  # the row is the value
     names = batch.schema.names if kind in ("dict", "row") else None
     _check_columns(names, batch.num_columns, fields)
@@ -43,12 +43,12 @@ def _note(field: pa.Field) -> Optional[str]:
     return None if note is None else note.decode()
 
 
-def _is_list(type_: pa.DataType) -> bool:
+def is_list(type_: pa.DataType) -> bool:
     return pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_)
 
 
 def _is_one_list(schema: pa.Schema) -> bool:
-    return len(schema) == 1 and (_is_list(schema.field(0).type) or _note(schema.field(0)) == "pickle")
+    return len(schema) == 1 and (is_list(schema.field(0).type) or _note(schema.field(0)) == "pickle")
 
 
 def _check_columns(names: Optional[Iterable[str]], count: int, fields: List[pa.Field]) -> None:
@@ -91,7 +91,7 @@ def _spark_name(type_: pa.DataType) -> str:
     """What Spark calls the type; numpy's name for what it has not."""
     from pyspark.sql.pandas.types import from_arrow_type
 
-    if _is_list(type_):
+    if is_list(type_):
         return f"array<{_spark_name(type_.value_type)}>"
     if pa.types.is_large_string(type_) or pa.types.is_large_binary(type_):
         return "string" if pa.types.is_large_string(type_) else "binary"
@@ -118,7 +118,7 @@ class _Lists(NamedTuple):
     valid: Optional[np.ndarray]  #: None: all are
 
 
-def _taken_apart(array: pa.Array) -> _Lists:
+def taken_apart(array: pa.Array) -> _Lists:
     if pa.types.is_fixed_size_list(array.type):
         size = array.type.list_size
         offsets = np.arange(len(array) + 1) * size
@@ -148,7 +148,7 @@ def _unpacked(array: pa.Array, note: Optional[str], field: pa.Field) -> pa.Array
     is_bool = words[:2] in (["bool"], ["scalar", "b1"]) or words[1:2] in (["bool"], ["b1"])
     if not words or words[0] not in ("list", "tuple", "array"):
         return array.cast(pa.bool_()) if is_bool else array
-    lists = _taken_apart(array)
+    lists = taken_apart(array)
     items = lists.items.cast(pa.bool_()) if is_bool else lists.items
     shape = [int(word) for word in words[2:]]
     for depth in range(len(shape) - 1, 0, -1):
@@ -159,11 +159,11 @@ def _unpacked(array: pa.Array, note: Optional[str], field: pa.Field) -> pa.Array
 
 
 def _cast(array: pa.Array, type_: pa.DataType) -> pa.Array:
-    if _is_list(array.type) and _is_vector(type_):
+    if is_list(array.type) and _is_vector(type_):
         return _as_vectors(array, type_)
-    if not _is_list(array.type) or not pa.types.is_list(type_):
+    if not is_list(array.type) or not pa.types.is_list(type_):
         return array if array.type.equals(type_) else array.cast(type_)
-    lists = _taken_apart(array)
+    lists = taken_apart(array)
     items = _cast(lists.items, type_.value_type)
     if not type_.value_field.nullable and items.null_count > 0:
         raise pa.ArrowInvalid("an element is null, though output_schema says that none is")
@@ -241,6 +241,6 @@ def _prepared(value: Any, type_: pa.DataType) -> Any:
         return {field.name: _prepared(named.get(field.name), field.type) for field in fields}
     if pa.types.is_map(type_):
         return [(_prepared(key, type_.key_type), _prepared(item, type_.item_type)) for key, item in dict(value).items()]
-    if _is_list(type_):
+    if is_list(type_):
         return [_prepared(item, type_.value_type) for item in value]
     return bytes(value) if isinstance(value, bytearray) else value

@@ -13,7 +13,7 @@ from typing import Any, Iterable, Iterator, List, Optional, Tuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from . import _tfos, console, tfrecord
+from . import _tfos, console, files, tfrecord
 from .record_batches import is_list, plain_schema, plain_type
 
 __all__ = ["main"]
@@ -88,6 +88,8 @@ def _shown(path: str, stream: str) -> str:
 
 
 def _open_input(path: str) -> Any:
+    if path != "-" and _tfos.split_uri(path)[0]:
+        return io.BufferedReader(files.RemoteReader(path), _BUFFER_SIZE)
     file = open(0 if path == "-" else path, "rb", closefd=path != "-")
     file.raw.name = _shown(path, "input")
     return file
@@ -114,6 +116,7 @@ def _open_output(path: str) -> Iterator[Any]:
         with open(1, "wb", closefd=False) as file:
             yield file
         return
+    files.find_hadoop()
     with _tfos.FileWriter(path) as writer:
         file = io.BufferedWriter(_Output(writer), _BUFFER_SIZE)
         yield file

@@ -52,7 +52,8 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
         ctx: the node's context.
         batch_size: rows of a batch on this node. Keras's ``fit`` under a multi-worker strategy cuts each batch of a plain dataset
             into as many parts as there are workers: give it ``ctx.num_workers`` times the rows of a step.
-        uneven: how nodes that train in step stay so, though they get unequal numbers of rows. None: each node on its own. "pad": all nodes
+        uneven: how nodes that train in step stay so, though their numbers of rows differ: what Spark feeds is dealt out evenly, to a batch.
+            None: each node on its own, with the rows of its executor's tasks. "pad": all nodes
             agree ahead of each batch whether any has rows left; who has none, or too few, fills up with zero rows. Elements
             then end with a float32 vector of sample weights, 1 for rows and 0 for filling, as Keras takes it (metrics heed it as
             ``weighted_metrics``), every batch has ``batch_size`` rows, and no epoch of one ``train`` has fewer steps than its first, which is
@@ -429,10 +430,15 @@ def _collect(dtypes: Mapping[str, Any], prefix: str, asked: Dict[str, Any]) -> N
             asked[f"{prefix}{name}"] = dtype
 
 
+def library_path() -> str:
+    """What TensorFlow loads."""
+    return os.path.join(os.path.dirname(_tfos.__file__), "libtfos_tf.so")
+
+
 @functools.lru_cache(maxsize=None)
 def load_operations(tf: Any) -> Any:
     """The ops, from the library beside the extension: both share one libtfos."""
-    path = os.path.join(os.path.dirname(_tfos.__file__), "libtfos_tf.so")
+    path = library_path()
     operations = tf.load_op_library(path)
     failure = ctypes.CDLL(path).tfos_tf_failure
     failure.restype = ctypes.c_char_p

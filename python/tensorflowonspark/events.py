@@ -6,10 +6,11 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from typing import Callable, List, Set
+from typing import Callable, Iterable, List, Set
 
 from . import _tfos, console
 from .failures import text_of
+from .results import ResultTable
 
 logger = logging.getLogger("tensorflowonspark")
 
@@ -27,6 +28,8 @@ class EventPump:
     def __init__(self, rendezvous: _tfos.Rendezvous, on_failure: Callable[[], None]) -> None:
         self._rendezvous = rendezvous
         self._on_failure = on_failure
+        self.results = ResultTable()
+        self._ended: Set[int] = set()  # executor ids
         self._warnings: List[str] = []
         self._unshown: Set[str] = set()  # streams of which it was told that they take nothing
         self._stopping = threading.Event()
@@ -39,6 +42,10 @@ class EventPump:
     def has_warning(self, text: str) -> bool:
         """Whether a warning with this text has come."""
         return any(text in warning for warning in self._warnings)
+
+    def have_ended(self, executor_ids: Iterable[int]) -> bool:
+        """Whether all that these nodes had to say has come."""
+        return self._ended.issuperset(executor_ids)
 
     def wait(self, seconds: float) -> None:
         """Waits for the next event, or the time."""
@@ -72,6 +79,11 @@ class EventPump:
                 return
 
     def _take(self, event: dict) -> None:
+        if event["event"] == "result":
+            self.results.take(event["executor_id"], event["text"])
+            return
+        if event["event"] == "ended":
+            self._ended.add(event["executor_id"])
         if event["event"] == "warning":
             self._warnings.append(event["message"])
         try:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files to read and write records in: by path, by URI through ``pyarrow.fs``, or open already."""
+"""Files to read and write records in: by path, by URI through Hadoop's own client or ``pyarrow.fs``, or open already."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import importlib.util
 import io
 import os
 import posixpath
@@ -12,25 +14,26 @@ from typing import Any, Iterable, Iterator, List, NamedTuple, Sequence, Tuple, U
 
 from . import _tfos
 
-__all__ = ["File", "Path", "before_slash", "find", "for_tensorflow", "is_compressing", "writing"]
+__all__ = ["File", "Path", "RemoteReader", "before_slash", "find", "find_hadoop", "for_tensorflow", "is_compressing", "writing"]
 
 Path = Union[str, bytes, "os.PathLike[str]", Any]  # or a binary file object
-_HDFS = re.compile(r"(hdfs|viewfs)\b", re.IGNORECASE)
+_ARROWS = ("gcs", "gs", "mock", "s3")  # schemes that pyarrow has, and Hadoop, as it comes, has not
+_HADOOPS = ("hdfs", "viewfs")  # schemes that pyarrow leaves to Hadoop
 _OPTIONS = re.compile(r"\?\w+=[^?]*$")  # of pyarrow's, for S3 and its like
-_NO_HADOOP = re.compile("Unable to load lib|attempt to load lib")  # what pyarrow says the first time, and after that
 
 
 class File(NamedTuple):
     """Something that can be read: more than once, unless it is a file object that cannot seek."""
 
     name: str
-    system: Any = None  #: a pyarrow.fs.FileSystem that has ``name`` without its scheme; None: the local one
+    system: Any = None  #: a pyarrow.fs.FileSystem that has ``name`` without its scheme; None: the library opens it by its name
     path: str = ""  #: in the system
     object: Any = None  #: an open file, which stays open
     begin: int = 0  #: where that was
 
     @property
-    def is_local(self) -> bool:
+    def is_named(self) -> bool:
+        """Whether the library itself opens it."""
         return self.system is None and self.object is None
 
     @property
@@ -73,6 +76,52 @@ class _Tail(io.RawIOBase):
         return self._file.seek(self._begin + offset) - self._begin
 
 
+class RemoteReader(io.RawIOBase):
+    """A file of Hadoop's, by its URI, as a file object."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        find_hadoop()
+        self._reader = _tfos.FileReader(name)
+        self._size = _tfos.look_at(name)[1]
+        self._offset = 0
+        self.name = name
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, view: Any) -> int:
+        data = self._reader.read(len(view)) if len(view) else b""
+        view[: len(data)] = data
+        self._offset += len(data)
+        return len(data)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        place = offset + (0, self._offset, self._size)[whence]
+        self._reader.seek(place)
+        self._offset = place
+        return place
+
+    def tell(self) -> int:
+        return self._offset
+
+    def close(self) -> None:
+        if not self.closed:
+            self._reader.close()
+        super().close()
+
+
+@functools.lru_cache(maxsize=None)
+def find_hadoop() -> None:
+    """Before Hadoop's file systems are used: its jars are those of pyspark where the environment names none."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is not None and spec.origin:
+        _tfos.set_hadoop_jars(os.path.join(os.path.dirname(spec.origin), "jars"))
+
+
 def find(paths: Union[Path, Sequence[Path]]) -> List[File]:
     """The files that paths, patterns, folders, URIs and file objects stand for, as ``<tfos/file_list.h>`` says. FileNotFoundError names what stands
     for none."""
@@ -89,15 +138,15 @@ def find(paths: Union[Path, Sequence[Path]]) -> List[File]:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[Tuple[str, Any]]:
-    """The name of a file to be written, and a file object for it; None for one that the library opens itself. What is written through
-    ``pyarrow.fs`` appears under its name at the end, and not when that fails."""
+    """The name of a file to be written, and a file object for it; None for one that the library opens itself, also in Hadoop's file systems. What is
+    written through ``pyarrow.fs`` appears under its name at the end, and not when that fails."""
     if _is_file(path):
         yield _name(path), path
         return
     name = os.fsdecode(path)
-    local = _tfos.new_file(name)
-    if local is not None:
-        yield local, None
+    own = _tfos.new_file(name)
+    if own is not None or _is_hadoops(name):
+        yield own or name, None
         return
     remote = _Remote(name)
     place = remote.place(remote.name)
@@ -146,15 +195,42 @@ def _find_one(path: Path) -> List[File]:
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise TypeError(f"paths: expected paths or binary file objects, not {path!r}")
     name = os.fsdecode(path)
-    if _is_local(name):
+    if _scheme(name) in ("", "file") or _is_hadoops(name):
         return [File(found) for found in _tfos.find_files(name)]
     remote = _Remote(name)
     with _said(name):
         return [File(found, remote.system, remote.place(found)) for found in _tfos.find_files(remote.name, remote)]
 
 
-def _is_local(name: str) -> bool:
-    return _tfos.split_uri(name)[0].partition(":")[0].lower() in ("", "file")
+def _scheme(name: str) -> str:
+    return _tfos.split_uri(name)[0].partition(":")[0].lower()
+
+
+def _is_hadoops(name: str) -> bool:
+    """Whether Hadoop serves the scheme of a URI; where neither does nor pyarrow, it is Hadoop's failure that is raised.
+
+    Raises:
+        _tfos.UnsupportedError: Hadoop's client, which alone has the scheme, cannot be used here; it says why.
+    """
+    scheme = _scheme(name)
+    if scheme in _ARROWS:
+        return False
+    find_hadoop()
+    try:
+        _tfos.look_at(name)
+    except _tfos.UnsupportedError:
+        if scheme in _HADOOPS or not _is_arrows(name):
+            raise
+        return False
+    return True
+
+
+def _is_arrows(uri: str) -> bool:
+    try:
+        _Remote(uri)
+    except ValueError:
+        return False
+    return True
 
 
 class _Remote:
@@ -163,8 +239,7 @@ class _Remote:
     def __init__(self, uri: str) -> None:
         self._head, path = _tfos.split_uri(uri)
         scheme, _, host = self._head.partition(":")
-        # Of HDFS nothing is an option: a file may have any name.
-        options = None if _HDFS.match(scheme) else _OPTIONS.search(path)
+        options = _OPTIONS.search(path)
         self.name = self._head + (path[: options.start()] if options else path)
         self.system, base = _system(f"{scheme.lower()}:{host or '//'}", options.group() if options else "", uri)
         self._root = f"{base.rstrip('/')}/" if base else ""
@@ -201,19 +276,6 @@ def _system(head: str, options: str, uri: str) -> Tuple[Any, str]:
             raise
         advice = "open a file that has ? in its name yourself, and give the file object"
         raise ValueError(f"{error}; what is behind ? is taken for options of pyarrow's: {advice}") from None
-    except OSError as error:
-        if not _HDFS.match(head) or not _NO_HADOOP.search(str(error)):
-            raise
-    # pyarrow's needs the libhdfs.so of an installed Hadoop. Its words are the hundred places where it has looked for it.
-    try:
-        from . import hdfs
-    except ImportError as error:
-        raise OSError(
-            f"{uri}: pyarrow has found no libhdfs.so of a Hadoop installation (it looks in HADOOP_HOME, and needs JAVA_HOME and CLASSPATH), and "
-            f"hdfs-native, which needs none, cannot be imported ({error}): pip install hdfs-native"
-        ) from None
-    with _said(uri):
-        return hdfs.open_system(head), "/"
 
 
 @contextlib.contextmanager

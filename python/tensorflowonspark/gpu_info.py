@@ -1,23 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which GPUs of this machine are free, as NVIDIA's driver tells."""
+"""Free GPUs of this machine, for programs that run without a cluster; a node of one has its GPUs already."""
 
 from __future__ import annotations
 
-import logging
-import random
-import time
-from typing import List, Union
+import os
+from typing import List, Optional, Union
 
 from . import _tfos
 from .arguments import count
 
-logger = logging.getLogger(__name__)
+__all__ = ["AS_LIST", "AS_STRING", "MAX_RETRIES", "get_gpus", "give_back", "is_gpu_available"]
 
-__all__ = ["AS_LIST", "AS_STRING", "MAX_RETRIES", "get_gpus", "is_gpu_available"]
-
-MAX_RETRIES = 3  #: how often to look again for free GPUs
+MAX_RETRIES = 3  #: how long to wait for GPUs: 30 seconds, and 30 more each time
 AS_STRING = "string"
 AS_LIST = "list"
+
+_held: Optional[_tfos.GpuAllocation] = None
 
 
 def is_gpu_available() -> bool:
@@ -29,38 +27,43 @@ def is_gpu_available() -> bool:
 
 
 def get_gpus(num_gpu: int = 1, worker_index: int = -1, format: str = AS_STRING) -> Union[str, List[str]]:
-    """Indices of ``num_gpu`` GPUs on which no process computes.
+    """Takes ``num_gpu`` GPUs on which no process computes, for this process: until it ends, or asks again, no other of this user gets them.
+
+    In a node's function these are the first of those that the node has.
 
     Args:
         num_gpu: how many.
-        worker_index: number of this process among those of the machine: each takes the next ``num_gpu`` free ones; -1: any.
-        format: ``AS_STRING`` ("0,1") or ``AS_LIST`` (["0", "1"]).
+        worker_index: number of this process among those of the machine, which is where it begins to look; -1: any.
+        format: ``AS_STRING`` ("0,1") or ``AS_LIST`` (["0", "1"]): what ``CUDA_VISIBLE_DEVICES`` takes.
 
     Raises:
-        RuntimeError: there is no driver (``UnsupportedError``), or so many are not free, after ``MAX_RETRIES`` more looks 30, 60 and 90 seconds apart.
+        RuntimeError: there is no driver (``UnsupportedError``), the machine has fewer (``NotFoundError``), or they are not free in time
+            (``BusyError``); names who has them.
         ValueError: the format is unknown.
     """
+    global _held
     if format not in (AS_STRING, AS_LIST):
         raise ValueError(f"format must be {AS_STRING!r} or {AS_LIST!r}, not {format!r}")
     num_gpu, worker_index = count("num_gpu", num_gpu, 0), count("worker_index", worker_index, -1)
-    free = _free_gpus()
-    for retry in range(1, MAX_RETRIES + 1):
-        if len(free) >= num_gpu:
-            break
-        logger.warning("%d GPUs wanted, %d free; looking again in %d s", num_gpu, len(free), 30 * retry)
-        time.sleep(30 * retry)
-        free = _free_gpus()
-    if len(free) < num_gpu:
-        raise RuntimeError(f"{num_gpu} GPUs wanted, {len(free)} free ({', '.join(free) or 'none'}); nvidia-smi shows who uses them")
-    if worker_index < 0:
-        random.shuffle(free)
-        chosen = free[:num_gpu]
+    own = os.environ.get("TFOS_GPUS")
+    if own:
+        chosen = own.split(",")[:num_gpu]
+        if len(chosen) < num_gpu:
+            raise RuntimeError(f"{num_gpu} GPUs wanted, this node has {len(chosen)}: pass num_gpus={num_gpu} to TFCluster.run")
     else:
-        first = worker_index * num_gpu
-        first = first if first + num_gpu <= len(free) else first % len(free)
-        chosen = (free + free)[first:first + num_gpu]
+        give_back()
+        timeout_ms = max(1, 30_000 * sum(range(1, MAX_RETRIES + 1)))
+        if num_gpu:
+            _held = _tfos.GpuAllocation(num_gpu, max(0, worker_index) * num_gpu, timeout_ms, "get_gpus")
+        chosen = _held.ids().split(",") if _held else []
     return ",".join(chosen) if format == AS_STRING else chosen
 
 
-def _free_gpus() -> List[str]:
-    return [str(index) for index, is_free in enumerate(_tfos.list_gpus()) if is_free]
+def give_back() -> None:
+    """Gives back what :func:`get_gpus` has taken."""
+    global _held
+    held, _held = _held, None
+    if held is not None:
+        if os.environ.get("CUDA_VISIBLE_DEVICES") == held.ids():  # of single_node_env
+            del os.environ["CUDA_VISIBLE_DEVICES"]
+        held.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from typing import Any, Callable, Iterable, Iterator, Optional, Union
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence, Union
 
 from . import _tfos
 
@@ -37,13 +37,25 @@ class ContextSpark:
         """Hadoop's default file system."""
         return self.sc._jsc.hadoopConfiguration().get("fs.defaultFS")
 
-    def nodes(self, executor_ids: range) -> Any:
+    def setting(self, name: str) -> Optional[str]:
+        return self.sc.getConf().get(name)
+
+    def nodes(self, executor_ids: Sequence[int]) -> Any:
         """What launches nodes: their numbers, one a partition."""
         return self.sc.parallelize(executor_ids, len(executor_ids))
+
+    def setting(self, name: str) -> Optional[str]:
+        """A setting of the application."""
+        return self.sc.getConf().get(name)
 
     def launch(self, nodes: Any, task: Callable[[Iterable[int]], None]) -> None:
         """Runs the task on each partition of ``nodes``, all at once."""
         nodes.foreachPartition(task)
+
+    def run_each(self, count: int, task: Callable[[int], bytes], barrier: bool) -> List[bytes]:
+        """What the task gives for each number; ``barrier``: all run at a time, or none."""
+        nodes = self.nodes(range(count))
+        return (nodes.barrier() if barrier else nodes).mapPartitions(_Each(task)).collect()
 
     def new_thread(self, target: Callable[[], None]) -> threading.Thread:
         """A thread with the Spark properties of this one."""
@@ -93,9 +105,21 @@ class ConnectSpark:
         value = self.session.sql("SET fs.defaultFS").first()[1]
         return value if "://" in value else "file:///"  # Spark has words for a setting that it does not know
 
+    def setting(self, name: str) -> Optional[str]:
+        return self.session.conf.get(name, None)
+
     def nodes(self, executor_ids: range) -> Any:
         """What launches nodes: their numbers, one a partition."""
         return self.session.range(executor_ids.start, executor_ids.stop, 1, len(executor_ids))
+
+    def setting(self, name: str) -> Optional[str]:
+        """A setting of the application."""
+        return self.session.conf.get(name, None)
+
+    def run_each(self, count: int, task: Callable[[int], bytes], barrier: bool) -> List[bytes]:
+        """What the task gives for each number; ``barrier``: all run at a time, or none."""
+        rows = self.nodes(range(count)).mapInArrow(_ArrowEach(task), "result binary", barrier=barrier).collect()
+        return [bytes(row[0]) for row in rows]
 
     def launch(self, nodes: Any, task: Callable[[Iterable[int]], None]) -> None:
         """Runs the task on each partition of ``nodes``, all at once. When one fails, Spark runs all again."""
@@ -138,6 +162,26 @@ class _ArrowLaunch:
         for batch in batches:
             self._task(batch.column(0).to_pylist())
             yield batch
+
+
+class _Each:
+    """Results of a task for the numbers of a partition; for ``mapPartitions``."""
+
+    def __init__(self, task: Callable[[int], bytes]) -> None:
+        self._task = task
+
+    def __call__(self, numbers: Iterable[int]) -> List[bytes]:
+        return [self._task(number) for number in numbers]
+
+
+class _ArrowEach(_Each):
+    """The same for ``mapInArrow``."""
+
+    def __call__(self, batches: Any) -> Any:
+        from pyarrow import RecordBatch
+
+        for batch in batches:
+            yield RecordBatch.from_pydict({"result": super().__call__(batch.column(0).to_pylist())})
 
 
 def _check_versions(session: Any) -> None:

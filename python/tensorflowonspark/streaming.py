@@ -13,7 +13,7 @@ from . import _tfos, jobs
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["BatchFeed", "QueryFeed", "is_query"]
+__all__ = ["BatchFeed", "QueryFeed", "await_end", "is_query"]
 
 _WATCH_SECS = 0.5
 _START_SECS = 60
@@ -227,3 +227,23 @@ class QueryFeed:
         # Who stops a query interrupts its thread, but Hadoop may have swallowed that.
         thread.currentThread().interrupt()
         thread.sleep(_STOP_POLL_MS)
+
+
+def await_end(ssc: Any, is_wanted: Callable[[], bool], check: Callable[[], None]) -> None:
+    """Waits for the end of a StreamingContext or a StreamingQuery; stops it once nobody wants its rows."""
+    if is_query(ssc):
+        while ssc.isActive and is_wanted():
+            with contextlib.suppress(Exception):  # it has failed, which is raised when the functions have returned
+                ssc.awaitTermination(1)
+        return
+    try:
+        while not ssc.awaitTerminationOrTimeout(1):
+            check()
+            if not is_wanted():
+                ssc.stop(stopSparkContext=False, stopGraceFully=True)
+                return
+    except Exception:
+        with contextlib.suppress(Exception):  # at once: to stop gracefully is to feed what has come, for ten batches' time
+            ssc.stop(stopSparkContext=False, stopGraceFully=False)
+        check()  # the cluster's failure is the cause of the stream's
+        raise

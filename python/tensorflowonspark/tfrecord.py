@@ -6,8 +6,8 @@
     tfrecord.write("out.tfrecord.gz", table)
 
 docs/tfrecord.md says what each type becomes and what is refused. All work on the bytes is done in C with the GIL released, so files may be
-read and written in several threads, each with its own call. Files are named by paths, by URIs of what ``pyarrow.fs`` knows (``hdfs://``,
-``s3://`` ...), or are binary file objects, which stay open and begin where they are.
+read and written in several threads, each with its own call. Files are named by paths, by URIs of what Hadoop (``hdfs://``, ``s3a://`` ...) or
+``pyarrow.fs`` (``s3://``, ``gs://``) knows, or are binary file objects, which stay open and begin where they are.
 """
 
 import os
@@ -133,8 +133,8 @@ def dataset(
     """A ``tf.data.Dataset`` of batches of the files' rows, dictionaries of tensors: what ``tf.data.TFRecordDataset`` with ``batch`` and
     ``tf.io.parse_example`` gives, read and decoded at once in C.
 
-    ``paths``, ``schema``, ``columns``, ``compression``, ``record_type`` and ``on_damage`` as for ``read()``; files are local ones, listed when the
-    dataset is made. What was skipped is counted: ``.counts()`` of what is returned (not of what is made of it).
+    ``paths``, ``schema``, ``columns``, ``compression``, ``record_type`` and ``on_damage`` as for ``read()``; files are local ones or Hadoop's, listed
+    when the dataset is made. What was skipped is counted: ``.counts()`` of what is returned (not of what is made of it).
     ``batch_size``: rows of a batch, over the ends of files; the last has fewer, unless ``drop_remainder``.
     ``num_parallel_reads``: files to read side by side, each by a thread of its own, a batch of each in turn; -1 (``tf.data.AUTOTUNE``): as many as
     there are cores. The order is the same for the same files. ``shuffle_files``: another order of files in each pass;
@@ -150,9 +150,9 @@ def dataset(
     ragged. A value that does not fit raises ``tf.errors.InvalidArgumentError``, damage ``tf.errors.DataLossError``, with file and row or offset.
     """
     found = files.find(paths)
-    remote = [source.name for source in found if not source.is_local]
-    if remote:
-        raise ValueError(f"paths: {remote[0]}: a dataset reads local files; read() takes others")
+    others = [source.name for source in found if not source.is_named]
+    if others:
+        raise ValueError(f"paths: {others[0]}: a dataset reads local files and those of Hadoop's file systems; read() takes others")
     reading = _reading(record_type, compression, on_damage, max_record_size)
     if schema is None:
         schema = record_batches.plain_schema() if record_type == "ByteArray" else _infer(found, reading, 0)
@@ -284,7 +284,7 @@ def _infer(found: List[files.File], options: dict, limit: int, is_read_again: bo
             raise ValueError(f"schema: {source.name} can be read only once, so its columns cannot be found first: give a schema")
 
     def survey(run):
-        if all(source.is_local for source in run):
+        if all(source.is_named for source in run):
             return [_tfos.survey_examples([source.name for source in run], limit=limit, **options)]
         surveys = []
         for source in run:

@@ -20,10 +20,11 @@ import sys
 import threading
 from typing import Any, Tuple
 
-from . import _tfos, console, failures
+from . import _tfos, console, failures, fs, gpus
+from .results import parts_of
 from .TFSparkNode import TFNodeContext
 
-__all__ = ["main"]
+__all__ = ["complete", "main"]
 
 
 def main() -> None:
@@ -31,6 +32,7 @@ def main() -> None:
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR2, all_threads=True)
     link = _tfos.Trainer()
+    fs.register_on_import()
     status = _run(link)
     # As the interpreter's own end does: waits for the function's threads, calls what it has registered, writes what is buffered.
     flushes = [functools.partial(_flush, name) for name in ("stdout", "stderr")]
@@ -48,17 +50,39 @@ def _run(link: _tfos.Trainer) -> int:
     try:
         context = json.loads(link.context)
         _restore_spark_files(context["user"])
+        _share_cores(context)
+        gpus.limit_memory(context["gpus"])
         function, args = _load(link)
         if isinstance(args, list):
             sys.argv = args
-        _complete(function(args, TFNodeContext.of(link, context)))
+        result = complete(function(args, TFNodeContext.of(link, context)))
         if os.getpid() == pid:  # the function may return in a process that it has forked, too
             link.check()
+            for part in parts_of(result):
+                link.put_result(part)
     except SystemExit as end:
         return _exit_status(link, end)
     except BaseException as error:
         return _fail(link, failures.explain(error, failures.LOGGED), failures.explain(error, failures.TOLD))
     return 0
+
+
+def _share_cores(context: dict) -> None:
+    """Gives TensorFlow, before it is imported, this trainer's share of the host's cores, if the user has not said how many it is to use.
+
+    With all cores each, trainers of one host hold each other up. A thread more, of those that run whole operations, waits for the other workers.
+    """
+    host = _host_of(context["cluster_spec"][context["job_name"]][context["task_index"]])
+    addresses = [address for job, tasks in context["cluster_spec"].items() if job != "ps" for address in tasks]
+    trainers = sum(_host_of(address) == host for address in addresses)
+    if trainers > 1:
+        share = max(1, len(os.sched_getaffinity(0)) // trainers)
+        os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(share))
+        os.environ.setdefault("TF_NUM_INTEROP_THREADS", str(share + 1))
+
+
+def _host_of(address: str) -> str:
+    return address.rpartition(":")[0]
 
 
 def _load(link: _tfos.Trainer) -> Tuple[Any, Any]:
@@ -75,20 +99,19 @@ def _restore_spark_files(user: dict) -> None:
     SparkFiles._is_running_on_worker = True
 
 
-def _complete(result: Any) -> None:
-    """Runs what the function has only returned.
+def complete(result: Any) -> Any:
+    """The function's result; what it has only returned is run.
 
     Raises:
         TypeError: it is a generator, which would have to be iterated over.
     """
     if inspect.isgenerator(result) or inspect.isasyncgen(result):
         raise TypeError(f"map_fun has returned a generator, {result.__qualname__}, whose code has not run: iterate over it in map_fun")
-    if inspect.isawaitable(result):
-        asyncio.run(_await(result))
+    return asyncio.run(_await(result)) if inspect.isawaitable(result) else result
 
 
-async def _await(result: Any) -> None:
-    await result
+async def _await(result: Any) -> Any:
+    return await result
 
 
 def _exit_status(link: _tfos.Trainer, end: SystemExit) -> int:

@@ -4,6 +4,7 @@
 import contextlib
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -102,6 +103,15 @@ def wait_until(condition, seconds=60, what="the condition"):
             return value
         assert time.monotonic() < deadline, f"{what} did not come within {seconds} s"
         time.sleep(0.05)
+
+
+def free_ports(count):
+    """Ports of loopback that nobody has now, all different."""
+    holders = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [holder.getsockname()[1] for holder in holders]
+    for holder in holders:
+        holder.close()
+    return ports
 
 
 def executors():

@@ -9,11 +9,18 @@ import subprocess
 import psutil
 
 _JAR = "hadoop-client-minicluster"
+os.environ.setdefault("HADOOP_CONF_DIR", os.path.join(os.path.dirname(os.path.abspath(__file__)), "hadoop_conf"))  # of the client in this process
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir, "build", "test-ivy")
 
 
 class Unavailable(Exception):
     """The jar is not here and could not be fetched."""
+
+
+class Server(str):
+    """The URI of a name node, with the classes of its JVM and the ``MiniDFSCluster``."""
+
+    jvm = cluster = None
 
 
 def _launch(folder, **settings):
@@ -59,7 +66,7 @@ def _fetch(folder, version):
 
 @contextlib.contextmanager
 def serving(folder):
-    """The URI of such an HDFS, which keeps its files in ``folder`` and ends with the block."""
+    """A ``Server``, which keeps its files in ``folder`` and ends with the block."""
     jars = _fetch(folder, _hadoop_version())
     # On the JVM's own class path: the cluster's classes use what is private to packages of Spark's jars.
     gateway = _launch(folder, spark_driver_extraClassPath=jars, spark_driver_memory="512m")
@@ -73,7 +80,9 @@ def serving(folder):
             conf.set(name, str(value))
         cluster = jvm.org.apache.hadoop.hdfs.MiniDFSCluster.Builder(conf).numDataNodes(1).build()
         cluster.waitActive()
-        yield cluster.getFileSystem().getUri().toString()
+        server = Server(cluster.getFileSystem().getUri().toString())
+        server.jvm, server.cluster = jvm, cluster
+        yield server
         cluster.shutdown(True)
     finally:
         _stop(gateway)

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tensorflowonspark import arguments, dataset, frames, gpu_info, tfrecord, util
-from tensorflowonspark.launch import requested_gpus
+from tensorflowonspark import _tfos, arguments, dataset, frames, gpu_info, gpus, tfrecord, util
 
 COUNTS = [np.int8(3), np.int64(3), np.uint16(3), np.array(3), pd.Series([3]).iloc[0], pd.Series([3], dtype="Int64").iloc[0], np.int64(7) // np.int64(2)]
 NO_COUNTS = [True, np.True_, np.array(True), 3.0, np.float64(3), "3", None, np.array([3]), math.nan, b"3", [3]]
@@ -171,16 +170,29 @@ def test_s86_arguments_of_tfrecord(tmp_path):
 
 
 def test_s86_arguments_of_gpu_info(monkeypatch):
-    monkeypatch.setattr(gpu_info, "_free_gpus", lambda: ["0", "1", "2"])
+    class Allocation:
+        def __init__(self, number, preferred, timeout_ms, owner):
+            self.found = ["0", "1", "2"][preferred:preferred + number]
+
+        def ids(self):
+            return ",".join(self.found)
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(_tfos, "GpuAllocation", Allocation)
     monkeypatch.setattr(gpu_info, "is_gpu_available", lambda: True)
     assert gpu_info.get_gpus(np.int64(2), np.int8(0), gpu_info.AS_LIST) == ["0", "1"]
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
     util.single_node_env(np.int64(1), np.int64(1), ["a:1", "a:2"])
     import os
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "1"
     with pytest.raises(ValueError, match="num_gpu must be an integer of 0 or more, not 1.5"):
         gpu_info.get_gpus(1.5)
-    assert requested_gpus(type("Args", (), {"num_gpus": np.int64(2)})) == 2
+    gpu_info.give_back()
+    assert "CUDA_VISIBLE_DEVICES" not in os.environ
+    plan = gpus.plan(None, type("Args", (), {"num_gpus": np.int64(2)}), None, np.float32(0.5), None)
+    assert (plan.counts["worker"], plan.fraction) == (2, 0.5)
 
 
 def test_s86_values_to_agree_on():

@@ -354,7 +354,7 @@ def test_batches_arrive_as_rows(start):
 
 def test_batches_arrive_as_arrays(start):
     cluster = start(READ_ARRAYS)
-    with cluster.writer(lane_size=1 << 16) as writer:
+    with cluster.writer(channel_size=1 << 16) as writer:
         for first in (0, 50):
             assert writer.append(everything(first, 50).slice(0, 50))
         assert writer.finish() == 100

@@ -396,7 +396,7 @@ def test_s15_a_pass_begins_where_an_epoch_was_used_up(served):
 
 
 def test_cache_holds_more_than_the_ring(served):
-    """60 MB of tensors are kept while rows come through lanes of 16 MiB."""
+    """60 MB of tensors are kept while rows come through channels of 16 MiB."""
     program = "[float(sum(tf.reduce_sum(x) for x in ds)) for ds in [dataset.cache()] for _ in range(2)]"
     big = np.ones(10_000)
     _, sums = served.batches(*[(big for _ in range(250)) for _ in range(3)], program=program, batch_size=50)

@@ -145,7 +145,7 @@ def test_demonstration(tmp_path):
     model = tmp_path / "out" / "model"
     names = sorted(path.name for path in model.iterdir())
     for epoch in (1, 2, 3):
-        assert f"weights-{epoch:04d}.index" in names
+        assert f"weights-{epoch:04d}.weights.h5" in names
     assert any("events.out.tfevents" in path.name for path in model.rglob("*"))
     assert not [name for name in names if "temp" in name]
     assert (tmp_path / "out" / "export" / "saved_model.pb").is_file()
@@ -168,5 +168,5 @@ def test_own_reading(setup_module_of_data, tmp_path):
     run_example(tmp_path, "mnist_data_setup.py", "--data", "data", "--output", str(tmp_path), "--num_partitions", "4", **settings)
     records = ("--images_labels", f"{tmp_path}/tfrecord/train")
     run_example(tmp_path, "mnist_tf.py", "--cluster_size", "2", "--epochs", "1", *records, **settings)
-    assert (tmp_path / "mnist_model" / "weights-0001.index").is_file()
+    assert (tmp_path / "mnist_model" / "weights-0001.weights.h5").is_file()
     assert (tmp_path / "mnist_export" / "saved_model.pb").is_file()

@@ -15,6 +15,7 @@ import pytest
 
 from local_cluster import READ_ALL, interrupted, open_files
 from tensorflowonspark import _tfos
+from tensorflowonspark.gpus import GpuPlan
 from tensorflowonspark.launch import ClusterMeta, FeedTask, NodeTask, node_executable
 
 KEY = "0" * 64
@@ -198,7 +199,7 @@ def test_waits_let_other_threads_run_and_end_with_close():
 
 def test_the_clusters_key_is_in_no_text():
     meta = ClusterMeta(cluster_id="c", key="5ec3e7" * 10, address="driver:1", num_executors=1, num_ps=0, roles={"worker": [0]}, feeding=True,
-                       default_fs="file://", working_dir="/", release_port=True, tensorboard=False, log_dir=None, num_gpus=None,
+                       default_fs="file://", working_dir="/", release_port=True, tensorboard=False, log_dir=None, gpus=GpuPlan({}),
                        queues="input")
     tasks = [NodeTask(meta, b"", 600), FeedTask(meta, 1, 600, "input", results=False)]
     texts = [repr(meta), str(meta), f"{[meta]}", repr(meta.public()), *(repr(vars(task)) for task in tasks)]

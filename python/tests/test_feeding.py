@@ -536,7 +536,7 @@ try:
 except KeyboardInterrupt:
     save("interrupted")
 """)
-    with cluster.writer(results=True, lane_size=1 << 16) as writer:
+    with cluster.writer(results=True, channel_size=1 << 16) as writer:
         results = writer.results(range(2000))
         assert next(results) == "x" * 10_000
         assert cluster.saved() == "interrupted"

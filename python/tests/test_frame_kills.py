@@ -18,7 +18,7 @@ from test_frame_tasks import spark  # noqa: F401
 pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.long
 FEED = TFCluster.InputMode.SPARK
-PARTITIONS, ROWS, REPEATS = 8, 250, 50_000  # a partition is 36 MB or more: it does not fit into a lane of 16 MiB
+PARTITIONS, ROWS, REPEATS = 8, 250, 50_000  # a partition is 36 MB or more: it does not fit into a channel of 16 MiB
 
 
 @pytest.fixture(scope="module")

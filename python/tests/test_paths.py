@@ -156,13 +156,6 @@ def test_s78_in_other_file_systems(remote):
     assert heads[-1] == ("s3://b", "?region=x&scheme=http")
 
 
-def test_s78_an_hdfs_has_no_options(monkeypatch):
-    monkeypatch.setattr(files, "_system", lambda *words: (None, "/"))
-    remote = files._Remote("HDFS://host:1/a?user=me#b")
-    assert remote.name == "HDFS://host:1/a?user=me#b" and remote.place(remote.name) == "/a?user=me#b"
-    assert files._Remote("hdfs:/a").place("hdfs:/a") == "/a" and files._Remote("hdfs://host:1").place("hdfs://host:1") == "/"
-
-
 def test_s78_options_that_pyarrow_does_not_know():
     with pytest.raises(ValueError, match=r"s3://b/a\?x=1: .*a file that has \? in its name yourself, and give the file object"):
         tfrecord.read("s3://b/a?x=1")

@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 
@@ -15,6 +14,7 @@ import tensorflow as tf
 from tensorflow.python.data.experimental.ops import distribute
 from tensorflow.python.distribute import input_ops
 
+from conftest import free_ports
 from tensorflowonspark import tfrecord
 
 POLICY = tf.data.experimental.AutoShardPolicy
@@ -327,14 +327,6 @@ with strategy.scope():
     model.compile("sgd", "mse", metrics=[Unseen()])
 print(json.dumps([work(paths) for paths in json.loads(sys.argv[1])]))
 """
-
-
-def free_ports(count):
-    holders = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [holder.getsockname()[1] for holder in holders]
-    for holder in holders:
-        holder.close()
-    return ports
 
 
 def test_s92_under_a_multi_worker_strategy(tmp_path):

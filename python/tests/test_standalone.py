@@ -84,6 +84,20 @@ def test_train_and_infer_on_standalone(master):
         context.stop()
 
 
+def test_keras_in_step(master, tmp_path):
+    """The README's nine lines, on two hosts."""
+    pytest.importorskip("keras", "3.0")
+    from pyspark.sql import SparkSession
+
+    import test_keras_spark as keras_spark
+
+    context = make_context(master, spark_executor_memory="512m")
+    try:
+        keras_spark.check(*keras_spark.nine_lines(SparkSession(context), tmp_path, "pad"), tmp_path)
+    finally:
+        context.stop()
+
+
 @pytest.fixture(scope="module")
 def speculating(master):
     """A session that runs a task again when another took half the time."""

@@ -74,7 +74,7 @@ def test_s19_validation_beside_training(sc, tmp_path):
 def test_s19_epochs_larger_than_the_ring(sc, tmp_path):
     """Nobody waits for a row of the validation before the epoch of training is through, nor for a slot that feeding tasks hold."""
     args = {"out": str(tmp_path), "batch": 512, "epochs": 2}
-    training, validation = [4000, 4000], [3000, 3000]  # rows of 6 KB: lanes hold 2,600
+    training, validation = [4000, 4000], [3000, 3000]  # rows of 6 KB: channels hold 2,600
     with TFCluster.run(sc, by_value(train_and_validate), args, 2, 0, input_mode=FEED) as cluster:
         cluster.train(rows_of(sc, training, 784), num_epochs=2, validation=rows_of(sc, validation, 784, 100_000))
     check_epochs(read_all(tmp_path), list(range(8000)), list(range(100_000, 106_000)), 2)

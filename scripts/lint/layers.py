@@ -9,10 +9,12 @@ from tree import report, root_argument, sources
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[>"]')
 OUTSIDE = {"cli", "examples", "java", "python", "tensorflow"}
 SHARED = {"cli", "java", "python"}  # use the interface of arrow, of which each brings a copy
-BASE_HEADERS = {"export", "fork", "gpu", "status", "stream", "version", "memory", "wait", "arrow"}
+BASE_HEADERS = {"export", "fork", "status", "stream", "version", "memory", "wait", "arrow"}
 OWN_HEADERS = {
-    "io": {"stream", "file_list"},
+    "io": {"stream", "file_list", "file_system"},
+    "gpu": {"gpu"},
     "cluster": {"rendezvous"},
+    "collective": {"collective", "dtype"},
     "feed": {"feed", "feeder"},
     "record": {"record", "record_index", "example", "example_file"},
     "unsafe_row": {"result_rows", "spark_schema", "unsafe_row"},

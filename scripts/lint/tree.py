@@ -13,8 +13,8 @@ SKIPPED = re.compile(r"^(\.(?!ci$).*|build|dist|__pycache__|.*\.egg-info)$")
 SPDX = re.compile(r"^(//|#) SPDX-License-Identifier: Apache-2\.0$")
 DRAWERS = re.compile(r"(^|_)(utils?|common|misc|helpers?)(_|$)")
 # Names that a tool or an interface asks for.
-REPEATED = {"DefaultSource.java", "__init__.py", "__main__.py", "conftest.py"}
-ALLOWED_DRAWERS = {"python/tensorflowonspark/util.py"}
+REPEATED = {"DefaultSource.java", "__init__.py", "__main__.py", "conftest.py", "util.py"}
+ALLOWED_DRAWERS = {"python/tensorflowonspark/util.py", "python/hops/util.py"}
 
 
 def sources(root, suffixes=frozenset(SOURCES)):

@@ -25,7 +25,7 @@ enum tfos__arrow_kind {
     TFOS__ARROW_MONTHS,    ///< 32 bits
     TFOS__ARROW_INTERVAL,  ///< months and days of 32 bits, nanoseconds of 64
     TFOS__ARROW_DECIMAL,   ///< two's complement integers, `scale` digits of which are a fraction
-    TFOS__ARROW_TEXT,      ///< UTF-8
+    TFOS__ARROW_TEXT,      ///< UTF-8; from here on values have no fixed width
     TFOS__ARROW_BINARY,
     TFOS__ARROW_LIST,
     TFOS__ARROW_MAP, ///< lists of structs of key and value

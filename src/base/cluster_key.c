@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The proof is the HMAC-SHA256 of the text "feed" under the key, in hexadecimal digits.
+// A derived key is the HMAC-SHA256 of the label under the key; a proof is that in hexadecimal
+// digits.
 #include "base/cluster_key.h"
 
 #include <openssl/crypto.h>
@@ -42,23 +43,40 @@ enum tfos_status tfos__cluster_key_read(const char *text, const char *module,
     return TFOS_OK;
 }
 
-enum tfos_status tfos__cluster_key_prove(const unsigned char key[TFOS__KEY_SIZE],
+enum tfos_status tfos__cluster_key_derive(const unsigned char key[TFOS__KEY_SIZE],
+                                          const char *label, const char *module,
+                                          unsigned char derived[TFOS__KEY_SIZE],
+                                          struct tfos_error *err)
+{
+    unsigned char code[EVP_MAX_MD_SIZE];
+    unsigned int size = 0;
+    if (!HMAC(EVP_sha256(), key, TFOS__KEY_SIZE, (const unsigned char *)label, strlen(label), code,
+              &size) ||
+        size != TFOS__KEY_SIZE)
+        return tfos__fail(err, TFOS_IO, "%s: cannot derive from the cluster's key", module);
+    memcpy(derived, code, TFOS__KEY_SIZE);
+    explicit_bzero(code, sizeof(code));
+    return TFOS_OK;
+}
+
+void tfos__cluster_key_print(const unsigned char key[TFOS__KEY_SIZE],
+                             char text[TFOS__KEY_PROOF_SIZE])
+{
+    static const char digits[] = "0123456789abcdef";
+    for (int i = 0; i < TFOS__KEY_SIZE; i++) {
+        text[2 * i] = digits[key[i] >> 4];
+        text[2 * i + 1] = digits[key[i] & 15];
+    }
+    text[2 * TFOS__KEY_SIZE] = '\0';
+}
+
+enum tfos_status tfos__cluster_key_prove(const unsigned char key[TFOS__KEY_SIZE], const char *label,
                                          const char *module, char proof[TFOS__KEY_PROOF_SIZE],
                                          struct tfos_error *err)
 {
-    static const char digits[] = "0123456789abcdef";
-    static const unsigned char text[4] = {'f', 'e', 'e', 'd'};
-    unsigned char code[EVP_MAX_MD_SIZE];
-    unsigned int size = 0;
-    if (!HMAC(EVP_sha256(), key, TFOS__KEY_SIZE, text, sizeof(text), code, &size) ||
-        2 * size + 1 != TFOS__KEY_PROOF_SIZE)
-        return tfos__fail(err, TFOS_IO, "%s: cannot compute the proof of the cluster's key",
-                          module);
-    for (unsigned int i = 0; i < size; i++) {
-        proof[2 * i] = digits[code[i] >> 4];
-        proof[2 * i + 1] = digits[code[i] & 15];
-    }
-    proof[2 * size] = '\0';
+    unsigned char code[TFOS__KEY_SIZE];
+    TFOS__TRY(tfos__cluster_key_derive(key, label, module, code, err));
+    tfos__cluster_key_print(code, proof);
     explicit_bzero(code, sizeof(code));
     return TFOS_OK;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The cluster's pre-shared key: its text form, 64 hexadecimal digits; what two sides of a TLS
-/// connection must have in common; and a proof of it for a peer on the same machine, which travels
-/// in the clear. Whoever keeps a key or a proof clears it with explicit_bzero() afterwards.
+/// connection must have in common; keys derived from it; and proofs of it, which travel in the
+/// clear. Whoever keeps a key or a proof clears it with explicit_bzero() afterwards.
 #ifndef TFOS_BASE_CLUSTER_KEY_H
 #define TFOS_BASE_CLUSTER_KEY_H
 
@@ -22,8 +22,18 @@ struct tfos__identity {
 enum tfos_status tfos__cluster_key_read(const char *text, const char *module,
                                         unsigned char key[TFOS__KEY_SIZE], struct tfos_error *err);
 
-/// Writes the proof that belongs to `key`; `module` begins a message.
-enum tfos_status tfos__cluster_key_prove(const unsigned char key[TFOS__KEY_SIZE],
+/// Another key for the purpose `label`, from which `key` cannot be told; `module` begins a message.
+enum tfos_status tfos__cluster_key_derive(const unsigned char key[TFOS__KEY_SIZE],
+                                          const char *label, const char *module,
+                                          unsigned char derived[TFOS__KEY_SIZE],
+                                          struct tfos_error *err);
+
+/// The text form of a key, which cluster_key_read() reads.
+void tfos__cluster_key_print(const unsigned char key[TFOS__KEY_SIZE],
+                             char text[TFOS__KEY_PROOF_SIZE]);
+
+/// Writes the proof, for the purpose `label`, that `key` is held; `module` begins a message.
+enum tfos_status tfos__cluster_key_prove(const unsigned char key[TFOS__KEY_SIZE], const char *label,
                                          const char *module, char proof[TFOS__KEY_PROOF_SIZE],
                                          struct tfos_error *err);
 

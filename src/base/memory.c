@@ -99,6 +99,11 @@ void tfos_free(void *block)
     tfos__free(block);
 }
 
+char *tfos_strdup(const char *text)
+{
+    return tfos__strdup(text);
+}
+
 enum tfos_status tfos__no_memory(struct tfos_error *err, const char *module, const char *what)
 {
     return tfos__fail(err, TFOS_NO_MEMORY, "%s: no memory for %s", module, what);

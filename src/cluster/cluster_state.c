@@ -282,9 +282,9 @@ void tfos__cluster_plan_feed(struct tfos__cluster *cluster, int queue, int64_t f
 
 /// Forgets the partitions of the feed and sends the nodes a message of `type` to do the same.
 static void end_feed_number(struct tfos__cluster *cluster, int queue, int64_t feed,
-                            const char *type)
+                            const char *type, bool is_batch)
 {
-    tfos__cluster_scheduler_end_epoch(&cluster->scheduler, queue, feed);
+    tfos__cluster_scheduler_end_feed(&cluster->scheduler, queue, feed, is_batch);
     cluster->has_changed = true;
     broadcast(cluster, json_pack("{s:s, s:s, s:I}", "type", type, "queue",
                                  cluster->queues.names[queue], "feed", (json_int_t)feed));
@@ -293,12 +293,12 @@ static void end_feed_number(struct tfos__cluster *cluster, int queue, int64_t fe
 void tfos__cluster_end_epoch(struct tfos__cluster *cluster, int queue, int64_t feed)
 {
     tfos__cluster_eta_end_epoch(&cluster->eta, (struct tfos__cluster_eta_feed){queue, feed});
-    end_feed_number(cluster, queue, feed, "end_epoch");
+    end_feed_number(cluster, queue, feed, "end_epoch", false);
 }
 
 void tfos__cluster_end_batch(struct tfos__cluster *cluster, int queue, int64_t feed)
 {
-    end_feed_number(cluster, queue, feed, "end_batch");
+    end_feed_number(cluster, queue, feed, "end_batch", true);
 }
 
 void tfos__cluster_end_feed(struct tfos__cluster *cluster)

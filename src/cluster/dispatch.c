@@ -12,13 +12,13 @@
 #include "base/memory.h"
 #include "cluster/cluster_state.h"
 #include "cluster/failure_text.h"
+#include "cluster/feed_balance.h"
 #include "cluster/session.h"
 #include "cluster/status_document.h"
 
 #define PROTOCOL_VERSION 1
 #define URL_LIMIT 2048
 #define FIGURES_INTERVAL_MS 1500 // every second heartbeat
-#define STEP_NAMES "dataset/"    // what the names of agreements between datasets in step begin with
 
 /// A handler of messages from nodes.
 struct handler {
@@ -269,6 +269,14 @@ static void take_report(struct tfos__cluster *cluster, struct tfos__cluster_node
     }
 }
 
+static void take_gpus(struct tfos__cluster_node *node, json_t *gpus)
+{
+    if (!json_is_array(gpus) || json_dumpb(gpus, NULL, 0, JSON_COMPACT) > TFOS__REPORT_SIZE_LIMIT)
+        return;
+    json_decref(node->gpus);
+    node->gpus = json_incref(gpus);
+}
+
 static void note_throughput(struct tfos__cluster *cluster, struct tfos__cluster_node *node,
                             int64_t now_ms)
 {
@@ -348,6 +356,7 @@ static enum tfos_status handle_heartbeat(struct tfos__cluster *cluster,
     node->writer_wait_ms = read_count(message, "writer_wait_ms", node->writer_wait_ms);
     take_queues(cluster, node, json_object_get(message, "queues"));
     take_report(cluster, node, json_object_get(message, "report"));
+    take_gpus(node, json_object_get(message, "gpus"));
     cluster->has_changed = true;
     note_throughput(cluster, node, now_ms);
     if (tfos__json_bool_or(message, "figures", false))
@@ -373,8 +382,6 @@ static enum tfos_status handle_agree(struct tfos__cluster *cluster, struct tfos_
     TFOS__TRY(read_round(message, &name, err));
     if (!value)
         return tfos__fail(err, TFOS_INVALID, "rendezvous: \"value\" of an agreement is missing");
-    if (!strncmp(name, STEP_NAMES, strlen(STEP_NAMES)))
-        cluster->scheduler.is_in_step = true;
     tfos__cluster_agreement_give(&cluster->agreement, node, name, value);
     return TFOS_OK;
 }
@@ -425,6 +432,16 @@ static enum tfos_status handle_warning(struct tfos__cluster *cluster,
     return TFOS_OK;
 }
 
+static enum tfos_status handle_result(struct tfos__cluster *cluster,
+                                      struct tfos__cluster_node *node, const json_t *message,
+                                      struct tfos_error *err)
+{
+    const char *text;
+    TFOS__TRY(tfos__json_get_string(message, "text", &text, err));
+    tfos__cluster_push_event(cluster, node, "result", json_pack("{s:s}", "text", text));
+    return TFOS_OK;
+}
+
 static enum tfos_status handle_failed(struct tfos__cluster *cluster,
                                       struct tfos__cluster_node *node, const json_t *message,
                                       struct tfos_error *err)
@@ -452,6 +469,7 @@ static const struct handler handlers[] = {
     {"partition", handle_partition},
     {"tensorboard", handle_tensorboard},
     {"warning", handle_warning},
+    {"result", handle_result},
     {"failed", handle_failed},
 };
 
@@ -467,17 +485,33 @@ static enum tfos_status handle_node(struct tfos__cluster_session *session, const
     return tfos__fail(err, TFOS_INVALID, "rendezvous: unknown type \"%.40s\" of a message", type);
 }
 
-/// A feeder reports why it gives up. That its node takes no rows is no fault of the task, which
-/// Spark would only run again: the cluster has failed.
+/// The node whose rows the feeder could not write: one of those assigned to it, or its own.
+static const struct tfos__cluster_node *find_node(const struct tfos__cluster_session *session,
+                                                  const json_t *message)
+{
+    const struct tfos__cluster_node_table *table = &session->cluster->table;
+    int64_t id = tfos__json_int_or(message, "executor_id", -1);
+    if (id >= 0 && id < table->count)
+        return &table->nodes[id];
+    return session->feeder->node;
+}
+
+/// A feeder asks where its rows go, or reports why it gives up. That its node takes no rows is no
+/// fault of the task, which Spark would only run again: the cluster has failed.
 static enum tfos_status handle_feeder(struct tfos__cluster_session *session, const char *type,
                                       const json_t *message, struct tfos_error *err)
 {
     const char *text;
+    if (!session->feeder)
+        return TFOS_OK;
+    if (!strcmp(type, "assign"))
+        return tfos__cluster_balance_assign(&session->cluster->scheduler, session->feeder, message,
+                                            err);
     if (strcmp(type, "timed_out") != 0)
         return tfos__fail(err, TFOS_INVALID, "rendezvous: unknown type \"%.40s\" of a message",
                           type);
     TFOS__TRY(tfos__json_get_string(message, "message", &text, err));
-    const struct tfos__cluster_node *node = session->feeder ? session->feeder->node : NULL;
+    const struct tfos__cluster_node *node = find_node(session, message);
     char *failure = tfos__format("%s: %s", node ? node->name : "a feeding task", text);
     tfos__cluster_fail(session->cluster, TFOS_TIMEOUT, failure ? failure : text);
     tfos__free(failure);

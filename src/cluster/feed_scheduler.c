@@ -13,7 +13,6 @@
 #include "cluster/session.h"
 
 #define SCHEMA_LIMIT (1 << 20)
-#define ASSIGNMENT_LIMIT (1 << 20) // partitions whose node is remembered
 
 static void note_progress(struct tfos__cluster_scheduler *scheduler)
 {
@@ -53,7 +52,7 @@ static uint32_t bit_of(int queue)
     return UINT32_C(1) << queue;
 }
 
-static bool takes_rows(const struct tfos__cluster_node *node, int queue)
+bool tfos__cluster_scheduler_takes_rows(const struct tfos__cluster_node *node, int queue)
 {
     return node->session && !tfos__cluster_node_is_over(node) &&
            !(node->terminated & bit_of(queue)) && !node->is_stopping;
@@ -68,42 +67,12 @@ static int locality(const struct tfos__cluster_feeder *feeder,
     return feeder->executor_pid == node->executor_pid ? 2 : 1;
 }
 
-/// When trainers in step get the rows of an epoch once more, each should get the same as before:
-/// then the epoch takes the same number of steps, wherever Spark computes the partitions. NULL: it
-/// is another epoch, or the node that was fed the partition takes no rows any more.
-static struct tfos__cluster_node *find_assigned(const struct tfos__cluster_scheduler *scheduler,
-                                                const struct tfos__cluster_feeder *feeder)
+bool tfos__cluster_scheduler_is_candidate(const struct tfos__cluster_scheduler *scheduler,
+                                          const struct tfos__cluster_feeder *feeder,
+                                          const struct tfos__cluster_node *node)
 {
-    const struct tfos__cluster_feed_queue *queue = &scheduler->queues[feeder->queue];
-    const struct tfos__cluster_feed_description *description = &queue->description;
-
-    if (!scheduler->is_in_step || feeder->feed <= description->first_feed ||
-        feeder->feed > description->last_feed || feeder->partition >= queue->assignments.count)
-        return NULL;
-    struct tfos__cluster_node *assigned = queue->assignments.nodes[feeder->partition];
-    return assigned && takes_rows(assigned, feeder->queue) ? assigned : NULL;
-}
-
-/// Without memory for it the partition is fed to any node the next time.
-static void remember_assignment(struct tfos__cluster_scheduler *scheduler,
-                                const struct tfos__cluster_feeder *feeder,
-                                struct tfos__cluster_node *node)
-{
-    struct tfos__cluster_assignments *assignments = &scheduler->queues[feeder->queue].assignments;
-
-    if (feeder->has_results || feeder->partition >= ASSIGNMENT_LIMIT)
-        return;
-    if (feeder->partition >= assignments->count) {
-        int64_t count = 2 * (feeder->partition + 8);
-        struct tfos__cluster_node **nodes =
-            tfos__realloc(assignments->nodes, (size_t)count, sizeof(struct tfos__cluster_node *));
-        if (!nodes)
-            return;
-        memset(nodes + assignments->count, 0,
-               (size_t)(count - assignments->count) * sizeof(*nodes));
-        *assignments = (struct tfos__cluster_assignments){nodes, count};
-    }
-    assignments->nodes[feeder->partition] = node;
+    return tfos__cluster_scheduler_is_fed(scheduler, node) &&
+           tfos__cluster_node_is_trainer(node) != feeder->is_for_evaluator;
 }
 
 /// The node to feed, or NULL when the feeder should skip: no node takes rows, or its own executor's
@@ -111,17 +80,14 @@ static void remember_assignment(struct tfos__cluster_scheduler *scheduler,
 static struct tfos__cluster_node *choose(const struct tfos__cluster_scheduler *scheduler,
                                          const struct tfos__cluster_feeder *feeder)
 {
-    struct tfos__cluster_node *best = find_assigned(scheduler, feeder);
+    struct tfos__cluster_node *best = NULL;
     bool has_own = false;
-    if (best)
-        return best;
     TFOS__CLUSTER_EACH_NODE (node, scheduler->table) {
-        if (!tfos__cluster_scheduler_is_fed(scheduler, node) ||
-            tfos__cluster_node_is_trainer(node) == feeder->is_for_evaluator)
+        if (!tfos__cluster_scheduler_is_candidate(scheduler, feeder, node))
             continue;
         int near = locality(feeder, node);
         has_own = has_own || near == 2;
-        if (!takes_rows(node, feeder->queue))
+        if (!tfos__cluster_scheduler_takes_rows(node, feeder->queue))
             continue;
         int gain = best ? near - locality(feeder, best) : 1;
         if (gain == 0)
@@ -138,8 +104,9 @@ static struct tfos__cluster_partitions *partitions_of(struct tfos__cluster_sched
     return &scheduler->queues[feeder->queue].partitions;
 }
 
-static struct tfos__cluster_partition *find_partition(struct tfos__cluster_scheduler *scheduler,
-                                                      const struct tfos__cluster_feeder *feeder)
+struct tfos__cluster_partition *
+tfos__cluster_scheduler_find_partition(struct tfos__cluster_scheduler *scheduler,
+                                       const struct tfos__cluster_feeder *feeder)
 {
     return tfos__cluster_partition_find(partitions_of(scheduler, feeder), feeder->feed,
                                         feeder->partition);
@@ -164,33 +131,56 @@ static bool is_settled(const struct tfos__cluster_scheduler *scheduler, int queu
     return !partition->attempts;
 }
 
-static void grant(struct tfos__cluster_scheduler *scheduler, struct tfos__cluster_feeder *feeder,
-                  struct tfos__cluster_partition *partition, struct tfos__cluster_node *node)
+json_t *tfos__cluster_scheduler_describe_node(const struct tfos__cluster_scheduler *scheduler,
+                                              const struct tfos__cluster_feeder *feeder,
+                                              const struct tfos__cluster_node *node)
 {
     char address[TFOS__ADDRESS_SIZE];
     tfos__address_join(node->host, node->feed_port, address);
     char *socket_name = tfos__format("tfos-feed-%s-%d", scheduler->cluster_id, node->executor_id);
-    if (!socket_name || !tfos__cluster_partition_begin(partitions_of(scheduler, feeder), partition,
-                                                       node, feeder->attempt)) {
-        tfos__free(socket_name);
+    json_t *description =
+        socket_name ? json_pack("{s:i, s:s, s:b, s:s, s:s}", "executor_id", node->executor_id,
+                                "node", node->name, "local", locality(feeder, node) > 0,
+                                "socket_name", socket_name, "address", address)
+                    : NULL;
+    tfos__free(socket_name);
+    return description;
+}
+
+static int count_trainers(const struct tfos__cluster_scheduler *scheduler,
+                          const struct tfos__cluster_feeder *feeder)
+{
+    int count = 0;
+    TFOS__CLUSTER_EACH_NODE (node, scheduler->table)
+        count += tfos__cluster_scheduler_is_candidate(scheduler, feeder, node) &&
+                 tfos__cluster_scheduler_takes_rows(node, feeder->queue);
+    return count;
+}
+
+static void grant(struct tfos__cluster_scheduler *scheduler, struct tfos__cluster_feeder *feeder,
+                  struct tfos__cluster_partition *partition, struct tfos__cluster_node *node)
+{
+    json_t *target = json_pack("{s:s, s:s, s:I, s:i}", "type", "target", "queue",
+                               scheduler->names->names[feeder->queue], "first_row",
+                               (json_int_t)(feeder->has_results ? 0 : partition->rows), "trainers",
+                               count_trainers(scheduler, feeder));
+    json_t *place = tfos__cluster_scheduler_describe_node(scheduler, feeder, node);
+    bool is_ready = target && place && json_object_update(target, place) == 0 &&
+                    tfos__cluster_partition_begin(partitions_of(scheduler, feeder), partition, node,
+                                                  feeder->attempt);
+    json_decref(place);
+    if (!is_ready) {
+        json_decref(target);
         fail(scheduler, feeder, "rendezvous: no memory for a feeder");
         return;
     }
-    remember_assignment(scheduler, feeder, node);
     node->feeder_count++;
     node->fed_sequence = ++scheduler->fed_sequence;
     node->drained &= ~bit_of(feeder->queue);
     feeder->node = node;
     feeder->state = TFOS__FEEDER_FEEDING;
     scheduler->undecided_count--;
-    tfos__cluster_session_send(
-        feeder->session,
-        json_pack("{s:s, s:i, s:s, s:s, s:b, s:s, s:s, s:I}", "type", "target", "executor_id",
-                  node->executor_id, "node", node->name, "queue",
-                  scheduler->names->names[feeder->queue], "local", locality(feeder, node) > 0,
-                  "socket_name", socket_name, "address", address, "first_row",
-                  (json_int_t)(feeder->has_results ? 0 : partition->rows)));
-    tfos__free(socket_name);
+    tfos__cluster_session_send(feeder->session, target);
 }
 
 static void decide(struct tfos__cluster_scheduler *scheduler, struct tfos__cluster_feeder *feeder)
@@ -216,16 +206,15 @@ static void decide(struct tfos__cluster_scheduler *scheduler, struct tfos__clust
         skip(scheduler, feeder, "the feed has ended");
         return;
     }
-    struct tfos__cluster_partition *partition = find_partition(scheduler, feeder);
+    struct tfos__cluster_partition *partition =
+        tfos__cluster_scheduler_find_partition(scheduler, feeder);
     if (!partition) {
         skip(scheduler, feeder, "the feed has ended");
         return;
     }
     if (feeder->attempt < partition->newest_attempt ||
         feeder->attempt <= partition->granted_attempt) {
-        fail(scheduler, feeder,
-             "rendezvous: this attempt is superseded: another with this number or "
-             "a higher one feeds the partition");
+        fail(scheduler, feeder, TFOS__FEEDER_SUPERSEDED);
         return;
     }
     if (!is_settled(scheduler, feeder->queue, partition, feeder->attempt))
@@ -236,7 +225,7 @@ static void decide(struct tfos__cluster_scheduler *scheduler, struct tfos__clust
     else
         skip(scheduler, feeder,
              feeder->is_for_evaluator ? "the evaluator wants no more rows or has returned"
-                                      : "the trainers want no more rows or have returned");
+                                      : TFOS__FEEDER_UNWANTED);
 }
 
 void tfos__cluster_scheduler_advance(struct tfos__cluster_scheduler *scheduler)
@@ -332,11 +321,11 @@ void tfos__cluster_scheduler_close(struct tfos__cluster_scheduler *scheduler,
     if (feeder->state == TFOS__FEEDER_UNDECIDED)
         scheduler->undecided_count--;
     struct tfos__cluster_partition *partition =
-        feeder->is_counted ? find_partition(scheduler, feeder) : NULL;
+        feeder->is_counted ? tfos__cluster_scheduler_find_partition(scheduler, feeder) : NULL;
     if (feeder->state == TFOS__FEEDER_FEEDING) {
         feeder->node->feeder_count--;
-        // A task that died between its target and its lane is unknown to the node; a fence settles
-        // it.
+        // A task that died between its target and its channel is unknown to the node; a fence
+        // settles it.
         if (partition)
             (void)is_settled(scheduler, feeder->queue, partition, feeder->attempt + 1);
     }
@@ -353,6 +342,23 @@ void tfos__cluster_scheduler_close(struct tfos__cluster_scheduler *scheduler,
     feeder->session->feeder = NULL;
     tfos__free(feeder);
     note_progress(scheduler);
+}
+
+/// Rows that were assigned to an attempt and never written count for its node no more.
+static void take_off_unwritten(const struct tfos__cluster_scheduler *scheduler, int queue,
+                               const struct tfos__cluster_partition *partition,
+                               struct tfos__cluster_node *node, const json_t *message)
+{
+    const struct tfos__cluster_attempt *attempt = tfos__cluster_partition_attempt(partition, node);
+    if (!attempt || attempt->assigned_rows == 0 ||
+        attempt->number > tfos__json_int_or(message, "attempt", 0) ||
+        partition->base.feed <= scheduler->queues[queue].ended_feed)
+        return;
+    int64_t written = tfos__json_int_or(message, "written", 0);
+    int64_t unwritten = attempt->assigned_rows - (written > 0 ? written : 0);
+    int64_t *rows = &node->assigned_rows[queue];
+    if (unwritten > 0)
+        *rows = *rows > unwritten ? *rows - unwritten : 0;
 }
 
 enum tfos_status tfos__cluster_scheduler_settle(struct tfos__cluster_scheduler *scheduler,
@@ -382,6 +388,7 @@ enum tfos_status tfos__cluster_scheduler_settle(struct tfos__cluster_scheduler *
         tfos__cluster_eta_complete(scheduler->eta, (struct tfos__cluster_eta_feed){number, feed},
                                    partition->rows);
     }
+    take_off_unwritten(scheduler, number, partition, node, message);
     tfos__cluster_partition_settle(partitions, partition, node, attempt);
     tfos__cluster_partition_release(partitions, partition);
     tfos__cluster_scheduler_advance(scheduler);
@@ -407,8 +414,8 @@ void tfos__cluster_scheduler_fail(struct tfos__cluster_scheduler *scheduler, con
     tfos__cluster_scheduler_advance(scheduler);
 }
 
-void tfos__cluster_scheduler_end_epoch(struct tfos__cluster_scheduler *scheduler, int number,
-                                       int64_t feed)
+void tfos__cluster_scheduler_end_feed(struct tfos__cluster_scheduler *scheduler, int number,
+                                      int64_t feed, bool is_batch)
 {
     struct tfos__cluster_feed_queue *queue = &scheduler->queues[number];
     if (queue->feed < feed)
@@ -416,6 +423,9 @@ void tfos__cluster_scheduler_end_epoch(struct tfos__cluster_scheduler *scheduler
     if (queue->ended_feed < feed)
         queue->ended_feed = feed;
     tfos__cluster_partition_prune(&queue->partitions, feed);
+    if (!is_batch)
+        TFOS__CLUSTER_EACH_NODE (node, scheduler->table)
+            node->assigned_rows[number] = 0;
     note_progress(scheduler);
     tfos__cluster_scheduler_advance(scheduler);
 }
@@ -523,7 +533,6 @@ void tfos__cluster_scheduler_clear(struct tfos__cluster_scheduler *scheduler)
     for (int queue = 0; queue < TFOS__QUEUE_LIMIT; queue++) {
         tfos__cluster_partition_clear(&scheduler->queues[queue].partitions);
         tfos__free(scheduler->queues[queue].description.schema);
-        tfos__free(scheduler->queues[queue].assignments.nodes);
     }
     *scheduler = (struct tfos__cluster_scheduler){0};
 }

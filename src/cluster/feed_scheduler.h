@@ -17,6 +17,12 @@
 
 struct tfos__cluster_session;
 
+/// What feeders are told that came too late, or for whose rows there is nobody.
+#define TFOS__FEEDER_SUPERSEDED                                                                    \
+    "rendezvous: this attempt is superseded: another with this number or a higher one feeds the "  \
+    "partition"
+#define TFOS__FEEDER_UNWANTED "the trainers want no more rows or have returned"
+
 enum tfos__cluster_feeder_state {
     TFOS__FEEDER_UNDECIDED, ///< waits for the start, or for earlier attempts to be closed
     TFOS__FEEDER_FEEDING,   ///< has its node
@@ -46,12 +52,6 @@ struct tfos__cluster_feed_description {
     int64_t last_feed;  ///< 0: all that follow
 };
 
-/// Which node was fed each partition last, by the partition's number.
-struct tfos__cluster_assignments {
-    struct tfos__cluster_node **nodes; ///< owned array of borrowed nodes; NULL: not fed
-    int64_t count;
-};
-
 /// What is known of a queue.
 struct tfos__cluster_feed_queue {
     int64_t feed;                                      ///< highest number seen
@@ -59,7 +59,6 @@ struct tfos__cluster_feed_queue {
     int64_t row_count;                                 ///< taken from it by all nodes, ever
     struct tfos__cluster_feed_description description; ///< the newest
     struct tfos__cluster_partitions partitions;
-    struct tfos__cluster_assignments assignments;
 };
 
 /// Begins with the first six set and the rest zero.
@@ -78,7 +77,6 @@ struct tfos__cluster_scheduler {
     struct tfos__cluster_feeder *feeders; ///< list; each is owned by its session
     int undecided_count;
     int64_t fed_sequence; ///< of the newest assignment
-    bool is_in_step;      ///< there are trainers that agree on their steps
     int64_t progress_ms;  ///< when a row was last taken, or a feeder came or went
 };
 
@@ -88,7 +86,7 @@ enum tfos_status tfos__cluster_scheduler_open(struct tfos__cluster_scheduler *sc
                                               struct tfos__cluster_session *session,
                                               const json_t *message, struct tfos_error *err);
 
-/// The feeder's connection has ended. Its node is asked how far it came.
+/// The feeder's connection has ended. Its nodes are asked how far it came.
 void tfos__cluster_scheduler_close(struct tfos__cluster_scheduler *scheduler,
                                    struct tfos__cluster_feeder *feeder);
 
@@ -119,9 +117,10 @@ tfos__cluster_scheduler_describe(struct tfos__cluster_scheduler *scheduler, cons
 void tfos__cluster_scheduler_send_descriptions(const struct tfos__cluster_scheduler *scheduler,
                                                const struct tfos__cluster_node *node);
 
-/// All partitions of the queue up to feed `feed` have been fed.
-void tfos__cluster_scheduler_end_epoch(struct tfos__cluster_scheduler *scheduler, int queue,
-                                       int64_t feed);
+/// All partitions of the queue up to feed `feed` have been fed, which was a batch of a stream,
+/// whose epoch goes on, or the end of an epoch.
+void tfos__cluster_scheduler_end_feed(struct tfos__cluster_scheduler *scheduler, int queue,
+                                      int64_t feed, bool is_batch);
 
 /// Whether what was fed has been taken by trainers, or nobody is left to take it.
 bool tfos__cluster_scheduler_is_drained(const struct tfos__cluster_scheduler *scheduler);
@@ -129,6 +128,24 @@ bool tfos__cluster_scheduler_is_drained(const struct tfos__cluster_scheduler *sc
 /// The queues of `node`, a bit each, that hold rows which it is still to take.
 uint32_t tfos__cluster_scheduler_unread_queues(const struct tfos__cluster_scheduler *scheduler,
                                                const struct tfos__cluster_node *node);
+
+/// The partition that the feeder feeds; NULL: its feed has ended.
+struct tfos__cluster_partition *
+tfos__cluster_scheduler_find_partition(struct tfos__cluster_scheduler *scheduler,
+                                       const struct tfos__cluster_feeder *feeder);
+
+/// Whether the feeder may be sent to `node`, now or earlier.
+bool tfos__cluster_scheduler_is_candidate(const struct tfos__cluster_scheduler *scheduler,
+                                          const struct tfos__cluster_feeder *feeder,
+                                          const struct tfos__cluster_node *node);
+
+/// Whether `node` takes rows of the queue now.
+bool tfos__cluster_scheduler_takes_rows(const struct tfos__cluster_node *node, int queue);
+
+/// How the feeder reaches `node`, as messages say it; NULL when out of memory.
+json_t *tfos__cluster_scheduler_describe_node(const struct tfos__cluster_scheduler *scheduler,
+                                              const struct tfos__cluster_feeder *feeder,
+                                              const struct tfos__cluster_node *node);
 
 /// Whether `node` is a node that feeders may be sent to, now or earlier.
 bool tfos__cluster_scheduler_is_fed(const struct tfos__cluster_scheduler *scheduler,

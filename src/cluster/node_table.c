@@ -149,6 +149,7 @@ void tfos__cluster_node_reset(struct tfos__cluster_node *node,
     fresh.drained = UINT32_MAX;
     memcpy(fresh.name, node->name, sizeof(fresh.name));
     json_decref(node->report);
+    json_decref(node->gpus);
     tfos__free(node->tensorboard);
     *node = fresh;
 }
@@ -211,6 +212,7 @@ void tfos__cluster_node_table_clear(struct tfos__cluster_node_table *table)
 {
     TFOS__CLUSTER_EACH_NODE (node, table) {
         json_decref(node->report);
+        json_decref(node->gpus);
         tfos__free(node->tensorboard);
     }
     tfos__free(table->nodes);

@@ -75,10 +75,12 @@ struct tfos__cluster_node {
     int64_t figures_ms;                         ///< when the figures were last sent to it
     uint32_t drained;    ///< a bit for each queue, by its place in the list: nothing is left in it
     uint32_t terminated; ///< the same: it wants no more rows
-    int64_t queue_rows[TFOS__QUEUE_LIMIT]; ///< taken from each queue
-    bool is_stopping;                      ///< "stop" was sent: its end is no failure
-    bool has_overflowed;                   ///< a report was too large; reported once
-    json_t *report;                        ///< owned; NULL for none
+    int64_t queue_rows[TFOS__QUEUE_LIMIT];    ///< taken from each queue
+    int64_t assigned_rows[TFOS__QUEUE_LIMIT]; ///< of each queue's epoch, while its feed is balanced
+    bool is_stopping;                         ///< "stop" was sent: its end is no failure
+    bool has_overflowed;                      ///< a report was too large; reported once
+    json_t *report;                           ///< owned; NULL for none
+    json_t *gpus;                             ///< owned; as it reports them; NULL: nothing yet
     char exit[256];    ///< how its trainer ended, or why it is gone, in words; "" while it lives
     char *tensorboard; ///< owned; NULL for none
 

@@ -34,13 +34,27 @@ tfos__cluster_partition_add(struct tfos__cluster_partitions *partitions, int64_t
     return partition;
 }
 
-bool tfos__cluster_partition_begin(struct tfos__cluster_partitions *partitions,
-                                   struct tfos__cluster_partition *partition,
-                                   struct tfos__cluster_node *node, int64_t number)
+struct tfos__cluster_attempt *
+tfos__cluster_partition_attempt(const struct tfos__cluster_partition *partition,
+                                const struct tfos__cluster_node *node)
 {
-    struct tfos__cluster_attempt *attempt = tfos__alloc(1, sizeof(*attempt));
+    struct tfos__cluster_attempt *attempt = partition->attempts;
+    while (attempt && attempt->node != node)
+        attempt = attempt->next;
+    return attempt;
+}
+
+struct tfos__cluster_attempt *
+tfos__cluster_partition_begin(struct tfos__cluster_partitions *partitions,
+                              struct tfos__cluster_partition *partition,
+                              struct tfos__cluster_node *node, int64_t number)
+{
+    struct tfos__cluster_attempt *attempt = tfos__cluster_partition_attempt(partition, node);
+    if (attempt)
+        return attempt;
+    attempt = tfos__alloc(1, sizeof(*attempt));
     if (!attempt)
-        return false;
+        return NULL;
     attempt->node = node;
     attempt->number = number;
     attempt->next = partition->attempts;
@@ -48,7 +62,7 @@ bool tfos__cluster_partition_begin(struct tfos__cluster_partitions *partitions,
     if (partition->granted_attempt < number)
         partition->granted_attempt = number;
     partitions->unsettled_count++;
-    return true;
+    return attempt;
 }
 
 void tfos__cluster_partition_settle(struct tfos__cluster_partitions *partitions,

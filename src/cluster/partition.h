@@ -11,17 +11,18 @@
 #include "base/partition_table.h"
 #include "cluster/node_table.h"
 
-/// An attempt that has a target and is not known to be closed.
+/// An attempt that has a target and is not known to be closed, at one of the nodes that it feeds.
 struct tfos__cluster_attempt {
     struct tfos__cluster_attempt *next;
     struct tfos__cluster_node *node; ///< borrowed
     int64_t number;
-    int64_t fence; ///< the number of the fence that was sent to the node; 0: none
+    int64_t assigned_rows; ///< to the node, of a balanced feed
+    int64_t fence;         ///< the number of the fence that was sent to the node; 0: none
 };
 
 struct tfos__cluster_partition {
-    struct tfos__partition base;            ///< first; its feed and number
-    int64_t rows;                           ///< delivered by the attempts that are closed
+    struct tfos__partition base; ///< first; its feed and number
+    int64_t rows; ///< delivered by the attempts that are closed: what they published is a prefix
     int64_t newest_attempt;                 ///< highest number that asked
     int64_t granted_attempt;                ///< highest number that got a target; -1: none
     bool is_complete;                       ///< its end was delivered
@@ -48,10 +49,17 @@ struct tfos__cluster_partition *
 tfos__cluster_partition_add(struct tfos__cluster_partitions *partitions, int64_t feed,
                             int64_t number);
 
-/// Notes that attempt `number` is under way at `node`; false when out of memory.
-bool tfos__cluster_partition_begin(struct tfos__cluster_partitions *partitions,
-                                   struct tfos__cluster_partition *partition,
-                                   struct tfos__cluster_node *node, int64_t number);
+/// Notes that attempt `number` is under way at `node`, unless it is noted already. NULL when out of
+/// memory.
+struct tfos__cluster_attempt *
+tfos__cluster_partition_begin(struct tfos__cluster_partitions *partitions,
+                              struct tfos__cluster_partition *partition,
+                              struct tfos__cluster_node *node, int64_t number);
+
+/// The attempt at `node`, which there is one of at a time; NULL: none is under way.
+struct tfos__cluster_attempt *
+tfos__cluster_partition_attempt(const struct tfos__cluster_partition *partition,
+                                const struct tfos__cluster_node *node);
 
 /// Removes the attempts of `partition` at `node` up to `number`.
 void tfos__cluster_partition_settle(struct tfos__cluster_partitions *partitions,

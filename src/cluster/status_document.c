@@ -90,7 +90,9 @@ static json_t *describe(const struct tfos__cluster *cluster, const struct tfos__
         node->exit[0] ? node->exit : NULL, "tensorboard", node->tensorboard, "slower",
         describe_bottleneck(&rates, tfos__cluster_status_is_feeding(cluster)));
     object = joined(joined(object, figures), describe_rates(&rates));
-    if (object && json_object_set_new(object, "queues", describe_queues(cluster, node)) != 0) {
+    json_t *gpus = node->gpus ? json_incref(node->gpus) : json_array();
+    if (object && (json_object_set_new(object, "gpus", gpus) != 0 ||
+                   json_object_set_new(object, "queues", describe_queues(cluster, node)) != 0)) {
         json_decref(object);
         object = NULL;
     }

@@ -270,13 +270,13 @@ enum tfos_status tfos__dataset_weights_make(const struct tfos__dataset_row_slice
                                             struct tfos_tensor *tensor, struct tfos_error *err)
 {
     int64_t count = rows->row_count + rows->zero_count;
-    const float one = 1;
+    const float of_row = 1, of_padding = -0.0F;
     uint8_t *data = NULL;
 
     TFOS__TRY(tfos__dataset_tensor_init(tensor, TFOS_DTYPE_FLOAT32, 1, &count, &data, err));
-    memset(data, 0, (size_t)tensor->size);
-    for (int64_t i = 0; i < rows->row_count; i++)
-        memcpy(data + (size_t)i * sizeof(one), &one, sizeof(one));
+    for (int64_t i = 0; i < count; i++)
+        memcpy(data + (size_t)i * sizeof(of_row), i < rows->row_count ? &of_row : &of_padding,
+               sizeof(of_row));
     return TFOS_OK;
 }
 

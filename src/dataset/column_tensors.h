@@ -19,7 +19,8 @@ enum tfos_status tfos__dataset_column_tensors_make(const struct tfos__dataset_pl
                                                    struct tfos_tensor *tensors,
                                                    struct tfos_error *err);
 
-/// Makes the weights: 1 for rows, and 0 for rows of zeros.
+/// Makes the weights: 1 for rows, and -0.0 for rows of zeros: a weight of 0 by which nobody's own
+/// weights of 0 are mistaken for it.
 enum tfos_status tfos__dataset_weights_make(const struct tfos__dataset_row_slices *rows,
                                             struct tfos_tensor *tensor, struct tfos_error *err);
 

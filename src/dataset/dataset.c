@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A dataset reads ahead only what it can read without waiting; in step, that is what it reports to
 // the other nodes.
-//
-// Its handle is a number, which can be passed where a pointer cannot. The registry is a list: there
-// are few datasets, and each is looked up once.
 #include "dataset/dataset.h"
 
 #include "base/clock.h"
@@ -12,74 +9,24 @@
 #include "dataset/column_tensors.h"
 #include "feed/feed.h"
 
-// ---- the registry
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct tfos_dataset *datasets; // guarded by the lock, as is the next
-static int64_t last_number;
-
-static void lock_registry(void)
-{
-    pthread_mutex_lock(&lock);
-}
-
-static void unlock_registry(void)
-{
-    pthread_mutex_unlock(&lock);
-}
-
-/// A forked process must not inherit the lock locked.
-__attribute__((constructor)) static void handle_forks(void)
-{
-    (void)pthread_atfork(lock_registry, unlock_registry, unlock_registry);
-}
-
-static void add_to_registry(struct tfos_dataset *dataset)
-{
-    pthread_mutex_lock(&lock);
-    dataset->number = ++last_number;
-    dataset->hold_count = 1;
-    dataset->next = datasets;
-    datasets = dataset;
-    pthread_mutex_unlock(&lock);
-}
-
-// Gives up a hold. True when it was the last: the dataset is no longer in the registry.
-static bool drop_hold(struct tfos_dataset *dataset)
-{
-    pthread_mutex_lock(&lock);
-    bool is_last = --dataset->hold_count == 0;
-    for (struct tfos_dataset **link = &datasets; is_last && *link; link = &(*link)->next)
-        if (*link == dataset) {
-            *link = dataset->next;
-            break;
-        }
-    pthread_mutex_unlock(&lock);
-    return is_last;
-}
+static struct tfos__number_table datasets;
 
 int64_t tfos_dataset_number(const struct tfos_dataset *dataset)
 {
-    return dataset->number;
+    return dataset->entry.number;
 }
 
 enum tfos_status tfos_dataset_acquire(int64_t number, struct tfos_dataset **out,
                                       struct tfos_error *err)
 {
-    struct tfos_dataset *dataset = NULL;
+    struct tfos__number_entry *entry = tfos__number_table_acquire(&datasets, number);
 
-    pthread_mutex_lock(&lock);
-    for (dataset = datasets; dataset && dataset->number != number; dataset = dataset->next)
-        ;
-    if (dataset)
-        dataset->hold_count++;
-    pthread_mutex_unlock(&lock);
-    if (!dataset)
+    if (!entry)
         return tfos__fail(err, TFOS_NOT_FOUND,
                           "dataset: this process has no open dataset %lld: it was closed, or is "
                           "another process's",
                           (long long)number);
-    *out = dataset;
+    *out = (struct tfos_dataset *)entry;
     return TFOS_OK;
 }
 
@@ -199,10 +146,13 @@ enum tfos_status tfos_dataset_open(const struct tfos_dataset_options *options,
         return status;
     }
     // Rows that are shuffled are copied in any case, so the sizes of batches do not matter.
-    if (options->reader)
+    if (options->reader) {
         tfos__feed_reader_set_batch_rows(options->reader,
                                          options->shuffle_rows > 0 ? 0 : options->batch_size);
-    add_to_registry(dataset);
+        tfos__feed_reader_set_step_rows(
+            options->reader, options->uneven == TFOS_UNEVEN_IGNORE ? -1 : options->batch_size);
+    }
+    tfos__number_table_add(&datasets, &dataset->entry);
     *out = dataset;
     return TFOS_OK;
 }
@@ -227,7 +177,8 @@ static bool is_known_ahead(const struct tfos_dataset *dataset)
 
 void tfos_dataset_close(struct tfos_dataset *dataset)
 {
-    if (!dataset || tfos__fork_guard_is_inherited(&dataset->guard) || !drop_hold(dataset))
+    if (!dataset || tfos__fork_guard_is_inherited(&dataset->guard) ||
+        !tfos__number_table_release(&datasets, &dataset->entry))
         return;
     if (is_known_ahead(dataset))
         tfos__dataset_step_agreement_leave(&dataset->steps);

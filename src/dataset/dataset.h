@@ -9,6 +9,7 @@
 #include <tfos/dataset.h>
 
 #include "base/fork_guard.h"
+#include "base/number_table.h"
 #include "dataset/batch_queue.h"
 #include "dataset/column_options.h"
 #include "dataset/dataset_step_agreement.h"
@@ -18,9 +19,7 @@
 #include "dataset/shuffle_buffer.h"
 
 struct tfos_dataset {
-    struct tfos_dataset *next; ///< in the registry; guarded by its lock, as is what follows
-    int64_t number;            ///< the handle; never changes
-    int64_t hold_count;
+    struct tfos__number_entry entry; ///< first; the handle
 
     struct tfos__fork_guard guard;
     struct tfos_dataset_options options; ///< what it points to is in `column_options`

@@ -53,6 +53,7 @@ struct tfos__feed_event tfos__feed_connection_event(const struct tfos__feed_conn
                                      .partition = connection->partition,
                                      .attempt = connection->attempt,
                                      .rows = (int64_t)connection->rows,
+                                     .written = (int64_t)connection->written,
                                      .complete = connection->is_complete};
 }
 
@@ -87,6 +88,7 @@ static enum tfos_status read_open(struct tfos__feed_connection *connection, cons
     TFOS__TRY(tfos__json_get_int(message, "size", 0, TFOS__FEED_CHANNEL_SIZE_LIMIT, &size, err));
     connection->timeout_ms = tfos__json_int_or(message, "timeout_ms", TFOS__FEED_TIMEOUT_MS);
     connection->has_results = tfos__json_bool_or(message, "results", false);
+    connection->is_extra = tfos__json_bool_or(message, "extra", false);
     if (size == 0)
         size = TFOS__FEED_CHANNEL_SIZE;
     connection->size = tfos__feed_whole_pages((uint64_t)size);
@@ -102,6 +104,7 @@ static void remember_place(struct tfos__feed_connection *connection, bool *is_co
     connection->before_channel = (uint64_t)channel->number + 1;
     connection->before_head = atomic_load(&channel->page->head) & ~TFOS__FEED_HEAD_FENCED;
     connection->rows = tfos__feed_pool_channel_rows(channel, is_complete);
+    connection->written += tfos__feed_pool_channel_written(channel);
 }
 
 void tfos__feed_host_close_attempt(struct tfos__feed_connection *connection, bool is_announced)
@@ -253,9 +256,12 @@ static void admit(struct tfos__feed_connection *connection, const json_t *messag
 static json_t *channel_message(const struct tfos__feed_queue *queue,
                                const struct tfos__feed_pool_channel *channel)
 {
-    return json_pack("{ss si sI sI}", "type", "lane", "lane", channel->number, "size",
+    const struct tfos__feed_control_page *page = queue->control->page;
+
+    return json_pack("{ss si sI sI sI}", "type", "channel", "channel", channel->number, "size",
                      (json_int_t)channel->size, "batch_rows",
-                     (json_int_t)atomic_load(&queue->control->page->batch_rows));
+                     (json_int_t)atomic_load(&page->batch_rows), "step_rows",
+                     (json_int_t)atomic_load(&page->step_rows));
 }
 
 static bool hand_to_writer(struct tfos__feed_connection *connection,
@@ -315,6 +321,7 @@ static enum tfos_status serve(struct tfos__feed_connection *connection, struct t
                                                  .result_size =
                                                      connection->has_results ? connection->size : 0,
                                                  .first_row = connection->rows,
+                                                 .is_extra = connection->is_extra,
                                                  .owner = connection};
     enum tfos_status status =
         tfos__feed_channel_pool_take(&host->pool, &request, &channel, &is_new, err);

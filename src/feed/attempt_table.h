@@ -17,7 +17,7 @@ struct tfos__feed_attempt {
     struct tfos__partition base; ///< first; its feed and number
     int64_t attempt;             ///< the latest
     int64_t superseded;          ///< attempts below this one may publish nothing more
-    int64_t rows;                ///< published by closed attempts, first_row included
+    int64_t rows;                ///< of the partition, up to the last published by closed attempts
     bool is_fenced;              ///< attempts that never came may be among those superseded
     bool is_complete;
     bool has_results; ///< when its attempt is closed nobody asks what became of it

@@ -13,8 +13,6 @@
 #include "base/memory.h"
 #include "feed/record.h"
 
-#define READ_TRIES 100
-
 static uint64_t whole_size(uint64_t size, uint64_t result_size)
 {
     return TFOS__FEED_PAGE_SIZE + size + result_size;
@@ -28,26 +26,20 @@ static uint64_t head_of(const struct tfos__feed_pool_channel *channel)
 uint64_t tfos__feed_pool_channel_rows(const struct tfos__feed_pool_channel *channel,
                                       bool *is_complete)
 {
-    uint64_t rows = channel->first_row;
+    uint64_t rows = tfos__feed_channel_page_rows(channel->page, channel->first_row);
 
-    // A living writer may publish between the looks; a fenced one cannot, and the first try
-    // succeeds.
-    for (int i = 0; i < READ_TRIES; i++) {
-        uint64_t head = head_of(channel);
-        const struct tfos__feed_published *slots = channel->page->published;
-        bool is_found = false;
-        for (int slot = 0; slot < 2 && !is_found; slot++) {
-            is_found = atomic_load_explicit(&slots[slot].head, memory_order_acquire) == head;
-            if (is_found)
-                rows = atomic_load_explicit(&slots[slot].rows, memory_order_acquire);
-        }
-        if (is_found && head_of(channel) == head)
-            break;
-    }
     if (is_complete)
         *is_complete = (rows & TFOS__FEED_ROWS_COMPLETE) != 0;
     rows &= ~TFOS__FEED_ROWS_COMPLETE;
     return rows >= channel->first_row && rows <= INT64_MAX ? rows : channel->first_row;
+}
+
+uint64_t tfos__feed_pool_channel_written(const struct tfos__feed_pool_channel *channel)
+{
+    uint64_t rows = tfos__feed_pool_channel_rows(channel, NULL) - channel->first_row;
+    uint64_t left_out = atomic_load(&channel->page->left_out);
+
+    return left_out <= rows ? rows - left_out : 0;
 }
 
 bool tfos__feed_pool_channel_is_drained(const struct tfos__feed_pool_channel *channel)
@@ -79,10 +71,15 @@ static bool is_free(const struct tfos__feed_pool_channel *channel)
     return !channel->owner && tfos__feed_pool_channel_is_drained(channel);
 }
 
+static uint64_t *account(struct tfos__feed_channel_pool *pool, bool is_extra)
+{
+    return is_extra ? &pool->extra_size : &pool->total_size;
+}
+
 static void free_channel(struct tfos__feed_channel_pool *pool,
                          struct tfos__feed_pool_channel *channel)
 {
-    pool->total_size -= whole_size(channel->size, channel->result_size);
+    *account(pool, channel->is_extra) -= whole_size(channel->size, channel->result_size);
     tfos__feed_channel_page_unmap(channel->page);
     close(channel->fd);
     tfos__free(channel);
@@ -104,18 +101,20 @@ static void retire(struct tfos__feed_channel_pool *pool, size_t index)
             (pool->count - index) * sizeof(pool->channels[0]));
 }
 
-// Frees unused channels until `needed` more bytes keep the limit.
-static bool make_room(struct tfos__feed_channel_pool *pool, uint64_t needed)
+// Frees unused channels until `needed` more bytes keep the limit, which holds for the extra ones
+// and for the others.
+static bool make_room(struct tfos__feed_channel_pool *pool, bool is_extra, uint64_t needed)
 {
+    const uint64_t *size = account(pool, is_extra);
+
     for (size_t i = pool->count; i-- > 0;) {
-        bool is_tight = pool->total_size + needed > pool->memory_limit ||
+        struct tfos__feed_pool_channel *channel = pool->channels[i];
+        bool is_tight = (*size + needed > pool->memory_limit && channel->is_extra == is_extra) ||
                         pool->count >= TFOS__FEED_CHANNEL_COUNT_LIMIT;
-        if (pool->channels[i]->is_announced && is_free(pool->channels[i]) &&
-            (is_tight || is_abandoned(pool->channels[i])))
+        if (channel->is_announced && is_free(channel) && (is_tight || is_abandoned(channel)))
             retire(pool, i);
     }
-    return pool->total_size + needed <= pool->memory_limit &&
-           pool->count < TFOS__FEED_CHANNEL_COUNT_LIMIT;
+    return *size + needed <= pool->memory_limit && pool->count < TFOS__FEED_CHANNEL_COUNT_LIMIT;
 }
 
 // Whether no channel of the queue is being written to or holds anything unread. Then one may be
@@ -153,8 +152,9 @@ static enum tfos_status make_channel(struct tfos__feed_channel_pool *pool,
     channel->queue = request->queue;
     channel->size = request->size;
     channel->result_size = request->result_size;
+    channel->is_extra = request->is_extra;
     pool->channels[pool->count++] = channel;
-    pool->total_size += whole_size(channel->size, channel->result_size);
+    *account(pool, channel->is_extra) += whole_size(channel->size, channel->result_size);
     *out = channel;
     return TFOS_OK;
 close_fd:
@@ -170,8 +170,9 @@ static struct tfos__feed_pool_channel *find_free(const struct tfos__feed_channel
     for (size_t i = 0; i < pool->count; i++) {
         struct tfos__feed_pool_channel *channel = pool->channels[i];
         if (channel->queue == request->queue && channel->size == request->size &&
-            channel->result_size == request->result_size && channel->is_announced &&
-            is_free(channel) && !is_abandoned(channel))
+            channel->result_size == request->result_size &&
+            channel->is_extra == request->is_extra && channel->is_announced && is_free(channel) &&
+            !is_abandoned(channel))
             return channel;
     }
     return NULL;
@@ -188,6 +189,7 @@ static void hand_out(struct tfos__feed_pool_channel *channel, uint64_t first_row
     }
     atomic_store(&channel->page->before_channel, 0);
     atomic_store(&channel->page->before_head, 0);
+    atomic_store(&channel->page->left_out, 0);
     atomic_store(&channel->page->writer_waiters, 0);
     atomic_store(&channel->page->wanted, 0);
     atomic_store(&channel->page->head, head);
@@ -205,8 +207,9 @@ enum tfos_status tfos__feed_channel_pool_take(struct tfos__feed_channel_pool *po
 
     *is_new = !channel;
     if (!channel) {
-        if (!make_room(pool, whole_size(request->size, request->result_size)) &&
-            !is_idle(pool, request->queue))
+        bool has_room =
+            make_room(pool, request->is_extra, whole_size(request->size, request->result_size));
+        if (!has_room && !request->is_extra && !is_idle(pool, request->queue))
             return TFOS_AGAIN;
         TFOS__TRY(make_channel(pool, request, &channel, err));
     }
@@ -219,7 +222,7 @@ void tfos__feed_channel_pool_leave(struct tfos__feed_channel_pool *pool,
                                    struct tfos__feed_pool_channel *channel)
 {
     if (channel->is_written)
-        pool->gone_rows_written += tfos__feed_pool_channel_rows(channel, NULL) - channel->first_row;
+        pool->gone_rows_written += tfos__feed_pool_channel_written(channel);
     channel->is_written = false;
 }
 
@@ -240,7 +243,9 @@ void tfos__feed_channel_pool_give_back(struct tfos__feed_channel_pool *pool,
 void tfos__feed_channel_pool_trim(struct tfos__feed_channel_pool *pool)
 {
     if (pool->total_size > pool->memory_limit)
-        (void)make_room(pool, 0);
+        (void)make_room(pool, false, 0);
+    if (pool->extra_size > pool->memory_limit)
+        (void)make_room(pool, true, 0);
 }
 
 uint64_t tfos__feed_channel_pool_progress(const struct tfos__feed_channel_pool *pool, int queue)

@@ -25,13 +25,15 @@ struct tfos__feed_pool_channel {
     const void *owner;  ///< who writes to it or waits for its results; NULL: nobody
     bool is_written;    ///< the owner may still write to it
     uint64_t first_row; ///< count of rows when it was handed out
+    bool is_extra;      ///< not counted in the limit
 };
 
 struct tfos__feed_channel_pool {
     uint64_t memory_limit;
     struct tfos__feed_pool_channel **channels; ///< owned
     size_t count;
-    uint64_t total_size; ///< bytes of all channels
+    uint64_t total_size; ///< bytes of all channels but the extra ones
+    uint64_t extra_size; ///< of those
     int next_number;
     uint64_t gone_rows_written, gone_bytes,
         gone_waited_us;                         ///< of earlier writers and freed channels
@@ -44,6 +46,7 @@ struct tfos__feed_channel_request {
     uint64_t size, result_size;
     uint64_t first_row; ///< where the channel's count of rows begins
     const void *owner;
+    bool is_extra; ///< whatever the limit
 };
 
 /// A channel: a used one or a new one (`*is_new`). AGAIN when memory does not allow it now.
@@ -67,9 +70,13 @@ void tfos__feed_channel_pool_give_back(struct tfos__feed_channel_pool *pool,
 /// Frees unused channels while all together are above the limit.
 void tfos__feed_channel_pool_trim(struct tfos__feed_channel_pool *pool);
 
-/// Rows published in the channel, first_row included, and whether the partition's end was.
+/// Rows of the partition up to the last one published in the channel, at first first_row, and
+/// whether the partition's end was.
 uint64_t tfos__feed_pool_channel_rows(const struct tfos__feed_pool_channel *channel,
                                       bool *is_complete);
+
+/// Rows published in the channel since it was handed out.
+uint64_t tfos__feed_pool_channel_written(const struct tfos__feed_pool_channel *channel);
 
 /// Whether nothing is left in the channel.
 bool tfos__feed_pool_channel_is_drained(const struct tfos__feed_pool_channel *channel);

@@ -28,7 +28,8 @@ struct tfos__feed_writer;
 struct tfos__feed_target {
     const char *socket_name; ///< the node's abstract unix socket; NULL: use `address`
     const char *address;     ///< the node's "host:port" for feeding from elsewhere
-    int64_t first_row;       ///< rows of the partition that earlier attempts delivered
+    int64_t first_row;       ///< of the partition, behind what was published elsewhere and before
+    bool is_extra; ///< the attempt feeds another node too: it gets a channel without a wait
 };
 
 /// Connects to the node and gets a channel. The options are those of a feeder, but for `address`,
@@ -61,6 +62,28 @@ int64_t tfos__feed_writer_row_count(const struct tfos__feed_writer *writer);
 /// reader use each batch as it lies, without a copy.
 int64_t tfos__feed_writer_batch_rows(const struct tfos__feed_writer *writer);
 
+/// Rows of a step that the reader takes together with the readers of other nodes; -1: it reads at
+/// its own pace; 0: nobody reads yet.
+int64_t tfos__feed_writer_step_rows(const struct tfos__feed_writer *writer);
+
+/// Waits until it is known how the reader reads: step_rows() is not 0. Statuses as for append().
+TFOS_MUST_CHECK enum tfos_status tfos__feed_writer_await_reader(struct tfos__feed_writer *writer,
+                                                                struct tfos_error *err);
+
+/// The bytes that `array` needs in a channel. INVALID and UNSUPPORTED as for append().
+TFOS_MUST_CHECK enum tfos_status tfos__feed_writer_measure(struct tfos__feed_writer *writer,
+                                                           const struct ArrowSchema *schema,
+                                                           const struct ArrowArray *array,
+                                                           int64_t *size, struct tfos_error *err);
+
+/// The next row is this one of the partition: those before it went to other nodes. Not with
+/// results.
+void tfos__feed_writer_seek(struct tfos__feed_writer *writer, int64_t row);
+
+/// Waits until the node has published all that was appended. Statuses as for append().
+TFOS_MUST_CHECK enum tfos_status tfos__feed_writer_confirm(struct tfos__feed_writer *writer,
+                                                           struct tfos_error *err);
+
 /// Ends the attempt. Without finish() before it the partition counts as incomplete. NULL is
 /// accepted.
 void tfos__feed_writer_close(struct tfos__feed_writer *writer);
@@ -86,6 +109,11 @@ int64_t tfos__feed_reader_feed(struct tfos_feed_reader *reader);
 /// Tells writers how many rows the batches have that are made of what next() gives, so that they
 /// cut there; 0: no matter. Any thread, at any time.
 void tfos__feed_reader_set_batch_rows(struct tfos_feed_reader *reader, int64_t row_count);
+
+/// Tells writers how many rows the reader takes at a step which it takes together with the readers
+/// of other nodes, so that they all get equally many; -1: it reads at its own pace, which counts
+/// also once next() is called without it. Any thread, at any time.
+void tfos__feed_reader_set_step_rows(struct tfos_feed_reader *reader, int64_t row_count);
 
 /// Ends the reader. Arrays given out stay as they are until they are released. NULL is accepted.
 void tfos__feed_reader_close(struct tfos_feed_reader *reader);
@@ -116,7 +144,7 @@ enum tfos__feed_event_kind {
     TFOS__FEED_CHANNEL_OPENED =
         1, ///< `channel`, `fd`: to be handed to the reader; fd stays the host's
     TFOS__FEED_ATTEMPT_CLOSED =
-        2, ///< an attempt ended: feed, partition, attempt, rows (first_row included), complete
+        2, ///< an attempt ended: feed, partition, attempt, rows, written, complete
     TFOS__FEED_STALLED =
         3 ///< a writer is about to time out and asks what the trainer is doing; answer by explain()
 };
@@ -126,7 +154,9 @@ struct tfos__feed_event {
     int channel;
     int fd;
     const char *queue; ///< the host's
-    int64_t feed, partition, attempt, rows;
+    int64_t feed, partition, attempt;
+    int64_t rows;    ///< of the partition up to the last one that was published here
+    int64_t written; ///< how many of them the attempt published here
     bool complete;
 };
 
@@ -184,7 +214,7 @@ void tfos__feed_host_end_batch(struct tfos__feed_host *host, const char *queue, 
 /// Supersedes attempts of (queue, feed, partition) below `attempt`, all four as in `*attempt` (a
 /// queue of NULL: "input"): whatever they have not published by now is never delivered.
 /// `attempt->rows` becomes what was (0 when the host knows none), `attempt->complete` whether the
-/// partition's end was.
+/// partition's end was, and `attempt->written` what one that was alive had published.
 void tfos__feed_host_fence(struct tfos__feed_host *host, struct tfos__feed_event *attempt);
 
 /// The answer to STALLED: text for the writers that wait (a stack trace, say).

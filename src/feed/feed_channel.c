@@ -15,6 +15,8 @@
 #include "base/memory.h"
 #include "feed/batch_decoder.h"
 
+#define READ_TRIES 100
+
 // Where a reader's batches lie. It lives as long as the channel reads through it, or any batch of
 // it is held.
 struct tfos__feed_mapping {
@@ -24,8 +26,8 @@ struct tfos__feed_mapping {
     uint64_t size;
 };
 
-static const char control_magic[8] = {'T', 'F', 'O', 'S', 'B', 'E', 'L', '1'};
-static const char channel_magic[8] = {'T', 'F', 'O', 'S', 'L', 'A', 'N', '1'};
+static const char control_magic[8] = {'T', 'F', 'O', 'S', 'C', 'T', 'L', '1'};
+static const char channel_magic[8] = {'T', 'F', 'O', 'S', 'C', 'H', 'N', '1'};
 
 static enum tfos_status create_memory(const char *name, uint64_t size, const void *head,
                                       size_t head_size, int *out, struct tfos_error *err)
@@ -123,7 +125,7 @@ enum tfos_status tfos__feed_channel_create(uint64_t size, uint64_t result_size, 
     struct tfos__feed_channel_page page = {.size = size, .result_size = result_size};
 
     memcpy(page.magic, channel_magic, sizeof(page.magic));
-    return create_memory("tfos-channel", TFOS__FEED_PAGE_SIZE + size + result_size, &page,
+    return create_memory(TFOS__FEED_CHANNEL_NAME, TFOS__FEED_PAGE_SIZE + size + result_size, &page,
                          sizeof(page), fd, err);
 }
 
@@ -140,6 +142,28 @@ enum tfos_status tfos__feed_channel_page_map(int fd, struct tfos__feed_channel_p
 void tfos__feed_channel_page_unmap(struct tfos__feed_channel_page *page)
 {
     munmap(page, TFOS__FEED_PAGE_SIZE);
+}
+
+uint64_t tfos__feed_channel_page_rows(const struct tfos__feed_channel_page *page,
+                                      uint64_t first_row)
+{
+    uint64_t rows = first_row;
+
+    // A living writer may publish between the looks; a fenced one cannot, and the first try
+    // succeeds.
+    for (int i = 0; i < READ_TRIES; i++) {
+        uint64_t head = atomic_load(&page->head) & ~TFOS__FEED_HEAD_FENCED;
+        bool is_found = false;
+        for (int slot = 0; slot < 2 && !is_found; slot++) {
+            const struct tfos__feed_published *published = &page->published[slot];
+            is_found = atomic_load_explicit(&published->head, memory_order_acquire) == head;
+            if (is_found)
+                rows = atomic_load_explicit(&published->rows, memory_order_acquire);
+        }
+        if (is_found && (atomic_load(&page->head) & ~TFOS__FEED_HEAD_FENCED) == head)
+            break;
+    }
+    return rows;
 }
 
 struct tfos__feed_futex tfos__feed_channel_page_futex(struct tfos__feed_channel_page *page)

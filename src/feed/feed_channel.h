@@ -17,6 +17,8 @@
 #define TFOS__FEED_PAGE_SIZE 4096
 #define TFOS__FEED_CHANNEL_SIZE_LIMIT (INT64_C(1) << 40) ///< largest ring that anybody may ask for
 
+#define TFOS__FEED_CHANNEL_NAME "tfos-channel" ///< of a channel's memfd
+
 static inline uint64_t tfos__feed_whole_pages(uint64_t size)
 {
     return (size + TFOS__FEED_PAGE_SIZE - 1) / TFOS__FEED_PAGE_SIZE * TFOS__FEED_PAGE_SIZE;
@@ -34,7 +36,8 @@ struct tfos__feed_control_page {
     _Atomic int64_t batch_rows;  ///< rows of the reader's batches; 0: unknown
     _Atomic uint64_t waited_us;  ///< for how long the reader has waited for rows
     _Atomic int64_t stream_feed; ///< feeds from this number on are one epoch; 0: each is one
-    _Atomic uint64_t others; ///< goes up while readers of the node's other queues take something
+    _Atomic uint64_t others;   ///< goes up while readers of the node's other queues take something
+    _Atomic int64_t step_rows; ///< as tfos__feed_writer_step_rows() says
 };
 
 struct tfos__feed_channel_page {
@@ -48,7 +51,8 @@ struct tfos__feed_channel_page {
     char reserved_a[16];
     _Atomic uint64_t head; // 64
     struct tfos__feed_published published[2];
-    char reserved_b[24];
+    _Atomic uint64_t left_out; ///< rows behind first_row that the writer sent to other nodes
+    char reserved_b[16];
     _Atomic uint64_t tail; // 128
     _Atomic uint64_t rows_released;
     char reserved_c[48];
@@ -68,7 +72,9 @@ static_assert(offsetof(struct tfos__feed_control_page, batch_rows) == 96, "proto
 static_assert(offsetof(struct tfos__feed_control_page, waited_us) == 104, "protocol");
 static_assert(offsetof(struct tfos__feed_control_page, stream_feed) == 112, "protocol");
 static_assert(offsetof(struct tfos__feed_control_page, others) == 120, "protocol");
+static_assert(offsetof(struct tfos__feed_control_page, step_rows) == 128, "protocol");
 static_assert(offsetof(struct tfos__feed_channel_page, head) == 64, "protocol");
+static_assert(offsetof(struct tfos__feed_channel_page, left_out) == 104, "protocol");
 static_assert(offsetof(struct tfos__feed_channel_page, tail) == 128, "protocol");
 static_assert(offsetof(struct tfos__feed_channel_page, writer_word) == 192, "protocol");
 static_assert(offsetof(struct tfos__feed_channel_page, wanted) == 200, "protocol");
@@ -100,6 +106,12 @@ enum tfos_status tfos__feed_channel_create(uint64_t size, uint64_t result_size, 
 enum tfos_status tfos__feed_channel_page_map(int fd, struct tfos__feed_channel_page **out,
                                              struct tfos_error *err);
 void tfos__feed_channel_page_unmap(struct tfos__feed_channel_page *page);
+
+/// Rows published with the present head, with TFOS__FEED_ROWS_COMPLETE, or `first_row` where
+/// nothing has been. The final count once the head is fenced.
+uint64_t tfos__feed_channel_page_rows(const struct tfos__feed_channel_page *page,
+                                      uint64_t first_row);
+
 /// The writer's.
 struct tfos__feed_futex tfos__feed_channel_page_futex(struct tfos__feed_channel_page *page);
 

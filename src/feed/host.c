@@ -105,7 +105,7 @@ static enum tfos_status set_up(struct tfos__feed_host *host,
     host->pool.memory_limit =
         options->memory_limit ? (uint64_t)options->memory_limit : TFOS__FEED_MEMORY_LIMIT;
     TFOS__TRY(tfos__cluster_key_read(options->key, "feed", host->identity.key, err));
-    TFOS__TRY(tfos__cluster_key_prove(host->identity.key, "feed", host->token, err));
+    TFOS__TRY(tfos__cluster_key_prove(host->identity.key, "feed", "feed", host->token, err));
     host->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (host->timer_fd < 0)
         return tfos__fail_errno(err, TFOS_IO, "feed: cannot make the host's timer");
@@ -328,7 +328,7 @@ void tfos__feed_host_fence(struct tfos__feed_host *host, struct tfos__feed_event
     int number = tfos__queue_names_find(&host->names, attempt->queue);
     struct tfos__feed_attempt *entry = NULL;
 
-    attempt->rows = 0;
+    attempt->rows = attempt->written = 0;
     attempt->complete = false;
     // Without memory for the entry, an older attempt could still come; it would be refused because
     // its first row is already there.
@@ -340,6 +340,7 @@ void tfos__feed_host_fence(struct tfos__feed_host *host, struct tfos__feed_event
     struct tfos__feed_connection *connection = entry->connection;
     if (connection && connection->attempt < attempt->attempt) {
         tfos__feed_host_close_attempt(connection, false);
+        attempt->written = (int64_t)connection->written;
         tfos__feed_connection_dismiss(connection, json_pack("{ss sI}", "type", "fenced", "attempt",
                                                             (json_int_t)attempt->attempt));
         tfos__server_flush(&host->server);
@@ -378,8 +379,7 @@ void tfos__feed_host_get_stats(struct tfos__feed_host *host, struct tfos__feed_s
         uint64_t tail = atomic_load(&channel->page->tail) & ~TFOS__FEED_TAIL_ABANDONED;
         uint64_t head = atomic_load(&channel->page->head) & ~TFOS__FEED_HEAD_FENCED;
         if (channel->is_written)
-            stats->rows_written +=
-                (int64_t)(tfos__feed_pool_channel_rows(channel, NULL) - channel->first_row);
+            stats->rows_written += (int64_t)tfos__feed_pool_channel_written(channel);
         stats->bytes_written += (int64_t)head;
         writers_us += atomic_load(&channel->page->waited_us);
         stats->used_size += head - tail <= channel->size ? (int64_t)(head - tail) : 0;

@@ -53,8 +53,10 @@ struct tfos__feed_connection {
     uint64_t size;      ///< of the ring that it waits for
     int64_t timeout_ms; ///< the writer's
     bool has_results;
+    bool is_extra;                           ///< its attempt has a channel at another node
     struct tfos__feed_pool_channel *channel; ///< the one it writes to; NULL while it has none
-    uint64_t rows;                           ///< published in channels before that one
+    uint64_t rows;    ///< of the partition, up to the last in channels before that one
+    uint64_t written; ///< published in those
     bool is_complete;
     uint64_t before_channel,
         before_head; ///< where the channel before ended (struct tfos__feed_channel_page)

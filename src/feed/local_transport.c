@@ -67,9 +67,9 @@ static enum tfos_status reserve(struct tfos__feed_writer *writer, uint64_t size,
 }
 
 static enum tfos_status commit(struct tfos__feed_writer *writer, uint64_t size, uint64_t rows,
-                               struct tfos_error *err)
+                               int64_t row_count, struct tfos_error *err)
 {
-    return tfos__feed_local_writer_commit(&writer->local.writer, size, rows, err);
+    return tfos__feed_local_writer_commit(&writer->local.writer, size, rows, row_count, err);
 }
 
 // The state says that all has failed; the message comes over the socket.
@@ -157,11 +157,13 @@ static struct tfos__feed_progress progress(const struct tfos__feed_writer *write
     // What is committed lies in memory that the reader has too.
     struct tfos__feed_progress progress = {.sum = writer->answer_count,
                                            .taken_rows = tfos__feed_local_writer_taken_rows(local),
+                                           .published_row = writer->committed_row,
                                            .is_delivered = true};
 
     if (writer->local.control) {
         progress.sum += atomic_load(&writer->local.control->page->others);
         progress.batch_rows = atomic_load(&writer->local.control->page->batch_rows);
+        progress.step_rows = atomic_load(&writer->local.control->page->step_rows);
     }
     for (size_t i = 0; i < local->count; i++) {
         const struct tfos__feed_channel_page *page = local->channels[i].shared->page;

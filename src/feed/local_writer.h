@@ -37,12 +37,12 @@ enum tfos_status tfos__feed_local_writer_add(struct tfos__feed_local_writer *wri
 struct tfos__feed_channel *
 tfos__feed_local_writer_last(const struct tfos__feed_local_writer *writer);
 
-/// Rows published, first_row included.
+/// Rows of the partition up to the last one published, at first `first_row`.
 uint64_t tfos__feed_local_writer_rows(const struct tfos__feed_local_writer *writer);
 
-/// tfos__feed_producer_commit() on that channel.
+/// tfos__feed_producer_commit() on that channel, of a record with `row_count` rows.
 enum tfos_status tfos__feed_local_writer_commit(struct tfos__feed_local_writer *writer,
-                                                uint64_t size, uint64_t rows,
+                                                uint64_t size, uint64_t rows, int64_t row_count,
                                                 struct tfos_error *err);
 
 /// Finds the next record of results: `*consumer` has it. AGAIN; CORRUPT.

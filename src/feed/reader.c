@@ -266,7 +266,8 @@ static bool is_any_waiting(const struct tfos_feed_reader *reader)
 
 static enum tfos_status give_epoch_end(struct tfos_feed_reader *reader, struct tfos_feed_item *item)
 {
-    *item = (struct tfos_feed_item){.kind = TFOS_FEED_EPOCH_END, .lane = -1, .feed = reader->feed};
+    *item =
+        (struct tfos_feed_item){.kind = TFOS_FEED_EPOCH_END, .channel = -1, .feed = reader->feed};
     reader->feed++;
     reader->has_items = false;
     return TFOS_OK;
@@ -351,7 +352,7 @@ static enum tfos_status find_item(struct tfos_feed_reader *reader, struct tfos_f
     }
 }
 
-// Lanes that the host has retired are unmapped once nothing is left in them.
+// Channels that the host has retired are unmapped once nothing is left in them.
 static void drop_retired_channels(struct tfos_feed_reader *reader)
 {
     reader->channels_swept = reader->channels_added;
@@ -380,6 +381,16 @@ static void wait_for_rows(struct tfos_feed_reader *reader, uint32_t value, int t
                               (uint64_t)(tfos__now_us() - begin_us), memory_order_relaxed);
 }
 
+// Writers wait to hear how the reader reads.
+static void begin_reading(struct tfos_feed_reader *reader)
+{
+    _Atomic int64_t *step_rows = &reader->control->page->step_rows;
+    int64_t unknown = 0;
+
+    if (atomic_load_explicit(step_rows, memory_order_relaxed) == 0)
+        (void)atomic_compare_exchange_strong(step_rows, &unknown, -1);
+}
+
 enum tfos_status tfos_feed_reader_next(struct tfos_feed_reader *reader, int64_t timeout_ms,
                                        struct tfos_feed_item *item, struct tfos_error *err)
 {
@@ -388,6 +399,7 @@ enum tfos_status tfos_feed_reader_next(struct tfos_feed_reader *reader, int64_t 
     uint32_t value = 0;
 
     TFOS__TRY(tfos_feed_reader_check(reader, err));
+    begin_reading(reader);
     for (int checks = 0;; checks++) {
         pthread_mutex_lock(&reader->mutex);
         enum tfos_status status = find_item(reader, item, err);
@@ -434,7 +446,8 @@ static enum tfos_status find_handle(struct tfos_feed_reader *reader, int handle,
             status = TFOS_OK;
         }
     if (handle < 0 || handle >= reader->next_handle)
-        status = tfos__fail(err, TFOS_INVALID, "feed: no batch was given out with lane %d", handle);
+        status =
+            tfos__fail(err, TFOS_INVALID, "feed: no batch was given out with channel %d", handle);
     pthread_mutex_unlock(&reader->mutex);
     if (status == TFOS_CLOSED)
         tfos__fail(err, status, "feed: the task that waited for these results has gone");
@@ -506,6 +519,12 @@ void tfos__feed_reader_set_batch_rows(struct tfos_feed_reader *reader, int64_t r
 {
     if (!tfos__fork_guard_is_inherited(&reader->guard))
         atomic_store(&reader->control->page->batch_rows, row_count);
+}
+
+void tfos__feed_reader_set_step_rows(struct tfos_feed_reader *reader, int64_t row_count)
+{
+    if (!tfos__fork_guard_is_inherited(&reader->guard))
+        atomic_store(&reader->control->page->step_rows, row_count);
 }
 
 void tfos_feed_reader_terminate(struct tfos_feed_reader *reader)

@@ -135,7 +135,7 @@ enum tfos_status tfos__feed_reader_channel_take(struct tfos__feed_reader_channel
     } else {
         tfos__feed_consumer_skip(consumer);
     }
-    taken.lane = channel->handle;
+    taken.channel = channel->handle;
     taken.has_results = channel->shared->result_size > 0;
     taken.feed = record.feed;
     taken.partition = record.partition;
@@ -172,11 +172,12 @@ static enum tfos_status reserve(struct tfos__feed_reader_channel *channel,
     if (status != TFOS_OK)
         return status;
     if (answers->next_size > ring_size)
-        return tfos__fail(err, TFOS_INVALID,
-                          "feed: partition %lld: the results' columns need %llu bytes to be "
-                          "described, the ring for results has %llu: feed with a larger lane_size",
-                          (long long)channel->partition, (unsigned long long)answers->next_size,
-                          (unsigned long long)ring_size);
+        return tfos__fail(
+            err, TFOS_INVALID,
+            "feed: partition %lld: the results' columns need %llu bytes to be "
+            "described, the ring for results has %llu: feed with a larger channel_size",
+            (long long)channel->partition, (unsigned long long)answers->next_size,
+            (unsigned long long)ring_size);
     if (writer_has_gone(channel))
         return tfos__fail(err, TFOS_CLOSED,
                           "feed: partition %lld: the task that waited for results has gone",

@@ -55,7 +55,8 @@ struct tfos__feed_remote_proxy {
     bool has_stopped_reading;
     bool is_draining; // the final message is sent
     int64_t drain_deadline;
-    int64_t reported_ms, reported_batch_rows;
+    int64_t reported_ms, reported_batch_rows, reported_step_rows;
+    bool must_report;          // the writer asked for it
     uint64_t stalled_progress; // the reader's, when the ring was found full
     int64_t stall_deadline;
 
@@ -87,10 +88,12 @@ static enum tfos_status check_record(const struct tfos__feed_remote_proxy *proxy
 {
     const struct tfos__feed_record *record = &proxy->stream.record;
     bool is_message = record->kind == TFOS__FEED_RECORD_MESSAGE;
-    bool is_ours =
-        is_message ||
-        (tfos__feed_record_is_of(record, proxy->feed, proxy->partition, proxy->attempt) &&
-         (uint64_t)record->row == tfos__feed_local_writer_rows(&proxy->writer));
+    uint64_t rows = tfos__feed_local_writer_rows(&proxy->writer);
+    // Rows in between went to other nodes.
+    bool is_ours = is_message || (tfos__feed_record_is_of(record, proxy->feed, proxy->partition,
+                                                          proxy->attempt) &&
+                                  (uint64_t)record->row >= rows &&
+                                  ((uint64_t)record->row == rows || !proxy->writer.has_results));
     int64_t limit = is_message ? TFOS__FEED_MESSAGE_LIMIT : TFOS__FEED_CHANNEL_SIZE_LIMIT / 2;
 
     if (tfos__feed_record_is_valid(record) && is_ours && record->kind != TFOS__FEED_RECORD_FILLER &&
@@ -183,6 +186,7 @@ static enum tfos_status handle_message(struct tfos__feed_remote_proxy *proxy,
     const char *type = tfos__json_string_or(message, "type", "");
     if (strcmp(type, "stalled") == 0)
         ask_host(proxy, (struct tfos__feed_proxy_requests){.is_stalled = true});
+    proxy->must_report |= strcmp(type, "confirm") == 0;
     if (strcmp(type, "close") == 0)
         status = tfos__fail(err, TFOS_CLOSED, "feed: the writer has closed");
     json_decref(message);
@@ -193,7 +197,9 @@ static enum tfos_status publish_record(struct tfos__feed_remote_proxy *proxy,
                                        struct tfos_error *err)
 {
     const struct tfos__feed_record *record = &proxy->stream.record;
-    uint64_t rows = tfos__feed_local_writer_rows(&proxy->writer) + (uint64_t)record->rows;
+    uint64_t rows = record->kind == TFOS__FEED_RECORD_SCHEMA
+                        ? tfos__feed_local_writer_rows(&proxy->writer)
+                        : (uint64_t)(record->row + record->rows);
 
     memcpy(proxy->space, record, sizeof(*record));
     if (record->kind == TFOS__FEED_RECORD_SCHEMA) {
@@ -204,7 +210,7 @@ static enum tfos_status publish_record(struct tfos__feed_remote_proxy *proxy,
         rows |= TFOS__FEED_ROWS_COMPLETE;
         proxy->is_complete = true;
     }
-    return tfos__feed_local_writer_commit(&proxy->writer, record->size, rows, err);
+    return tfos__feed_local_writer_commit(&proxy->writer, record->size, rows, record->rows, err);
 }
 
 // AGAIN when it must wait for something; BUSY when fenced; CLOSED when the writer has gone.
@@ -260,16 +266,18 @@ void tfos__feed_remote_proxy_send(struct tfos__feed_remote_proxy *proxy, json_t 
     pthread_mutex_unlock(&proxy->mutex);
 }
 
-// Tells the writer how far its reader is: at least once a second, and at once when the partition's
-// end is in the ring or the reader's batches change.
+// Tells the writer how far its reader is: at least once a second, and at once when it asks, when
+// the partition's end is in the ring, or the reader's batches or steps change.
 static enum tfos_status report_progress(struct tfos__feed_remote_proxy *proxy,
                                         struct tfos_error *err)
 {
     const struct tfos__feed_control_page *page = proxy->control->page;
     int64_t now = tfos__now_ms();
     int64_t batch_rows = atomic_load(&page->batch_rows);
-    bool is_due = now - proxy->reported_ms >= REPORT_MS ||
+    int64_t step_rows = atomic_load(&page->step_rows);
+    bool is_due = now - proxy->reported_ms >= REPORT_MS || proxy->must_report ||
                   batch_rows != proxy->reported_batch_rows ||
+                  step_rows != proxy->reported_step_rows ||
                   (proxy->is_complete && !proxy->has_reported_complete);
 
     if (!is_due || tfos__buffer_size(&proxy->stream.out) > OUT_LIMIT)
@@ -277,13 +285,15 @@ static enum tfos_status report_progress(struct tfos__feed_remote_proxy *proxy,
     proxy->reported_ms = now;
     proxy->has_reported_complete = proxy->is_complete;
     proxy->reported_batch_rows = batch_rows;
+    proxy->reported_step_rows = step_rows;
+    proxy->must_report = false;
     return tfos__feed_record_append_message(
         &proxy->stream.out,
-        json_pack("{ss sI sI sI sI sb}", "type", "taken", "rows",
+        json_pack("{ss sI sI sI sI sI sb}", "type", "taken", "rows",
                   (json_int_t)tfos__feed_local_writer_rows(&proxy->writer), "taken",
                   (json_int_t)tfos__feed_local_writer_taken_rows(&proxy->writer), "batch_rows",
-                  (json_int_t)batch_rows, "others", (json_int_t)atomic_load(&page->others),
-                  "complete", proxy->is_complete),
+                  (json_int_t)batch_rows, "step_rows", (json_int_t)step_rows, "others",
+                  (json_int_t)atomic_load(&page->others), "complete", proxy->is_complete),
         err);
 }
 

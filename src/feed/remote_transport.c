@@ -34,6 +34,8 @@ static enum tfos_status attach(struct tfos__feed_writer *writer, const json_t *m
     if (writer->remote.ring_limit < writer->ring_size)
         writer->remote.ring_limit = writer->ring_size;
     writer->remote.batch_rows = tfos__json_int_or(message, "batch_rows", 0);
+    writer->remote.step_rows = tfos__json_int_or(message, "step_rows", -1);
+    writer->remote.published_row = writer->first_row;
     writer->remote.stream.connection = writer->connection;
     return TFOS_OK;
 }
@@ -63,11 +65,12 @@ static enum tfos_status reserve(struct tfos__feed_writer *writer, uint64_t size,
 }
 
 static enum tfos_status commit(struct tfos__feed_writer *writer, uint64_t size, uint64_t rows,
-                               struct tfos_error *err)
+                               int64_t row_count, struct tfos_error *err)
 {
     struct tfos__feed_remote_state *remote = &writer->remote;
 
     (void)rows; // the node counts
+    (void)row_count;
     // For a record beyond the ring the node makes one of twice its size, and one like it for
     // results.
     if (size > writer->ring_size && tfos__feed_whole_pages(size * 2) > remote->ring_limit)
@@ -141,6 +144,8 @@ static enum tfos_status take_message(struct tfos__feed_writer *writer, struct tf
         remote->taken_count = taken;
         remote->others = others;
         remote->batch_rows = tfos__json_int_or(message, "batch_rows", 0);
+        remote->step_rows = tfos__json_int_or(message, "step_rows", -1);
+        remote->published_row = tfos__json_int_or(message, "rows", 0);
         remote->is_complete = tfos__json_bool_or(message, "complete", false);
     } else {
         status = tfos__feed_writer_handle_message(writer, message, NULL, 0, err);
@@ -221,6 +226,8 @@ static struct tfos__feed_progress progress(const struct tfos__feed_writer *write
     return (struct tfos__feed_progress){.sum = remote->progress,
                                         .taken_rows = remote->taken_count,
                                         .batch_rows = remote->batch_rows,
+                                        .step_rows = remote->step_rows,
+                                        .published_row = remote->published_row,
                                         .is_delivered =
                                             tfos__buffer_size(&remote->stream.out) == 0 &&
                                             (!writer->is_finished || remote->is_complete)};

@@ -162,12 +162,19 @@ static struct tfos__feed_record make_head(const struct tfos__feed_writer *writer
     return (struct tfos__feed_record){.feed = writer->feed,
                                       .partition = writer->partition,
                                       .attempt = writer->attempt,
-                                      .row = writer->first_row + writer->row_count};
+                                      .row = writer->row};
 }
 
-static uint64_t published_rows(const struct tfos__feed_writer *writer, int64_t more)
+// Commits the record that was written. It has so many rows, and may be the partition's end.
+static enum tfos_status commit(struct tfos__feed_writer *writer, uint64_t size, int64_t row_count,
+                               uint64_t completion, struct tfos_error *err)
 {
-    return (uint64_t)(writer->first_row + writer->row_count + more);
+    TFOS__TRY(writer->transport->commit(
+        writer, size, (uint64_t)(writer->row + row_count) | completion, row_count, err));
+    writer->row_count += row_count;
+    writer->row += row_count;
+    writer->committed_row = writer->row;
+    return TFOS_OK;
 }
 
 // Waits until all that is committed has left, and the end, if it is committed, is confirmed.
@@ -212,10 +219,8 @@ static enum tfos_status put_batch(struct tfos__feed_writer *writer, const struct
         bool is_batch = encoder->next_kind == TFOS__FEED_RECORD_BATCH;
         struct tfos__feed_record head = make_head(writer);
         tfos__feed_batch_encoder_write(encoder, &head, space);
-        TFOS__TRY(writer->transport->commit(
-            writer, encoder->next_size, published_rows(writer, is_batch ? encoder->row_count : 0),
-            err));
-        writer->row_count += tfos__feed_batch_encoder_advance(encoder);
+        TFOS__TRY(commit(writer, encoder->next_size, is_batch ? encoder->row_count : 0, 0, err));
+        tfos__feed_batch_encoder_advance(encoder);
     }
 }
 
@@ -293,8 +298,7 @@ static enum tfos_status finish(struct tfos__feed_writer *writer, struct tfos_err
         record.kind = TFOS__FEED_RECORD_END;
         record.size = sizeof(record);
         memcpy(space, &record, sizeof(record));
-        TFOS__TRY(writer->transport->commit(
-            writer, sizeof(record), published_rows(writer, 0) | TFOS__FEED_ROWS_COMPLETE, err));
+        TFOS__TRY(commit(writer, sizeof(record), 0, TFOS__FEED_ROWS_COMPLETE, err));
         writer->is_finished = true;
     }
     return wait_for_delivery(writer, "the node to confirm the end", err);
@@ -415,4 +419,64 @@ int64_t tfos__feed_writer_batch_rows(const struct tfos__feed_writer *writer)
     if (rows <= 0)
         return 0;
     return rows < BATCH_ROWS_LIMIT ? rows : BATCH_ROWS_LIMIT;
+}
+
+int64_t tfos__feed_writer_step_rows(const struct tfos__feed_writer *writer)
+{
+    int64_t rows = writer->transport->progress(writer).step_rows;
+
+    // Another process wrote it.
+    return rows < 0 ? -1 : rows < BATCH_ROWS_LIMIT ? rows : BATCH_ROWS_LIMIT;
+}
+
+enum tfos_status tfos__feed_writer_await_reader(struct tfos__feed_writer *writer,
+                                                struct tfos_error *err)
+{
+    struct progress_timeout timeout;
+
+    begin_timeout(writer, &timeout);
+    while (tfos__feed_writer_step_rows(writer) == 0) {
+        enum tfos_status status =
+            wait_step(writer, &timeout, 0, "the trainer to open the queue", err);
+        if (status != TFOS_OK)
+            return status;
+    }
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__feed_writer_measure(struct tfos__feed_writer *writer,
+                                           const struct ArrowSchema *schema,
+                                           const struct ArrowArray *array, int64_t *size,
+                                           struct tfos_error *err)
+{
+    struct tfos__feed_batch_encoder *encoder = &writer->encoder;
+
+    TFOS__TRY(tfos__feed_batch_encoder_begin(encoder, schema, array, err));
+    enum tfos_status status =
+        tfos__feed_batch_encoder_measure(encoder, array, 0, array->length, err);
+    if (status == TFOS_OK)
+        *size = (int64_t)encoder->body_size;
+    tfos__feed_batch_encoder_reset(encoder);
+    return status;
+}
+
+void tfos__feed_writer_seek(struct tfos__feed_writer *writer, int64_t row)
+{
+    writer->row = row;
+}
+
+enum tfos_status tfos__feed_writer_confirm(struct tfos__feed_writer *writer, struct tfos_error *err)
+{
+    struct progress_timeout timeout;
+
+    if (writer->transport->progress(writer).published_row >= writer->committed_row)
+        return TFOS_OK;
+    TFOS__TRY(writer->transport->send(writer, json_pack("{ss}", "type", "confirm"), err));
+    begin_timeout(writer, &timeout);
+    do {
+        enum tfos_status status = wait_step(writer, &timeout, 0, "the node to read the rows", err);
+        if (status != TFOS_OK)
+            return status;
+    } while (writer->transport->progress(writer).published_row < writer->committed_row);
+    return TFOS_OK;
 }

@@ -21,23 +21,25 @@
 #define TFOS__FEED_WRITER_SLICE_MS 50 ///< longest sleep without a look at the node's messages
 
 struct tfos__feed_progress {
-    uint64_t sum;       ///< changes whenever the reader takes something
-    int64_t taken_rows; ///< of this attempt that the reader has taken
-    int64_t batch_rows; ///< of the reader's batches, whatever it says; 0: unknown
-    bool is_delivered;  ///< all that was committed has left this process and, after the partition's
-                        ///< end, the node has confirmed it
+    uint64_t sum;          ///< changes whenever the reader takes something
+    int64_t taken_rows;    ///< of this attempt that the reader has taken
+    int64_t batch_rows;    ///< of the reader's batches, whatever it says; 0: unknown
+    int64_t step_rows;     ///< of the reader's steps, whatever it says
+    int64_t published_row; ///< the node has published what was committed before this row
+    bool is_delivered; ///< all that was committed has left this process and, after the partition's
+                       ///< end, the node has confirmed it
 };
 
 struct tfos__feed_transport {
-    /// Takes up the node's answer "lane", with its descriptors (taken over), and sets ring_size.
+    /// Takes up the node's answer "channel", with its descriptors (taken over), and sets ring_size.
     enum tfos_status (*attach)(struct tfos__feed_writer *writer, const json_t *message,
                                const int *fds, int fd_count, struct tfos_error *err);
     /// Space for a record. AGAIN: none yet. BUSY: fenced.
     enum tfos_status (*reserve)(struct tfos__feed_writer *writer, uint64_t size, uint8_t **space,
                                 struct tfos_error *err);
-    /// Publishes it; `rows` as for tfos__feed_producer_commit().
+    /// Publishes it, with `row_count` rows; `rows` as for tfos__feed_producer_commit().
     enum tfos_status (*commit)(struct tfos__feed_writer *writer, uint64_t size, uint64_t rows,
-                               struct tfos_error *err);
+                               int64_t row_count, struct tfos_error *err);
     /// Reads the node's messages, without waiting; END, CLOSED and BUSY as they say.
     enum tfos_status (*check)(struct tfos__feed_writer *writer, struct tfos_error *err);
     /// The next record of results. AGAIN: none.
@@ -72,11 +74,12 @@ struct tfos__feed_local_state {
 
 struct tfos__feed_remote_state {
     struct tfos__feed_record_stream stream;
-    uint64_t ring_limit; ///< largest ring that the node may have for this writer
-    uint8_t *body;       ///< owned; the record that comes in
-    int64_t taken_count; ///< rows that the reader has taken, as the node last told
-    int64_t batch_rows;  ///< of the reader, as the node last told
-    int64_t others;      ///< goes up while the node's other queues are read
+    uint64_t ring_limit;           ///< largest ring that the node may have for this writer
+    uint8_t *body;                 ///< owned; the record that comes in
+    int64_t taken_count;           ///< rows that the reader has taken, as the node last told
+    int64_t batch_rows, step_rows; ///< of the reader, as the node last told
+    int64_t published_row;         ///< the same
+    int64_t others;                ///< goes up while the node's other queues are read
     uint64_t progress;
     bool is_complete; ///< the node has the partition's end
 };
@@ -98,6 +101,9 @@ struct tfos__feed_writer {
     uint64_t ring_size;    ///< of the channel that is written to; 0: the node has given none yet
     uint64_t answer_count; ///< progress that the node reported while we waited for a channel
     int64_t row_count;     ///< rows committed
+    int64_t row;           ///< of the partition: the next one
+    int64_t committed_row; ///< the one behind the last one committed
+    bool is_extra;         ///< its attempt has another channel at another node
     bool is_finished;      ///< the partition's end is committed
     bool is_cut;           ///< the reader had gone when append() came with more
     bool is_left;          ///< the reader had gone when finish() came: all is appended

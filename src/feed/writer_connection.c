@@ -61,7 +61,7 @@ enum tfos_status tfos__feed_writer_handle_message(struct tfos__feed_writer *writ
     const char *type = tfos__json_string_or(message, "type", "");
     const char *words = tfos__json_string_or(message, "message", "no reason was given");
 
-    if (strcmp(type, "lane") == 0)
+    if (strcmp(type, "channel") == 0)
         return writer->transport->attach(writer, message, fds, fd_count, err);
     for (int i = 0; i < fd_count; i++)
         close(fds[i]);
@@ -129,11 +129,11 @@ enum tfos_status tfos__feed_writer_request_channel(struct tfos__feed_writer *wri
                                                    struct tfos_error *err)
 {
     json_t *message = json_pack(
-        "{ss ss ss sI sI sI sI sI sI sb}", "type", "open", "token", writer->token, "queue",
+        "{ss ss ss sI sI sI sI sI sI sb sb}", "type", "open", "token", writer->token, "queue",
         writer->queue, "feed", (json_int_t)writer->feed, "partition", (json_int_t)writer->partition,
-        "attempt", (json_int_t)writer->attempt, "first_row",
-        (json_int_t)(writer->first_row + writer->row_count), "size", (json_int_t)size, "timeout_ms",
-        (json_int_t)writer->timeout_ms, "results", writer->has_results);
+        "attempt", (json_int_t)writer->attempt, "first_row", (json_int_t)writer->row, "size",
+        (json_int_t)size, "timeout_ms", (json_int_t)writer->timeout_ms, "results",
+        writer->has_results, "extra", writer->is_extra);
 
     return tfos__feed_writer_send_frame(writer, message, err);
 }
@@ -155,9 +155,9 @@ static enum tfos_status check_options(const struct tfos_feeder_options *options,
                           "others from 0",
                           (long long)options->feed, (long long)options->partition,
                           (long long)options->attempt, (long long)target->first_row);
-    if (options->lane_size < 0 || options->lane_size > TFOS__FEED_CHANNEL_SIZE_LIMIT)
-        return tfos__fail(err, TFOS_INVALID, "feed: lane_size %lld is out of range",
-                          (long long)options->lane_size);
+    if (options->channel_size < 0 || options->channel_size > TFOS__FEED_CHANNEL_SIZE_LIMIT)
+        return tfos__fail(err, TFOS_INVALID, "feed: channel_size %lld is out of range",
+                          (long long)options->channel_size);
     return TFOS_OK;
 }
 
@@ -172,8 +172,9 @@ static enum tfos_status copy_options(const struct tfos_feeder_options *options,
     writer->feed = options->feed;
     writer->partition = options->partition;
     writer->attempt = options->attempt;
-    writer->first_row = target->first_row;
-    writer->channel_size = options->lane_size ? options->lane_size : TFOS__FEED_CHANNEL_SIZE;
+    writer->first_row = writer->row = writer->committed_row = target->first_row;
+    writer->is_extra = target->is_extra;
+    writer->channel_size = options->channel_size ? options->channel_size : TFOS__FEED_CHANNEL_SIZE;
     writer->timeout_ms =
         options->wait.timeout_ms > 0 ? options->wait.timeout_ms : TFOS__FEED_TIMEOUT_MS;
     writer->has_results = options->has_results;
@@ -212,7 +213,7 @@ static enum tfos_status connect_node(const struct tfos_feeder_options *options,
     enum tfos_status status = tfos__cluster_key_read(options->key, "feed", identity.key, err);
 
     if (status == TFOS_OK)
-        status = tfos__cluster_key_prove(identity.key, "feed", writer->token, err);
+        status = tfos__cluster_key_prove(identity.key, "feed", "feed", writer->token, err);
     if (status == TFOS_OK)
         status = open_channel(writer, target->socket_name != NULL, &identity, err);
     explicit_bzero(identity.key, sizeof(identity.key));
@@ -279,11 +280,10 @@ void tfos__feed_writer_close(struct tfos__feed_writer *writer)
     if (!writer)
         return;
     // Nobody hears it of a writer that has got no channel.
-    json_t *message =
-        writer->ring_size == 0
-            ? NULL
-            : json_pack("{ss sb sI}", "type", "close", "complete", writer->is_finished, "rows",
-                        (json_int_t)(writer->first_row + writer->row_count));
+    json_t *message = writer->ring_size == 0 ? NULL
+                                             : json_pack("{ss sb sI}", "type", "close", "complete",
+                                                         writer->is_finished, "rows",
+                                                         (json_int_t)writer->committed_row);
     writer->transport->close(writer, message);
     tfos__channel_close(writer->connection);
     tfos__feed_batch_encoder_clear(&writer->encoder);

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A name is taken as it is where something is there. Else the first part of it that is a pattern
 // gives way to what it matches, and the same is done with each name that results.
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <tfos/file_list.h>
 
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/file_name.h"
+#include "io/local_files.h"
 
 #define MOST_ALTERNATIVES 65536 // of braces
 
@@ -24,70 +22,9 @@ struct finder {
     struct tfos_file_list *list;
     size_t hidden_count, folder_count; ///< entries that were skipped
     bool has_folder;                   ///< a folder was there
+    bool takes_all;                    ///< folders themselves, and what is hidden, too
     size_t alternative_count;
 };
-
-// ---- this machine
-
-static enum tfos_file_kind kind_of(const struct stat *state)
-{
-    if (S_ISDIR(state->st_mode))
-        return TFOS_FILE_FOLDER;
-    return S_ISREG(state->st_mode) ? TFOS_FILE_REGULAR : TFOS_FILE_SPECIAL;
-}
-
-// A link to nothing counts as a file: opening it says what is wrong.
-static enum tfos_status look_local(struct tfos_file_system *system, const char *name,
-                                   enum tfos_file_kind *kind, struct tfos_error *err)
-{
-    struct stat state;
-    (void)system;
-    if (stat(name, &state) == 0)
-        *kind = kind_of(&state);
-    else if (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG)
-        return tfos__fail_errno(err, errno == EACCES ? TFOS_DENIED : TFOS_IO,
-                                "files: cannot look at %s", name);
-    else
-        *kind = lstat(name, &state) == 0 ? TFOS_FILE_REGULAR : TFOS_FILE_NONE;
-    return TFOS_OK;
-}
-
-static enum tfos_file_kind kind_of_entry(DIR *folder, const struct dirent *entry)
-{
-    struct stat state;
-    if (entry->d_type == DT_REG)
-        return TFOS_FILE_REGULAR;
-    if (entry->d_type == DT_DIR)
-        return TFOS_FILE_FOLDER;
-    return fstatat(dirfd(folder), entry->d_name, &state, 0) == 0 ? kind_of(&state)
-                                                                 : TFOS_FILE_REGULAR;
-}
-
-static enum tfos_status list_local(struct tfos_file_system *system, const char *folder,
-                                   tfos_file_taker *take, void *entries, struct tfos_error *err)
-{
-    DIR *open = opendir(*folder ? folder : ".");
-    const struct dirent *entry;
-    enum tfos_status status = TFOS_OK;
-    (void)system;
-    if (!open && (errno == ENOENT || errno == ENOTDIR))
-        return TFOS_OK;
-    if (!open)
-        return tfos__fail_errno(err, errno == EACCES ? TFOS_DENIED : TFOS_IO,
-                                "files: cannot read the folder %s", folder);
-    errno = 0;
-    while (status == TFOS_OK && (entry = readdir(open))) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            status = take(entries, entry->d_name, kind_of_entry(open, entry), err);
-        errno = 0;
-    }
-    if (status == TFOS_OK && errno != 0)
-        status = tfos__fail_errno(err, TFOS_IO, "files: cannot read the folder %s", folder);
-    closedir(open);
-    return status;
-}
-
-static struct tfos_file_system local_files = {.look = look_local, .list = list_local};
 
 // ---- the list
 
@@ -131,8 +68,8 @@ struct folder_entries {
     const char *folder;
 };
 
-static enum tfos_status add_entry(void *context, const char *name, enum tfos_file_kind kind,
-                                  struct tfos_error *err)
+static enum tfos_status add_entry(void *context, const char *name,
+                                  const struct tfos_file_info *info, struct tfos_error *err)
 {
     const struct folder_entries *entries = context;
     size_t size = strlen(entries->folder);
@@ -141,8 +78,8 @@ static enum tfos_status add_entry(void *context, const char *name, enum tfos_fil
         entries->finder->hidden_count++;
         return TFOS_OK;
     }
-    entries->finder->folder_count += kind == TFOS_FILE_FOLDER;
-    if (kind != TFOS_FILE_REGULAR)
+    entries->finder->folder_count += info->kind == TFOS_FILE_FOLDER;
+    if (info->kind != TFOS_FILE_REGULAR)
         return TFOS_OK;
     return keep(entries->finder->list, tfos__format("%s%s%s", entries->folder, slash, name), err);
 }
@@ -153,7 +90,7 @@ static enum tfos_status add_name(struct finder *finder, const char *name, enum t
 {
     struct folder_entries entries = {finder, name};
     finder->has_folder |= kind == TFOS_FILE_FOLDER;
-    if (kind == TFOS_FILE_FOLDER)
+    if (kind == TFOS_FILE_FOLDER && !finder->takes_all)
         return finder->system->list(finder->system, name, add_entry, &entries, err);
     return keep(finder->list, tfos__strdup(name), err);
 }
@@ -169,21 +106,23 @@ struct part {
     struct tfos_file_list matches;
 };
 
-static enum tfos_status match_entry(void *context, const char *name, enum tfos_file_kind kind,
-                                    struct tfos_error *err)
+static enum tfos_status match_entry(void *context, const char *name,
+                                    const struct tfos_file_info *info, struct tfos_error *err)
 {
     struct part *part = context;
     bool is_last = part->name[part->end] == '\0';
-    if (kind == TFOS_FILE_SPECIAL || (kind == TFOS_FILE_REGULAR && !is_last) ||
+    bool takes_it = is_last && part->finder->takes_all;
+    if ((info->kind == TFOS_FILE_SPECIAL && !takes_it) ||
+        (info->kind == TFOS_FILE_REGULAR && !is_last) ||
         !tfos__io_pattern_matches(part->name + part->begin, part->end - part->begin, name))
         return TFOS_OK;
-    if (tfos_file_name_is_hidden(name)) {
+    if (tfos_file_name_is_hidden(name) && !part->finder->takes_all) {
         part->finder->hidden_count++;
         return TFOS_OK;
     }
     char *whole =
         tfos__format("%.*s%s%s", (int)part->begin, part->name, name, part->name + part->end);
-    if (is_last && kind == TFOS_FILE_REGULAR)
+    if (takes_it || (is_last && info->kind == TFOS_FILE_REGULAR))
         return keep(part->finder->list, whole, err);
     return keep(&part->matches, whole, err);
 }
@@ -244,11 +183,11 @@ static enum tfos_status resolve_braces(struct finder *finder, const char *name,
 static enum tfos_status resolve(struct finder *finder, const char *name, size_t settled,
                                 struct tfos_error *err)
 {
-    enum tfos_file_kind kind = TFOS_FILE_NONE;
+    struct tfos_file_info info = {.kind = TFOS_FILE_NONE};
     struct tfos__io_braces braces;
-    TFOS__TRY(finder->system->look(finder->system, name, &kind, err));
-    if (kind != TFOS_FILE_NONE)
-        return add_name(finder, name, kind, err);
+    TFOS__TRY(finder->system->look(finder->system, name, &info, err));
+    if (info.kind != TFOS_FILE_NONE)
+        return add_name(finder, name, info.kind, err);
     size_t begin = (size_t)(tfos__io_pattern_find(name + settled) - name);
     if (name[begin] == '\0')
         return TFOS_OK;
@@ -257,11 +196,11 @@ static enum tfos_status resolve(struct finder *finder, const char *name, size_t 
         begin--;
     if (name[end] != '\0') {
         char *head = tfos__format("%.*s", (int)end, name);
-        enum tfos_status status = head ? finder->system->look(finder->system, head, &kind, err)
+        enum tfos_status status = head ? finder->system->look(finder->system, head, &info, err)
                                        : tfos__no_memory(err, "files", name);
         tfos__free(head);
         TFOS__TRY(status);
-        if (kind != TFOS_FILE_NONE)
+        if (info.kind != TFOS_FILE_NONE)
             return resolve(finder, name, end, err);
     }
     if (tfos__io_braces_find(name + begin, name + end, &braces))
@@ -273,21 +212,21 @@ static enum tfos_status resolve(struct finder *finder, const char *name, size_t 
 static enum tfos_status resolve_encoded(struct finder *finder, const char *name, size_t offset,
                                         struct tfos_error *err)
 {
-    enum tfos_file_kind kind = TFOS_FILE_NONE;
+    struct tfos_file_info info = {.kind = TFOS_FILE_NONE};
     char *decoded = tfos__io_file_name_decode(name, offset, false);
     char *pattern = tfos__io_file_name_decode(name, offset, true);
     enum tfos_status status = decoded && pattern
-                                  ? finder->system->look(finder->system, decoded, &kind, err)
+                                  ? finder->system->look(finder->system, decoded, &info, err)
                                   : tfos__no_memory(err, "files", name);
     size_t count = finder->list->count;
     if (status == TFOS_OK)
-        status = kind == TFOS_FILE_NONE ? resolve(finder, pattern, offset, err)
-                                        : add_name(finder, decoded, kind, err);
+        status = info.kind == TFOS_FILE_NONE ? resolve(finder, pattern, offset, err)
+                                             : add_name(finder, decoded, info.kind, err);
     if (status == TFOS_OK && count > 0 && finder->list->count > count)
         status = tfos__fail(err, TFOS_INVALID,
                             "files: both %s and, if it is percent-encoded, %s are there: %s", name,
                             decoded,
-                            finder->system == &local_files
+                            finder->system == &tfos__io_local_files
                                 ? "give the path without \"file:\""
                                 : "open the one that you mean, and give the file object");
     tfos__free(pattern);
@@ -299,6 +238,8 @@ static enum tfos_status say_missing(const struct finder *finder, const char *nam
                                     struct tfos_error *err)
 {
     const char *detail = "";
+    if (finder->takes_all)
+        return tfos__fail(err, TFOS_NOT_FOUND, "files: there is nothing at %s", name);
     if (finder->folder_count > 0)
         detail = ", only folders: a pattern reads what is in them, such as FOLDER/*";
     else if (finder->hidden_count > 0)
@@ -315,8 +256,8 @@ static enum tfos_status find(struct finder *finder, const char *name, const char
     if (is_uri && tfos__io_file_name_is_encoded(path + offset))
         TFOS__TRY(resolve_encoded(finder, path, offset, err));
     bool is_pattern = *tfos__io_pattern_find(path + offset) != '\0';
-    if (finder->list->count == 0 &&
-        (is_pattern || finder->has_folder || finder->system != &local_files))
+    if (finder->list->count == 0 && (is_pattern || finder->has_folder || finder->takes_all ||
+                                     finder->system != &tfos__io_local_files))
         return say_missing(finder, name, err);
     if (finder->list->count == 0)
         return keep(finder->list, tfos__strdup(path), err);
@@ -324,12 +265,12 @@ static enum tfos_status find(struct finder *finder, const char *name, const char
     return TFOS_OK;
 }
 
-enum tfos_status tfos_file_list_find(const char *name, struct tfos_file_system *system,
-                                     struct tfos_file_list **out, struct tfos_error *err)
+static enum tfos_status find_in(struct tfos_file_system *system, const char *name, bool takes_all,
+                                struct tfos_file_list **out, struct tfos_error *err)
 {
     const char *path = name;
-    struct finder finder = {.system = system ? system : &local_files};
-    if (!system)
+    struct finder finder = {.system = system, .takes_all = takes_all};
+    if (finder.system == &tfos__io_local_files)
         TFOS__TRY(tfos__io_file_name_get_path(name, &path, err));
     finder.list = tfos__alloc(1, sizeof(*finder.list));
     if (!finder.list)
@@ -340,6 +281,18 @@ enum tfos_status tfos_file_list_find(const char *name, struct tfos_file_system *
     else
         *out = finder.list;
     return status;
+}
+
+enum tfos_status tfos_file_list_find(const char *name, struct tfos_file_system *system,
+                                     struct tfos_file_list **out, struct tfos_error *err)
+{
+    return find_in(system ? system : tfos_file_system_of(name), name, false, out, err);
+}
+
+enum tfos_status tfos_file_list_match(const char *name, struct tfos_file_list **out,
+                                      struct tfos_error *err)
+{
+    return find_in(tfos_file_system_of(name), name, true, out, err);
 }
 
 size_t tfos_file_list_count(const struct tfos_file_list *list)

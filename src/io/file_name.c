@@ -49,7 +49,7 @@ size_t tfos_file_names_first(const char *names)
     return size;
 }
 
-static bool is_local(const char *name)
+bool tfos__io_file_name_is_local(const char *name)
 {
     return strncasecmp(name, local_scheme, sizeof(local_scheme) - 1) == 0;
 }
@@ -64,7 +64,7 @@ enum tfos_status tfos__io_file_name_get_path(const char *name, const char **path
         *path = name;
         return TFOS_OK;
     }
-    if (!is_local(name))
+    if (!tfos__io_file_name_is_local(name))
         return tfos__fail(err, TFOS_UNSUPPORTED,
                           "files: %s is in another file system than this machine's", name);
     size_t size = (size_t)(name + offset - behind);
@@ -121,7 +121,7 @@ enum tfos_status tfos_file_name_get_new(const char *name, const char **path, str
 {
     const char *found = NULL;
     size_t offset = tfos_file_name_path_offset(name);
-    bool is_elsewhere = offset > 0 && !is_local(name);
+    bool is_elsewhere = offset > 0 && !tfos__io_file_name_is_local(name);
     if (!is_elsewhere)
         TFOS__TRY(tfos__io_file_name_get_path(name, &found, err));
     if (offset > 0 && tfos__io_file_name_is_encoded(name + offset)) {

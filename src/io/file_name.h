@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <tfos/file_list.h>
 
+/// Whether a URI is one of this machine: `file:`.
+bool tfos__io_file_name_is_local(const char *name);
+
 /// Whether the path of a URI, at `path`, means another one if it is percent-encoded.
 bool tfos__io_file_name_is_encoded(const char *path);
 

@@ -16,6 +16,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "io/local_files.h"
 
 #define MOST_LINKS 40      // as the kernel has it
 #define PART_NAME_SIZE 200 // of a name that has no more than 255 bytes with what is added
@@ -29,21 +30,6 @@ struct file_stream {
     char *part_path;  ///< what it is called until then, or NULL; owned
     bool is_unnamed;  ///< not yet called `part_path`
 };
-
-static enum tfos_status of_errno(void)
-{
-    switch (errno) {
-    case ENOENT:
-    case ENOTDIR:
-        return TFOS_NOT_FOUND;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-        return TFOS_DENIED;
-    default:
-        return TFOS_IO;
-    }
-}
 
 static enum tfos_status read_file(struct tfos_stream *stream, void *data, size_t size,
                                   size_t *count, struct tfos_error *err)
@@ -86,6 +72,14 @@ static enum tfos_status write_file(struct tfos_stream *stream, const void *data,
     return TFOS_OK;
 }
 
+static enum tfos_status flush_file(struct tfos_stream *stream, bool to_disk, struct tfos_error *err)
+{
+    struct file_stream *file = (struct file_stream *)stream;
+    if (to_disk && fdatasync(file->fd) != 0 && errno != EINVAL && errno != EROFS)
+        return tfos__fail_errno(err, TFOS_IO, "stream: cannot write to %s", file->path);
+    return TFOS_OK;
+}
+
 static void name_descriptor(int fd, char name[32])
 {
     snprintf(name, 32, "/proc/self/fd/%d", fd);
@@ -99,7 +93,8 @@ static enum tfos_status give_name(struct file_stream *file, struct tfos_error *e
         return TFOS_OK;
     name_descriptor(file->fd, name);
     if (linkat(AT_FDCWD, name, AT_FDCWD, file->part_path, AT_SYMLINK_FOLLOW) != 0)
-        return tfos__fail_errno(err, of_errno(), "stream: cannot name %s", file->part_path);
+        return tfos__fail_errno(err, tfos__io_status_of_errno(), "stream: cannot name %s",
+                                file->part_path);
     file->is_unnamed = false;
     return TFOS_OK;
 }
@@ -118,8 +113,8 @@ static enum tfos_status finish_file(struct tfos_stream *stream, struct tfos_erro
     if (!file->part_path)
         return TFOS_OK;
     if (rename(file->part_path, file->place) != 0)
-        return tfos__fail_errno(err, of_errno(), "stream: cannot rename %s to %s", file->part_path,
-                                file->path);
+        return tfos__fail_errno(err, tfos__io_status_of_errno(), "stream: cannot rename %s to %s",
+                                file->part_path, file->path);
     tfos__free(file->part_path);
     file->part_path = NULL;
     return TFOS_OK;
@@ -165,16 +160,17 @@ static void let_read(struct file_stream *file)
 static void let_write(struct file_stream *file)
 {
     file->base.write = write_file;
+    file->base.flush = flush_file;
     file->base.finish = finish_file;
 }
 
-enum tfos_status tfos_stream_open_reader(const char *path, struct tfos_stream **out,
-                                         struct tfos_error *err)
+enum tfos_status tfos__io_local_open_reader(const char *path, struct tfos_stream **out,
+                                            struct tfos_error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat state;
     if (fd < 0)
-        return tfos__fail_errno(err, of_errno(), "stream: cannot open %s", path);
+        return tfos__fail_errno(err, tfos__io_status_of_errno(), "stream: cannot open %s", path);
     struct file_stream *file = make_stream(fd, path, err);
     if (!file) {
         close(fd);
@@ -307,7 +303,8 @@ static enum tfos_status open_part(struct file_stream *file, const struct stat *s
 {
     mode_t mode = state ? 0600 : 0666;
     if (state && faccessat(AT_FDCWD, file->place, W_OK, AT_EACCESS) != 0)
-        return tfos__fail_errno(err, of_errno(), "stream: cannot write to %s", file->path);
+        return tfos__fail_errno(err, tfos__io_status_of_errno(), "stream: cannot write to %s",
+                                file->path);
     file->part_path = make_part_path(file->place);
     if (!file->part_path)
         return tfos__no_memory(err, "stream", file->path);
@@ -318,7 +315,8 @@ static enum tfos_status open_part(struct file_stream *file, const struct stat *s
     if (file->fd < 0) {
         tfos__free(file->part_path);
         file->part_path = NULL;
-        return tfos__fail_errno(err, of_errno(), "stream: cannot write to %s", file->path);
+        return tfos__fail_errno(err, tfos__io_status_of_errno(), "stream: cannot write to %s",
+                                file->path);
     }
     return state ? copy_permissions(file->fd, file->place, state, err) : TFOS_OK;
 }
@@ -327,25 +325,42 @@ static enum tfos_status open_special(struct file_stream *file, struct tfos_error
 {
     // A file that is open already is not written from its beginning.
     file->fd = open(file->place, O_WRONLY | O_APPEND | O_CLOEXEC);
-    return file->fd >= 0
-               ? TFOS_OK
-               : tfos__fail_errno(err, of_errno(), "stream: cannot write to %s", file->path);
+    return file->fd >= 0 ? TFOS_OK
+                         : tfos__fail_errno(err, tfos__io_status_of_errno(),
+                                            "stream: cannot write to %s", file->path);
 }
 
-enum tfos_status tfos_stream_open_writer(const char *path, struct tfos_stream **out,
-                                         struct tfos_error *err)
+// What is appended goes to the file itself, as does what can be read before it is whole.
+static enum tfos_status open_plain(struct file_stream *file, enum tfos_file_writing how,
+                                   struct tfos_error *err)
+{
+    int flags = how == TFOS_FILE_APPEND ? O_APPEND : O_TRUNC;
+    file->fd = open(file->path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
+    return file->fd >= 0 ? TFOS_OK
+                         : tfos__fail_errno(err, tfos__io_status_of_errno(),
+                                            "stream: cannot write to %s", file->path);
+}
+
+// A file that appears when it is whole.
+static enum tfos_status open_whole(struct file_stream *file, struct tfos_error *err)
 {
     struct stat state;
     bool is_descriptor;
+    TFOS__TRY(follow_links(file->path, &file->place, &is_descriptor, err));
+    bool is_there = stat(file->place, &state) == 0;
+    return is_descriptor || (is_there && !S_ISREG(state.st_mode))
+               ? open_special(file, err)
+               : open_part(file, is_there ? &state : NULL, err);
+}
+
+enum tfos_status tfos__io_local_open_writer(const char *path, enum tfos_file_writing how,
+                                            struct tfos_stream **out, struct tfos_error *err)
+{
     struct file_stream *file = make_stream(-1, path, err);
     if (!file)
         return TFOS_NO_MEMORY;
-    enum tfos_status status = follow_links(path, &file->place, &is_descriptor, err);
-    bool is_there = status == TFOS_OK && stat(file->place, &state) == 0;
-    if (status == TFOS_OK)
-        status = is_descriptor || (is_there && !S_ISREG(state.st_mode))
-                     ? open_special(file, err)
-                     : open_part(file, is_there ? &state : NULL, err);
+    enum tfos_status status =
+        how == TFOS_FILE_REPLACE ? open_whole(file, err) : open_plain(file, how, err);
     if (status < 0) {
         close_file(&file->base);
         return status;
@@ -353,6 +368,20 @@ enum tfos_status tfos_stream_open_writer(const char *path, struct tfos_stream **
     let_write(file);
     *out = &file->base;
     return TFOS_OK;
+}
+
+enum tfos_status tfos_stream_open_reader(const char *name, struct tfos_stream **out,
+                                         struct tfos_error *err)
+{
+    struct tfos_file_system *system = tfos_file_system_of(name);
+    return system->open_reader(system, name, out, err);
+}
+
+enum tfos_status tfos_stream_open_writer(const char *name, struct tfos_stream **out,
+                                         struct tfos_error *err)
+{
+    struct tfos_file_system *system = tfos_file_system_of(name);
+    return system->open_writer(system, name, TFOS_FILE_REPLACE, out, err);
 }
 
 enum tfos_status tfos_stream_open_fd(int fd, struct tfos_stream **out, struct tfos_error *err)

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 
 #define PORT_MAX 65535
+#define GPUS_MAX 64
 
 static enum tfos_status check_argv(const json_t *argv, const char *key, struct tfos_error *err)
 {
@@ -59,6 +60,22 @@ static enum tfos_status read_trainer(struct tfos__node_config *config, struct tf
         return TFOS_OK;
     TFOS__TRY(check_environment(environment, err));
     config->environment = environment;
+    return TFOS_OK;
+}
+
+static enum tfos_status read_gpus(struct tfos__node_config *config, struct tfos_error *err)
+{
+    const json_t *gpus = json_object_get(config->object, "gpus");
+    if (!gpus || json_is_null(gpus))
+        return TFOS_OK;
+    const json_t *fraction = json_object_get(gpus, "fraction");
+    TFOS__TRY(tfos__fail_in(
+        err, tfos__json_get_int(gpus, "count", 0, GPUS_MAX, &config->gpu_count, err), "gpus"));
+    config->gpu_fraction = json_number_value(fraction);
+    if (!(config->gpu_fraction >= 0 && config->gpu_fraction <= 1))
+        return tfos__fail(err, TFOS_INVALID, "\"gpus.fraction\" must be a number from 0 to 1");
+    config->gpu_addresses = tfos__json_string_or(gpus, "addresses", NULL);
+    config->is_gpu_required = tfos__json_bool_or(gpus, "required", false);
     return TFOS_OK;
 }
 
@@ -115,6 +132,7 @@ static enum tfos_status read_all(struct tfos__node_config *config, struct tfos_e
         TFOS__TRY(tfos__json_get_int(object, "join_timeout_ms", 0, INT64_MAX,
                                      &config->join_timeout_ms, err));
     TFOS__TRY(read_trainer(config, err));
+    TFOS__TRY(read_gpus(config, err));
     return read_tensorboard(config, err);
 }
 

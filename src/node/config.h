@@ -27,9 +27,13 @@ struct tfos__node_config {
     const char *board_log_directory; ///< for the feed's figures; NULL: they are not shown
     int64_t executor_id;
     int64_t launch;
-    int64_t executor_pid;    ///< 0: not watched
-    int64_t tf_port;         ///< 0: any
-    int64_t join_timeout_ms; ///< 0: as tfos__cluster_join() has it
+    int64_t executor_pid;      ///< 0: not watched
+    int64_t tf_port;           ///< 0: any
+    int64_t join_timeout_ms;   ///< 0: as tfos__cluster_join() has it
+    int64_t gpu_count;         ///< 0: none
+    double gpu_fraction;       ///< of each; 0: it has them alone
+    const char *gpu_addresses; ///< as Spark gave them, divided by commas; NULL: they are searched
+    bool is_gpu_required;      ///< else the CPU will do where the machine has none
     bool is_feeding;
     const char *queues; ///< names, divided by commas; NULL: "input"
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node's feed host: passes lanes to the trainer, reports attempts to the driver, and answers
-// writers whose rows are not taken. A lane that opens before the trainer has opened its queue waits
-// here, in a slot with a descriptor of its own. Messages about a queue that this node does not have
-// are ignored.
+// The node's feed host: passes channels to the trainer, reports attempts to the driver, and answers
+// writers whose rows are not taken. A channel that opens before the trainer has opened its queue
+// waits here, in a slot with a descriptor of its own. Messages about a queue that this node does
+// not have are ignored.
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
@@ -17,8 +17,8 @@
 // A node that Spark launched again finds the name taken until the one before it has ended.
 #define NAME_TIMEOUT_MS 10000
 #define NAME_INTERVAL_MS 50
-// How soon the driver learns that the lanes are empty: a reader only moves a counter, which is no
-// event.
+// How soon the driver learns that the channels are empty: a reader only moves a counter, which is
+// no event.
 #define STEP_INTERVAL_BUSY_MS 20
 #define STEP_INTERVAL_IDLE_MS 1000
 
@@ -44,23 +44,23 @@ enum tfos_status tfos__node_feed_open(struct tfos__node *node, struct tfos_error
     return status;
 }
 
-static json_t *channel_message(const char *queue, int lane)
+static json_t *channel_message(const char *queue, int channel)
 {
-    return json_pack("{s:s, s:s, s:i}", "type", "lane", "queue", queue, "lane", lane);
+    return json_pack("{s:s, s:s, s:i}", "type", "channel", "queue", queue, "channel", channel);
 }
 
-static enum tfos_status keep_slot(struct tfos__node_queue *queue, int lane, int fd,
+static enum tfos_status keep_slot(struct tfos__node_queue *queue, int channel, int fd,
                                   struct tfos_error *err)
 {
     struct tfos__node_slot *slots =
         tfos__realloc(queue->slots, (size_t)queue->slot_count + 1, sizeof(*slots));
     if (!slots)
-        return tfos__no_memory(err, "node", "a lane");
+        return tfos__no_memory(err, "node", "a channel");
     queue->slots = slots;
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (copy < 0)
-        return tfos__fail_errno(err, TFOS_IO, "node: cannot keep lane %d", lane);
-    slots[queue->slot_count++] = (struct tfos__node_slot){.number = lane, .fd = copy};
+        return tfos__fail_errno(err, TFOS_IO, "node: cannot keep channel %d", channel);
+    slots[queue->slot_count++] = (struct tfos__node_slot){.number = channel, .fd = copy};
     return TFOS_OK;
 }
 
@@ -78,10 +78,11 @@ static enum tfos_status give_slot(struct tfos__node *node, const struct tfos__fe
 static void report_attempt(struct tfos__node *node, const struct tfos__feed_event *event)
 {
     tfos__node_rendezvous_send(
-        node, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:b}", "type", "partition", "queue",
+        node, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b}", "type", "partition", "queue",
                         event->queue, "feed", (json_int_t)event->feed, "partition",
                         (json_int_t)event->partition, "attempt", (json_int_t)event->attempt, "rows",
-                        (json_int_t)event->rows, "complete", (int)event->complete));
+                        (json_int_t)event->rows, "written", (json_int_t)event->written, "complete",
+                        (int)event->complete));
 }
 
 static enum tfos_status follow(struct tfos__node *node, const struct tfos__feed_event *event,

@@ -16,20 +16,26 @@
 #include "base/socket.h"
 #include "cluster/cluster.h"
 #include "feed/feed.h"
+#include "node/feeder_channels.h"
 
 #define CLOSE_TIMEOUT_MS 1000 ///< for the last message to the driver
 #define JOIN_TIMEOUT_MS 30000
 #define REASON_TIMEOUT_MS 1000 ///< for the driver to report why a node has gone
 #define SLICE_MS 50
+#define PART_SIZE (512 << 10)  ///< bytes for each node in what is assigned at a time, about
+#define BLOCK_SIZE (256 << 10) ///< most bytes of a block of rows that is assigned as a whole, about
+#define ASSIGNED_ROWS_LIMIT (1 << 20)
 #define STAGE_BITS 32  ///< of the number of a feed with results
 #define MOMENT_BITS 35 ///< of the number of an attempt at one: milliseconds, a year of them
 
 struct tfos_feeder {
-    struct tfos__channel *driver;     ///< owned
-    struct tfos__feed_writer *writer; ///< owned; NULL: the partition is skipped
-    char *node;                       ///< owned; NULL: the partition is skipped
-    char *reason;                     ///< owned; why it is
+    struct tfos__channel *driver;               ///< owned
+    struct tfos__node_feeder_channels channels; ///< none: the partition is skipped
+    char *node;                                 ///< owned; NULL: the partition is skipped
+    char *reason;                               ///< owned; why it is
+    json_t *answer; ///< owned; the driver's newest message; NULL: it is taken
     int64_t partition, first_row;
+    int64_t trainer_count;          ///< that take rows of the queue and may read in step
     struct tfos_wait wait;          ///< the caller's
     enum tfos_status driver_status; ///< not OK: the cluster failed, or the driver has gone
     struct tfos_error failure;
@@ -74,7 +80,8 @@ static bool poll_driver(struct tfos_feeder *feeder, int64_t timeout_ms)
         if (status == TFOS_OK && is_type(message, "failed"))
             status = fail_with(feeder, message, &feeder->failure);
         feeder->driver_status = status;
-        json_decref(message);
+        json_decref(feeder->answer);
+        feeder->answer = message;
         timeout_ms = 0;
     }
     return true;
@@ -104,6 +111,18 @@ static enum tfos_status fail_as_driver(const struct tfos_feeder *feeder, struct 
     return feeder->driver_status;
 }
 
+static void report_timeout(const struct tfos_feeder *feeder, const char *words)
+{
+    const struct tfos__node_feeder_channels *channels = &feeder->channels;
+    json_t *message = json_pack("{s:s, s:s}", "type", "timed_out", "message", words);
+
+    if (message && channels->current < channels->count)
+        json_object_set_new(
+            message, "executor_id",
+            json_integer((json_int_t)channels->channels[channels->current].executor_id));
+    (void)!tfos__channel_queue(feeder->driver, message, NULL, 0, NULL);
+}
+
 /// The outcome of a call of the writer. When a node has gone, the driver usually reports the reason
 /// a moment later. A reader that takes no rows fails the cluster: a task that ran again would wait
 /// again.
@@ -114,9 +133,7 @@ static enum tfos_status finish_call(struct tfos_feeder *feeder, enum tfos_status
 
     // If the driver has gone too, the timeout is the error.
     if (status == TFOS_TIMEOUT)
-        (void)!tfos__channel_queue(
-            feeder->driver, json_pack("{s:s, s:s}", "type", "timed_out", "message", err->message),
-            NULL, 0, NULL);
+        report_timeout(feeder, err->message);
     if (status != TFOS_CLOSED || feeder->is_interrupted)
         return status;
     while (!poll_driver(feeder, SLICE_MS)) {
@@ -166,28 +183,6 @@ static enum tfos_status await_answer(struct tfos_feeder *feeder, json_t **answer
     }
 }
 
-/// Opens a lane to the node that the driver named.
-static enum tfos_status open_writer(struct tfos_feeder *feeder,
-                                    const struct tfos_feeder_options *options, const json_t *target,
-                                    struct tfos_error *err)
-{
-    bool is_local = tfos__json_bool_or(target, "local", false) && !options->is_remote;
-    struct tfos_feeder_options wanted = *options;
-    struct tfos__feed_target place = {.first_row = feeder->first_row};
-
-    wanted.wait = (struct tfos_wait){feeder->wait.timeout_ms, watch, feeder};
-    TFOS__TRY(tfos__json_get_string(target, "address", &place.address, err));
-    if (is_local)
-        TFOS__TRY(tfos__json_get_string(target, "socket_name", &place.socket_name, err));
-    enum tfos_status status = tfos__feed_writer_open(&wanted, &place, &feeder->writer, err);
-    // A node in another container of this host has its own abstract sockets.
-    if (status == TFOS_NOT_FOUND && is_local) {
-        place.socket_name = NULL;
-        status = tfos__feed_writer_open(&wanted, &place, &feeder->writer, err);
-    }
-    return status;
-}
-
 static enum tfos_status set_text(char **out, const char *text, struct tfos_error *err)
 {
     *out = tfos__strdup(text);
@@ -198,8 +193,12 @@ static enum tfos_status follow_target(struct tfos_feeder *feeder,
                                       const struct tfos_feeder_options *options,
                                       const json_t *target, struct tfos_error *err)
 {
+    struct tfos_wait wait = {feeder->wait.timeout_ms, watch, feeder};
+
     feeder->first_row = tfos__json_int_or(target, "first_row", 0);
-    enum tfos_status status = open_writer(feeder, options, target, err);
+    feeder->trainer_count = options->has_results ? 1 : tfos__json_int_or(target, "trainers", 1);
+    enum tfos_status status =
+        tfos__node_feeder_channels_open(&feeder->channels, options, &wait, target, err);
     if (status == TFOS_END)
         return set_text(&feeder->reason, "the trainer wants no more rows", err);
     if (status != TFOS_OK)
@@ -280,6 +279,105 @@ enum tfos_status tfos_feeder_check(struct tfos_feeder *feeder, struct tfos_error
     return TFOS_OK;
 }
 
+static enum tfos_status send_request(struct tfos_feeder *feeder, int64_t rows, int64_t block_rows,
+                                     struct tfos_error *err)
+{
+    json_decref(feeder->answer);
+    feeder->answer = NULL;
+    return tfos__channel_queue(feeder->driver,
+                               json_pack("{s:s, s:I, s:I, s:o}", "type", "assign", "rows",
+                                         (json_int_t)rows, "block_rows", (json_int_t)block_rows,
+                                         "except",
+                                         tfos__node_feeder_channels_over(&feeder->channels)),
+                               NULL, 0, err);
+}
+
+/// Asks the driver which nodes get the next rows. END: none does.
+static enum tfos_status assign(struct tfos_feeder *feeder, int64_t rows, int64_t block_rows,
+                               const json_t **parts, struct tfos_error *err)
+{
+    int64_t deadline = tfos__deadline(feeder->wait.timeout_ms);
+
+    TFOS__TRY(send_request(feeder, rows, block_rows, err));
+    while (!feeder->answer && !poll_driver(feeder, SLICE_MS)) {
+        TFOS__TRY(tfos_feeder_check(feeder, err));
+        if (!feeder->answer && tfos__now_ms() >= deadline)
+            return tfos__fail(err, TFOS_TIMEOUT,
+                              "feed: partition %lld: the driver has not said for %lld s which "
+                              "nodes get the next rows: it hangs, or the network between is down",
+                              (long long)feeder->partition,
+                              (long long)(feeder->wait.timeout_ms / 1000));
+    }
+    if (feeder->driver_status != TFOS_OK)
+        return fail_as_driver(feeder, err);
+    if (is_type(feeder->answer, "skip"))
+        return TFOS_END;
+    *parts = json_object_get(feeder->answer, "parts");
+    if (json_array_size(*parts) == 0)
+        return tfos__fail(err, TFOS_CORRUPT,
+                          "feed: partition %lld: the driver assigned the next rows to no node",
+                          (long long)feeder->partition);
+    return TFOS_OK;
+}
+
+/// The rows of a step, divided until a block of them fits a channel several times.
+static int64_t choose_block(int64_t step_rows, double row_size)
+{
+    int64_t parts = (int64_t)(row_size * (double)step_rows / BLOCK_SIZE) + 1;
+
+    while (parts < step_rows && step_rows % parts != 0)
+        parts++;
+    return parts < step_rows ? step_rows / parts : 1;
+}
+
+/// Appends rows so that all trainers, which read in step, get equally many.
+static enum tfos_status append_balanced(struct tfos_feeder *feeder,
+                                        const struct ArrowSchema *schema,
+                                        const struct ArrowArray *array, struct tfos_error *err)
+{
+    struct tfos__feed_writer *own = tfos__node_feeder_channels_own(&feeder->channels);
+    struct ArrowArray rest = *array;
+    int64_t size = 0, appended = 0;
+
+    TFOS__TRY(tfos__feed_writer_measure(own, schema, array, &size, err));
+    double row_size = (double)size / (double)array->length;
+    int64_t block_rows = choose_block(tfos__feed_writer_step_rows(own), row_size);
+    double most = (double)feeder->trainer_count * PART_SIZE / row_size;
+    int64_t limit = most < 1 ? 1 : most > ASSIGNED_ROWS_LIMIT ? ASSIGNED_ROWS_LIMIT : (int64_t)most;
+    for (; rest.length > 0; rest.offset += appended, rest.length -= appended) {
+        const json_t *parts = NULL;
+        enum tfos_status status =
+            assign(feeder, rest.length < limit ? rest.length : limit, block_rows, &parts, err);
+        if (status == TFOS_OK)
+            status = finish_call(feeder,
+                                 tfos__node_feeder_channels_append(&feeder->channels, schema, &rest,
+                                                                   parts, &appended, err),
+                                 err);
+        if (status != TFOS_OK)
+            return status;
+    }
+    return TFOS_OK;
+}
+
+static enum tfos_status append(struct tfos_feeder *feeder, const struct ArrowSchema *schema,
+                               const struct ArrowArray *array, struct tfos_error *err)
+{
+    struct tfos__feed_writer *own = tfos__node_feeder_channels_own(&feeder->channels);
+
+    if (!own)
+        return TFOS_END;
+    if (feeder->trainer_count > 1) {
+        enum tfos_status status =
+            finish_call(feeder, tfos__feed_writer_await_reader(own, err), err);
+        if (status != TFOS_OK)
+            return status;
+    }
+    if (feeder->trainer_count > 1 && array->length > 0 && tfos__feed_writer_step_rows(own) > 0)
+        return append_balanced(feeder, schema, array, err);
+    return finish_call(
+        feeder, tfos__node_feeder_channels_append_own(&feeder->channels, schema, array, err), err);
+}
+
 enum tfos_status tfos_feeder_append(struct tfos_feeder *feeder, const struct ArrowSchema *schema,
                                     const struct ArrowArray *array, struct tfos_error *err)
 {
@@ -288,9 +386,7 @@ enum tfos_status tfos_feeder_append(struct tfos_feeder *feeder, const struct Arr
     if (!err)
         err = &own;
     TFOS__TRY(tfos_feeder_check(feeder, err));
-    if (!feeder->writer)
-        return TFOS_END;
-    return finish_call(feeder, tfos__feed_writer_append(feeder->writer, schema, array, err), err);
+    return append(feeder, schema, array, err);
 }
 
 enum tfos_status tfos_feeder_finish(struct tfos_feeder *feeder, struct tfos_error *err)
@@ -299,8 +395,9 @@ enum tfos_status tfos_feeder_finish(struct tfos_feeder *feeder, struct tfos_erro
 
     if (!err)
         err = &own;
-    return feeder->writer ? finish_call(feeder, tfos__feed_writer_finish(feeder->writer, err), err)
-                          : TFOS_END;
+    if (!tfos__node_feeder_channels_own(&feeder->channels))
+        return TFOS_END;
+    return finish_call(feeder, tfos__node_feeder_channels_finish(&feeder->channels, err), err);
 }
 
 enum tfos_status tfos_feeder_next_result(struct tfos_feeder *feeder, int64_t timeout_ms,
@@ -311,18 +408,19 @@ enum tfos_status tfos_feeder_next_result(struct tfos_feeder *feeder, int64_t tim
 
     if (!err)
         err = &own;
-    if (!feeder->writer)
+    struct tfos__feed_writer *writer = tfos__node_feeder_channels_own(&feeder->channels);
+    if (!writer)
         return tfos__fail(err, TFOS_CLOSED,
                           "feed: partition %lld: its rows get no results, because the cluster "
                           "takes no rows any more: %s",
                           (long long)feeder->partition, feeder->reason);
-    return finish_call(
-        feeder, tfos__feed_writer_next_result(feeder->writer, timeout_ms, schema, array, err), err);
+    return finish_call(feeder,
+                       tfos__feed_writer_next_result(writer, timeout_ms, schema, array, err), err);
 }
 
 int64_t tfos_feeder_row_count(const struct tfos_feeder *feeder)
 {
-    return feeder->writer ? tfos__feed_writer_row_count(feeder->writer) : 0;
+    return tfos__node_feeder_channels_row_count(&feeder->channels);
 }
 
 void tfos_feeder_close(struct tfos_feeder *feeder)
@@ -330,9 +428,10 @@ void tfos_feeder_close(struct tfos_feeder *feeder)
     if (!feeder)
         return;
     feeder->is_closing = true;
-    tfos__feed_writer_close(feeder->writer);
+    tfos__node_feeder_channels_clear(&feeder->channels);
     tfos__channel_finish(feeder->driver, CLOSE_TIMEOUT_MS);
     tfos__free(feeder->node);
     tfos__free(feeder->reason);
+    json_decref(feeder->answer);
     tfos__free(feeder);
 }

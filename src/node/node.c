@@ -234,7 +234,9 @@ static enum tfos_status begin(struct tfos__node *node, int fd, struct tfos_error
     TFOS__TRY(tfos__node_launcher_watch_executor(node, err));
     struct tfos_wait wait = {
         .timeout_ms = node->config.join_timeout_ms, .is_interrupted = must_end, .context = node};
-    enum tfos_status status = tfos__node_rendezvous_join(node, &wait, err);
+    enum tfos_status status = tfos__node_gpus_take(node, &wait, err);
+    if (status == TFOS_OK)
+        status = tfos__node_rendezvous_join(node, &wait, err);
     return node->is_ending ? TFOS_OK : status;
 }
 
@@ -256,6 +258,7 @@ static void close_all(struct tfos__node *node)
     tfos__channel_close(node->trainer_channel);
     tfos__node_output_close(node->output);
     tfos__node_tensorboard_close(&node->tensorboard);
+    tfos__node_gpus_close(node);
     const int fds[] = {node->payload_fd, node->signal_fd, node->executor_fd, node->port_fd};
     for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++) {
         if (fds[i] >= 0)

@@ -11,6 +11,7 @@
 #include "base/socket.h"
 #include "cluster/cluster.h"
 #include "feed/feed.h"
+#include "gpu/gpu.h"
 #include "node/child.h"
 #include "node/config.h"
 #include "node/output.h"
@@ -50,7 +51,7 @@ struct tfos__node_tensorboard {
     bool has_no_scalars; ///< the feed's figures could not be written
 };
 
-/// A lane that the trainer has not asked for yet.
+/// A channel that the trainer has not asked for yet.
 struct tfos__node_slot {
     int number;
     int fd; ///< owned
@@ -99,6 +100,11 @@ struct tfos__node {
     struct tfos__node_output *output;      ///< owned
     char *trainer_message;                 ///< owned; its own reason for failing
     int64_t leftovers_end_at;              ///< when processes that the trainer left are killed
+
+    struct tfos_gpu_allocation *gpus; ///< owned; NULL: it has none
+    struct tfos__gpu_sampler
+        *gpu_sampler;  ///< owned; NULL before the trainer starts, or without GPUs
+    char *gpu_warning; ///< owned; why it has none, for the driver; NULL: nothing to tell
 
     struct tfos__feed_host *feed; ///< owned; NULL: not fed
     enum tfos__feed_state feed_state;
@@ -158,6 +164,34 @@ void tfos__node_rendezvous_flush_lines(struct tfos__node *node);
 /// Whether messages wait to be written to the driver.
 bool tfos__node_rendezvous_is_behind(const struct tfos__node *node);
 
+// ---- trainer_gpus.c
+
+/// Takes the GPUs that the configuration asks for. What is not required and not there is no
+/// failure.
+enum tfos_status tfos__node_gpus_take(struct tfos__node *node, const struct tfos_wait *wait,
+                                      struct tfos_error *err);
+
+/// Just before the trainer starts: exchanges GPUs that another program has begun to use, and begins
+/// to look at them.
+enum tfos_status tfos__node_gpus_start(struct tfos__node *node, struct tfos_error *err);
+
+/// Sets what CUDA reads: the trainer sees its GPUs and no others.
+enum tfos_status tfos__node_gpus_set_environment(const struct tfos__node *node,
+                                                 struct tfos__node_strings *environment,
+                                                 struct tfos_error *err);
+
+/// The GPUs as the trainer's context has them, and as a heartbeat has them; NULL when out of
+/// memory.
+json_t *tfos__node_gpus_context(const struct tfos__node *node);
+json_t *tfos__node_gpus_figures(const struct tfos__node *node);
+
+/// The descriptors that keep them, for the trainer to inherit: at most `capacity`; returns how
+/// many.
+int tfos__node_gpus_descriptors(const struct tfos__node *node, int *fds, int capacity);
+
+/// Gives them back: the trainer has ended, or the node ends.
+void tfos__node_gpus_close(struct tfos__node *node);
+
 // ---- trainer_process.c
 
 /// Starts the trainer with its environment, its output and its link.
@@ -202,7 +236,7 @@ enum tfos_status tfos__node_feed_step(struct tfos__node *node, struct tfos_error
 void tfos__node_feed_set_state(struct tfos__node *node, enum tfos__feed_state state,
                                const char *message);
 
-/// The trainer opens a queue: it gets the descriptors of the queue and of all its lanes.
+/// The trainer opens a queue: it gets the descriptors of the queue and of all its channels.
 void tfos__node_feed_attach(struct tfos__node *node, const char *queue);
 
 /// Follows a message of the driver about the feed: `end_feed`, `fence`, `end_epoch`, `end_batch`,

@@ -44,6 +44,9 @@ enum tfos_status tfos__node_rendezvous_join(struct tfos__node *node, const struc
                   (json_int_t)config->executor_pid, "executor", config->executor, "feed_port",
                   node->feed ? tfos__feed_host_port(node->feed) : 0, "launch",
                   (json_int_t)config->launch));
+    if (node->gpu_warning)
+        tfos__node_rendezvous_send(
+            node, json_pack("{s:s, s:s}", "type", "warning", "message", node->gpu_warning));
     return TFOS_OK;
 }
 
@@ -244,9 +247,12 @@ static void send_heartbeat(struct tfos__node *node)
         (json_int_t)stats.reader_wait_ms, "writer_wait_ms", (json_int_t)stats.writer_wait_ms,
         "figures", (int)tfos__node_tensorboard_wants_figures(node), "queues",
         describe_queues(node));
-    if (message)
+    if (message) {
         json_object_set_new(message, "report",
                             node->report ? json_incref(node->report) : json_object());
+        if (node->config.gpu_count > 0)
+            json_object_set_new(message, "gpus", tfos__node_gpus_figures(node));
+    }
     tfos__node_rendezvous_send(node, message);
     node->heartbeat_at = tfos__deadline(HEARTBEAT_INTERVAL_MS);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cluster_key.h"
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -57,6 +58,8 @@ static enum tfos_status make_environment(const struct tfos__node *node,
     if (status == TFOS_OK)
         status = tfos__node_environment_set(environment, "TF_GRPC_REUSE_PORT", "true", err);
     if (status == TFOS_OK)
+        status = tfos__node_gpus_set_environment(node, environment, err);
+    if (status == TFOS_OK)
         status = tfos__node_environment_apply(environment, node->config.environment, err);
     tfos__free(tf_config);
     if (status < 0)
@@ -66,18 +69,38 @@ static enum tfos_status make_environment(const struct tfos__node *node,
 
 static json_t *make_context(const struct tfos__node *node)
 {
-    json_t *context =
-        json_pack("{s:s, s:I, s:s, s:I, s:O, s:s, s:i, s:b, s:s?}", "type", "context",
-                  "executor_id", (json_int_t)node->config.executor_id, "job_name", node->job_name,
-                  "task_index", (json_int_t)node->task_index, "cluster_spec", node->cluster_spec,
-                  "cluster_id", node->config.cluster_id, "node_pid", (int)getpid(), "fed",
-                  node->feed != NULL, "queues", node->config.queues);
+    json_t *context = json_pack(
+        "{s:s, s:I, s:s, s:I, s:O, s:s, s:i, s:b, s:s?, s:o}", "type", "context", "executor_id",
+        (json_int_t)node->config.executor_id, "job_name", node->job_name, "task_index",
+        (json_int_t)node->task_index, "cluster_spec", node->cluster_spec, "cluster_id",
+        node->config.cluster_id, "node_pid", (int)getpid(), "fed", node->feed != NULL, "queues",
+        node->config.queues, "gpus", tfos__node_gpus_context(node));
     static const char *const passed_on[] = {"default_fs", "working_dir", "release_port",
                                             "allow_pickle", "user"};
     for (size_t i = 0; context && i < sizeof(passed_on) / sizeof(*passed_on); i++) {
         json_t *value = json_object_get(node->config.object, passed_on[i]);
         json_object_set_new(context, passed_on[i], value ? json_incref(value) : json_null());
     }
+    return context;
+}
+
+/// The context and, beside what users see of it, the key of groups of trainers. NULL with the
+/// reason.
+static json_t *make_first_message(const struct tfos__node *node, struct tfos_error *err)
+{
+    unsigned char key[TFOS__KEY_SIZE];
+    char text[TFOS__KEY_PROOF_SIZE];
+    if (tfos__cluster_key_read(node->config.key, "node", key, err) < 0)
+        return NULL;
+    enum tfos_status status = tfos__cluster_key_derive(key, "collective", "node", key, err);
+    json_t *context = status == TFOS_OK ? make_context(node) : NULL;
+    tfos__cluster_key_print(key, text);
+    if (context && json_object_set_new(context, "collective_key", json_string(text)) != 0) {
+        json_decref(context);
+        context = NULL;
+    }
+    explicit_bzero(key, sizeof(key));
+    explicit_bzero(text, sizeof(text));
     return context;
 }
 
@@ -88,12 +111,15 @@ static enum tfos_status spawn(struct tfos__node *node, char *const *envp, int ch
     enum tfos_status status = TFOS_OK;
     for (size_t i = 0; status == TFOS_OK && i < json_array_size(node->config.argv); i++)
         status = tfos__node_strings_append(&arguments, tfos__strdup(argument(node, i)), err);
+    // The GPUs are the trainer's too: it may outlive a node that is killed.
+    int fds[1 + TFOS_GPU_LINK_LIMIT] = {channel_fd};
+    int gpu_count = tfos__node_gpus_descriptors(node, fds + 1, TFOS_GPU_LINK_LIMIT);
     if (status == TFOS_OK) {
         struct tfos__spawn_options options = {.argv = arguments.items,
                                               .envp = envp,
                                               .directory = node->config.directory,
-                                              .inherited_fds = &channel_fd,
-                                              .inherited_count = 1};
+                                              .inherited_fds = fds,
+                                              .inherited_count = 1 + gpu_count};
         status = tfos__node_child_start(&node->trainer, &options, node->output, err);
     }
     node->trainer_session = node->trainer.pid;
@@ -105,6 +131,7 @@ static enum tfos_status start(struct tfos__node *node, struct tfos_error *err)
 {
     struct tfos__node_strings environment;
     int channel_fd;
+    TFOS__TRY(tfos__node_gpus_start(node, err));
     TFOS__TRY(make_environment(node, &environment, err));
     enum tfos_status status = tfos__node_output_open(true, &node->output, err);
     if (status == TFOS_OK)
@@ -121,7 +148,8 @@ enum tfos_status tfos__node_trainer_start(struct tfos__node *node, struct tfos_e
 {
     TFOS__TRY(
         tfos__fail_in(err, start(node, err), "node: %s cannot start its trainer", node->name));
-    tfos__node_trainer_send(node, make_context(node), &node->payload_fd, node->payload_fd >= 0);
+    tfos__node_trainer_send(node, make_first_message(node, err), &node->payload_fd,
+                            node->payload_fd >= 0);
     tfos__node_feed_send_descriptions(node);
     tfos__node_rendezvous_send(node, json_pack("{s:s, s:s, s:i}", "type", "trainer", "state",
                                                "started", "pid", (int)node->trainer.pid));
@@ -190,6 +218,9 @@ static void follow(struct tfos__node *node, const json_t *message)
                                                    tfos__json_string_or(message, "name", "")));
     } else if (strcmp(type, "report") == 0) {
         take_report(node, message);
+    } else if (strcmp(type, "result") == 0) {
+        tfos__node_rendezvous_send(node, json_pack("{s:s, s:s}", "type", "result", "text",
+                                                   tfos__json_string_or(message, "text", "")));
     } else if (strcmp(type, "release_port") == 0) {
         if (node->port_fd >= 0)
             close(node->port_fd);
@@ -448,6 +479,7 @@ void tfos__node_trainer_ended(struct tfos__node *node)
     json_decref(last_lines);
     tfos__channel_close(node->trainer_channel);
     node->trainer_channel = NULL;
+    tfos__node_gpus_close(node);
     struct tfos__node_child *spared[] = {&node->tensorboard.child};
     tfos__node_child_sweep(SIGTERM, spared, 1);
     node->leftovers_end_at = tfos__deadline(LEFTOVERS_GRACE_MS);

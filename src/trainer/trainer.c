@@ -25,6 +25,7 @@
 #define NAME_LIMIT 256
 #define REASON_SIZE 16384
 #define REPORT_LIMIT 16384
+#define RESULT_LIMIT (1u << 20)
 
 /// Makes the kernel end this process with the one that started it: a node that is killed cannot do
 /// so itself.
@@ -36,6 +37,18 @@ static enum tfos_status die_with_parent(struct tfos_error *err)
     // The parent may have died just before.
     if (getppid() != parent)
         return tfos__fail(err, TFOS_CLOSED, "trainer: the node (pid %d) has gone", (int)parent);
+    return TFOS_OK;
+}
+
+/// Takes the key out of the context, which users see.
+static enum tfos_status take_key(struct tfos_trainer *trainer, struct tfos_error *err)
+{
+    const char *text = tfos__json_string_or(trainer->context, "collective_key", NULL);
+    if (!text)
+        return TFOS_OK;
+    TFOS__TRY(tfos__cluster_key_read(text, "trainer", trainer->key, err));
+    trainer->has_key = true;
+    json_object_del(trainer->context, "collective_key");
     return TFOS_OK;
 }
 
@@ -56,6 +69,7 @@ static enum tfos_status receive_context(struct tfos_trainer *trainer, struct tfo
                           "trainer: the node's first message is \"%s\", not \"context\"", type);
     TFOS__TRY(tfos__queue_names_init(&trainer->queue_names,
                                      tfos__json_string_or(trainer->context, "queues", NULL), err));
+    TFOS__TRY(take_key(trainer, err));
     trainer->context_text = tfos__json_text(trainer->context);
     return trainer->context_text ? TFOS_OK : tfos__no_memory(err, "trainer", "the context");
 }
@@ -126,8 +140,15 @@ void tfos_trainer_close(struct tfos_trainer *trainer)
     tfos__channel_close(trainer->channel);
     if (trainer->payload_fd >= 0)
         close(trainer->payload_fd);
+    while (trainer->group_names) {
+        struct tfos__trainer_group_name *name = trainer->group_names;
+        trainer->group_names = name->next;
+        tfos__free(name->name);
+        tfos__free(name);
+    }
     json_decref(trainer->context);
     tfos__free(trainer->context_text);
+    explicit_bzero(trainer->key, sizeof(trainer->key));
     tfos__fork_guard_clear(&trainer->guard);
     tfos__free(trainer);
 }
@@ -441,6 +462,17 @@ enum tfos_status tfos_trainer_report(struct tfos_trainer *trainer, const char *v
         return status;
     }
     return send_message(trainer, json_pack("{s:s, s:o}", "type", "report", "values", values), err);
+}
+
+enum tfos_status tfos_trainer_put_result(struct tfos_trainer *trainer, const char *text,
+                                         struct tfos_error *err)
+{
+    size_t size = strlen(text);
+    if (size > RESULT_LIMIT)
+        return tfos__fail(err, TFOS_INVALID,
+                          "trainer: a part of a result has %u bytes at most, not %zu", RESULT_LIMIT,
+                          size);
+    return send_message(trainer, json_pack("{s:s, s:s}", "type", "result", "text", text), err);
 }
 
 static bool is_port_released(const void *trainer)

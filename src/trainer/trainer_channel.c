@@ -75,7 +75,7 @@ static void open_reader(const struct tfos_trainer *trainer, struct tfos__trainer
     }
 }
 
-static void add_lane(const struct tfos__trainer_feed_queue *queue, const json_t *message, int fd)
+static void add_channel(const struct tfos__trainer_feed_queue *queue, const json_t *message, int fd)
 {
     if (fd < 0 || !queue || !queue->reader) {
         if (fd >= 0)
@@ -83,8 +83,8 @@ static void add_lane(const struct tfos__trainer_feed_queue *queue, const json_t 
         return;
     }
     struct tfos_error err;
-    int lane = (int)tfos__json_int_or(message, "lane", -1);
-    enum tfos_status status = tfos__feed_reader_add_channel(queue->reader, lane, fd, &err);
+    int channel = (int)tfos__json_int_or(message, "channel", -1);
+    enum tfos_status status = tfos__feed_reader_add_channel(queue->reader, channel, fd, &err);
     if (status < 0)
         tfos_feed_reader_fail(queue->reader, status, err.message);
 }
@@ -150,8 +150,8 @@ static void follow(struct tfos_trainer *trainer, const json_t *message, int fd)
         open_reader(trainer, find_queue(trainer, name), fd);
         return;
     }
-    if (strcmp(type, "lane") == 0) {
-        add_lane(find_queue(trainer, name), message, fd);
+    if (strcmp(type, "channel") == 0) {
+        add_channel(find_queue(trainer, name), message, fd);
         return;
     }
     if (fd >= 0)

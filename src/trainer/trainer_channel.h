@@ -11,6 +11,7 @@
 
 #include "base/channel.h"
 #include "base/clock.h"
+#include "base/cluster_key.h"
 #include "base/fork_guard.h"
 #include "base/queue_names.h"
 #include "base/thread.h"
@@ -52,10 +53,19 @@ struct tfos__trainer_feed_queue {
     struct tfos__trainer_feed_queue *next;
 };
 
+/// How often a group of this name was opened.
+struct tfos__trainer_group_name {
+    char *name; ///< owned
+    int64_t open_count;
+    struct tfos__trainer_group_name *next;
+};
+
 struct tfos__trainer_link;
 
 struct tfos_trainer {
     struct tfos__fork_guard guard;
+    unsigned char key[TFOS__KEY_SIZE]; ///< for groups
+    bool has_key;
     struct tfos__trainer_link *link; ///< held; of its members; NULL: there was none
     json_t *context;
     char *context_text;
@@ -70,9 +80,10 @@ struct tfos_trainer {
     bool is_closing;
     enum tfos_status failure; ///< OK until the node has gone
     struct tfos_error cause;
-    struct tfos__trainer_agreement *agreements; ///< borrowed, those that a thread waits for
-    struct tfos__trainer_feed_queue *queues;    ///< owned list
-    bool is_port_released;                      ///< by the node's answer
+    struct tfos__trainer_agreement *agreements;   ///< borrowed, those that a thread waits for
+    struct tfos__trainer_feed_queue *queues;      ///< owned list
+    struct tfos__trainer_group_name *group_names; ///< owned list
+    bool is_port_released;                        ///< by the node's answer
 };
 
 /// Starts the thread. On failure stop() still is to be called.

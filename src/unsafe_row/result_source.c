@@ -77,7 +77,7 @@ const char *tfos__unsafe_row_result_type_name(char name[TFOS__RESULT_NAME],
 //
 // The form of a column is in its Arrow type and in what the packer notes beside it: that bytes are
 // booleans, that a list of numbers is an array of several dimensions. Lists of one length are read
-// by multiplication, so their children must be as long as that: feed/batch_decode.c checks it.
+// by multiplication, so their children must be as long as that: feed/batch_decoder.c checks it.
 
 /// The note of a column: "array f4 28 28".
 struct note {

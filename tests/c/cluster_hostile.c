@@ -293,8 +293,9 @@ static void who_does_not_read_is_dropped(void **state)
     (void)state;
     struct tfos_error err;
     struct tfos__channel *members[1];
-    struct place place =
-        open_place((struct tfos_rendezvous_options){.node_count = 1, .is_feeding = true});
+    // On a slow machine the node would be lost for its silence first.
+    struct place place = open_place((struct tfos_rendezvous_options){
+        .node_count = 1, .is_feeding = true, .heartbeat_timeout_ms = 600000});
     start_nodes(&place, members, 1);
     // What is queued towards a node that never reads is bounded, and then it is lost.
     enum { SIZE = 1000000 };

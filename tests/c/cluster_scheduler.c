@@ -2,21 +2,6 @@
 // Which node a feeder gets and from which row, whatever attempts Spark makes.
 #include "feeder_scene.h"
 
-static void expect_fence(struct tfos__channel *node, int partition, int attempt)
-{
-    json_t *fence = expect(node, "fence");
-    assert_int_equal(number_of(fence, "partition"), partition);
-    assert_int_equal(number_of(fence, "attempt"), attempt);
-    json_decref(fence);
-}
-
-static void beat(struct tfos__channel *node, int rows_read, int is_drained, int is_terminated)
-{
-    say(node, json_pack("{s:s, s:i, s:i, s:{s:{s:b, s:b}}}", "type", "heartbeat", "rows_written",
-                        100, "rows_read", rows_read, "queues", "input", "drained", is_drained,
-                        "terminated", is_terminated));
-}
-
 static void the_nearest_node_is_fed(void **state)
 {
     (void)state;
@@ -48,45 +33,6 @@ static void the_nearest_node_is_fed(void **state)
     close_members(feeders, 5);
     close_members(nodes, 3);
     tfos_rendezvous_close(place.rendezvous);
-}
-
-// Feeds partition 0 near worker:0 in feed 1, then again from near worker:1, which gets it unless
-// the trainers are in step and the feed repeats the first.
-static void feed_again(bool is_in_step, int64_t last_feed, const char *again, const char *at_last)
-{
-    struct tfos__channel *nodes[2], *feeders[3];
-    struct tfos_error err;
-    struct place place =
-        open_place((struct tfos_rendezvous_options){.node_count = 2, .is_feeding = true});
-    start_nodes(&place, nodes, 2);
-    assert_done(
-        tfos_rendezvous_describe_feed(place.rendezvous, "input", 1, last_feed, "null", &err));
-    for (int i = 0; i < 2; i++)
-        expect_only(nodes[i], "describe");
-    if (is_in_step) {
-        for (int i = 0; i < 2; i++)
-            say(nodes[i], json_pack("{s:s, s:s, s:i}", "type", "agree", "name", "dataset/input/1",
-                                    "value", i));
-        for (int i = 0; i < 2; i++)
-            expect_only(nodes[i], "agreed");
-    }
-    feed_to(&place, (struct ask){1, 0, 0, "host-0", .executor_pid = 1000}, "worker:0", &feeders[0]);
-    feed_to(&place, (struct ask){2, 0, 0, "host-1", .executor_pid = 1001}, again, &feeders[1]);
-    beat(nodes[0], 0, 0, 1);
-    json_decref(expect_event(&place, "terminated"));
-    feed_to(&place, (struct ask){3, 0, 0, "host-1", .executor_pid = 1001}, at_last, &feeders[2]);
-    close_members(feeders, 3);
-    close_members(nodes, 2);
-    tfos_rendezvous_close(place.rendezvous);
-}
-
-static void s15_trainers_in_step_get_the_same_partitions_again(void **state)
-{
-    (void)state;
-    feed_again(true, 3, "worker:0", "worker:1"); // at last worker:0 wants no more
-    feed_again(false, 3, "worker:1", "worker:1");
-    feed_again(true, 1, "worker:1", "worker:1"); // other data
-    feed_again(true, 0, "worker:1", "worker:1"); // of a stream
 }
 
 static void a_feeder_waits_for_the_start(void **state)
@@ -182,7 +128,7 @@ static void a_dead_task_is_asked_about(void **state)
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 1, .is_feeding = true});
     start_nodes(&place, nodes, 1);
-    // It dies before it has opened a lane: its node alone would never hear of it.
+    // It dies before it has opened a channel: its node alone would never hear of it.
     struct ask ask = {1, 0, 4, "host-0", .executor_pid = 1000};
     feed_to(&place, ask, "worker:0", &feeder);
     tfos__channel_finish(feeder, 0);
@@ -190,7 +136,7 @@ static void a_dead_task_is_asked_about(void **state)
     assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, 30, &err),
                      TFOS_TIMEOUT);
     report(nodes[0], (struct ask){1, 0, 5, "", .executor_pid = 0}, 0, 0);
-    beat(nodes[0], 0, 1, 0);
+    send_heartbeat(nodes[0], 0, 1, 0);
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, PATIENCE_MS, &err));
     close_members(nodes, 1);
     tfos_rendezvous_close(place.rendezvous);
@@ -207,25 +153,25 @@ static void drained_is_when_all_is_taken(void **state)
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, 0, &err));
     struct ask ask = {1, 0, 0, "host-0", .executor_pid = 1000};
     feed_to(&place, ask, "worker:0", &feeder);
-    beat(nodes[0], 0, 1, 0); // of before the first batch: it does not count
+    send_heartbeat(nodes[0], 0, 1, 0); // of before the first batch: it does not count
     report(nodes[0], ask, 100, 1);
     tfos__channel_finish(feeder, 0);
     assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, 100, &err),
                      TFOS_TIMEOUT);
-    beat(nodes[0], 60, 0, 0);
+    send_heartbeat(nodes[0], 60, 0, 0);
     assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, 100, &err),
                      TFOS_TIMEOUT);
     assert_says(err.message, "no row was taken for 0.1");
     assert_says(err.message, "worker:0 on host host-0 (executor e7): 100 rows were fed, 60 taken");
     assert_true(tfos_rendezvous_idle_ms(place.rendezvous) >= 100);
-    beat(nodes[0], 100, 1, 0);
+    send_heartbeat(nodes[0], 100, 1, 0);
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, PATIENCE_MS, &err));
     // A slow reader that goes on renews the time; one that wants no more does not hold it up.
     ask.partition = 1;
     feed_to(&place, ask, "worker:0", &feeder);
     report(nodes[0], ask, 200, 1);
     tfos__channel_finish(feeder, 0);
-    beat(nodes[0], 150, 0, 1);
+    send_heartbeat(nodes[0], 150, 0, 1);
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, PATIENCE_MS, &err));
     close_members(nodes, 2);
     tfos_rendezvous_close(place.rendezvous);
@@ -238,7 +184,7 @@ static void s13_feeders_of_a_node_that_wants_no_more_skip(void **state)
     struct place place =
         open_place((struct tfos_rendezvous_options){.node_count = 3, .is_feeding = true});
     start_nodes(&place, nodes, 3);
-    beat(nodes[0], 0, 1, 1);
+    send_heartbeat(nodes[0], 0, 1, 1);
     json_t *event = expect_event(&place, "terminated");
     assert_string_equal(text_of(event, "node"), "worker:0");
     json_decref(event);
@@ -399,7 +345,6 @@ static void a_cluster_that_reads_itself_is_not_fed(void **state)
 
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(the_nearest_node_is_fed),
-    cmocka_unit_test(s15_trainers_in_step_get_the_same_partitions_again),
     cmocka_unit_test(a_feeder_waits_for_the_start),
     cmocka_unit_test(s21_a_retry_goes_on_where_the_first_came_to),
     cmocka_unit_test(an_open_attempt_is_fenced_first),

@@ -127,7 +127,7 @@ static void *feed_first(void *argument)
     return NULL;
 }
 
-// Spark starts the task of one member a second and a half after that of the other, whose lane is
+// Spark starts the task of one member a second and a half after that of the other, whose channel is
 // full by then: the first step is not spent on filling up.
 static void first_rows_are_given_time(void **state)
 {

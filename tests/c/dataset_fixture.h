@@ -10,7 +10,7 @@
 
 #define TENSOR_LIMIT 64
 
-/// A writer of batches in the test's own thread: they must fit into the lane.
+/// A writer of batches in the test's own thread: they must fit into the channel.
 static inline struct tfos__feed_writer *feed_open(struct node *node, int64_t feed,
                                                   int64_t partition)
 {
@@ -19,7 +19,7 @@ static inline struct tfos__feed_writer *feed_open(struct node *node, int64_t fee
     struct tfos_error err;
 
     options.feeder.feed = feed;
-    options.feeder.lane_size = 4 << 20;
+    options.feeder.channel_size = 4 << 20;
     assert_done(writer_open(&options, &writer, &err));
     return writer;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets in step: every row, equal steps, and nobody waits for ever.
+#include <math.h>
+
 #include "dataset_members.h"
 
 // Steps that all must have gone in an epoch.
@@ -108,8 +110,8 @@ static void exchanges_cover_several_steps(void **state)
     forum_close(forum);
 }
 
-// One member's rows fill its lane, the other has too few for a batch, and Spark ends the epoch only
-// when all rows are in their lanes.
+// One member's rows fill its channel, the other has too few for a batch, and Spark ends the epoch
+// only when all rows are in their channels.
 static void run_starved(enum tfos_uneven uneven, int64_t shuffle_rows)
 {
     static const char *const selection[] = {"n"};
@@ -152,7 +154,7 @@ static void s14_who_waits_for_rows_holds_up_nobody(void **state)
     run_starved(TFOS_UNEVEN_STOP, 0);
 }
 
-// Feeds rows of 8,000 bytes, more than a lane has room for.
+// Feeds rows of 8,000 bytes, more than a channel has room for.
 static void feed_long_lists(struct member *member)
 {
     enum { LENGTH = 1000, BATCH_ROWS = 50, BATCHES = 60 };
@@ -184,8 +186,11 @@ static void *read_specs(void *argument)
     assert_int_equal(specs.list[0].shape[1], 1000);
     while (next_batch(dataset, tensors)) {
         member->steps[0]++;
-        for (int i = 0; i < 10; i++)
-            member->used[0] += ((const float *)tensors[1].data)[i] == 1;
+        for (int i = 0; i < 10; i++) {
+            float weight = ((const float *)tensors[1].data)[i];
+            assert_true(weight == 1 || (weight == 0 && signbit(weight)));
+            member->used[0] += weight == 1;
+        }
         release_tensors(tensors, specs.count);
     }
     tfos_dataset_close(dataset);
@@ -193,7 +198,7 @@ static void *read_specs(void *argument)
 }
 
 // The epoch of the member without rows ends when all those of the other, which wait for it to read,
-// are in their lane.
+// are in their channel.
 static void s14_who_gets_no_row_holds_up_nobody(void **state)
 {
     struct forum *forum = forum_open(2);

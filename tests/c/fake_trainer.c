@@ -118,6 +118,75 @@ static int agree(int64_t timeout_ms)
     return 0;
 }
 
+/// A group of all trainers, twice: sums their ranks and one.
+static int reduce_together(void)
+{
+    const struct tfos_collective_options options = {.name = "workers"};
+    for (int i = 0; i < 2; i++) {
+        struct tfos_collective *group;
+        require(tfos_trainer_open_collective(trainer, &options, NULL, &group, &err));
+        int64_t sum = tfos_collective_rank(group) + 1;
+        struct tfos_collective_span span = {&sum, 1};
+        require(tfos_collective_all_reduce(group, "ranks", &span, 1, TFOS_DTYPE_INT64,
+                                           TFOS_REDUCE_SUM, &err));
+        printf("rank %d of %d has %ld\n", tfos_collective_rank(group), tfos_collective_size(group),
+               (long)sum);
+        require(tfos_collective_barrier(group, "end", &err));
+        tfos_collective_close(group);
+    }
+    return 0;
+}
+
+static enum tfos_status agree_in_step(void *context, const char *name, const char *value_json,
+                                      char **values_json, struct tfos_error *error)
+{
+    const struct tfos_wait wait = {.timeout_ms = 20000};
+
+    return tfos_trainer_agree(context, name, value_json, &wait, values_json, error);
+}
+
+/// Reads batches of 10 rows in step with the other trainers, and prints of each epoch its steps,
+/// its rows and the sum of their values.
+static int read_in_step(void)
+{
+    struct tfos_dataset_options options = {.reader = open_feed(),
+                                           .batch_size = 10,
+                                           .uneven = TFOS_UNEVEN_PAD,
+                                           .agree = agree_in_step,
+                                           .context = trainer,
+                                           .name = "input"};
+    const struct tfos_tensor_spec *specs;
+    enum tfos_row_structure structure;
+    struct tfos_dataset *dataset;
+    int64_t spec_count;
+    require(tfos_dataset_open(&options, &dataset, &err));
+    require(tfos_dataset_get_specs(dataset, 20000, &specs, &spec_count, &structure, &err));
+    long steps = 0, rows = 0, sum = 0;
+    for (int epoch = 1, is_over = 0; !is_over;) {
+        struct tfos_tensor tensors[2];
+        enum tfos_status status = tfos_dataset_next(dataset, tensors, &err);
+        require(status);
+        if (status == TFOS_END) {
+            is_over = steps == 0;
+            if (!is_over)
+                printf("epoch %d: %ld steps, %ld rows, sum %ld\n", epoch++, steps, rows, sum);
+            fflush(stdout);
+            steps = rows = sum = 0;
+            continue;
+        }
+        steps++;
+        for (int64_t i = 0; i < options.batch_size; i++)
+            if (((const float *)tensors[1].data)[i] > 0) {
+                rows++;
+                sum += ((const int64_t *)tensors[0].data)[i];
+            }
+        for (int64_t i = 0; i < spec_count; i++)
+            tfos_tensor_release(&tensors[i]);
+    }
+    tfos_dataset_close(dataset);
+    return 0;
+}
+
 static int fail(void)
 {
     require(tfos_trainer_fail(trainer, "ValueError: shapes do not match", &err));
@@ -250,9 +319,38 @@ static int serve(int port)
     return 0;
 }
 
+/// Feeds partition 0 of a cluster, the numbers from 0 on, until it is killed.
+static _Noreturn void feed_for_ever(const char *address, const char *cluster_id, const char *key,
+                                    bool is_remote)
+{
+    static int64_t values[37];
+    const void *buffers[2] = {NULL, values};
+    struct ArrowArray column = {.length = 37, .n_buffers = 2, .buffers = buffers};
+    struct ArrowArray *columns[] = {&column};
+    struct ArrowArray rows = {
+        .length = 37, .n_buffers = 1, .n_children = 1, .buffers = buffers, .children = columns};
+    struct ArrowSchema field = {.format = "l", .name = "x"}, *fields[] = {&field};
+    struct ArrowSchema schema = {.format = "+s", .name = "", .n_children = 1, .children = fields};
+    struct tfos_feeder_options options = {.address = address,
+                                          .cluster_id = cluster_id,
+                                          .key = key,
+                                          .feed = 1,
+                                          .attempt = 1,
+                                          .is_remote = is_remote};
+    struct tfos_feeder *feeder;
+    require(tfos_feeder_open(&options, &feeder, &err));
+    for (int64_t row = 0;; row += 37) {
+        for (int64_t i = 0; i < 37; i++)
+            values[i] = row + i;
+        require(tfos_feeder_append(feeder, &schema, &rows, &err));
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *verb = argc > 1 ? argv[1] : "";
+    if (strcmp(verb, "feed") == 0) // in the place of a Spark task
+        feed_for_ever(argv[2], argv[3], argv[4], strcmp(argv[5], "remote") == 0);
     if (strcmp(verb, "serve") == 0) // in TensorBoard's place, without a link
         return serve(argc > 2 ? atoi(argv[2]) : 0);
     require(tfos_trainer_open(TFOS_TRAINER_FD, &trainer, &err));
@@ -263,6 +361,8 @@ int main(int argc, char **argv)
         result = read_rows(10);
     else if (strcmp(verb, "rows_then_fail") == 0)
         result = read_rows(10) + 4;
+    else if (strcmp(verb, "in_step") == 0)
+        result = read_in_step();
     else if (strcmp(verb, "turns") == 0)
         result = read_by_turns();
     else if (strcmp(verb, "description") == 0)
@@ -271,6 +371,8 @@ int main(int argc, char **argv)
         result = open_unknown();
     else if (strcmp(verb, "agree") == 0)
         result = agree(10000);
+    else if (strcmp(verb, "reduce") == 0)
+        result = reduce_together();
     else if (strcmp(verb, "agree_soon") == 0)
         result = agree(300);
     else if (strcmp(verb, "fail") == 0)

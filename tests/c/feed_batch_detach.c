@@ -95,7 +95,7 @@ static void channels_grow_under_batches(void **state)
     node_open(&node, 4 * RING_SIZE);
     node_start(&node);
     struct writer_options options = lending_options(&node, 0);
-    options.feeder.lane_size = 64 << 10;
+    options.feeder.channel_size = 64 << 10;
     assert_done(writer_open(&options, &writer, &err));
     assert_done(append_rows(writer, 0, 20, PAYLOAD, &err));
     struct tfos_feed_item first;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes as memory: what is none of ours, what a hostile writer makes of it, and what is left when
-// all are closed.
+// Channels as memory: what is none of ours, what a hostile writer makes of it, and what is left
+// when all are closed.
 #include <dirent.h>
 #include <sys/mman.h>
 
@@ -127,7 +127,7 @@ static void foreign_descriptors_are_no_channels(void **state)
 
     (void)state;
     bare_open(&bare);
-    memcpy(page.magic, "TFOSLAN1", 8);
+    memcpy(page.magic, "TFOSCHN1", 8);
     fds[0] = open("/dev/null", O_RDWR | O_CLOEXEC);
     fds[1] = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     assert_int_equal(ftruncate(fds[1], TFOS__FEED_PAGE_SIZE + RING_SIZE), 0);
@@ -232,7 +232,7 @@ static void a_thousand_writers_leave_nothing(void **state)
     for (int i = 0; i < 1000; i++) {
         struct tfos__feed_writer *writer = NULL;
         struct writer_options options = writer_options(&node, i);
-        options.feeder.lane_size = 4096 << i % 8;
+        options.feeder.channel_size = 4096 << i % 8;
         if (i % 25 == 0) {
             options.target.socket_name = NULL;
             options.target.address = node.address;
@@ -273,7 +273,7 @@ static void s18_memory_is_bounded(void **state)
     pid_t pid = fork();
     if (pid == 0) {
         struct writer_options options = writer_options(&node, 0);
-        options.feeder.lane_size = 0;
+        options.feeder.channel_size = 0;
         batch_init(&batch, 0, batch_rows, 1000);
         enum tfos_status status = writer_open(&options, &writer, &err);
         for (int64_t row = 0; status == TFOS_OK && row < rows; row += batch_rows)

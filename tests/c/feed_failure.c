@@ -57,7 +57,7 @@ static void a_killed_writer_leaves_whole_batches(void **state)
         struct tfos_feed_item item;
         node_open(&node, 0);
         struct writer_options options = writer_options(&node, 5);
-        options.feeder.lane_size = 1 << 20;
+        options.feeder.channel_size = 1 << 20;
         pid_t pid = fork_writer(&options, 40, 5000);
         node_start(&node);
         int64_t rows = read_rows(&node, 0, 1 + round * 37, 5000);
@@ -73,7 +73,7 @@ static void a_killed_writer_leaves_whole_batches(void **state)
         task_init(&task, &node, 5, rows + 200);
         task.options.feeder.attempt = 1;
         task.options.target.first_row = rows;
-        task.options.feeder.lane_size = 1 << 20;
+        task.options.feeder.channel_size = 1 << 20;
         task.payload = 10;
         task_run(&task);
         assert_int_equal(read_rows(&node, rows, rows + 200, 10), rows + 200);

@@ -205,7 +205,7 @@ static inline struct writer_options writer_options(const struct node *node, int6
                                               .key = TEST_KEY,
                                               .feed = 1,
                                               .partition = partition,
-                                              .lane_size = 64 << 10,
+                                              .channel_size = 64 << 10,
                                               .wait.timeout_ms = WAIT_MS},
                                    .target.socket_name = node->socket_name};
 }

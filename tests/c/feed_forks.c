@@ -58,11 +58,12 @@ static bool is_refused(enum tfos_status status, const struct tfos_error *err)
 static bool reads_nothing(struct node *node, struct tfos_feed_item *item)
 {
     struct tfos_error err;
-    bool is_right = is_refused(tfos_feed_reader_next(node->reader, 0, item, &err), &err) &&
-                    is_refused(tfos_feed_reader_check(node->reader, &err), &err) &&
-                    is_refused(tfos_feed_reader_put_results(node->reader, item->lane, &item->schema,
-                                                            &item->array, NULL, &err),
-                               &err);
+    bool is_right =
+        is_refused(tfos_feed_reader_next(node->reader, 0, item, &err), &err) &&
+        is_refused(tfos_feed_reader_check(node->reader, &err), &err) &&
+        is_refused(tfos_feed_reader_put_results(node->reader, item->channel, &item->schema,
+                                                &item->array, NULL, &err),
+                   &err);
 
     tfos__feed_reader_set_batch_rows(node->reader, 7);
     tfos_feed_reader_terminate(node->reader);

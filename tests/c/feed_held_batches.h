@@ -65,7 +65,7 @@ static inline struct writer_options lending_options(const struct node *node, int
 {
     struct writer_options options = writer_options(node, partition);
 
-    options.feeder.lane_size = RING_SIZE;
+    options.feeder.channel_size = RING_SIZE;
     return options;
 }
 

@@ -142,7 +142,7 @@ static void threads_read_what_moves(void **state)
     node_open(&node, 0);
     lending_task(&task, &node, 0);
     // A ring that 12 batches fill: held ones are in the way again and again.
-    task.options.feeder.lane_size = 12 * BATCH_ROWS * PAYLOAD;
+    task.options.feeder.channel_size = 12 * BATCH_ROWS * PAYLOAD;
     pid_t pid = fork_task(&task);
     node_start(&node);
     for (int i = 0; i < 2; i++) {
@@ -244,7 +244,7 @@ static void answered_rows_may_be_held(void **state)
     node_open(&node, 0);
     node_start(&node);
     options = lending_options(&node, 0);
-    options.feeder.lane_size = 128 << 10;
+    options.feeder.channel_size = 128 << 10;
     options.feeder.has_results = true;
     assert_done(writer_open(&options, &writer, &err));
     for (int64_t row = 0; row < 2000; row += BATCH_ROWS) {
@@ -259,7 +259,7 @@ static void answered_rows_may_be_held(void **state)
         pthread_join(thread, NULL);
         assert_done(call.status);
         batch_init(&batch, row, item->array.length, 0);
-        assert_done(tfos_feed_reader_put_results(node.reader, item->lane, &batch.schema,
+        assert_done(tfos_feed_reader_put_results(node.reader, item->channel, &batch.schema,
                                                  &batch.array, NULL, &err));
         batch_clear(&batch);
         assert_done(tfos__feed_writer_next_result(writer, -1, &schema, &array, &err));

@@ -15,7 +15,7 @@ static struct tfos__feed_writer *feed(const struct node *node, int64_t partition
     struct tfos__feed_writer *writer = NULL;
     struct tfos_error err;
 
-    options.feeder.lane_size = 4096;
+    options.feeder.channel_size = 4096;
     if (writer_open(&options, &writer, &err) == TFOS_OK &&
         append_rows(writer, 0, 10, 0, &err) == TFOS_OK)
         (void)!tfos__feed_writer_finish(writer, &err);

@@ -199,7 +199,7 @@ static void unused_channels_make_room(void **state)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         struct task task;
         task_init(&task, &node, (int64_t)i, 300);
-        task.options.feeder.lane_size = sizes[i];
+        task.options.feeder.channel_size = sizes[i];
         task.payload = 900;
         task_run(&task);
         assert_int_equal(read_partition(&node, 900), 300);

@@ -196,7 +196,7 @@ static void pickles_are_no_results(void **state)
             struct tfos__feed_writer *writer = open_writer(&node, &ways[way]);
             assert_done(append_rows(writer, 0, 1, 0, &err));
             assert_int_equal(next_item(&node, &item), TFOS_OK);
-            enum tfos_status status = answer(&node, item.lane, &refused[i].notes, &err);
+            enum tfos_status status = answer(&node, item.channel, &refused[i].notes, &err);
             if (ways[way].reader_refuses) {
                 expect_refusal(status, &err, i);
             } else {
@@ -226,7 +226,7 @@ static void columns_that_need_no_pickle_pass(void **state)
             struct tfos__feed_writer *writer = open_writer(&node, &both[way]);
             assert_int_equal(append(writer, &allowed[i], &err), TFOS_OK);
             assert_int_equal(next_item(&node, &item), TFOS_OK);
-            assert_done(answer(&node, item.lane, &allowed[i], &err));
+            assert_done(answer(&node, item.channel, &allowed[i], &err));
             release_item(&item);
             assert_done(tfos__feed_writer_next_result(writer, -1, &schema, &array, &err));
             schema.release(&schema);

@@ -96,7 +96,7 @@ static void all_that_was_appended_arrives_without_another_call(void **state)
     node_open(&node, 0);
     node_start(&node);
     struct writer_options options = remote_options(&node, 0);
-    options.feeder.lane_size = 64 << 20;
+    options.feeder.channel_size = 64 << 20;
     assert_done(writer_open(&options, &writer, &err));
     assert_done(append_rows(writer, 0, 40, 600000, &err));
     while (node_stats(&node).rows_written < 40 && tfos__now_ms() < deadline)
@@ -116,7 +116,7 @@ static void a_killed_writer_leaves_whole_batches(void **state)
     (void)state;
     node_open(&node, 0);
     struct writer_options options = remote_options(&node, 5);
-    options.feeder.lane_size = 1 << 20;
+    options.feeder.channel_size = 1 << 20;
     pid_t pid = fork();
     if (pid == 0) {
         struct tfos__feed_writer *writer = NULL;
@@ -331,7 +331,7 @@ static void the_node_closes_under_way(void **state)
 // record's head.
 struct hostile_node {
     int listener;
-    int64_t lane_size;
+    int64_t channel_size;
     size_t row_size;
     struct tfos__feed_record record;
     pthread_t thread;
@@ -357,10 +357,11 @@ static void *hostile_main(void *argument)
         tfos__channel_receive(channel, &message, NULL, NULL, tfos__deadline(WAIT_MS), &err));
     json_decref(message);
     // The writer answers with records, which are no frames.
-    assert_done(tfos__channel_queue(channel,
-                                    json_pack("{ss si sI si}", "type", "lane", "lane", 0, "size",
-                                              (json_int_t)node->lane_size, "batch_rows", 0),
-                                    NULL, 0, &err));
+    assert_done(
+        tfos__channel_queue(channel,
+                            json_pack("{ss si sI si}", "type", "channel", "channel", 0, "size",
+                                      (json_int_t)node->channel_size, "batch_rows", 0),
+                            NULL, 0, &err));
     assert_done(tfos__channel_flush(channel, &err));
     size_t received = 0;
     enum tfos_status status = TFOS_OK;
@@ -426,7 +427,7 @@ static void a_result_larger_than_its_ring_is_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
-        struct hostile_node hostile = {.lane_size = 64 << 10,
+        struct hostile_node hostile = {.channel_size = 64 << 10,
                                        .row_size = tries[i].row_size,
                                        .record = {.kind = tries[i].kind, .size = tries[i].size}};
         struct tfos_error err;
@@ -440,7 +441,7 @@ static void a_result_larger_than_its_ring_is_refused(void **state)
 
 static void a_channel_larger_than_was_asked_for_is_refused(void **state)
 {
-    struct hostile_node hostile = {.lane_size = (64 << 10) + 4096};
+    struct hostile_node hostile = {.channel_size = (64 << 10) + 4096};
     struct tfos_error err;
 
     (void)state;

@@ -55,7 +55,7 @@ static void *trainer_main(void *argument)
         if (item.kind == TFOS_FEED_BATCH) {
             assert_int_equal(item.first_row, *given);
             *given += item.array.length;
-            partitions[item.partition].channel = item.lane;
+            partitions[item.partition].channel = item.channel;
             release_item(&item);
         }
         int64_t group = item.kind == TFOS_FEED_PARTITION_END ? 1 : trainer->group;
@@ -247,13 +247,13 @@ static void too_many_results_are_refused(void **state)
 
     (void)state;
     fed_open(&fed, 10);
-    assert_done(answer(&fed.node, fed.item.lane, 0, 9, 0, &err));
-    assert_int_equal(answer(&fed.node, fed.item.lane, 9, 2, 0, &err), TFOS_INVALID);
+    assert_done(answer(&fed.node, fed.item.channel, 0, 9, 0, &err));
+    assert_int_equal(answer(&fed.node, fed.item.channel, 9, 2, 0, &err), TFOS_INVALID);
     assert_non_null(strstr(err.message, "partition 6"));
     assert_non_null(strstr(err.message, "11 results"));
     assert_non_null(strstr(err.message, "10 rows"));
-    assert_done(answer(&fed.node, fed.item.lane, 9, 1, 0, &err));
-    assert_int_equal(answer(&fed.node, fed.item.lane + 1, 9, 1, 0, &err), TFOS_INVALID);
+    assert_done(answer(&fed.node, fed.item.channel, 9, 1, 0, &err));
+    assert_int_equal(answer(&fed.node, fed.item.channel + 1, 9, 1, 0, &err), TFOS_INVALID);
     fed_close(&fed);
 }
 
@@ -266,7 +266,7 @@ static void s17_a_missing_result_is_told(void **state)
 
     (void)state;
     fed_open(&fed, 10);
-    assert_done(answer(&fed.node, fed.item.lane, 0, 9, 0, &err));
+    assert_done(answer(&fed.node, fed.item.channel, 0, 9, 0, &err));
     assert_int_equal(take(&inference, fed.writer, -1), TFOS_OK);
     assert_int_equal(inference.result_count, 9);
     assert_int_equal(take(&inference, fed.writer, 20), TFOS_AGAIN);
@@ -290,7 +290,7 @@ static void a_trainer_may_go_when_it_has_answered(void **state)
         struct inference inference = {0};
         struct fed fed;
         fed_begin(&fed, 10);
-        assert_done(answer(&fed.node, fed.item.lane, 0, 10, 0, &err));
+        assert_done(answer(&fed.node, fed.item.channel, 0, 10, 0, &err));
         node_set_state(&fed.node, TFOS__FEED_TERMINATED, NULL);
         assert_int_equal(take(&inference, fed.writer, -1), TFOS_OK);
         assert_int_equal(take(&inference, fed.writer, -1), TFOS_AGAIN);
@@ -323,12 +323,12 @@ static void a_wait_for_space_can_be_ended(void **state)
 
     (void)state;
     fed_open(&fed, 4000);
-    assert_int_equal(answer_within(&fed.node, &wait, fed.item.lane, 0, 4000, 2000, &err),
+    assert_int_equal(answer_within(&fed.node, &wait, fed.item.channel, 0, 4000, 2000, &err),
                      TFOS_CLOSED);
     assert_int_equal(asked, 2);
     assert_string_equal(err.message, "feed: partition 6: the wait was interrupted");
     wait = (struct tfos_wait){.timeout_ms = 60};
-    assert_int_equal(answer_within(&fed.node, &wait, fed.item.lane, 0, 100, 2000, &err),
+    assert_int_equal(answer_within(&fed.node, &wait, fed.item.channel, 0, 100, 2000, &err),
                      TFOS_TIMEOUT);
     assert_string_equal(err.message, "feed: partition 6: the task took no results in time");
     fed_close(&fed);
@@ -345,10 +345,10 @@ static void an_unfinished_piece_is_dropped(void **state)
 
     (void)state;
     fed_open(&fed, 3);
-    assert_int_equal(answer_within(&fed.node, &wait, fed.item.lane, 0, 1, 1000000, &err),
+    assert_int_equal(answer_within(&fed.node, &wait, fed.item.channel, 0, 1, 1000000, &err),
                      TFOS_CLOSED);
     assert_int_equal(take(&inference, fed.writer, 20), TFOS_AGAIN);
-    assert_done(answer(&fed.node, fed.item.lane, 0, 3, 100, &err));
+    assert_done(answer(&fed.node, fed.item.channel, 0, 3, 100, &err));
     assert_int_equal(take(&inference, fed.writer, -1), TFOS_OK);
     assert_int_equal(inference.result_count, 3);
     assert_int_equal(take(&inference, fed.writer, -1), TFOS_END);
@@ -366,7 +366,7 @@ static void results_outlive_their_writer(void **state)
 
     (void)state;
     fed_open(&fed, 100);
-    assert_done(answer(&fed.node, fed.item.lane, 0, 100, 100, &err));
+    assert_done(answer(&fed.node, fed.item.channel, 0, 100, 100, &err));
     assert_done(tfos__feed_writer_next_result(fed.writer, -1, &schema, &array, &err));
     fed_close(&fed);
     assert_int_equal(array.length, 100);
@@ -386,24 +386,24 @@ static void late_results_reach_nobody(void **state)
 
     (void)state;
     fed_open(&fed, 10);
-    assert_done(answer(&fed.node, fed.item.lane, 0, 4, 0, &err));
+    assert_done(answer(&fed.node, fed.item.channel, 0, 4, 0, &err));
     assert_int_equal(next_item(&fed.node, &item), TFOS_OK);
     assert_int_equal(item.kind, TFOS_FEED_PARTITION_END);
     tfos__feed_writer_close(fed.writer);
     node_wait_closed(&fed.node, 1);
-    assert_int_equal(answer(&fed.node, fed.item.lane, 4, 3, 0, &err), TFOS_CLOSED);
+    assert_int_equal(answer(&fed.node, fed.item.channel, 4, 3, 0, &err), TFOS_CLOSED);
     struct writer_options options = writer_options(&fed.node, 7);
     options.feeder.has_results = true;
     assert_done(writer_open(&options, &fed.writer, &err));
     assert_int_equal(fed.node.channel_count, 1);
     // The reader has not met the new task yet: this goes into its ring, and is thrown away there.
-    (void)answer(&fed.node, fed.item.lane, 4, 3, 0, &err);
+    (void)answer(&fed.node, fed.item.channel, 4, 3, 0, &err);
     assert_done(append_rows(fed.writer, 0, 10, 0, &err));
     assert_done(tfos__feed_writer_finish(fed.writer, &err));
     assert_int_equal(next_item(&fed.node, &item), TFOS_OK);
     release_item(&item);
-    assert_int_equal(answer(&fed.node, fed.item.lane, 4, 1, 0, &err), TFOS_CLOSED);
-    assert_done(answer(&fed.node, item.lane, 0, 10, 0, &err));
+    assert_int_equal(answer(&fed.node, fed.item.channel, 4, 1, 0, &err), TFOS_CLOSED);
+    assert_done(answer(&fed.node, item.channel, 0, 10, 0, &err));
     assert_int_equal(take(&inference, fed.writer, -1), TFOS_OK);
     assert_int_equal(inference.result_count, 10);
     assert_int_equal(take(&inference, fed.writer, -1), TFOS_END);
@@ -427,7 +427,7 @@ static void channels_for_training_take_no_results(void **state)
     assert_done(append_rows(writer, 0, 1, 0, &err));
     assert_int_equal(next_item(&node, &item), TFOS_OK);
     release_item(&item);
-    assert_int_equal(answer(&node, item.lane, 0, 1, 0, &err), TFOS_INVALID);
+    assert_int_equal(answer(&node, item.channel, 0, 1, 0, &err), TFOS_INVALID);
     assert_int_equal(tfos__feed_writer_next_result(writer, 0, &schema, &array, &err), TFOS_INVALID);
     tfos__feed_writer_close(writer);
     node_close(&node);

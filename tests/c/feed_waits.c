@@ -88,7 +88,7 @@ static void channels_that_have_gone_still_count(void **state)
     for (int i = 0; i < 3; i++) {
         task_init(&task, &node, i, 300);
         task.payload = PAYLOAD;
-        task.options.feeder.lane_size = (64 + 16 * i) << 10;
+        task.options.feeder.channel_size = (64 + 16 * i) << 10;
         task_run(&task);
         waited = await_growth(&node, writer_wait, waited);
         assert_int_equal(read_partition(&node, PAYLOAD), 300);

@@ -56,4 +56,20 @@ static inline void report(struct tfos__channel *node, struct ask ask, int rows, 
                         ask.attempt, "rows", rows, "complete", is_complete));
 }
 
+static inline void expect_fence(struct tfos__channel *node, int partition, int attempt)
+{
+    json_t *fence = expect(node, "fence");
+    assert_int_equal(number_of(fence, "partition"), partition);
+    assert_int_equal(number_of(fence, "attempt"), attempt);
+    json_decref(fence);
+}
+
+static inline void send_heartbeat(struct tfos__channel *node, int rows_read, int is_drained,
+                                  int is_terminated)
+{
+    say(node, json_pack("{s:s, s:i, s:i, s:{s:{s:b, s:b}}}", "type", "heartbeat", "rows_written",
+                        100, "rows_read", rows_read, "queues", "input", "drained", is_drained,
+                        "terminated", is_terminated));
+}
+
 #endif

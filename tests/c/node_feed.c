@@ -69,7 +69,7 @@ static void feeds_what_came_before_the_trainer_asked(void **state)
     struct cluster cluster;
     struct tfos_error err;
     cluster_open(&cluster, 1, true);
-    // The trainer opens its feed long after the rows are in their lane.
+    // The trainer opens its feed long after the rows are in their channel.
     char script[512];
     snprintf(script, sizeof(script), "read go < \"$GATE\"; exec %s rows", TFOS_TRAINER);
     char gate[64];

@@ -111,6 +111,7 @@ static void gives_the_trainer_its_context_and_payload(void **state)
     const json_t *line = await_event(&cluster, "line", "context ");
     const char *text = json_string_value(json_object_get(line, "text"));
     json_t *context = json_loads(text + strlen("context "), 0, NULL);
+    assert_null(json_object_get(context, "collective_key")); // users see the context
     assert_string_equal(json_string_value(json_object_get(context, "job_name")), "worker");
     assert_string_equal(json_string_value(json_object_get(context, "cluster_id")), cluster.id);
     assert_string_equal(json_string_value(json_object_get(context, "default_fs")), "file://");
@@ -182,6 +183,25 @@ static void two_trainers_agree(void **state)
     const json_t *line = await_event(&cluster, "line", "agreed [{\"rows\":3},{\"rows\":3}]");
     const char *first = json_string_value(json_object_get(line, "node"));
     assert_non_null(first);
+    cluster_close(&cluster);
+}
+
+static void s46_three_trainers_reduce_together(void **state)
+{
+    (void)state;
+    struct cluster cluster;
+    struct tfos_error err;
+    cluster_open(&cluster, 3, false);
+    for (int id = 0; id < 3; id++)
+        launch_trainer(&cluster, id, "reduce", false);
+    assert_done(tfos_rendezvous_wait(cluster.rendezvous, TFOS_PHASE_ENDED, PATIENCE_MS, &err));
+    for (int rank = 0; rank < 3; rank++) {
+        char text[64];
+        snprintf(text, sizeof(text), "rank %d of 3 has 6", rank);
+        const json_t *line = await_event(&cluster, "line", text);
+        // Ranks are in the order of executor ids.
+        assert_int_equal(json_integer_value(json_object_get(line, "executor_id")), rank);
+    }
     cluster_close(&cluster);
 }
 
@@ -288,6 +308,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(gives_the_trainer_its_environment),
     cmocka_unit_test(a_flood_of_output_holds_nothing_up),
     cmocka_unit_test(two_trainers_agree),
+    cmocka_unit_test(s46_three_trainers_reduce_together),
     cmocka_unit_test(a_trainer_that_agrees_alone_is_told_with_whom),
     cmocka_unit_test(shows_what_a_trainer_reports),
     cmocka_unit_test(s04_changes_a_port_that_was_taken),

@@ -209,6 +209,21 @@ static inline bool is_event(const json_t *event, const char *kind, const char *t
     return false;
 }
 
+/// Waits for another event.
+static inline void await_next_event(struct cluster *cluster)
+{
+    struct tfos_error err;
+    char *json;
+    enum tfos_status status =
+        tfos_rendezvous_next_event(cluster->rendezvous, PATIENCE_MS, &json, &err);
+    if (status != TFOS_OK) {
+        char *seen = json_dumps(cluster->events, JSON_INDENT(1));
+        fail_msg("no further event after %s", seen);
+    }
+    json_array_append_new(cluster->events, json_loads(json, 0, NULL));
+    tfos_free(json);
+}
+
 /// The first event of this kind with `text` in it (NULL: any), borrowed; waits for it.
 static inline const json_t *await_event(struct cluster *cluster, const char *kind, const char *text)
 {

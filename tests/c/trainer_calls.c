@@ -57,6 +57,23 @@ static void close_pair(struct pair *pair)
     tfos__channel_close(pair->node);
 }
 
+static void s46_a_group_needs_the_key_of_a_node(void **state)
+{
+    (void)state;
+    const struct tfos_collective_options options = {.name = "workers"}, unnamed = {0};
+    struct tfos_collective *group = NULL;
+    struct tfos_error err;
+    struct pair pair;
+    open_pair_with(&pair, false, NULL);
+    assert_int_equal(tfos_trainer_open_collective(pair.trainer, &options, NULL, &group, &err),
+                     TFOS_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "no key for groups"));
+    assert_int_equal(tfos_trainer_open_collective(pair.trainer, &unnamed, NULL, &group, &err),
+                     TFOS_INVALID);
+    assert_null(group);
+    close_pair(&pair);
+}
+
 enum { THREADS = 8, ROUNDS = 50 };
 
 struct agreeing {
@@ -393,6 +410,17 @@ static void what_is_said_arrives_checked(void **state)
     assert_true(json_real_value(json_object_get(json_object_get(message, "values"), "loss")) ==
                 0.25);
     json_decref(message);
+    assert_done(tfos_trainer_put_result(pair.trainer, "7", &err));
+    message = receive_node(&pair, "result");
+    assert_string_equal(json_string_value(json_object_get(message, "text")), "7");
+    json_decref(message);
+    enum { RESULT_SIZE = (1 << 20) + 1 };
+    char *result = malloc(RESULT_SIZE + 1);
+    memset(result, 'x', RESULT_SIZE);
+    result[RESULT_SIZE] = '\0';
+    assert_int_equal(tfos_trainer_put_result(pair.trainer, result, &err), TFOS_INVALID);
+    assert_non_null(strstr(err.message, "not 1048577"));
+    free(result);
     // Of a long reason the end is kept.
     enum { SIZE = 100000 };
     char *reason = malloc(SIZE + 1);
@@ -458,6 +486,7 @@ static void opening_checks_its_descriptor(void **state)
 }
 
 static const struct CMUnitTest cases[] = {
+    cmocka_unit_test(s46_a_group_needs_the_key_of_a_node),
     cmocka_unit_test(many_threads_agree_at_once),
     cmocka_unit_test(a_member_that_has_ended_closes_the_agreement),
     cmocka_unit_test(an_agreement_times_out_by_who_is_missing),

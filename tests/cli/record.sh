@@ -14,7 +14,7 @@ check 2 '\-\-compress takes none, gzip or zlib, which TensorFlow can read, not "
 check 2 'number from 1 on, not "-1"' "$tfos" record head --number=-1 a
 check 0 'Exit status: 0 done, 1 damaged or failed' "$tfos" record --help
 for uri in hdfs://host:8020/a s3://bucket/a; do
-    check 2 "takes paths and \"-\", not $uri: pipe it, as in" "$tfos" record merge "$0" "$uri"
+    check 1 "no libjvm.so is in JAVA_HOME, /nowhere" env JAVA_HOME=/nowhere "$tfos" record count "$uri"
 done
 check 1 'cannot open /nowhere: No such file' "$tfos" record count /nowhere
 

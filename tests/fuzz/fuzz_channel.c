@@ -101,7 +101,7 @@ static int make_channel(const uint8_t *data, size_t size)
         data += header_size;
         size -= header_size;
     } else {
-        memcpy(page.magic, "TFOSLAN1", sizeof(page.magic));
+        memcpy(page.magic, "TFOSCHN1", sizeof(page.magic));
         page.head = (size < RING_SIZE ? size : RING_SIZE) / TFOS__FEED_RECORD_ALIGN *
                     TFOS__FEED_RECORD_ALIGN;
         memcpy(file, &page, sizeof(page));

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Collective operations among the processes of a group, such as the trainers of workers: each
+/// calls the same operations in the same order, and each gets the result. Memory is shared within a
+/// host, and hosts are joined by TCP. Results are bit-identical on all ranks, and from run to run
+/// with the same ranks on the same hosts.
+///
+/// A group fails as a whole. When a rank ends, closes the group, calls another operation than the
+/// others, or is not heard of for a time, every operation fails, on every rank, now and later, with
+/// a message that names that rank. docs/protocol.md has the bytes.
+#ifndef TFOS_COLLECTIVE_H
+#define TFOS_COLLECTIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <tfos/dtype.h>
+#include <tfos/status.h>
+#include <tfos/wait.h>
+
+#define TFOS_COLLECTIVE_MAX_RANKS 64
+#define TFOS_COLLECTIVE_KEY_SIZE 32 ///< bytes
+
+struct tfos_collective;
+
+enum tfos_reduction { TFOS_REDUCE_SUM = 1, TFOS_REDUCE_MEAN, TFOS_REDUCE_MIN, TFOS_REDUCE_MAX };
+
+enum tfos_collective_transport {
+    TFOS_COLLECTIVE_AUTO = 0, ///< shared memory between ranks of one host, TCP between hosts
+    TFOS_COLLECTIVE_TCP = 1   ///< TCP between all ranks, as if each had a host of its own
+};
+
+/// All borrowed for the call of open().
+struct tfos_collective_options {
+    int rank, size;   ///< of this process, from 0; processes of the group, 1 to 64
+    const char *name; ///< of the group, in messages: "workers"
+    unsigned char key[TFOS_COLLECTIVE_KEY_SIZE]; ///< the same on all ranks, else they are DENIED
+    enum tfos_collective_transport transport;
+    bool is_trusted_network;  ///< TCP in the clear, each connection authenticated by the key; else
+                              ///< TLS 1.3
+    const char *host;         ///< address of this host for the others; NULL: the one that is found
+    int64_t open_timeout_ms;  ///< until all ranks are there; 0: 600,000
+    int64_t stall_timeout_ms; ///< for which an operation waits for a rank that lives, but does not
+                              ///< come to it or move data; 0: 600,000
+    int64_t silence_timeout_ms; ///< after which a rank that sends no heartbeat counts as dead; 0:
+                                ///< 10,000
+
+    /// Gives a value (JSON) and gets the array of all ranks' values, in their order
+    /// (tfos_trainer_agree()), which open() frees (tfos_strdup()). Called by open() only, in the
+    /// calling thread. Not needed with one rank.
+    enum tfos_status (*exchange)(void *context, const char *name, const char *value_json,
+                                 char **values_json, struct tfos_error *err);
+    void *context;
+};
+
+/// Elements that take part in an operation; `data` is read and written. Several are one vector,
+/// without a copy.
+struct tfos_collective_span {
+    void *data;
+    int64_t count; ///< elements
+};
+
+/// Joins the group, and returns when all ranks have. TIMEOUT names the ranks that are missing;
+/// DENIED those that hold another key; INVALID an option.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_collective_open(const struct tfos_collective_options *options, struct tfos_collective **out,
+                     struct tfos_error *err);
+
+TFOS_API int tfos_collective_rank(const struct tfos_collective *collective);
+TFOS_API int tfos_collective_size(const struct tfos_collective *collective);
+
+/// The number by which acquire() finds it, as TensorFlow's ops do.
+TFOS_API int64_t tfos_collective_number(const struct tfos_collective *collective);
+
+/// A hold of the group with this number, to be given up by release(). NOT_FOUND once it is closed,
+/// or when it belongs to another process.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_collective_acquire(int64_t number, struct tfos_collective **out, struct tfos_error *err);
+
+/// Gives up a hold of acquire(). NULL is accepted.
+TFOS_API void tfos_collective_release(struct tfos_collective *collective);
+
+/// All operations: any thread, but one operation of a group at a time; a second one is refused as
+/// BUSY, for the others could get them in another order. `name` (255 bytes at most) says what it is
+/// for; ranks whose operations differ in name, kind, dtype, reduction or count fail with INVALID,
+/// and each message has both. CLOSED: a rank has ended, is silent, or closed the group; it says
+/// which. TIMEOUT: as `stall_timeout_ms` says, with the ranks waited for. INVALID in a process that
+/// was forked from the one that opened the group.
+
+/// Replaces each element of the spans by the reduction of the elements at its place on all ranks.
+/// dtypes: float16, bfloat16, float32, float64, int32, int64. A mean of integers is rounded toward
+/// zero. Half types are summed as float32 and rounded once a transport hop.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_collective_all_reduce(struct tfos_collective *collective, const char *name,
+                           const struct tfos_collective_span *spans, int64_t span_count,
+                           enum tfos_dtype dtype, enum tfos_reduction reduction,
+                           struct tfos_error *err);
+
+/// Replaces the elements of the spans by those of rank `root`. Any dtype of fixed size.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_collective_broadcast(struct tfos_collective *collective, const char *name,
+                          const struct tfos_collective_span *spans, int64_t span_count,
+                          enum tfos_dtype dtype, int root, struct tfos_error *err);
+
+/// Gathers `count` elements of each rank, which may differ from rank to rank and be 0, in the order
+/// of ranks. `allocate` is called once, before any data comes, with the count of each rank, and
+/// gives the memory for all; NULL ends the operation, here and on the others, with NO_MEMORY.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_collective_all_gather(struct tfos_collective *collective, const char *name, const void *data,
+                           int64_t count, enum tfos_dtype dtype,
+                           void *(*allocate)(void *context, const int64_t *counts, int64_t total),
+                           void *context, struct tfos_error *err);
+
+/// Reduces `counts[0] + ... + counts[size - 1]` elements of `data` as all_reduce() does; the
+/// `counts[rank]` of this rank's part are left in `result`. `data` is not kept.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_collective_reduce_scatter(struct tfos_collective *collective, const char *name, void *data,
+                               const int64_t *counts, enum tfos_dtype dtype,
+                               enum tfos_reduction reduction, void *result, struct tfos_error *err);
+
+/// Returns when all ranks have called it.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_collective_barrier(struct tfos_collective *collective, const char *name,
+                        struct tfos_error *err);
+
+/// What a group has done since it was opened.
+struct tfos_collective_figures {
+    int64_t operation_count;
+    int64_t byte_count;  ///< of this rank's elements
+    int64_t duration_us; ///< in operations, waits included
+    int64_t wait_us;     ///< of these, for ranks that had not come to the operation
+    int last_rank; ///< who came last to the operations most often since the last call; -1: none
+};
+
+/// Any thread. `last_rank` counts from call to call.
+TFOS_API void tfos_collective_get_figures(struct tfos_collective *collective,
+                                          struct tfos_collective_figures *figures);
+
+/// Ends the group in order: ranks that call an operation later fail with CLOSED. An operation of
+/// this rank that is under way fails, on all. To be called once; it is freed when all holds of
+/// acquire() are given up, too. NULL is accepted.
+TFOS_API void tfos_collective_close(struct tfos_collective *collective);
+
+#endif

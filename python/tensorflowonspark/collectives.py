@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The group of the workers that train in step, and the ops in C by which it exchanges tensors."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, List, Optional, Sequence
+
+from . import TFSparkNode, _tfos
+from .arguments import flag, milliseconds, seconds
+from .dataset import load_operations
+
+__all__ = ["STOPPED", "Group", "of_process"]
+
+_NAME = "workers"
+_MEMBERS = ("chief", "master", "worker")
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+_STOP = -1.0  # the weight by which a rank says that it stops
+STOPPED = "a rank has stopped"  #: what OutOfRangeError says then
+
+
+class Group:
+    """Processes that call the same operations in the same order. Calls are ops: in a ``tf.function`` they become part of it.
+
+    Args:
+        tf: the module tensorflow.
+        handle: the ``_tfos.Collective``.
+        is_chief: whether this process is the one that writes; one of the group is.
+    """
+
+    def __init__(self, tf: Any, handle: _tfos.Collective, is_chief: bool) -> None:
+        self._tf = tf
+        self._ops = load_operations(tf)
+        self._handle = handle
+        self.rank: int = handle.rank
+        self.size: int = handle.size
+        self.is_chief = is_chief
+        self.root = self.exchange(is_chief, "the chief").index(True) if self.size > 1 else 0  #: rank of the chief
+
+    def mean(self, gradients: Sequence[Any], weight: Any, operation: str = "gradients") -> Any:
+        """The mean over the ranks, in which each counts by its weight, and the share of this rank's weight in the sum.
+
+        Gradients that are ``IndexedSlices`` are joined and stay such; None stays None.
+
+        Raises:
+            ValueError: a gradient is not of real numbers.
+            tf.errors.OutOfRangeError: on all ranks, if none has a weight, or one has called ``stop``.
+        """
+        tf = self._tf
+        dense = [index for index, gradient in enumerate(gradients) if gradient is not None and not isinstance(gradient, tf.IndexedSlices)]
+        tensors = [tf.convert_to_tensor(gradients[index]) for index in dense]
+        for tensor in tensors:
+            if tensor.dtype.name not in _FLOATS:
+                raise ValueError(f"distribute: gradients of {tensor.dtype.name} cannot be averaged; those of {', '.join(_FLOATS)} can")
+        # Half types are summed as float32 anyway.
+        wide = [tf.cast(tensor, tf.float32) if tensor.dtype.size < 4 else tensor for tensor in tensors]
+        share, means = self._ops.tfos_mean_gradients(
+            group=self._handle.number, weight=tf.cast(weight, tf.float64), gradients=wide, operation=operation)
+        result = list(gradients)
+        for index, tensor, mean in zip(dense, tensors, means):
+            result[index] = tf.cast(mean, tensor.dtype) if mean.dtype != tensor.dtype else mean
+        sparse = [index for index, gradient in enumerate(gradients) if isinstance(gradient, tf.IndexedSlices)]
+        if sparse:
+            for index, slices in zip(sparse, self._join([gradients[index] for index in sparse], share, operation)):
+                result[index] = slices
+        return result, share
+
+    def _join(self, slices: List[Any], share: Any, operation: str) -> List[Any]:
+        """``IndexedSlices`` of all ranks, each times its share."""
+        tf = self._tf
+        values = [tf.math.multiply_no_nan(one.values, tf.cast(share, one.values.dtype)) for one in slices]
+        joined = self.gather(values + [one.indices for one in slices], operation)
+        return [tf.IndexedSlices(values, indices, one.dense_shape)
+                for values, indices, one in zip(joined, joined[len(slices):], slices)]
+
+    def share(self, weight: Any, operation: str = "gradients") -> Any:
+        """The share of this rank's weight in the sum of all; float64. Raises as ``mean`` does."""
+        return self.mean([], weight, operation)[1]
+
+    def stop(self, operation: str = "gradients") -> None:
+        """Takes part in the other ranks' next ``mean``, which ends with OutOfRangeError on all."""
+        try:
+            self.mean([], _STOP, operation)
+        except self._tf.errors.OutOfRangeError:
+            pass
+
+    def all_reduce(self, tensors: Sequence[Any], operation: str, reduction: str = "sum") -> List[Any]:
+        """The tensors reduced over the ranks: "sum", "mean", "min" or "max"."""
+        tf = self._tf
+        tensors = [tf.convert_to_tensor(tensor) for tensor in tensors]
+        result: List[Any] = list(tensors)
+        for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
+            chosen = [index for index, tensor in enumerate(tensors) if tensor.dtype == dtype]
+            reduced = self._ops.tfos_all_reduce(
+                group=self._handle.number, tensors=[tensors[index] for index in chosen], operation=operation, reduction=reduction)
+            for index, tensor in zip(chosen, reduced):
+                result[index] = tensor
+        return result
+
+    def broadcast(self, tensors: Sequence[Any], operation: str, root: Optional[int] = None) -> List[Any]:
+        """The tensors of rank ``root``; None: of the chief."""
+        if not tensors:
+            return []
+        return self._ops.tfos_broadcast(
+            group=self._handle.number, tensors=list(tensors), operation=operation, root=self.root if root is None else root)
+
+    def gather(self, tensors: Sequence[Any], operation: str) -> List[Any]:
+        """The tensors of all ranks joined along their first dimension, in the order of ranks."""
+        tensors = [self._tf.convert_to_tensor(tensor) for tensor in tensors]
+        joined = self._ops.tfos_all_gather(group=self._handle.number, tensors=tensors, operation=operation)
+        for tensor, one in zip(joined, tensors):
+            tensor.set_shape([None, *one.shape[1:]])
+        return joined
+
+    def exchange(self, value: Any, operation: str) -> List[Any]:
+        """What JSON can hold, of all ranks in their order."""
+        tf = self._tf
+        text = json.dumps(value).encode()
+        sizes, joined = self.gather([[len(text)], tf.io.decode_raw(text, tf.uint8)], operation)
+        left, values = joined.numpy().tobytes(), []
+        for size in sizes.numpy():
+            values.append(json.loads(left[:size]))
+            left = left[size:]
+        return values
+
+
+_group: Optional[Group] = None  # of this process
+
+
+def of_process(tf: Any, timeout: float = 600, trusted_network: bool = False) -> Group:
+    """The group of this process: the chief, master and workers of its cluster; outside of one, the process alone.
+
+    The first call opens it, and waits until all of them have called this. It lasts as long as the process.
+    """
+    global _group
+    if _group is None:
+        context = TFSparkNode.current()
+        if context is None or context.job_name not in _MEMBERS:
+            _group = Group(tf, _tfos.Collective(0, 1, lambda stage, value: f"[{value}]", bytes(32), _NAME), True)
+        else:
+            limit = milliseconds(seconds("timeout", timeout))
+            handle = context.mgr.link.open_collective(
+                _NAME, trusted=flag("trusted_network", trusted_network), open_timeout_ms=limit, stall_timeout_ms=limit)
+            has_chief = any(context.cluster_spec.get(job) for job in ("chief", "master"))
+            _group = Group(tf, handle, context.job_name in ("chief", "master") if has_chief else context.task_index == 0)
+    return _group

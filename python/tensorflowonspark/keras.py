@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keras 3 trains in step: ``model = distribute(model)`` after ``compile``, on each worker, and ``fit`` as on one machine.
+
+docs/keras.md says how it works, and what it costs.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any, Iterable, List, Optional, Sequence
+
+from .collectives import Group, of_process
+
+logger = logging.getLogger(__name__)
+
+__all__ = ["all_reduce", "broadcast", "distribute"]
+
+
+def distribute(model: Any, group: Optional[Group] = None, timeout: float = 600, trusted_network: bool = False) -> Any:
+    """Makes a compiled Keras 3 model train in step with those of the other workers; returns it.
+
+    Each worker calls this, then ``fit`` with its own part of the data, in batches of its own. Each step uses the rows that the workers
+    have at that step; who has none left waits for the others without wasting a step. The weights are those that one process would get
+    from all these rows in one batch, and so are the metrics at the end of an epoch and of ``evaluate``. What ``fit`` begins with, weights, the optimizer's
+    state and seeds, is the chief's. Callbacks that write files (``ModelCheckpoint``, ``TensorBoard``, ``BackupAndRestore``,
+    ``CSVLogger``) act on the chief only, and ``model.save`` is to be called there. Outside of a cluster the process is alone.
+
+    Args:
+        model: a compiled model; the same program on all workers.
+        group: None: all chiefs, masters and workers of the cluster.
+        timeout: seconds to wait for a worker that lives, but does not come to an operation: it writes a checkpoint, or its data does not come. The first
+            call in a process decides.
+        trusted_network: nobody else can read or write what goes between the hosts: it is then authenticated, but not encrypted. The same.
+
+    Raises:
+        ValueError: the model is not one of Keras 3 on TensorFlow, is not compiled, or belongs to a strategy of tf.distribute.
+    """
+    import tensorflow as tf
+
+    _check(tf, model)
+    from .keras_model import attach
+
+    return attach(tf, model, group or of_process(tf, timeout, trusted_network))
+
+
+def all_reduce(gradients: Iterable[Any], rows: Any = 1, group: Optional[Group] = None) -> List[Any]:
+    """The mean of the workers' gradients, for loops with ``tf.GradientTape``: to be called by all of them, before ``optimizer.apply``.
+
+    Args:
+        gradients: tensors, ``IndexedSlices`` or None, as ``tape.gradient`` gives them; the same ones on all workers.
+        rows: how much this worker's gradients count, such as the rows of its batch.
+        group: as in ``distribute``.
+
+    Raises:
+        tf.errors.AbortedError: a worker has ended; names it.
+        tf.errors.OutOfRangeError: no worker has rows.
+    """
+    import tensorflow as tf
+
+    return (group or of_process(tf)).mean(list(gradients), rows)[0]
+
+
+def broadcast(variables: Sequence[Any], group: Optional[Group] = None) -> None:
+    """Assigns the chief's values to variables, for loops with ``tf.GradientTape``: to be called by all workers before the first step."""
+    import tensorflow as tf
+
+    group = group or of_process(tf)
+    variables = [getattr(variable, "value", variable) if not isinstance(variable, tf.Variable) else variable for variable in variables]
+    values = group.broadcast([tf.convert_to_tensor(variable) for variable in variables], "variables")
+    if group.rank != group.root:
+        for variable, value in zip(variables, values):
+            variable.assign(value)
+
+
+def _check(tf: Any, model: Any) -> None:
+    kind = type(model)
+    if any(base.__module__.partition(".")[0] == "tf_keras" for base in kind.__mro__):
+        raise ValueError("distribute() is for Keras 3, and this is a model of tf_keras: build it with `import keras`, and leave "
+                         "TF_USE_LEGACY_KERAS unset; or train it under tf.distribute.MultiWorkerMirroredStrategy")
+    keras = sys.modules.get("keras")
+    if keras is None or not hasattr(keras, "__version__") or int(keras.__version__.partition(".")[0]) < 3:
+        raise ValueError(f"distribute() needs Keras 3, and this is {getattr(keras, '__version__', 'another')}: install keras 3 "
+                         "(TensorFlow 2.16 and later bring it)")
+    if not isinstance(model, keras.Model):
+        raise ValueError(f"distribute() takes a model of Keras 3, not {kind.__name__}")
+    if keras.backend.backend() != "tensorflow":
+        raise ValueError(f"distribute() needs Keras on TensorFlow, and it runs on {keras.backend.backend()}: set KERAS_BACKEND=tensorflow "
+                         "before keras is imported")
+    if not hasattr(model, "_maybe_symbolic_build"):
+        raise ValueError(f"distribute() needs Keras 3.5 or later, and this is {keras.__version__}: upgrade keras")
+    if not getattr(model, "compiled", False) or model.optimizer is None:
+        raise ValueError("distribute() comes after compile(), which makes the optimizer: call model.compile(...) first")
+    if tf.distribute.has_strategy() or getattr(model, "_distribute_strategy", None) is not None:
+        raise ValueError("distribute() takes the place of a strategy of tf.distribute: build and compile the model outside of strategy.scope()")

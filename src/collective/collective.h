@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the library asks of collectives beyond <tfos/collective.h>.
+#ifndef TFOS_COLLECTIVE_COLLECTIVE_H
+#define TFOS_COLLECTIVE_COLLECTIVE_H
+
+#include <tfos/collective.h>
+
+/// tfos_collective_open() on a host that is another one's for ranks with another `host_label`:
+/// tests have several hosts on one machine. NULL: no label.
+enum tfos_status tfos__collective_open(const struct tfos_collective_options *options,
+                                       const char *host_label, struct tfos_collective **out,
+                                       struct tfos_error *err);
+
+#endif

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The state of a group.
+#ifndef TFOS_COLLECTIVE_GROUP_H
+#define TFOS_COLLECTIVE_GROUP_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <tfos/collective.h>
+
+#include "base/fork_guard.h"
+#include "base/number_table.h"
+#include "collective/failure.h"
+#include "collective/host_ring.h"
+#include "collective/links.h"
+#include "collective/liveness.h"
+#include "collective/operation.h"
+#include "collective/roster.h"
+#include "collective/shared_segment.h"
+
+struct tfos_collective {
+    struct tfos__number_entry entry; ///< first; the number and the holds
+    struct tfos__fork_guard guard;
+    char *name; ///< owned
+    int rank, size;
+    int64_t stall_timeout_ms;
+    uint64_t step; ///< of the pipeline; the operation's under way
+
+    struct tfos__collective_roster roster;
+    struct tfos__collective_segment segment; ///< without memory where each rank has its own host
+    struct tfos__collective_links links;
+    struct tfos__collective_ring ring; ///< without connections where this rank is in none
+    struct tfos__collective_failure failure;
+    struct tfos__collective_liveness liveness; ///< without a thread for one rank
+
+    pthread_mutex_t mutex; ///< guards all that follows
+    bool is_used;          ///< an operation is under way
+    bool is_closed;
+    uint64_t sequence; ///< of the last operation that was begun
+    struct tfos_collective_figures figures;
+    int64_t last_counts[TFOS_COLLECTIVE_MAX_RANKS]; ///< how often the rank came last, since the
+                                                    ///< last look
+};
+
+#endif
