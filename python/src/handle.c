@@ -10,21 +10,11 @@
 #include "error.h"
 
 static struct tfos__py_class *const classes[] = {
-    &tfos__py_rendezvous_class,
-    &tfos__py_node_class,
-    &tfos__py_feed_writer_class,
-    &tfos__py_result_iterator_class,
-    &tfos__py_arrow_batch_class,
-    &tfos__py_trainer_class,
-    &tfos__py_feed_reader_class,
-    &tfos__py_dataset_class,
-    &tfos__py_example_reader_class,
-    &tfos__py_example_writer_class,
-    &tfos__py_record_dataset_class,
-    &tfos__py_file_writer_class,
-    &tfos__py_file_reader_class,
-    &tfos__py_collective_class,
-    &tfos__py_gpu_class,
+    &tfos__py_rendezvous_class,      &tfos__py_node_class,           &tfos__py_feed_writer_class,
+    &tfos__py_result_iterator_class, &tfos__py_arrow_batch_class,    &tfos__py_trainer_class,
+    &tfos__py_feed_reader_class,     &tfos__py_dataset_class,        &tfos__py_example_reader_class,
+    &tfos__py_example_writer_class,  &tfos__py_record_dataset_class, &tfos__py_file_writer_class,
+    &tfos__py_file_reader_class,     &tfos__py_collective_class,     &tfos__py_gpu_class,
 };
 
 static PyMethodDef *const functions[] = {

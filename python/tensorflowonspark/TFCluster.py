@@ -505,9 +505,8 @@ class TFCluster:
             self._jobs.append(job)
             job.start(self._on_launch_failure)
         for executor_id in range(first):
-            thread = threading.Thread(target=self._run_local_node, args=(task, executor_id), daemon=True)
-            self._local_nodes.append(thread)
-            thread.start()
+            self._local_nodes.append(threading.Thread(target=self._run_local_node, args=(task, executor_id), daemon=True))
+            self._local_nodes[-1].start()
         self._wait(_tfos.RUNNING, reservation_timeout)
         self.cluster_info = [launch.describe_node(node) for node in self._status()["nodes"]]
 
@@ -545,21 +544,18 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         driver_ps_nodes: run the parameter servers beside the driver; Spark needs ``num_executors - num_ps`` slots then.
         master_node: name of the role that one node gets, "chief" or "master"; None: workers only.
         reservation_timeout: seconds until all nodes must have registered.
-        queues: names of queues that each fed node has besides "input" and "validation", for ``qname`` of ``train``, ``inference`` and
-            ``DataFeed``; 16 in all, of letters, digits, "-", "_" and ".".
+        queues: names of queues of each fed node besides "input" and "validation", for ``qname``; 16 in all, of letters, digits, "-", "_" and ".".
         eval_node: one node is the evaluator. Its task keeps its slot; with ``train(validation=...)`` tasks in the workers' slots feed it.
         release_port: the node keeps TensorFlow's port reserved in a way that lets TensorFlow bind it, whatever this is; code that binds the port
             by other means calls ``ctx.release_port()`` first. With False ``ctx.tmp_socket`` is a socket bound to it.
-        allow_pickle: rows and results that have no column form (objects, columns of several types) travel pickled, and whoever reads a pickle
-            runs what it says. False refuses them: the task that feeds, or the trainer that answers, fails with ``UnsupportedError``,
-            which names the column and its type.
+        allow_pickle: rows and results that have no column form (objects, columns of several types) travel pickled, and whoever reads a pickle runs
+            what it says. False refuses them: the task that feeds, or the trainer that answers, fails with ``UnsupportedError``, which names the column.
         num_gpus: GPUs of each chief, master and worker, or a dictionary of them by role; None: ``tf_args.num_gpus``, else what Spark assigns, else
             one where the machine has any. Parameter servers and the evaluator get those that a dictionary gives them.
         gpu_fraction: the part of each GPU's memory that a node gets, so that several share one (docs/gpus.md); None: it has them alone, unless
             Spark assigns parts (``spark.task.resource.gpu.amount`` below 1).
         resource_profile: the ``ResourceProfile`` of the tasks of chief, master and workers. Parameter servers and the evaluator run in the default one.
-        native_ps: parameter servers are TensorFlow's servers without Python, ``map_fun`` is not called for them, and they get no GPU
-            (docs/parameter_servers.md). False: ``map_fun`` runs on them, and starts the server.
+        native_ps: parameter servers are TensorFlow's servers without Python, on which ``map_fun`` is not called (docs/parameter_servers.md).
         max_restarts: how often a cluster of which a node has failed is started again (docs/restarts.md); ``map_fun`` continues from what it saved.
 
     Raises:
@@ -577,8 +573,6 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
                                     eval_node, release_port, native_ps)
     if options.driver_ps_nodes:
         spark.refuse("driver_ps_nodes", "this process is not beside the executors; leave it False")
-    if resource_profile is not None:
-        spark.refuse("resource_profile", "set the resources of the server's tasks instead")
     plan = gpus.plan(spark, tf_args, num_gpus, gpu_fraction, resource_profile)
     queues = arguments.queue_names(queues)
     payload = launch.pickle_function(map_fun, tf_args)

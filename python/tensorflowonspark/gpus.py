@@ -94,6 +94,8 @@ def plan(spark: Any, tf_args: Any, num_gpus: Union[None, int, Mapping[str, int]]
     Raises:
         ValueError: an argument is wrong.
     """
+    if profile is not None:
+        spark.refuse("resource_profile", "set the resources of the server's tasks instead")
     if num_gpus is None:
         num_gpus = requested(tf_args)
     if num_gpus is None:

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence
+from typing import Any, Dict, Iterable, Iterator, List, Optional
 
 from . import _tfos, gpu_info
 from .arguments import milliseconds

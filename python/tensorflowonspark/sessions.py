@@ -37,9 +37,6 @@ class ContextSpark:
         """Hadoop's default file system."""
         return self.sc._jsc.hadoopConfiguration().get("fs.defaultFS")
 
-    def setting(self, name: str) -> Optional[str]:
-        return self.sc.getConf().get(name)
-
     def nodes(self, executor_ids: Sequence[int]) -> Any:
         """What launches nodes: their numbers, one a partition."""
         return self.sc.parallelize(executor_ids, len(executor_ids))
@@ -104,9 +101,6 @@ class ConnectSpark:
         """Hadoop's default file system, as the server knows it."""
         value = self.session.sql("SET fs.defaultFS").first()[1]
         return value if "://" in value else "file:///"  # Spark has words for a setting that it does not know
-
-    def setting(self, name: str) -> Optional[str]:
-        return self.session.conf.get(name, None)
 
     def nodes(self, executor_ids: range) -> Any:
         """What launches nodes: their numbers, one a partition."""

@@ -86,8 +86,8 @@ struct tfos__cluster_progress {
     int64_t row_count;          ///< taken since the first epoch began
     int64_t passed_epoch_count; ///< epochs that are taken, and rows behind them too: what nodes do
                                 ///< at the end of an epoch is done for these
-    double fraction;     ///< of the whole training, 0 to 1; negative: unknown
-    double seconds_left; ///< negative: unknown
+    double fraction;            ///< of the whole training, 0 to 1; negative: unknown
+    double seconds_left;        ///< negative: unknown
 };
 
 /// Takes up what is known about `feed`: a new one, or more about the present one. The first epoch
