@@ -14,6 +14,7 @@ import time
 import pytest
 
 from tensorflowonspark import _tfos
+from tensorflowonspark.gpus import GpuPlan
 from tensorflowonspark.launch import TRAINER_MODULE, ClusterMeta, NodeTask, node_executable, pickle_function
 
 TRAINER = """
@@ -119,7 +120,7 @@ class Nodes:
         meta = ClusterMeta(
             cluster_id=cluster_id, key=key, address=self.rendezvous.address, num_executors=count, num_ps=num_ps,
             roles=json.loads(self.rendezvous.roles()), feeding=False, default_fs="file://", working_dir=str(path), release_port=True,
-            tensorboard=False, log_dir=None, num_gpus=None, queues="input", **options,
+            tensorboard=False, log_dir=None, gpus=GpuPlan({"chief": 0, "worker": 0}), queues="input", **options,
         )  # fmt: skip
         self._task = NodeTask(meta, pickle_function(function, args), 300)
         self._threads = [threading.Thread(target=self._launch, args=(number,)) for number in range(count)]
