@@ -146,6 +146,9 @@ class Settings:
     def setting(self, name):
         return self.values.get(name)
 
+    def refuse(self, what, instead):
+        """As a session of this machine does, which can do all."""
+
 
 def assign(monkeypatch, **addresses):
     """Lets this process be a Spark task with these resources."""
