@@ -525,7 +525,7 @@ def test_uris(tmp_path):
         file.truncate(40)
     with pytest.raises(_tfos.CorruptError, match=f"{tmp_path}/a.tfrecord: offset"):
         list(tfrecord.read(f"{folder}/a.tfrecord", NUMBERS.schema))
-    with pytest.raises(ValueError, match="nosuch://x/y"):
+    with pytest.raises(_tfos.UnsupportedError, match="nosuch://x/y: Hadoop knows no file system of this scheme"):
         tfrecord.read("nosuch://x/y")
 
 
