@@ -97,7 +97,7 @@ run_tier() { # NAME
         run_step python run_python_new python/tests -m "not long"
         ;;
     rest)
-        run_step c-tsan run_ctest tsan -R '^(base_channel|cluster|dataset|feed|node|trainer)'
+        run_step c-tsan run_ctest tsan -R '^(base_channel|cluster|collective|dataset|feed|gpu|node|trainer)'
         run_step python-long run_python_new python/tests -m long
         run_step python-old run_python_old
         ;;
