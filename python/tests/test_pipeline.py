@@ -186,7 +186,7 @@ def test_a_worker_loads_a_model_once(models, pairs):
         yield from (pyarrow.RecordBatch.from_pydict({"loaded": [len(saved_models._loaded)] * batch.num_rows}) for batch in batches)
 
     model_at(f"{models}/good").setInputMapping({"pair": "x"}).setOutputMapping({"y": "y"}).transform(pairs).collect()
-    assert max(row[0] for row in pairs.select("id").mapInArrow(loads, "loaded int").collect()) == 1
+    assert max(row[0] for row in pairs.select("id").mapInArrow(loads, "loaded long").collect()) == 1
 
 
 # -- what is refused
