@@ -138,8 +138,8 @@ def read_in_step(args, ctx):
         json.dump(written, file)
 
 
-def test_s14_a_partition_larger_than_the_ring_goes_to_one_of_two(spark, tmp_path):
-    """Who has no row learns from the other what they are, before the epoch ends."""
+def test_s14_a_partition_larger_than_the_ring_goes_to_both(spark, tmp_path):
+    """Who has no row yet learns from the other what they are; each gets half of them, to a batch."""
     frame = spark.range(0, 6000, 1, 1).selectExpr("array_repeat(cast(id as double), 784) as x")
     kinds = [frame, spark.sparkContext.range(0, 6000, 1, 1).map(lambda i: {"x": [float(i)] * 784})]
     args = {"out": str(tmp_path), "batch": 100, "trainings": len(kinds)}
@@ -148,7 +148,7 @@ def test_s14_a_partition_larger_than_the_ring_goes_to_one_of_two(spark, tmp_path
             cluster.train(data, num_epochs=1, feed_timeout=60)
     for (shape, steps, rows), (other_shape, other_steps, other_rows) in zip(*read_all(tmp_path).values()):
         assert shape == other_shape == "(100, 784)" and steps == other_steps
-        assert sorted([rows, other_rows]) == [0, 6000]
+        assert rows + other_rows == 6000 and abs(rows - other_rows) <= 100
 
 
 def read_twice(args, ctx):
