@@ -96,7 +96,8 @@ def test_what_is_refused(place):
     ):
         with pytest.raises(error) as info:
             call()
-        assert place in str(info.value) or place.startswith("/")
+        # TensorFlow looks itself whether there is one to rename to, and does not name it.
+        assert place in str(info.value) or place.startswith("/") or error is errors.AlreadyExistsError
     assert read(f"{place}/a") == b"a"
 
 

@@ -137,6 +137,6 @@ def test_the_executors_of_a_driver(server, tmp_path):
             os.killpg(driver.pid, 9)
         driver.wait(30)
     for pod in server.pods("executor")[:2]:
-        container = check_pod(pod, "5Gi", "1")
+        container = check_pod(pod, "5120Mi", "1")
         assert container["resources"]["limits"]["cpu"] == "1"
         assert any(one["name"] == "SPARK_EXECUTOR_CORES" and one["value"] == "1" for one in container["env"])
