@@ -4,6 +4,7 @@
 import json
 import os
 import sys
+import time
 
 import pytest
 from pyspark import cloudpickle
@@ -27,6 +28,10 @@ def discovery(tmp_path):
 def tell(folder, ctx):
     with open(os.path.join(folder, ctx.job_name), "w") as file:
         json.dump([os.environ["CUDA_VISIBLE_DEVICES"], ctx.num_gpus, ctx.gpu_fraction], file)
+    deadline = time.monotonic() + 120
+    while not os.path.exists(os.path.join(folder, "ps")):  # parameter servers are stopped when the workers have returned
+        assert time.monotonic() < deadline, "the parameter server has told nothing"
+        time.sleep(0.05)
 
 
 def told(folder, *jobs):
