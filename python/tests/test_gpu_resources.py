@@ -26,8 +26,10 @@ def discovery(tmp_path):
 
 
 def tell(folder, ctx):
-    with open(os.path.join(folder, ctx.job_name), "w") as file:
+    path = os.path.join(folder, ctx.job_name)
+    with open(path + ".new", "w") as file:
         json.dump([os.environ["CUDA_VISIBLE_DEVICES"], ctx.num_gpus, ctx.gpu_fraction], file)
+    os.rename(path + ".new", path)
     deadline = time.monotonic() + 120
     while not os.path.exists(os.path.join(folder, "ps")):  # parameter servers are stopped when the workers have returned
         assert time.monotonic() < deadline, "the parameter server has told nothing"
