@@ -162,22 +162,11 @@ static void print_gpus(FILE *out, const json_t *gpus)
     }
 }
 
-static int say_none(bool is_json)
-{
-    puts(is_json ? "[]" : "the driver lists no GPU on this machine");
-    return 1;
-}
-
 int run_gpu(int argc, char **argv)
 {
-    struct watch_view view = {.query = query, .print = print_gpus, .say_none = say_none};
-    for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0)
-            view.is_json = true;
-        else if (strcmp(argv[i], "--watch") == 0)
-            view.is_watching = true;
-        else
-            return refuse_usage("gpu does not know \"%s\"", argv[i]);
-    }
-    return watch_show(&view);
+    struct watch_view view = {.command = "gpu",
+                              .query = query,
+                              .print = print_gpus,
+                              .none = "the driver lists no GPU on this machine"};
+    return watch_run(argc, argv, &view);
 }

@@ -250,27 +250,13 @@ static json_t *query(void *context)
     return clusters;
 }
 
-static int say_none(bool is_json)
-{
-    if (is_json)
-        puts("[]");
-    else
-        puts("no cluster runs on this machine under this user (tfos status looks for drivers: type "
-             "it where "
-             "the driver runs)");
-    return 1;
-}
-
 int run_status(int argc, char **argv)
 {
-    struct watch_view view = {.query = query, .print = print_clusters, .say_none = say_none};
-    for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0)
-            view.is_json = true;
-        else if (strcmp(argv[i], "--watch") == 0)
-            view.is_watching = true;
-        else
-            return refuse_usage("status does not know \"%s\"", argv[i]);
-    }
-    return watch_show(&view);
+    struct watch_view view = {.command = "status",
+                              .query = query,
+                              .print = print_clusters,
+                              .none = "no cluster runs on this machine under this user (tfos "
+                                      "status looks for drivers: type it "
+                                      "where the driver runs)"};
+    return watch_run(argc, argv, &view);
 }

@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "commands.h"
+
 #define INTERVAL_MS 1000
 
 /// The things as text, which the caller frees; NULL when out of memory.
@@ -63,6 +65,12 @@ static bool wait_or_end(const sigset_t *ends)
     return sigtimedwait(ends, NULL, &interval) > 0;
 }
 
+static int say_none(const struct watch_view *view)
+{
+    puts(view->is_json ? "[]" : view->none);
+    return 1;
+}
+
 /// Shows the things again and again until none is left, the output is closed or Ctrl-C is
 /// pressed.
 static int watch(const struct watch_view *view, json_t *things)
@@ -87,19 +95,27 @@ static int watch(const struct watch_view *view, json_t *things)
             return 1;
         if (json_array_size(things) == 0) {
             json_decref(things);
-            return view->say_none(view->is_json);
+            return say_none(view);
         }
     }
 }
 
-int watch_show(const struct watch_view *view)
+int watch_run(int argc, char **argv, struct watch_view *view)
 {
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            view->is_json = true;
+        else if (strcmp(argv[i], "--watch") == 0)
+            view->is_watching = true;
+        else
+            return refuse_usage("%s does not know \"%s\"", view->command, argv[i]);
+    }
     json_t *things = view->query(view->context);
     if (!things)
         return 1;
     if (json_array_size(things) == 0) {
         json_decref(things);
-        return view->say_none(view->is_json);
+        return say_none(view);
     }
     if (view->is_watching)
         return watch(view, things);

@@ -9,15 +9,16 @@
 #include <stdio.h>
 
 struct watch_view {
-    bool is_json, is_watching;
+    const char *command; ///< its name
     /// What there is now, which the caller owns; NULL after saying why it cannot be told.
     json_t *(*query)(void *context);
     void *context;
     void (*print)(FILE *out, const json_t *things);
-    int (*say_none)(bool is_json); ///< returns the exit status
+    const char *none;          ///< what is said where there are no things
+    bool is_json, is_watching; ///< set by run()
 };
 
-/// The exit status of the command.
-int watch_show(const struct watch_view *view);
+/// Takes the arguments behind the command's name. The exit status of the command.
+int watch_run(int argc, char **argv, struct watch_view *view);
 
 #endif

@@ -7,6 +7,7 @@ import os
 import subprocess
 
 import psutil
+import pytest
 
 _JAR = "hadoop-client-minicluster"
 os.environ.setdefault("HADOOP_CONF_DIR", os.path.join(os.path.dirname(os.path.abspath(__file__)), "hadoop_conf"))  # of the client in this process
@@ -87,3 +88,15 @@ def serving(folder):
     finally:
         _stop(gateway)
     assert not psutil.pid_exists(gateway.proc.pid) and not (folder / "dfs").exists()
+
+
+@pytest.fixture(scope="module", name="server")
+def shared_server(tmp_path_factory):
+    """One for all tests of a module; they are skipped where it cannot be had."""
+    try:
+        with serving(tmp_path_factory.mktemp("hdfs")) as uri:
+            yield uri
+    except Unavailable as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(error))

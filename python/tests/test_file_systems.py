@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from hdfs_server import Unavailable, serving
+from hdfs_server import shared_server  # noqa: F401
 
 tf = pytest.importorskip("tensorflow")
 pa = pytest.importorskip("pyarrow")
@@ -18,17 +18,6 @@ from tensorflowonspark import _tfos, files, fs, tfrecord  # noqa: E402
 pytestmark = pytest.mark.long
 gfile = tf.io.gfile
 ODD_NAMES = ["a b", "a%20b", "a#b", "a?b", "日本", "a;b"]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    try:
-        with serving(tmp_path_factory.mktemp("hdfs")) as uri:
-            yield uri
-    except Unavailable as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
 
 
 @pytest.fixture(params=["local", "hdfs"])

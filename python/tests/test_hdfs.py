@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import test_hadoop_formats as formats
-from hdfs_server import Unavailable, serving
+from hdfs_server import shared_server  # noqa: F401
 from test_spark_source import features, load, source_spark, spark  # noqa: F401
 
 tf = pytest.importorskip("tensorflow")
@@ -19,17 +19,6 @@ from tensorflowonspark import tfrecord  # noqa: E402
 pytestmark = pytest.mark.long
 
 BLOCK = 1 << 20  # the smallest that a name node takes
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    try:
-        with serving(tmp_path_factory.mktemp("hdfs")) as uri:
-            yield uri
-    except Unavailable as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
 
 
 @pytest.fixture
