@@ -125,6 +125,8 @@ static void s01_a_timeout_names_who_is_missing(void **state)
     assert_says(err.message, "worker:0 on host 127.0.0.1");
     assert_says(err.message, "missing: 1 (executor id 2)");
     assert_says(err.message, "spark.executor.instances");
+    assert_says(err.message, tfos_rendezvous_address(place.rendezvous));
+    assert_says(err.message, "TFOS_SERVER_HOST");
     tfos__channel_finish(first, 0);
     tfos__channel_finish(second, 0);
     tfos_rendezvous_close(place.rendezvous);
