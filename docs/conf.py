@@ -20,6 +20,7 @@ autodoc_mock_imports = ["tensorflowonspark._tfos", "pyspark", "tensorflow", "num
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "none"
 html_theme = "furo"
+html_theme_options = {"top_of_page_buttons": []}
 html_title = f"tfos {release}"
 html_static_path = ["static"]
 html_css_files = ["figures.css"]
