@@ -77,6 +77,12 @@ def lines_in(folder):
     return "".join(path.read_text() for path in sorted(folder.glob("part-*"))).splitlines()
 
 
+def saved_model_cli(line):
+    """What the command prints, in the folder of the models."""
+    command = [sys.executable, "-m", "tensorflow.python.tools.saved_model_cli", *shlex.split(line)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
 def test_mnist_with_keras(run, place):
     training = dict.fromkeys(("mnist_spark.py", "mnist_tf.py", "mnist_tf_ds.py", "mnist_pipeline.py"), BRIEF)
     run("mnist/keras", {**training, "mnist_inference.py": [], "mnist_spark_inference.py": []})
@@ -89,6 +95,9 @@ def test_mnist_with_keras(run, place):
     assert sorted(f"{row['label']} {row['argmax']}" for row in rows) == sorted(lines_in(place / "predictions"))
     assert all(len(row["prediction"]) == 10 for row in rows)
     assert sum(row["label"] == row["argmax"] for row in rows) > 100
+    shown, ran = map(saved_model_cli, re.findall(r"^saved_model_cli (.*)", (EXAMPLES.parent / "docs" / "serving.md").read_text(), re.MULTILINE))
+    assert "inputs['image']" in shown and "outputs['output_0']" in shown
+    assert "Result for output key output_0" in ran
 
 
 def test_mnist_as_in_tensorflow_1(run, place):

@@ -16,6 +16,7 @@ def map_fun(args, ctx):
     """Runs on each node."""
     import tensorflow as tf
 
+    tf.compat.v1.disable_eager_execution()  # in the supervisor's threads, too
     cluster, server = ctx.start_cluster_server(1, args.rdma)
     if ctx.job_name == "ps":
         server.join()
