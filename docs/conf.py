@@ -12,7 +12,26 @@ project = "tfos"
 copyright = "the tfos authors, Apache License 2.0"
 version = release = re.search(r'TFOS_VERSION "([^"]+)"', (ROOT / "include/tfos/version.h").read_text()).group(1)
 myst_heading_anchors = 3
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+myst_enable_extensions = ["colon_fence"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "sphinx_design"]
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 autodoc_mock_imports = ["tensorflowonspark._tfos", "pyspark", "tensorflow", "numpy"]
 autodoc_default_options = {"members": True, "member-order": "bysource"}
-html_theme = "alabaster"
+autodoc_typehints = "none"
+html_theme = "furo"
+html_theme_options = {"top_of_page_buttons": []}
+html_title = f"tfos {release}"
+html_static_path = ["static"]
+html_css_files = ["figures.css"]
+
+# Made by functions, not by users.
+_WITHOUT_CONSTRUCTOR = ("tensorflowonspark.TFCluster.TFCluster", "tensorflowonspark.TFSparkNode.TFNodeContext")
+
+
+def _hide_constructor(app, what, name, obj, options, signature, return_annotation):
+    return ("", None) if name in _WITHOUT_CONSTRUCTOR else None
+
+
+def setup(app):
+    app.connect("autodoc-process-signature", _hide_constructor)

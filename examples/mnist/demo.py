@@ -10,6 +10,7 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "keras"))
 MASTER = "local-cluster[2,1,1024]"
 WORKERS = 2
 PARTITIONS = 10
@@ -107,13 +108,12 @@ def train(sc, args):
 
 def classify(sc, args):
     """Writes the predictions; returns [(label, prediction)] of all test digits, and the images of the first 25."""
-    import mnist_data_setup
-    import mnist_inference
+    import mnist_spark_inference
     from tensorflowonspark import TFCluster
 
-    rows = sc.textFile(f"{args.output}/csv/test").map(mnist_data_setup.from_csv)
+    rows = sc.textFile(f"{args.output}/csv/test").map(mnist_spark_inference.from_csv)
     cluster = TFCluster.run(
-        sc, mnist_inference.main_fun, args, WORKERS, num_ps=0, input_mode=TFCluster.InputMode.SPARK
+        sc, mnist_spark_inference.main_fun, args, WORKERS, num_ps=0, input_mode=TFCluster.InputMode.SPARK
     )
     folder = f"{args.output}/predictions"
     cluster.inference(rows).saveAsTextFile(folder)
@@ -177,8 +177,10 @@ def main():
         sc = start_spark(log)
     try:
         import mnist_spark
+        import mnist_spark_inference
 
         mnist_spark.add_files(sc)
+        sc.addPyFile(mnist_spark_inference.__file__)
         with phases.phase("data", "MNIST digits become CSV files"):
             training, test = prepare(sc, args.data, args.output)
         with phases.phase("training", f"{WORKERS} workers train: {args.epochs} epochs of {training:,} digits, a DataFrame fed by Spark"):

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes MNIST as CSV (label and 784 pixels a line), as TFRecord files and as pickles, for the other examples.
 
-    spark-submit mnist_data_setup.py --output data/mnist               the digits beside this file: 10,000 and 2,000
+    spark-submit mnist_data_setup.py --output data/mnist               the digits in data/ beside this file: 10,000 and 2,000
     spark-submit mnist_data_setup.py --output data/mnist --data DIR    a folder with the four idx files, gzipped or not
     spark-submit mnist_data_setup.py --output data/mnist --full        all 70,000, fetched by keras.datasets
 
-Below ``--output`` there are then ``csv/train`` and ``csv/test``, ``tfrecord/train`` ..., ``pickle/train`` ...; a record is a
-``tf.train.Example`` of ``pixels``, 784 ints, and ``label``; a pickle's rows are ``([784 ints], label)``, read with ``sc.pickleFile``.
+Below ``--output`` there are then ``csv/train`` and ``csv/test``, ``tfr/train`` ..., ``pickle/train`` ..., as TensorFlowOnSpark's script of this name
+writes them: a record is a ``tf.train.Example`` of ``image``, 784 ints, and ``label``; a pickle's rows are ``([784 ints], label)``, read with
+``sc.pickleFile``.
 """
 
 import argparse
@@ -22,7 +23,7 @@ FILES = {
     "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
     "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
 }
-FORMATS = ("csv", "tfrecord", "pickle")
+FORMATS = ("csv", "tfr", "pickle")
 UNSIGNED_BYTE = 8
 
 
@@ -95,12 +96,6 @@ def to_csv(row):
     return f"{label}," + ",".join(map(str, pixels))
 
 
-def from_csv(line):
-    """The row ``([784 ints], label)`` of a line."""
-    label, *pixels = map(int, line.split(","))
-    return pixels, label
-
-
 def save(sc, images, labels, output, split, num_partitions):
     """Writes one split in each format.
 
@@ -122,7 +117,7 @@ def save(sc, images, labels, output, split, num_partitions):
     lists.saveAsPickleFile(pickle)
     spark = SparkSession.builder.getOrCreate()
     tfrecord.add_to(spark)
-    spark.createDataFrame(lists, "pixels array<smallint>, label smallint").write.format("tfrecord").save(records)
+    spark.createDataFrame(lists, "image array<smallint>, label smallint").write.format("tfrecord").save(records)
 
 
 def main():

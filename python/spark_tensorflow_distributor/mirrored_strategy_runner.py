@@ -80,7 +80,7 @@ class MirroredStrategyRunner:
             ValueError: in local mode there are fewer GPUs than ``num_slots``, or more slots than one are to do without GPUs.
             RuntimeError: there are fewer task slots than are needed; names both. Or ``spark.ssl.enabled`` is set: TensorFlow's workers talk unencrypted,
                 which ``tensorflow.spark.distributor.ignoreSsl=true`` allows.
-            tensorflowonspark._tfos.Error: the function failed; has its exception.
+            tensorflowonspark.errors.Error: the function failed; has its exception.
         """
         if self._local_mode:
             return self._run_here(train_fn, kwargs)

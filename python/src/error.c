@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#define MODULE "tensorflowonspark._tfos."
+/// Users know the classes from there; the extension module has them too.
+#define MODULE "tensorflowonspark.errors."
 
 /// Class and, beside Error, the built-in exceptions that it is too.
 #define CLASS_OK NULL, NULL, NULL

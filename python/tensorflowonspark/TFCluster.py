@@ -3,7 +3,7 @@
 
 A cluster has three phases. :func:`run` starts a node on each executor and returns once all of them run the user's function.
 :meth:`TFCluster.train` and :meth:`TFCluster.inference` feed RDDs to it (``InputMode.SPARK``). :meth:`TFCluster.shutdown` waits for
-the functions to return and ends everything. What fails raises :class:`tensorflowonspark._tfos.Error`, whose text names the node, the
+the functions to return and ends everything. What fails raises :class:`tensorflowonspark.errors.Error`, whose text names the node, the
 cause and what to do; the SparkContext stays usable.
 """
 
@@ -23,7 +23,7 @@ from . import _tfos, arguments, failures, files, frames, gpus, inference, jobs, 
 from .arguments import InputMode
 from .events import EventPump
 from .restarts import RestartingCluster
-from .sessions import ConnectSpark, ContextSpark, spark_of
+from .sessions import spark_of
 
 logger = logging.getLogger(__name__)
 
@@ -60,8 +60,7 @@ class TFCluster:
     One thread at a time may feed and shut down.
     """
 
-    def __init__(self, spark: Union[ContextSpark, ConnectSpark], meta: launch.ClusterMeta, rendezvous: _tfos.Rendezvous, input_mode: int,
-                 queues: List[str], tensorboard: bool) -> None:
+    def __init__(self, spark: Any, meta: Any, rendezvous: Any, input_mode: int, queues: List[str], tensorboard: bool) -> None:
         self.sc = spark.sc
         self.cluster_id = meta.cluster_id
         self.cluster_meta = self.meta = meta.public()
@@ -140,7 +139,7 @@ class TFCluster:
         Raises:
             ValueError: an argument is wrong, a column does not exist or has a type that cannot be fed, or the cluster is not in
                 ``InputMode.SPARK``.
-            tensorflowonspark._tfos.Error: a node failed or takes no rows any more.
+            tensorflowonspark.errors.Error: a node failed or takes no rows any more.
         """
         feed_timeout = self._check_feeding(feed_timeout, qname)
         num_epochs = arguments.count("num_epochs", num_epochs, 0)
@@ -207,7 +206,7 @@ class TFCluster:
         Raises:
             ValueError: an argument is wrong, a column does not exist, is there twice or has a type that cannot be carried, or the cluster is
                 not in ``InputMode.SPARK``.
-            tensorflowonspark._tfos.UnsupportedError: a column's type cannot be fed, or ``via="jvm"`` is not possible.
+            tensorflowonspark.errors.UnsupportedError: a column's type cannot be fed, or ``via="jvm"`` is not possible.
         """
         if arguments.is_number(output_schema):
             feed_timeout, qname = output_schema, feed_timeout if isinstance(feed_timeout, str) else qname
@@ -367,7 +366,7 @@ class TFCluster:
             timeout: seconds to wait for the workers' functions; -1: no limit. When it is over they are stopped.
 
         Raises:
-            tensorflowonspark._tfos.Error: a node failed (unless ``train`` has raised that already), or the timeout is over.
+            tensorflowonspark.errors.Error: a node failed (unless ``train`` has raised that already), or the timeout is over.
             pyspark.errors.StreamingQueryException: a query failed by itself; the functions have read what came before, and have returned.
         """
         timeout = arguments.seconds("timeout", timeout, float("-inf"), words="a number of seconds, or -1 for no limit")
@@ -446,7 +445,7 @@ class TFCluster:
         :meth:`shutdown` first. A result has 4 MiB at most, as JSON or pickled, which it is where JSON does not hold it.
 
         Raises:
-            tensorflowonspark._tfos.Error: a node failed, the timeout is over, or a result cannot be carried; names the node.
+            tensorflowonspark.errors.Error: a node failed, the timeout is over, or a result cannot be carried; names the node.
         """
         if not self._closed:
             self._wait(_tfos.WORKED, arguments.seconds("timeout", timeout, float("-inf"), words="a number of seconds, or -1 for no limit"))
@@ -560,8 +559,8 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
 
     Raises:
         ValueError, TypeError: an argument is wrong; nothing was started.
-        tensorflowonspark._tfos.UnsupportedError: something is asked for that cannot work over Spark Connect.
-        tensorflowonspark._tfos.Error: the cluster did not come up; nothing is left running.
+        tensorflowonspark.errors.UnsupportedError: something is asked for that cannot work over Spark Connect.
+        tensorflowonspark.errors.Error: the cluster did not come up; nothing is left running.
     """
     if arguments.count("max_restarts", max_restarts, 0):
         options = {name: value for name, value in locals().items() if name != "max_restarts"}

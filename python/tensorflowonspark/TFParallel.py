@@ -31,7 +31,7 @@ def run(sc: Any, map_fn: Callable[[Any, Any], Any], tf_args: Any, num_executors:
     Raises:
         ValueError, TypeError: an argument is wrong.
         RuntimeError: with ``use_barrier``, there are fewer slots than instances; names both.
-        tensorflowonspark._tfos.Error: an instance failed; has its exception.
+        tensorflowonspark.errors.Error: an instance failed; has its exception.
     """
     spark = spark_of(sc)
     arguments.check_function(map_fn)
@@ -47,7 +47,7 @@ def run_instances(spark: Any, count: int, task: Callable[[int], bytes], barrier:
     """The pickled results of the task for each number, unpickled.
 
     Raises:
-        tensorflowonspark._tfos.Error: the Spark job failed; the text begins with ``failure``.
+        tensorflowonspark.errors.Error: the Spark job failed; the text begins with ``failure``.
     """
     from pyspark.serializers import CloudPickleSerializer
 

@@ -24,7 +24,7 @@ def columns_of(batch: pa.RecordBatch, fields: List[pa.Field]) -> List[pa.Array]:
     """One array for each declared field, of its type, from a batch of results.
 
     Raises:
-        tensorflowonspark._tfos.InvalidError: a column is missing or one too many, or its values cannot be cast without loss; names the column
+        tensorflowonspark.errors.InvalidError: a column is missing or one too many, or its values cannot be cast without loss; names the column
             and both types.
     """
     kind = (batch.schema.metadata or {}).get(b"tfos.row", b"row").decode()

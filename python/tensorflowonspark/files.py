@@ -210,7 +210,7 @@ def _is_hadoops(name: str) -> bool:
     """Whether Hadoop serves the scheme of a URI; where neither does nor pyarrow, it is Hadoop's failure that is raised.
 
     Raises:
-        _tfos.UnsupportedError: Hadoop's client, which alone has the scheme, cannot be used here; it says why.
+        tensorflowonspark.errors.UnsupportedError: Hadoop's client, which alone has the scheme, cannot be used here; it says why.
     """
     scheme = _scheme(name)
     if scheme in _ARROWS:

@@ -59,7 +59,7 @@ class FrameFeed:
 
     Raises:
         ValueError: an argument is wrong; a column does not exist or a name is there twice.
-        tensorflowonspark._tfos.UnsupportedError: a column's type cannot be fed, or "jvm" is not possible.
+        tensorflowonspark.errors.UnsupportedError: a column's type cannot be fed, or "jvm" is not possible.
     """
 
     def __init__(self, meta: launch.ClusterMeta, frame: Any, timeout_ms: int, queue: str, columns: Optional[Sequence[str]] = None,
@@ -203,7 +203,7 @@ def can_use_jvm(frame: Any, must: bool) -> bool:
     """Whether tfos.jar is in the frame's JVMs, where it is put if need be.
 
     Raises:
-        tensorflowonspark._tfos.UnsupportedError: it is not, and ``must`` be.
+        tensorflowonspark.errors.UnsupportedError: it is not, and ``must`` be.
     """
     if not hasattr(frame, "_jdf"):
         reason: Optional[str] = "a DataFrame of Spark Connect has no JVM here"

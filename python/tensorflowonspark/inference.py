@@ -35,7 +35,7 @@ def infer(meta: launch.ClusterMeta, frame: Any, feed: int, timeout_ms: int, queu
 
     Raises:
         ValueError: an argument is wrong, a column does not exist, two have one name, or a type has no form in Arrow.
-        tensorflowonspark._tfos.UnsupportedError: a column's type cannot be fed, or "jvm" is not possible.
+        tensorflowonspark.errors.UnsupportedError: a column's type cannot be fed, or "jvm" is not possible.
     """
     if via not in frames.WAYS:
         raise ValueError(f"via must be None, 'jvm' or 'arrow', not {via!r}")

@@ -26,7 +26,7 @@ def path() -> str:
     """Where tfos.jar is on this machine.
 
     Raises:
-        tensorflowonspark._tfos.UnsupportedError: this package was built without it.
+        tensorflowonspark.errors.UnsupportedError: this package was built without it.
     """
     jar = _place()
     if not os.path.exists(jar):
@@ -41,7 +41,7 @@ def add_to(spark: Any) -> None:
         spark: a SparkSession, also of Spark Connect, or a SparkContext.
 
     Raises:
-        tensorflowonspark._tfos.UnsupportedError: that cannot be; the message says why, and what to do.
+        tensorflowonspark.errors.UnsupportedError: that cannot be; the message says why, and what to do.
     """
     context = spark if hasattr(spark, "applicationId") else getattr(spark, "_sc", None)
     reason = _once(spark.session_id, _add_artifact, spark) if context is None else why_not(context)

@@ -111,7 +111,7 @@ class SparkJob:
 def own_error(error: BaseException) -> Optional[_tfos.Error]:
     """The error of this package that a Spark task raised, without Spark's words and the JVM's stack; None when it was another's."""
     text = brief(error)
-    match = re.match(r"tensorflowonspark\._tfos\.(\w+): (.*)", text, re.DOTALL) or _JVM_ERROR.search(str(error))
+    match = re.match(r"tensorflowonspark\.errors\.(\w+): (.*)", text, re.DOTALL) or _JVM_ERROR.search(str(error))
     kind = getattr(_tfos, match.group(1), None) if match else None
     return kind(match.group(2)) if kind else None
 

@@ -77,7 +77,7 @@ class NodeTask:
         A trainer's failure is reported by the rendezvous to the driver and is not this task's, so that Spark does not run it again.
 
         Raises:
-            tensorflowonspark._tfos.Error: the node could not start or was refused.
+            tensorflowonspark.errors.Error: the node could not start or was refused.
         """
         meta = self._meta
         detaching = meta.feeding and meta.job_name(executor_id) not in ("ps", "evaluator")

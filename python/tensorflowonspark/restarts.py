@@ -76,7 +76,7 @@ class RestartingCluster:
 
         Raises:
             ValueError: of a stream, too: its query starts again from its checkpoint, in a cluster without ``max_restarts``.
-            tensorflowonspark._tfos.Error: the last failure, when there is no restart left.
+            tensorflowonspark.errors.Error: the last failure, when there is no restart left.
         """
         options = inspect.signature(self._cluster.train).bind(*args, **kwargs).arguments
         data = options["dataRDD"]
@@ -89,7 +89,7 @@ class RestartingCluster:
         """As :meth:`TFCluster.shutdown`. A cluster that fails meanwhile is started again, and fed again what was not used.
 
         Raises:
-            tensorflowonspark._tfos.Error: the last failure, when there is no restart left.
+            tensorflowonspark.errors.Error: the last failure, when there is no restart left.
         """
         while True:
             try:

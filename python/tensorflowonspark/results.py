@@ -76,7 +76,7 @@ class ResultTable:
         """Each node's result; None where there is none.
 
         Raises:
-            tensorflowonspark._tfos.Error: one could not be carried, or is pickled where that is not allowed; names the node.
+            tensorflowonspark.errors.Error: one could not be carried, or is pickled where that is not allowed; names the node.
         """
         with self._lock:
             texts, counts = {node: list(parts) for node, parts in self._texts.items()}, dict(self._counts)

@@ -141,7 +141,7 @@ class ConnectSpark:
         """Raises where ``what`` needs this process to be Spark's driver; here it is not.
 
         Raises:
-            tensorflowonspark._tfos.UnsupportedError: always.
+            tensorflowonspark.errors.UnsupportedError: always.
         """
         raise _tfos.UnsupportedError(f"{what} cannot work over Spark Connect: {instead}")
 
@@ -194,7 +194,7 @@ def spark_of(handle: Any) -> Union[ContextSpark, ConnectSpark]:
 
     Raises:
         TypeError: it is none of these.
-        tensorflowonspark._tfos.UnsupportedError: client or server of Spark Connect are too old.
+        tensorflowonspark.errors.UnsupportedError: client or server of Spark Connect are too old.
     """
     if hasattr(handle, "parallelize"):
         return ContextSpark(handle)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples: the conversion of the data is exact, damaged files are refused, and the demonstration does what it says."""
+"""MNIST's data for the examples: the conversion is exact, damaged files are refused; and the demonstration does what it says."""
 
 import gzip
 import importlib
@@ -19,9 +19,10 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "mnist"
 @pytest.fixture(scope="module")
 def setup_module_of_data():
     """The module mnist_data_setup."""
-    sys.path.insert(0, str(EXAMPLE))
+    sys.path[:0] = added = [str(EXAMPLE), str(EXAMPLE / "keras")]
     yield importlib.import_module("mnist_data_setup")
-    sys.path.remove(str(EXAMPLE))
+    for folder in added:
+        sys.path.remove(folder)
 
 
 def idx(array):
@@ -103,15 +104,14 @@ def test_conversion_is_exact(setup_module_of_data, sc, tmp_path, digits):
     setup_module_of_data.save(sc, images, labels, str(tmp_path), "train", 3)
     lines = "".join(path.read_text() for path in sorted((tmp_path / "csv" / "train").glob("part-*"))).splitlines()
     expected = [(image.tolist(), int(label)) for image, label in zip(images, labels)]
-    assert [setup_module_of_data.from_csv(line) for line in lines] == expected
-    assert lines[0].split(",")[0] == str(labels[0]) and len(lines[0].split(",")) == 785
+    assert [[int(label), *pixels] for pixels, label in expected] == [[*map(int, line.split(","))] for line in lines]
     assert sorted(sc.pickleFile(str(tmp_path / "pickle" / "train")).collect()) == sorted(expected)
-    assert sorted(mnist_rows(tmp_path / "tfrecord" / "train")) == sorted(expected)
+    assert sorted(mnist_rows(tmp_path / "tfr" / "train")) == sorted(expected)
     spark_example, spark = importlib.import_module("mnist_spark"), SparkSession(sc)
     for kind in setup_module_of_data.FORMATS:
         frame = spark_example.read_digits(spark, f"{tmp_path}/{kind}/train", kind)
-        assert frame.schema.simpleString() == "struct<pixels:array<smallint>,label:smallint>"
-        assert sorted((row.pixels, row.label) for row in frame.collect()) == sorted(expected)
+        assert frame.schema.simpleString() == "struct<image:array<smallint>,label:smallint>"
+        assert sorted((row.image, row.label) for row in frame.collect()) == sorted(expected)
     with pytest.raises(FileExistsError, match="csv/train exists"):
         setup_module_of_data.save(sc, images, labels, str(tmp_path), "train", 3)
 
@@ -122,7 +122,29 @@ def mnist_rows(folder):
 
     records = tf.data.TFRecordDataset(sorted(map(str, folder.glob("part-*"))))
     features = [tf.train.Example.FromString(record.numpy()).features.feature for record in records]
-    return [(list(one["pixels"].int64_list.value), one["label"].int64_list.value[0]) for one in features]
+    return [(list(one["image"].int64_list.value), one["label"].int64_list.value[0]) for one in features]
+
+
+def test_records_of_every_origin(setup_module_of_data, digits):
+    """What this package's script, TensorFlowOnSpark's of versions 1 (ten numbers for the label) and 2, and tensorflow_datasets (a PNG) write."""
+    import tensorflow as tf
+
+    def example(**features):
+        kinds = {name: tf.train.Feature(bytes_list=tf.train.BytesList(value=values)) if isinstance(values[0], bytes)
+                 else tf.train.Feature(int64_list=tf.train.Int64List(value=values)) for name, values in features.items()}
+        return tf.train.Example(features=tf.train.Features(feature=kinds)).SerializeToString()
+
+    reading = importlib.import_module("mnist_tf_ds")
+    image, pixels = digits[0][0][..., None], digits[0][0].reshape(784)
+    png = tf.io.encode_png(image).numpy()
+    for label in (0, 7):
+        for parse, record in (
+            (reading.parse_tfos, example(image=pixels.tolist(), label=[label])),
+            (reading.parse_tfos, example(image=pixels.tolist(), label=[int(digit == label) for digit in range(10)])),
+            (reading.parse_tfds, example(image=[png], label=[label])),
+        ):
+            found = parse(tf.constant(record))
+            assert (found[0].numpy() == pixels).all() and int(found[1]) == label
 
 
 def run_example(folder, name, *arguments, **environment):
@@ -154,19 +176,3 @@ def test_demonstration(tmp_path):
     lines = "".join(path.read_text() for path in parts).splitlines()
     assert len(lines) == 2000
     assert sum(line.split()[0] == line.split()[1] for line in lines) == int(accuracy.group(2).replace(",", ""))
-
-
-@pytest.mark.long
-def test_own_reading(setup_module_of_data, tmp_path):
-    """mnist_tf.py: the workers read TFRecord files that Spark wrote, of some digits; checkpoints and a SavedModel are left."""
-    (tmp_path / "data").mkdir()
-    images, labels = setup_module_of_data.read_digits(setup_module_of_data.DATA, "test")
-    for split in ("train", "t10k"):
-        write_digits(tmp_path / "data", images[:500].reshape(-1, 28, 28), labels[:500], split=split)
-    submit = "--master local-cluster[2,1,1024] --conf spark.ui.enabled=false pyspark-shell"
-    settings = {"PYSPARK_SUBMIT_ARGS": submit, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    run_example(tmp_path, "mnist_data_setup.py", "--data", "data", "--output", str(tmp_path), "--num_partitions", "4", **settings)
-    records = ("--images_labels", f"{tmp_path}/tfrecord/train")
-    run_example(tmp_path, "mnist_tf.py", "--cluster_size", "2", "--epochs", "1", *records, **settings)
-    assert (tmp_path / "mnist_model" / "weights-0001.weights.h5").is_file()
-    assert (tmp_path / "mnist_export" / "saved_model.pb").is_file()

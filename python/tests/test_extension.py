@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from local_cluster import READ_ALL, interrupted, open_files
-from tensorflowonspark import _tfos
+from tensorflowonspark import _tfos, errors
 from tensorflowonspark.gpus import GpuPlan
 from tensorflowonspark.launch import ClusterMeta, FeedTask, NodeTask, node_executable
 
@@ -49,11 +49,13 @@ def test_exceptions():
         "TimedOutError": (TimeoutError, "TIMEOUT"), "ClosedError": (ConnectionError, "CLOSED"), "BusyError": (RuntimeError, "BUSY"),
         "UnsupportedError": (RuntimeError, "UNSUPPORTED"),
     }
+    assert {*expected, "Error"} == {*errors.__all__}
     found = {name for name in dir(_tfos) if isinstance(getattr(_tfos, name), type) and issubclass(getattr(_tfos, name), _tfos.Error)}
     assert found == {*expected, "Error"}
     assert issubclass(_tfos.Error, RuntimeError) and issubclass(_tfos.NotFoundError, FileNotFoundError)
     for name, (builtin, status) in expected.items():
         class_ = getattr(_tfos, name)
+        assert getattr(errors, name) is class_ and class_.__module__ == "tensorflowonspark.errors"
         error = class_("words")
         assert issubclass(class_, builtin) and str(error) == "words" and error.status == status and error.os_errno == 0
         copy = pickle.loads(pickle.dumps(error))
@@ -146,7 +148,7 @@ def test_signals_end_waits(rendezvous):
 def test_signals_end_an_agreement_that_nobody_answers():
     program = """
 import json, signal, socket, struct, threading
-from tensorflowonspark import _tfos
+from tensorflowonspark import _tfos, errors
 
 node, own = socket.socketpair()
 context = json.dumps({"type": "context"}).encode()

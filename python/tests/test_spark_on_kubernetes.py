@@ -104,7 +104,7 @@ def check_pod(pod, memory, cores):
 
 
 def test_the_driver_of_spark_submit(server, tmp_path):
-    program = "local:///opt/tfos/examples/mnist/mnist_spark.py"
+    program = "local:///opt/tfos/examples/mnist/keras/mnist_spark.py"
     arguments = ["--cluster_size", "2", "--images_labels", "/data/mnist/csv/train"]
     result = subprocess.run(
         [f"{SPARK_HOME}/bin/spark-submit", *settings(server), "--deploy-mode", "cluster", "--name", "mnist",

@@ -11,16 +11,16 @@ def is_chief(ctx):
     return ctx.job_name in ("chief", "master")
 
 
-def scale(pixels, *others):
+def scale(images, *others):
     """Images of 28 by 28 by 1, between 0 and 1, from a batch of 784 pixels; label and weight stay."""
     import tensorflow as tf
 
-    return tf.reshape(tf.cast(pixels, tf.float32), [-1, 28, 28, 1]) / 255.0, *others
+    return tf.reshape(tf.cast(images, tf.float32), [-1, 28, 28, 1]) / 255.0, *others
 
 
 def scale_row(row, weight):
     """Image, label and weight of a batch of DataFrame rows."""
-    return *scale(row["pixels"], row["label"]), weight
+    return *scale(row["image"], row["label"]), weight
 
 
 def build_model():
@@ -30,7 +30,7 @@ def build_model():
     layers = keras.layers
     keras.utils.set_random_seed(1)
     model = keras.Sequential([
-        keras.Input((28, 28, 1)),
+        keras.Input((28, 28, 1), name="image"),
         layers.Conv2D(32, 3, activation="relu"),
         layers.MaxPooling2D(),
         layers.Conv2D(64, 3, activation="relu"),
@@ -62,7 +62,7 @@ def train(dataset, args, ctx, steps_per_epoch=None):
         epochs=args.epochs,
         steps_per_epoch=steps_per_epoch,
         callbacks=callbacks(ctx.absolute_path(args.model_dir), ctx),
-        verbose=2 if args.verbose and is_chief(ctx) else 0,
+        verbose=2 if getattr(args, "verbose", True) and is_chief(ctx) else 0,
     )
     if is_chief(ctx):
         compat.export_saved_model(model, ctx.absolute_path(args.export_dir), True)

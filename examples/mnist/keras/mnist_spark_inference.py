@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classifies MNIST digits with the SavedModel that training left, spread over the executors.
+"""Classifies MNIST digits that Spark feeds, with the SavedModel that training left, on the nodes of a cluster.
 
-    spark-submit mnist_inference.py --cluster_size 2 --images_labels data/mnist/csv/test --export_dir mnist_export
+    spark-submit mnist_spark_inference.py --cluster_size 2 --images_labels data/mnist/csv/test --export_dir mnist_export
 
 Each line of the output has the label and the prediction, in the order of the input.
 """
 
 import argparse
-import os
 
-import mnist_data_setup
+
+def from_csv(line):
+    """The row ``([784 ints], label)`` of a line."""
+    label, *pixels = map(int, line.split(","))
+    return pixels, label
 
 
 def main_fun(args, ctx):
@@ -20,16 +23,15 @@ def main_fun(args, ctx):
     # The variable keeps the model's functions alive.
     saved_model = tf.saved_model.load(ctx.absolute_path(args.export_dir))
     predict = saved_model.signatures["serving_default"]
-    name = next(iter(predict.structured_input_signature[1]))
 
     feed = ctx.get_data_feed(train_mode=False)
     while not feed.should_stop():
         arrays = feed.next_arrays(args.batch_size)
         if arrays is None:
             break
-        pixels, labels = arrays
-        images = pixels.reshape(-1, 28, 28, 1).astype("float32") / 255.0
-        probabilities = next(iter(predict(**{name: tf.constant(images)}).values()))
+        images, labels = arrays
+        images = images.reshape(-1, 28, 28, 1).astype("float32") / 255.0
+        probabilities = next(iter(predict(image=tf.constant(images)).values()))
         answers = np.argmax(probabilities, axis=1)
         feed.batch_results([f"{label} {answer}" for label, answer in zip(labels, answers)])
 
@@ -39,7 +41,7 @@ def main():
 
     from tensorflowonspark import TFCluster
 
-    sc = SparkContext(conf=SparkConf().setAppName("mnist_inference"))
+    sc = SparkContext(conf=SparkConf().setAppName("mnist_spark_inference"))
     executors = int(sc.getConf().get("spark.executor.instances", "1"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batch_size", help="rows of a batch", type=int, default=128)
@@ -50,8 +52,7 @@ def main():
     args = parser.parse_args()
     print("args:", args)
 
-    sc.addPyFile(os.path.join(os.path.dirname(os.path.abspath(__file__)), "mnist_data_setup.py"))
-    rows = sc.textFile(args.images_labels).map(mnist_data_setup.from_csv)
+    rows = sc.textFile(args.images_labels).map(from_csv)
     cluster = TFCluster.run(sc, main_fun, args, args.cluster_size, num_ps=0, input_mode=TFCluster.InputMode.SPARK)
     cluster.inference(rows).saveAsTextFile(args.output)
     cluster.shutdown()

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands in the examples' READMEs, as typed but for less data, in one Spark application of three executors."""
+
+import gzip
+import json
+import os
+import re
+import runpy
+import shlex
+import struct
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from conftest import make_context
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+BRIEF = ["--epochs", "1", "--batch_size", "32"]
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """The folder in which all are run, with MNIST's first digits as idx files."""
+    folder = tmp_path_factory.mktemp("examples")
+    (folder / "idx").mkdir()
+    for name, count in (("train", 640), ("t10k", 200)):
+        for kind, shape in (("images-idx3", (28, 28)), ("labels-idx1", ())):
+            size = count * 784 if shape else count
+            content = gzip.decompress((EXAMPLES / "mnist" / "data" / f"{name}-{kind}-ubyte.gz").read_bytes())
+            head = bytes([0, 0, 8, 1 + len(shape)]) + struct.pack(f">{1 + len(shape)}I", count, *shape)
+            (folder / "idx" / f"{name}-{kind}-ubyte").write_bytes(head + content[len(head) :][:size])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(place):
+    """Runs commands of a README: run(folder, {program: [more arguments]}). The data are there already."""
+    import pyspark
+    from pyspark.sql import SparkSession
+
+    context = make_context("local-cluster[3,1,1024]", executorEnv_TF_ENABLE_ONEDNN_OPTS="0")
+    system = context._jvm.org.apache.hadoop.fs.FileSystem.getLocal(context._jsc.hadoopConfiguration())
+    system.setWorkingDirectory(context._jvm.org.apache.hadoop.fs.Path(str(place)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        shared = type("SharedContext", (type(context),), {"__new__": lambda cls, conf=None: context})
+        patch.setattr(pyspark, "SparkContext", shared)
+        patch.setattr(type(context), "stop", lambda self: None)
+        patch.setattr(SparkSession, "stop", lambda self: None)
+
+        def run_all(folder, more):
+            for path, arguments in commands(folder):
+                patch.setattr(sys, "argv", [path.name, *arguments, *more[path.name]])
+                patch.syspath_prepend(str(path.parent))
+                runpy.run_path(str(path), run_name="__main__")
+
+        run_all("mnist", {"mnist_data_setup.py": ["--data", str(place / "idx")]})
+        yield run_all
+    context.stop()
+
+
+def commands(folder):
+    """The programs that the README's shell blocks run by spark-submit, with their arguments."""
+    for block in re.findall(r"```sh\n(.*?)```", (EXAMPLES / folder / "README.md").read_text(), re.DOTALL):
+        for line in block.replace("\\\n", " ").splitlines():
+            words = shlex.split(line)
+            if words[:1] == ["spark-submit"]:
+                yield EXAMPLES / folder / words[1], words[2:]
+
+
+def lines_in(folder):
+    return "".join(path.read_text() for path in sorted(folder.glob("part-*"))).splitlines()
+
+
+def saved_model_cli(line):
+    """What the command prints, in the folder of the models."""
+    command = [sys.executable, "-m", "tensorflow.python.tools.saved_model_cli", *shlex.split(line)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def test_mnist_with_keras(run, place):
+    training = dict.fromkeys(("mnist_spark.py", "mnist_tf.py", "mnist_tf_ds.py", "mnist_pipeline.py"), BRIEF)
+    run("mnist/keras", {**training, "mnist_inference.py": [], "mnist_spark_inference.py": []})
+    assert (place / "mnist_model" / "weights-0001.weights.h5").is_file()
+    assert any("events.out.tfevents" in path.name for path in (place / "mnist_model").rglob("*"))
+    answers = {tuple(map(int, line.split())) for line in lines_in(place / "predictions")}
+    assert len(lines_in(place / "predictions")) == 200 and {label for label, _ in answers} == set(range(10))
+    assert sorted(lines_in(place / "predictions")) == sorted(lines_in(place / "fed_predictions"))
+    rows = list(map(json.loads, lines_in(place / "json_predictions")))
+    assert sorted(f"{row['label']} {row['argmax']}" for row in rows) == sorted(lines_in(place / "predictions"))
+    assert all(len(row["prediction"]) == 10 for row in rows)
+    assert sum(row["label"] == row["argmax"] for row in rows) > 100
+    shown, ran = map(saved_model_cli, re.findall(r"^saved_model_cli (.*)", (EXAMPLES.parent / "docs" / "serving.md").read_text(), re.MULTILINE))
+    assert "inputs['image']" in shown and "outputs['output_0']" in shown
+    assert "Result for output key output_0" in ran
+
+
+def test_mnist_as_in_tensorflow_1(run, place):
+    (place / "stream").mkdir()
+    digits = [line.split(",", 1) for line in lines_in(place / "data" / "mnist" / "csv" / "train")]
+    ended = threading.Event()
+
+    def move_files():
+        for number in range(100):
+            (place / "moved").write_text("".join(f"{label}|{pixels}\n" for label, pixels in digits))
+            os.rename(place / "moved", place / "stream" / str(number))
+            if ended.wait(2):
+                break
+
+    mover = threading.Thread(target=move_files)
+    mover.start()
+    try:
+        small = ["--batch_size", "20"]
+        run("mnist/v1", dict.fromkeys(("mnist_v1_spark.py", "mnist_v1_tf.py", "mnist_v1_streaming.py"), small))
+    finally:
+        ended.set()
+        mover.join()
+    for model in ("mnist_model", "mnist_tf_model", "mnist_stream_model"):
+        assert (place / model / "checkpoint").is_file(), model
+    assert len(lines_in(place / "tf_predictions")) == 200
+    assert len([line for line in lines_in(place / "predictions") if re.search(r"Label: \d, Prediction: \d$", line)]) == 200
+    assert (place / "mnist_export" / "saved_model.pb").is_file()
+
+
+def test_other_programs(run, place, capfd):
+    for folder in ("resnet", "segmentation", "wide_deep", "search"):
+        run(folder, {f"{name}_spark.py": [] for name in ("resnet_cifar", "segmentation", "wide_deep", "search")})
+    printed = capfd.readouterr().out
+    assert (place / "resnet_model" / "resnet.keras").is_file() and "eval_accuracy" in printed
+    assert (place / "segmentation_export" / "saved_model.pb").is_file()
+    first, *_, last = map(float, re.search(r"accuracy of each epoch: (.*)\n", printed).group(1).split(", "))
+    assert last > first
+    assert float(re.search(r"accuracy of the test: (0\.\d+)", printed).group(1)) > 0.8
+    assert float(re.search(r"^(\d\.\d+)  \{'rate': ", printed, re.MULTILINE).group(1)) > 0.5
+
+
+def test_notebook(tmp_path):
+    """Every cell runs, and the last says how good the predictions are."""
+    command = [str(Path(sys.executable).with_name("jupyter-execute")), "--output", str(tmp_path / "executed"), "mnist.ipynb"]
+    result = subprocess.run(command, cwd=EXAMPLES / "notebook", capture_output=True, text=True, timeout=580)
+    assert result.returncode == 0, result.stdout + result.stderr
+    text = (tmp_path / "executed.ipynb").read_text()
+    assert float(re.search(r"accuracy of the test: (0\.\d+)", text).group(1)) > 0.9
+    assert "TensorBoard: http://" in text and "image/png" in text
