@@ -36,6 +36,7 @@ struct tfos_collective_options {
     enum tfos_collective_transport transport;
     bool is_trusted_network;  ///< TCP in the clear, each connection authenticated by the key; else
                               ///< TLS 1.3
+    bool has_parameters;      ///< open_parameters() will be called: hosts connect to rank 0 for it
     const char *host;         ///< address of this host for the others; NULL: the one that is found
     int64_t open_timeout_ms;  ///< until all ranks are there; 0: 600,000
     int64_t stall_timeout_ms; ///< for which an operation waits for a rank that lives, but does not
@@ -120,6 +121,37 @@ tfos_collective_reduce_scatter(struct tfos_collective *collective, const char *n
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_collective_barrier(struct tfos_collective *collective, const char *name,
                         struct tfos_error *err);
+
+/// Parameters that ranks train asynchronously: rank 0's process has the shared values, and each
+/// rank adds what it has changed and takes over what all have, when it likes. Ranks of rank 0's
+/// host do so in shared memory, the others over TCP. Which changes of others a pull has is not the
+/// same from run to run. The calls are operations as those above, but for what is said here.
+
+/// Begins with rank 0's values, which replace the elements of the spans, float32. All ranks call
+/// it, with the same counts and `staleness`: the number of steps by which a rank may be ahead of
+/// the slowest, 1 or more. INVALID when parameters are open, or the group has none
+/// (`has_parameters`).
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_collective_open_parameters(struct tfos_collective *collective, const char *name,
+                                const struct tfos_collective_span *spans, int64_t span_count,
+                                int64_t staleness, struct tfos_error *err);
+
+/// Adds to the shared values what the elements of the spans have changed by since the last call,
+/// divided by the number of ranks, and replaces the elements by the shared values. `steps`, 1 to
+/// the staleness: those of this rank since the last call. Before it returns, it waits until all
+/// other ranks have pushed so many that this one can take as many steps again. Each step of a rank
+/// renews the deadline. After a failure the elements are undefined.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_collective_push_pull(struct tfos_collective *collective, const char *name,
+                          const struct tfos_collective_span *spans, int64_t span_count,
+                          int64_t steps, struct tfos_error *err);
+
+/// The last push_pull() of this rank, for which the others wait no more. Returns when all ranks
+/// have called it, with the same values on each.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_collective_close_parameters(struct tfos_collective *collective, const char *name,
+                                 const struct tfos_collective_span *spans, int64_t span_count,
+                                 struct tfos_error *err);
 
 /// What a group has done since it was opened.
 struct tfos_collective_figures {
