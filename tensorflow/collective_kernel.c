@@ -338,6 +338,29 @@ static void all_gather(struct call *call)
         gather(call, i);
 }
 
+/// `steps` is the staleness when the parameters are opened.
+static void push_pull(struct call *call)
+{
+    struct outputs out;
+    struct tfos_error err = {0};
+    const char *name = call->kernel->operation;
+    int64_t steps = tfos__op_read_number(call->context, TFOS__COLLECTIVE_STEPS, MODULE ": steps",
+                                         call->status);
+
+    open_outputs(call, TFOS__COLLECTIVE_PARAMETERS, 0, 1, &out);
+    if (tfos__op_is_ok(call->status)) {
+        int64_t count = select_spans(&out, TFOS_DTYPE_FLOAT32);
+        enum tfos_status result =
+            call->kernel->action == TFOS__COLLECTIVE_OPEN
+                ? tfos_collective_open_parameters(call->group, name, out.spans, count, steps, &err)
+            : call->kernel->action == TFOS__COLLECTIVE_PUSH
+                ? tfos_collective_push_pull(call->group, name, out.spans, count, steps, &err)
+                : tfos_collective_close_parameters(call->group, name, out.spans, count, &err);
+        (void)check(call, result, &err);
+    }
+    close_outputs(&out);
+}
+
 /// Calls `work` with the group whose number is the first input.
 static void with_group(void *kernel, struct TF_OpKernelContext *context,
                        void (*work)(struct call *call))
@@ -375,4 +398,9 @@ void tfos__collective_compute_broadcast(void *kernel, struct TF_OpKernelContext 
 void tfos__collective_compute_all_gather(void *kernel, struct TF_OpKernelContext *context)
 {
     with_group(kernel, context, all_gather);
+}
+
+void tfos__collective_compute_push_pull(void *kernel, struct TF_OpKernelContext *context)
+{
+    with_group(kernel, context, push_pull);
 }

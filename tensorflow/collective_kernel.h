@@ -11,7 +11,15 @@ enum {
     TFOS__COLLECTIVE_GROUP,
     TFOS__COLLECTIVE_TENSORS,
     TFOS__COLLECTIVE_WEIGHT = TFOS__COLLECTIVE_TENSORS,
-    TFOS__COLLECTIVE_GRADIENTS
+    TFOS__COLLECTIVE_STEPS = TFOS__COLLECTIVE_TENSORS,
+    TFOS__COLLECTIVE_GRADIENTS,
+    TFOS__COLLECTIVE_PARAMETERS = TFOS__COLLECTIVE_GRADIENTS
+};
+
+enum tfos__collective_action {
+    TFOS__COLLECTIVE_OPEN,
+    TFOS__COLLECTIVE_PUSH,
+    TFOS__COLLECTIVE_CLOSE
 };
 
 /// What a node of a graph says of its op.
@@ -19,6 +27,7 @@ struct tfos__collective_kernel {
     char operation[256];
     enum tfos_reduction reduction;
     int64_t root;
+    enum tfos__collective_action action;
 };
 
 /// `kernel` is a struct tfos__collective_kernel.
@@ -26,5 +35,6 @@ void tfos__collective_compute_all_reduce(void *kernel, struct TF_OpKernelContext
 void tfos__collective_compute_mean(void *kernel, struct TF_OpKernelContext *context);
 void tfos__collective_compute_broadcast(void *kernel, struct TF_OpKernelContext *context);
 void tfos__collective_compute_all_gather(void *kernel, struct TF_OpKernelContext *context);
+void tfos__collective_compute_push_pull(void *kernel, struct TF_OpKernelContext *context);
 
 #endif
