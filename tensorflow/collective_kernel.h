@@ -16,18 +16,11 @@ enum {
     TFOS__COLLECTIVE_PARAMETERS = TFOS__COLLECTIVE_GRADIENTS
 };
 
-enum tfos__collective_action {
-    TFOS__COLLECTIVE_OPEN,
-    TFOS__COLLECTIVE_PUSH,
-    TFOS__COLLECTIVE_CLOSE
-};
-
 /// What a node of a graph says of its op.
 struct tfos__collective_kernel {
     char operation[256];
     enum tfos_reduction reduction;
     int64_t root;
-    enum tfos__collective_action action;
 };
 
 /// `kernel` is a struct tfos__collective_kernel.
@@ -35,6 +28,10 @@ void tfos__collective_compute_all_reduce(void *kernel, struct TF_OpKernelContext
 void tfos__collective_compute_mean(void *kernel, struct TF_OpKernelContext *context);
 void tfos__collective_compute_broadcast(void *kernel, struct TF_OpKernelContext *context);
 void tfos__collective_compute_all_gather(void *kernel, struct TF_OpKernelContext *context);
-void tfos__collective_compute_push_pull(void *kernel, struct TF_OpKernelContext *context);
+void tfos__collective_compute_open(void *kernel, struct TF_OpKernelContext *context);
+void tfos__collective_compute_pull(void *kernel, struct TF_OpKernelContext *context);
+void tfos__collective_compute_push(void *kernel, struct TF_OpKernelContext *context);
+void tfos__collective_compute_close(void *kernel, struct TF_OpKernelContext *context);
+void tfos__collective_compute_await_rows(void *kernel, struct TF_OpKernelContext *context);
 
 #endif

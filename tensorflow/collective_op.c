@@ -7,11 +7,13 @@
 // in the sum. It ends with OUT_OF_RANGE, on all ranks at once, when no rank has a weight, or when
 // one gives a negative weight, by which it says that it stops. TfosBroadcast gives the tensors of
 // rank `root`. TfosAllGather joins the tensors of all ranks along their first dimension, which may
-// differ from rank to rank. TfosPushPull, of parameters that are trained asynchronously, opens them,
-// adds to the shared values what the tensors have changed by, or closes them, as `action` says, and
-// gives the shared values.
+// differ from rank to rank.
 //
-// They are stateful, so that a graph runs them in the order of the program, which is the same on
+// Of parameters that are trained asynchronously, TfosOpenParameters gives those of rank 0,
+// TfosPullParameters and TfosCloseParameters those that all share, and TfosPushParameters adds to
+// them. TfosAwaitRows notes that this rank waits for its data, or has it.
+//
+// All are stateful, so that a graph runs them in the order of the program, which is the same on
 // all ranks; there is never more than one operation of a group under way.
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +25,11 @@
 #define MEAN_OP "TfosMeanGradients"
 #define BROADCAST_OP "TfosBroadcast"
 #define GATHER_OP "TfosAllGather"
-#define PUSH_PULL_OP "TfosPushPull"
+#define OPEN_OP "TfosOpenParameters"
+#define PULL_OP "TfosPullParameters"
+#define PUSH_OP "TfosPushParameters"
+#define CLOSE_OP "TfosCloseParameters"
+#define ROWS_OP "TfosAwaitRows"
 #define MODULE "libtfos_tf"
 
 /// Reads an attribute that is text.
@@ -56,15 +62,7 @@ static enum tfos_reduction reduction_of(const char *name)
     return (enum tfos_reduction)reduction;
 }
 
-static enum tfos__collective_action action_of(const char *name)
-{
-    return strcmp(name, "open") == 0    ? TFOS__COLLECTIVE_OPEN
-           : strcmp(name, "close") == 0 ? TFOS__COLLECTIVE_CLOSE
-                                        : TFOS__COLLECTIVE_PUSH;
-}
-
-/// Reads `operation`, and the attribute that the op has besides: `reduction`, `root`, `action`, or
-/// none.
+/// Reads `operation`, and the attribute that the op has besides: `reduction`, `root`, or none.
 static void *create(struct TF_OpKernelConstruction *construction, const char *other)
 {
     struct TF_Status *status = tfos__tf.NewStatus();
@@ -78,9 +76,6 @@ static void *create(struct TF_OpKernelConstruction *construction, const char *ot
     if (other && strcmp(other, "reduction") == 0 && tfos__op_is_ok(status)) {
         read_text(construction, other, name, sizeof(name), status);
         kernel->reduction = reduction_of(name);
-    } else if (other && strcmp(other, "action") == 0 && tfos__op_is_ok(status)) {
-        read_text(construction, other, name, sizeof(name), status);
-        kernel->action = action_of(name);
     } else if (other && tfos__op_is_ok(status)) {
         tfos__tf.OpKernelConstruction_GetAttrInt64(construction, other, &kernel->root, status);
     }
@@ -98,11 +93,6 @@ static void *create_reduction(struct TF_OpKernelConstruction *construction)
 static void *create_broadcast(struct TF_OpKernelConstruction *construction)
 {
     return create(construction, "root");
-}
-
-static void *create_push_pull(struct TF_OpKernelConstruction *construction)
-{
-    return create(construction, "action");
 }
 
 static void *create_plain(struct TF_OpKernelConstruction *construction)
@@ -131,7 +121,7 @@ static void infer_same(struct TF_ShapeInferenceContext *context, struct TF_Statu
     keep_shapes(context, TFOS__COLLECTIVE_TENSORS, 0, status);
 }
 
-static void infer_push_pull(struct TF_ShapeInferenceContext *context, struct TF_Status *status)
+static void infer_parameters(struct TF_ShapeInferenceContext *context, struct TF_Status *status)
 {
     keep_shapes(context, TFOS__COLLECTIVE_PARAMETERS, 0, status);
 }
@@ -202,14 +192,25 @@ static struct TF_OpDefinitionBuilder *define_gather(void)
     return op;
 }
 
-static struct TF_OpDefinitionBuilder *define_push_pull(void)
+static struct TF_OpDefinitionBuilder *define_parameters(const char *name)
 {
-    struct TF_OpDefinitionBuilder *op = begin_op(PUSH_PULL_OP, "N: int >= 1");
+    struct TF_OpDefinitionBuilder *op = begin_op(name, "N: int >= 1");
 
-    tfos__tf.OpDefinitionBuilderAddAttr(op, "action: {'open', 'push', 'close'} = 'push'");
     tfos__tf.OpDefinitionBuilderAddInput(op, "steps: int64");
     tfos__tf.OpDefinitionBuilderAddInput(op, "parameters: N * float");
-    tfos__tf.OpDefinitionBuilderAddOutput(op, "shared: N * float");
+    if (strcmp(name, PUSH_OP) != 0)
+        tfos__tf.OpDefinitionBuilderAddOutput(op, "shared: N * float");
+    return op;
+}
+
+static struct TF_OpDefinitionBuilder *define_rows(void)
+{
+    struct TF_OpDefinitionBuilder *op = tfos__tf.NewOpDefinitionBuilder(ROWS_OP);
+
+    tfos__tf.OpDefinitionBuilderSetIsStateful(op, true);
+    tfos__tf.OpDefinitionBuilderAddAttr(op, "operation: string");
+    tfos__tf.OpDefinitionBuilderAddInput(op, "group: int64");
+    tfos__tf.OpDefinitionBuilderAddInput(op, "is_waiting: int64");
     return op;
 }
 
@@ -220,12 +221,18 @@ void tfos__collective_ops_register(struct TF_Status *status)
         {MEAN_OP, create_plain, tfos__collective_compute_mean, free, infer_mean},
         {BROADCAST_OP, create_broadcast, tfos__collective_compute_broadcast, free, infer_same},
         {GATHER_OP, create_plain, tfos__collective_compute_all_gather, free, NULL},
-        {PUSH_PULL_OP, create_push_pull, tfos__collective_compute_push_pull, free, infer_push_pull},
+        {OPEN_OP, create_plain, tfos__collective_compute_open, free, infer_parameters},
+        {PULL_OP, create_plain, tfos__collective_compute_pull, free, infer_parameters},
+        {PUSH_OP, create_plain, tfos__collective_compute_push, free, NULL},
+        {CLOSE_OP, create_plain, tfos__collective_compute_close, free, infer_parameters},
+        {ROWS_OP, create_plain, tfos__collective_compute_await_rows, free, NULL},
     };
 
     tfos__op_register(define_all_reduce(), &kernels[0], status);
     tfos__op_register(define_mean(), &kernels[1], status);
     tfos__op_register(define_broadcast(), &kernels[2], status);
     tfos__op_register(define_gather(), &kernels[3], status);
-    tfos__op_register(define_push_pull(), &kernels[4], status);
+    for (int i = 4; i < 8; i++)
+        tfos__op_register(define_parameters(kernels[i].name), &kernels[i], status);
+    tfos__op_register(define_rows(), &kernels[8], status);
 }

@@ -122,32 +122,46 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_collective_barrier(struct tfos_collective *collective, const char *name,
                         struct tfos_error *err);
 
-/// Parameters that ranks train asynchronously: rank 0's process has the shared values, and each
-/// rank adds what it has changed and takes over what all have, when it likes. Ranks of rank 0's
-/// host do so in shared memory, the others over TCP. Which changes of others a pull has is not the
-/// same from run to run. The calls are operations as those above, but for what is said here.
+/// Parameters that ranks train asynchronously. Rank 0's process has the values that all share. Each
+/// rank, when it likes, pulls them, takes some steps, and pushes what these have changed. Ranks of
+/// rank 0's host do so in shared memory, the others over TCP. Which changes of others a pull has is
+/// not the same from run to run. The calls are operations as those above, but for what is said
+/// here.
 
 /// Begins with rank 0's values, which replace the elements of the spans, float32. All ranks call
-/// it, with the same counts and `staleness`: the number of steps by which a rank may be ahead of
-/// the slowest, 1 or more. INVALID when parameters are open, or the group has none
+/// it, with the same counts and `staleness`, 1 or more: the steps that others may push between a
+/// rank's pull and its push. INVALID when parameters are open, or the group has none
 /// (`has_parameters`).
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_collective_open_parameters(struct tfos_collective *collective, const char *name,
                                 const struct tfos_collective_span *spans, int64_t span_count,
                                 int64_t staleness, struct tfos_error *err);
 
-/// Adds to the shared values what the elements of the spans have changed by since the last call,
-/// divided by the number of ranks, and replaces the elements by the shared values. `steps`, 1 to
-/// the staleness: those of this rank since the last call. Before it returns, it waits until all
-/// other ranks have pushed so many that this one can take as many steps again. Each step of a rank
-/// renews the deadline. After a failure the elements are undefined.
+/// Replaces the elements by the shared values, once this rank may take `steps` steps: while another
+/// rank is between its pull and its push, and would be stale, it waits. Each push of any rank
+/// renews the deadline. `steps` is from 1 to the staleness, and no less than those of the next
+/// push.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
-tfos_collective_push_pull(struct tfos_collective *collective, const char *name,
-                          const struct tfos_collective_span *spans, int64_t span_count,
-                          int64_t steps, struct tfos_error *err);
+tfos_collective_pull_parameters(struct tfos_collective *collective, const char *name,
+                                const struct tfos_collective_span *spans, int64_t span_count,
+                                int64_t steps, struct tfos_error *err);
 
-/// The last push_pull() of this rank, for which the others wait no more. Returns when all ranks
-/// have called it, with the same values on each.
+/// Adds to the shared values what the elements have changed by since the pull, divided by the
+/// number of ranks.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_collective_push_parameters(struct tfos_collective *collective, const char *name,
+                                const struct tfos_collective_span *spans, int64_t span_count,
+                                int64_t steps, struct tfos_error *err);
+
+/// Notes that this rank waits for its data, or has it. After 200 ms of it the others wait no more
+/// for the rank, on which its data may depend. Nothing where no parameters are open, or while the
+/// group is in another operation.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_collective_await_rows(struct tfos_collective *collective, const char *name, bool is_waiting,
+                           struct tfos_error *err);
+
+/// This rank takes no more steps, and the others wait no more for it. Returns when all ranks have
+/// called it, with the same values on each.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_collective_close_parameters(struct tfos_collective *collective, const char *name,
                                  const struct tfos_collective_span *spans, int64_t span_count,

@@ -112,13 +112,49 @@ class Group:
             tensor.set_shape([None, *one.shape[1:]])
         return joined
 
-    def push_pull(self, variables: Sequence[Any], action: str, steps: int, operation: str) -> List[Any]:
-        """Of variables of float32 that are trained asynchronously, the values that all share: "open" begins with those of rank 0, and ``steps`` is the
-        staleness; "push" adds what this rank has changed in ``steps`` steps, and waits while it is too far ahead; "close" adds it for the last time, and
-        waits for all. The group was opened for it."""
+    # ---- variables of float32 that are trained asynchronously, in a group that was opened for it
+
+    def open_parameters(self, variables: Sequence[Any], staleness: int, operation: str) -> None:
+        """Gives the variables the values of rank 0, with which all begin."""
+        self._assign(self._ops.tfos_open_parameters, variables, staleness, operation)
+
+    def pull_parameters(self, variables: Sequence[Any], steps: int, operation: str) -> None:
+        """Gives the variables the values that all share, when this rank may take so many steps."""
+        self._assign(self._ops.tfos_pull_parameters, variables, steps, operation)
+
+    def push_parameters(self, variables: Sequence[Any], steps: int, operation: str) -> None:
+        """Adds to the shared values what so many steps have changed."""
+        self._ops.tfos_push_parameters(**self._parameters(variables, steps, operation))
+
+    def close_parameters(self, variables: Sequence[Any], operation: str) -> None:
+        """Takes no more steps, waits until no rank does, and gives the variables the shared values."""
+        self._assign(self._ops.tfos_close_parameters, variables, 0, operation)
+
+    def watched(self, dataset: Any, operation: str) -> Any:
+        """The dataset, for which the other ranks do not wait for long."""
         tf = self._tf
-        return self._ops.tfos_push_pull(group=self._handle.number, steps=tf.cast(steps, tf.int64),
-                                        parameters=[tf.convert_to_tensor(variable) for variable in variables], action=action, operation=operation)
+
+        def note(is_waiting: int) -> Any:
+            def mark(index: Any) -> Any:
+                self._ops.tfos_await_rows(group=self._handle.number, is_waiting=tf.constant(is_waiting, tf.int64), operation=operation)
+                return index
+
+            return tf.data.Dataset.range(2**62).map(mark)
+
+        # zip asks its parts in their order.
+        options = tf.data.Options()
+        options.experimental_optimization.map_parallelization = False
+        zipped = tf.data.Dataset.zip(note(1), dataset, note(0))
+        return zipped.map(lambda _, element, __: element).with_options(options)
+
+    def _assign(self, op: Any, variables: Sequence[Any], steps: int, operation: str) -> None:
+        for variable, value in zip(variables, op(**self._parameters(variables, steps, operation))):
+            variable.assign(value)
+
+    def _parameters(self, variables: Sequence[Any], steps: int, operation: str) -> Dict[str, Any]:
+        tf = self._tf
+        return {"group": self._handle.number, "steps": tf.cast(steps, tf.int64), "operation": operation,
+                "parameters": [tf.convert_to_tensor(variable) for variable in variables]}
 
     def exchange(self, value: Any, operation: str) -> List[Any]:
         """What JSON can hold, of all ranks in their order."""

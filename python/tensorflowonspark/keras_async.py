@@ -43,8 +43,11 @@ class _State:
 
     def __init__(self, tf: Any, group: Group, staleness: int, every: int) -> None:
         self.tf, self.group, self.staleness, self.every = tf, group, staleness, every
+        self.is_in_fit = False  #: and has not yet got its data
         self.variables: List[Any] = []  #: that are exchanged
-        self.steps = 0  #: since the last exchange
+        self.planned = 0  #: steps between a pull and its push; 0: nothing is exchanged
+        self.steps = 0  #: since the pull
+        self.has_pulled = False
 
     def open(self, model: Any) -> None:
         """Begins with the chief's weights."""
@@ -57,25 +60,38 @@ class _State:
                              "dtype='float32' or 'mixed_float16', or use mode 'sync'")
         agree(self.group, model, None, None)
         send_state(self.tf, self.group, model)
-        self.variables, self.steps = [variable.value for variable in model.trainable_weights], 0
-        self._exchange("open", self.staleness)
+        self.variables = [variable.value for variable in model.trainable_weights]
+        self.steps, self.has_pulled, self.planned = 0, False, model.steps_per_execution
+        while self.planned < self.every and self.planned + model.steps_per_execution <= self.staleness:
+            self.planned += model.steps_per_execution
+        if not self.variables or self.group.size == 1:
+            self.planned = 0
+        else:
+            self.group.open_parameters(self.variables, self.staleness, _OPERATION)
 
-    def count(self, steps: int) -> None:
-        """Takes note of steps; exchanges when it is time to."""
+    def begin_step(self) -> None:
+        if self.planned and not self.has_pulled:
+            self.group.pull_parameters(self.variables, self.planned, _OPERATION)
+            self.has_pulled = True
+
+    def end_steps(self, steps: int) -> None:
         self.steps += steps
-        if self.steps >= self.every or self.steps + steps > self.staleness:
-            self._exchange("push", self.steps)
-            self.steps = 0
+        if self.steps >= self.planned:
+            self.leave()
+
+    def leave(self) -> None:
+        """Pushes what there is: what comes next is no step."""
+        if self.has_pulled and self.steps:
+            self.group.push_parameters(self.variables, self.steps, _OPERATION)
+            self.has_pulled = False
+        self.steps = 0
 
     def close(self, model: Any) -> None:
         """Waits for the others, and takes over what all have trained."""
-        self._exchange("close", 0)
+        self.leave()
+        if self.planned:
+            self.group.close_parameters(self.variables, _OPERATION)
         average_statistics(self.tf, self.group, model)
-
-    def _exchange(self, action: str, steps: int) -> None:
-        if self.variables and self.group.size > 1:
-            for variable, value in zip(self.variables, self.group.push_pull(self.variables, action, steps, _OPERATION)):
-                variable.assign(value)
 
 
 class _Begin(keras.callbacks.Callback):
@@ -86,10 +102,19 @@ class _Begin(keras.callbacks.Callback):
 
 
 class _Exchange(keras.callbacks.Callback):
-    """Comes before all other callbacks, which see at the end what all have trained."""
+    """Comes before all other callbacks, for which no worker is to wait, and which see at the end what all have trained."""
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        self.model._tfos.begin_step()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self.model._tfos.count(self.model.steps_per_execution)
+        self.model._tfos.end_steps(self.model.steps_per_execution)
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        self.model._tfos.leave()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.model._tfos.leave()
 
     def on_train_end(self, logs: Any = None) -> None:
         self.model._tfos.close(self.model)
@@ -104,6 +129,7 @@ class _Asynchronous:
         state = self._tfos
         call = bind_fit(super().fit, state.tf, state.group, args, kwargs, [_Exchange()], [_Begin()])  # type: ignore[misc]
         self._check(call.arguments.get("x"))
+        state.is_in_fit = state.group.size > 1
         history = super().fit(*call.args, **call.kwargs)  # type: ignore[misc]
         send_weights(state.tf, state.group, self)  # a callback may have put back better ones
         return history
@@ -124,7 +150,11 @@ class _Asynchronous:
 
     def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
         """Builds what the structure of the data lets be built, so that ``fit`` can begin with the chief's weights."""
+        state = self._tfos
         if iterator is not None:
             data_batch = iterator._distributed_dataset.element_spec
-            iterator._distributed_dataset = untuned(self._tfos.tf, iterator._distributed_dataset)
+            iterator._distributed_dataset = untuned(state.tf, iterator._distributed_dataset)
+            if state.is_in_fit:
+                iterator._distributed_dataset = state.group.watched(iterator._distributed_dataset, _OPERATION)
+                state.is_in_fit = False  # the next data is that of a validation
         build(self, data_batch)

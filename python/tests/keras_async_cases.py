@@ -65,29 +65,68 @@ def write(group, folder):
 
 
 class Marks(keras.callbacks.Callback):
-    """Steps that ranks have begun. Rank 1 begins one that follows an exchange when rank 0 is as far ahead as it may be; notes how far that is."""
+    """Rank 0 takes rounds of steps, each behind a pull of rank 1, which ends its own step when rank 0 is as far as it may be, and looks how far that is.
+
+    ``marks``: steps that rank 0 has begun; rounds that rank 1 has begun, and those that it has ended.
+    """
 
     def __init__(self, path, rank, staleness, every):
         super().__init__()
-        self.steps = np.memmap(path, np.int64, "r+", shape=(2,))
-        self.rank, self.staleness, self.every, self.ahead = rank, staleness, every, []
+        self.marks = np.memmap(path, np.int64, "r+", shape=(3,))
+        self.rank, self.staleness, self.round, self.steps, self.seen = rank, staleness, staleness + every, 0, []
+
+    def await_mark(self, mark, value):
+        deadline = time.monotonic() + 60
+        while self.marks[mark] < value:
+            assert time.monotonic() < deadline, (self.marks, self.seen)
+            time.sleep(0.001)
 
     def on_train_batch_begin(self, batch, logs=None):
-        own = int(self.steps[self.rank])
-        if self.rank == 1 and own % self.every == 0:
-            deadline = time.monotonic() + 60
-            while self.steps[0] < own + self.staleness:
-                assert time.monotonic() < deadline, (self.steps, self.ahead)
-                time.sleep(0.001)
-        self.ahead.append(int(self.steps[0]) - own)
-        self.steps[self.rank] += 1
+        if self.rank == 1:
+            self.marks[1] += 1
+            return
+        in_round = self.steps % self.round
+        if in_round == 0:
+            self.await_mark(1, self.steps // self.round + 1)
+        if in_round >= self.staleness:  # held back until rank 1 pushed
+            self.seen.append(int(self.marks[2]) == self.steps // self.round + 1)
+        self.steps += 1
+        self.marks[0] = self.steps
 
 
-def keep_bound(group, path, staleness, every):
-    marks = Marks(path, group.rank, staleness, every)
-    model = distribute(compiled(), group, mode="async", staleness=staleness, every=every)
-    model.fit(X, Y, batch_size=ROWS // (60 if group.rank == 0 else 12), verbose=0, callbacks=[marks])
-    return marks.ahead, weights_of(model)
+class Hold(keras.layers.Layer):
+    """A step of rank 1 that ends when rank 0 is as far as it may be."""
+
+    def __init__(self, marks):
+        super().__init__()
+        self.marks = marks
+
+    def call(self, x, training=False):
+        def hold(x):
+            marks = self.marks
+            if marks.rank == 1:
+                ended = int(marks.marks[2])
+                marks.await_mark(0, ended * marks.round + marks.staleness)
+                marks.seen.append(int(marks.marks[0]) - ended * marks.round)
+                marks.marks[2] += 1
+            return x
+
+        if not training:
+            return x
+        held = tf.py_function(hold, [x], x.dtype)
+        held.set_shape(x.shape)
+        return x + 0 * tf.stop_gradient(held)
+
+
+def keep_bound(group, path, staleness, rounds):
+    marks = Marks(path, group.rank, staleness, 1)
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((FEATURES,)), Hold(marks), L.Dense(CLASSES)])
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True), run_eagerly=True)
+    distribute(model, group, mode="async", staleness=staleness, every=1)
+    size = rounds if group.rank == 1 else rounds * (staleness + 1)
+    model.fit(X[:size], Y[:size], batch_size=1, verbose=0, callbacks=[marks])
+    return marks.seen, weights_of(model)
 
 
 def train_for_ever(group):

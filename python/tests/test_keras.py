@@ -213,10 +213,10 @@ def test_an_asynchronous_rank_ends_and_the_chief_saves(ranks, tmp_path):
 
 
 def test_a_fast_rank_is_ahead_by_the_staleness_and_no_more(ranks, tmp_path):
-    path = tmp_path / "steps"
-    path.write_bytes(bytes(16))
-    (_, first), (ahead, second) = good(ranks.run(keras_async_cases.keep_bound, 2, path=str(path), staleness=6, every=2))
-    assert ahead == [6, 5] * 6
+    path = tmp_path / "marks"
+    path.write_bytes(bytes(24))
+    (was_released, first), (ahead, second) = good(ranks.run(keras_async_cases.keep_bound, 2, path=str(path), staleness=5, rounds=4))
+    assert ahead == [5] * 4 and was_released == [True] * 4
     assert (first == second).all()
 
 

@@ -36,7 +36,8 @@ struct tfos_collective {
     struct tfos__collective_liveness liveness;       ///< without a thread for one rank
     struct tfos__collective_parameters parameters;   ///< of an operation, as is what follows
     struct tfos__collective_parameter_server server; ///< on rank 0
-    float *pulled; ///< owned; the values that this rank has pulled last; NULL: none are open
+    float *pulled;   ///< owned; the values as this rank has pulled them; NULL: none are open
+    bool has_pulled; ///< and not pushed since
 
     pthread_mutex_t mutex; ///< guards all that follows
     bool is_used;          ///< an operation is under way

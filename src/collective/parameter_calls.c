@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations on parameters. They are no meetings: each rank has as many as it likes.
+// The operations on parameters. But for the first and the last, each rank calls as many as it
+// likes.
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -116,50 +117,60 @@ static enum tfos_status join_parameters(struct exchange *exchange,
     return tfos__collective_parameter_server_start(&group->server, parameters, &group->links, err);
 }
 
-static void remember_pulled(const struct exchange *exchange)
-{
-    tfos__collective_vector_read(&exchange->vector, 0, exchange->vector.count,
-                                 exchange->group->pulled);
-}
-
-/// Makes the elements what is to be added to the values.
+/// Makes the values that were pulled what is to be added to those that all share.
 static void subtract_pulled(const struct exchange *exchange)
 {
-    const float *pulled = exchange->group->pulled;
-    float share = 1.0F / (float)exchange->group->size;
+    float *pulled = exchange->group->pulled, share = 1.0F / (float)exchange->group->size;
     for (int64_t i = 0; i < exchange->vector.span_count; i++) {
-        float *data = exchange->vector.spans[i].data;
+        const float *data = exchange->vector.spans[i].data;
         int64_t element_count = exchange->vector.spans[i].count;
         for (int64_t j = 0; j < element_count; j++)
-            data[j] = (data[j] - pulled[j]) * share;
+            pulled[j] = (data[j] - pulled[j]) * share;
         pulled += element_count;
     }
+}
+
+/// Asks rank 0, on another host.
+static enum tfos_status exchange_there(const struct exchange *exchange,
+                                       struct tfos__collective_call *call, struct tfos_error *err)
+{
+    const struct tfos_collective *group = exchange->group;
+    bool has_values = exchange->request.kind <= TFOS__COLLECTIVE_PULL_LAST;
+    return tfos__collective_parameters_ask(&group->parameters, group->links.parameters[0].channel,
+                                           &exchange->request, has_values ? group->pulled : NULL,
+                                           &call->operation.wait_us, err);
 }
 
 /// Exchanges in shared memory.
 static enum tfos_status exchange_here(const struct exchange *exchange,
                                       struct tfos__collective_call *call, struct tfos_error *err)
 {
-    struct tfos__collective_parameters *parameters = &exchange->group->parameters;
-    const struct tfos__collective_vector *vector = &exchange->vector;
+    struct tfos_collective *group = exchange->group;
+    struct tfos__collective_parameters *parameters = &group->parameters;
     const struct tfos__collective_request *request = &exchange->request;
-    int rank = exchange->group->rank;
-    bool is_last = request->kind == TFOS__COLLECTIVE_PUSH_LAST;
-    for (int64_t i = 0; i < vector->span_count; i++)
-        TFOS__TRY(tfos__collective_parameters_push(
-            parameters, vector->ends[i] - vector->spans[i].count, vector->spans[i].data,
-            vector->spans[i].count, err));
-    tfos__collective_parameters_advance(
-        parameters, rank, is_last ? TFOS__COLLECTIVE_NO_MORE_STEPS : request->steps);
     int64_t begin_us = tfos__now_us();
-    TFOS__TRY(tfos__collective_parameters_await(parameters, rank, request->steps,
-                                                &call->operation.last_rank, err));
+    int *blocker = &call->operation.last_rank;
+    switch (request->kind) {
+    case TFOS__COLLECTIVE_PUSH:
+        TFOS__TRY(
+            tfos__collective_parameters_push(parameters, 0, group->pulled, parameters->count, err));
+        tfos__collective_parameters_leave(parameters, group->rank, request->steps);
+        return TFOS_OK;
+    case TFOS__COLLECTIVE_AWAIT_ROWS:
+    case TFOS__COLLECTIVE_GOT_ROWS:
+        tfos__collective_parameters_await_rows(parameters, group->rank,
+                                               request->kind == TFOS__COLLECTIVE_AWAIT_ROWS);
+        return TFOS_OK;
+    case TFOS__COLLECTIVE_PULL:
+        TFOS__TRY(tfos__collective_parameters_enter(parameters, group->rank, request->steps,
+                                                    blocker, err));
+        break;
+    case TFOS__COLLECTIVE_PULL_LAST:
+        TFOS__TRY(tfos__collective_parameters_end(parameters, group->rank, blocker, err));
+        break;
+    }
     call->operation.wait_us = tfos__now_us() - begin_us;
-    for (int64_t i = 0; i < vector->span_count; i++)
-        TFOS__TRY(tfos__collective_parameters_pull(
-            parameters, vector->ends[i] - vector->spans[i].count, vector->spans[i].data,
-            vector->spans[i].count, err));
-    return TFOS_OK;
+    return tfos__collective_parameters_pull(parameters, 0, group->pulled, parameters->count, err);
 }
 
 static enum tfos_status exchange_values(struct exchange *exchange,
@@ -167,16 +178,18 @@ static enum tfos_status exchange_values(struct exchange *exchange,
                                         struct announcement *unused, struct tfos_error *err)
 {
     struct tfos_collective *group = exchange->group;
+    enum tfos__collective_request_kind kind = exchange->request.kind;
     (void)unused;
-    subtract_pulled(exchange);
-    if (tfos__collective_roster_is_remote(&group->roster, group->rank))
-        TFOS__TRY(tfos__collective_parameters_ask(
-            &group->parameters, group->links.parameters[0].channel, &exchange->request,
-            &exchange->vector, &call->operation.wait_us, err));
-    else
-        TFOS__TRY(exchange_here(exchange, call, err));
+    if (kind == TFOS__COLLECTIVE_PUSH)
+        subtract_pulled(exchange);
+    TFOS__TRY(tfos__collective_roster_is_remote(&group->roster, group->rank)
+                  ? exchange_there(exchange, call, err)
+                  : exchange_here(exchange, call, err));
     call->operation.blocked_us = call->operation.wait_us;
-    remember_pulled(exchange);
+    if (kind == TFOS__COLLECTIVE_PULL || kind == TFOS__COLLECTIVE_PULL_LAST)
+        tfos__collective_vector_write(&exchange->vector, 0, exchange->vector.count, group->pulled);
+    if (kind <= TFOS__COLLECTIVE_PULL_LAST)
+        group->has_pulled = kind == TFOS__COLLECTIVE_PULL;
     return TFOS_OK;
 }
 
@@ -189,8 +202,8 @@ enum tfos_status tfos_collective_open_parameters(struct tfos_collective *group, 
     struct announcement announcement = {0};
     const struct tfos_collective_span span = {&announcement, sizeof(announcement)};
     if (staleness < 1 || staleness > INT32_MAX)
-        return tfos__collective_call_refuse(group, TFOS_INVALID, name, "the staleness is 1 or more",
-                                            err);
+        return tfos__collective_call_refuse(group, TFOS_INVALID, name,
+                                            "the staleness is from 1 to 2147483647", err);
     TFOS__TRY(init_exchange(&exchange, group, name, spans, span_count, true, err));
     exchange.staleness = staleness;
     enum tfos_status status = run(&exchange, make_parameters, &announcement, err);
@@ -199,29 +212,60 @@ enum tfos_status tfos_collective_open_parameters(struct tfos_collective *group, 
     if (status == TFOS_OK)
         status = run(&exchange, join_parameters, &announcement, err);
     if (status == TFOS_OK) // none goes on before all have joined
-        status = tfos_collective_broadcast(group, name, spans, span_count, TFOS_DTYPE_FLOAT32, 0,
-                                           err);
-    if (status == TFOS_OK)
-        remember_pulled(&exchange);
+        status =
+            tfos_collective_broadcast(group, name, spans, span_count, TFOS_DTYPE_FLOAT32, 0, err);
     tfos__collective_vector_clear(&exchange.vector);
     return status;
 }
 
-enum tfos_status tfos_collective_push_pull(struct tfos_collective *group, const char *name,
-                                           const struct tfos_collective_span *spans,
-                                           int64_t span_count, int64_t steps,
-                                           struct tfos_error *err)
+/// Pulls or pushes.
+static enum tfos_status exchange_steps(struct tfos_collective *group, const char *name,
+                                       const struct tfos_collective_span *spans, int64_t span_count,
+                                       enum tfos__collective_request_kind kind, int64_t steps,
+                                       struct tfos_error *err)
 {
     struct exchange exchange;
     TFOS__TRY(init_exchange(&exchange, group, name, spans, span_count, false, err));
-    exchange.request = (struct tfos__collective_request){TFOS__COLLECTIVE_PUSH_MORE, steps};
-    enum tfos_status status =
-        steps < 1 || steps > group->parameters.staleness
-            ? tfos__collective_call_refuse(group, TFOS_INVALID, name,
-                                           "the steps are 1 to the staleness", err)
-            : run(&exchange, exchange_values, NULL, err);
+    exchange.request = (struct tfos__collective_request){kind, steps};
+    enum tfos_status status;
+    if (steps < 1 || steps > group->parameters.staleness)
+        status = tfos__collective_call_refuse(group, TFOS_INVALID, name,
+                                              "the steps are 1 to the staleness", err);
+    else if (group->has_pulled == (kind == TFOS__COLLECTIVE_PULL))
+        status = tfos__collective_call_refuse(group, TFOS_INVALID, name,
+                                              "pulls and pushes come in turns", err);
+    else
+        status = run(&exchange, exchange_values, NULL, err);
     tfos__collective_vector_clear(&exchange.vector);
     return status;
+}
+
+enum tfos_status tfos_collective_pull_parameters(struct tfos_collective *group, const char *name,
+                                                 const struct tfos_collective_span *spans,
+                                                 int64_t span_count, int64_t steps,
+                                                 struct tfos_error *err)
+{
+    return exchange_steps(group, name, spans, span_count, TFOS__COLLECTIVE_PULL, steps, err);
+}
+
+enum tfos_status tfos_collective_push_parameters(struct tfos_collective *group, const char *name,
+                                                 const struct tfos_collective_span *spans,
+                                                 int64_t span_count, int64_t steps,
+                                                 struct tfos_error *err)
+{
+    return exchange_steps(group, name, spans, span_count, TFOS__COLLECTIVE_PUSH, steps, err);
+}
+
+enum tfos_status tfos_collective_await_rows(struct tfos_collective *group, const char *name,
+                                            bool is_waiting, struct tfos_error *err)
+{
+    struct exchange exchange = {.group = group, .name = name};
+    TFOS__TRY(tfos__collective_call_check(group, name, TFOS_DTYPE_FLOAT32, false, 0, err));
+    if (!group->pulled)
+        return TFOS_OK;
+    exchange.request.kind = is_waiting ? TFOS__COLLECTIVE_AWAIT_ROWS : TFOS__COLLECTIVE_GOT_ROWS;
+    enum tfos_status status = run(&exchange, exchange_values, NULL, err);
+    return status == TFOS_BUSY ? TFOS_OK : status; // who is in another operation is no straggler
 }
 
 enum tfos_status tfos_collective_close_parameters(struct tfos_collective *group, const char *name,
@@ -230,7 +274,7 @@ enum tfos_status tfos_collective_close_parameters(struct tfos_collective *group,
 {
     struct exchange exchange;
     TFOS__TRY(init_exchange(&exchange, group, name, spans, span_count, false, err));
-    exchange.request.kind = TFOS__COLLECTIVE_PUSH_LAST;
+    exchange.request.kind = TFOS__COLLECTIVE_PULL_LAST;
     enum tfos_status status = run(&exchange, exchange_values, NULL, err);
     tfos__collective_vector_clear(&exchange.vector);
     TFOS__TRY(status);

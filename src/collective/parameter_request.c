@@ -30,13 +30,14 @@ tfos__collective_request_decode(const unsigned char bytes[TFOS__COLLECTIVE_REQUE
     memcpy(&steps, bytes + 8, sizeof(steps));
     *request =
         (struct tfos__collective_request){.kind = bytes[4], .steps = (int64_t)le64toh(steps)};
-    bool is_last = request->kind == TFOS__COLLECTIVE_PUSH_LAST;
+    bool has_steps =
+        request->kind == TFOS__COLLECTIVE_PUSH || request->kind == TFOS__COLLECTIVE_PULL;
     const char *fault = NULL;
     if (memcmp(bytes, MAGIC, 4) != 0 || memcmp(bytes + 5, zeros, 3) != 0)
         fault = "beginning";
-    else if (request->kind < TFOS__COLLECTIVE_PUSH_MORE || request->kind > TFOS__COLLECTIVE_PUSH_LAST)
+    else if (request->kind < TFOS__COLLECTIVE_PUSH || request->kind > TFOS__COLLECTIVE_GOT_ROWS)
         fault = "kind";
-    else if (is_last ? request->steps != 0 : request->steps < 1 || request->steps > staleness)
+    else if (has_steps ? request->steps < 1 || request->steps > staleness : request->steps != 0)
         fault = "number of steps";
     if (!fault)
         return TFOS_OK;

@@ -9,15 +9,16 @@
 #define TFOS__COLLECTIVE_REQUEST_SIZE 16 ///< bytes
 
 enum tfos__collective_request_kind {
-    /// Adds what follows, and waits for the bound; the answer is the values.
-    TFOS__COLLECTIVE_PUSH_MORE = 1,
-    /// Adds what follows, and waits until no rank pushes more; the answer is the values, and the end.
-    TFOS__COLLECTIVE_PUSH_LAST
+    TFOS__COLLECTIVE_PUSH = 1,   ///< adds what follows
+    TFOS__COLLECTIVE_PULL,       ///< waits for the bound; the answer is the values
+    TFOS__COLLECTIVE_PULL_LAST,  ///< waits until all ranks have asked so; the answer is the values
+    TFOS__COLLECTIVE_AWAIT_ROWS, ///< the rank waits for its data
+    TFOS__COLLECTIVE_GOT_ROWS    ///< it has them
 };
 
 struct tfos__collective_request {
     enum tfos__collective_request_kind kind;
-    int64_t steps; ///< since the last push; 0 of the last
+    int64_t steps; ///< of a push, since the pull; of a pull, until the push; else 0
 };
 
 void tfos__collective_request_encode(const struct tfos__collective_request *request,

@@ -93,15 +93,28 @@ static enum tfos_status answer(const struct tfos__collective_server_thread *thre
     struct stream stream = {thread->channel, NULL, parameters->stall_timeout_ms, 0};
     unsigned char bytes[TFOS__COLLECTIVE_REQUEST_SIZE];
     struct tfos__collective_request request;
-    int slowest;
+    int rank = thread->rank, blocker;
     TFOS__TRY(transfer(&stream, bytes, sizeof(bytes), false, true, err));
     TFOS__TRY(tfos__collective_request_decode(bytes, parameters->staleness, &request, err));
-    *is_last = request.kind == TFOS__COLLECTIVE_PUSH_LAST;
-    TFOS__TRY(move_values(parameters, &stream, buffer, true, err));
-    tfos__collective_parameters_advance(
-        parameters, thread->rank, *is_last ? TFOS__COLLECTIVE_NO_MORE_STEPS : request.steps);
-    TFOS__TRY(tfos__collective_parameters_await(parameters, thread->rank, request.steps, &slowest,
-                                                err));
+    switch (request.kind) {
+    case TFOS__COLLECTIVE_PUSH:
+        TFOS__TRY(move_values(parameters, &stream, buffer, true, err));
+        tfos__collective_parameters_leave(parameters, rank, request.steps);
+        return TFOS_OK;
+    case TFOS__COLLECTIVE_AWAIT_ROWS:
+    case TFOS__COLLECTIVE_GOT_ROWS:
+        tfos__collective_parameters_await_rows(parameters, rank,
+                                               request.kind == TFOS__COLLECTIVE_AWAIT_ROWS);
+        return TFOS_OK;
+    case TFOS__COLLECTIVE_PULL:
+        TFOS__TRY(
+            tfos__collective_parameters_enter(parameters, rank, request.steps, &blocker, err));
+        break;
+    case TFOS__COLLECTIVE_PULL_LAST:
+        TFOS__TRY(tfos__collective_parameters_end(parameters, rank, &blocker, err));
+        *is_last = true;
+        break;
+    }
     return move_values(parameters, &stream, buffer, false, err);
 }
 
@@ -171,31 +184,25 @@ void tfos__collective_parameter_server_stop(struct tfos__collective_parameter_se
 // ---- the client
 
 static enum tfos_status ask(struct stream *stream, const struct tfos__collective_request *request,
-                            const struct tfos__collective_vector *vector, struct tfos_error *err)
+                            float *values, int64_t count, struct tfos_error *err)
 {
     unsigned char bytes[TFOS__COLLECTIVE_REQUEST_SIZE];
-    bool is_patient = true; // rank 0 waits for others before the first byte of the answer
+    bool is_push = request->kind == TFOS__COLLECTIVE_PUSH;
     tfos__collective_request_encode(request, bytes);
     TFOS__TRY(transfer(stream, bytes, sizeof(bytes), true, false, err));
-    for (int64_t i = 0; i < vector->span_count; i++)
-        TFOS__TRY(transfer(stream, vector->spans[i].data,
-                           (size_t)vector->spans[i].count * sizeof(float), true, false, err));
-    for (int64_t i = 0; i < vector->span_count; i++) {
-        size_t size = (size_t)vector->spans[i].count * sizeof(float);
-        TFOS__TRY(transfer(stream, vector->spans[i].data, size, false, is_patient, err));
-        is_patient = is_patient && size == 0;
-    }
-    return TFOS_OK;
+    // Rank 0 waits for others before the first byte of an answer.
+    return transfer(stream, values, (size_t)count * sizeof(float), is_push, !is_push, err);
 }
 
-enum tfos_status tfos__collective_parameters_ask(
-    const struct tfos__collective_parameters *parameters, struct tfos__channel *channel,
-    const struct tfos__collective_request *request, const struct tfos__collective_vector *vector,
-    int64_t *wait_us, struct tfos_error *err)
+enum tfos_status
+tfos__collective_parameters_ask(const struct tfos__collective_parameters *parameters,
+                                struct tfos__channel *channel,
+                                const struct tfos__collective_request *request, float *values,
+                                int64_t *wait_us, struct tfos_error *err)
 {
     struct stream stream = {channel, parameters->failure, parameters->stall_timeout_ms, 0};
     struct tfos_error cause;
-    enum tfos_status status = ask(&stream, request, vector, &cause);
+    enum tfos_status status = ask(&stream, request, values, values ? parameters->count : 0, &cause);
     *wait_us = stream.wait_us;
     if (status == TFOS_OK)
         return TFOS_OK;

@@ -12,7 +12,6 @@
 #include "collective/links.h"
 #include "collective/parameter_request.h"
 #include "collective/shared_parameters.h"
-#include "collective/span_vector.h"
 
 struct tfos__collective_parameter_server {
     struct tfos__collective_parameters *parameters; ///< borrowed, as are the connections
@@ -33,15 +32,18 @@ tfos__collective_parameter_server_start(struct tfos__collective_parameter_server
                                         const struct tfos__collective_links *links,
                                         struct tfos_error *err);
 
-/// Waits until all threads have ended, as they do behind their rank's last push. `is_aborted`: ends
+/// Waits until all threads have ended, as they do behind their rank's last pull. `is_aborted`: ends
 /// the connections first. A server of zeros is accepted.
 void tfos__collective_parameter_server_stop(struct tfos__collective_parameter_server *server,
                                             bool is_aborted);
 
-/// A rank's side, over its connection: sends the vector and replaces it by the values. `wait_us`: until the answer began. `parameters` need no memory.
-enum tfos_status tfos__collective_parameters_ask(
-    const struct tfos__collective_parameters *parameters, struct tfos__channel *channel,
-    const struct tfos__collective_request *request, const struct tfos__collective_vector *vector,
-    int64_t *wait_us, struct tfos_error *err);
+/// A rank's side, over its connection: sends the values of a push, or fills them with the answer.
+/// NULL for a request that has neither. `wait_us`: until the answer began. `parameters` need no
+/// memory.
+enum tfos_status
+tfos__collective_parameters_ask(const struct tfos__collective_parameters *parameters,
+                                struct tfos__channel *channel,
+                                const struct tfos__collective_request *request, float *values,
+                                int64_t *wait_us, struct tfos_error *err);
 
 #endif

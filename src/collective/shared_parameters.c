@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bound is that of stale synchronous parallel training: who has taken c steps, and is to take s
-// more before it pushes again, waits until all others have pushed c + s - staleness. The slowest
-// never waits, since s is at most the staleness.
+// The bound: between a rank's pull and its push no other pushes more steps than the staleness. Who
+// is to take s steps waits for each rank that has pulled, and not yet pushed, while that has seen
+// less than its own clock and s - staleness. Who waits has pushed, so there is always one that does
+// not.
 #include "collective/shared_parameters.h"
 
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #define PAGE ((size_t)4096)
 #define PIECE (INT64_C(1) << 16) // elements under one lock
 #define LOOK_MS 50               // between two looks at the group's failure
+#define STARVING_MS 200          // a rank that has waited longer for data holds nobody back
 
 static size_t head_size(void)
 {
@@ -34,6 +36,13 @@ static enum tfos_status map(struct tfos__collective_parameters *parameters, stru
     parameters->head = data;
     parameters->values = (float *)((unsigned char *)data + head_size());
     return TFOS_OK;
+}
+
+static void set_seen(struct tfos__collective_parameter_head *head, int rank, bool is_at_work)
+{
+    for (int other = 0; other < TFOS_COLLECTIVE_MAX_RANKS; other++)
+        atomic_store(&head->seen[rank][other],
+                     is_at_work ? atomic_load(&head->clocks[other]) : INT64_MAX);
 }
 
 static enum tfos_status init_locks(struct tfos__collective_parameter_head *head,
@@ -59,6 +68,8 @@ enum tfos_status tfos__collective_parameters_init(struct tfos__collective_parame
     TFOS__TRY(tfos__collective_memory_make(&parameters->fd, token, err));
     TFOS__TRY(tfos__collective_memory_resize(parameters->fd, parameters->size, err));
     TFOS__TRY(map(parameters, err));
+    for (int rank = 0; rank < TFOS_COLLECTIVE_MAX_RANKS; rank++)
+        set_seen(parameters->head, rank, false);
     return init_locks(parameters->head, err);
 }
 
@@ -147,45 +158,50 @@ enum tfos_status tfos__collective_parameters_pull(struct tfos__collective_parame
     return move(parameters, begin, NULL, data, count, err);
 }
 
-void tfos__collective_parameters_advance(struct tfos__collective_parameters *parameters, int rank,
-                                         int64_t steps)
+void tfos__collective_parameters_leave(struct tfos__collective_parameters *parameters, int rank,
+                                       int64_t steps)
 {
-    struct tfos__collective_parameter_head *head = parameters->head;
-    if (steps == TFOS__COLLECTIVE_NO_MORE_STEPS)
-        atomic_store(&head->clocks[rank], steps);
-    else
-        atomic_fetch_add(&head->clocks[rank], steps);
-    tfos__collective_futex_wake(&head->ticket);
+    atomic_fetch_add(&parameters->head->clocks[rank], steps);
+    set_seen(parameters->head, rank, false);
+    tfos__collective_futex_wake(&parameters->head->ticket);
 }
 
-/// The rank that has pushed fewest steps, but for `rank`; -1: there is no other.
-static int find_slowest(const struct tfos__collective_parameters *parameters, int rank)
+static bool is_starving(const struct tfos__collective_parameter_head *head, int rank)
 {
-    int slowest = -1;
-    for (int other = 0; other < parameters->roster->size; other++)
-        if (other != rank && (slowest < 0 || atomic_load(&parameters->head->clocks[other]) <
-                                                 atomic_load(&parameters->head->clocks[slowest])))
-            slowest = other;
-    return slowest;
+    int64_t since_ms = atomic_load(&head->awaits_rows_since_ms[rank]);
+    return since_ms != 0 && tfos__now_ms() - since_ms > STARVING_MS;
 }
 
-enum tfos_status tfos__collective_parameters_await(struct tfos__collective_parameters *parameters,
-                                                   int rank, int64_t steps, int *slowest,
-                                                   struct tfos_error *err)
+/// A rank because of which `rank` may not take `steps` steps, or, if it has ended, which has not;
+/// -1: there is none.
+static int find_blocker(const struct tfos__collective_parameters *parameters, int rank,
+                        int64_t steps)
+{
+    const struct tfos__collective_parameter_head *head = parameters->head;
+    int64_t least = atomic_load(&head->clocks[rank]) + steps - parameters->staleness;
+    bool has_ended = atomic_load(&head->has_ended[rank]);
+    for (int other = 0; other < parameters->roster->size; other++) {
+        if (has_ended ? !atomic_load(&head->has_ended[other])
+                      : other != rank && atomic_load(&head->seen[other][rank]) < least &&
+                            !is_starving(head, other))
+            return other;
+    }
+    return -1;
+}
+
+static enum tfos_status await(struct tfos__collective_parameters *parameters, int rank,
+                              int64_t steps, int *blocker, struct tfos_error *err)
 {
     struct tfos__collective_parameter_head *head = parameters->head;
-    int64_t own = atomic_load(&head->clocks[rank]);
-    int64_t least =
-        own == TFOS__COLLECTIVE_NO_MORE_STEPS ? own : own + steps - parameters->staleness;
     int64_t deadline = tfos__deadline(parameters->stall_timeout_ms);
     uint32_t last = atomic_load(&head->ticket);
-    *slowest = -1;
+    *blocker = -1;
     for (;;) {
         uint32_t ticket = atomic_load(&head->ticket);
-        int other = find_slowest(parameters, rank);
-        if (other < 0 || atomic_load(&head->clocks[other]) >= least)
+        int other = find_blocker(parameters, rank, steps);
+        if (other < 0)
             return TFOS_OK;
-        *slowest = other;
+        *blocker = other;
         TFOS__TRY(tfos__collective_failure_check(parameters->failure, TFOS__COLLECTIVE_ANY, err));
         if (ticket != last)
             deadline = tfos__deadline(parameters->stall_timeout_ms);
@@ -197,4 +213,29 @@ enum tfos_status tfos__collective_parameters_await(struct tfos__collective_param
         last = ticket;
         tfos__collective_futex_wait(&head->ticket, ticket, tfos__deadline(LOOK_MS));
     }
+}
+
+enum tfos_status tfos__collective_parameters_enter(struct tfos__collective_parameters *parameters,
+                                                   int rank, int64_t steps, int *blocker,
+                                                   struct tfos_error *err)
+{
+    TFOS__TRY(await(parameters, rank, steps, blocker, err));
+    set_seen(parameters->head, rank, true);
+    return TFOS_OK;
+}
+
+enum tfos_status tfos__collective_parameters_end(struct tfos__collective_parameters *parameters,
+                                                 int rank, int *blocker, struct tfos_error *err)
+{
+    struct tfos__collective_parameter_head *head = parameters->head;
+    set_seen(head, rank, false);
+    atomic_store(&head->has_ended[rank], true);
+    tfos__collective_futex_wake(&head->ticket);
+    return await(parameters, rank, 0, blocker, err);
+}
+
+void tfos__collective_parameters_await_rows(struct tfos__collective_parameters *parameters,
+                                            int rank, bool is_waiting)
+{
+    atomic_store(&parameters->head->awaits_rows_since_ms[rank], is_waiting ? tfos__now_ms() : 0);
 }
