@@ -60,13 +60,14 @@ static void scale(void *to, const void *from, int64_t count, enum tfos_dtype dty
     }
 }
 
-/// Writes the values times `factor`. A factor of 0 takes no part in anything, NaN included.
+/// Writes the values times `factor`. A factor of 0 takes no part in anything, NaN included. Below 0
+/// nothing is written.
 static void copy_scaled(struct TF_Tensor *to, const struct TF_Tensor *from, double factor)
 {
     void *data = tfos__tf.TensorData(to);
     size_t size = tfos__tf.TensorByteSize(to);
 
-    if (size == 0)
+    if (size == 0 || factor < 0)
         return;
     if (factor == 0)
         memset(data, 0, size);
@@ -366,16 +367,17 @@ static enum tfos_status close_parameters(struct tfos_collective *group, const ch
     return tfos_collective_close_parameters(group, name, spans, span_count, err);
 }
 
-/// Calls `work` with the tensors: the outputs, or, if it has none, the inputs.
-static void exchange_parameters(struct call *call, parameter_call *work, bool has_outputs)
+/// Calls `work` with the tensors: the outputs, or, if it has none, the inputs. `factor`: what
+/// open_outputs() makes of the inputs.
+static void exchange_parameters(struct call *call, parameter_call *work, double factor)
 {
     struct outputs out = {0};
     struct tfos_error err = {0};
     int64_t steps =
         tfos__op_read_number(call->context, TFOS__COLLECTIVE_STEPS, MODULE ": steps", call->status);
 
-    if (has_outputs)
-        open_outputs(call, TFOS__COLLECTIVE_PARAMETERS, 0, 1, &out);
+    if (tfos__tf.NumOutputs(call->context) > 0)
+        open_outputs(call, TFOS__COLLECTIVE_PARAMETERS, 0, factor, &out);
     else
         open_inputs(call, TFOS__COLLECTIVE_PARAMETERS, &out);
     if (tfos__op_is_ok(call->status))
@@ -388,22 +390,22 @@ static void exchange_parameters(struct call *call, parameter_call *work, bool ha
 
 static void open_parameters(struct call *call)
 {
-    exchange_parameters(call, tfos_collective_open_parameters, true);
+    exchange_parameters(call, tfos_collective_open_parameters, 1);
 }
 
 static void pull_parameters(struct call *call)
 {
-    exchange_parameters(call, tfos_collective_pull_parameters, true);
+    exchange_parameters(call, tfos_collective_pull_parameters, -1);
 }
 
 static void push_parameters(struct call *call)
 {
-    exchange_parameters(call, tfos_collective_push_parameters, false);
+    exchange_parameters(call, tfos_collective_push_parameters, 1);
 }
 
 static void end_parameters(struct call *call)
 {
-    exchange_parameters(call, close_parameters, true);
+    exchange_parameters(call, close_parameters, -1);
 }
 
 static void await_rows(struct call *call)

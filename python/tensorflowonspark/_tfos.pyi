@@ -168,7 +168,8 @@ class Collective:
         parameters: bool = False, host: Optional[str] = None, open_timeout_ms: int = 0, stall_timeout_ms: int = 0, silence_timeout_ms: int = 0,
     ) -> None:
         """``exchange``: gets a name and this rank's value, JSON text, and gives the array of all ranks' values. ``key``: 32 bytes. ``transport``:
-        "auto" or "tcp". ``trusted``: TCP in the clear. ``parameters``: TfosPushPull will be used. 0: 600 s to open, 600 s without progress, 10 s without a sign of life."""
+        "auto" or "tcp". ``trusted``: TCP in the clear. ``parameters``: the group has some that are trained
+        asynchronously. 0: 600 s to open, 600 s without progress, 10 s without a sign of life."""
     @property
     def rank(self) -> int: ...
     @property

@@ -37,15 +37,16 @@ def distribute(model: Any, group: Optional[Group] = None, timeout: float = 600, 
         group: None: all chiefs, masters and workers of the cluster.
         timeout: seconds to wait for a worker that lives, but does not come to an operation: it writes a checkpoint, or its data does not come. The first
             call in a process decides.
-        mode: "sync", or "async": each worker takes steps of its own, waits for no other, and now and then adds what it has changed, divided by the number of
-            workers, to weights that all share. A slow worker holds the others back by the staleness alone, and one that has no rows left does not. Metrics
-            are each worker's own; at the end of ``fit`` all have the same weights, those of the chief.
-        staleness: for "async", how many steps a worker may be ahead of the slowest; 64 if not given.
-        every: for "async", the steps between two exchanges, at most the staleness; 4 if not given.
         trusted_network: nobody else can read or write what goes between the hosts: it is then authenticated, but not encrypted. The same.
+        mode: "sync", or "async": each worker takes over weights that all share, takes some steps of its own, and adds what these have changed, divided by the
+            number of workers. It waits for no other, but for the staleness. Metrics are each worker's own; at the end of ``fit`` all have the same weights,
+            those of the chief.
+        staleness: for "async", how many steps each worker may take while another is in its steps, before it waits for that one; 64 if not given.
+        every: for "async", the steps between two exchanges, at most the staleness; 4 if not given.
 
     Raises:
-        ValueError: the model is not one of Keras 3 on TensorFlow, is not compiled, or belongs to a strategy of tf.distribute.
+        ValueError: the model is not one of Keras 3 on TensorFlow, is not compiled, or belongs to a strategy of tf.distribute; or an argument is wrong. From
+            ``fit`` in mode "async": something would make workers wait for each other.
     """
     import tensorflow as tf
 
@@ -61,7 +62,7 @@ def distribute(model: Any, group: Optional[Group] = None, timeout: float = 600, 
     staleness, every = (default if value is None else count(name, value, 1)
                         for name, value, default in (("staleness", staleness, _STALENESS), ("every", every, _EVERY)))
     if every > staleness:
-        raise ValueError(f"every={every} steps must be at most staleness={staleness}, the steps by which a worker may be ahead")
+        raise ValueError(f"every={every} must be at most staleness={staleness}")
     from . import keras_async
 
     return keras_async.attach(tf, model, group or of_process(tf, timeout, trusted_network, mode), staleness, every)

@@ -10,9 +10,9 @@ import keras
 
 from .collectives import Group
 from .dataset import uneven_of
+from .keras_calls import bind_fit, build
 from .keras_class import disguise
 from .keras_data import untuned
-from .keras_fit import bind_fit, build
 from .keras_state import agree, average_statistics, send_state, send_weights
 
 __all__ = ["attach"]
@@ -52,8 +52,8 @@ class _State:
     def open(self, model: Any) -> None:
         """Begins with the chief's weights."""
         if model.steps_per_execution > self.staleness:
-            raise ValueError(f"distribute: steps_per_execution is {model.steps_per_execution}, and a worker may be ahead by staleness={self.staleness} "
-                             "steps: compile with fewer steps_per_execution, or distribute with a larger staleness")
+            raise ValueError(f"distribute: steps_per_execution={model.steps_per_execution} must be at most staleness={self.staleness}: compile with fewer, or "
+                             "distribute with a larger staleness")
         wrong = [variable for variable in model.trainable_weights if variable.dtype != "float32"]
         if wrong:
             raise ValueError(f"distribute: mode 'async' exchanges weights of float32, and {wrong[0].path} is of {wrong[0].dtype}: give its layer "

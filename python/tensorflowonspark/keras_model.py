@@ -11,9 +11,9 @@ from typing import Any, Callable, Iterator, List, Optional
 import keras
 
 from .collectives import STOPPED, Group
+from .keras_calls import bind_fit, build
 from .keras_class import disguise
 from .keras_data import drain, follow, split_rows, static_rows, untuned, without_padding
-from .keras_fit import bind_fit, build
 from .keras_layers import attach_layers
 from .keras_optimizer import StepState, attach_optimizer
 from .keras_state import agree, average_statistics, send_state, sum_metrics
@@ -29,8 +29,8 @@ def attach(tf: Any, model: Any, group: Group) -> Any:
     if state is None:
         object.__setattr__(model, "_tfos", _State(tf, group))
         object.__setattr__(model, "__class__", _in_step(type(model)))
-    elif state.group is not group:
-        raise ValueError("this model is already distributed, in another group: build and compile it anew")
+    elif not isinstance(state, _State) or state.group is not group:
+        raise ValueError("this model is already distributed, in another group or mode: build and compile it anew")
     model._attach()
     return model
 

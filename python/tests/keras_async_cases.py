@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_cases import L, OPT, batches
+from keras_cases import OPT, L, batches
 from tensorflowonspark.keras import distribute
 
 ROWS, FEATURES, CLASSES, BATCH = 3000, 20, 3, 16
@@ -67,12 +67,12 @@ def write(group, folder):
 class Marks(keras.callbacks.Callback):
     """Rank 0 takes rounds of steps, each behind a pull of rank 1, which ends its own step when rank 0 is as far as it may be, and looks how far that is.
 
-    ``marks``: steps that rank 0 has begun; rounds that rank 1 has begun, and those that it has ended.
+    ``marks``: steps that rank 0 has begun; rounds that rank 1 has begun, and those that it has ended; steps that rank 0 has pushed.
     """
 
     def __init__(self, path, rank, staleness, every):
         super().__init__()
-        self.marks = np.memmap(path, np.int64, "r+", shape=(3,))
+        self.marks = np.memmap(path, np.int64, "r+", shape=(4,))
         self.rank, self.staleness, self.round, self.steps, self.seen = rank, staleness, staleness + every, 0, []
 
     def await_mark(self, mark, value):
@@ -92,6 +92,12 @@ class Marks(keras.callbacks.Callback):
             self.seen.append(int(self.marks[2]) == self.steps // self.round + 1)
         self.steps += 1
         self.marks[0] = self.steps
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.rank == 1:  # its next pull is behind all of the round
+            self.await_mark(3, int(self.marks[2]) * self.round)
+        else:
+            self.marks[3] = self.steps
 
 
 class Hold(keras.layers.Layer):
@@ -149,6 +155,7 @@ def refused(group):
     ask("every", lambda: distribute(compiled(), group, mode="async", staleness=4, every=8))
     ask("staleness", lambda: distribute(compiled(), group, mode="async", staleness=0))
     ask("other mode", lambda: distribute(distribute(compiled(), group), group, mode="async"))
+    ask("sync mode", lambda: distribute(distribute(compiled(), group, mode="async"), group))
     ask("train_on_batch", lambda: distribute(compiled(), group, mode="async").train_on_batch(X[:4], Y[:4]))
     ask("execution", lambda: distribute(compiled(steps_per_execution=100), group, mode="async").fit(X, Y, verbose=0))
 

@@ -15,7 +15,7 @@
 #include "collective/links.h"
 #include "collective/liveness.h"
 #include "collective/operation.h"
-#include "collective/parameter_server.h"
+#include "collective/remote_parameters.h"
 #include "collective/roster.h"
 #include "collective/shared_parameters.h"
 #include "collective/shared_segment.h"

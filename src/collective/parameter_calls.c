@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "collective/operation_call.h"
-#include "collective/parameter_server.h"
+#include "collective/remote_parameters.h"
 
 /// A call that has to do with parameters.
 struct exchange {

@@ -2,7 +2,7 @@
 /// The parameters that ranks train asynchronously, in a memfd of rank 0: the values, and what
 /// bounds their staleness. A rank pulls the values, takes steps, and pushes what these have
 /// changed. Ranks of that host map the memory, and threads of rank 0 use it for the others
-/// (parameter_server.h). Any thread.
+/// (remote_parameters.h). Any thread.
 #ifndef TFOS_COLLECTIVE_SHARED_PARAMETERS_H
 #define TFOS_COLLECTIVE_SHARED_PARAMETERS_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values travel as they lie in memory, as they do in the ring. A request is read to its end before
 // the answer begins, so that neither side writes while the other does.
-#include "collective/parameter_server.h"
+#include "collective/remote_parameters.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Parameters for the ranks of other hosts than rank 0's: a thread of rank 0 for each does with the
 /// shared memory what the rank asks for over its connection.
-#ifndef TFOS_COLLECTIVE_PARAMETER_SERVER_H
-#define TFOS_COLLECTIVE_PARAMETER_SERVER_H
+#ifndef TFOS_COLLECTIVE_REMOTE_PARAMETERS_H
+#define TFOS_COLLECTIVE_REMOTE_PARAMETERS_H
 
 #include <pthread.h>
 #include <stdbool.h>
