@@ -12,7 +12,7 @@ from .collectives import Group
 from .dataset import uneven_of
 from .keras_calls import bind_fit, build
 from .keras_class import disguise
-from .keras_data import untuned
+from .keras_data import take_all, untuned
 from .keras_state import agree, average_statistics, send_state, send_weights
 
 __all__ = ["attach"]
@@ -156,5 +156,6 @@ class _Asynchronous:
             iterator._distributed_dataset = untuned(state.tf, iterator._distributed_dataset)
             if state.is_in_fit:
                 iterator._distributed_dataset = state.group.watched(iterator._distributed_dataset, _OPERATION)
+                take_all(iterator, iterator.data_adapter.num_batches)
                 state.is_in_fit = False  # the next data is that of a validation
         build(self, data_batch)
