@@ -60,13 +60,14 @@ static void scale(void *to, const void *from, int64_t count, enum tfos_dtype dty
     }
 }
 
-/// Writes the values times `factor`. A factor of 0 takes no part in anything, NaN included.
+/// Writes the values times `factor`. A factor of 0 takes no part in anything, NaN included. Below 0
+/// nothing is written.
 static void copy_scaled(struct TF_Tensor *to, const struct TF_Tensor *from, double factor)
 {
     void *data = tfos__tf.TensorData(to);
     size_t size = tfos__tf.TensorByteSize(to);
 
-    if (size == 0)
+    if (size == 0 || factor < 0)
         return;
     if (factor == 0)
         memset(data, 0, size);
@@ -132,6 +133,21 @@ static void open_outputs(struct call *call, int first_input, int first, double f
     }
     for (int i = 0; i < count && tfos__op_is_ok(call->status); i++) {
         out->tensors[i] = take_input(call, first_input + i, first + i, factor);
+        out->count += out->tensors[i] ? 1 : 0;
+    }
+}
+
+/// The inputs from `first_input` on, which are only read, in place of outputs.
+static void open_inputs(struct call *call, int first_input, struct outputs *out)
+{
+    int count = tfos__tf.NumInputs(call->context) - first_input;
+
+    *out = (struct outputs){calloc((size_t)count, sizeof(*out->tensors)),
+                            calloc((size_t)count, sizeof(*out->spans)), 0};
+    if (!out->tensors || !out->spans)
+        fail(call, TF_RESOURCE_EXHAUSTED, MODULE ": no memory for a list of tensors");
+    for (int i = 0; i < count && tfos__op_is_ok(call->status); i++) {
+        tfos__tf.GetInput(call->context, first_input + i, &out->tensors[i], call->status);
         out->count += out->tensors[i] ? 1 : 0;
     }
 }
@@ -338,6 +354,73 @@ static void all_gather(struct call *call)
         gather(call, i);
 }
 
+/// What the ops on parameters have in common; a close has no steps.
+typedef enum tfos_status parameter_call(struct tfos_collective *group, const char *name,
+                                        const struct tfos_collective_span *spans,
+                                        int64_t span_count, int64_t steps, struct tfos_error *err);
+
+static enum tfos_status close_parameters(struct tfos_collective *group, const char *name,
+                                         const struct tfos_collective_span *spans,
+                                         int64_t span_count, int64_t steps, struct tfos_error *err)
+{
+    (void)steps;
+    return tfos_collective_close_parameters(group, name, spans, span_count, err);
+}
+
+/// Calls `work` with the tensors: the outputs, or, if it has none, the inputs. `factor`: what
+/// open_outputs() makes of the inputs.
+static void exchange_parameters(struct call *call, parameter_call *work, double factor)
+{
+    struct outputs out = {0};
+    struct tfos_error err = {0};
+    int64_t steps =
+        tfos__op_read_number(call->context, TFOS__COLLECTIVE_STEPS, MODULE ": steps", call->status);
+
+    if (tfos__tf.NumOutputs(call->context) > 0)
+        open_outputs(call, TFOS__COLLECTIVE_PARAMETERS, 0, factor, &out);
+    else
+        open_inputs(call, TFOS__COLLECTIVE_PARAMETERS, &out);
+    if (tfos__op_is_ok(call->status))
+        (void)check(call,
+                    work(call->group, call->kernel->operation, out.spans,
+                         select_spans(&out, TFOS_DTYPE_FLOAT32), steps, &err),
+                    &err);
+    close_outputs(&out);
+}
+
+static void open_parameters(struct call *call)
+{
+    exchange_parameters(call, tfos_collective_open_parameters, 1);
+}
+
+static void pull_parameters(struct call *call)
+{
+    exchange_parameters(call, tfos_collective_pull_parameters, -1);
+}
+
+static void push_parameters(struct call *call)
+{
+    exchange_parameters(call, tfos_collective_push_parameters, 1);
+}
+
+static void end_parameters(struct call *call)
+{
+    exchange_parameters(call, close_parameters, -1);
+}
+
+static void await_rows(struct call *call)
+{
+    struct tfos_error err = {0};
+    int64_t is_waiting = tfos__op_read_number(call->context, TFOS__COLLECTIVE_STEPS,
+                                              MODULE ": is_waiting", call->status);
+
+    if (tfos__op_is_ok(call->status))
+        (void)check(
+            call,
+            tfos_collective_await_rows(call->group, call->kernel->operation, is_waiting != 0, &err),
+            &err);
+}
+
 /// Calls `work` with the group whose number is the first input.
 static void with_group(void *kernel, struct TF_OpKernelContext *context,
                        void (*work)(struct call *call))
@@ -375,4 +458,29 @@ void tfos__collective_compute_broadcast(void *kernel, struct TF_OpKernelContext 
 void tfos__collective_compute_all_gather(void *kernel, struct TF_OpKernelContext *context)
 {
     with_group(kernel, context, all_gather);
+}
+
+void tfos__collective_compute_open(void *kernel, struct TF_OpKernelContext *context)
+{
+    with_group(kernel, context, open_parameters);
+}
+
+void tfos__collective_compute_pull(void *kernel, struct TF_OpKernelContext *context)
+{
+    with_group(kernel, context, pull_parameters);
+}
+
+void tfos__collective_compute_push(void *kernel, struct TF_OpKernelContext *context)
+{
+    with_group(kernel, context, push_parameters);
+}
+
+void tfos__collective_compute_close(void *kernel, struct TF_OpKernelContext *context)
+{
+    with_group(kernel, context, end_parameters);
+}
+
+void tfos__collective_compute_await_rows(void *kernel, struct TF_OpKernelContext *context)
+{
+    with_group(kernel, context, await_rows);
 }

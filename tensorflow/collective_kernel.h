@@ -11,7 +11,9 @@ enum {
     TFOS__COLLECTIVE_GROUP,
     TFOS__COLLECTIVE_TENSORS,
     TFOS__COLLECTIVE_WEIGHT = TFOS__COLLECTIVE_TENSORS,
-    TFOS__COLLECTIVE_GRADIENTS
+    TFOS__COLLECTIVE_STEPS = TFOS__COLLECTIVE_TENSORS,
+    TFOS__COLLECTIVE_GRADIENTS,
+    TFOS__COLLECTIVE_PARAMETERS = TFOS__COLLECTIVE_GRADIENTS
 };
 
 /// What a node of a graph says of its op.
@@ -26,5 +28,10 @@ void tfos__collective_compute_all_reduce(void *kernel, struct TF_OpKernelContext
 void tfos__collective_compute_mean(void *kernel, struct TF_OpKernelContext *context);
 void tfos__collective_compute_broadcast(void *kernel, struct TF_OpKernelContext *context);
 void tfos__collective_compute_all_gather(void *kernel, struct TF_OpKernelContext *context);
+void tfos__collective_compute_open(void *kernel, struct TF_OpKernelContext *context);
+void tfos__collective_compute_pull(void *kernel, struct TF_OpKernelContext *context);
+void tfos__collective_compute_push(void *kernel, struct TF_OpKernelContext *context);
+void tfos__collective_compute_close(void *kernel, struct TF_OpKernelContext *context);
+void tfos__collective_compute_await_rows(void *kernel, struct TF_OpKernelContext *context);
 
 #endif

@@ -9,7 +9,11 @@
 // rank `root`. TfosAllGather joins the tensors of all ranks along their first dimension, which may
 // differ from rank to rank.
 //
-// They are stateful, so that a graph runs them in the order of the program, which is the same on
+// Of parameters that are trained asynchronously, TfosOpenParameters gives those of rank 0,
+// TfosPullParameters and TfosCloseParameters those that all share, and TfosPushParameters adds to
+// them. TfosAwaitRows notes that this rank waits for its data, or has it.
+//
+// All are stateful, so that a graph runs them in the order of the program, which is the same on
 // all ranks; there is never more than one operation of a group under way.
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +25,11 @@
 #define MEAN_OP "TfosMeanGradients"
 #define BROADCAST_OP "TfosBroadcast"
 #define GATHER_OP "TfosAllGather"
+#define OPEN_OP "TfosOpenParameters"
+#define PULL_OP "TfosPullParameters"
+#define PUSH_OP "TfosPushParameters"
+#define CLOSE_OP "TfosCloseParameters"
+#define ROWS_OP "TfosAwaitRows"
 #define MODULE "libtfos_tf"
 
 /// Reads an attribute that is text.
@@ -112,6 +121,11 @@ static void infer_same(struct TF_ShapeInferenceContext *context, struct TF_Statu
     keep_shapes(context, TFOS__COLLECTIVE_TENSORS, 0, status);
 }
 
+static void infer_parameters(struct TF_ShapeInferenceContext *context, struct TF_Status *status)
+{
+    keep_shapes(context, TFOS__COLLECTIVE_PARAMETERS, 0, status);
+}
+
 static void infer_mean(struct TF_ShapeInferenceContext *context, struct TF_Status *status)
 {
     struct TF_ShapeHandle *scalar = tfos__tf.ShapeInferenceContextScalar(context);
@@ -178,6 +192,28 @@ static struct TF_OpDefinitionBuilder *define_gather(void)
     return op;
 }
 
+static struct TF_OpDefinitionBuilder *define_parameters(const char *name)
+{
+    struct TF_OpDefinitionBuilder *op = begin_op(name, "N: int >= 1");
+
+    tfos__tf.OpDefinitionBuilderAddInput(op, "steps: int64");
+    tfos__tf.OpDefinitionBuilderAddInput(op, "parameters: N * float");
+    if (strcmp(name, PUSH_OP) != 0)
+        tfos__tf.OpDefinitionBuilderAddOutput(op, "shared: N * float");
+    return op;
+}
+
+static struct TF_OpDefinitionBuilder *define_rows(void)
+{
+    struct TF_OpDefinitionBuilder *op = tfos__tf.NewOpDefinitionBuilder(ROWS_OP);
+
+    tfos__tf.OpDefinitionBuilderSetIsStateful(op, true);
+    tfos__tf.OpDefinitionBuilderAddAttr(op, "operation: string");
+    tfos__tf.OpDefinitionBuilderAddInput(op, "group: int64");
+    tfos__tf.OpDefinitionBuilderAddInput(op, "is_waiting: int64");
+    return op;
+}
+
 void tfos__collective_ops_register(struct TF_Status *status)
 {
     const struct tfos__op_kernel kernels[] = {
@@ -185,10 +221,18 @@ void tfos__collective_ops_register(struct TF_Status *status)
         {MEAN_OP, create_plain, tfos__collective_compute_mean, free, infer_mean},
         {BROADCAST_OP, create_broadcast, tfos__collective_compute_broadcast, free, infer_same},
         {GATHER_OP, create_plain, tfos__collective_compute_all_gather, free, NULL},
+        {OPEN_OP, create_plain, tfos__collective_compute_open, free, infer_parameters},
+        {PULL_OP, create_plain, tfos__collective_compute_pull, free, infer_parameters},
+        {PUSH_OP, create_plain, tfos__collective_compute_push, free, NULL},
+        {CLOSE_OP, create_plain, tfos__collective_compute_close, free, infer_parameters},
+        {ROWS_OP, create_plain, tfos__collective_compute_await_rows, free, NULL},
     };
 
     tfos__op_register(define_all_reduce(), &kernels[0], status);
     tfos__op_register(define_mean(), &kernels[1], status);
     tfos__op_register(define_broadcast(), &kernels[2], status);
     tfos__op_register(define_gather(), &kernels[3], status);
+    for (int i = 4; i < 8; i++)
+        tfos__op_register(define_parameters(kernels[i].name), &kernels[i], status);
+    tfos__op_register(define_rows(), &kernels[8], status);
 }

@@ -36,6 +36,7 @@ struct tfos_collective_options {
     enum tfos_collective_transport transport;
     bool is_trusted_network;  ///< TCP in the clear, each connection authenticated by the key; else
                               ///< TLS 1.3
+    bool has_parameters;      ///< open_parameters() will be called: hosts connect to rank 0 for it
     const char *host;         ///< address of this host for the others; NULL: the one that is found
     int64_t open_timeout_ms;  ///< until all ranks are there; 0: 600,000
     int64_t stall_timeout_ms; ///< for which an operation waits for a rank that lives, but does not
@@ -120,6 +121,51 @@ tfos_collective_reduce_scatter(struct tfos_collective *collective, const char *n
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_collective_barrier(struct tfos_collective *collective, const char *name,
                         struct tfos_error *err);
+
+/// Parameters that ranks train asynchronously. Rank 0's process has the values that all share. Each
+/// rank, when it likes, pulls them, takes some steps, and pushes what these have changed. Ranks of
+/// rank 0's host do so in shared memory, the others over TCP. Which changes of others a pull has is
+/// not the same from run to run. The calls are operations as those above, but for what is said
+/// here.
+
+/// Begins with rank 0's values, which replace the elements of the spans, float32. All ranks call
+/// it, with the same counts and `staleness`, 1 or more: the steps that others may push between a
+/// rank's pull and its push. INVALID when parameters are open, or the group has none
+/// (`has_parameters`).
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_collective_open_parameters(struct tfos_collective *collective, const char *name,
+                                const struct tfos_collective_span *spans, int64_t span_count,
+                                int64_t staleness, struct tfos_error *err);
+
+/// Replaces the elements by the shared values, once this rank may take `steps` steps: while another
+/// rank is between its pull and its push, and would be stale, it waits. Each push of any rank
+/// renews the deadline. `steps` is from 1 to the staleness, and no less than those of the next
+/// push.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_collective_pull_parameters(struct tfos_collective *collective, const char *name,
+                                const struct tfos_collective_span *spans, int64_t span_count,
+                                int64_t steps, struct tfos_error *err);
+
+/// Adds to the shared values what the elements have changed by since the pull, divided by the
+/// number of ranks.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_collective_push_parameters(struct tfos_collective *collective, const char *name,
+                                const struct tfos_collective_span *spans, int64_t span_count,
+                                int64_t steps, struct tfos_error *err);
+
+/// Notes that this rank waits for its data, or has it. After 200 ms of it the others wait no more
+/// for the rank, on which its data may depend. Nothing where no parameters are open, or while the
+/// group is in another operation.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_collective_await_rows(struct tfos_collective *collective, const char *name, bool is_waiting,
+                           struct tfos_error *err);
+
+/// This rank takes no more steps, and the others wait no more for it. Returns when all ranks have
+/// called it, with the same values on each.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_collective_close_parameters(struct tfos_collective *collective, const char *name,
+                                 const struct tfos_collective_span *spans, int64_t span_count,
+                                 struct tfos_error *err);
 
 /// What a group has done since it was opened.
 struct tfos_collective_figures {

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 from . import TFSparkNode, _tfos
 from .arguments import flag, milliseconds, seconds
@@ -12,7 +12,7 @@ from .dataset import load_operations
 
 __all__ = ["STOPPED", "Group", "of_process"]
 
-_NAME = "workers"
+_NAMES = {"sync": "workers", "async": "asynchronous workers"}
 _MEMBERS = ("chief", "master", "worker")
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _STOP = -1.0  # the weight by which a rank says that it stops
@@ -112,6 +112,50 @@ class Group:
             tensor.set_shape([None, *one.shape[1:]])
         return joined
 
+    # ---- variables of float32 that are trained asynchronously, in a group that was opened for it
+
+    def open_parameters(self, variables: Sequence[Any], staleness: int, operation: str) -> None:
+        """Gives the variables the values of rank 0, with which all begin."""
+        self._assign(self._ops.tfos_open_parameters, variables, staleness, operation)
+
+    def pull_parameters(self, variables: Sequence[Any], steps: int, operation: str) -> None:
+        """Gives the variables the values that all share, when this rank may take so many steps."""
+        self._assign(self._ops.tfos_pull_parameters, variables, steps, operation)
+
+    def push_parameters(self, variables: Sequence[Any], steps: int, operation: str) -> None:
+        """Adds to the shared values what so many steps have changed."""
+        self._ops.tfos_push_parameters(**self._parameters(variables, steps, operation))
+
+    def close_parameters(self, variables: Sequence[Any], operation: str) -> None:
+        """Takes no more steps, waits until no rank does, and gives the variables the shared values."""
+        self._assign(self._ops.tfos_close_parameters, variables, 0, operation)
+
+    def watched(self, dataset: Any, operation: str) -> Any:
+        """The dataset, for which the other ranks do not wait for long."""
+        tf = self._tf
+
+        def note(is_waiting: int) -> Any:
+            def mark(index: Any) -> Any:
+                self._ops.tfos_await_rows(group=self._handle.number, is_waiting=tf.constant(is_waiting, tf.int64), operation=operation)
+                return index
+
+            return tf.data.Dataset.range(2**62).map(mark)
+
+        # zip asks its parts in their order.
+        options = tf.data.Options()
+        options.experimental_optimization.map_parallelization = False
+        zipped = tf.data.Dataset.zip(note(1), dataset, note(0))
+        return zipped.map(lambda _, element, __: element).with_options(options)
+
+    def _assign(self, op: Any, variables: Sequence[Any], steps: int, operation: str) -> None:
+        for variable, value in zip(variables, op(**self._parameters(variables, steps, operation))):
+            variable.assign(value)
+
+    def _parameters(self, variables: Sequence[Any], steps: int, operation: str) -> Dict[str, Any]:
+        tf = self._tf
+        return {"group": self._handle.number, "steps": tf.cast(steps, tf.int64), "operation": operation,
+                "parameters": [tf.convert_to_tensor(variable) for variable in variables]}
+
     def exchange(self, value: Any, operation: str) -> List[Any]:
         """What JSON can hold, of all ranks in their order."""
         tf = self._tf
@@ -124,23 +168,24 @@ class Group:
         return values
 
 
-_group: Optional[Group] = None  # of this process
+_groups: Dict[str, Group] = {}  # of this process, by mode
 
 
-def of_process(tf: Any, timeout: float = 600, trusted_network: bool = False) -> Group:
+def of_process(tf: Any, timeout: float = 600, trusted_network: bool = False, mode: str = "sync") -> Group:
     """The group of this process: the chief, master and workers of its cluster; outside of one, the process alone.
 
-    The first call opens it, and waits until all of them have called this. It lasts as long as the process.
+    The first call of a mode opens it, and waits until all of them have called this. It lasts as long as the process.
     """
-    global _group
-    if _group is None:
+    if mode not in _groups:
+        name, is_asynchronous = _NAMES[mode], mode == "async"
         context = TFSparkNode.current()
         if context is None or context.job_name not in _MEMBERS:
-            _group = Group(tf, _tfos.Collective(0, 1, lambda stage, value: f"[{value}]", bytes(32), _NAME), True)
+            handle = _tfos.Collective(0, 1, lambda stage, value: f"[{value}]", bytes(32), name, parameters=is_asynchronous)
+            _groups[mode] = Group(tf, handle, True)
         else:
             limit = milliseconds(seconds("timeout", timeout))
             handle = context.mgr.link.open_collective(
-                _NAME, trusted=flag("trusted_network", trusted_network), open_timeout_ms=limit, stall_timeout_ms=limit)
+                name, trusted=flag("trusted_network", trusted_network), parameters=is_asynchronous, open_timeout_ms=limit, stall_timeout_ms=limit)
             has_chief = any(context.cluster_spec.get(job) for job in ("chief", "master"))
-            _group = Group(tf, handle, context.job_name in ("chief", "master") if has_chief else context.task_index == 0)
-    return _group
+            _groups[mode] = Group(tf, handle, context.job_name in ("chief", "master") if has_chief else context.task_index == 0)
+    return _groups[mode]

@@ -100,10 +100,10 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
     dataset = source.batches(dtypes)
     if prefetch:
         dataset = dataset.prefetch(prefetch)
-    return settle(tf, dataset, is_sharded=True)
+    return settle(tf, dataset, uneven, is_sharded=True)
 
 
-def settle(tf: Any, dataset: Any, is_sharded: bool) -> Any:
+def settle(tf: Any, dataset: Any, uneven: Optional[str], is_sharded: bool) -> Any:
     """The dataset with the options that ours need. ``is_sharded``: no strategy may leave out what is for other workers."""
     settings = tf.data.Options()
     if is_sharded:
@@ -112,7 +112,15 @@ def settle(tf: Any, dataset: Any, is_sharded: bool) -> Any:
     settings.experimental_optimization.map_parallelization = False
     # Its thread sleeps for up to a minute between two looks, and an iterator's end waits for it, holding the GIL: seconds each epoch.
     settings.autotune.enabled = False
-    return dataset.with_options(settings)
+    settled = dataset.with_options(settings)
+    settled._tfos_uneven = uneven
+    return settled
+
+
+def uneven_of(dataset: Any) -> Optional[str]:
+    """How the workers stay in step that read the dataset, or what it is made of; None: they do not."""
+    inputs = getattr(dataset, "_inputs", list)()
+    return getattr(dataset, "_tfos_uneven", None) or next(filter(None, map(uneven_of, inputs)), None)
 
 
 def _training(ctx: Any) -> Optional[_tfos.Dataset]:

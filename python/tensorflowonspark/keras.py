@@ -10,15 +10,21 @@ import logging
 import sys
 from typing import Any, Iterable, List, Optional, Sequence
 
+from .arguments import count
 from .collectives import Group, of_process
+
+_STALENESS, _EVERY = 64, 4
 
 logger = logging.getLogger(__name__)
 
 __all__ = ["all_reduce", "broadcast", "distribute"]
 
 
-def distribute(model: Any, group: Optional[Group] = None, timeout: float = 600, trusted_network: bool = False) -> Any:
-    """Makes a compiled Keras 3 model train in step with those of the other workers; returns it.
+def distribute(model: Any, group: Optional[Group] = None, timeout: float = 600, trusted_network: bool = False, mode: str = "sync",
+               staleness: Optional[int] = None, every: Optional[int] = None) -> Any:
+    """Makes a compiled Keras 3 model train together with those of the other workers; returns it.
+
+    The rest of this, up to the arguments, is about the mode "sync".
 
     Each worker calls this, then ``fit`` with its own part of the data, in batches of its own. Each step uses the rows that the workers
     have at that step; who has none left waits for the others without wasting a step. The weights are those that one process would get
@@ -32,16 +38,34 @@ def distribute(model: Any, group: Optional[Group] = None, timeout: float = 600, 
         timeout: seconds to wait for a worker that lives, but does not come to an operation: it writes a checkpoint, or its data does not come. The first
             call in a process decides.
         trusted_network: nobody else can read or write what goes between the hosts: it is then authenticated, but not encrypted. The same.
+        mode: "sync", or "async": each worker takes over weights that all share, takes some steps of its own, and adds what these have changed, divided by the
+            number of workers. It waits for no other, but for the staleness. Metrics are each worker's own; at the end of ``fit`` all have the same weights,
+            those of the chief.
+        staleness: for "async", how many steps each worker may take while another is in its steps, before it waits for that one; 64 if not given.
+        every: for "async", the steps between two exchanges, at most the staleness; 4 if not given.
 
     Raises:
-        ValueError: the model is not one of Keras 3 on TensorFlow, is not compiled, or belongs to a strategy of tf.distribute.
+        ValueError: the model is not one of Keras 3 on TensorFlow, is not compiled, or belongs to a strategy of tf.distribute; or an argument is wrong. From
+            ``fit`` in mode "async": something would make workers wait for each other.
     """
     import tensorflow as tf
 
     _check(tf, model)
-    from .keras_model import attach
+    if mode not in ("sync", "async"):
+        raise ValueError(f"mode must be 'sync' or 'async', not {mode!r}")
+    if mode == "sync":
+        if staleness is not None or every is not None:
+            raise ValueError("staleness and every are of mode 'async': in mode 'sync' all workers take each step together")
+        from .keras_model import attach
 
-    return attach(tf, model, group or of_process(tf, timeout, trusted_network))
+        return attach(tf, model, group or of_process(tf, timeout, trusted_network))
+    staleness, every = (default if value is None else count(name, value, 1)
+                        for name, value, default in (("staleness", staleness, _STALENESS), ("every", every, _EVERY)))
+    if every > staleness:
+        raise ValueError(f"every={every} must be at most staleness={staleness}")
+    from . import keras_async
+
+    return keras_async.attach(tf, model, group or of_process(tf, timeout, trusted_network, mode), staleness, every)
 
 
 def all_reduce(gradients: Iterable[Any], rows: Any = 1, group: Optional[Group] = None) -> List[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
-__all__ = ["drain", "endless", "follow", "split_rows", "static_rows", "untuned", "without_padding"]
+__all__ = ["drain", "endless", "follow", "split_rows", "static_rows", "take_all", "untuned", "without_padding"]
 
 _SIGN_BITS = {"float16": ("uint16", 1 << 15), "bfloat16": ("uint16", 1 << 15), "float32": ("uint32", 1 << 31), "float64": ("uint64", 1 << 63)}
 
@@ -44,13 +44,20 @@ def _empty(tf: Any, spec: Any) -> Any:
 
 def follow(tf: Any, iterator: Any, limit: Optional[int]) -> None:
     """Makes Keras's iterator over epochs take the batches of ``endless``, ``limit`` an epoch: the most that a worker has, None if unknown."""
-    base = type(iterator)
     dataset = endless(tf, iterator._distributed_dataset)
     if limit is not None and not iterator.steps_per_epoch:
         dataset = dataset.take(limit)
+    iterator._distributed_dataset = dataset
+    take_all(iterator, limit)
 
-    class InStep(base):  # type: ignore[misc, valid-type]
-        """Goes on until all workers end the epoch: by the number of batches, or by OutOfRangeError where that is unknown."""
+
+def take_all(iterator: Any, limit: Optional[int]) -> None:
+    """Makes Keras's iterator over epochs take each to its end, also where it is longer or shorter than the first one: ``limit`` batches, None: as many as
+    come."""
+    base = type(iterator)
+
+    class WholeEpochs(base):  # type: ignore[misc, valid-type]
+        """An epoch ends by its number of batches, or by OutOfRangeError where that is unknown."""
 
         _num_batches = property(lambda self: limit, lambda self, value: None)
 
@@ -59,8 +66,7 @@ def follow(tf: Any, iterator: Any, limit: Optional[int]) -> None:
                 super()._interrupted_warning()
 
     iterator.__dict__.pop("_num_batches", None)
-    iterator._distributed_dataset = dataset
-    iterator.__class__ = InStep
+    iterator.__class__ = WholeEpochs
 
 
 def drain(tf: Any, iterator: Any) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
 import logging
 from typing import Any, Callable, Iterator, List, Optional
 
 import keras
 
 from .collectives import STOPPED, Group
+from .keras_calls import bind_fit, build
 from .keras_class import disguise
 from .keras_data import drain, follow, split_rows, static_rows, untuned, without_padding
 from .keras_layers import attach_layers
@@ -29,8 +29,8 @@ def attach(tf: Any, model: Any, group: Group) -> Any:
     if state is None:
         object.__setattr__(model, "_tfos", _State(tf, group))
         object.__setattr__(model, "__class__", _in_step(type(model)))
-    elif state.group is not group:
-        raise ValueError("this model is already distributed, in another group: build and compile it anew")
+    elif not isinstance(state, _State) or state.group is not group:
+        raise ValueError("this model is already distributed, in another group or mode: build and compile it anew")
     model._attach()
     return model
 
@@ -74,11 +74,6 @@ class _Last(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         # A callback may have decided by what only its worker knows.
         self.model.stop_training = any(self.model._tfos.group.exchange(bool(self.model.stop_training), "end of the epoch"))
-
-
-def _writes(callback: Any) -> bool:
-    kinds = ("ModelCheckpoint", "TensorBoard", "BackupAndRestore", "CSVLogger", "RemoteMonitor")
-    return isinstance(callback, tuple(getattr(keras.callbacks, kind) for kind in kinds if hasattr(keras.callbacks, kind)))
 
 
 class _InStep:
@@ -216,16 +211,7 @@ class _InStep:
 
     def fit(self, *args: Any, **kwargs: Any) -> Any:
         state, group = self._tfos, self._tfos.group
-        call = inspect.signature(super().fit).bind(*args, **kwargs)  # type: ignore[misc]
-        callbacks = call.arguments.get("callbacks") or []
-        if isinstance(callbacks, keras.callbacks.CallbackList):
-            raise ValueError("fit of a distributed model takes callbacks as a list, not as a CallbackList")
-        callbacks = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
-        call.arguments["callbacks"] = [callback for callback in callbacks if group.is_chief or not _writes(callback)] + [_Last()]
-        if not group.is_chief and call.arguments.get("verbose", "auto") == "auto":
-            call.arguments["verbose"] = 0
-        if isinstance(call.arguments.get("x"), state.tf.data.Dataset):
-            call.arguments.setdefault("shuffle", False)  # Keras warns of its own default
+        call = bind_fit(super().fit, state.tf, group, args, kwargs, last=[_Last()])  # type: ignore[misc]
         with state.within("fit"):
             return super().fit(*call.args, **call.kwargs)  # type: ignore[misc]
 
@@ -268,10 +254,7 @@ class _InStep:
         state = self._tfos
         if iterator is not None:
             data_batch = iterator._distributed_dataset.element_spec
-        try:
-            self._symbolic_build(data_batch=data_batch)  # type: ignore[attr-defined]
-        except Exception as error:
-            logger.debug("the model is built by its first step: %s", error)
+        build(self, data_batch)
         if state.mode == "fit":
             state.mode = "train"
             attach_optimizer(self.optimizer, state)  # type: ignore[attr-defined]  # it may have been replaced

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional
 
 from .collectives import Group
 
-__all__ = ["agree", "average_statistics", "send_state", "sum_metrics"]
+__all__ = ["agree", "average_statistics", "send_state", "send_weights", "sum_metrics"]
 
 _SPREAD = 2654435761  # between the seeds of two ranks
 
@@ -111,6 +111,16 @@ def send_state(tf: Any, group: Group, model: Any) -> None:
     for variable in seeds:
         seed, counter = (int(number) for number in variable.numpy())
         variable.assign([(seed + group.rank * _SPREAD) % 2**31, counter])
+
+
+def send_weights(tf: Any, group: Group, model: Any) -> None:
+    """Gives all workers the chief's weights."""
+    if group.size == 1:
+        return
+    values = group.broadcast([tf.convert_to_tensor(variable.value) for variable in model.weights], "weights")
+    if group.rank != group.root:
+        for variable, value in zip(model.weights, values):
+            variable.assign(value)
 
 
 def average_statistics(tf: Any, group: Group, model: Any) -> None:

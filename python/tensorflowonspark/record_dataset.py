@@ -112,7 +112,7 @@ def make(paths: List[str], schema: Any, reading: Dict[str, Any], batch_size: int
     dataset = source.batches(dtypes)
     if prefetch:
         dataset = dataset.prefetch(prefetch)
-    dataset = settle(tf, dataset, is_sharded=shard is not None)
+    dataset = settle(tf, dataset, uneven, is_sharded=shard is not None)
     # What is made of the dataset keeps it, and with it the library's, whose number is in the graph.
     dataset.record_source = source
     dataset.counts = lambda: Counts(*library.counts)

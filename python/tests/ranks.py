@@ -87,7 +87,7 @@ def serve(pipe, folder, rank):
         module, name, size, group, arguments = call
         try:
             if size and (size, group) not in groups:
-                groups[size, group] = open_group(tf, folder, group, rank, size)
+                groups[size, group] = open_group(tf, folder, group, rank, size, parameters=True, transport="tcp" if group == "tcp" else "auto")
             result = getattr(importlib.import_module(module), name)(groups.get((size, group)), **arguments)
         except Exception as error:
             result = RuntimeError(f"{type(error).__name__}: {error}", traceback.format_exc())

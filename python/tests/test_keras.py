@@ -9,6 +9,7 @@ import pytest
 
 keras = pytest.importorskip("keras", "3.0")
 
+import keras_async_cases  # noqa: E402
 import keras_cases  # noqa: E402
 from keras_cases import CASES  # noqa: E402
 from ranks import Ranks, good  # noqa: E402
@@ -174,10 +175,11 @@ def test_what_distribute_refuses(ranks):
 
 
 @pytest.mark.long
-def test_killed_rank_is_named(tmp_path):
+@pytest.mark.parametrize("fit_for_ever", [keras_cases.fit_for_ever, keras_async_cases.train_for_ever])
+def test_killed_rank_is_named(tmp_path, fit_for_ever):
     with Ranks(tmp_path, 3) as own:
         good(own.run(keras_cases.fit, 3, names=["adam"]))
-        count = own.begin(keras_cases.fit_for_ever, 3)
+        count = own.begin(fit_for_ever, 3)
         pid = own.pid(1)
         assert not own.has_answered(0, 2)  # they are in fit
         os.kill(pid, signal.SIGKILL)
@@ -185,3 +187,49 @@ def test_killed_rank_is_named(tmp_path):
     assert isinstance(results[1], EOFError)
     for result in (results[0], results[2]):
         assert "AbortedError" in result.args[0] and "rank 1" in result.args[0], result.args[0]
+
+
+# ---- asynchronously
+
+
+@pytest.mark.parametrize("group", ["all", "tcp"])
+def test_asynchronous_ranks_end_with_the_same_model(ranks, group):
+    """Whatever their numbers of rows, one of which is 0."""
+    results = good(ranks.run(keras_async_cases.train, 4, group=group))
+    own = [-(-(end - begin) // keras_async_cases.BATCH) * 4 for begin, end in zip(keras_async_cases.PARTS, keras_async_cases.PARTS[1:])]
+    assert [steps for steps, *_ in results] == own
+    for _, weights, accuracy, _ in results:
+        assert (weights == results[0][1]).all() and accuracy > 0.9, accuracy
+
+
+def test_an_asynchronous_rank_ends_and_the_chief_saves(ranks, tmp_path):
+    results = good(ranks.run(keras_async_cases.write, 2, folder=str(tmp_path)))
+    assert [steps for steps, *_ in results] == [100, 3]
+    assert sorted(os.listdir(tmp_path)) == ["0.keras", "saved.keras"]
+    saved = keras.models.load_model(tmp_path / "saved.keras").get_weights()
+    for _, first, second in results:
+        assert (first == np.concatenate([weight.ravel() for weight in saved])).all()
+        assert (second == results[0][2]).all() and (second != first).any()
+
+
+def test_a_fast_rank_is_ahead_by_the_staleness_and_no_more(ranks, tmp_path):
+    path = tmp_path / "marks"
+    path.write_bytes(bytes(32))
+    (was_released, first), (ahead, second) = good(ranks.run(keras_async_cases.keep_bound, 2, path=str(path), staleness=5, rounds=4))
+    assert ahead == [5] * 4 and was_released == [True] * 4
+    assert (first == second).all()
+
+
+def test_what_asynchronous_training_refuses(ranks):
+    found = good(ranks.run(keras_async_cases.refused, 1))[0]
+    assert "mode must be 'sync' or 'async', not 'asynchronous'" in found["mode"]
+    assert "staleness and every are of mode 'async'" in found["sync"]
+    assert "every=8 must be at most staleness=4" in found["every"]
+    assert "staleness must be an integer of 1 or more, not 0" in found["staleness"]
+    for name in ("other mode", "sync mode"):
+        assert "in another group or mode: build and compile it anew" in found[name]
+    assert "call fit, or use mode 'sync'" in found["train_on_batch"]
+    assert "steps_per_execution=100 must be at most staleness=64" in found["execution"]
+    assert "the layer norm is synchronized: make it with synchronized=False" in found["synchronized"]
+    assert "wide/kernel is of float64" in found["double"]
+    assert "uneven='pad' of the dataset makes them: leave uneven out" in found["uneven"]

@@ -31,7 +31,7 @@ def main_fun(args, ctx):
     keras.utils.set_random_seed(ctx.executor_id)
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1, use_bias=False)])
     model.compile(keras.optimizers.SGD(0.1), "mse", metrics=["mae"])
-    model = distribute(model)
+    model = distribute(model, **args["settings"])
     ds = ctx.get_dataset(args["batch"], uneven=args["uneven"], dtypes="float32")
 
     def prepare(row, weight=None):
@@ -48,13 +48,13 @@ def main_fun(args, ctx):
                    "threads": os.environ.get("TF_NUM_INTRAOP_THREADS")}, file)
 
 
-def nine_lines(spark, folder, uneven, epochs=3, batch=8):
+def nine_lines(spark, folder, uneven, epochs=3, batch=8, **settings):
     """What both workers have written, having trained on one part in four and the rest."""
     out = folder / f"out-{uneven}"
     out.mkdir()
     rows = spark.sparkContext.parallelize(range(ROWS), 4).map(lambda i: ((i % 10) / 10, (i % 7) / 7, (i % 10) / 10 + 2 * (i % 7) / 7))
     frame = spark.createDataFrame(rows, ["a", "b", "y"]).coalesce(3)
-    args = {"out": str(out), "folder": str(folder), "batch": batch, "epochs": epochs, "uneven": uneven}
+    args = {"out": str(out), "folder": str(folder), "batch": batch, "epochs": epochs, "uneven": uneven, "settings": settings}
     cluster = TFCluster.run(spark.sparkContext, local(main_fun), args, 2, 0, input_mode=FEED, master_node="chief")
     cluster.train(frame, epochs, validation=frame.where("a > 0.5"))
     cluster.shutdown()
@@ -84,3 +84,17 @@ def test_nine_lines(sc, tmp_path, uneven):
     first, second = nine_lines(SparkSession(sc), tmp_path, uneven)
     check(first, second, tmp_path)
     assert first["threads"] is not None  # a trainer's share of the cores
+
+
+@pytest.mark.long
+def test_asynchronously_on_uneven_partitions(sc, tmp_path):
+    """One worker has rows when the other has none left, for which it does not wait."""
+    import keras
+    from pyspark.sql import SparkSession
+
+    first, second = nine_lines(SparkSession(sc), tmp_path, None, mode="async", staleness=2, every=1)
+    assert first["kernel"] == second["kernel"]
+    for one in (first, second):
+        assert one["history"]["mae"][-1] < one["history"]["mae"][0] / 2, one
+    assert first["steps"] != second["steps"] and (first["steps"] + second["steps"]) * 8 >= 3 * ROWS
+    assert keras.models.load_model(tmp_path / "model.keras").get_weights()[0].ravel().tolist() == pytest.approx(first["kernel"])

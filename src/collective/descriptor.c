@@ -39,6 +39,7 @@ static const char *const kinds[] = {
     [TFOS__COLLECTIVE_ALL_GATHER] = "all-gather",
     [TFOS__COLLECTIVE_REDUCE_SCATTER] = "reduce-scatter",
     [TFOS__COLLECTIVE_BARRIER] = "barrier",
+    [TFOS__COLLECTIVE_PUSH_PULL] = "push-pull",
 };
 
 static const char *const reductions[] = {

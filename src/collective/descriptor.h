@@ -19,7 +19,8 @@ enum tfos__collective_kind {
     TFOS__COLLECTIVE_BROADCAST,
     TFOS__COLLECTIVE_ALL_GATHER,
     TFOS__COLLECTIVE_REDUCE_SCATTER,
-    TFOS__COLLECTIVE_BARRIER
+    TFOS__COLLECTIVE_BARRIER,
+    TFOS__COLLECTIVE_PUSH_PULL ///< of parameters: not compared with other ranks', and never sent
 };
 
 struct tfos__collective_descriptor {

@@ -65,6 +65,7 @@ bool tfos__collective_failure_set(struct tfos__collective_failure *failure, uint
             atomic_fetch_add(failure->ticket, 1);
             syscall(SYS_futex, failure->ticket, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
         }
+        pthread_cond_broadcast(&failure->monitor.changed);
     }
     pthread_mutex_unlock(&failure->monitor.mutex);
     return is_new;
@@ -98,6 +99,17 @@ void tfos__collective_failure_await_told(struct tfos__collective_failure *failur
            tfos__monitor_wait(&failure->monitor, deadline))
         continue;
     pthread_mutex_unlock(&failure->monitor.mutex);
+}
+
+enum tfos_status tfos__collective_failure_await(struct tfos__collective_failure *failure,
+                                                uint64_t sequence, int64_t deadline,
+                                                struct tfos_error *err)
+{
+    pthread_mutex_lock(&failure->monitor.mutex);
+    while (sequence < failure->first_failed && tfos__monitor_wait(&failure->monitor, deadline))
+        continue;
+    pthread_mutex_unlock(&failure->monitor.mutex);
+    return tfos__collective_failure_check(failure, sequence, err);
 }
 
 enum tfos_status tfos__collective_failure_check(struct tfos__collective_failure *failure,

@@ -11,6 +11,9 @@
 
 #include "base/thread.h"
 
+#define TFOS__COLLECTIVE_ANY (UINT64_MAX - 1) ///< an operation that any failure fails
+#define TFOS__COLLECTIVE_REASON_MS 2000       ///< for the reason of a lost connection to come
+
 struct tfos__collective_failure {
     struct tfos__monitor monitor; ///< guards what is not atomic
     /// Operations from this number on fail; UINT64_MAX: none. A rank that leaves in order has done
@@ -50,6 +53,12 @@ void tfos__collective_failure_set_told(struct tfos__collective_failure *failure,
 /// Waits until the others have been told, so that this process may end; not for ever, and only
 /// where somebody tells them.
 void tfos__collective_failure_await_told(struct tfos__collective_failure *failure);
+
+/// Waits for a failure of operation `sequence`, such as the reason why a connection is lost. OK
+/// when there is none at the deadline.
+enum tfos_status tfos__collective_failure_await(struct tfos__collective_failure *failure,
+                                                uint64_t sequence, int64_t deadline,
+                                                struct tfos_error *err);
 
 /// OK, or what operation `sequence` fails with.
 enum tfos_status tfos__collective_failure_check(struct tfos__collective_failure *failure,

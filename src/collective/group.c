@@ -47,6 +47,8 @@ static enum tfos_status check_options(const struct tfos_collective_options *opti
 
 static void free_group(struct tfos_collective *group)
 {
+    tfos__collective_parameters_clear(&group->parameters);
+    tfos__free(group->pulled);
     tfos__collective_ring_clear(&group->ring);
     tfos__collective_links_clear(&group->links);
     tfos__collective_segment_clear(&group->segment);
@@ -129,7 +131,8 @@ enum tfos_status tfos__collective_open(const struct tfos_collective_options *opt
     if (!group)
         return tfos__no_memory(err, "collective", "a group");
     pthread_mutex_init(&group->mutex, NULL);
-    group->segment.fd = group->failure.wake_fd = -1;
+    group->segment.fd = group->failure.wake_fd = group->parameters.fd = -1;
+    group->roster.has_parameters = options->has_parameters;
     group->rank = options->rank;
     group->size = options->size;
     group->stall_timeout_ms = or_default(options->stall_timeout_ms, STALL_TIMEOUT_MS);
@@ -234,5 +237,6 @@ void tfos_collective_close(struct tfos_collective *group)
         tfos__collective_segment_signal(&group->segment, TFOS__COLLECTIVE_LEFT, first);
     tfos__number_table_remove(&groups, &group->entry);
     tfos__collective_liveness_stop(&group->liveness, first);
+    tfos__collective_parameter_server_stop(&group->server, true);
     tfos_collective_release(group);
 }

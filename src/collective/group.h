@@ -15,7 +15,9 @@
 #include "collective/links.h"
 #include "collective/liveness.h"
 #include "collective/operation.h"
+#include "collective/remote_parameters.h"
 #include "collective/roster.h"
+#include "collective/shared_parameters.h"
 #include "collective/shared_segment.h"
 
 struct tfos_collective {
@@ -31,7 +33,11 @@ struct tfos_collective {
     struct tfos__collective_links links;
     struct tfos__collective_ring ring; ///< without connections where this rank is in none
     struct tfos__collective_failure failure;
-    struct tfos__collective_liveness liveness; ///< without a thread for one rank
+    struct tfos__collective_liveness liveness;       ///< without a thread for one rank
+    struct tfos__collective_parameters parameters;   ///< of an operation, as is what follows
+    struct tfos__collective_parameter_server server; ///< on rank 0
+    float *pulled;   ///< owned; the values as this rank has pulled them; NULL: none are open
+    bool has_pulled; ///< and not pushed since
 
     pthread_mutex_t mutex; ///< guards all that follows
     bool is_used;          ///< an operation is under way

@@ -18,7 +18,6 @@
 #define PIECE ((int64_t)256 << 10) // bytes of one read or write
 #define BLOCK ((int64_t)1 << 20)   // bytes of a host's block of a long vector
 #define ALIGNMENT 64
-#define REASON_MS 2000 // for the reason of a lost connection to come
 
 enum tfos_status tfos__collective_ring_init(struct tfos__collective_ring *ring,
                                             const struct tfos__collective_links *links,
@@ -80,15 +79,8 @@ static enum tfos_status fail_lost(const struct tfos__collective_operation *opera
                                   enum tfos_status status, const char *cause,
                                   struct tfos_error *err)
 {
-    struct tfos__collective_failure *failure = operation->failure;
-    int64_t deadline = tfos__deadline(REASON_MS);
-    do {
-        struct pollfd slot = {.fd = failure->wake_fd, .events = POLLIN};
-        eventfd_t wakes;
-        TFOS__TRY(tfos__collective_failure_check(failure, operation->descriptor.sequence, err));
-        if (poll(&slot, 1, tfos__remaining_ms(deadline)) > 0)
-            (void)eventfd_read(failure->wake_fd, &wakes);
-    } while (tfos__remaining_ms(deadline) > 0);
+    TFOS__TRY(tfos__collective_failure_await(operation->failure, operation->descriptor.sequence,
+                                             tfos__deadline(TFOS__COLLECTIVE_REASON_MS), err));
     return tfos__fail(err, status == TFOS_CORRUPT ? status : TFOS_CLOSED,
                       "the connection to %s is lost: %s",
                       operation->roster->members[neighbour(operation, step)].label, cause);

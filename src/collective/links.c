@@ -65,6 +65,9 @@ static enum tfos_status connect_all(const struct opening *opening, int64_t deadl
     if (roster->rank != 0)
         TFOS__TRY(
             connect_to(opening, &links->control[0], TFOS__COLLECTIVE_CONTROL, 0, deadline, err));
+    if (tfos__collective_roster_is_remote(roster, roster->rank))
+        TFOS__TRY(connect_to(opening, &links->parameters[0], TFOS__COLLECTIVE_PARAMETERS, 0,
+                             deadline, err));
     if (is_leader(roster))
         TFOS__TRY(connect_to(opening, &links->next, TFOS__COLLECTIVE_RING, neighbour(roster, 1),
                              deadline, err));
@@ -95,6 +98,9 @@ static struct tfos__collective_peer *find_place(const struct opening *opening,
     else if (peer->purpose == TFOS__COLLECTIVE_RING && is_leader(roster) &&
              peer->rank == neighbour(roster, -1))
         place = &opening->links->previous;
+    else if (peer->purpose == TFOS__COLLECTIVE_PARAMETERS && roster->rank == 0 &&
+             tfos__collective_roster_is_remote(roster, peer->rank))
+        place = &opening->links->parameters[peer->rank];
     return place && !place->channel && peer->rank != roster->rank ? place : NULL;
 }
 
@@ -145,9 +151,14 @@ static enum tfos_status hear(struct opening *opening, int rank, struct tfos_erro
 static bool is_linked(const struct opening *opening)
 {
     const struct tfos__collective_links *links = opening->links;
-    bool is_whole = opening->roster->rank == 0 || links->control[0].is_proven;
-    return is_whole &&
-           (!is_leader(opening->roster) || (links->next.is_proven && links->previous.is_proven));
+    const struct tfos__collective_roster *roster = opening->roster;
+    bool is_whole = roster->rank == 0 || links->control[0].is_proven;
+    for (int rank = 0; rank < roster->size; rank++) {
+        int server = roster->rank == 0 ? rank : 0, client = roster->rank == 0 ? rank : roster->rank;
+        if (tfos__collective_roster_is_remote(roster, client))
+            is_whole = is_whole && links->parameters[server].is_proven;
+    }
+    return is_whole && (!is_leader(roster) || (links->next.is_proven && links->previous.is_proven));
 }
 
 static enum tfos_status pump_own(const struct opening *opening, struct tfos__collective_peer *peer,
@@ -196,6 +207,7 @@ static enum tfos_status step(struct opening *opening, struct tfos_error *err)
     if (pump_own(opening, &links->next, &opening->lost) < 0)
         tfos__collective_peer_close(&links->next);
     TFOS__TRY(pump_own(opening, &links->control[0], err));
+    TFOS__TRY(pump_own(opening, &links->parameters[0], err));
     for (int rank = 0; rank < opening->roster->size; rank++)
         if (links->control[rank].is_proven)
             TFOS__TRY(hear(opening, rank, err));
@@ -205,15 +217,17 @@ static enum tfos_status step(struct opening *opening, struct tfos_error *err)
 static enum tfos_status wait_for_events(const struct opening *opening, int64_t deadline,
                                         struct tfos_error *err)
 {
-    struct pollfd slots[2 + TFOS_COLLECTIVE_MAX_RANKS + STRANGERS_MAX];
+    struct pollfd slots[3 + TFOS_COLLECTIVE_MAX_RANKS + STRANGERS_MAX];
     const struct tfos__collective_links *links = opening->links;
     nfds_t count = 0;
     bool has_room = opening->stranger_count < STRANGERS_MAX;
     slots[count++] = (struct pollfd){.fd = has_room ? opening->listener : -1, .events = POLLIN};
-    const struct tfos__channel *channels[1 + TFOS_COLLECTIVE_MAX_RANKS + STRANGERS_MAX];
+    const struct tfos__channel *channels[2 + TFOS_COLLECTIVE_MAX_RANKS + STRANGERS_MAX];
     int channel_count = 0;
     if (links->next.channel && !links->next.is_proven)
         channels[channel_count++] = links->next.channel;
+    if (links->parameters[0].channel && !links->parameters[0].is_proven)
+        channels[channel_count++] = links->parameters[0].channel;
     for (int rank = 0; rank < opening->roster->size; rank++)
         if (links->control[rank].channel)
             channels[channel_count++] = links->control[rank].channel;
@@ -302,8 +316,10 @@ enum tfos_status tfos__collective_links_open(struct tfos__collective_links *link
 
 void tfos__collective_links_clear(struct tfos__collective_links *links)
 {
-    for (int rank = 0; rank < TFOS_COLLECTIVE_MAX_RANKS; rank++)
+    for (int rank = 0; rank < TFOS_COLLECTIVE_MAX_RANKS; rank++) {
         tfos__collective_peer_close(&links->control[rank]);
+        tfos__collective_peer_close(&links->parameters[rank]);
+    }
     tfos__collective_peer_close(&links->next);
     tfos__collective_peer_close(&links->previous);
 }

@@ -16,6 +16,7 @@
 static const char *const purposes[] = {
     [TFOS__COLLECTIVE_CONTROL] = "control",
     [TFOS__COLLECTIVE_RING] = "ring",
+    [TFOS__COLLECTIVE_PARAMETERS] = "parameters",
 };
 
 static enum tfos_status make_nonce(char nonce[TFOS__KEY_PROOF_SIZE], struct tfos_error *err)
@@ -55,7 +56,7 @@ enum tfos_status tfos__collective_peer_open(struct tfos__collective_peer *peer, 
     snprintf(name, sizeof(name), is_server ? "a rank" : "rank %d", rank);
     TFOS__TRY(tfos__channel_open(fd, kind, &credentials->identity, name, &peer->channel, err));
     enum tfos_status status = TFOS_OK;
-    if (purpose == TFOS__COLLECTIVE_RING || is_server)
+    if (purpose != TFOS__COLLECTIVE_CONTROL || is_server)
         status = tfos__channel_expect_bulk(peer->channel, err);
     if (status == TFOS_OK)
         status = make_nonce(is_server ? peer->server_nonce : peer->client_nonce, err);
@@ -117,9 +118,10 @@ static enum tfos_status take_hello(struct tfos__collective_peer *peer,
     TFOS__TRY(tfos__json_get_string(message, "purpose", &purpose, err));
     TFOS__TRY(take_nonce(message, peer->client_nonce, err));
     peer->rank = (int)rank;
-    peer->purpose = strcmp(purpose, purposes[TFOS__COLLECTIVE_RING]) == 0
-                        ? TFOS__COLLECTIVE_RING
-                        : TFOS__COLLECTIVE_CONTROL;
+    peer->purpose = TFOS__COLLECTIVE_PARAMETERS;
+    while (peer->purpose > TFOS__COLLECTIVE_CONTROL &&
+           strcmp(purpose, purposes[peer->purpose]) != 0)
+        peer->purpose--;
     return send_proof(peer, credentials, err);
 }
 

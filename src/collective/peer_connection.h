@@ -11,8 +11,9 @@
 #include "base/cluster_key.h"
 
 enum tfos__collective_purpose {
-    TFOS__COLLECTIVE_CONTROL, ///< to rank 0: heartbeats, failures
-    TFOS__COLLECTIVE_RING     ///< to the leader of the next host: data
+    TFOS__COLLECTIVE_CONTROL,   ///< to rank 0: heartbeats, failures
+    TFOS__COLLECTIVE_RING,      ///< to the leader of the next host: data
+    TFOS__COLLECTIVE_PARAMETERS ///< to rank 0: requests for parameters
 };
 
 /// What this rank shows to any peer.

@@ -64,12 +64,13 @@ static json_t *make_value(const struct tfos_collective_options *options, const c
 {
     char *host_id = make_host_id(options, host_label);
     json_t *value =
-        host_id ? json_pack("{s:i, s:i, s:i, s:i, s:b, s:s, s:s, s:i, s:i, s:s, s:s}", "version",
-                            VERSION, "rank", options->rank, "size", options->size, "transport",
-                            (int)options->transport, "trusted", options->is_trusted_network, "host",
-                            host_id, "address", address, "pid", (int)getpid(), "fd", fd, "token",
-                            token, "proof", proof)
-                : NULL;
+        host_id
+            ? json_pack("{s:i, s:i, s:i, s:i, s:b, s:b, s:s, s:s, s:i, s:i, s:s, s:s}", "version",
+                        VERSION, "rank", options->rank, "size", options->size, "transport",
+                        (int)options->transport, "trusted", options->is_trusted_network,
+                        "parameters", options->has_parameters, "host", host_id, "address", address,
+                        "pid", (int)getpid(), "fd", fd, "token", token, "proof", proof)
+            : NULL;
     tfos__free(host_id);
     return value;
 }
@@ -117,7 +118,7 @@ static enum tfos_status read_member(struct tfos__collective_member *member, cons
 static enum tfos_status compare(const struct tfos__collective_roster *roster, const char *name,
                                 const json_t *values, struct tfos_error *err)
 {
-    static const char *const keys[] = {"size", "transport", "trusted"};
+    static const char *const keys[] = {"size", "transport", "trusted", "parameters"};
     const json_t *own = json_array_get(values, (size_t)roster->rank);
     char list[LIST_SIZE] = "";
     struct tfos__bounded_text denied = {.data = list, .capacity = sizeof(list)};
@@ -256,7 +257,8 @@ enum tfos_status tfos__collective_roster_exchange(struct tfos__collective_roster
     char host[TFOS__ADDRESS_SIZE], address[TFOS__ADDRESS_SIZE], token[TFOS__COLLECTIVE_TOKEN_SIZE];
     char proof[TFOS__KEY_PROOF_SIZE];
     json_t *values = NULL;
-    *roster = (struct tfos__collective_roster){.rank = options->rank, .size = options->size};
+    *roster = (struct tfos__collective_roster){
+        .rank = options->rank, .size = options->size, .has_parameters = options->has_parameters};
     TFOS__TRY(tfos__collective_segment_init(segment, token, err));
     TFOS__TRY(find_host(options, host, err));
     tfos__address_join(host, port, address);
@@ -278,6 +280,11 @@ void tfos__collective_roster_clear(struct tfos__collective_roster *roster)
         tfos__free(roster->members[rank].token);
     }
     *roster = (struct tfos__collective_roster){0};
+}
+
+bool tfos__collective_roster_is_remote(const struct tfos__collective_roster *roster, int rank)
+{
+    return roster->has_parameters && roster->members[rank].host != roster->members[0].host;
 }
 
 int tfos__collective_roster_rank(const struct tfos__collective_roster *roster, int host, int index)

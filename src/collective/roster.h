@@ -25,6 +25,7 @@ struct tfos__collective_member {
 
 struct tfos__collective_roster {
     int rank, size;
+    bool has_parameters; ///< as the options say
     struct tfos__collective_member members[TFOS_COLLECTIVE_MAX_RANKS];
     int host_count;
     int leaders[TFOS_COLLECTIVE_MAX_RANKS]; ///< rank, by host
@@ -42,6 +43,9 @@ enum tfos_status tfos__collective_roster_exchange(struct tfos__collective_roster
                                                   struct tfos_error *err);
 
 void tfos__collective_roster_clear(struct tfos__collective_roster *roster);
+
+/// Whether rank `rank` reaches the group's parameters by a connection to rank 0.
+bool tfos__collective_roster_is_remote(const struct tfos__collective_roster *roster, int rank);
 
 /// The rank at place `index` of `host`.
 int tfos__collective_roster_rank(const struct tfos__collective_roster *roster, int host, int index);

@@ -38,38 +38,75 @@ static int make_memfd(void)
     return -1;
 }
 
-enum tfos_status tfos__collective_segment_init(struct tfos__collective_segment *segment,
-                                               char token[TFOS__COLLECTIVE_TOKEN_SIZE],
-                                               struct tfos_error *err)
+enum tfos_status tfos__collective_memory_make(int *fd, char token[TFOS__COLLECTIVE_TOKEN_SIZE],
+                                              struct tfos_error *err)
 {
     unsigned char bytes[(TFOS__COLLECTIVE_TOKEN_SIZE - 1) / 2];
-    *segment = (struct tfos__collective_segment){.fd = make_memfd()};
-    if (segment->fd < 0)
+    *fd = make_memfd();
+    if (*fd < 0)
         return tfos__fail_errno(err, TFOS_IO, "collective: cannot make shared memory");
     if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
         return tfos__fail_errno(err, TFOS_IO, "collective: cannot get random bytes");
     for (size_t i = 0; i < sizeof(bytes); i++)
         snprintf(token + 2 * i, 3, "%02x", bytes[i]);
-    if (pwrite(segment->fd, token, TFOS__COLLECTIVE_TOKEN_SIZE, 0) != TFOS__COLLECTIVE_TOKEN_SIZE)
+    if (pwrite(*fd, token, TFOS__COLLECTIVE_TOKEN_SIZE, 0) != TFOS__COLLECTIVE_TOKEN_SIZE)
         return tfos__fail_errno(err, TFOS_IO, "collective: cannot write to shared memory");
     return TFOS_OK;
 }
 
-bool tfos__collective_segment_reach(struct tfos__collective_segment *segment, pid_t pid, int fd,
-                                    const char *token)
+int tfos__collective_memory_reach(pid_t pid, int fd, const char *token)
 {
     char path[64], found[TFOS__COLLECTIVE_TOKEN_SIZE] = "";
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
     int opened = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (opened < 0)
-        return false;
+        return -1;
     struct stat info;
     if (fstat(opened, &info) != 0 || !S_ISREG(info.st_mode) ||
         pread(opened, found, sizeof(found), 0) != (ssize_t)sizeof(found) ||
         memcmp(found, token, sizeof(found)) != 0) {
         close(opened);
-        return false;
+        return -1;
     }
+    return opened;
+}
+
+enum tfos_status tfos__collective_memory_resize(int fd, size_t size, struct tfos_error *err)
+{
+    if (ftruncate(fd, (off_t)size) == 0 &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+        return TFOS_OK;
+    return tfos__fail_errno(err, TFOS_NO_MEMORY, "collective: cannot make %zu bytes shared memory",
+                            size);
+}
+
+void tfos__collective_futex_wait(_Atomic uint32_t *ticket, uint32_t seen, int64_t deadline)
+{
+    int left_ms = tfos__remaining_ms(deadline);
+    struct timespec timeout = {.tv_sec = left_ms / 1000, .tv_nsec = left_ms % 1000 * 1000000};
+    syscall(SYS_futex, ticket, FUTEX_WAIT, seen, left_ms < 0 ? NULL : &timeout, NULL, 0);
+}
+
+void tfos__collective_futex_wake(_Atomic uint32_t *ticket)
+{
+    atomic_fetch_add(ticket, 1);
+    syscall(SYS_futex, ticket, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+enum tfos_status tfos__collective_segment_init(struct tfos__collective_segment *segment,
+                                               char token[TFOS__COLLECTIVE_TOKEN_SIZE],
+                                               struct tfos_error *err)
+{
+    *segment = (struct tfos__collective_segment){.fd = -1};
+    return tfos__collective_memory_make(&segment->fd, token, err);
+}
+
+bool tfos__collective_segment_reach(struct tfos__collective_segment *segment, pid_t pid, int fd,
+                                    const char *token)
+{
+    int opened = tfos__collective_memory_reach(pid, fd, token);
+    if (opened < 0)
+        return false;
     close(segment->fd);
     segment->fd = opened;
     return true;
@@ -92,11 +129,7 @@ void tfos__collective_segment_plan(struct tfos__collective_segment *segment, int
 enum tfos_status tfos__collective_segment_resize(const struct tfos__collective_segment *segment,
                                                  struct tfos_error *err)
 {
-    if (ftruncate(segment->fd, (off_t)segment->size) == 0 &&
-        fcntl(segment->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-        return TFOS_OK;
-    return tfos__fail_errno(err, TFOS_NO_MEMORY, "collective: cannot make %zu bytes shared memory",
-                            segment->size);
+    return tfos__collective_memory_resize(segment->fd, segment->size, err);
 }
 
 static int count_cores(void)
@@ -161,8 +194,7 @@ void tfos__collective_segment_signal(const struct tfos__collective_segment *segm
     for (int i = 0; i < segment->member_count; i++) {
         if (i == segment->index || !atomic_load(&slots[i].is_sleeping))
             continue;
-        atomic_fetch_add(&slots[i].ticket, 1);
-        syscall(SYS_futex, &slots[i].ticket, FUTEX_WAKE, 1, NULL, NULL, 0);
+        tfos__collective_futex_wake(&slots[i].ticket);
     }
 }
 
@@ -173,13 +205,6 @@ static void pause_core(void)
 #elif defined(__aarch64__)
     __asm__ volatile("yield");
 #endif
-}
-
-static void sleep_on(_Atomic uint32_t *ticket, uint32_t seen, int64_t deadline)
-{
-    int left_ms = tfos__remaining_ms(deadline);
-    struct timespec timeout = {.tv_sec = left_ms / 1000, .tv_nsec = left_ms % 1000 * 1000000};
-    syscall(SYS_futex, ticket, FUTEX_WAIT, seen, left_ms < 0 ? NULL : &timeout, NULL, 0);
 }
 
 enum tfos_status tfos__collective_segment_wait(const struct tfos__collective_segment *segment,
@@ -201,7 +226,7 @@ enum tfos_status tfos__collective_segment_wait(const struct tfos__collective_seg
         atomic_store(&own->is_sleeping, 1);
         status = tfos__collective_failure_check(segment->failure, sequence, err);
         if (status == TFOS_OK && atomic_load(counter) < value)
-            sleep_on(&own->ticket, seen, deadline);
+            tfos__collective_futex_wait(&own->ticket, seen, deadline);
         if (status == TFOS_OK && tfos__remaining_ms(deadline) == 0 && atomic_load(counter) < value)
             status = TFOS_AGAIN;
     }

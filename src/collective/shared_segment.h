@@ -63,13 +63,31 @@ struct tfos__collective_segment {
     struct tfos__collective_failure *failure; ///< borrowed
 };
 
-/// Makes a memfd with a token at its beginning, which is written to `token` too.
+/// Makes a memfd with a token at its beginning, which is written to `token` too. `*fd` is -1 or to
+/// be closed.
+enum tfos_status tfos__collective_memory_make(int *fd, char token[TFOS__COLLECTIVE_TOKEN_SIZE],
+                                              struct tfos_error *err);
+
+/// Opens the memfd that is descriptor `fd` of process `pid`. -1 when that process, or the memory
+/// with this token, cannot be reached from here.
+int tfos__collective_memory_reach(pid_t pid, int fd, const char *token);
+
+/// Gives a memfd its size, once and for all.
+enum tfos_status tfos__collective_memory_resize(int fd, size_t size, struct tfos_error *err);
+
+/// Sleeps until the futex differs from `seen`; until `deadline` at the latest.
+void tfos__collective_futex_wait(_Atomic uint32_t *ticket, uint32_t seen, int64_t deadline);
+
+/// Raises the futex, and wakes all who sleep on it.
+void tfos__collective_futex_wake(_Atomic uint32_t *ticket);
+
+/// Makes the memfd, whose token is written to `token` too.
 enum tfos_status tfos__collective_segment_init(struct tfos__collective_segment *segment,
                                                char token[TFOS__COLLECTIVE_TOKEN_SIZE],
                                                struct tfos_error *err);
 
-/// Takes the memfd that is descriptor `fd` of process `pid` instead. False when that process, or
-/// the memory with this token, cannot be reached from here.
+/// Takes the memfd that is descriptor `fd` of process `pid` instead. False when it cannot be
+/// reached.
 bool tfos__collective_segment_reach(struct tfos__collective_segment *segment, pid_t pid, int fd,
                                     const char *token);
 

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values travel as they lie in memory, as they do in the ring. A request is read to its end before
+// the answer begins, so that neither side writes while the other does.
+#include "collective/remote_parameters.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include "base/channel.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/thread.h"
+
+#define PIECE (INT64_C(1) << 16) // elements that a thread holds
+
+/// One end of a connection.
+struct stream {
+    struct tfos__channel *channel;
+    struct tfos__collective_failure *failure; ///< ends waits; NULL: the end of the connection does
+    int64_t stall_timeout_ms;
+    int64_t wait_us; ///< for what could take any time
+};
+
+static enum tfos_status await(struct stream *stream, bool is_write, bool is_patient,
+                              struct tfos_error *err)
+{
+    int failure_fd = stream->failure ? stream->failure->wake_fd : -1;
+    struct pollfd slots[] = {
+        {.fd = tfos__channel_fd(stream->channel), .events = is_write ? POLLOUT : POLLIN},
+        {.fd = failure_fd, .events = POLLIN}};
+    int64_t begin_us = tfos__now_us();
+    int64_t deadline = is_patient ? TFOS__NEVER : tfos__deadline(stream->stall_timeout_ms);
+    int count = poll(slots, 2, tfos__remaining_ms(deadline));
+    eventfd_t wakes;
+    if (count < 0 && errno != EINTR)
+        return tfos__fail_errno(err, TFOS_IO, "cannot wait");
+    if (count > 0 && slots[1].revents)
+        (void)eventfd_read(failure_fd, &wakes);
+    if (stream->failure)
+        TFOS__TRY(tfos__collective_failure_check(stream->failure, TFOS__COLLECTIVE_ANY, err));
+    if (count == 0)
+        return tfos__fail(err, TFOS_TIMEOUT, "nothing has moved for %.10g s",
+                          (double)stream->stall_timeout_ms / 1000.0);
+    stream->wait_us += is_patient ? tfos__now_us() - begin_us : 0;
+    return TFOS_OK;
+}
+
+/// Moves all bytes one way. `is_patient`: the first ones may take any time.
+static enum tfos_status transfer(struct stream *stream, void *data, size_t size, bool is_write,
+                                 bool is_patient, struct tfos_error *err)
+{
+    size_t done = 0, part;
+    while (done < size) {
+        unsigned char *place = (unsigned char *)data + done;
+        enum tfos_status status =
+            is_write ? tfos__channel_write_some(stream->channel, place, size - done, &part, err)
+                     : tfos__channel_read_some(stream->channel, place, size - done, &part, err);
+        TFOS__TRY(status);
+        done += status == TFOS_OK ? part : 0;
+        if (status == TFOS_AGAIN)
+            TFOS__TRY(await(stream, is_write, is_patient && done == 0, err));
+    }
+    return TFOS_OK;
+}
+
+// ---- the server
+
+/// Reads what is pushed, or writes the values.
+static enum tfos_status move_values(struct tfos__collective_parameters *parameters,
+                                    struct stream *stream, float *buffer, bool is_push,
+                                    struct tfos_error *err)
+{
+    int64_t count;
+    for (int64_t begin = 0; begin < parameters->count; begin += count) {
+        count = parameters->count - begin < PIECE ? parameters->count - begin : PIECE;
+        if (!is_push)
+            TFOS__TRY(tfos__collective_parameters_pull(parameters, begin, buffer, count, err));
+        TFOS__TRY(transfer(stream, buffer, (size_t)count * sizeof(float), !is_push, false, err));
+        if (is_push)
+            TFOS__TRY(tfos__collective_parameters_push(parameters, begin, buffer, count, err));
+    }
+    return TFOS_OK;
+}
+
+static enum tfos_status answer(const struct tfos__collective_server_thread *thread, float *buffer,
+                               bool *is_last, struct tfos_error *err)
+{
+    struct tfos__collective_parameters *parameters = thread->server->parameters;
+    struct stream stream = {thread->channel, NULL, parameters->stall_timeout_ms, 0};
+    unsigned char bytes[TFOS__COLLECTIVE_REQUEST_SIZE];
+    struct tfos__collective_request request;
+    int rank = thread->rank, blocker;
+    TFOS__TRY(transfer(&stream, bytes, sizeof(bytes), false, true, err));
+    TFOS__TRY(tfos__collective_request_decode(bytes, parameters->staleness, &request, err));
+    switch (request.kind) {
+    case TFOS__COLLECTIVE_PUSH:
+        TFOS__TRY(move_values(parameters, &stream, buffer, true, err));
+        tfos__collective_parameters_leave(parameters, rank, request.steps);
+        return TFOS_OK;
+    case TFOS__COLLECTIVE_AWAIT_ROWS:
+    case TFOS__COLLECTIVE_GOT_ROWS:
+        tfos__collective_parameters_await_rows(parameters, rank,
+                                               request.kind == TFOS__COLLECTIVE_AWAIT_ROWS);
+        return TFOS_OK;
+    case TFOS__COLLECTIVE_PULL:
+        TFOS__TRY(
+            tfos__collective_parameters_enter(parameters, rank, request.steps, &blocker, err));
+        break;
+    case TFOS__COLLECTIVE_PULL_LAST:
+        TFOS__TRY(tfos__collective_parameters_end(parameters, rank, &blocker, err));
+        *is_last = true;
+        break;
+    }
+    return move_values(parameters, &stream, buffer, false, err);
+}
+
+static void *serve(void *argument)
+{
+    const struct tfos__collective_server_thread *thread = argument;
+    const struct tfos__collective_parameters *parameters = thread->server->parameters;
+    struct tfos_error cause;
+    enum tfos_status status = TFOS_OK;
+    bool is_last = false;
+    float *buffer = tfos__alloc((size_t)PIECE, sizeof(*buffer));
+    if (!buffer)
+        status = tfos__no_memory(&cause, "collective", "parameters of another host");
+    while (status == TFOS_OK && !is_last)
+        status = answer(thread, buffer, &is_last, &cause);
+    tfos__free(buffer);
+    // Why a connection is lost is known to who watches the rank.
+    int64_t patience_ms = status == TFOS_TIMEOUT ? 0 : TFOS__COLLECTIVE_REASON_MS;
+    if (status < 0 && !atomic_load(&thread->server->is_stopping) &&
+        tfos__collective_failure_await(parameters->failure, TFOS__COLLECTIVE_ANY,
+                                       tfos__deadline(patience_ms), NULL) == TFOS_OK) {
+        char message[TFOS__COLLECTIVE_TEXT_SIZE + sizeof(cause.message)];
+        snprintf(message, sizeof(message), "the parameters cannot be exchanged with %s: %s",
+                 parameters->roster->members[thread->rank].label, cause.message);
+        tfos__collective_failure_set(parameters->failure, 0, status, message);
+    }
+    return NULL;
+}
+
+enum tfos_status
+tfos__collective_parameter_server_start(struct tfos__collective_parameter_server *server,
+                                        struct tfos__collective_parameters *parameters,
+                                        const struct tfos__collective_links *links,
+                                        struct tfos_error *err)
+{
+    server->parameters = parameters;
+    atomic_store(&server->is_stopping, false);
+    for (int rank = 1; rank < parameters->roster->size; rank++) {
+        struct tfos__collective_server_thread *thread = &server->threads[rank];
+        *thread = (struct tfos__collective_server_thread){
+            .server = server, .channel = links->parameters[rank].channel, .rank = rank};
+        if (!thread->channel)
+            continue;
+        int fault = tfos__thread_start(&thread->thread, NULL, serve, thread);
+        if (fault != 0)
+            return tfos__fail(err, TFOS_IO, "cannot start a thread: %s", strerror(fault));
+        thread->is_running = true;
+    }
+    return TFOS_OK;
+}
+
+void tfos__collective_parameter_server_stop(struct tfos__collective_parameter_server *server,
+                                            bool is_aborted)
+{
+    atomic_store(&server->is_stopping, is_aborted);
+    for (int rank = 0; rank < TFOS_COLLECTIVE_MAX_RANKS; rank++) {
+        struct tfos__collective_server_thread *thread = &server->threads[rank];
+        if (!thread->is_running)
+            continue;
+        if (is_aborted)
+            (void)shutdown(tfos__channel_fd(thread->channel), SHUT_RDWR);
+        pthread_join(thread->thread, NULL);
+        thread->is_running = false;
+    }
+}
+
+// ---- the client
+
+static enum tfos_status ask(struct stream *stream, const struct tfos__collective_request *request,
+                            float *values, int64_t count, struct tfos_error *err)
+{
+    unsigned char bytes[TFOS__COLLECTIVE_REQUEST_SIZE];
+    bool is_push = request->kind == TFOS__COLLECTIVE_PUSH;
+    tfos__collective_request_encode(request, bytes);
+    TFOS__TRY(transfer(stream, bytes, sizeof(bytes), true, false, err));
+    // Rank 0 waits for others before the first byte of an answer.
+    return transfer(stream, values, (size_t)count * sizeof(float), is_push, !is_push, err);
+}
+
+enum tfos_status
+tfos__collective_parameters_ask(const struct tfos__collective_parameters *parameters,
+                                struct tfos__channel *channel,
+                                const struct tfos__collective_request *request, float *values,
+                                int64_t *wait_us, struct tfos_error *err)
+{
+    struct stream stream = {channel, parameters->failure, parameters->stall_timeout_ms, 0};
+    struct tfos_error cause;
+    enum tfos_status status = ask(&stream, request, values, values ? parameters->count : 0, &cause);
+    *wait_us = stream.wait_us;
+    if (status == TFOS_OK)
+        return TFOS_OK;
+    TFOS__TRY(tfos__collective_failure_await(parameters->failure, TFOS__COLLECTIVE_ANY,
+                                             tfos__deadline(TFOS__COLLECTIVE_REASON_MS), err));
+    return tfos__fail(err, status, "the parameters cannot be exchanged with %s: %s",
+                      parameters->roster->members[0].label, cause.message);
+}

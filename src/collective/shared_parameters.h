@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The parameters that ranks train asynchronously, in a memfd of rank 0: the values, and what
+/// bounds their staleness. A rank pulls the values, takes steps, and pushes what these have
+/// changed. Ranks of that host map the memory, and threads of rank 0 use it for the others
+/// (remote_parameters.h). Any thread.
+#ifndef TFOS_COLLECTIVE_SHARED_PARAMETERS_H
+#define TFOS_COLLECTIVE_SHARED_PARAMETERS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tfos/collective.h>
+#include <tfos/status.h>
+
+#include "collective/failure.h"
+#include "collective/roster.h"
+#include "collective/shared_segment.h"
+
+#define TFOS__COLLECTIVE_PARAMETER_LOCKS 64
+
+struct tfos__collective_parameter_head {
+    char token[TFOS__COLLECTIVE_TOKEN_SIZE];
+    _Atomic uint32_t ticket;                           ///< a futex, which each push raises
+    _Atomic int64_t clocks[TFOS_COLLECTIVE_MAX_RANKS]; ///< steps that a rank has pushed
+    /// By rank, the clocks of the others when it pulled; INT64_MAX: it has pushed since.
+    _Atomic int64_t seen[TFOS_COLLECTIVE_MAX_RANKS][TFOS_COLLECTIVE_MAX_RANKS];
+    _Atomic int64_t awaits_rows_since_ms[TFOS_COLLECTIVE_MAX_RANKS]; ///< 0: it has its data
+    _Atomic bool has_ended[TFOS_COLLECTIVE_MAX_RANKS];               ///< it takes no more steps
+    pthread_mutex_t locks[TFOS__COLLECTIVE_PARAMETER_LOCKS]; ///< of pieces of the values, in turn
+};
+
+struct tfos__collective_parameters {
+    struct tfos__collective_parameter_head *head; ///< mapped; NULL: it is not
+    float *values;
+    int64_t count;
+    int64_t staleness; ///< steps that others may push between a rank's pull and its push
+    size_t size;       ///< bytes that are mapped
+    int fd;            ///< owned; -1: none
+    const struct tfos__collective_roster *roster; ///< borrowed, as is the failure
+    struct tfos__collective_failure *failure;
+    int64_t stall_timeout_ms;
+};
+
+/// Makes the memory, with values of 0, and writes its token. The fields that are not the memory's
+/// are the caller's, and so they are for map().
+enum tfos_status tfos__collective_parameters_init(struct tfos__collective_parameters *parameters,
+                                                  char token[TFOS__COLLECTIVE_TOKEN_SIZE],
+                                                  struct tfos_error *err);
+
+/// Maps the memory that is descriptor `fd` of rank 0.
+enum tfos_status tfos__collective_parameters_map(struct tfos__collective_parameters *parameters,
+                                                 int fd, const char *token, struct tfos_error *err);
+
+/// Unmaps it. Parameters without memory, with the descriptor -1, are accepted.
+void tfos__collective_parameters_clear(struct tfos__collective_parameters *parameters);
+
+/// Adds `data` to the values from `begin` on, or copies these. CLOSED when the group has failed.
+enum tfos_status tfos__collective_parameters_push(struct tfos__collective_parameters *parameters,
+                                                  int64_t begin, const float *data, int64_t count,
+                                                  struct tfos_error *err);
+enum tfos_status tfos__collective_parameters_pull(struct tfos__collective_parameters *parameters,
+                                                  int64_t begin, float *data, int64_t count,
+                                                  struct tfos_error *err);
+
+/// What `rank` has done in `steps` steps since its pull is pushed.
+void tfos__collective_parameters_leave(struct tfos__collective_parameters *parameters, int rank,
+                                       int64_t steps);
+
+/// Waits until `rank` may take `steps` steps; it is to pull then. Any push renews the deadline.
+/// `blocker`: who was waited for; -1: nobody. TIMEOUT names that rank; CLOSED when the group has
+/// failed.
+enum tfos_status tfos__collective_parameters_enter(struct tfos__collective_parameters *parameters,
+                                                   int rank, int64_t steps, int *blocker,
+                                                   struct tfos_error *err);
+
+/// `rank` takes no more steps. Waits until no rank does; fails as enter() does.
+enum tfos_status tfos__collective_parameters_end(struct tfos__collective_parameters *parameters,
+                                                 int rank, int *blocker, struct tfos_error *err);
+
+/// Notes that `rank` waits for its data, or has it. Others do not wait for one that has long
+/// waited.
+void tfos__collective_parameters_await_rows(struct tfos__collective_parameters *parameters,
+                                            int rank, bool is_waiting);
+
+#endif
