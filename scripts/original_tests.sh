@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs the tests of yahoo/TensorFlowOnSpark 2.2.5, unchanged, from a folder with that project's sources, against this package on a
 # Standalone cluster of two workers with one core each.
-# usage: original_tests.sh [--old] FOLDER    --old: on Spark 3.5 and TensorFlow 2.15
+# usage: original_tests.sh [--old] FOLDER [MODULE...]    --old: on Spark 3.5 and TensorFlow 2.15; MODULE: such as test_pipeline; all, if none is named
 # exit status: 1 when a test fails that is not among those that differ, or when one of these passes.
 set -euo pipefail
 
@@ -22,11 +22,12 @@ if [ "${1:-}" = --old ]; then
     environment=old venv=.venv-old
     shift
 fi
-if [ $# -ne 1 ]; then
+if [ $# -eq 0 ]; then
     sed -n 's/^# usage: /usage: /p' "$0" >&2
     exit 2
 fi
 source=$(realpath -e "$1/tests")
+modules=("${@:2}")
 cd "$(dirname "$0")/.."
 scripts/system.sh java
 scripts/environment.sh "$environment"
@@ -85,8 +86,8 @@ judge() { # TEST OUTCOME LOG
     fi
 }
 
-for file in test_*.py; do
-    module=${file%.py}
+[ ${#modules[@]} -gt 0 ] || for file in test_*.py; do modules+=("${file%.py}"); done
+for module in "${modules[@]}"; do
     if [ -n "${internal[$module]:-}" ]; then
         echo "not run: $module: ${internal[$module]}"
         continue
