@@ -26,5 +26,6 @@ rm -rf "$work"
 mkdir -p "$work"
 cp "$tests"/test_*.py scripts/original_tests/conftest.py "$work"
 export PYSPARK_PYTHON=$python PYSPARK_DRIVER_PYTHON=$python SPARK_LOCAL_IP=127.0.0.1 TF_CPP_MIN_LOG_LEVEL=3
+export JDK_JAVA_OPTIONS='-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' # these JVMs end before more would pay
 cd "$work"
 exec "$python" -m pytest -q -rxX -p no:cacheprovider "$@"

@@ -39,6 +39,7 @@ mkdir -p "$work"
 SPARK_HOME=$("$python" -c 'import os, pyspark; print(os.path.dirname(pyspark.__file__))')
 SPARK_CLASSPATH=$("$python" -c 'from tensorflowonspark import jar; print(jar.path())')
 export SPARK_HOME SPARK_CLASSPATH SPARK_WORKER_INSTANCES=2 SPARK_LOCAL_IP=127.0.0.1 SPARK_DAEMON_MEMORY=256m TF_USE_LEGACY_KERAS=1
+export JDK_JAVA_OPTIONS='-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' # these JVMs end before more would pay
 export PYSPARK_PYTHON=$python PYSPARK_DRIVER_PYTHON=$python TF_CPP_MIN_LOG_LEVEL=3
 started=()
 trap '[ ${#started[@]} -eq 0 ] || kill "${started[@]}" 2>/dev/null || true' EXIT

@@ -131,8 +131,8 @@ tfos_rendezvous_describe_feed(struct tfos_rendezvous *rendezvous, const char *qu
 /// Tells the nodes that nothing more will be fed, to any queue: their readers come to their end.
 TFOS_API void tfos_rendezvous_end_feed(struct tfos_rendezvous *rendezvous);
 
-/// Tells the nodes that nobody wants rows any more, of any queue: readers come to their end at once,
-/// and feeders skip what they have left.
+/// Tells the nodes that nobody wants rows any more, of any queue: readers come to their end at
+/// once, and feeders skip what they have left.
 TFOS_API void tfos_rendezvous_terminate_feed(struct tfos_rendezvous *rendezvous);
 
 /// Tells the nodes to stop: trainers still running get SIGTERM, and SIGKILL `grace_ms` later.

@@ -30,10 +30,10 @@ _UNENCRYPTED = (f"spark.ssl.enabled is set, and the workers of a tf.distribute s
 class MirroredStrategyRunner:
     """Trains a function in step on the tasks of a Spark job, or in the driver.
 
-    The function makes its model and calls ``compile`` and ``fit`` as on one machine, in Spark's Python workers, where ``BarrierTaskContext`` is of use. A model
-    of Keras 3 trains in step by :mod:`tensorflowonspark.keras`, encrypted between hosts. Any other function (Keras 2, ``TF_USE_LEGACY_KERAS=1``) runs in the
-    scope of a ``MultiWorkerMirroredStrategy``, and so does one that asks ``tf.distribute.get_strategy()`` for it. Batches of ``fit`` are those of all workers together:
-    each worker takes its part of a ``tf.data.Dataset``, or of arrays.
+    The function makes its model and calls ``compile`` and ``fit`` as on one machine, in Spark's Python workers, where ``BarrierTaskContext`` is of use. A
+    model of Keras 3 trains in step by :mod:`tensorflowonspark.keras`, encrypted between hosts. Any other function (Keras 2, ``TF_USE_LEGACY_KERAS=1``) runs in
+    the scope of a ``MultiWorkerMirroredStrategy``, and so does one that asks ``tf.distribute.get_strategy()`` for it. Batches of ``fit`` are those of all
+    workers together: each takes its part of a ``tf.data.Dataset``, or of arrays.
 
     Args:
         num_slots: GPUs in all, or tasks without GPUs.

@@ -46,7 +46,7 @@ struct tfos__cluster {
 
     enum tfos__cluster_state state;
     struct tfos__cluster_node_table table;
-    bool is_stopped; ///< "stop" was sent to all: nodes that are missing stay so
+    bool is_stopped;        ///< "stop" was sent to all: nodes that are missing stay so
     bool is_stop_requested; ///< from outside: nothing more is to be fed
     enum tfos_status failure;
     char failure_message[sizeof(((struct tfos_error *)NULL)->message)];

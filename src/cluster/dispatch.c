@@ -533,10 +533,9 @@ static enum tfos_status take_stop_request(struct tfos__cluster_session *session,
     struct tfos__cluster *cluster = session->cluster;
     session->kind = TFOS__SESSION_WATCHER;
     tfos__cluster_request_stop(cluster, tfos__json_int_or(message, "pid", 0));
-    tfos__cluster_session_send(session,
-                               json_pack("{s:s, s:s, s:b}", "type", "stopping", "cluster_id",
-                                         cluster->cluster_id, "feeding",
-                                         (int)cluster->scheduler.is_feeding));
+    tfos__cluster_session_send(session, json_pack("{s:s, s:s, s:b}", "type", "stopping",
+                                                  "cluster_id", cluster->cluster_id, "feeding",
+                                                  (int)cluster->scheduler.is_feeding));
     tfos__cluster_session_end(session);
     return TFOS_OK;
 }

@@ -69,7 +69,7 @@ static enum tfos_status ask_all(struct tfos__channel **channels, size_t *count, 
         return tfos__fail_errno(err, TFOS_IO, "status: cannot read /proc/net/unix");
     while (*count < DRIVER_LIMIT && fgets(line, sizeof(line), table)) {
         const char *name = find_id(line);
-        struct tfos__channel *channel = 
+        struct tfos__channel *channel =
             name ? ask(name, json_pack("{s:s}", "type", "status"), deadline) : NULL;
         if (channel)
             channels[(*count)++] = channel;
@@ -169,14 +169,12 @@ static enum tfos_status send_stop(const char *cluster_id, int64_t deadline, json
 {
     char name[TFOS__CLUSTER_ID_SIZE + sizeof(TFOS__STATUS_SOCKET_PREFIX)];
     snprintf(name, sizeof(name), "%s%s", TFOS__STATUS_SOCKET_PREFIX, cluster_id);
-    json_t *message =
-        json_pack("{s:s, s:I}", "type", "stop", "pid", (json_int_t)getpid());
+    json_t *message = json_pack("{s:s, s:I}", "type", "stop", "pid", (json_int_t)getpid());
     struct tfos__channel *channel = ask(name, message, deadline);
     if (!channel)
         return tfos__fail(err, TFOS_CLOSED, "stop: the driver of cluster %s has just gone",
                           cluster_id);
-    enum tfos_status status =
-        tfos__channel_receive(channel, answer, NULL, NULL, deadline, err);
+    enum tfos_status status = tfos__channel_receive(channel, answer, NULL, NULL, deadline, err);
     tfos__channel_close(channel);
     return tfos__fail_in(err, status, "stop: the driver of the cluster does not answer");
 }

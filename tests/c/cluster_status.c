@@ -252,7 +252,7 @@ static void a_cluster_that_is_not_fed_is_stopped(void **state)
     place = open_place((struct tfos_rendezvous_options){.node_count = 1});
     json_decref(request_stop(place.cluster_id));
     assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_RUNNING, PATIENCE_MS, &err),
-                  TFOS_CLOSED);
+                     TFOS_CLOSED);
     assert_non_null(strstr(err.message, "asked to stop before all its nodes had registered"));
     tfos_rendezvous_close(place.rendezvous);
 }
@@ -264,7 +264,8 @@ static void who_asks_another_cluster_to_stop_gets_the_names(void **state)
     struct tfos_error err;
     struct place places[2] = {open_place((struct tfos_rendezvous_options){.node_count = 1}),
                               open_place((struct tfos_rendezvous_options){.node_count = 1})};
-    assert_int_equal(tfos_cluster_request_stop("no such", PATIENCE_MS, &json, &err), TFOS_NOT_FOUND);
+    assert_int_equal(tfos_cluster_request_stop("no such", PATIENCE_MS, &json, &err),
+                     TFOS_NOT_FOUND);
     assert_non_null(strstr(err.message, places[0].cluster_id));
     assert_non_null(strstr(err.message, places[1].cluster_id));
     snprintf(prefix, sizeof(prefix), "test-%d", (int)getpid());
