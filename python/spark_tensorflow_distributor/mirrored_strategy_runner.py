@@ -130,7 +130,8 @@ class MirroredStrategyRunner:
 class _Worker:
     """A worker in a task of the barrier stage."""
 
-    def __init__(self, payload: bytes, num_slots: int, num_tasks: int, gpu_resource: Optional[str], use_custom_strategy: bool, must_encrypt: bool) -> None:
+    def __init__(self, payload: bytes, num_slots: int, num_tasks: int, gpu_resource: Optional[str], use_custom_strategy: bool,
+                 must_encrypt: bool = False) -> None:
         self._payload = payload
         self._num_slots = num_slots
         self._num_tasks = num_tasks

@@ -87,7 +87,8 @@ def _compile_in_step(tf: Any, original: Callable) -> Callable:
         if getattr(self, "_tfos", None) is None and not tf.distribute.has_strategy():
             group = of_process(tf)
             distribute(self, group)
-            self._tfos.deal = functools.partial(_deal, tf, group)
+            if group.size > 1:
+                self._tfos.deal = functools.partial(_deal, tf, group)
 
     return compile
 
