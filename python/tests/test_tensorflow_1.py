@@ -21,7 +21,7 @@ def train_in_graphs(args, ctx):
     import tensorflow as tf
 
     v1 = tf.compat.v1
-    v1.disable_eager_execution()
+    v1.disable_v2_behavior()
     cluster, server = ctx.start_cluster_server(num_gpus=0)
     if ctx.job_name == "ps":
         server.join()
@@ -31,7 +31,7 @@ def train_in_graphs(args, ctx):
 
     def build(name, optimizer_of):
         """The loss falls to 0 where the weight is 3; also the optimizer, whose step is the global one."""
-        with tf.device(device):
+        with v1.device(device):
             step = v1.train.create_global_step()
             weight = v1.get_variable(name, initializer=0.0)
             x = v1.placeholder(tf.float32, [None], "x")
@@ -60,7 +60,8 @@ def train_in_graphs(args, ctx):
     ctx.agree("first", index)
     with tf.Graph().as_default():
         step, weight, x, y, train, _ = build("asynchronous", lambda o: o)
-        supervisor = v1.train.Supervisor(is_chief=is_chief, logdir=f"{args['out']}/supervised" if is_chief else None, global_step=step, save_model_secs=0)
+        supervisor = v1.train.Supervisor(is_chief=is_chief, logdir=f"{args['out']}/log" if is_chief else None, global_step=step, save_model_secs=0,
+                                         recovery_wait_secs=1)
         with supervisor.managed_session(server.target) as session:
             while session.run(step) < args["steps"]:
                 value, _ = session.run([weight, train], {x: [1.0, 2.0]})
