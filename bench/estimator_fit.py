@@ -1,3 +1,4 @@
+# bench: env=new
 # SPDX-License-Identifier: Apache-2.0
 """TFEstimator.fit of a cached DataFrame, beside TFCluster.run, train and shutdown with the same function: from the call to its end."""
 
