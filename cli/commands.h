@@ -14,6 +14,7 @@ int run_gpu(int argc, char **argv);
 int run_parameter_server(int argc, char **argv);
 int run_record(int argc, char **argv);
 int run_status(int argc, char **argv);
+int run_stop(int argc, char **argv);
 
 /// Says on stderr what was wrong and how `tfos` is used; returns EXIT_USAGE.
 int refuse_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));

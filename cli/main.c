@@ -37,6 +37,7 @@ static const struct {
 } commands[] = {
     {"status", " [--json] [--watch]", "clusters driven from here; --watch: each second", run_status,
      false},
+    {"stop", " CLUSTER", "end a cluster in order", run_stop, false},
     {"gpu", " [--json] [--watch]", "GPUs here, and which node holds them", run_gpu, false},
     {"channels", " PID [--json]", "what the channels of a fed node hold", run_channels, false},
     {"record", " COMMAND ...", "TFRecord files: check, show, repair, convert ...", run_record,

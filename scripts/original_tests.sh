@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs the tests of yahoo/TensorFlowOnSpark 2.2.5, unchanged, from a folder with that project's sources, against this package on a
 # Standalone cluster of two workers with one core each.
-# usage: original_tests.sh [--old] FOLDER    --old: on Spark 3.5 and TensorFlow 2.15
+# usage: original_tests.sh [--old] FOLDER [MODULE...]    --old: on Spark 3.5 and TensorFlow 2.15; MODULE: such as test_pipeline; all, if none is named
 # exit status: 1 when a test fails that is not among those that differ, or when one of these passes.
 set -euo pipefail
 
@@ -15,6 +15,7 @@ declare -A internal=(
 # Tests that ask for what is different here on purpose: what they then say must contain, and why.
 declare -A differs=(
     [test_TFNode.TFNodeTest.test_datafeed]="TFManager|it starts a TFManager by itself; a DataFeed reads the node's feed here"
+    [test_pipeline.PipelineTest.test_spark_saved_model]="\`lr\` is deprecated|Keras since 2.11 ignores the learning rate of Adam(lr=0.2), so its model has not learned enough; it does with learning_rate="
 )
 
 environment=new venv=.venv
@@ -22,11 +23,12 @@ if [ "${1:-}" = --old ]; then
     environment=old venv=.venv-old
     shift
 fi
-if [ $# -ne 1 ]; then
+if [ $# -eq 0 ]; then
     sed -n 's/^# usage: /usage: /p' "$0" >&2
     exit 2
 fi
 source=$(realpath -e "$1/tests")
+modules=("${@:2}")
 cd "$(dirname "$0")/.."
 scripts/system.sh java
 scripts/environment.sh "$environment"
@@ -38,6 +40,7 @@ mkdir -p "$work"
 SPARK_HOME=$("$python" -c 'import os, pyspark; print(os.path.dirname(pyspark.__file__))')
 SPARK_CLASSPATH=$("$python" -c 'from tensorflowonspark import jar; print(jar.path())')
 export SPARK_HOME SPARK_CLASSPATH SPARK_WORKER_INSTANCES=2 SPARK_LOCAL_IP=127.0.0.1 SPARK_DAEMON_MEMORY=256m TF_USE_LEGACY_KERAS=1
+export JDK_JAVA_OPTIONS='-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' # these JVMs end before more would pay
 export PYSPARK_PYTHON=$python PYSPARK_DRIVER_PYTHON=$python TF_CPP_MIN_LOG_LEVEL=3
 started=()
 trap '[ ${#started[@]} -eq 0 ] || kill "${started[@]}" 2>/dev/null || true' EXIT
@@ -85,8 +88,8 @@ judge() { # TEST OUTCOME LOG
     fi
 }
 
-for file in test_*.py; do
-    module=${file%.py}
+[ ${#modules[@]} -gt 0 ] || for file in test_*.py; do modules+=("${file%.py}"); done
+for module in "${modules[@]}"; do
     if [ -n "${internal[$module]:-}" ]; then
         echo "not run: $module: ${internal[$module]}"
         continue

@@ -131,6 +131,10 @@ tfos_rendezvous_describe_feed(struct tfos_rendezvous *rendezvous, const char *qu
 /// Tells the nodes that nothing more will be fed, to any queue: their readers come to their end.
 TFOS_API void tfos_rendezvous_end_feed(struct tfos_rendezvous *rendezvous);
 
+/// Tells the nodes that nobody wants rows any more, of any queue: readers come to their end at
+/// once, and feeders skip what they have left.
+TFOS_API void tfos_rendezvous_terminate_feed(struct tfos_rendezvous *rendezvous);
+
 /// Tells the nodes to stop: trainers still running get SIGTERM, and SIGKILL `grace_ms` later.
 TFOS_API void tfos_rendezvous_stop(struct tfos_rendezvous *rendezvous, int64_t grace_ms);
 
@@ -154,5 +158,14 @@ TFOS_API void tfos_rendezvous_close(struct tfos_rendezvous *rendezvous);
 /// JSON array. Freed with tfos_free().
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_status_query(int64_t timeout_ms, char **json,
                                                             struct tfos_error *err);
+
+/// Asks the driver of a cluster to end it in order. It runs on this machine under this user, which
+/// the kernel vouches for. `cluster` is its id, the beginning of its id, or the address of its
+/// rendezvous. The driver hears of it by the event `stop_requested` and ends what it feeds; where
+/// it feeds nothing, the trainers get SIGTERM, and SIGKILL 30 s later. `*json` is `{"cluster_id",
+/// "feeding"}`, freed with tfos_free(). NOT_FOUND and INVALID name the clusters that there are.
+TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_cluster_request_stop(const char *cluster,
+                                                                    int64_t timeout_ms, char **json,
+                                                                    struct tfos_error *err);
 
 #endif

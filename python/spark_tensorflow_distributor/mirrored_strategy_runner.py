@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training in step in the tasks of one barrier stage, under TensorFlow's MultiWorkerMirroredStrategy."""
+"""Training in step in the tasks of one barrier stage: of Keras 3 by tensorflowonspark.keras, else under TensorFlow's MultiWorkerMirroredStrategy."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import logging
 import math
 import os
 import random
+import secrets
 import socket
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
-from tensorflowonspark import launch, slots
+from tensorflowonspark import _tfos, collectives, launch, slots
 from tensorflowonspark.failures import tellable
 from tensorflowonspark.sessions import ContextSpark
 from tensorflowonspark.TFParallel import run_instances
@@ -22,20 +23,24 @@ logger = logging.getLogger(__name__)
 __all__ = ["MirroredStrategyRunner"]
 
 _IGNORE_SSL = "tensorflow.spark.distributor.ignoreSsl"
+_UNENCRYPTED = (f"spark.ssl.enabled is set, and the workers of a tf.distribute strategy talk unencrypted: compile and fit a Keras 3 model without a strategy, "
+                f"whose workers encrypt what they send, or allow it by {_IGNORE_SSL}=true")
 
 
 class MirroredStrategyRunner:
     """Trains a function in step on the tasks of a Spark job, or in the driver.
 
-    The function makes its model and calls ``fit`` as on one machine: it runs in the scope of a ``MultiWorkerMirroredStrategy``. It runs in Spark's Python
-    workers, where ``BarrierTaskContext`` is of use.
+    The function makes its model and calls ``compile`` and ``fit`` as on one machine, in Spark's Python workers, where ``BarrierTaskContext`` is of use. A
+    model of Keras 3 trains in step by :mod:`tensorflowonspark.keras`, encrypted between hosts. Any other function (Keras 2, ``TF_USE_LEGACY_KERAS=1``) runs in
+    the scope of a ``MultiWorkerMirroredStrategy``, and so does one that asks ``tf.distribute.get_strategy()`` for it. Batches of ``fit`` are those of all
+    workers together: each takes its part of a ``tf.data.Dataset``, or of arrays.
 
     Args:
         num_slots: GPUs in all, or tasks without GPUs.
         local_mode: run it in the driver.
         use_gpu: with GPUs, as Spark gives them to tasks; else without.
         gpu_resource_name: Spark's name of the GPUs, as in ``spark.task.resource.gpu.amount``.
-        use_custom_strategy: the function makes a strategy by itself.
+        use_custom_strategy: the function makes a strategy by itself, or calls ``tensorflowonspark.keras.distribute``, to which all data are its worker's own.
 
     Raises:
         ValueError: ``num_slots`` is not above 0, or ``spark.task.resource.<name>.amount`` is below 1.
@@ -78,17 +83,18 @@ class MirroredStrategyRunner:
 
         Raises:
             ValueError: in local mode there are fewer GPUs than ``num_slots``, or more slots than one are to do without GPUs.
-            RuntimeError: there are fewer task slots than are needed; names both. Or ``spark.ssl.enabled`` is set: TensorFlow's workers talk unencrypted,
-                which ``tensorflow.spark.distributor.ignoreSsl=true`` allows.
+            RuntimeError: there are fewer task slots than are needed; names both. Or ``spark.ssl.enabled`` is set and the function makes its own strategy:
+                TensorFlow's servers talk unencrypted, which ``tensorflow.spark.distributor.ignoreSsl=true`` allows.
             tensorflowonspark.errors.Error: the function failed; has its exception.
         """
         if self._local_mode:
             return self._run_here(train_fn, kwargs)
-        self._check_encryption()
+        is_encrypted = self._must_encrypt()
         spark = ContextSpark(self.sc)
         slots.await_slots(spark, self._num_tasks, f"MirroredStrategyRunner(num_slots={self._num_slots})")
         payload = launch.pickle_function(train_fn, kwargs)
-        task = _Worker(payload, self._num_slots, self._num_tasks, self._gpu_resource_name if self._use_gpu else None, self._use_custom_strategy)
+        task = _Worker(payload, self._num_slots, self._num_tasks, self._gpu_resource_name if self._use_gpu else None, self._use_custom_strategy,
+                       is_encrypted)
         return run_instances(spark, self._num_tasks, task, True, "MirroredStrategyRunner: the training failed")[0]
 
     def _run_here(self, train_fn: Callable[..., Any], kwargs: Dict[str, Any]) -> Any:
@@ -101,15 +107,18 @@ class MirroredStrategyRunner:
         elif self._num_slots > 1:
             raise ValueError(f"num_slots={self._num_slots}: in local mode without GPUs there is one slot, the driver: pass num_slots=1")
         with _environment(CUDA_VISIBLE_DEVICES=",".join(chosen)):
-            return _train(train_fn, kwargs, self._use_custom_strategy)
+            return _train(train_fn, kwargs, self._use_custom_strategy, is_alone=True, device_count=len(chosen))
 
-    def _check_encryption(self) -> None:
+    def _must_encrypt(self) -> bool:
+        """Whether nothing may go unencrypted between the workers."""
         if not self._is_set("spark.ssl.enabled"):
-            return
-        if not self._is_set(_IGNORE_SSL):
-            raise RuntimeError(f"spark.ssl.enabled is set, and TensorFlow's workers talk unencrypted: train with tensorflowonspark.TFCluster, or allow it "
-                               f"by {_IGNORE_SSL}=true")
-        logger.warning("%s is set: parameters, and what they tell of the data, go unencrypted between the workers", _IGNORE_SSL)
+            return False
+        if self._is_set(_IGNORE_SSL):
+            logger.warning("%s is set: under a strategy parameters, and what they tell of the data, go unencrypted between the workers", _IGNORE_SSL)
+            return False
+        if self._use_custom_strategy:
+            raise RuntimeError(_UNENCRYPTED)
+        return True
 
     def _is_set(self, key: str) -> bool:
         text = self.sc.getConf().get(key, "false").lower()
@@ -121,12 +130,15 @@ class MirroredStrategyRunner:
 class _Worker:
     """A worker in a task of the barrier stage."""
 
-    def __init__(self, payload: bytes, num_slots: int, num_tasks: int, gpu_resource: Optional[str], use_custom_strategy: bool) -> None:
+    def __init__(self, payload: bytes, num_slots: int, num_tasks: int, gpu_resource: Optional[str], use_custom_strategy: bool,
+                 must_encrypt: bool = False) -> None:
         self._payload = payload
         self._num_slots = num_slots
         self._num_tasks = num_tasks
         self._gpu_resource = gpu_resource
         self._use_custom_strategy = use_custom_strategy
+        self._must_encrypt = must_encrypt
+        self._key = secrets.token_bytes(32)
 
     def __call__(self, number: int) -> bytes:
         from pyspark import BarrierTaskContext
@@ -139,10 +151,18 @@ class _Worker:
             host = context.getTaskInfos()[number].address.rpartition(":")[0]
             workers = context.allGather(f"{host}:{port}")
             config = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": number}}
-            with _environment(CUDA_VISIBLE_DEVICES=",".join(gpus), TF_CONFIG=json.dumps(config), TF_GRPC_REUSE_PORT="true"):
+            environment = _environment(CUDA_VISIBLE_DEVICES=",".join(gpus), TF_CONFIG=json.dumps(config), TF_GRPC_REUSE_PORT="true")
+            with environment, collectives.provided(lambda: self._open_group(context, number, host)):
                 train_fn, kwargs = serializer.loads(self._payload)
-                result = _train(train_fn, kwargs, self._use_custom_strategy)
+                result = _train(train_fn, kwargs, self._use_custom_strategy, self._must_encrypt, device_count=len(gpus))
         return serializer.dumps(result if number == 0 else None)
+
+    def _open_group(self, context: Any, number: int, host: str) -> _tfos.Collective:
+        """What the workers exchange gradients by; waits until all of them call this."""
+        def exchange(stage: str, value: str) -> str:
+            return f"[{','.join(context.allGather(value))}]"
+
+        return _tfos.Collective(number, self._num_tasks, exchange, self._key, "workers", host=host)
 
     def _gpus(self, context: Any, number: int) -> List[str]:
         """As many of the task's as it is to use: where they are not a multiple, the first tasks have one more."""
@@ -194,12 +214,29 @@ def _owned_gpus(resources: Any, name: str) -> List[str]:
     return [devices[int(address)] for address in addresses]
 
 
-def _train(train_fn: Callable[..., Any], kwargs: Dict[str, Any], use_custom_strategy: bool) -> Any:
+def _train(train_fn: Callable[..., Any], kwargs: Dict[str, Any], use_custom_strategy: bool, must_encrypt: bool = False, is_alone: bool = False,
+           device_count: int = 0) -> Any:
     if use_custom_strategy:
         return train_fn(**kwargs)
     import tensorflow as tf
     from tensorflow.python.eager import context
 
+    from tensorflowonspark import keras_mirror
+
     context._reset_context()  # a worker of Spark's that has trained before knows the other workers of then
-    with tf.distribute.MultiWorkerMirroredStrategy().scope():
+
+    def strategy() -> Any:
+        if must_encrypt:
+            raise RuntimeError(_UNENCRYPTED)
+        return tf.distribute.MultiWorkerMirroredStrategy()
+
+    if not keras_mirror.is_used(tf):
+        scope = strategy().scope()
+    elif is_alone and device_count > 1:
+        scope = tf.distribute.MirroredStrategy().scope()
+    else:
+        if device_count > 1:
+            logger.warning("a task has %d GPUs, and Keras 3 in step uses its first: set spark.task.resource.gpu.amount to 1", device_count)
+        scope = keras_mirror.mirrored(tf, strategy)
+    with scope:
         return train_fn(**kwargs)

@@ -261,6 +261,17 @@ static PyObject *end_feed(PyObject *self, PyObject *unused)
     return tfos__py_call_end(&call);
 }
 
+static PyObject *terminate_feed(PyObject *self, PyObject *unused)
+{
+    struct tfos__py_call call;
+
+    (void)unused;
+    if (!tfos__py_call_enter(&call, self))
+        return NULL;
+    tfos_rendezvous_terminate_feed(call.object);
+    return tfos__py_call_end(&call);
+}
+
 static PyObject *stop(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     struct tfos__py_call call;
@@ -298,6 +309,7 @@ static PyMethodDef methods[] = {
      "As end_epoch(), of a batch of a stream: its epoch goes on."},
     {"describe_feed", TFOS__KEYWORDS(describe_feed), "What the rows of a queue look like."},
     {"end_feed", end_feed, METH_NOARGS, "Nothing more will be fed."},
+    {"terminate_feed", terminate_feed, METH_NOARGS, "Nobody wants rows any more."},
     {"stop", TFOS__KEYWORDS(stop), "Tells the nodes to stop."},
     {"next_event", TFOS__KEYWORDS(next_event),
      "The next event as JSON text, or None after the timeout."},
@@ -344,7 +356,33 @@ static PyObject *query(PyObject *module, PyObject *args, PyObject *kwargs)
     return status < 0 ? tfos__py_raise(status, &err) : tfos__py_text(json);
 }
 
+static PyObject *request_stop(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    struct tfos_error err = {0};
+    enum tfos_status status = TFOS_OK;
+    int64_t timeout_ms = 10000;
+    const char *cluster = NULL;
+    PyObject *kept = NULL;
+    char *json = NULL;
+    const struct tfos__py_parameter parameters[] = {
+        {"cluster", TFOS__TEXT, true, 0, 0, &cluster},
+        {"timeout_ms", TFOS__INT, false, 0, INT32_MAX, &timeout_ms},
+        {0},
+    };
+
+    (void)module;
+    if (tfos__py_parameters_read("request_stop", parameters, args, kwargs, &kept) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = tfos_cluster_request_stop(cluster, timeout_ms, &json, &err);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(kept);
+    return status < 0 ? tfos__py_raise(status, &err) : tfos__py_text(json);
+}
+
 PyMethodDef tfos__py_rendezvous_functions[] = {
+    {"request_stop", TFOS__KEYWORDS(request_stop),
+     "Asks the driver of a cluster on this machine to end it in order; its answer, as JSON."},
     {"status_query", TFOS__KEYWORDS(query),
      "The status of all clusters of this user on this machine, as JSON."},
     {0},

@@ -17,33 +17,25 @@ import os
 import secrets
 import threading
 import time
-from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Union
 
-from . import _tfos, arguments, failures, files, frames, gpus, inference, jobs, launch, offers, progress, slots, streaming
+from . import _tfos, arguments, failures, files, frames, gpus, inference, jobs, launch, offers, slots, streaming
 from .arguments import InputMode
 from .events import EventPump
+from .progress import ProgressLine
 from .restarts import RestartingCluster
-from .sessions import spark_of
+from .sessions import ConnectSpark, ContextSpark, spark_of
+from .stopping import request_stop
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["InputMode", "TFCluster", "run"]
+__all__ = ["InputMode", "TFCluster", "request_stop", "run"]
 
 _STOP_GRACE_SECS = 10
 _TASK_END_SECS = 2  # for Spark to hear that the tasks of ended nodes are over: it calls a cancelled job a failed one
 _EVALUATOR_WAIT_SECS = 60  # for a fed evaluator to return after the workers
-_TENSORBOARD_WAIT_SECS = 30
 _VALIDATION = arguments.VALIDATION
 _SCHEMA_LIMIT = 1 << 20  # of what the rendezvous tells nodes ahead of the rows
-
-
-class _Feeding(NamedTuple):
-    """What is fed, to which queue and to whom ("trainers" or "evaluator")."""
-
-    action: Callable[[int], Callable[[], Any]]  #: given the number of the feed, what feeds all rows once
-    queue: str
-    job: str
-    schema: str = "null"  #: what is known of the rows, as Spark's JSON
 
 
 class TFCluster:
@@ -53,7 +45,7 @@ class TFCluster:
         sc: the SparkContext; None over Spark Connect.
         cluster_id: text that identifies this cluster.
         cluster_info: a list of dictionaries, one a node, sorted by ``executor_id``, with ``host``, ``port``, ``job_name``,
-            ``task_index``, ``tb_pid`` and ``tb_port``.
+            ``task_index``, and of TensorBoard, once it serves, ``tb_pid`` and ``tb_port``.
         cluster_meta: what the nodes were started with (without the key).
         input_mode: an :class:`InputMode`.
 
@@ -70,7 +62,6 @@ class TFCluster:
         self.working_dir = meta.working_dir
         self.num_executors = meta.num_executors
         self.nodeRDD: Any = None
-        self.cluster_info: List[dict] = []
         self.server = rendezvous
         self._spark = spark
         self._meta = meta
@@ -88,7 +79,11 @@ class TFCluster:
         self.final_status: Optional[dict] = None  # as it was when the cluster was closed
         self._closed = False
         self._pid = os.getpid()
-        self._events = EventPump(rendezvous, self._on_failure)
+        self._events = EventPump(rendezvous, self._on_failure, self._on_stop)
+
+    @property
+    def cluster_info(self) -> List[dict]:
+        return [launch.describe_node(node) for node in self._nodes()]
 
     def __enter__(self) -> "TFCluster":
         return self
@@ -173,7 +168,7 @@ class TFCluster:
         self._describe(training, len(epochs))
         if checked:
             self._describe(checking, len(checked))
-        with self._progress(progress):
+        with ProgressLine(self._status, progress):
             for epoch in epochs:
                 if not self._feed_epoch(training, epoch, len(epochs)):
                     break
@@ -235,27 +230,27 @@ class TFCluster:
         return timeout
 
     def _feeding(self, data: Any, feed_timeout: float, queue: str, job: str = "trainers", columns: Optional[Sequence[str]] = None,
-                 shuffle: Union[bool, int] = False, via: Optional[str] = None) -> _Feeding:
+                 shuffle: Union[bool, int] = False, via: Optional[str] = None) -> launch.Feeding:
         """Checks the data."""
         if frames.is_frame(data):
             frame = frames.FrameFeed(self._meta, data, arguments.milliseconds(feed_timeout), queue, columns, shuffle, via, job)
-            return _Feeding(frame.action, queue, job, frame.schema)
+            return launch.Feeding(frame.action, queue, job, frame.schema)
         if columns is not None or via is not None or not (arguments.is_flag(shuffle) and not shuffle):
             raise ValueError("columns, shuffle and via are for DataFrames, not for RDDs")
 
         def action(feed: int) -> Callable[[], Any]:
             task = launch.FeedTask(self._meta, feed, feed_timeout, queue, results=False, job=job)
             return lambda: data.foreachPartition(task)
-        return _Feeding(action, queue, job)
+        return launch.Feeding(action, queue, job)
 
-    def _describe(self, feeding: _Feeding, feeds: int) -> None:
+    def _describe(self, feeding: launch.Feeding, feeds: int) -> None:
         """Tells the trainers what the next feeds will be, before the first row; 0: all that follow."""
         schema = feeding.schema if len(feeding.schema.encode()) <= _SCHEMA_LIMIT else "null"
         first = self._feeds.get(feeding.queue, 0) + 1
         self._rendezvous.describe_feed(feeding.queue, schema, first, first + feeds - 1 if feeds else 0)
 
     def _validation(self, data: Any, feed_timeout: float, training_queue: str, columns: Optional[Sequence[str]],
-                    via: Optional[str]) -> _Feeding:
+                    via: Optional[str]) -> launch.Feeding:
         if training_queue == _VALIDATION:
             raise ValueError(f"qname={training_queue!r} is the queue of the validation; train from another")
         frames.check_rows(data, "validation takes a DataFrame or an RDD", "foreachPartition")
@@ -267,7 +262,7 @@ class TFCluster:
         self._evaluator_is_fed = job == "evaluator"
         return self._feeding(data, feed_timeout, _VALIDATION, job, columns, False, via)
 
-    def _feed_epoch(self, feeding: _Feeding, epoch: int = 0, epochs: int = 0) -> bool:
+    def _feed_epoch(self, feeding: launch.Feeding, epoch: int = 0, epochs: int = 0) -> bool:
         """Feeds the data once: the first epoch is 1; 0 when it is none of a training. Returns whether anybody still wants rows of this queue.
 
         No task of the next feed starts before this one's have ended: all is in the queue then, and a trainer that reads it to the end of
@@ -305,7 +300,7 @@ class TFCluster:
         """What numbers the batches of streams to this queue."""
         return self._batches.setdefault(queue, streaming.BatchFeed(self._rendezvous, lambda: self._next_feed(queue), queue))
 
-    def _feed_rdd_batch(self, batches: streaming.BatchFeed, feeding: _Feeding) -> None:
+    def _feed_rdd_batch(self, batches: streaming.BatchFeed, feeding: launch.Feeding) -> None:
         check = self._rendezvous.check  # shutdown() raises the failure: what is raised here stays within Spark
         check()
         batches.feed(lambda feed: lambda: self._run_feed(feed, feeding.action(feed), feeding.queue, check))
@@ -325,7 +320,7 @@ class TFCluster:
 
         description = feed_of(frame)  # what is wrong with columns and types is said before the query starts
         self._check()
-        self._describe(_Feeding(description.action, qname, "trainers", description.schema), 0)
+        self._describe(launch.Feeding(description.action, qname, "trainers", description.schema), 0)
         shared = (self._batches_of(qname), lambda batch: feed_of(batch).action, lambda: self._is_wanted(qname), self._rendezvous.check)
         query = streaming.QueryFeed(*shared) if self.sc is not None else offers.OfferFeed(
             *shared, lambda feed, action, watch: self._run_feed(feed, action, qname, self._rendezvous.check, watch=watch))
@@ -343,12 +338,11 @@ class TFCluster:
         return self._status()["state"] != "failed" and any(map(self._wants_rows, queues))
 
     def _wants_rows(self, queue: str = "input", job: str = "trainers") -> bool:
-        nodes = [n for n in self._status()["nodes"] if n["job_name"] != "ps" and (n["job_name"] == "evaluator") == (job == "evaluator")]
+        status = self._status()
+        nodes = [n for n in status["nodes"] if n["job_name"] != "ps" and (n["job_name"] == "evaluator") == (job == "evaluator")]
         # "registered" is a node that was told to start: run() has returned, its trainer has not told yet that it is there.
-        return any(n["state"] in ("registered", "running") and not n["queues"].get(queue, {}).get("terminated") for n in nodes)
-
-    def _progress(self, wanted: Optional[bool]) -> "progress.ProgressLine":
-        return progress.ProgressLine(self._status, wanted)
+        takes = any(n["state"] in ("registered", "running") and not n["queues"].get(queue, {}).get("terminated") for n in nodes)
+        return takes and not status["stop_requested"]
 
     # -- the end
 
@@ -435,6 +429,7 @@ class TFCluster:
             job.end(_STOP_GRACE_SECS, patience)
         for thread in self._local_nodes:
             thread.join(_STOP_GRACE_SECS)
+        self._spark.release()
         self._events.close()
         self._rendezvous.close()
 
@@ -460,20 +455,17 @@ class TFCluster:
 
         Waits for it to come up, 30 seconds at most.
         """
-        deadline = time.monotonic() + _TENSORBOARD_WAIT_SECS
-        while self._tensorboard:
-            for node in self._status()["nodes"]:
-                if node.get("tensorboard"):
-                    return node["tensorboard"]
-            if self._events.has_warning("TensorBoard") or time.monotonic() > deadline or self._closed:
-                break
-            self._events.wait(0.2)
-        return None
+        if not self._tensorboard:
+            return None
+        return self._events.await_tensorboard(lambda: next((node["tensorboard"] for node in self._nodes() if node["tensorboard"]), None))
 
     # -- what the others share
 
     def _status(self) -> dict:
         return json.loads(self._rendezvous.status())
+
+    def _nodes(self) -> List[dict]:
+        return (self.final_status or self._status())["nodes"]
 
     def _wait(self, phase: int, timeout: float) -> None:
         try:
@@ -488,6 +480,11 @@ class TFCluster:
         except _tfos.Error:
             self._failure_raised = True
             raise
+
+    def _on_stop(self) -> None:
+        """Somebody asks that the cluster stops. A stream ends behind its batch; what is left of other data is skipped."""
+        if not self._streamed:
+            self._rendezvous.terminate_feed()
 
     def _on_failure(self) -> None:
         for job in [*self._jobs, *self._queries]:
@@ -507,7 +504,6 @@ class TFCluster:
             self._local_nodes.append(threading.Thread(target=self._run_local_node, args=(task, executor_id), daemon=True))
             self._local_nodes[-1].start()
         self._wait(_tfos.RUNNING, reservation_timeout)
-        self.cluster_info = [launch.describe_node(node) for node in self._status()["nodes"]]
 
     def _run_local_node(self, task: launch.NodeTask, executor_id: int) -> None:
         try:

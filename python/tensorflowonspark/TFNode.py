@@ -8,7 +8,7 @@ import functools
 import getpass
 import logging
 import os
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 from . import _tfos, compat, files, gpus
 from .arguments import count, milliseconds
@@ -102,7 +102,7 @@ def export_saved_model(sess: Any, export_dir: str, tag_set: str, signatures: dic
     """Exports the graph of a TensorFlow 1 session (``tf.compat.v1.Session``) as a SavedModel.
 
     Args:
-        sess: the session.
+        sess: the session, also one of a ``Supervisor`` or a ``MonitoredTrainingSession``, whose graph is finalized; its hooks are not called.
         export_dir: an empty or new directory, as for ``compat.export_saved_model``.
         tag_set: tags, divided by commas.
         signatures: ``{name: {"inputs": {alias: tensor}, "outputs": {alias: tensor}, "method_name": text}}``; tensors may be names.
@@ -111,20 +111,34 @@ def export_saved_model(sess: Any, export_dir: str, tag_set: str, signatures: dic
 
     export_dir = compat.check_export_dir(export_dir)
     v1 = tf.compat.v1
-    graph = sess.graph
+    session = sess._tf_sess() if hasattr(sess, "_tf_sess") else sess  # a Saver takes no MonitoredSession
+    graph = session.graph
 
     def infos(tensors: Dict[str, Any]) -> Dict[str, Any]:
         return {alias: v1.saved_model.utils.build_tensor_info(graph.get_tensor_by_name(t) if isinstance(t, str) else t)
                 for alias, t in tensors.items()}
 
-    with graph.as_default():
+    with graph.as_default(), _open_for_changes(graph):
         definitions = {
             name: v1.saved_model.signature_def_utils.build_signature_def(
                 inputs=infos(s["inputs"]), outputs=infos(s["outputs"]), method_name=s.get("method_name", name))
             for name, s in signatures.items()}
         builder = v1.saved_model.builder.SavedModelBuilder(export_dir)
-        builder.add_meta_graph_and_variables(sess, tag_set.split(","), signature_def_map=definitions, clear_devices=True)
+        builder.add_meta_graph_and_variables(session, tag_set.split(","), signature_def_map=definitions, clear_devices=True)
         builder.save()
+
+
+@contextlib.contextmanager
+def _open_for_changes(graph: Any) -> Iterator[None]:
+    """What saves a graph adds operations to it, which TensorFlow refuses of a finalized one."""
+    is_finalized = graph.finalized
+    if is_finalized:
+        graph._unsafe_unfinalize()
+    try:
+        yield
+    finally:
+        if is_finalized:
+            graph.finalize()
 
 
 def next_batch(mgr: Any, batch_size: int, qname: str = "input") -> Any:

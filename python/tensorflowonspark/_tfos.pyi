@@ -57,6 +57,7 @@ class Rendezvous:
         """What the rows of these feeds look like (0: and of all that follow), any JSON up to 1 MiB; "null": not known. ``Trainer.description``
         gives it out, and a dataset reads that of a Spark schema. InvalidError; NotFoundError names the queues that there are."""
     def end_feed(self) -> None: ...
+    def terminate_feed(self) -> None: ...
     def stop(self, grace_ms: int) -> None: ...
     def next_event(self, timeout_ms: int) -> Optional[str]:
         """JSON text, or None after the timeout. ClosedError once closed."""
@@ -64,6 +65,8 @@ class Rendezvous:
     def close(self) -> None: ...
 
 def status_query(timeout_ms: int = 2000) -> str: ...
+def request_stop(cluster: str, timeout_ms: int = 10000) -> str:
+    """``tfos_cluster_request_stop``. NotFoundError and InvalidError name the clusters that there are."""
 
 class Node:
     """``tfos_node_launch_*``: a node process that this process started. A context manager: close() on exit."""

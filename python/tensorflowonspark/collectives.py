@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 from . import TFSparkNode, _tfos
 from .arguments import flag, milliseconds, seconds
 from .dataset import load_operations
 
-__all__ = ["STOPPED", "Group", "of_process"]
+__all__ = ["STOPPED", "Group", "of_process", "provided"]
 
 _NAMES = {"sync": "workers", "async": "asynchronous workers"}
 _MEMBERS = ("chief", "master", "worker")
@@ -36,6 +37,10 @@ class Group:
         self.size: int = handle.size
         self.is_chief = is_chief
         self.root = self.exchange(is_chief, "the chief").index(True) if self.size > 1 else 0  #: rank of the chief
+
+    def close(self) -> None:
+        """Ends the group: on other ranks operations fail from now on."""
+        self._handle.close()
 
     def mean(self, gradients: Sequence[Any], weight: Any, operation: str = "gradients") -> Any:
         """The mean over the ranks, in which each counts by its weight, and the share of this rank's weight in the sum.
@@ -169,6 +174,28 @@ class Group:
 
 
 _groups: Dict[str, Group] = {}  # of this process, by mode
+_provider: Optional[Callable[[Any], Group]] = None
+
+
+@contextlib.contextmanager
+def provided(open_handle: Callable[[], _tfos.Collective]) -> Iterator[None]:
+    """Meanwhile the group of this process is that of the handle, which is opened when the group is first asked for, and closed at the end."""
+    global _provider
+    groups: List[Group] = []
+
+    def provide(tf: Any) -> Group:
+        if not groups:
+            handle = open_handle()
+            groups.append(Group(tf, handle, handle.rank == 0))
+        return groups[0]
+
+    before, _provider = _provider, provide
+    try:
+        yield
+    finally:
+        _provider = before
+        for group in groups:
+            group.close()
 
 
 def of_process(tf: Any, timeout: float = 600, trusted_network: bool = False, mode: str = "sync") -> Group:
@@ -176,6 +203,8 @@ def of_process(tf: Any, timeout: float = 600, trusted_network: bool = False, mod
 
     The first call of a mode opens it, and waits until all of them have called this. It lasts as long as the process.
     """
+    if _provider is not None and mode == "sync":
+        return _provider(tf)
     if mode not in _groups:
         name, is_asynchronous = _NAMES[mode], mode == "async"
         context = TFSparkNode.current()

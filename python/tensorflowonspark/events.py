@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from typing import Callable, Iterable, List, Set
+import time
+from typing import Callable, Iterable, List, Optional, Set
 
 from . import _tfos, console
 from .failures import text_of
@@ -18,16 +19,18 @@ __all__ = ["EventPump"]
 
 _SLICE_MS = 25  # close() waits for as long
 _WATCH_SECS = 0.1
+_TENSORBOARD_WAIT_SECS = 30
 
 
 class EventPump:
     """A thread that takes events until the rendezvous is closed and shows them, and one that waits for the cluster's failure: whatever the
-    streams and the logging do that the first shows events with, a failure is acted upon.
+    streams and the logging do that the first shows events with, a failure is acted upon. ``on_stop`` is called when somebody asks that the cluster stops.
     """
 
-    def __init__(self, rendezvous: _tfos.Rendezvous, on_failure: Callable[[], None]) -> None:
+    def __init__(self, rendezvous: _tfos.Rendezvous, on_failure: Callable[[], None], on_stop: Callable[[], None]) -> None:
         self._rendezvous = rendezvous
         self._on_failure = on_failure
+        self._on_stop = on_stop
         self.results = ResultTable()
         self._ended: Set[int] = set()  # executor ids
         self._warnings: List[str] = []
@@ -51,6 +54,15 @@ class EventPump:
         """Waits for the next event, or the time."""
         with self._changed:
             self._changed.wait(seconds)
+
+    def await_tensorboard(self, find: Callable[[], Optional[str]]) -> Optional[str]:
+        """TensorBoard's address as ``find`` gives it, once it does; None when TensorBoard could not start, or does not serve in 30 seconds."""
+        deadline = time.monotonic() + _TENSORBOARD_WAIT_SECS
+        while True:
+            url = find()
+            if url or self.has_warning("TensorBoard") or time.monotonic() > deadline or self._stopping.is_set():
+                return url
+            self.wait(0.2)
 
     def close(self) -> None:
         """Takes what has come so far and ends the threads; one that a stream holds up is left to it."""
@@ -86,6 +98,8 @@ class EventPump:
             self._ended.add(event["executor_id"])
         if event["event"] == "warning":
             self._warnings.append(event["message"])
+        if event["event"] == "stop_requested":
+            self._on_stop()
         try:
             self._show(event)
         except Exception as error:  # of a handler of the application's logging, or of the stream that it logs to
@@ -99,6 +113,8 @@ class EventPump:
             logger.error("cluster failed: %s", event["message"])
         elif kind == "warning":
             logger.warning("%s: %s", node, event["message"])
+        elif kind == "stop_requested":
+            logger.warning("process %s has asked the cluster to stop", event["pid"])
         elif kind == "denied":
             logger.warning("refused %s: %s", event.get("peer"), event["message"])
         elif kind == "dropped":

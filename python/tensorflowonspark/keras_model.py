@@ -51,6 +51,7 @@ class _State(StepState):
         self.steps = 0  #: of this epoch
         self.has_ended = False  #: all data of this epoch has
         self.is_synchronized = False  #: the chief's state has been received
+        self.deal: Optional[Callable[[dict], None]] = None  #: gives the arguments of fit and evaluate this worker's part of the data; None: they are that
         self.has_synchronized = False  #: layers whose statistics are those of all ranks' rows
 
     @contextlib.contextmanager
@@ -212,10 +213,16 @@ class _InStep:
     def fit(self, *args: Any, **kwargs: Any) -> Any:
         state, group = self._tfos, self._tfos.group
         call = bind_fit(super().fit, state.tf, group, args, kwargs, last=[_Last()])  # type: ignore[misc]
+        if state.deal is not None:
+            state.deal(call.arguments)
         with state.within("fit"):
             return super().fit(*call.args, **call.kwargs)  # type: ignore[misc]
 
     def evaluate(self, *args: Any, **kwargs: Any) -> Any:
+        if self._tfos.deal is not None and not self._tfos.mode:
+            call = inspect.signature(super().evaluate).bind(*args, **kwargs)  # type: ignore[misc]
+            self._tfos.deal(call.arguments)
+            args, kwargs = call.args, call.kwargs
         with self._tfos.within("validation" if self._tfos.mode else "test"):
             return super().evaluate(*args, **kwargs)  # type: ignore[misc]
 

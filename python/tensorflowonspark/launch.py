@@ -11,14 +11,14 @@ import json
 import os
 import sys
 from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, Iterable, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional
 
 from . import _tfos, gpu_info
 from .arguments import milliseconds
 from .failures import tellable, text_of
 from .gpus import GpuPlan
 
-__all__ = ["ClusterMeta", "FeedTask", "NodeTask", "describe_node", "is_loopback", "open_writer", "pickle_function"]
+__all__ = ["ClusterMeta", "FeedTask", "Feeding", "NodeTask", "describe_node", "is_loopback", "open_writer", "pickle_function"]
 
 _GC_THRESHOLD = 100_000  # objects made between two collections
 TRAINER_MODULE = "tensorflowonspark.trainer"
@@ -111,6 +111,15 @@ class NodeTask:
         }
 
 
+class Feeding(NamedTuple):
+    """What is fed, to which queue and to whom ("trainers" or "evaluator")."""
+
+    action: Callable[[int], Callable[[], Any]]  #: given the number of the feed, what feeds all rows once
+    queue: str
+    job: str
+    schema: str = "null"  #: what is known of the rows, as Spark's JSON
+
+
 class FeedTask:
     """Feeds a partition to a node of the job ("trainers" or "evaluator"); with ``results`` it gives the node's results back."""
 
@@ -189,7 +198,7 @@ def describe_node(node: dict) -> dict:
     port = url.rpartition(":")[2].strip("/")
     return {
         "executor_id": node["executor_id"], "host": node["host"], "port": node["port"], "job_name": node["job_name"],
-        "task_index": node["task_index"], "pid": node["pid"], "tb_pid": 0, "tb_port": int(port) if port.isdigit() else 0,
+        "task_index": node["task_index"], "pid": node["pid"], "tb_pid": node["tensorboard_pid"] if url else 0, "tb_port": int(port) if port.isdigit() else 0,
     }
 
 

@@ -108,9 +108,9 @@ class RestartingCluster:
                 self._restart(failure)
 
     def _restart(self, failure: _tfos.Error) -> None:
-        """Starts the cluster again; raises the failure if it is none of a node's, or was one too many."""
+        """Starts the cluster again; raises the failure if it is none of a node's, was one too many, or the cluster was to stop."""
         status = self._cluster.final_status or self._cluster._status()
-        if status["state"] != "failed":
+        if status["state"] != "failed" or status["stop_requested"]:
             raise failure
         words = "the functions begin anew"
         if self._training is not None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence, Union
@@ -28,6 +29,7 @@ class ContextSpark:
 
     def __init__(self, sc: Any) -> None:
         self.sc = sc
+        self._kept: List[Any] = []
 
     def host(self) -> Optional[str]:
         """The address of this machine that executors reach."""
@@ -46,8 +48,22 @@ class ContextSpark:
         return self.sc.getConf().get(name)
 
     def launch(self, nodes: Any, task: Callable[[Iterable[int]], None]) -> None:
-        """Runs the task on each partition of ``nodes``, all at once."""
-        nodes.foreachPartition(task)
+        """Runs the task on each partition of ``nodes``, all at once. Until ``release`` dynamic allocation does not take their executors for idle."""
+        if (self.setting("spark.dynamicAllocation.enabled") or "").lower() != "true":
+            nodes.foreachPartition(task)
+            return
+        from pyspark import StorageLevel
+
+        # Of an executor without a task Spark knows that it is of use by the cached blocks that it has.
+        kept = nodes.mapPartitions(_Launch(task)).persist(StorageLevel.MEMORY_AND_DISK)
+        self._kept.append(kept)
+        kept.count()
+
+    def release(self) -> None:
+        """Leaves the executors to dynamic allocation."""
+        for kept in self._kept:
+            with contextlib.suppress(Exception):  # the context is gone, and its blocks with it
+                kept.unpersist()
 
     def run_each(self, count: int, task: Callable[[int], bytes], barrier: bool) -> List[bytes]:
         """What the task gives for each number; ``barrier``: all run at a time, or none."""
@@ -119,6 +135,9 @@ class ConnectSpark:
         """Runs the task on each partition of ``nodes``, all at once. When one fails, Spark runs all again."""
         nodes.mapInArrow(_ArrowLaunch(task), "executor_id long", barrier=True).collect()
 
+    def release(self) -> None:
+        """Nothing is kept."""
+
     def new_thread(self, target: Callable[[], None]) -> threading.Thread:
         """A thread with the tags of this one."""
         tags = self.session.getTags()
@@ -144,6 +163,18 @@ class ConnectSpark:
             tensorflowonspark.errors.UnsupportedError: always.
         """
         raise _tfos.UnsupportedError(f"{what} cannot work over Spark Connect: {instead}")
+
+
+class _Launch:
+    """Runs a task on a partition, of which the numbers stay; for ``mapPartitions``."""
+
+    def __init__(self, task: Callable[[Iterable[int]], None]) -> None:
+        self._task = task
+
+    def __call__(self, numbers: Iterable[int]) -> List[int]:
+        kept = list(numbers)
+        self._task(kept)
+        return kept
 
 
 class _ArrowLaunch:

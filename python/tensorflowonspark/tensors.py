@@ -11,7 +11,7 @@ import pyarrow as pa
 from .answers import is_list, taken_apart
 from .saved_models import InputSpec
 
-__all__ = ["column_of", "input_of", "lists_of", "parts_of", "result_type", "row_count"]
+__all__ = ["input_of", "joined", "parts_of", "result_type", "row_count"]
 
 _VECTOR = ["type", "size", "indices", "values"]  # what MLlib stores of a vector
 
@@ -171,9 +171,9 @@ def result_type(dtype: Any) -> Any:
     return types[dtype.name]
 
 
-def lists_of(type_: Any, depth: int) -> Any:
+def _lists_of(type_: Any, depth: int) -> Any:
     """Lists of the type, so many levels of them."""
-    return type_ if depth == 0 else pa.list_(lists_of(type_, depth - 1))
+    return type_ if depth == 0 else pa.list_(_lists_of(type_, depth - 1))
 
 
 def parts_of(tf: Any, value: Any) -> _Column:
@@ -185,7 +185,23 @@ def parts_of(tf: Any, value: Any) -> _Column:
     return _Column(np.asarray(value), [])
 
 
-def column_of(output: _Column, type_: Any) -> Any:
+def joined(outputs: List[_Column], type_: Any, depth: int, name: str) -> Any:
+    """An output of several calls as one column, of so many levels of lists.
+
+    Raises:
+        ValueError: it has another number of dimensions; ``name`` is the output's.
+    """
+    first = outputs[0]
+    if len(outputs) > 1 and all(not one.splits and one.values.shape[1:] == first.values.shape[1:] for one in outputs):
+        outputs = [_Column(np.concatenate([one.values for one in outputs]), [])]
+    columns, wanted = [_column_of(output, type_) for output in outputs], _lists_of(type_, depth)
+    for column in columns:
+        if column.type != wanted:
+            raise ValueError(f"output {name!r} of the model is {column.type} here, and was to be {wanted}")
+    return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)
+
+
+def _column_of(output: _Column, type_: Any) -> Any:
     """An output as a column, of lists of the type where it has more dimensions than one."""
     shape, splits = output.values.shape, list(output.splits)
     for level in range(1, len(shape)):

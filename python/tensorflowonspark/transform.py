@@ -211,26 +211,24 @@ class TransformTask:
         """The batch's results, in pieces of a limited size."""
         import pyarrow as pa
 
-        from .tensors import column_of, lists_of
+        from .tensors import joined
 
         if not batch.num_rows:
             return
         model = open_model(self._request)  # it is loaded where there is a row
         tf = import_tensorflow(self._request.num_gpus)
         types = [pa.type_for_alias(_ARROW_TYPES[output.type]) for output in self._outputs]
-        pieces: List[List[Any]] = []
+        pieces: List[Dict[str, Any]] = []
         begin = size = 0
         for first in range(0, batch.num_rows, self._batch_size):
             rows = batch.slice(first, self._batch_size)
             parts = _call(tf, model, rows, self._inputs, self._request.outputs)
-            columns = [column_of(parts[output.tensor], type_) for output, type_ in zip(self._outputs, types)]
-            for output, type_, column in zip(self._outputs, types, columns):
-                if column.type != lists_of(type_, output.depth):
-                    raise ValueError(f"output {output.tensor!r} of the model is {column.type} here, and was to be {lists_of(type_, output.depth)}")
-            pieces.append(columns)
-            size += sum(column.nbytes for column in columns)
+            pieces.append(parts)
+            size += sum(part.values.nbytes for part in parts.values())
             end = first + rows.num_rows
-            if size >= _OUTPUT_SIZE or end == batch.num_rows:
-                kept = [batch.column(place).slice(begin, end - begin) for place in self._kept]
-                yield pa.RecordBatch.from_arrays([*kept, *map(pa.concat_arrays, zip(*pieces))], names=self._names)
-                pieces, begin, size = [], end, 0
+            if size < _OUTPUT_SIZE and end < batch.num_rows:
+                continue
+            columns = [joined([parts[output.tensor] for parts in pieces], type_, output.depth, output.tensor) for output, type_ in zip(self._outputs, types)]
+            kept = [batch.column(place).slice(begin, end - begin) for place in self._kept]
+            yield pa.RecordBatch.from_arrays([*kept, *columns], names=self._names)
+            pieces, begin, size = [], end, 0

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import subprocess
+import threading
 import time
 
 import numpy as np
@@ -310,6 +311,51 @@ def test_s42_output_reaches_the_driver(sc, capfd):
     out, err = capfd.readouterr()
     assert "[worker:0] hello from 0" in out and "[worker:1] hello from 1" in out
     assert "[worker:1] careful" in err
+
+
+def read_by_queues(args, ctx):
+    """Rows one by one, as programs of TensorFlowOnSpark 1 read them."""
+    rows, results, total = ctx.mgr.get_queue("input"), ctx.mgr.get_queue("output"), 0
+    while True:
+        row = rows.get(block=True)
+        rows.task_done()
+        if row is None:
+            return total
+        total += row
+        if args == "infer":
+            results.put(row * 2)
+
+
+def test_s43_clusters_at_once_from_several_threads(sc):
+    """Each thread has a cluster, which it feeds and shuts down; one fails, which is no concern of the others."""
+    told, barrier = {}, threading.Barrier(2)
+
+    def work(name, function):
+        try:
+            with TFCluster.run(sc, local(function), name, 1, 0, input_mode=FEED) as cluster:
+                barrier.wait(60)
+                for _ in range(2):
+                    cluster.train(sc.parallelize(range(100), 2), 1)
+                cluster.shutdown()
+                told[name] = cluster.results()
+        except _tfos.Error as error:
+            told[name] = str(error)
+
+    for functions in ((read_by_queues, read_by_queues), (read_by_queues, fail_at_once)):
+        threads = [threading.Thread(target=work, args=(name, function)) for name, function in zip("ab", functions)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        assert told.pop("a") == [9900]
+        ending = told.pop("b")
+        assert ending == [9900] if functions[1] is read_by_queues else "at once" in ending
+    with TFCluster.run(sc, local(read_by_queues), "infer", 1, 0, input_mode=FEED) as cluster:
+        assert sorted(cluster.inference(sc.parallelize(range(10), 2)).collect()) == list(range(0, 20, 2))
+
+
+def fail_at_once(args, ctx):
+    raise ValueError("at once")
 
 
 def test_s43_clusters_after_a_failed_one(sc):

@@ -39,6 +39,51 @@ def test_a_function_runs_in_the_scope_of_a_strategy(sc):
     assert MirroredStrategyRunner(num_slots=2, use_gpu=False).run(local(replicas)) == ("CollectiveAllReduceStrategy", 2)
 
 
+def fit_for_one_process(rows):
+    """A function that knows nothing of workers: a dataset, arrays, a validation and an evaluation, of numbers that no batch size divides."""
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    random = np.random.RandomState(1)
+    x = random.randn(rows, 5).astype("float32")
+    y = (x @ random.randn(5, 3)).argmax(1)
+    keras.utils.set_random_seed(2)
+    model = tf.keras.Sequential([tf.keras.Input((5,)), tf.keras.layers.Dense(8, activation="tanh"), tf.keras.layers.Dense(3)])
+    model.compile(tf.keras.optimizers.SGD(0.1), tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+    dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(30)
+    history = model.fit(dataset, epochs=2, verbose=0, validation_data=(x[:50], y[:50]), validation_batch_size=20).history
+    model.fit(x, y, batch_size=25, shuffle=False, verbose=0)
+    return [weight.tolist() for weight in model.get_weights()], history, model.evaluate(dataset.repeat(1), verbose=0)
+
+
+def ask_for_a_strategy():
+    import tensorflow as tf
+
+    try:
+        tf.distribute.get_strategy()
+    except RuntimeError as error:
+        return str(error)
+
+
+@pytest.mark.long
+def test_a_keras_3_function_trains_as_in_one_process(sc, monkeypatch):
+    import numpy as np
+
+    keras = pytest.importorskip("keras", "3.5")
+    del keras
+    alone = MirroredStrategyRunner(num_slots=1, local_mode=True, use_gpu=False).run(local(fit_for_one_process), rows=121)
+    runner = MirroredStrategyRunner(num_slots=2, use_gpu=False)
+    monkeypatch.setattr(runner, "_must_encrypt", lambda: True)  # as with spark.ssl.enabled
+    weights, history, evaluation = runner.run(local(fit_for_one_process), rows=121)
+    for one, other in zip(weights, alone[0]):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    for name in history:
+        np.testing.assert_allclose(history[name], alone[1][name], rtol=1e-4)
+    np.testing.assert_allclose(evaluation, alone[2], rtol=1e-4)
+    assert "the workers of a tf.distribute strategy talk unencrypted" in runner.run(local(ask_for_a_strategy))
+
+
 def test_local_mode_leaves_the_environment_as_it_was(sc, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7,8")
     runner = MirroredStrategyRunner(num_slots=1, local_mode=True, use_gpu=False, use_custom_strategy=True)
@@ -97,10 +142,12 @@ def test_what_is_refused(sc):
     with pytest.raises(ValueError, match="is 0.5, and must be 1 or more"):
         runner.get_num_tasks()
     runner.sc = Conf({"spark.ssl.enabled": "true"})
+    assert runner._must_encrypt()
+    runner._use_custom_strategy = True
     with pytest.raises(RuntimeError, match="ignoreSsl=true"):
-        runner._check_encryption()
+        runner._must_encrypt()
     runner.sc["tensorflow.spark.distributor.ignoreSsl"] = "TRUE"
-    runner._check_encryption()
+    assert not runner._must_encrypt()
     with pytest.raises(RuntimeError, match="needs 3 tasks that run at a time, and this application has slots for 2"):
         MirroredStrategyRunner(num_slots=3, use_gpu=False).run(lambda: None)
 

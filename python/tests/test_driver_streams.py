@@ -98,7 +98,7 @@ def test_s74_a_death_is_acted_upon_whatever_the_streams_do(tmp_path, make):
     failed = threading.Event()
     with contextlib.ExitStack() as stack, replaced(make) as stream:
         cluster = Cluster(tmp_path, stack, die)
-        pump = EventPump(cluster.rendezvous, failed.set)
+        pump = EventPump(cluster.rendezvous, failed.set, lambda: None)
         with pytest.raises(_tfos.Error, match="LookupError: dead"):
             cluster.rendezvous.wait(_tfos.WORKED, 60_000)
         assert failed.wait(30)
@@ -137,7 +137,7 @@ def test_s74_a_stream_that_takes_nothing_is_told_of_once(tmp_path, monkeypatch, 
     with contextlib.ExitStack() as stack, caplog.at_level("WARNING"):
         monkeypatch.setattr(sys, "stdout", closed_stream())
         cluster = Cluster(tmp_path, stack, speak)
-        pump = EventPump(cluster.rendezvous, lambda: None)
+        pump = EventPump(cluster.rendezvous, lambda: None, lambda: None)
         cluster.rendezvous.wait(_tfos.WORKED, 60_000)
         pump.close()
     assert [record.getMessage() for record in caplog.records] == [

@@ -151,14 +151,15 @@ def test_a_batch_that_was_fed_but_not_committed_is_not_fed_again(spark, files, o
         assert ids_in(out) == files.ids
 
 
-def test_shutdown_ends_behind_a_batch_and_another_cluster_goes_on(spark, files, out, tmp_path):
+def test_who_asks_to_stop_ends_a_query_behind_a_batch_and_another_cluster_goes_on(spark, files, out, tmp_path):
     for _ in range(8):
         files.add(10)
     checkpoint = str(tmp_path / "checkpoint")
     with TFCluster.run(spark, local(collect_rows), {"out": str(out)}, 1, 0, input_mode=FEED) as cluster:
         query = cluster.train(files.stream(), checkpoint=checkpoint, trigger="300 milliseconds")
         wait_until(lambda: len(ids_in(out)) > 10, 60, "rows of the second batch")
-        cluster.shutdown()
+        assert TFCluster.request_stop(cluster.cluster_id) == cluster.cluster_id
+        cluster.shutdown(query)
         assert not query.isActive and query.exception() is None
         first = ids_in(out)
         assert first == files.ids[:len(first)] and len(first) % 10 == 0
@@ -335,7 +336,7 @@ def test_every_row_of_a_dstream_once(sc, out):
             batches = [sc.parallelize([(i,) for i in range(first, first + 20)], 2) for first in range(0, 80, 20)]
             assert cluster.train(context.queueStream(batches)) is None
             context.start()
-            stopper = threading.Thread(target=lambda: (wait_until(lambda: len(ids_in(out)) == 80, 60), context.stop(False, True)))
+            stopper = threading.Thread(target=lambda: (wait_until(lambda: len(ids_in(out)) == 80, 60), TFCluster.request_stop(cluster.cluster_id)))
             stopper.start()
             cluster.shutdown(context)
             stopper.join()

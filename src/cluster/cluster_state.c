@@ -18,6 +18,7 @@
 #define HEARTBEAT_TIMEOUT_MS 30000
 #define HELLO_TIMEOUT_MS 10000
 #define GRACE_MS 5000
+#define REQUESTED_STOP_GRACE_MS 30000 // for trainers to end after SIGTERM
 
 // ---- events
 
@@ -318,6 +319,25 @@ void tfos__cluster_stop(struct tfos__cluster *cluster, int64_t grace_ms)
     TFOS__CLUSTER_EACH_NODE (node, &cluster->table)
         tfos__cluster_stop_node(cluster, node, grace_ms, "the driver ends the cluster");
     tfos__cluster_scheduler_advance(&cluster->scheduler);
+}
+
+void tfos__cluster_terminate_feed(struct tfos__cluster *cluster)
+{
+    broadcast(cluster, json_pack("{s:s}", "type", "terminate"));
+}
+
+void tfos__cluster_request_stop(struct tfos__cluster *cluster, int64_t pid)
+{
+    if (cluster->is_stop_requested)
+        return;
+    cluster->is_stop_requested = true;
+    tfos__cluster_push_event(cluster, NULL, "stop_requested",
+                             json_pack("{s:I}", "pid", (json_int_t)pid));
+    if (cluster->state == TFOS__CLUSTER_WAITING)
+        tfos__cluster_fail(cluster, TFOS_CLOSED,
+                           "cluster: it was asked to stop before all its nodes had registered");
+    else if (!cluster->scheduler.is_feeding)
+        tfos__cluster_stop(cluster, REQUESTED_STOP_GRACE_MS);
 }
 
 bool tfos__cluster_has_reached(const struct tfos__cluster *cluster,

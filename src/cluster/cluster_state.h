@@ -46,7 +46,8 @@ struct tfos__cluster {
 
     enum tfos__cluster_state state;
     struct tfos__cluster_node_table table;
-    bool is_stopped; ///< "stop" was sent to all: nodes that are missing stay so
+    bool is_stopped;        ///< "stop" was sent to all: nodes that are missing stay so
+    bool is_stop_requested; ///< from outside: nothing more is to be fed
     enum tfos_status failure;
     char failure_message[sizeof(((struct tfos_error *)NULL)->message)];
 
@@ -107,6 +108,13 @@ void tfos__cluster_end_epoch(struct tfos__cluster *cluster, int queue, int64_t f
 void tfos__cluster_end_batch(struct tfos__cluster *cluster, int queue, int64_t feed);
 void tfos__cluster_end_feed(struct tfos__cluster *cluster);
 void tfos__cluster_stop(struct tfos__cluster *cluster, int64_t grace_ms);
+
+/// Tells the nodes that nobody wants rows any more: what is left of the feed is skipped.
+void tfos__cluster_terminate_feed(struct tfos__cluster *cluster);
+
+/// A process of this user, `pid`, asks that the cluster ends in order. Of a cluster that is fed the
+/// driver ends the feed, since it knows what feeds it; the trainers of any other get SIGTERM.
+void tfos__cluster_request_stop(struct tfos__cluster *cluster, int64_t pid);
 
 /// Whether the cluster has come to `phase`.
 bool tfos__cluster_has_reached(const struct tfos__cluster *cluster,

@@ -418,6 +418,7 @@ static enum tfos_status handle_tensorboard(struct tfos__cluster *cluster,
         return tfos__no_memory(err, "rendezvous", "TensorBoard's address");
     tfos__free(node->tensorboard);
     node->tensorboard = copy;
+    node->tensorboard_pid = tfos__json_int_or(message, "pid", 0);
     tfos__cluster_push_event(cluster, node, "tensorboard", json_pack("{s:s}", "url", url));
     return TFOS_OK;
 }
@@ -526,6 +527,31 @@ static enum tfos_status send_status(struct tfos__cluster_session *session)
     return TFOS_OK;
 }
 
+static enum tfos_status take_stop_request(struct tfos__cluster_session *session,
+                                          const json_t *message)
+{
+    struct tfos__cluster *cluster = session->cluster;
+    session->kind = TFOS__SESSION_WATCHER;
+    tfos__cluster_request_stop(cluster, tfos__json_int_or(message, "pid", 0));
+    tfos__cluster_session_send(session, json_pack("{s:s, s:s, s:b}", "type", "stopping",
+                                                  "cluster_id", cluster->cluster_id, "feeding",
+                                                  (int)cluster->scheduler.is_feeding));
+    tfos__cluster_session_end(session);
+    return TFOS_OK;
+}
+
+/// What a process of this user asks on the status socket.
+static enum tfos_status handle_local(struct tfos__cluster_session *session, const char *type,
+                                     const json_t *message, struct tfos_error *err)
+{
+    if (!strcmp(type, "status"))
+        return send_status(session);
+    if (!strcmp(type, "stop"))
+        return take_stop_request(session, message);
+    return tfos__fail(err, TFOS_INVALID, "rendezvous: unexpected type \"%.40s\" of a message",
+                      type);
+}
+
 enum tfos_status tfos__cluster_dispatch_message(struct tfos__cluster_session *session,
                                                 const json_t *message, struct tfos_error *err)
 {
@@ -537,8 +563,10 @@ enum tfos_status tfos__cluster_dispatch_message(struct tfos__cluster_session *se
         return handle_node(session, type, message, err);
     if (session->kind == TFOS__SESSION_FEEDER)
         return handle_feeder(session, type, message, err);
-    if (session->kind == TFOS__SESSION_NEW && !strcmp(type, session->is_local ? "status" : "hello"))
-        return session->is_local ? send_status(session) : accept_hello(session, message, err);
+    if (session->kind == TFOS__SESSION_NEW && session->is_local)
+        return handle_local(session, type, message, err);
+    if (session->kind == TFOS__SESSION_NEW && !strcmp(type, "hello"))
+        return accept_hello(session, message, err);
     return tfos__fail(err, TFOS_INVALID, "rendezvous: unexpected type \"%.40s\" of a message",
                       type);
 }

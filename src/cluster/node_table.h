@@ -83,6 +83,7 @@ struct tfos__cluster_node {
     json_t *gpus;                             ///< owned; as it reports them; NULL: nothing yet
     char exit[256];    ///< how its trainer ended, or why it is gone, in words; "" while it lives
     char *tensorboard; ///< owned; NULL for none
+    int64_t tensorboard_pid; ///< 0: not known
 
     int feeder_count;     ///< open connections of feeders that feed it
     int64_t fed_sequence; ///< rises with each feeder it gets; the lowest was fed longest ago

@@ -493,6 +493,13 @@ void tfos_rendezvous_end_feed(struct tfos_rendezvous *rendezvous)
     unlock(rendezvous);
 }
 
+void tfos_rendezvous_terminate_feed(struct tfos_rendezvous *rendezvous)
+{
+    lock(rendezvous);
+    tfos__cluster_terminate_feed(&rendezvous->cluster);
+    unlock(rendezvous);
+}
+
 void tfos_rendezvous_stop(struct tfos_rendezvous *rendezvous, int64_t grace_ms)
 {
     lock(rendezvous);

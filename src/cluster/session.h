@@ -17,7 +17,7 @@ enum tfos__cluster_session_kind {
     TFOS__SESSION_NEW,    ///< has not sent its hello
     TFOS__SESSION_NODE,   ///< `node` is its place, NULL once another launch has it
     TFOS__SESSION_FEEDER, ///< `feeder` is what it feeds
-    TFOS__SESSION_WATCHER ///< asked for the status
+    TFOS__SESSION_WATCHER ///< asked for the status, or for a stop
 };
 
 struct tfos__cluster_session {

@@ -81,13 +81,14 @@ static json_t *describe(const struct tfos__cluster *cluster, const struct tfos__
                   (json_int_t)node->pid, "trainer_pid", (json_int_t)node->trainer_pid, "state",
                   tfos__cluster_node_state_name(node->state), "heartbeat_age_ms", age_ms);
     json_t *figures = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:O?, s:s?, s:s?, s:o}", "rows_written",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:O?, s:s?, s:s?, s:I, s:o}", "rows_written",
         (json_int_t)node->rows_written, "rows_read", (json_int_t)node->rows_read, "bytes_written",
         (json_int_t)node->bytes_written, "ring_used", (json_int_t)node->ring_used, "ring_size",
         (json_int_t)node->ring_size, "writers", (json_int_t)node->writers, "reader_wait_ms",
         (json_int_t)node->reader_wait_ms, "writer_wait_ms", (json_int_t)node->writer_wait_ms,
         "terminated", (node->terminated & all) == all, "report", node->report, "exit",
-        node->exit[0] ? node->exit : NULL, "tensorboard", node->tensorboard, "slower",
+        node->exit[0] ? node->exit : NULL, "tensorboard", node->tensorboard, "tensorboard_pid",
+        (json_int_t)node->tensorboard_pid, "slower",
         describe_bottleneck(&rates, tfos__cluster_status_is_feeding(cluster)));
     object = joined(joined(object, figures), describe_rates(&rates));
     json_t *gpus = node->gpus ? json_incref(node->gpus) : json_array();
@@ -217,12 +218,12 @@ json_t *tfos__cluster_status_document(const struct tfos__cluster *cluster)
             return NULL;
         }
     }
-    return json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:I, s:i, s:i, s:I, s:o, s:o}", "type",
+    return json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:b, s:I, s:i, s:i, s:I, s:o, s:o}", "type",
                      "status", "cluster_id", cluster->cluster_id, "pid", (json_int_t)getpid(),
                      "address", cluster->address, "state", state_name(cluster->state), "message",
-                     cluster->failure_message, "uptime_s",
-                     (json_int_t)((now_ms - cluster->table.opened_ms) / 1000), "node_count",
-                     cluster->table.count, "registered", registered, "feed",
+                     cluster->failure_message, "stop_requested", (int)cluster->is_stop_requested,
+                     "uptime_s", (json_int_t)((now_ms - cluster->table.opened_ms) / 1000),
+                     "node_count", cluster->table.count, "registered", registered, "feed",
                      (json_int_t)cluster->scheduler.queues[0].feed, "progress",
                      describe_progress(cluster, now_ms), "nodes", nodes);
 }

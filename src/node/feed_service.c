@@ -232,6 +232,10 @@ bool tfos__node_feed_follow(struct tfos__node *node, const char *type, json_t *m
         tfos__node_feed_set_state(node, TFOS__FEED_ENDED, NULL);
         return true;
     }
+    if (strcmp(type, "terminate") == 0) {
+        tfos__node_feed_set_state(node, TFOS__FEED_TERMINATED, NULL);
+        return true;
+    }
     if (!is_fence && !is_epoch && !is_batch && !is_description)
         return false;
     int queue = node->feed ? tfos__queue_names_find(&node->queue_names,

@@ -239,8 +239,8 @@ void tfos__node_feed_set_state(struct tfos__node *node, enum tfos__feed_state st
 /// The trainer opens a queue: it gets the descriptors of the queue and of all its channels.
 void tfos__node_feed_attach(struct tfos__node *node, const char *queue);
 
-/// Follows a message of the driver about the feed: `end_feed`, `fence`, `end_epoch`, `end_batch`,
-/// `describe`. False when it is of another type.
+/// Follows a message of the driver about the feed: `end_feed`, `terminate`, `fence`, `end_epoch`,
+/// `end_batch`, `describe`. False when it is of another type.
 bool tfos__node_feed_follow(struct tfos__node *node, const char *type, json_t *message);
 
 /// Sends a trainer that has just started what is known of the queues.

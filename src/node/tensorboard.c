@@ -152,8 +152,8 @@ void tfos__node_tensorboard_step(struct tfos__node *node)
         return;
     char address[TFOS__ADDRESS_SIZE];
     tfos__address_join(node->host, board->port, address);
-    tfos__node_rendezvous_send(
-        node, json_pack("{s:s, s:s+}", "type", "tensorboard", "url", "http://", address));
+    tfos__node_rendezvous_send(node, json_pack("{s:s, s:s+, s:i}", "type", "tensorboard", "url",
+                                               "http://", address, "pid", (int)board->child.pid));
 }
 
 void tfos__node_tensorboard_tick(struct tfos__node *node)

@@ -195,6 +195,86 @@ static void a_query_finds_every_driver(void **state)
     json_decref(documents);
 }
 
+/// Asks `cluster` to stop and gives the answer.
+static json_t *request_stop(const char *cluster)
+{
+    char *json;
+    struct tfos_error err;
+    assert_done(tfos_cluster_request_stop(cluster, PATIENCE_MS, &json, &err));
+    json_t *answer = json_loads(json, 0, NULL);
+    tfos_free(json);
+    return answer;
+}
+
+static void a_fed_cluster_is_asked_to_stop(void **state)
+{
+    (void)state;
+    char *json;
+    struct tfos_error err;
+    struct tfos__channel *members[1];
+    struct place place =
+        open_place((struct tfos_rendezvous_options){.node_count = 1, .is_feeding = true});
+    start_nodes(&place, members, 1);
+    json_t *answer = request_stop(place.cluster_id);
+    assert_string_equal(text_of(answer, "cluster_id"), place.cluster_id);
+    assert_true(json_is_true(json_object_get(answer, "feeding")));
+    json_decref(answer);
+    json_t *event = expect_event(&place, "stop_requested");
+    assert_int_equal(number_of(event, "pid"), getpid());
+    json_decref(event);
+    json_decref(request_stop(tfos_rendezvous_address(place.rendezvous)));
+    assert_done(tfos_rendezvous_get_status(place.rendezvous, &json, &err));
+    json_t *status = json_loads(json, 0, NULL);
+    tfos_free(json);
+    assert_true(json_is_true(json_object_get(status, "stop_requested")));
+    assert_string_equal(text_of(status, "state"), "running");
+    json_decref(status);
+    tfos_rendezvous_terminate_feed(place.rendezvous);
+    expect_only(members[0], "terminate");
+    close_members(members, 1);
+    tfos_rendezvous_close(place.rendezvous);
+}
+
+static void a_cluster_that_is_not_fed_is_stopped(void **state)
+{
+    (void)state;
+    struct tfos_error err;
+    struct tfos__channel *members[1];
+    struct place place = open_place((struct tfos_rendezvous_options){.node_count = 1});
+    start_nodes(&place, members, 1);
+    json_decref(request_stop(place.cluster_id));
+    json_t *stop = expect(members[0], "stop");
+    assert_int_equal(number_of(stop, "grace_ms"), 30000);
+    json_decref(stop);
+    close_members(members, 1);
+    tfos_rendezvous_close(place.rendezvous);
+
+    place = open_place((struct tfos_rendezvous_options){.node_count = 1});
+    json_decref(request_stop(place.cluster_id));
+    assert_int_equal(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_RUNNING, PATIENCE_MS, &err),
+                     TFOS_CLOSED);
+    assert_non_null(strstr(err.message, "asked to stop before all its nodes had registered"));
+    tfos_rendezvous_close(place.rendezvous);
+}
+
+static void who_asks_another_cluster_to_stop_gets_the_names(void **state)
+{
+    (void)state;
+    char *json, prefix[32];
+    struct tfos_error err;
+    struct place places[2] = {open_place((struct tfos_rendezvous_options){.node_count = 1}),
+                              open_place((struct tfos_rendezvous_options){.node_count = 1})};
+    assert_int_equal(tfos_cluster_request_stop("no such", PATIENCE_MS, &json, &err),
+                     TFOS_NOT_FOUND);
+    assert_non_null(strstr(err.message, places[0].cluster_id));
+    assert_non_null(strstr(err.message, places[1].cluster_id));
+    snprintf(prefix, sizeof(prefix), "test-%d", (int)getpid());
+    assert_int_equal(tfos_cluster_request_stop(prefix, PATIENCE_MS, &json, &err), TFOS_INVALID);
+    assert_int_equal(tfos_cluster_request_stop("", PATIENCE_MS, &json, &err), TFOS_NOT_FOUND);
+    for (int i = 0; i < 2; i++)
+        tfos_rendezvous_close(places[i].rendezvous);
+}
+
 static void lines_and_warnings_become_events(void **state)
 {
     (void)state;
@@ -273,6 +353,9 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(plans_that_make_no_sense_are_refused),
     cmocka_unit_test(figures_come_to_who_asks_for_them),
     cmocka_unit_test(a_query_finds_every_driver),
+    cmocka_unit_test(a_fed_cluster_is_asked_to_stop),
+    cmocka_unit_test(a_cluster_that_is_not_fed_is_stopped),
+    cmocka_unit_test(who_asks_another_cluster_to_stop_gets_the_names),
     cmocka_unit_test(lines_and_warnings_become_events),
     cmocka_unit_test(the_oldest_events_are_dropped_and_counted),
 };

@@ -17,6 +17,9 @@ check 2 'status does not know "--yaml"' "$tfos" status --yaml
 check 2 'doctor does not know "now"' "$tfos" doctor --json now
 check 2 '^tfos record: does not know --output;' "$tfos" record shuffle --output x
 check 2 '^tfos record: -n takes a value;' "$tfos" record head -n
+check 2 'stop needs a cluster' "$tfos" stop
+check 2 'stop does not know "b"' "$tfos" stop a b
+check 1 'there is no cluster "nothing" here' "$tfos" stop nothing
 check 2 'channels needs the pid of a node$' "$tfos" channels
 check 2 'channels needs the pid of a node, not "x1"' "$tfos" channels x1
 check 1 'there is no process 999999999' "$tfos" channels 999999999
