@@ -24,7 +24,7 @@ from .arguments import InputMode
 from .events import EventPump
 from .progress import ProgressLine
 from .restarts import RestartingCluster
-from .sessions import ConnectSpark, ContextSpark, spark_of
+from .sessions import spark_of
 from .stopping import request_stop
 
 logger = logging.getLogger(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import logging
 from typing import Any, Callable, Iterator, List, Optional
 

@@ -67,8 +67,8 @@ def test_ten_minute_start(sc):
     assert names["right"] > 0.8
 
 
-@pytest.mark.parametrize("page", ["TFCluster", "TFSparkNode", "TFNode", "TFParallel", "keras", "pipeline", "reservation", "errors", "tfrecord", "dfutil", "compat",
-                                  "fs", "gpu_info", "util"])
+@pytest.mark.parametrize("page", ["TFCluster", "TFSparkNode", "TFNode", "TFParallel", "keras", "pipeline", "reservation", "errors", "tfrecord", "dfutil",
+                                  "compat", "fs", "gpu_info", "util"])
 def test_every_public_call_has_an_example(page):
     module, examples = importlib.import_module(f"tensorflowonspark.{page}"), "".join(examples_of(path) for path in REFERENCE)
     table = (DOCS / "reference" / f"{page}.md").read_text()
