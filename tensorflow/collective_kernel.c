@@ -247,6 +247,8 @@ static void mean_gradients(struct call *call)
         reduce(call, &out, TFOS_DTYPE_FLOAT32, reduction);
     if (tfos__op_is_ok(call->status))
         reduce(call, &out, TFOS_DTYPE_FLOAT64, reduction);
+    if (tfos__op_is_ok(call->status) && out.count > 0)
+        tfos_collective_mark_step(call->group, TFOS_COLLECTIVE_STEP_GRADIENTS);
     if (tfos__op_is_ok(call->status))
         share = tfos__tf.AllocateOutput(call->context, 0, TF_DOUBLE, NULL, 0, sizeof(double),
                                         call->status);
@@ -375,4 +377,14 @@ void tfos__collective_compute_broadcast(void *kernel, struct TF_OpKernelContext 
 void tfos__collective_compute_all_gather(void *kernel, struct TF_OpKernelContext *context)
 {
     with_group(kernel, context, all_gather);
+}
+
+static void mark_data(struct call *call)
+{
+    tfos_collective_mark_step(call->group, TFOS_COLLECTIVE_STEP_DATA);
+}
+
+void tfos__collective_compute_mark(void *kernel, struct TF_OpKernelContext *context)
+{
+    with_group(kernel, context, mark_data);
 }

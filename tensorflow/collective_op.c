@@ -7,7 +7,8 @@
 // in the sum. It ends with OUT_OF_RANGE, on all ranks at once, when no rank has a weight, or when
 // one gives a negative weight, by which it says that it stops. TfosBroadcast gives the tensors of
 // rank `root`. TfosAllGather joins the tensors of all ranks along their first dimension, which may
-// differ from rank to rank.
+// differ from rank to rank. TfosMarkStep, which has no tensors, notes that a step has its data: it
+// runs when the op has that it depends on.
 //
 // They are stateful, so that a graph runs them in the order of the program, which is the same on
 // all ranks; there is never more than one operation of a group under way.
@@ -21,6 +22,7 @@
 #define MEAN_OP "TfosMeanGradients"
 #define BROADCAST_OP "TfosBroadcast"
 #define GATHER_OP "TfosAllGather"
+#define MARK_OP "TfosMarkStep"
 #define MODULE "libtfos_tf"
 
 /// Reads an attribute that is text.
@@ -178,6 +180,15 @@ static struct TF_OpDefinitionBuilder *define_gather(void)
     return op;
 }
 
+static struct TF_OpDefinitionBuilder *define_mark(void)
+{
+    struct TF_OpDefinitionBuilder *op = tfos__tf.NewOpDefinitionBuilder(MARK_OP);
+
+    tfos__tf.OpDefinitionBuilderSetIsStateful(op, true);
+    tfos__tf.OpDefinitionBuilderAddInput(op, "group: int64");
+    return op;
+}
+
 void tfos__collective_ops_register(struct TF_Status *status)
 {
     const struct tfos__op_kernel kernels[] = {
@@ -185,10 +196,12 @@ void tfos__collective_ops_register(struct TF_Status *status)
         {MEAN_OP, create_plain, tfos__collective_compute_mean, free, infer_mean},
         {BROADCAST_OP, create_broadcast, tfos__collective_compute_broadcast, free, infer_same},
         {GATHER_OP, create_plain, tfos__collective_compute_all_gather, free, NULL},
+        {MARK_OP, NULL, tfos__collective_compute_mark, NULL, NULL},
     };
 
     tfos__op_register(define_all_reduce(), &kernels[0], status);
     tfos__op_register(define_mean(), &kernels[1], status);
     tfos__op_register(define_broadcast(), &kernels[2], status);
     tfos__op_register(define_gather(), &kernels[3], status);
+    tfos__op_register(define_mark(), &kernels[4], status);
 }

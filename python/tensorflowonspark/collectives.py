@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from typing import Any, List, Optional, Sequence
+from typing import Any, Iterator, List, Optional, Sequence
 
 from . import TFSparkNode, _tfos
 from .arguments import flag, milliseconds, seconds
@@ -76,6 +77,23 @@ class Group:
     def share(self, weight: Any, operation: str = "gradients") -> Any:
         """The share of this rank's weight in the sum of all; float64. Raises as ``mean`` does."""
         return self.mean([], weight, operation)[1]
+
+    @contextlib.contextmanager
+    def steps(self) -> Iterator[None]:
+        """Surrounds a call that takes steps, so that waits for their data are told apart (docs/watching.md)."""
+        self._handle.begin_steps()
+        try:
+            yield
+        finally:
+            self._handle.end_steps()
+
+    def mark_data(self, data: Any) -> None:
+        """Notes, in a step, when its data is there."""
+        if not self._tf.executing_eagerly():
+            self._handle.end_steps()  # what follows is the time that tracing takes
+        tensors = [leaf for leaf in self._tf.nest.flatten(data, expand_composites=True) if self._tf.is_tensor(leaf)]
+        with self._tf.control_dependencies(tensors):
+            self._ops.tfos_mark_step(group=self._handle.number)
 
     def stop(self, operation: str = "gradients") -> None:
         """Takes part in the other ranks' next ``mean``, which ends with OutOfRangeError on all."""

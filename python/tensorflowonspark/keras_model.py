@@ -90,6 +90,7 @@ class _InStep:
 
     def train_step(self, data: Any) -> Any:
         state = self._tfos
+        state.group.mark_data(data)
         rows, may_be_empty, strip = self._rows_of(data)
         step = super().train_step  # type: ignore[misc]
         share = None
@@ -251,7 +252,8 @@ class _InStep:
         @functools.wraps(function)
         def counted(iterator: Any) -> Any:
             try:
-                logs = function(iterator)
+                with state.group.steps():
+                    logs = function(iterator)
             except (StopIteration, errors.OutOfRangeError) as error:
                 state.has_ended = True
                 if state.mode == "train" and not state.steps_are_given and STOPPED not in str(error):

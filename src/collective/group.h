@@ -17,6 +17,7 @@
 #include "collective/operation.h"
 #include "collective/roster.h"
 #include "collective/shared_segment.h"
+#include "collective/step_clock.h"
 
 struct tfos_collective {
     struct tfos__number_entry entry; ///< first; the number and the holds
@@ -32,12 +33,15 @@ struct tfos_collective {
     struct tfos__collective_ring ring; ///< without connections where this rank is in none
     struct tfos__collective_failure failure;
     struct tfos__collective_liveness liveness; ///< without a thread for one rank
+    _Atomic int64_t met_us; ///< when the ranks had come to the operation under way; 0: not yet
 
     pthread_mutex_t mutex; ///< guards all that follows
     bool is_used;          ///< an operation is under way
+    int64_t begin_us;      ///< of the operation under way
     bool is_closed;
     uint64_t sequence; ///< of the last operation that was begun
-    struct tfos_collective_figures figures;
+    struct tfos_collective_figures figures; ///< of operations that have ended
+    struct tfos__collective_step_clock steps;
     int64_t last_counts[TFOS_COLLECTIVE_MAX_RANKS]; ///< how often the rank came last, since the
                                                     ///< last look
 };

@@ -69,6 +69,8 @@ static enum tfos_status begin(struct call *call, struct tfos_collective *group,
     bool is_busy = group->is_used;
     if (!is_busy) {
         group->is_used = true;
+        group->begin_us = call->begin_us;
+        atomic_store(&group->met_us, 0);
         call->operation.descriptor.sequence = ++group->sequence;
         atomic_store(&group->liveness.reached[group->rank], group->sequence);
         tfos__number_table_hold(&group->entry);
@@ -86,11 +88,13 @@ static void count(struct tfos_collective *group, const struct call *call)
 {
     const struct tfos__collective_operation *operation = &call->operation;
     struct tfos_collective_figures *figures = &group->figures;
+    int64_t now_us = tfos__now_us();
     size_t size = tfos__collective_element_size(operation->descriptor.dtype);
     figures->operation_count++;
     figures->byte_count += operation->descriptor.count * (int64_t)size;
-    figures->duration_us += tfos__now_us() - call->begin_us;
+    figures->duration_us += now_us - call->begin_us;
     figures->wait_us += operation->wait_us;
+    group->steps.operated_us = now_us;
     atomic_fetch_add(&group->liveness.blocked_us[group->rank], operation->blocked_us);
     if (operation->last_rank >= 0 && group->roster.host_count == 1)
         group->last_counts[operation->last_rank]++;
@@ -129,15 +133,16 @@ static enum tfos_status meet(struct call *call, int64_t *counts, struct tfos_err
         tfos__collective_failure_check(operation->failure, operation->descriptor.sequence, err));
     if (counts)
         counts[call->group->rank] = operation->descriptor.count;
+    enum tfos_status status = TFOS_OK;
     if (operation->segment->head) {
         tfos__collective_pipeline_arrive(operation);
-        return tfos__collective_pipeline_meet(operation, counts, err);
+        status = tfos__collective_pipeline_meet(operation, counts, err);
+    } else if (operation->ring) {
+        status = tfos__collective_ring_meet(operation, counts, err);
     }
-    if (!operation->ring)
-        return TFOS_OK;
-    int64_t begin_us = tfos__now_us();
-    enum tfos_status status = tfos__collective_ring_meet(operation, counts, err);
-    operation->wait_us = tfos__now_us() - begin_us;
+    int64_t met_us = tfos__now_us();
+    operation->wait_us = met_us - call->begin_us;
+    atomic_store(&call->group->met_us, met_us);
     return status;
 }
 

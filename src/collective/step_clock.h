@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/// How many training steps a group's process has begun, and for how long they waited for their data.
+#ifndef TFOS_COLLECTIVE_STEP_CLOCK_H
+#define TFOS_COLLECTIVE_STEP_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <tfos/collective.h>
+
+/// A delay between two events, of which the least one is what it takes when there is no wait.
+struct tfos__collective_delay {
+    int64_t least_us, sum_us; ///< `sum_us`: of what came on top of the least
+    int64_t count;
+};
+
+/// All zero: no step has begun. The group's mutex guards it.
+struct tfos__collective_step_clock {
+    bool is_running;                      ///< a call that takes steps is under way
+    int64_t wanted_us;                    ///< since when its first step wants data; 0: it has it
+    int64_t operated_us;                  ///< when the last operation of the group ended
+    struct tfos__collective_delay first;  ///< from the beginning of a call to its first data
+    struct tfos__collective_delay others; ///< from an operation's end to the data that follows
+    int64_t reduced_count;                ///< operations that gave a step its gradients
+};
+
+void tfos__collective_step_clock_mark(struct tfos__collective_step_clock *clock,
+                                      enum tfos_collective_mark mark, int64_t now_us);
+
+/// How many steps there were. A program that marks no data is counted by its gradients.
+int64_t tfos__collective_step_clock_count(const struct tfos__collective_step_clock *clock);
+
+/// For how long steps have waited for data until now; -1: the program marks no data.
+int64_t tfos__collective_step_clock_waited_us(const struct tfos__collective_step_clock *clock,
+                                              int64_t now_us);
+
+#endif
