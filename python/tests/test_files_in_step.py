@@ -13,7 +13,7 @@ from tensorflowonspark.TFSparkNode import TFNodeContext
 from test_cluster import local
 
 SCHEMA = pa.schema({"x": pa.int64()})
-LAYOUTS = {"one": [41], "three": [20, 0, 21], "five": [8] * 5, "row": [1]}
+LAYOUTS = {"one": [41], "three": [20, 0, 21], "five": [8] * 5, "row": [1], "long": [200]}
 WAYS = [("one", "pad"), ("three", "pad"), ("three", "join"), ("five", "join"), ("five", "stop"), ("row", "pad"), ("row", "join"), ("row", "stop")]
 SPEC = {"chief": ["a:1"], "worker": ["a:2", "a:3"], "ps": ["a:4"], "evaluator": ["a:5"]}
 
@@ -117,8 +117,8 @@ def read_in_step(args, ctx):
     tf.train.Checkpoint(iterator=restored).restore(path)
     reports["restored"] = [expected, [rows_of(element, "join") for element in restored]]
     # Fewer batches than the other one takes.
-    long = tfrecord.dataset(args["folders"]["one"], batch_size=1, shard=ctx, uneven="join")
-    iterator = iter(long.take(3 if ctx.job_name == "chief" else 20))
+    long = tfrecord.dataset(args["folders"]["long"], batch_size=1, shard=ctx, uneven="join")
+    iterator = iter(long.take(3 if ctx.job_name == "chief" else 90))
     try:
         reports["left"] = len(list(iterator))
     except tf.errors.InvalidArgumentError as error:

@@ -9,7 +9,7 @@
 
 #define TFOS__STEP_WINDOW_US 5000000  ///< what "the last seconds" are
 #define TFOS__STEP_SPACING_US 2500000 ///< between two samples that are kept
-#define TFOS__STEP_SAMPLE_LIMIT 26    ///< they reach a minute back
+#define TFOS__STEP_SAMPLE_LIMIT 32    ///< they reach a minute back
 #define TFOS__STEP_SILENCE_MS 4000    ///< after which a trainer that tells nothing does not answer
 
 /// A trainer's counters at one moment.
