@@ -7,8 +7,8 @@
 // in the sum. It ends with OUT_OF_RANGE, on all ranks at once, when no rank has a weight, or when
 // one gives a negative weight, by which it says that it stops. TfosBroadcast gives the tensors of
 // rank `root`. TfosAllGather joins the tensors of all ranks along their first dimension, which may
-// differ from rank to rank. TfosMarkStep, which has no tensors, notes that a step has its data: it
-// runs when the op has that it depends on.
+// differ from rank to rank. TfosWantData and TfosHaveData, which have no tensors, note when a step
+// asks for its data, and when it has it.
 //
 // They are stateful, so that a graph runs them in the order of the program, which is the same on
 // all ranks; there is never more than one operation of a group under way.
@@ -22,7 +22,8 @@
 #define MEAN_OP "TfosMeanGradients"
 #define BROADCAST_OP "TfosBroadcast"
 #define GATHER_OP "TfosAllGather"
-#define MARK_OP "TfosMarkStep"
+#define WANT_OP "TfosWantData"
+#define HAVE_OP "TfosHaveData"
 #define MODULE "libtfos_tf"
 
 /// Reads an attribute that is text.
@@ -180,9 +181,9 @@ static struct TF_OpDefinitionBuilder *define_gather(void)
     return op;
 }
 
-static struct TF_OpDefinitionBuilder *define_mark(void)
+static struct TF_OpDefinitionBuilder *define_mark(const char *name)
 {
-    struct TF_OpDefinitionBuilder *op = tfos__tf.NewOpDefinitionBuilder(MARK_OP);
+    struct TF_OpDefinitionBuilder *op = tfos__tf.NewOpDefinitionBuilder(name);
 
     tfos__tf.OpDefinitionBuilderSetIsStateful(op, true);
     tfos__tf.OpDefinitionBuilderAddInput(op, "group: int64");
@@ -196,12 +197,14 @@ void tfos__collective_ops_register(struct TF_Status *status)
         {MEAN_OP, create_plain, tfos__collective_compute_mean, free, infer_mean},
         {BROADCAST_OP, create_broadcast, tfos__collective_compute_broadcast, free, infer_same},
         {GATHER_OP, create_plain, tfos__collective_compute_all_gather, free, NULL},
-        {MARK_OP, NULL, tfos__collective_compute_mark, NULL, NULL},
+        {WANT_OP, NULL, tfos__collective_compute_want, NULL, NULL},
+        {HAVE_OP, NULL, tfos__collective_compute_have, NULL, NULL},
     };
 
     tfos__op_register(define_all_reduce(), &kernels[0], status);
     tfos__op_register(define_mean(), &kernels[1], status);
     tfos__op_register(define_broadcast(), &kernels[2], status);
     tfos__op_register(define_gather(), &kernels[3], status);
-    tfos__op_register(define_mark(), &kernels[4], status);
+    tfos__op_register(define_mark(WANT_OP), &kernels[4], status);
+    tfos__op_register(define_mark(HAVE_OP), &kernels[5], status);
 }

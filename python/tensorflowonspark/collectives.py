@@ -87,13 +87,24 @@ class Group:
         finally:
             self._handle.end_steps()
 
-    def mark_data(self, data: Any) -> None:
+    def want_data(self, dataset: Any) -> Any:
+        """The dataset; whenever a step asks it for a batch, this is noted."""
+        tf = self._tf
+
+        def want(number: Any) -> Any:
+            with tf.control_dependencies([self._ops.tfos_want_data(group=number)]):
+                return tf.identity(number)
+
+        wishes = tf.data.Dataset.from_tensors(tf.constant(self._handle.number, tf.int64)).repeat().map(want)
+        return tf.data.Dataset.zip((wishes, dataset)).map(lambda _, batch: batch)
+
+    def have_data(self, data: Any) -> None:
         """Notes, in a step, when its data is there."""
         if not self._tf.executing_eagerly():
             self._handle.end_steps()  # what follows is the time that tracing takes
         tensors = [leaf for leaf in self._tf.nest.flatten(data, expand_composites=True) if self._tf.is_tensor(leaf)]
         with self._tf.control_dependencies(tensors):
-            self._ops.tfos_mark_step(group=self._handle.number)
+            self._ops.tfos_have_data(group=self._handle.number)
 
     def stop(self, operation: str = "gradients") -> None:
         """Takes part in the other ranks' next ``mean``, which ends with OutOfRangeError on all."""

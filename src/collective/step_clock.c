@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// From when a step wants its data until it has it, the framework also dispatches the step. This
-// takes about the same time whenever data is there. So the least delay is no wait, and what a delay
-// has on top of it is.
+// From when a step wants its data until it has it, there is more to do than to wait: the framework
+// dispatches the step, or hands the data over. The least such time is taken to be that, and what
+// another has on top of it to be a wait.
+//
+// Steps of one call overlap: the data of the next one is asked for while a step computes. It waits
+// only from the step's last operation on.
 #include "collective/step_clock.h"
 
-static void add(struct tfos__collective_delay *delay, int64_t since_us)
-{
-    if (delay->count++ == 0 || since_us < delay->least_us)
-        delay->least_us = since_us;
-    delay->sum_us += since_us - delay->least_us;
-}
-
-/// How long the first step of a call has waited until now.
 static int64_t waiting_us(const struct tfos__collective_step_clock *clock, int64_t now_us)
 {
-    int64_t since_us = now_us - clock->wanted_us - clock->first.least_us;
+    int64_t since_us = now_us - clock->wanted_us - clock->least_us;
     return clock->wanted_us > 0 && since_us > 0 ? since_us : 0;
 }
 
 static void begin_or_end(struct tfos__collective_step_clock *clock, bool is_running, int64_t now_us)
 {
-    clock->first.sum_us += waiting_us(clock, now_us); // for data of which there is no more
+    clock->waited_us += waiting_us(clock, now_us); // for data of which there is no more
     clock->is_running = is_running;
     clock->wanted_us = is_running ? now_us : 0;
     clock->operated_us = 0;
@@ -28,13 +23,16 @@ static void begin_or_end(struct tfos__collective_step_clock *clock, bool is_runn
 
 static void take_data(struct tfos__collective_step_clock *clock, int64_t now_us)
 {
-    if (clock->wanted_us > 0)
-        add(&clock->first, now_us - clock->wanted_us);
-    else if (clock->is_running && clock->operated_us > 0)
-        add(&clock->others, now_us - clock->operated_us);
-    else // the caller had the data before the call
-        clock->first.count++;
+    int64_t since_us =
+        clock->wanted_us > clock->operated_us ? clock->wanted_us : clock->operated_us;
+    clock->data_count++;
     clock->wanted_us = 0;
+    if (!clock->is_running || since_us == 0)
+        return; // the caller had the data before
+    int64_t passed_us = now_us - since_us;
+    if (clock->least_us == 0 || passed_us < clock->least_us)
+        clock->least_us = passed_us > 0 ? passed_us : 1;
+    clock->waited_us += passed_us > clock->least_us ? passed_us - clock->least_us : 0;
 }
 
 void tfos__collective_step_clock_mark(struct tfos__collective_step_clock *clock,
@@ -45,7 +43,11 @@ void tfos__collective_step_clock_mark(struct tfos__collective_step_clock *clock,
     case TFOS_COLLECTIVE_STEPS_END:
         begin_or_end(clock, mark == TFOS_COLLECTIVE_STEPS_BEGIN, now_us);
         break;
-    case TFOS_COLLECTIVE_STEP_DATA:
+    case TFOS_COLLECTIVE_STEP_WANTS_DATA:
+        if (clock->is_running)
+            clock->wanted_us = now_us;
+        break;
+    case TFOS_COLLECTIVE_STEP_HAS_DATA:
         take_data(clock, now_us);
         break;
     case TFOS_COLLECTIVE_STEP_GRADIENTS:
@@ -54,20 +56,13 @@ void tfos__collective_step_clock_mark(struct tfos__collective_step_clock *clock,
     }
 }
 
-static int64_t data_count(const struct tfos__collective_step_clock *clock)
-{
-    return clock->first.count + clock->others.count;
-}
-
 int64_t tfos__collective_step_clock_count(const struct tfos__collective_step_clock *clock)
 {
-    return data_count(clock) > 0 ? data_count(clock) : clock->reduced_count;
+    return clock->data_count > 0 ? clock->data_count : clock->reduced_count;
 }
 
 int64_t tfos__collective_step_clock_waited_us(const struct tfos__collective_step_clock *clock,
                                               int64_t now_us)
 {
-    if (data_count(clock) == 0)
-        return -1;
-    return clock->first.sum_us + clock->others.sum_us + waiting_us(clock, now_us);
+    return clock->data_count > 0 ? clock->waited_us + waiting_us(clock, now_us) : -1;
 }

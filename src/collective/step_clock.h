@@ -7,20 +7,15 @@
 #include <stdint.h>
 #include <tfos/collective.h>
 
-/// A delay between two events, of which the least one is what it takes when there is no wait.
-struct tfos__collective_delay {
-    int64_t least_us, sum_us; ///< `sum_us`: of what came on top of the least
-    int64_t count;
-};
-
 /// All zero: no step has begun. The group's mutex guards it.
 struct tfos__collective_step_clock {
-    bool is_running;                      ///< a call that takes steps is under way
-    int64_t wanted_us;                    ///< since when its first step wants data; 0: it has it
-    int64_t operated_us;                  ///< when the last operation of the group ended
-    struct tfos__collective_delay first;  ///< from the beginning of a call to its first data
-    struct tfos__collective_delay others; ///< from an operation's end to the data that follows
-    int64_t reduced_count;                ///< operations that gave a step its gradients
+    bool is_running;       ///< a call that takes steps is under way
+    int64_t wanted_us;     ///< since when a step wants data; 0: it has it
+    int64_t operated_us;   ///< when the last operation of the call ended; 0: there was none
+    int64_t data_count;    ///< steps that have had their data
+    int64_t least_us;      ///< the least time from when data was wanted until it was there
+    int64_t waited_us;     ///< sum of such times, of what came on top of the least
+    int64_t reduced_count; ///< operations that gave a step its gradients
 };
 
 void tfos__collective_step_clock_mark(struct tfos__collective_step_clock *clock,

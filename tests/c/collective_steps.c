@@ -33,7 +33,7 @@ static void dispatch_is_no_wait(void **state)
     for (int step = 0; step < 100; step++) {
         mark_after(&scale, 3 * MS, TFOS_COLLECTIVE_STEPS_BEGIN);
         // The first one is compiled, which is no wait either.
-        mark_after(&scale, step == 0 ? 900 * MS : 200, TFOS_COLLECTIVE_STEP_DATA);
+        mark_after(&scale, step == 0 ? 900 * MS : 200, TFOS_COLLECTIVE_STEP_HAS_DATA);
         mark_after(&scale, 8 * MS, TFOS_COLLECTIVE_STEP_GRADIENTS);
         mark_after(&scale, 1 * MS, TFOS_COLLECTIVE_STEPS_END);
     }
@@ -47,9 +47,16 @@ static void waits_for_data_add_up(void **state)
     struct scale scale = {.now_us = 5};
     for (int step = 0; step < 11; step++) {
         mark_after(&scale, 3 * MS, TFOS_COLLECTIVE_STEPS_BEGIN);
-        mark_after(&scale, step == 0 ? 200 : 5200, TFOS_COLLECTIVE_STEP_DATA);
+        mark_after(&scale, step == 0 ? 200 : 5200, TFOS_COLLECTIVE_STEP_HAS_DATA);
         mark_after(&scale, 8 * MS, TFOS_COLLECTIVE_STEPS_END);
     }
+    assert_int_equal(waited(&scale), 50 * MS);
+    // What is wanted later waits from then on.
+    mark_after(&scale, 0, TFOS_COLLECTIVE_STEPS_BEGIN);
+    mark_after(&scale, 700 * MS, TFOS_COLLECTIVE_STEP_WANTS_DATA);
+    mark_after(&scale, 200, TFOS_COLLECTIVE_STEP_HAS_DATA);
+    mark_after(&scale, 8 * MS, TFOS_COLLECTIVE_STEPS_END);
+    mark_after(&scale, 8 * MS, TFOS_COLLECTIVE_STEP_WANTS_DATA); // not of a step
     assert_int_equal(waited(&scale), 50 * MS);
     // One that goes on counts until now, and until its end, if no data comes.
     mark_after(&scale, 0, TFOS_COLLECTIVE_STEPS_BEGIN);
@@ -68,7 +75,9 @@ static void steps_of_one_call_wait_from_the_exchange_on(void **state)
     for (int call = 0; call < 4; call++) {
         mark_after(&scale, 1 * MS, TFOS_COLLECTIVE_STEPS_BEGIN);
         for (int step = 0; step < 5; step++) {
-            mark_after(&scale, call == 3 && step == 2 ? 7100 : 100, TFOS_COLLECTIVE_STEP_DATA);
+            if (step > 0) // while the step before computed
+                scale.clock.wanted_us = scale.now_us - 15 * MS;
+            mark_after(&scale, call == 3 && step == 2 ? 7100 : 100, TFOS_COLLECTIVE_STEP_HAS_DATA);
             scale.now_us += 20 * MS;
             scale.clock.operated_us = scale.now_us;
         }
@@ -87,7 +96,7 @@ static void programs_without_marks_are_counted_by_gradients(void **state)
     assert_int_equal(tfos__collective_step_clock_count(&scale.clock), 7);
     assert_int_equal(waited(&scale), -1);
     // With data in hand there is nothing to wait for.
-    mark_after(&scale, 1000 * MS, TFOS_COLLECTIVE_STEP_DATA);
+    mark_after(&scale, 1000 * MS, TFOS_COLLECTIVE_STEP_HAS_DATA);
     assert_int_equal(tfos__collective_step_clock_count(&scale.clock), 1);
     assert_int_equal(waited(&scale), 0);
 }
@@ -110,7 +119,7 @@ static void play_wait(struct player *player)
            tfos__remaining_ms(deadline) > 0)
         poll(NULL, 0, 1);
     tfos_collective_mark_step(player->group, TFOS_COLLECTIVE_STEPS_BEGIN);
-    tfos_collective_mark_step(player->group, TFOS_COLLECTIVE_STEP_DATA);
+    tfos_collective_mark_step(player->group, TFOS_COLLECTIVE_STEP_HAS_DATA);
     expect(player, pthread_create(&thread, NULL, call_barrier, player) == 0);
     while (!is_late && figures.wait_us < 20 * MS && tfos__remaining_ms(deadline) > 0)
         tfos_collective_get_figures(player->group, &figures);
