@@ -97,7 +97,8 @@ static const char question[] =
     "    'spark_home': os.path.dirname(spec.origin) if spec and spec.origin else None,\n"
     "    'tensorflow': version('tensorflow', 'tensorflow-cpu', 'tf-nightly', 'tf-nightly-cpu',\n"
     "        'tensorflow-intel', 'tensorflow-rocm', 'tensorflow-macos', 'tensorflow-aarch64'),\n"
-    "    'tf_keras': version('tf-keras', 'tf_keras'), 'tensorboard': version('tensorboard'),\n"
+    "    'keras': version('keras', 'keras-nightly'), 'tf_keras': version('tf-keras', 'tf_keras'),\n"
+    "    'tensorboard': version('tensorboard'),\n"
     "    'tfos': version('tfos')}))\n";
 
 static const char *text_of(const json_t *answer, const char *key)
@@ -170,6 +171,32 @@ static void check_package(struct report *report, const json_t *answer, enum outc
     pip_remedy(answer, package, remedy, sizeof(remedy));
     add(report, version ? FOUND : otherwise, key, remedy, "%s",
         version ? version : "not installed for this Python");
+}
+
+/// Which Keras trains on several workers, and by what.
+static void check_keras(struct report *report, const json_t *answer)
+{
+    char remedy[TEXT_SIZE];
+    const char *keras = text_of(answer, "keras"), *legacy = text_of(answer, "tf_keras");
+    const char *version = keras ? strchr(keras, ' ') : NULL;
+    char *rest = NULL;
+    long major = version ? strtol(version, &rest, 10) : 0;
+    long minor = rest && *rest == '.' ? strtol(rest + 1, NULL, 10) : 0;
+    if (!keras) {
+        pip_remedy(answer, "keras", remedy, sizeof(remedy));
+        add(report, NOTE, "keras", remedy, "not installed for this Python");
+    } else if (major > 3 || (major == 3 && minor >= 5)) {
+        add(report, FOUND, "keras", NULL,
+            "%s: fits on several workers by tensorflowonspark.keras.distribute; %s%s", keras,
+            legacy ? legacy : "fit under tf.distribute takes tf_keras, which is not installed",
+            legacy ? " fits under tf.distribute" : "");
+    } else {
+        pip_remedy(answer, "'keras>=3.5'", remedy, sizeof(remedy));
+        add(report, NOTE, "keras", remedy,
+            "%s: tensorflowonspark.keras.distribute takes Keras 3.5 or later, on TensorFlow 2.16 "
+            "or later%s",
+            keras, major == 2 ? "; this one fits under tf.distribute" : "");
+    }
 }
 
 /// The name of the Hadoop client's jar that Spark brings, or false.
@@ -338,7 +365,7 @@ int run_doctor(int argc, char **argv)
     json_t *answer = check_python(&report);
     check_spark(&report, answer);
     check_package(&report, answer, MISSING, "tensorflow", "tensorflow");
-    check_package(&report, answer, NOTE, "tf_keras", "tf_keras");
+    check_keras(&report, answer);
     check_package(&report, answer, NOTE, "tensorboard", "tensorboard");
     check_hadoop(&report, answer);
     json_decref(answer);

@@ -133,6 +133,19 @@ static void print_report(FILE *out, const json_t *report)
         fputc('\n', out);
 }
 
+/// Which node the others wait for.
+static void print_straggler(FILE *out, const json_t *straggler)
+{
+    const char *cause = text_of(straggler, "cause");
+    if (!cause[0])
+        return;
+    fprintf(out, "  the others wait for %s, %s: %.0f%% of their time\n", text_of(straggler, "node"),
+            strcmp(cause, "data") == 0      ? "which waits for data"
+            : strcmp(cause, "compute") == 0 ? "which computes longer"
+                                            : "whose trainer does not answer",
+            json_number_value(json_object_get(straggler, "wait")) * 100);
+}
+
 /// How fast rows go, over all nodes; nothing of a cluster that was never fed.
 static void print_progress(FILE *out, const json_t *progress)
 {
@@ -146,6 +159,7 @@ static void print_progress(FILE *out, const json_t *progress)
         format_scaled(progress, "ring_fill", 0.01, "%", fill, sizeof(fill));
         fprintf(out, "  %s rows  %s rows/s  %s  ring %s%s\n", rows, rate, speed, fill, side);
     }
+    print_straggler(out, json_object_get(progress, "straggler"));
     print_report(out, json_object_get(progress, "report"));
 }
 
@@ -165,6 +179,27 @@ static void print_gpus(FILE *out, const json_t *gpus)
                 json_number_value(json_object_get(gpu, "fraction")) * 100, used, total, load,
                 text_of(gpu, "fault")[0] ? "  " : "", text_of(gpu, "fault"));
     }
+}
+
+/// What the time of a step is spent on; nothing of a node that takes none.
+static void print_steps(FILE *out, const json_t *node)
+{
+    static const struct {
+        const char *key, *name;
+    } parts[] = {{"step_compute_ms", "compute"},
+                 {"step_exchange_ms", "exchange"},
+                 {"step_wait_ms", "other workers"},
+                 {"step_data_ms", "data"}};
+    char time[32];
+    if (!json_is_number(json_object_get(node, "step_ms")))
+        return;
+    format_scaled(node, "step_ms", 1, " ms", time, sizeof(time));
+    fprintf(out, "     step %s:", time);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+        format_scaled(node, parts[i].key, 1, "", time, sizeof(time));
+        fprintf(out, "  %s %s", parts[i].name, time);
+    }
+    fputc('\n', out);
 }
 
 static void print_node(FILE *out, const json_t *node)
@@ -192,6 +227,7 @@ static void print_node(FILE *out, const json_t *node)
         fprintf(out, "     %s\n", words);
     if (board[0])
         fprintf(out, "     TensorBoard: %s\n", board);
+    print_steps(out, node);
     print_gpus(out, json_object_get(node, "gpus"));
 }
 

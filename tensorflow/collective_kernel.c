@@ -263,6 +263,8 @@ static void mean_gradients(struct call *call)
         reduce(call, &out, TFOS_DTYPE_FLOAT32, reduction);
     if (tfos__op_is_ok(call->status))
         reduce(call, &out, TFOS_DTYPE_FLOAT64, reduction);
+    if (tfos__op_is_ok(call->status) && out.count > 0)
+        tfos_collective_mark_step(call->group, TFOS_COLLECTIVE_STEP_GRADIENTS);
     if (tfos__op_is_ok(call->status))
         share = tfos__tf.AllocateOutput(call->context, 0, TF_DOUBLE, NULL, 0, sizeof(double),
                                         call->status);
@@ -483,4 +485,24 @@ void tfos__collective_compute_close(void *kernel, struct TF_OpKernelContext *con
 void tfos__collective_compute_await_rows(void *kernel, struct TF_OpKernelContext *context)
 {
     with_group(kernel, context, await_rows);
+}
+
+static void want_data(struct call *call)
+{
+    tfos_collective_mark_step(call->group, TFOS_COLLECTIVE_STEP_WANTS_DATA);
+}
+
+void tfos__collective_compute_want(void *kernel, struct TF_OpKernelContext *context)
+{
+    with_group(kernel, context, want_data);
+}
+
+static void have_data(struct call *call)
+{
+    tfos_collective_mark_step(call->group, TFOS_COLLECTIVE_STEP_HAS_DATA);
+}
+
+void tfos__collective_compute_have(void *kernel, struct TF_OpKernelContext *context)
+{
+    with_group(kernel, context, have_data);
 }

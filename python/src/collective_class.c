@@ -504,10 +504,36 @@ static PyObject *get_figures(PyObject *self, PyObject *unused)
     tfos_collective_get_figures(call.object, &figures);
     if (tfos__py_call_leave(&call) < 0)
         return NULL;
-    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:i}", "operations", (long long)figures.operation_count,
-                         "bytes", (long long)figures.byte_count, "duration_us",
+    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:i,s:L,s:L}", "operations",
+                         (long long)figures.operation_count, "bytes",
+                         (long long)figures.byte_count, "duration_us",
                          (long long)figures.duration_us, "wait_us", (long long)figures.wait_us,
-                         "last_rank", figures.last_rank);
+                         "last_rank", figures.last_rank, "steps", (long long)figures.step_count,
+                         "data_us", (long long)figures.data_us);
+}
+
+static PyObject *mark(PyObject *self, enum tfos_collective_mark mark)
+{
+    struct tfos__py_call call;
+
+    if (!tfos__py_call_enter(&call, self))
+        return NULL;
+    tfos_collective_mark_step(call.object, mark);
+    if (tfos__py_call_leave(&call) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *begin_steps(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return mark(self, TFOS_COLLECTIVE_STEPS_BEGIN);
+}
+
+static PyObject *end_steps(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return mark(self, TFOS_COLLECTIVE_STEPS_END);
 }
 
 typedef int64_t get_number(const struct tfos_collective *collective);
@@ -561,6 +587,8 @@ static PyMethodDef methods[] = {
     {"reduce_scatter", TFOS__KEYWORDS(reduce_scatter),
      "This rank's part of the reduction over all ranks, as bytes."},
     {"figures", get_figures, METH_NOARGS, "What the group has done since it was opened."},
+    {"begin_steps", begin_steps, METH_NOARGS, "A call that takes steps begins; for the figures."},
+    {"end_steps", end_steps, METH_NOARGS, "It has ended."},
     TFOS__CLOSE_METHODS("Leaves the group in order."),
     {0},
 };

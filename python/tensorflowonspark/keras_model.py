@@ -87,6 +87,7 @@ class _InStep:
 
     def train_step(self, data: Any) -> Any:
         state = self._tfos
+        state.group.have_data(data)
         rows, may_be_empty, strip = self._rows_of(data)
         step = super().train_step  # type: ignore[misc]
         share = None
@@ -245,7 +246,8 @@ class _InStep:
         @functools.wraps(function)
         def counted(iterator: Any) -> Any:
             try:
-                logs = function(iterator)
+                with state.group.steps():
+                    logs = function(iterator)
             except (StopIteration, errors.OutOfRangeError) as error:
                 state.has_ended = True
                 if state.mode == "train" and not state.steps_are_given and STOPPED not in str(error):
@@ -268,7 +270,7 @@ class _InStep:
             attach_optimizer(self.optimizer, state)  # type: ignore[attr-defined]  # it may have been replaced
             steps = iterator.steps_per_epoch
             limit = agree(state.group, self, steps, iterator.data_adapter.num_batches)
-            follow(state.tf, iterator, limit)
+            follow(state.tf, iterator, limit, state.group.want_data)
             state.limit, state.steps_are_given = steps or limit, steps is not None
             return
         if iterator is not None:

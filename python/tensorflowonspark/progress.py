@@ -23,6 +23,7 @@ __all__ = ["ProgressLine"]
 _BAR_WIDTH = 16
 _LINGER_SECS = 2  # for the last figures to be shown: what they are shown on may stand still
 _SIDES = {"spark": "waiting for Spark", "trainer": "waiting for trainers"}
+_CAUSES = {"data": "waits for data", "compute": "computes longer", "silent": "does not answer"}
 
 
 class ProgressLine:
@@ -159,6 +160,8 @@ def _words(progress: dict) -> List[str]:
         words.append(f"{progress['rows_per_second']:,.0f} rows/s")
     if progress["slower"] is not None:
         words.append(_SIDES[progress["slower"]])
+    if progress["straggler"] is not None:
+        words.append(f"waiting for {progress['straggler']['node']}, which {_CAUSES[progress['straggler']['cause']]}")
     if progress["seconds_left"] is not None:
         words.append(f"{_duration(progress['seconds_left'])} left")
     words.append(f"{progress['rows']:,} rows")

@@ -248,6 +248,13 @@ def refused(group):
         return tf_keras.Sequential([tf_keras.layers.Dense(1)])
 
     ask("tf_keras", legacy)
+
+    def twice():
+        found = distribute(compiled("sgd"), group)
+        object.__setattr__(found._tfos, "group", None)  # stands for another group
+        return found
+
+    ask("another group", twice)
     model = distribute(compiled("sgd"), group)
     assert distribute(model, group) is model
     model.compile("sgd", "mse", jit_compile=True)

@@ -19,7 +19,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # trainers do not h
 
 STATUS = {"progress": {
     "feeding": True, "rows": 1, "epoch": 1, "epochs": 1, "partitions": {"done": 0, "total": None}, "fraction": None, "seconds_left": None,
-    "slower": None, "report": None, "rows_per_second": None, "bytes_per_second": None, "ring_fill": None,
+    "slower": None, "report": None, "rows_per_second": None, "bytes_per_second": None, "ring_fill": None, "straggler": None,
 }}
 
 

@@ -176,3 +176,14 @@ def test_demonstration(tmp_path):
     lines = "".join(path.read_text() for path in parts).splitlines()
     assert len(lines) == 2000
     assert sum(line.split()[0] == line.split()[1] for line in lines) == int(accuracy.group(2).replace(",", ""))
+
+
+@pytest.mark.long
+def test_parameter_servers(tmp_path):
+    """The loss of a custom loop falls; the embedding lies on both servers."""
+    settings = {"PYSPARK_SUBMIT_ARGS": "--master local-cluster[5,1,1024] --conf spark.ui.enabled=false pyspark-shell", "PYSPARK_PYTHON": sys.executable,
+                "SPARK_LOCAL_IP": "127.0.0.1"}
+    output = run_example(tmp_path, "../parameter_server/train.py", "--cluster_size", "5", "--num_ps", "2", "--steps", "100", **settings)
+    losses = [float(loss) for loss in re.findall(r"epoch \d: loss (\d+\.\d+)", output)]
+    assert len(losses) == 3 and losses[-1] < losses[0], output
+    assert "table on /job:ps/replica:0/task:0/device:CPU:0, /job:ps/replica:0/task:1/device:CPU:0" in output

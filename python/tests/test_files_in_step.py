@@ -13,7 +13,7 @@ from tensorflowonspark.TFSparkNode import TFNodeContext
 from test_cluster import local
 
 SCHEMA = pa.schema({"x": pa.int64()})
-LAYOUTS = {"one": [41], "three": [20, 0, 21], "five": [8] * 5, "row": [1]}
+LAYOUTS = {"one": [41], "three": [20, 0, 21], "five": [8] * 5, "row": [1], "long": [200]}
 WAYS = [("one", "pad"), ("three", "pad"), ("three", "join"), ("five", "join"), ("five", "stop"), ("row", "pad"), ("row", "join"), ("row", "stop")]
 SPEC = {"chief": ["a:1"], "worker": ["a:2", "a:3"], "ps": ["a:4"], "evaluator": ["a:5"]}
 
@@ -116,6 +116,14 @@ def read_in_step(args, ctx):
     restored = iter(dataset)
     tf.train.Checkpoint(iterator=restored).restore(path)
     reports["restored"] = [expected, [rows_of(element, "join") for element in restored]]
+    # Fewer batches than the other one takes.
+    long = tfrecord.dataset(args["folders"]["long"], batch_size=1, shard=ctx, uneven="join")
+    iterator = iter(long.take(3 if ctx.job_name == "chief" else 90))
+    try:
+        reports["left"] = len(list(iterator))
+    except tf.errors.InvalidArgumentError as error:
+        reports["left"] = str(error)
+    del iterator
     try:
         tfrecord.dataset(args["folders"]["one" if ctx.job_name == "chief" else "five"], shard=ctx, uneven="pad")
     except ValueError as error:
@@ -163,6 +171,7 @@ def test_two_workers_in_step(tmp_path):
                 assert len(one) == len(other) == max(-(-len(sum(part, [])) // 3) for part in (one, other))
     for expected, restored in (chief["restored"], worker["restored"]):
         assert expected == restored and len(expected) == 4
+    assert chief["left"] == 3 and "another node takes no more batches of its pass over the files" in worker["left"]
     assert "nodes in step do not read the same files: this one has 1, another 5" in chief["others"]
     assert "this one has 5, another 1" in worker["others"]
     assert chief["fit"]["steps"] == worker["fit"]["steps"] and len(set(chief["fit"]["steps"])) == 1

@@ -172,6 +172,7 @@ def test_what_distribute_refuses(ranks):
     assert "takes a model of Keras 3, not int" in found["no model"]
     assert "outside of strategy.scope()" in found["strategy"]
     assert "a model of tf_keras" in found["tf_keras"]
+    assert "already distributed, in another group: build and compile it anew" in found["another group"]
 
 
 @pytest.mark.long

@@ -20,7 +20,7 @@ from tensorflowonspark.TFCluster import InputMode
 PROGRESS = {
     "feeding": True, "rows": 1234567, "epoch": 2, "epochs": 10, "partitions": {"done": 3, "total": 8}, "fraction": 0.25, "seconds_left": 754.2,
     "slower": "trainer", "report": {"step": 12.0, "loss": 0.12345}, "rows_per_second": 12345.6, "bytes_per_second": 9.61e6, "ring_fill": 0.93,
-    "reader_wait": 0.0, "writer_wait": 0.9,
+    "reader_wait": 0.0, "writer_wait": 0.9, "straggler": None,
 }
 UNKNOWN = dict.fromkeys(PROGRESS) | {"feeding": True, "rows": 0, "partitions": {"done": 0, "total": None}}
 

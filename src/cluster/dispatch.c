@@ -295,12 +295,25 @@ static void note_throughput(struct tfos__cluster *cluster, struct tfos__cluster_
         &cluster->eta, cluster->scheduler.queues[cluster->eta.feed.queue].row_count, now_ms);
 }
 
+static void take_steps(struct tfos__cluster_node *node, const json_t *steps, int64_t now_ms)
+{
+    struct tfos__cluster_step_sample sample = {
+        .at_us = read_count(steps, "at_us", 0),
+        .count = read_count(steps, "count", 0),
+        .data_us = read_count(steps, "data_us", -1),
+        .exchange_us = read_count(steps, "exchange_us", 0),
+        .wait_us = read_count(steps, "wait_us", 0),
+    };
+    if (json_is_object(steps))
+        tfos__cluster_step_progress_add(&node->steps, &sample, now_ms);
+}
+
 /// Sends a node that shows them the figures of the whole cluster, while there are any.
 static void answer_figures(const struct tfos__cluster *cluster, struct tfos__cluster_node *node,
                            int64_t now_ms)
 {
     if (now_ms - node->figures_ms < FIGURES_INTERVAL_MS ||
-        !tfos__cluster_status_is_feeding(cluster))
+        !tfos__cluster_status_has_figures(cluster, now_ms))
         return;
     node->figures_ms = now_ms;
     tfos__cluster_session_send(node->session, tfos__cluster_status_figures(cluster));
@@ -357,6 +370,7 @@ static enum tfos_status handle_heartbeat(struct tfos__cluster *cluster,
     take_queues(cluster, node, json_object_get(message, "queues"));
     take_report(cluster, node, json_object_get(message, "report"));
     take_gpus(node, json_object_get(message, "gpus"));
+    take_steps(node, json_object_get(message, "steps"), now_ms);
     cluster->has_changed = true;
     note_throughput(cluster, node, now_ms);
     if (tfos__json_bool_or(message, "figures", false))

@@ -14,6 +14,7 @@
 
 #include "base/queue_names.h"
 #include "cluster/feed_progress.h"
+#include "cluster/step_progress.h"
 
 #define TFOS__NODE_LIMIT 10000        ///< most nodes of a cluster
 #define TFOS__JOB_NAME_SIZE 64        ///< room for a job's name
@@ -72,6 +73,7 @@ struct tfos__cluster_node {
         writers;                                ///< as it reports
     int64_t reader_wait_ms, writer_wait_ms;     ///< the same
     struct tfos__cluster_throughput throughput; ///< of the last seconds
+    struct tfos__cluster_step_progress steps;   ///< the same
     int64_t figures_ms;                         ///< when the figures were last sent to it
     uint32_t drained;    ///< a bit for each queue, by its place in the list: nothing is left in it
     uint32_t terminated; ///< the same: it wants no more rows

@@ -35,6 +35,46 @@ static json_t *describe_rates(const struct tfos__cluster_rates *rates)
                      rounded(is_known ? rates->writer_wait : -1));
 }
 
+/// A share of the time of a step; null while there are no steps.
+static json_t *step_part(const struct tfos__cluster_step_split *split, double share)
+{
+    return split->is_stepping ? rounded(split->step_ms * share) : json_null();
+}
+
+/// The members for steps.
+static json_t *describe_steps(const struct tfos__cluster_step_split *split)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "step_ms", step_part(split, 1),
+                     "step_compute_ms", step_part(split, split->compute), "step_exchange_ms",
+                     step_part(split, split->exchange), "step_wait_ms",
+                     step_part(split, split->wait), "step_data_ms",
+                     split->has_data ? step_part(split, split->data) : json_null());
+}
+
+/// Which node the others wait for, and why; null when there is none.
+static json_t *describe_straggler(const struct tfos__cluster *cluster, int64_t now_ms)
+{
+    static const char *const causes[] = {NULL, "compute", "data", "silent"};
+    struct tfos__cluster_step_tally tally = {0};
+    TFOS__CLUSTER_EACH_NODE (node, &cluster->table) {
+        struct tfos__cluster_step_split split =
+            tfos__cluster_step_progress_split(&node->steps, now_ms);
+        if (node->state == TFOS__CLUSTER_NODE_RUNNING)
+            tfos__cluster_step_tally_add(&tally, node->executor_id, &split);
+    }
+    enum tfos__cluster_delay delay = tfos__cluster_step_tally_delay(&tally);
+    if (delay == TFOS__DELAY_NONE)
+        return json_null();
+    const struct tfos__cluster_node *last = &cluster->table.nodes[tally.last];
+    struct tfos__cluster_rates rates = tfos__cluster_throughput_rates(&last->throughput, now_ms);
+    // A loop of the user's own does not tell when it waits for data; the feed does.
+    if (delay == TFOS__DELAY_COMPUTE && !tally.split.has_data &&
+        tfos__cluster_throughput_bottleneck(&rates) == TFOS__BOTTLENECK_SPARK)
+        delay = TFOS__DELAY_DATA;
+    return json_pack("{s:i, s:s, s:s, s:o}", "executor_id", last->executor_id, "node", last->name,
+                     "cause", causes[delay], "wait", rounded(tally.most));
+}
+
 static json_t *describe_bottleneck(const struct tfos__cluster_rates *rates, bool is_feeding)
 {
     static const char *const names[] = {NULL, "spark", "trainer"};
@@ -74,6 +114,7 @@ static json_t *describe(const struct tfos__cluster *cluster, const struct tfos__
     uint32_t all = tfos__queue_names_mask(&cluster->queues);
     json_int_t age_ms = node->session ? (json_int_t)(now_ms - node->received_ms) : -1;
     struct tfos__cluster_rates rates = tfos__cluster_throughput_rates(&node->throughput, now_ms);
+    struct tfos__cluster_step_split split = tfos__cluster_step_progress_split(&node->steps, now_ms);
     json_t *object =
         json_pack("{s:i, s:s, s:s, s:i, s:s, s:i, s:I, s:I, s:s, s:I}", "executor_id",
                   node->executor_id, "executor", node->executor, "job_name", node->job_name,
@@ -91,6 +132,7 @@ static json_t *describe(const struct tfos__cluster *cluster, const struct tfos__
         (json_int_t)node->tensorboard_pid, "slower",
         describe_bottleneck(&rates, tfos__cluster_status_is_feeding(cluster)));
     object = joined(joined(object, figures), describe_rates(&rates));
+    object = joined(object, describe_steps(&split));
     json_t *gpus = node->gpus ? json_incref(node->gpus) : json_array();
     if (object && (json_object_set_new(object, "gpus", gpus) != 0 ||
                    json_object_set_new(object, "queues", describe_queues(cluster, node)) != 0)) {
@@ -170,13 +212,14 @@ static json_t *describe_progress(const struct tfos__cluster *cluster, int64_t no
     struct tfos__cluster_rates rates = sum_rates(cluster, now_ms);
     bool is_feeding = tfos__cluster_status_is_feeding(cluster);
     json_t *object = json_pack(
-        "{s:b, s:I, s:I, s:o, s:o, s:{s:I, s:o}, s:o, s:o, s:o, s:O?}", "feeding", (int)is_feeding,
+        "{s:b, s:I, s:I, s:o, s:o, s:{s:I, s:o}, s:o, s:o, s:o, s:O?, s:o}", "feeding", (int)is_feeding,
         "epochs_passed", (json_int_t)progress.passed_epoch_count, "rows",
         (json_int_t)progress.row_count, "epoch", count_or_null(eta->plan.epoch), "epochs",
         count_or_null(eta->plan.epoch_count), "partitions", "done", (json_int_t)eta->complete_count,
         "total", count_or_null(eta->plan.partition_count), "fraction", rounded(progress.fraction),
         "seconds_left", rounded(progress.seconds_left), "slower",
-        describe_bottleneck(&rates, is_feeding), "report", first_report(cluster));
+        describe_bottleneck(&rates, is_feeding), "report", first_report(cluster), "straggler",
+        describe_straggler(cluster, now_ms));
     return joined(object, describe_rates(&rates));
 }
 
@@ -191,6 +234,16 @@ bool tfos__cluster_status_is_feeding(const struct tfos__cluster *cluster)
     return is_feeding && cluster->state == TFOS__CLUSTER_RUNNING;
 }
 
+bool tfos__cluster_status_has_figures(const struct tfos__cluster *cluster, int64_t now_ms)
+{
+    if (tfos__cluster_status_is_feeding(cluster))
+        return true;
+    TFOS__CLUSTER_EACH_NODE (node, &cluster->table)
+        if (tfos__cluster_step_progress_split(&node->steps, now_ms).is_stepping)
+            return true;
+    return false;
+}
+
 json_t *tfos__cluster_status_figures(const struct tfos__cluster *cluster)
 {
     int64_t now_ms = tfos__now_ms();
@@ -198,8 +251,11 @@ json_t *tfos__cluster_status_figures(const struct tfos__cluster *cluster)
     TFOS__CLUSTER_EACH_NODE (node, &cluster->table) {
         struct tfos__cluster_rates rates =
             tfos__cluster_throughput_rates(&node->throughput, now_ms);
-        if (tfos__cluster_scheduler_is_fed(&cluster->scheduler, node))
-            (void)json_object_set_new(nodes, node->name, describe_rates(&rates));
+        struct tfos__cluster_step_split split =
+            tfos__cluster_step_progress_split(&node->steps, now_ms);
+        if (tfos__cluster_scheduler_is_fed(&cluster->scheduler, node) || split.is_known)
+            (void)json_object_set_new(nodes, node->name,
+                                      joined(describe_rates(&rates), describe_steps(&split)));
     }
     return json_pack("{s:s, s:I, s:o, s:o}", "type", "figures", "uptime_s",
                      (json_int_t)((now_ms - cluster->table.opened_ms) / 1000), "progress",

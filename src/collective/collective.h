@@ -11,4 +11,8 @@ enum tfos_status tfos__collective_open(const struct tfos_collective_options *opt
                                        const char *host_label, struct tfos_collective **out,
                                        struct tfos_error *err);
 
+/// tfos_collective_get_figures() without who came last, which others may ask for.
+void tfos__collective_peek_figures(struct tfos_collective *group,
+                                   struct tfos_collective_figures *figures);
+
 #endif

@@ -199,6 +199,29 @@ void tfos_collective_release(struct tfos_collective *group)
     free_group(group);
 }
 
+// All but who came last; with the mutex held.
+static void read_figures(struct tfos_collective *group, struct tfos_collective_figures *figures)
+{
+    int64_t now_us = tfos__now_us();
+    *figures = group->figures;
+    figures->last_rank = -1;
+    figures->step_count = tfos__collective_step_clock_count(&group->steps);
+    figures->data_us = tfos__collective_step_clock_waited_us(&group->steps, now_us);
+    if (!group->is_used)
+        return;
+    int64_t met_us = atomic_load(&group->met_us);
+    figures->duration_us += now_us - group->begin_us;
+    figures->wait_us += (met_us > 0 ? met_us : now_us) - group->begin_us;
+}
+
+void tfos__collective_peek_figures(struct tfos_collective *group,
+                                   struct tfos_collective_figures *figures)
+{
+    pthread_mutex_lock(&group->mutex);
+    read_figures(group, figures);
+    pthread_mutex_unlock(&group->mutex);
+}
+
 void tfos_collective_get_figures(struct tfos_collective *group,
                                  struct tfos_collective_figures *figures)
 {
@@ -207,8 +230,7 @@ void tfos_collective_get_figures(struct tfos_collective *group,
         return;
     }
     pthread_mutex_lock(&group->mutex);
-    *figures = group->figures;
-    figures->last_rank = -1;
+    read_figures(group, figures);
     for (int rank = 0; rank < group->size; rank++)
         group->last_counts[rank] += atomic_exchange(&group->liveness.awaited[rank], 0);
     for (int rank = 0; rank < group->size; rank++)
@@ -217,6 +239,15 @@ void tfos_collective_get_figures(struct tfos_collective *group,
              group->last_counts[rank] > group->last_counts[figures->last_rank]))
             figures->last_rank = rank;
     memset(group->last_counts, 0, sizeof(group->last_counts));
+    pthread_mutex_unlock(&group->mutex);
+}
+
+void tfos_collective_mark_step(struct tfos_collective *group, enum tfos_collective_mark mark)
+{
+    if (tfos__fork_guard_is_inherited(&group->guard))
+        return;
+    pthread_mutex_lock(&group->mutex);
+    tfos__collective_step_clock_mark(&group->steps, mark, tfos__now_us());
     pthread_mutex_unlock(&group->mutex);
 }
 

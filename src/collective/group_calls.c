@@ -16,15 +16,16 @@ static enum tfos_status meet(struct tfos__collective_call *call, int64_t *counts
         tfos__collective_failure_check(operation->failure, operation->descriptor.sequence, err));
     if (counts)
         counts[call->group->rank] = operation->descriptor.count;
+    enum tfos_status status = TFOS_OK;
     if (operation->segment->head) {
         tfos__collective_pipeline_arrive(operation);
-        return tfos__collective_pipeline_meet(operation, counts, err);
+        status = tfos__collective_pipeline_meet(operation, counts, err);
+    } else if (operation->ring) {
+        status = tfos__collective_ring_meet(operation, counts, err);
     }
-    if (!operation->ring)
-        return TFOS_OK;
-    int64_t begin_us = tfos__now_us();
-    enum tfos_status status = tfos__collective_ring_meet(operation, counts, err);
-    operation->wait_us = tfos__now_us() - begin_us;
+    int64_t met_us = tfos__now_us();
+    operation->wait_us = met_us - call->begin_us;
+    atomic_store(&call->group->met_us, met_us);
     return status;
 }
 

@@ -65,6 +65,8 @@ enum tfos_status tfos__collective_call_begin(struct tfos__collective_call *call,
     bool is_busy = group->is_used;
     if (!is_busy) {
         group->is_used = true;
+        group->begin_us = call->begin_us;
+        atomic_store(&group->met_us, 0);
         call->operation.descriptor.sequence = group->sequence + 1;
         if (descriptor->kind != TFOS__COLLECTIVE_PUSH_PULL)
             group->sequence++; // all ranks call it
@@ -85,11 +87,13 @@ static void count(struct tfos_collective *group, const struct tfos__collective_c
 {
     const struct tfos__collective_operation *operation = &call->operation;
     struct tfos_collective_figures *figures = &group->figures;
+    int64_t now_us = tfos__now_us();
     size_t size = tfos__collective_element_size(operation->descriptor.dtype);
     figures->operation_count++;
     figures->byte_count += operation->descriptor.count * (int64_t)size;
-    figures->duration_us += tfos__now_us() - call->begin_us;
+    figures->duration_us += now_us - call->begin_us;
     figures->wait_us += operation->wait_us;
+    group->steps.operated_us = now_us;
     atomic_fetch_add(&group->liveness.blocked_us[group->rank], operation->blocked_us);
     if (operation->last_rank >= 0 && group->roster.host_count == 1)
         group->last_counts[operation->last_rank]++;

@@ -152,12 +152,8 @@ static enum tfos_status meet_hosts(struct tfos__collective_operation *operation,
 enum tfos_status tfos__collective_pipeline_meet(struct tfos__collective_operation *operation,
                                                 int64_t *counts, struct tfos_error *err)
 {
-    int64_t begin_us = tfos__now_us();
-    enum tfos_status status = meet_host(operation, counts, err);
-    if (status == TFOS_OK && operation->roster->host_count > 1)
-        status = meet_hosts(operation, counts, err);
-    operation->wait_us = tfos__now_us() - begin_us;
-    return status;
+    TFOS__TRY(meet_host(operation, counts, err));
+    return operation->roster->host_count > 1 ? meet_hosts(operation, counts, err) : TFOS_OK;
 }
 
 // ---- all-reduce

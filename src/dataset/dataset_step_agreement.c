@@ -102,7 +102,8 @@ void tfos__dataset_step_agreement_leave(struct tfos__dataset_step_agreement *agr
 {
     struct tfos_error err;
 
-    if (agreement->exchange_count == 0 || agreement->is_last || agreement->is_over)
+    if (agreement->exchange_count == 0 || agreement->is_last || agreement->is_over ||
+        agreement->is_abandoned)
         return;
     // If it cannot be sent, the cluster has ended.
     (void)tfos__dataset_exchange(agreement->options, next_name(agreement),
@@ -117,9 +118,9 @@ static bool has_any_left(const json_t *values)
     return false;
 }
 
-enum tfos_status tfos__dataset_step_agreement_reach(struct tfos__dataset_step_agreement *agreement,
-                                                    const struct tfos__dataset_step_report *report,
-                                                    struct tfos_error *err)
+static enum tfos_status exchange_reports(struct tfos__dataset_step_agreement *agreement,
+                                         const struct tfos__dataset_step_report *report,
+                                         struct tfos_error *err)
 {
     json_t *values = NULL;
     enum tfos_status status = TFOS_OK;
@@ -128,7 +129,8 @@ enum tfos_status tfos__dataset_step_agreement_reach(struct tfos__dataset_step_ag
         (int)report->is_epoch_end, "over", (int)report->is_feed_end, "full", (int)report->is_full);
     TFOS__TRY(
         tfos__dataset_exchange(agreement->options, next_name(agreement), value, &values, err));
-    if (has_any_left(values))
+    agreement->is_abandoned = has_any_left(values);
+    if (agreement->is_abandoned)
         status = tfos__fail(err, TFOS_INVALID,
                             "dataset: another node takes no more batches of its pass over the "
                             "files, and this one does: all must take equally many");
@@ -136,6 +138,18 @@ enum tfos_status tfos__dataset_step_agreement_reach(struct tfos__dataset_step_ag
         decide(agreement, values);
     json_decref(values);
     return status;
+}
+
+enum tfos_status tfos__dataset_step_agreement_reach(struct tfos__dataset_step_agreement *agreement,
+                                                    const struct tfos__dataset_step_report *report,
+                                                    struct tfos_error *err)
+{
+    // tf.data's prefetching asks again after a failure, and nobody would answer.
+    if (agreement->failure == TFOS_OK)
+        agreement->failure = exchange_reports(agreement, report, &agreement->cause);
+    if (agreement->failure < 0 && err)
+        *err = agreement->cause;
+    return agreement->failure;
 }
 
 int64_t

@@ -32,10 +32,13 @@ struct tfos__dataset_step_agreement {
     bool is_last;             ///< the epoch ends after `steps`
     bool must_read_on;        ///< with STOP: a full node reads further
     bool is_over;             ///< no node has a further epoch
+    bool is_abandoned;        ///< another node has left the epoch before its end
+    enum tfos_status failure; ///< of an exchange, for ever: nodes are no longer in step
+    struct tfos_error cause;
 };
 
 /// Exchanges reports with the other nodes and sets `steps` and what follows it. Without steps, and
-/// if it is not the last: a node has no batch yet, and all exchange again.
+/// if it is not the last: a node has no batch yet, and all exchange again. A failure is for ever.
 enum tfos_status tfos__dataset_step_agreement_reach(struct tfos__dataset_step_agreement *agreement,
                                                     const struct tfos__dataset_step_report *report,
                                                     struct tfos_error *err);

@@ -50,6 +50,11 @@ static const struct scalar scalars_of_a_run[] = {
     {"tfos/spark_wait", "reader_wait", 1},
     {"tfos/trainer_wait", "writer_wait", 1},
     {"tfos/rows", "rows", 1}, // of the cluster only
+    {"tfos/step_ms", "step_ms", 1}, // and what follows, of nodes only
+    {"tfos/step_compute_ms", "step_compute_ms", 1},
+    {"tfos/step_exchange_ms", "step_exchange_ms", 1},
+    {"tfos/step_wait_ms", "step_wait_ms", 1},
+    {"tfos/step_data_ms", "step_data_ms", 1},
 };
 
 static void put(struct message *message, const void *data, size_t size)

@@ -266,6 +266,7 @@ static void close_all(struct tfos__node *node)
     }
     json_decref(node->cluster_spec);
     json_decref(node->report);
+    json_decref(node->steps);
     tfos__free(node->job_name);
     tfos__free(node->trainer_message);
     tfos__node_config_clear(&node->config);

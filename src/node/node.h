@@ -86,6 +86,7 @@ struct tfos__node {
     int64_t generation;
     json_t *cluster_spec; ///< owned
     json_t *report;       ///< owned; the trainer's last report
+    json_t *steps;        ///< owned; how its steps went so far; NULL: it has told nothing
     int64_t role_deadline;
     int64_t heartbeat_at;
 

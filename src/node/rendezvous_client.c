@@ -250,6 +250,8 @@ static void send_heartbeat(struct tfos__node *node)
     if (message) {
         json_object_set_new(message, "report",
                             node->report ? json_incref(node->report) : json_object());
+        if (node->steps)
+            json_object_set(message, "steps", node->steps);
         if (node->config.gpu_count > 0)
             json_object_set_new(message, "gpus", tfos__node_gpus_figures(node));
     }

@@ -203,6 +203,19 @@ static void take_report(struct tfos__node *node, const json_t *message)
         node->heartbeat_at = soon;
 }
 
+static void take_steps(struct tfos__node *node, const json_t *message)
+{
+    static const char *const names[] = {"at_us", "count", "data_us", "exchange_us", "wait_us"};
+    const json_t *figures = json_object_get(message, "figures");
+    if (!json_is_object(figures))
+        return;
+    json_decref(node->steps);
+    node->steps = json_object();
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        json_object_set_new(node->steps, names[i],
+                            json_integer(tfos__json_int_or(figures, names[i], 0)));
+}
+
 static void follow(struct tfos__node *node, const json_t *message)
 {
     const char *type = tfos__json_string_or(message, "type", "");
@@ -218,6 +231,8 @@ static void follow(struct tfos__node *node, const json_t *message)
                                                    tfos__json_string_or(message, "name", "")));
     } else if (strcmp(type, "report") == 0) {
         take_report(node, message);
+    } else if (strcmp(type, "steps") == 0) {
+        take_steps(node, message);
     } else if (strcmp(type, "result") == 0) {
         tfos__node_rendezvous_send(node, json_pack("{s:s, s:s}", "type", "result", "text",
                                                    tfos__json_string_or(message, "text", "")));

@@ -14,6 +14,7 @@
 #include "feed/feed.h"
 
 #define FLUSH_TIMEOUT_MS 2000
+#define STEPS_INTERVAL_MS 1000
 
 static struct tfos__trainer_feed_queue *find_queue(const struct tfos_trainer *trainer,
                                                    const char *name)
@@ -195,6 +196,27 @@ static void serve(struct tfos_trainer *trainer)
     pthread_cond_broadcast(&trainer->monitor.changed);
 }
 
+/// Tells the node how steps go when that is due, unless it has not yet read what came before.
+static void tell_steps(struct tfos_trainer *trainer)
+{
+    if (trainer->steps_due == 0 || tfos__remaining_ms(trainer->steps_due) > 0)
+        return;
+    trainer->steps_due = tfos__deadline(STEPS_INTERVAL_MS);
+    if (tfos__channel_pending_size(trainer->channel) > 0)
+        return;
+    json_t *message = tfos__trainer_collective_steps(trainer);
+    if (message && tfos__channel_queue(trainer->channel, message, NULL, 0, NULL) == TFOS_OK)
+        serve(trainer);
+}
+
+void tfos__trainer_channel_watch_steps(struct tfos_trainer *trainer)
+{
+    if (trainer->steps_due > 0)
+        return;
+    trainer->steps_due = tfos__deadline(STEPS_INTERVAL_MS);
+    (void)eventfd_write(trainer->wake_fd, 1);
+}
+
 static void *run(void *argument)
 {
     struct tfos_trainer *trainer = argument;
@@ -206,14 +228,16 @@ static void *run(void *argument)
              .events = (short)tfos__channel_events(trainer->channel)},
             {.fd = trainer->wake_fd, .events = POLLIN},
         };
+        int timeout_ms = trainer->steps_due > 0 ? tfos__remaining_ms(trainer->steps_due) : -1;
         pthread_mutex_unlock(&trainer->monitor.mutex);
-        int count = poll(slots, 2, -1);
+        int count = poll(slots, 2, timeout_ms);
         eventfd_t wakes;
         if (count > 0 && slots[1].revents)
             (void)eventfd_read(trainer->wake_fd, &wakes);
         pthread_mutex_lock(&trainer->monitor.mutex);
         if (count > 0)
             serve(trainer);
+        tell_steps(trainer);
     }
     pthread_mutex_unlock(&trainer->monitor.mutex);
     return NULL;

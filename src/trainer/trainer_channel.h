@@ -53,10 +53,11 @@ struct tfos__trainer_feed_queue {
     struct tfos__trainer_feed_queue *next;
 };
 
-/// How often a group of this name was opened.
+/// How often a group of this name was opened, and the newest one.
 struct tfos__trainer_group_name {
     char *name; ///< owned
     int64_t open_count;
+    int64_t number; ///< by which tfos_collective_acquire() finds it; 0: none
     struct tfos__trainer_group_name *next;
 };
 
@@ -83,6 +84,7 @@ struct tfos_trainer {
     struct tfos__trainer_agreement *agreements;   ///< borrowed, those that a thread waits for
     struct tfos__trainer_feed_queue *queues;      ///< owned list
     struct tfos__trainer_group_name *group_names; ///< owned list
+    int64_t steps_due;                            ///< when the node is told of steps next
     bool is_port_released;                        ///< by the node's answer
 };
 
@@ -100,11 +102,18 @@ void tfos__trainer_channel_unlock(struct tfos_trainer *trainer);
 /// Closes the readers and forgets the queues; once the thread has ended.
 void tfos__trainer_channel_clear_queues(struct tfos_trainer *trainer);
 
+/// The message that tells the node how the steps of the groups went so far, with the lock held;
+/// NULL: there were none, or no memory.
+json_t *tfos__trainer_collective_steps(const struct tfos_trainer *trainer);
+
 // ---- with the lock held
 
 /// Queues a message (reference taken over) for the thread to write.
 enum tfos_status tfos__trainer_channel_send(struct tfos_trainer *trainer, json_t *message,
                                             struct tfos_error *err);
+
+/// From now on the thread tells the node every second how steps go.
+void tfos__trainer_channel_watch_steps(struct tfos_trainer *trainer);
 
 /// Waits until all that is queued has been written, because this process may be about to end.
 enum tfos_status tfos__trainer_channel_flush(struct tfos_trainer *trainer, struct tfos_error *err);

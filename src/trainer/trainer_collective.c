@@ -5,10 +5,12 @@
 #include <string.h>
 #include <tfos/trainer.h>
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/socket.h"
+#include "collective/collective.h"
 #include "trainer/trainer_channel.h"
 
 #define NAME_LIMIT 128 // bytes
@@ -31,13 +33,20 @@ static enum tfos_status exchange(void *context, const char *stage, const char *v
     return tfos_trainer_agree(opening->trainer, name, value_json, &opening->wait, values_json, err);
 }
 
-/// Counts an open of the name; with the lock held.
-static enum tfos_status count_open(struct tfos_trainer *trainer, const char *name, int64_t *number,
-                                   struct tfos_error *err)
+static struct tfos__trainer_group_name *find_name(const struct tfos_trainer *trainer,
+                                                  const char *name)
 {
     struct tfos__trainer_group_name *group = trainer->group_names;
     while (group && strcmp(group->name, name) != 0)
         group = group->next;
+    return group;
+}
+
+/// Counts an open of the name; with the lock held.
+static enum tfos_status count_open(struct tfos_trainer *trainer, const char *name, int64_t *number,
+                                   struct tfos_error *err)
+{
+    struct tfos__trainer_group_name *group = find_name(trainer, name);
     if (!group) {
         char *copy = tfos__strdup(name);
         group = copy ? tfos__alloc(1, sizeof(*group)) : NULL;
@@ -97,6 +106,17 @@ static void find_host(const struct tfos_trainer *trainer, char host[TFOS__ADDRES
     snprintf(host, TFOS__ADDRESS_SIZE, "%.*s", end ? (int)(end - address) : 0, end ? address : "");
 }
 
+/// Lets the channel's thread tell the node of the group's steps from now on.
+static void watch(struct tfos_trainer *trainer, const char *name,
+                  const struct tfos_collective *collective)
+{
+    if (tfos__trainer_channel_lock(trainer, NULL) < 0)
+        return;
+    find_name(trainer, name)->number = tfos_collective_number(collective);
+    tfos__trainer_channel_watch_steps(trainer);
+    tfos__trainer_channel_unlock(trainer);
+}
+
 enum tfos_status tfos_trainer_open_collective(struct tfos_trainer *trainer,
                                               const struct tfos_collective_options *options,
                                               const struct tfos_wait *wait,
@@ -129,5 +149,38 @@ enum tfos_status tfos_trainer_open_collective(struct tfos_trainer *trainer,
     if (status == TFOS_OK)
         status = tfos_collective_open(&whole, out, err);
     explicit_bzero(whole.key, sizeof(whole.key));
+    if (status == TFOS_OK)
+        watch(trainer, options->name, *out);
     return status;
+}
+
+/// Adds what the group has done to `sum`.
+static void add_figures(int64_t number, struct tfos_collective_figures *sum)
+{
+    struct tfos_collective *group;
+    struct tfos_collective_figures figures;
+    if (tfos_collective_acquire(number, &group, NULL) != TFOS_OK)
+        return; // it was closed
+    tfos__collective_peek_figures(group, &figures);
+    tfos_collective_release(group);
+    sum->duration_us += figures.duration_us;
+    sum->wait_us += figures.wait_us;
+    sum->step_count += figures.step_count;
+    if (figures.data_us >= 0)
+        sum->data_us = figures.data_us + (sum->data_us > 0 ? sum->data_us : 0);
+}
+
+json_t *tfos__trainer_collective_steps(const struct tfos_trainer *trainer)
+{
+    struct tfos_collective_figures sum = {.data_us = -1};
+    for (const struct tfos__trainer_group_name *group = trainer->group_names; group;
+         group = group->next)
+        add_figures(group->number, &sum);
+    if (sum.step_count == 0)
+        return NULL;
+    return json_pack("{s:s, s:{s:I, s:I, s:I, s:I, s:I}}", "type", "steps", "figures", "at_us",
+                     (json_int_t)tfos__now_us(), "count", (json_int_t)sum.step_count, "data_us",
+                     (json_int_t)sum.data_us, "exchange_us",
+                     (json_int_t)(sum.duration_us - sum.wait_us), "wait_us",
+                     (json_int_t)sum.wait_us);
 }

@@ -137,6 +137,52 @@ static void plans_that_make_no_sense_are_refused(void **state)
     tfos_rendezvous_close(place.rendezvous);
 }
 
+static double ms_of(const json_t *node, const char *key)
+{
+    const json_t *number = json_object_get(node, key);
+    assert_true(json_is_number(number));
+    return json_number_value(number);
+}
+
+static void say_steps(struct tfos__channel *node, int second, int wait_us, int data_us)
+{
+    say(node, json_pack("{s:s, s:b, s:{s:i, s:i, s:i, s:i, s:i}}", "type", "heartbeat", "figures", 1,
+                        "steps", "at_us", 1 + second * 1000000, "count", 10 * second, "data_us",
+                        second * data_us, "exchange_us", second * 100000, "wait_us",
+                        second * wait_us));
+}
+
+static void steps_are_split_and_a_straggler_is_named(void **state)
+{
+    (void)state;
+    char *json;
+    struct tfos_error err;
+    struct tfos__channel *nodes[3];
+    struct place place = open_place((struct tfos_rendezvous_options){.node_count = 3});
+    start_nodes(&place, nodes, 3);
+    for (int second = 0; second < 3; second++)
+        for (int i = 0; i < 3; i++)
+            say_steps(nodes[i], second, i == 1 ? 0 : 500000, i == 1 ? 450000 : 0);
+    json_decref(expect(nodes[2], "figures")); // though nothing is fed
+    assert_done(tfos_rendezvous_get_status(place.rendezvous, &json, &err));
+    json_t *status = json_loads(json, 0, NULL);
+    tfos_free(json);
+    const json_t *all = json_object_get(status, "nodes");
+    const json_t *first = json_array_get(all, 0), *late = json_array_get(all, 1);
+    assert_true(ms_of(first, "step_ms") == 100 && ms_of(first, "step_wait_ms") == 50);
+    assert_true(ms_of(first, "step_exchange_ms") == 10 && ms_of(first, "step_data_ms") == 0);
+    assert_true(ms_of(first, "step_compute_ms") == 40 && ms_of(late, "step_data_ms") == 45);
+    const json_t *straggler =
+        json_object_get(json_object_get(status, "progress"), "straggler");
+    assert_string_equal(text_of(straggler, "node"), "worker:1");
+    assert_string_equal(text_of(straggler, "cause"), "data");
+    assert_int_equal(number_of(straggler, "executor_id"), 1);
+    assert_true(ms_of(straggler, "wait") == 0.5);
+    json_decref(status);
+    close_members(nodes, 3);
+    tfos_rendezvous_close(place.rendezvous);
+}
+
 static void figures_come_to_who_asks_for_them(void **state)
 {
     (void)state;
@@ -352,6 +398,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(the_status_tells_how_far_a_training_is),
     cmocka_unit_test(plans_that_make_no_sense_are_refused),
     cmocka_unit_test(figures_come_to_who_asks_for_them),
+    cmocka_unit_test(steps_are_split_and_a_straggler_is_named),
     cmocka_unit_test(a_query_finds_every_driver),
     cmocka_unit_test(a_fed_cluster_is_asked_to_stop),
     cmocka_unit_test(a_cluster_that_is_not_fed_is_stopped),

@@ -96,19 +96,40 @@ static void s46_the_death_of_any_rank_ends_all_on_two_hosts(void **state)
 
 // ---- ranks that stop
 
+static void *give_room(void *context, const int64_t *counts, int64_t total)
+{
+    static unsigned char room[3 * 1000];
+    (void)context;
+    (void)counts;
+    return total <= (int64_t)sizeof(room) ? room : NULL;
+}
+
+static void *stop_while_allocating(void *context, const int64_t *counts, int64_t total)
+{
+    raise(SIGSTOP);
+    return give_room(context, counts, total);
+}
+
 static void play_stop(struct player *player)
 {
+    static const unsigned char data[1000];
+    int victim = player->scene->argument / MOMENTS;
+    enum moment moment = player->scene->argument % MOMENTS;
+    bool is_victim = player->rank == victim;
     char name[64];
-    snprintf(name, sizeof(name), "rank %d (127.0.0.1, pid ", player->scene->argument);
-    expect_done(player, reduce(player, "before", 1000));
-    if (player->rank == player->scene->argument)
+    snprintf(name, sizeof(name), "rank %d (127.0.0.1, pid ", victim);
+    if (moment == BETWEEN)
+        expect_done(player, reduce(player, "before", 1000));
+    if (is_victim && moment != WITHIN)
         raise(SIGSTOP);
     // Who was stopped finds that the others have come, and hears later that they have given up.
-    enum tfos_status status = TFOS_OK;
+    enum tfos_status status = tfos_collective_all_gather(
+        player->group, "rows", data, sizeof(data), TFOS_DTYPE_UINT8,
+        is_victim && moment == WITHIN ? stop_while_allocating : give_room, NULL, &player->err);
     for (int i = 0; i < 2 && status == TFOS_OK; i++)
         status = tfos_collective_barrier(player->group, "stop", &player->err);
     expect(player, note(player, status) == TFOS_CLOSED);
-    if (player->rank != player->scene->argument) {
+    if (!is_victim) {
         expect_text(player, name);
         expect_text(player, "has not been heard of for ");
     }
@@ -117,16 +138,16 @@ static void play_stop(struct player *player)
 /// All at the same time, since each takes as long as a rank may be silent.
 static void stop_each(enum way way)
 {
-    struct scene scenes[3];
-    for (int victim = 0; victim < 3; victim++) {
-        scenes[victim] = (struct scene){
-            .size = 3, .play = play_stop, .argument = victim, .options.silence_timeout_ms = 3000};
-        set_way(&scenes[victim], way);
-        start_ranks(&scenes[victim]);
+    struct scene scenes[3 * MOMENTS];
+    for (int number = 0; number < 3 * MOMENTS; number++) {
+        scenes[number] = (struct scene){
+            .size = 3, .play = play_stop, .argument = number, .options.silence_timeout_ms = 3000};
+        set_way(&scenes[number], way);
+        start_ranks(&scenes[number]);
     }
-    for (int victim = 0; victim < 3; victim++) {
-        struct scene *scene = &scenes[victim];
-        int status, statuses[3] = {0};
+    for (int number = 0; number < 3 * MOMENTS; number++) {
+        struct scene *scene = &scenes[number];
+        int victim = number / MOMENTS, status, statuses[3] = {0};
         assert_int_equal(waitpid(scene->pids[victim], &status, WUNTRACED), scene->pids[victim]);
         assert_true(WIFSTOPPED(status));
         for (int rank = 0; rank < 3; rank++)

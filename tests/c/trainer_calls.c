@@ -31,16 +31,19 @@ static json_t *receive_node(struct pair *pair, const char *type)
     return message;
 }
 
-/// Sends the context, and then `more` (taken over; NULL: nothing), before the trainer reads.
-static void open_pair_with(struct pair *pair, bool is_fed, json_t *more)
+/// Sends the context, and then `more` (taken over; NULL: nothing), before the trainer reads. `key`:
+/// of groups; NULL: none.
+static void open_pair_with(struct pair *pair, bool is_fed, json_t *more, const char *key)
 {
     struct tfos_error err;
     int fds[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
     assert_done(tfos__channel_open(fds[0], TFOS__CHANNEL_UNIX, NULL, "trainer", &pair->node, &err));
-    send_node(pair, json_pack("{s:s, s:s, s:i, s:b, s:{s:[s, s], s:[s]}}", "type", "context",
-                              "job_name", "worker", "task_index", 0, "fed", (int)is_fed,
-                              "cluster_spec", "worker", "a:1", "b:2", "ps", "c:3"));
+    send_node(pair,
+              json_pack("{s:s, s:s, s:i, s:i, s:b, s:{s:[s, s], s:[s]}, s:s*}", "type", "context",
+                        "job_name", "worker", "executor_id", 7, "task_index", 0, "fed",
+                        (int)is_fed, "cluster_spec", "worker", "a:1", "b:2", "ps", "c:3",
+                        "collective_key", key));
     if (more)
         send_node(pair, more);
     assert_done(tfos_trainer_open(fds[1], &pair->trainer, &err));
@@ -48,7 +51,7 @@ static void open_pair_with(struct pair *pair, bool is_fed, json_t *more)
 
 static void open_pair(struct pair *pair, bool is_fed)
 {
-    open_pair_with(pair, is_fed, NULL);
+    open_pair_with(pair, is_fed, NULL, NULL);
 }
 
 static void close_pair(struct pair *pair)
@@ -64,13 +67,57 @@ static void s46_a_group_needs_the_key_of_a_node(void **state)
     struct tfos_collective *group = NULL;
     struct tfos_error err;
     struct pair pair;
-    open_pair_with(&pair, false, NULL);
+    open_pair_with(&pair, false, NULL, NULL);
     assert_int_equal(tfos_trainer_open_collective(pair.trainer, &options, NULL, &group, &err),
                      TFOS_UNSUPPORTED);
     assert_non_null(strstr(err.message, "no key for groups"));
     assert_int_equal(tfos_trainer_open_collective(pair.trainer, &unnamed, NULL, &group, &err),
                      TFOS_INVALID);
     assert_null(group);
+    close_pair(&pair);
+}
+
+struct opening {
+    struct tfos_trainer *trainer;
+    struct tfos_collective *group;
+    enum tfos_status status;
+};
+
+static void *open_group(void *argument)
+{
+    struct opening *opening = argument;
+    const struct tfos_collective_options options = {.name = "workers"};
+    opening->status = tfos_trainer_open_collective(opening->trainer, &options, FOR(PATIENCE_MS),
+                                                   &opening->group, NULL);
+    return NULL;
+}
+
+static void s46_the_node_is_told_of_the_steps_of_a_group(void **state)
+{
+    (void)state;
+    struct pair pair;
+    pthread_t thread;
+    char key[65];
+    memset(key, 'a', 64);
+    key[64] = '\0';
+    open_pair_with(&pair, false, NULL, key);
+    struct opening opening = {.trainer = pair.trainer};
+    assert_int_equal(pthread_create(&thread, NULL, open_group, &opening), 0);
+    json_t *message = receive_node(&pair, "agree");
+    send_node(&pair, json_pack("{s:s, s:O, s:[O]}", "type", "agreed", "name",
+                               json_object_get(message, "name"), "values",
+                               json_object_get(message, "value")));
+    json_decref(message);
+    pthread_join(thread, NULL);
+    assert_int_equal(opening.status, TFOS_OK);
+    tfos_collective_mark_step(opening.group, TFOS_COLLECTIVE_STEP_GRADIENTS);
+    message = receive_node(&pair, "steps");
+    const json_t *figures = json_object_get(message, "figures");
+    assert_int_equal(json_integer_value(json_object_get(figures, "count")), 1);
+    assert_int_equal(json_integer_value(json_object_get(figures, "data_us")), -1);
+    assert_true(json_integer_value(json_object_get(figures, "at_us")) > 0);
+    json_decref(message);
+    tfos_collective_close(opening.group);
     close_pair(&pair);
 }
 
@@ -342,7 +389,7 @@ static void what_comes_with_the_context_is_heard(void **state)
     char *schema;
     open_pair_with(&pair, true,
                    json_pack("{s:s, s:s, s:s}", "type", "describe", "queue", "input", "schema",
-                             "{\"type\":\"struct\"}"));
+                             "{\"type\":\"struct\"}"), NULL);
     assert_done(
         tfos_trainer_await_description(pair.trainer, "input", FOR(PATIENCE_MS), &schema, &err));
     assert_string_equal(schema, "{\"type\":\"struct\"}");
@@ -487,6 +534,7 @@ static void opening_checks_its_descriptor(void **state)
 
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s46_a_group_needs_the_key_of_a_node),
+    cmocka_unit_test(s46_the_node_is_told_of_the_steps_of_a_group),
     cmocka_unit_test(many_threads_agree_at_once),
     cmocka_unit_test(a_member_that_has_ended_closes_the_agreement),
     cmocka_unit_test(an_agreement_times_out_by_who_is_missing),

@@ -16,7 +16,7 @@ answer() {
 #!/bin/sh
 echo "a start-up file says hello"
 echo '{"python": "3.11.7", "executable": "/opt/py/bin/python3", "spark": $1, "spark_home": "$folder/spark",
-       "tensorflow": $2, "tf_keras": null, "tensorboard": "tensorboard 2.20.0", "tfos": null}'
+       "tensorflow": $2, "keras": ${3:-null}, "tf_keras": ${4:-null}, "tensorboard": "tensorboard 2.20.0", "tfos": null}'
 EOF
     chmod +x "$machine/java" "$machine/python3"
 }
@@ -30,8 +30,8 @@ check 0 '^ok +python +3\.11\.7' run "$tfos" doctor
 check 0 '^ok +spark +pyspark 4\.3\.0' run "$tfos" doctor
 check 0 '^ok +tensorflow +tensorflow-cpu 2\.21\.0' run "$tfos" doctor
 check 0 '^ok +hadoop +client in Spark: hadoop-client-api-3\.5\.0\.jar' run "$tfos" doctor
-check 0 '^note +tf_keras' run "$tfos" doctor
-check 0 'to get it: /opt/py/bin/python3 -m pip install tf_keras' run "$tfos" doctor
+check 0 '^note +keras +not installed' run "$tfos" doctor
+check 0 'to get it: /opt/py/bin/python3 -m pip install keras' run "$tfos" doctor
 check 0 '^(ok|note) +gpu' run "$tfos" doctor
 check 0 '^ok +kernel +pidfd works, memfd works' run "$tfos" doctor
 check 0 '^ok +loopback +a driver here can listen on 127\.0\.0\.1:' run "$tfos" doctor
@@ -47,6 +47,16 @@ sed 's/3\.11\.7/3.12.1/' "$machine/python3" >"$folder/environment/python3"
 chmod +x "$folder/environment/python3"
 check 0 '^ok +python +3\.12\.1' run "$folder/environment/tfos" doctor
 check 1 'PYSPARK_PYTHON: /nowhere/python does not run' run PYSPARK_PYTHON=/nowhere/python "$folder/environment/tfos" doctor
+
+answer '"pyspark 4.3.0"' '"tensorflow 2.21.0"' '"keras 3.14.0"'
+check 0 '^ok +keras +keras 3\.14\.0: fits on several workers by .*distribute; fit under tf.distribute takes tf_keras, which is not' run "$tfos" doctor
+answer '"pyspark 4.3.0"' '"tensorflow 2.21.0"' '"keras 3.14.0"' '"tf-keras 2.21.0"'
+check 0 '^ok +keras .*; tf-keras 2\.21\.0 fits under tf\.distribute$' run "$tfos" doctor
+for old in 2.15.0 3.4.1; do
+    answer '"pyspark 4.3.0"' '"tensorflow 2.15.0"' "\"keras $old\""
+    check 0 "^note +keras +keras $old: .*takes Keras 3\.5 or later" run "$tfos" doctor
+    check 0 "pip install 'keras>=3\.5'" run "$tfos" doctor
+done
 
 answer '"pyspark 4.3.0"' null
 check 1 '^missing +tensorflow' run "$tfos" doctor
