@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands in the examples' READMEs, as typed but for less data, in one Spark application of three executors."""
 
-import gzip
 import json
 import os
 import re
 import runpy
 import shlex
-import struct
 import subprocess
 import sys
 import threading
@@ -16,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from conftest import make_context
+from mnist_data import first_digits
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 BRIEF = ["--epochs", "1", "--batch_size", "32"]
@@ -27,13 +26,7 @@ pytestmark = pytest.mark.long
 def place(tmp_path_factory):
     """The folder in which all are run, with MNIST's first digits as idx files."""
     folder = tmp_path_factory.mktemp("examples")
-    (folder / "idx").mkdir()
-    for name, count in (("train", 640), ("t10k", 200)):
-        for kind, shape in (("images-idx3", (28, 28)), ("labels-idx1", ())):
-            size = count * 784 if shape else count
-            content = gzip.decompress((EXAMPLES / "mnist" / "data" / f"{name}-{kind}-ubyte.gz").read_bytes())
-            head = bytes([0, 0, 8, 1 + len(shape)]) + struct.pack(f">{1 + len(shape)}I", count, *shape)
-            (folder / "idx" / f"{name}-{kind}-ubyte").write_bytes(head + content[len(head) :][:size])
+    first_digits(folder / "idx")
     return folder
 
 

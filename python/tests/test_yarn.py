@@ -16,6 +16,7 @@ import pytest
 
 from conftest import wait_until
 from hadoop_cluster import Unavailable, serving
+from mnist_data import first_digits
 
 pytestmark = pytest.mark.long
 pytest.importorskip("tensorflow")
@@ -108,3 +109,51 @@ def test_a_killed_application_leaves_nothing(yarn, environment, tmp_path):
     _, alive = psutil.wait_procs(trainers, 60)
     assert alive == []
     assert application(yarn, log)["finalStatus"] == "KILLED"
+
+
+README = os.path.join(os.path.dirname(PROGRAM), os.pardir, os.pardir, "deploy", "emr", "README.md")
+
+
+@pytest.fixture(scope="module")
+def shell(yarn, tmp_path_factory):
+    """Types the lines of a section of deploy/emr/README.md, as user hadoop; what they print."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "bin").mkdir()
+    hdfs = home / "bin" / "hdfs"
+    hdfs.write_text(f'#!/bin/sh\nshift\nexec java -cp "{yarn.conf}:{SPARK}/jars/*" org.apache.hadoop.fs.FsShell "$@"\n')
+    hdfs.chmod(0o755)
+    data = first_digits(home / "data")
+    options = {"spark.yarn.jars": f"local:{SPARK}/jars/*", "spark.ui.enabled": "false", "spark.yarn.am.memory": "512m",
+               "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": "127.0.0.1", "spark.executorEnv.SPARK_LOCAL_IP": "127.0.0.1"}
+    environ = dict(
+        os.environ, HOME=str(home), HADOOP_USER_NAME="hadoop", HADOOP_CONF_DIR=str(yarn.conf), SPARK_HOME=SPARK, PYSPARK_PYTHON=sys.executable, NODES="2",
+        MNIST_URL=f"file://{data}", PATH=f"{home}/bin:{SPARK}/bin:{os.environ['PATH']}", EXECUTOR_MEMORY="512m", EXECUTOR_OVERHEAD="512m",
+        SUBMIT_OPTIONS=" ".join(f"--conf {name}={value}" for name, value in options.items()) + " --driver-memory 512m",
+    )
+
+    def type_in(section):
+        with open(README) as file:
+            [lines] = re.findall(rf"^## {section}$.*?```sh\n(.*?)```", file.read(), re.DOTALL | re.MULTILINE)
+        done = subprocess.run(["bash", "-e", "-c", lines], cwd=os.path.dirname(README), env=environ, capture_output=True, text=True, timeout=560)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    type_in("The data")
+    return type_in
+
+
+def test_the_guide_of_emr_with_rows_that_spark_feeds(shell):
+    said = shell("Fed by Spark")
+    for name in ("checkpoint", "graph.pbtxt", "model.ckpt-0.meta", "events.out.tfevents"):
+        assert f"/user/hadoop/mnist_model/{name}" in said
+    assert re.search(r"^\S+ Label: \d, Prediction: \d$", said, re.MULTILINE)
+
+
+def test_the_guide_of_emr_with_files_that_workers_read(shell):
+    said = shell("Read by the workers")
+    assert "mnist_model/checkpoint" in said and re.search(r"^\d \d$", said, re.MULTILINE)
+
+
+def test_the_guide_of_emr_with_keras(shell):
+    said = shell("Keras 3, in step")
+    assert "keras_export/saved_model.pb" in said and "keras_model/" in said

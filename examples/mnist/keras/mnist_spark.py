@@ -37,9 +37,8 @@ def read_digits(spark, path, kind):
 
 def add_files(sc):
     """Sends the modules of this example to the executors."""
-    folder = os.path.dirname(os.path.abspath(__file__))
-    for name in ("mnist_model.py", "mnist_spark.py"):
-        sc.addPyFile(os.path.join(folder, name))
+    for path in (mnist_model.__file__, __file__):
+        sc.addPyFile(os.path.abspath(path))
 
 
 def main():
