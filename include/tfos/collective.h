@@ -147,7 +147,7 @@ tfos_collective_pull_parameters(struct tfos_collective *collective, const char *
                                 int64_t steps, struct tfos_error *err);
 
 /// Adds to the shared values what the elements have changed by since the pull, divided by the
-/// number of ranks.
+/// number of ranks. With 0 steps the others just wait for this rank no more.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_collective_push_parameters(struct tfos_collective *collective, const char *name,
                                 const struct tfos_collective_span *spans, int64_t span_count,

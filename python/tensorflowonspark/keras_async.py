@@ -81,7 +81,7 @@ class _State:
 
     def leave(self) -> None:
         """Pushes what there is: what comes next is no step."""
-        if self.has_pulled and self.steps:
+        if self.has_pulled:
             self.group.push_parameters(self.variables, self.steps, _OPERATION)
             self.has_pulled = False
         self.steps = 0

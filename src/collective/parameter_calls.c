@@ -228,9 +228,9 @@ static enum tfos_status exchange_steps(struct tfos_collective *group, const char
     TFOS__TRY(init_exchange(&exchange, group, name, spans, span_count, false, err));
     exchange.request = (struct tfos__collective_request){kind, steps};
     enum tfos_status status;
-    if (steps < 1 || steps > group->parameters.staleness)
-        status = tfos__collective_call_refuse(group, TFOS_INVALID, name,
-                                              "the steps are 1 to the staleness", err);
+    if (steps < (kind == TFOS__COLLECTIVE_PULL) || steps > group->parameters.staleness)
+        status = tfos__collective_call_refuse(
+            group, TFOS_INVALID, name, "there are more steps than the staleness, or too few", err);
     else if (group->has_pulled == (kind == TFOS__COLLECTIVE_PULL))
         status = tfos__collective_call_refuse(group, TFOS_INVALID, name,
                                               "pulls and pushes come in turns", err);

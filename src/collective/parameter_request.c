@@ -30,14 +30,14 @@ tfos__collective_request_decode(const unsigned char bytes[TFOS__COLLECTIVE_REQUE
     memcpy(&steps, bytes + 8, sizeof(steps));
     *request =
         (struct tfos__collective_request){.kind = bytes[4], .steps = (int64_t)le64toh(steps)};
-    bool has_steps =
-        request->kind == TFOS__COLLECTIVE_PUSH || request->kind == TFOS__COLLECTIVE_PULL;
+    int64_t least = request->kind == TFOS__COLLECTIVE_PULL;
+    int64_t most = request->kind <= TFOS__COLLECTIVE_PULL ? staleness : 0;
     const char *fault = NULL;
     if (memcmp(bytes, MAGIC, 4) != 0 || memcmp(bytes + 5, zeros, 3) != 0)
         fault = "beginning";
     else if (request->kind < TFOS__COLLECTIVE_PUSH || request->kind > TFOS__COLLECTIVE_GOT_ROWS)
         fault = "kind";
-    else if (has_steps ? request->steps < 1 || request->steps > staleness : request->steps != 0)
+    else if (request->steps < least || request->steps > most)
         fault = "number of steps";
     if (!fault)
         return TFOS_OK;

@@ -18,7 +18,7 @@ enum tfos__collective_request_kind {
 
 struct tfos__collective_request {
     enum tfos__collective_request_kind kind;
-    int64_t steps; ///< of a push, since the pull; of a pull, until the push; else 0
+    int64_t steps; ///< of a push, since the pull; of a pull, until the push, 1 or more; else 0
 };
 
 void tfos__collective_request_encode(const struct tfos__collective_request *request,

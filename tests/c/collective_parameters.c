@@ -267,9 +267,11 @@ static void play_refusals(struct player *player)
     open_parameters(player);
     expect(player, pull(player, 0) == TFOS_INVALID);
     expect(player, pull(player, STALENESS + 1) == TFOS_INVALID);
-    expect_text(player, "the steps are 1 to the staleness");
+    expect_text(player, "there are more steps than the staleness, or too few");
     expect(player, push(player, 1) == TFOS_INVALID);
     expect_text(player, "pulls and pushes come in turns");
+    expect_done(player, pull(player, 1));
+    expect_done(player, push(player, 0));
     expect(player, tfos_collective_pull_parameters(player->group, "weights", spans, 1, 1,
                                                    &player->err) == TFOS_INVALID);
     expect_text(player, "not as many elements");

@@ -28,8 +28,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(bytes, data, size < sizeof(bytes) ? size : sizeof(bytes));
     if (tfos__collective_request_decode(bytes, STALENESS, &request, &err) != TFOS_OK)
         return 0;
-    bool has_steps = request.kind == TFOS__COLLECTIVE_PUSH || request.kind == TFOS__COLLECTIVE_PULL;
-    require(has_steps ? request.steps >= 1 && request.steps <= STALENESS : request.steps == 0);
+    bool may_have_steps = request.kind <= TFOS__COLLECTIVE_PULL;
+    require(may_have_steps ? request.steps >= 0 && request.steps <= STALENESS : request.steps == 0);
+    require(request.kind != TFOS__COLLECTIVE_PULL || request.steps > 0);
     tfos__collective_request_encode(&request, again);
     require(memcmp(bytes, again, sizeof(bytes)) == 0);
     return 0;
