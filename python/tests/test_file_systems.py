@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from hdfs_server import shared_server  # noqa: F401
+from hadoop_cluster import shared_server  # noqa: F401
 
 tf = pytest.importorskip("tensorflow")
 pa = pytest.importorskip("pyarrow")

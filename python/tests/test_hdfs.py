@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import test_hadoop_formats as formats
-from hdfs_server import shared_server  # noqa: F401
+from hadoop_cluster import shared_server  # noqa: F401
 from test_spark_source import features, load, source_spark, spark  # noqa: F401
 
 tf = pytest.importorskip("tensorflow")
