@@ -15,7 +15,7 @@ declare -A internal=(
 # Tests that ask for what is different here on purpose: what they then say must contain, and why.
 declare -A differs=(
     [test_TFNode.TFNodeTest.test_datafeed]="TFManager|it starts a TFManager by itself; a DataFeed reads the node's feed here"
-    [test_pipeline.PipelineTest.test_spark_saved_model]="\`lr\` is deprecated|Keras since 2.11 ignores the learning rate of Adam(lr=0.2), so its model has not learned enough; it does with learning_rate="
+    [test_pipeline.PipelineTest.test_spark_saved_model]="\`lr\` is deprecated|Keras since 2.11 ignores the learning rate of Adam(lr=0.2), so its model has not learned enough"
 )
 
 environment=new venv=.venv
