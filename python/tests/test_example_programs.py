@@ -11,6 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from conftest import make_context
@@ -88,6 +89,7 @@ def test_mnist_with_keras(run, place):
     assert sorted(f"{row['label']} {row['argmax']}" for row in rows) == sorted(lines_in(place / "predictions"))
     assert all(len(row["prediction"]) == 10 for row in rows)
     assert sum(row["label"] == row["argmax"] for row in rows) > 100
+    np.save(place / "image.npy", np.zeros((1, 28, 28, 1), "float32"))
     shown, ran = map(saved_model_cli, re.findall(r"^saved_model_cli (.*)", (EXAMPLES.parent / "docs" / "serving.md").read_text(), re.MULTILINE))
     assert "inputs['image']" in shown and "outputs['output_0']" in shown
     assert "Result for output key output_0" in ran
