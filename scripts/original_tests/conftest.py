@@ -49,7 +49,7 @@ def settings_for(gpus, extra):
     os.chmod(script, 0o755)
     settings = {"spark.cores.max": 2, "spark.executor.cores": 1, "spark.task.cpus": 1, "spark.task.resource.gpu.amount": gpus,
                 "spark.driver.memory": "512m", "spark.executor.memory": "512m", "spark.python.worker.reuse": "false",
-                "spark.scheduler.minRegisteredResourcesRatio": "1.0", "spark.scheduler.maxRegisteredResourcesWaitingTime": "180s"}
+                "spark.scheduler.minRegisteredResourcesRatio": "1.0", "spark.scheduler.maxRegisteredResourcesWaitingTime": "20s"}
     for place in ("driver", "executor", "worker"):
         settings[f"spark.{place}.resource.gpu.amount"] = gpus
     for place in ("driver", "worker"):
