@@ -180,12 +180,13 @@ static void append_place(struct tfos__bounded_text *text, const struct tfos__clu
                               node->executor);
 }
 
-static void append_missing(struct tfos__bounded_text *text, const struct tfos__cluster *cluster,
+static void append_missing(struct tfos__bounded_text *text,
+                           const struct tfos__cluster_node_table *table, const char *address,
                            int count)
 {
     int listed = 0;
     tfos__bounded_text_append(text, "; missing: %d (executor id", count);
-    TFOS__CLUSTER_EACH_NODE (node, &cluster->table) {
+    TFOS__CLUSTER_EACH_NODE (node, table) {
         if (node->state != TFOS__CLUSTER_NODE_MISSING || !takes_one(text, &listed))
             continue;
         tfos__bounded_text_append(text, "%d", node->executor_id);
@@ -201,7 +202,7 @@ static void append_missing(struct tfos__bounded_text *text, const struct tfos__c
         "the cluster smaller. If Spark shows their tasks as running, the executors do not "
         "reach the driver at %s: let TFOS_SERVER_HOST be an address of its machine that "
         "they reach, and TFOS_SERVER_PORT a port that firewalls let through",
-        cluster->address);
+        address);
 }
 
 static void append_unacknowledged(struct tfos__bounded_text *text,
@@ -219,9 +220,8 @@ static void append_unacknowledged(struct tfos__bounded_text *text,
 }
 
 static void append_registration(struct tfos__bounded_text *text,
-                                const struct tfos__cluster *cluster)
+                                const struct tfos__cluster_node_table *table, const char *address)
 {
-    const struct tfos__cluster_node_table *table = &cluster->table;
     int registered = 0, listed = 0, count = table->count;
     TFOS__CLUSTER_EACH_NODE (node, table)
         registered += node->state != TFOS__CLUSTER_NODE_MISSING;
@@ -235,7 +235,7 @@ static void append_registration(struct tfos__bounded_text *text,
     }
     append_rest(text, listed);
     if (registered < count)
-        append_missing(text, cluster, count - registered);
+        append_missing(text, table, address, count - registered);
     else
         append_unacknowledged(text, table);
 }
@@ -310,17 +310,18 @@ void tfos__cluster_failure_text_of_absence(const struct tfos__cluster_node_table
     append_rest(&whole, listed);
 }
 
-enum tfos_status tfos__cluster_failure_text_of_timeout(const struct tfos__cluster *cluster,
-                                                       enum tfos_rendezvous_phase phase,
-                                                       int64_t waited_ms, struct tfos_error *err)
+enum tfos_status
+tfos__cluster_failure_text_of_timeout(const struct tfos__cluster_scheduler *scheduler,
+                                      const char *address, enum tfos_rendezvous_phase phase,
+                                      int64_t waited_ms, struct tfos_error *err)
 {
     char message[sizeof(err->message)];
     struct tfos__bounded_text text = {.data = message, .capacity = sizeof(message)};
     if (phase == TFOS_PHASE_RUNNING)
-        append_registration(&text, cluster);
+        append_registration(&text, scheduler->table, address);
     else if (phase == TFOS_PHASE_DRAINED)
-        append_undrained(&text, &cluster->scheduler, waited_ms);
+        append_undrained(&text, scheduler, waited_ms);
     else
-        append_living(&text, &cluster->table, phase, waited_ms);
+        append_living(&text, scheduler->table, phase, waited_ms);
     return tfos__fail(err, TFOS_TIMEOUT, "rendezvous: %s", message);
 }

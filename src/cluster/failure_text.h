@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <tfos/rendezvous.h>
 
-#include "cluster/cluster_state.h"
+#include "cluster/feed_scheduler.h"
 #include "cluster/node_table.h"
 
 /// Copies `text` into `size` bytes, cut between characters of UTF-8 where it does not fit; bytes
@@ -35,10 +35,11 @@ void tfos__cluster_failure_text_of_loss(const struct tfos__cluster_node *node, c
 void tfos__cluster_failure_text_of_absence(const struct tfos__cluster_node_table *table,
                                            json_t *const *values, char *text, size_t size);
 
-/// The TIMEOUT of a wait for `phase`: who is being waited for. `waited_ms` counts from the last
-/// progress.
-enum tfos_status tfos__cluster_failure_text_of_timeout(const struct tfos__cluster *cluster,
-                                                       enum tfos_rendezvous_phase phase,
-                                                       int64_t waited_ms, struct tfos_error *err);
+/// The TIMEOUT of a wait for `phase`: who is being waited for. `address` is the driver's, which
+/// nodes that do not register may not reach; `waited_ms` counts from the last progress.
+enum tfos_status
+tfos__cluster_failure_text_of_timeout(const struct tfos__cluster_scheduler *scheduler,
+                                      const char *address, enum tfos_rendezvous_phase phase,
+                                      int64_t waited_ms, struct tfos_error *err);
 
 #endif

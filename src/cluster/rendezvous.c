@@ -356,7 +356,8 @@ static enum tfos_status wait_for_phase(struct tfos_rendezvous *rendezvous,
             begin_ms = cluster->scheduler.progress_ms;
         int64_t waited_ms = tfos__now_ms() - begin_ms;
         if (timeout_ms >= 0 && waited_ms >= timeout_ms)
-            return tfos__cluster_failure_text_of_timeout(cluster, phase, waited_ms, err);
+            return tfos__cluster_failure_text_of_timeout(&cluster->scheduler, cluster->address,
+                                                         phase, waited_ms, err);
         tfos__monitor_wait(&rendezvous->monitor,
                            tfos__deadline(timeout_ms < 0 ? timeout_ms : timeout_ms - waited_ms));
     }
@@ -398,8 +399,8 @@ enum tfos_status tfos_rendezvous_time_out(struct tfos_rendezvous *rendezvous,
                                           struct tfos_error *err)
 {
     lock(rendezvous);
-    enum tfos_status status =
-        tfos__cluster_failure_text_of_timeout(&rendezvous->cluster, phase, waited_ms, err);
+    enum tfos_status status = tfos__cluster_failure_text_of_timeout(
+        &rendezvous->cluster.scheduler, rendezvous->cluster.address, phase, waited_ms, err);
     unlock(rendezvous);
     return status;
 }

@@ -108,8 +108,9 @@ static void inspect(struct stage *stage)
     struct tfos__cluster *cluster = &stage->cluster;
     for (int phase = TFOS_PHASE_RUNNING; phase <= TFOS_PHASE_ENDED; phase++)
         if (!tfos__cluster_has_reached(cluster, (enum tfos_rendezvous_phase)phase))
-            (void)tfos__cluster_failure_text_of_timeout(cluster, (enum tfos_rendezvous_phase)phase,
-                                                        1000, &stage->err);
+            (void)tfos__cluster_failure_text_of_timeout(&cluster->scheduler, cluster->address,
+                                                        (enum tfos_rendezvous_phase)phase, 1000,
+                                                        &stage->err);
     json_t *document = tfos__cluster_status_document(cluster);
     assert(document);
     json_decref(document);
