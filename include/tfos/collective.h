@@ -175,11 +175,11 @@ struct tfos_collective_figures {
     int64_t wait_us;     ///< of these, for ranks that had not come to the operation
     int last_rank; ///< who came last to the operations most often since the last call; -1: none
     int64_t step_count; ///< training steps, by their marks
-    int64_t data_us; ///< for which steps waited for their data; -1: the program does not mark it
+    int64_t data_us;    ///< for which steps waited for their data; -1: the program does not mark it
 };
 
-/// Any thread, also while an operation is under way, which counts until now. `last_rank` counts from
-/// call to call.
+/// Any thread, also while an operation is under way, which counts until now. `last_rank` counts
+/// from call to call.
 TFOS_API void tfos_collective_get_figures(struct tfos_collective *collective,
                                           struct tfos_collective_figures *figures);
 

@@ -38,14 +38,14 @@ struct tfos_collective {
     struct tfos__collective_parameters parameters;   ///< of an operation, as is what follows
     struct tfos__collective_parameter_server server; ///< on rank 0
     _Atomic int64_t met_us; ///< when the ranks had come to the operation under way; 0: not yet
-    float *pulled;   ///< owned; the values as this rank has pulled them; NULL: none are open
-    bool has_pulled; ///< and not pushed since
+    float *pulled;          ///< owned; the values as this rank has pulled them; NULL: none are open
+    bool has_pulled;        ///< and not pushed since
 
     pthread_mutex_t mutex; ///< guards all that follows
     bool is_used;          ///< an operation is under way
     int64_t begin_us;      ///< of the operation under way
     bool is_closed;
-    uint64_t sequence; ///< of the last operation that was begun
+    uint64_t sequence;                      ///< of the last operation that was begun
     struct tfos_collective_figures figures; ///< of operations that have ended
     struct tfos__collective_step_clock steps;
     int64_t last_counts[TFOS_COLLECTIVE_MAX_RANKS]; ///< how often the rank came last, since the
