@@ -28,7 +28,6 @@ void tfos__collective_compute_broadcast(void *kernel, struct TF_OpKernelContext 
 void tfos__collective_compute_all_gather(void *kernel, struct TF_OpKernelContext *context);
 
 /// Without state: `kernel` is NULL.
-void tfos__collective_compute_want(void *kernel, struct TF_OpKernelContext *context);
 void tfos__collective_compute_have(void *kernel, struct TF_OpKernelContext *context);
 
 #endif

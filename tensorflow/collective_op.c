@@ -7,8 +7,8 @@
 // in the sum. It ends with OUT_OF_RANGE, on all ranks at once, when no rank has a weight, or when
 // one gives a negative weight, by which it says that it stops. TfosBroadcast gives the tensors of
 // rank `root`. TfosAllGather joins the tensors of all ranks along their first dimension, which may
-// differ from rank to rank. TfosWantData and TfosHaveData, which have no tensors, note when a step
-// asks for its data, and when it has it.
+// differ from rank to rank. TfosHaveData, which has no tensors, notes that a step has its data: it
+// runs when what it depends on has.
 //
 // They are stateful, so that a graph runs them in the order of the program, which is the same on
 // all ranks; there is never more than one operation of a group under way.
@@ -22,7 +22,6 @@
 #define MEAN_OP "TfosMeanGradients"
 #define BROADCAST_OP "TfosBroadcast"
 #define GATHER_OP "TfosAllGather"
-#define WANT_OP "TfosWantData"
 #define HAVE_OP "TfosHaveData"
 #define MODULE "libtfos_tf"
 
@@ -181,9 +180,9 @@ static struct TF_OpDefinitionBuilder *define_gather(void)
     return op;
 }
 
-static struct TF_OpDefinitionBuilder *define_mark(const char *name)
+static struct TF_OpDefinitionBuilder *define_have(void)
 {
-    struct TF_OpDefinitionBuilder *op = tfos__tf.NewOpDefinitionBuilder(name);
+    struct TF_OpDefinitionBuilder *op = tfos__tf.NewOpDefinitionBuilder(HAVE_OP);
 
     tfos__tf.OpDefinitionBuilderSetIsStateful(op, true);
     tfos__tf.OpDefinitionBuilderAddInput(op, "group: int64");
@@ -197,7 +196,6 @@ void tfos__collective_ops_register(struct TF_Status *status)
         {MEAN_OP, create_plain, tfos__collective_compute_mean, free, infer_mean},
         {BROADCAST_OP, create_broadcast, tfos__collective_compute_broadcast, free, infer_same},
         {GATHER_OP, create_plain, tfos__collective_compute_all_gather, free, NULL},
-        {WANT_OP, NULL, tfos__collective_compute_want, NULL, NULL},
         {HAVE_OP, NULL, tfos__collective_compute_have, NULL, NULL},
     };
 
@@ -205,6 +203,5 @@ void tfos__collective_ops_register(struct TF_Status *status)
     tfos__op_register(define_mean(), &kernels[1], status);
     tfos__op_register(define_broadcast(), &kernels[2], status);
     tfos__op_register(define_gather(), &kernels[3], status);
-    tfos__op_register(define_mark(WANT_OP), &kernels[4], status);
-    tfos__op_register(define_mark(HAVE_OP), &kernels[5], status);
+    tfos__op_register(define_have(), &kernels[4], status);
 }

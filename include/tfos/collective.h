@@ -129,18 +129,17 @@ struct tfos_collective_figures {
     int64_t wait_us;     ///< of these, for ranks that had not come to the operation
     int last_rank; ///< who came last to the operations most often since the last call; -1: none
     int64_t step_count; ///< training steps, by their marks
-    int64_t data_us; ///< for which steps waited for their data; -1: the program does not mark it
+    int64_t data_us;    ///< for which steps waited for their data; -1: the program does not mark it
 };
 
-/// Any thread, also while an operation is under way, which counts until now. `last_rank` counts from
-/// call to call.
+/// Any thread, also while an operation is under way, which counts until now. `last_rank` counts
+/// from call to call.
 TFOS_API void tfos_collective_get_figures(struct tfos_collective *collective,
                                           struct tfos_collective_figures *figures);
 
 /// What a program that trains has come to.
 enum tfos_collective_mark {
-    TFOS_COLLECTIVE_STEPS_BEGIN = 1, ///< a call that takes one step or several
-    TFOS_COLLECTIVE_STEP_WANTS_DATA, ///< within the call; may be left out for the first step
+    TFOS_COLLECTIVE_STEPS_BEGIN = 1, ///< a call that takes a step or several, and wants data
     TFOS_COLLECTIVE_STEP_HAS_DATA,
     TFOS_COLLECTIVE_STEP_GRADIENTS, ///< a step's gradients are exchanged
     TFOS_COLLECTIVE_STEPS_END       ///< the call has ended

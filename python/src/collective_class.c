@@ -505,11 +505,10 @@ static PyObject *get_figures(PyObject *self, PyObject *unused)
     if (tfos__py_call_leave(&call) < 0)
         return NULL;
     return Py_BuildValue("{s:L,s:L,s:L,s:L,s:i,s:L,s:L}", "operations",
-                         (long long)figures.operation_count, "bytes",
-                         (long long)figures.byte_count, "duration_us",
-                         (long long)figures.duration_us, "wait_us", (long long)figures.wait_us,
-                         "last_rank", figures.last_rank, "steps", (long long)figures.step_count,
-                         "data_us", (long long)figures.data_us);
+                         (long long)figures.operation_count, "bytes", (long long)figures.byte_count,
+                         "duration_us", (long long)figures.duration_us, "wait_us",
+                         (long long)figures.wait_us, "last_rank", figures.last_rank, "steps",
+                         (long long)figures.step_count, "data_us", (long long)figures.data_us);
 }
 
 static PyObject *mark(PyObject *self, enum tfos_collective_mark mark)

@@ -87,17 +87,6 @@ class Group:
         finally:
             self._handle.end_steps()
 
-    def want_data(self, dataset: Any) -> Any:
-        """The dataset; whenever a step asks it for a batch, this is noted."""
-        tf = self._tf
-
-        def want(number: Any) -> Any:
-            with tf.control_dependencies([self._ops.tfos_want_data(group=number)]):
-                return tf.identity(number)
-
-        wishes = tf.data.Dataset.from_tensors(tf.constant(self._handle.number, tf.int64)).repeat().map(want)
-        return tf.data.Dataset.zip((wishes, dataset)).map(lambda _, batch: batch)
-
     def have_data(self, data: Any) -> None:
         """Notes, in a step, when its data is there."""
         if not self._tf.executing_eagerly():

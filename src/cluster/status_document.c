@@ -44,8 +44,8 @@ static json_t *step_part(const struct tfos__cluster_step_split *split, double sh
 /// The members for steps.
 static json_t *describe_steps(const struct tfos__cluster_step_split *split)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "step_ms", step_part(split, 1),
-                     "step_compute_ms", step_part(split, split->compute), "step_exchange_ms",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "step_ms", step_part(split, 1), "step_compute_ms",
+                     step_part(split, split->compute), "step_exchange_ms",
                      step_part(split, split->exchange), "step_wait_ms",
                      step_part(split, split->wait), "step_data_ms",
                      split->has_data ? step_part(split, split->data) : json_null());
@@ -211,8 +211,8 @@ static json_t *describe_progress(const struct tfos__cluster *cluster, int64_t no
     struct tfos__cluster_rates rates = sum_rates(cluster, now_ms);
     bool is_feeding = tfos__cluster_status_is_feeding(cluster);
     json_t *object = json_pack(
-        "{s:b, s:I, s:I, s:o, s:o, s:{s:I, s:o}, s:o, s:o, s:o, s:O?, s:o}", "feeding", (int)is_feeding,
-        "epochs_passed", (json_int_t)progress.passed_epoch_count, "rows",
+        "{s:b, s:I, s:I, s:o, s:o, s:{s:I, s:o}, s:o, s:o, s:o, s:O?, s:o}", "feeding",
+        (int)is_feeding, "epochs_passed", (json_int_t)progress.passed_epoch_count, "rows",
         (json_int_t)progress.row_count, "epoch", count_or_null(eta->plan.epoch), "epochs",
         count_or_null(eta->plan.epoch_count), "partitions", "done", (json_int_t)eta->complete_count,
         "total", count_or_null(eta->plan.partition_count), "fraction", rounded(progress.fraction),

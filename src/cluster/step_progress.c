@@ -48,8 +48,8 @@ static const struct tfos__cluster_step_sample *
 find_first(const struct tfos__cluster_step_progress *progress)
 {
     const struct tfos__cluster_step_sample *last = newest(progress), *first = last;
-    while (first > progress->samples &&
-           (last->at_us - first->at_us < TFOS__STEP_WINDOW_US || last->count - first->count < LEAST_STEPS))
+    while (first > progress->samples && (last->at_us - first->at_us < TFOS__STEP_WINDOW_US ||
+                                         last->count - first->count < LEAST_STEPS))
         first--;
     return first;
 }

@@ -30,15 +30,15 @@ struct tfos__cluster_step_progress {
 
 /// How a node's time was spent: shares of it, from 0 to 1.
 struct tfos__cluster_step_split {
-    bool is_known;   ///< else all others are 0
-    bool is_silent;  ///< the trainer tells nothing any more; then only `is_known` is set, too
+    bool is_known;    ///< else all others are 0
+    bool is_silent;   ///< the trainer tells nothing any more; then only `is_known` is set, too
     bool is_stepping; ///< there were steps or exchanges
-    bool has_data;   ///< `data` is known; else it is 0, and the time is part of `compute`
-    double step_ms;  ///< of one step; where none has ended, the time until now
-    double compute;  ///< what is not in the others
-    double exchange; ///< the exchange of gradients and the like
-    double wait;     ///< for other nodes to come to an exchange
-    double data;     ///< for the data of a step
+    bool has_data;    ///< `data` is known; else it is 0, and the time is part of `compute`
+    double step_ms;   ///< of one step; where none has ended, the time until now
+    double compute;   ///< what is not in the others
+    double exchange;  ///< the exchange of gradients and the like
+    double wait;      ///< for other nodes to come to an exchange
+    double data;      ///< for the data of a step
 };
 
 /// Adds a sample. One with smaller counters than the last begins anew.

@@ -39,7 +39,7 @@ struct tfos_collective {
     bool is_used;          ///< an operation is under way
     int64_t begin_us;      ///< of the operation under way
     bool is_closed;
-    uint64_t sequence; ///< of the last operation that was begun
+    uint64_t sequence;                      ///< of the last operation that was begun
     struct tfos_collective_figures figures; ///< of operations that have ended
     struct tfos__collective_step_clock steps;
     int64_t last_counts[TFOS_COLLECTIVE_MAX_RANKS]; ///< how often the rank came last, since the

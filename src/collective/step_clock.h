@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How many training steps a group's process has begun, and for how long they waited for their data.
+/// How many training steps a group's process has begun, and for how long they waited for their
+/// data.
 #ifndef TFOS_COLLECTIVE_STEP_CLOCK_H
 #define TFOS_COLLECTIVE_STEP_CLOCK_H
 

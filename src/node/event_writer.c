@@ -49,7 +49,7 @@ static const struct scalar scalars_of_a_run[] = {
     {"tfos/ring_fill", "ring_fill", 1},
     {"tfos/spark_wait", "reader_wait", 1},
     {"tfos/trainer_wait", "writer_wait", 1},
-    {"tfos/rows", "rows", 1}, // of the cluster only
+    {"tfos/rows", "rows", 1},       // of the cluster only
     {"tfos/step_ms", "step_ms", 1}, // and what follows, of nodes only
     {"tfos/step_compute_ms", "step_compute_ms", 1},
     {"tfos/step_exchange_ms", "step_exchange_ms", 1},

@@ -146,10 +146,10 @@ static double ms_of(const json_t *node, const char *key)
 
 static void say_steps(struct tfos__channel *node, int second, int wait_us, int data_us)
 {
-    say(node, json_pack("{s:s, s:b, s:{s:i, s:i, s:i, s:i, s:i}}", "type", "heartbeat", "figures", 1,
-                        "steps", "at_us", 1 + second * 1000000, "count", 10 * second, "data_us",
-                        second * data_us, "exchange_us", second * 100000, "wait_us",
-                        second * wait_us));
+    say(node,
+        json_pack("{s:s, s:b, s:{s:i, s:i, s:i, s:i, s:i}}", "type", "heartbeat", "figures", 1,
+                  "steps", "at_us", 1 + second * 1000000, "count", 10 * second, "data_us",
+                  second * data_us, "exchange_us", second * 100000, "wait_us", second * wait_us));
 }
 
 static void steps_are_split_and_a_straggler_is_named(void **state)
@@ -172,8 +172,7 @@ static void steps_are_split_and_a_straggler_is_named(void **state)
     assert_true(ms_of(first, "step_ms") == 100 && ms_of(first, "step_wait_ms") == 50);
     assert_true(ms_of(first, "step_exchange_ms") == 10 && ms_of(first, "step_data_ms") == 0);
     assert_true(ms_of(first, "step_compute_ms") == 40 && ms_of(late, "step_data_ms") == 45);
-    const json_t *straggler =
-        json_object_get(json_object_get(status, "progress"), "straggler");
+    const json_t *straggler = json_object_get(json_object_get(status, "progress"), "straggler");
     assert_string_equal(text_of(straggler, "node"), "worker:1");
     assert_string_equal(text_of(straggler, "cause"), "data");
     assert_int_equal(number_of(straggler, "executor_id"), 1);

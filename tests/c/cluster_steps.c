@@ -26,8 +26,7 @@ static void live(struct tfos__cluster_step_progress *progress,
         sample->data_us += habit.data_us;
         sample->exchange_us += habit.exchange_us;
         sample->wait_us += habit.wait_us;
-        tfos__cluster_step_progress_add(progress, sample,
-                                        sample->at_us / 1000 + (i % 2 ? 700 : 0));
+        tfos__cluster_step_progress_add(progress, sample, sample->at_us / 1000 + (i % 2 ? 700 : 0));
     }
 }
 
@@ -151,8 +150,7 @@ static void the_one_that_waits_least_is_waited_for(void **state)
     assert_int_equal(delay_of(fed_slowly, (struct habit){10, 300000, 0, 0}, 0),
                      TFOS__DELAY_COMPUTE);
     assert_int_equal(delay_of(waiting, waiting, 0), TFOS__DELAY_NONE);
-    assert_int_equal(delay_of(waiting, (struct habit){10, 0, 100000, 350000}, 0),
-                     TFOS__DELAY_NONE);
+    assert_int_equal(delay_of(waiting, (struct habit){10, 0, 100000, 350000}, 0), TFOS__DELAY_NONE);
     assert_int_equal(delay_of(waiting, waiting, 2 * TFOS__STEP_SILENCE_MS), TFOS__DELAY_SILENT);
 }
 

@@ -39,11 +39,10 @@ static void open_pair_with(struct pair *pair, bool is_fed, json_t *more, const c
     int fds[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
     assert_done(tfos__channel_open(fds[0], TFOS__CHANNEL_UNIX, NULL, "trainer", &pair->node, &err));
-    send_node(pair,
-              json_pack("{s:s, s:s, s:i, s:i, s:b, s:{s:[s, s], s:[s]}, s:s*}", "type", "context",
-                        "job_name", "worker", "executor_id", 7, "task_index", 0, "fed",
-                        (int)is_fed, "cluster_spec", "worker", "a:1", "b:2", "ps", "c:3",
-                        "collective_key", key));
+    send_node(pair, json_pack("{s:s, s:s, s:i, s:i, s:b, s:{s:[s, s], s:[s]}, s:s*}", "type",
+                              "context", "job_name", "worker", "executor_id", 7, "task_index", 0,
+                              "fed", (int)is_fed, "cluster_spec", "worker", "a:1", "b:2", "ps",
+                              "c:3", "collective_key", key));
     if (more)
         send_node(pair, more);
     assert_done(tfos_trainer_open(fds[1], &pair->trainer, &err));
@@ -389,7 +388,8 @@ static void what_comes_with_the_context_is_heard(void **state)
     char *schema;
     open_pair_with(&pair, true,
                    json_pack("{s:s, s:s, s:s}", "type", "describe", "queue", "input", "schema",
-                             "{\"type\":\"struct\"}"), NULL);
+                             "{\"type\":\"struct\"}"),
+                   NULL);
     assert_done(
         tfos_trainer_await_description(pair.trainer, "input", FOR(PATIENCE_MS), &schema, &err));
     assert_string_equal(schema, "{\"type\":\"struct\"}");
