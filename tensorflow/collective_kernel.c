@@ -487,16 +487,6 @@ void tfos__collective_compute_await_rows(void *kernel, struct TF_OpKernelContext
     with_group(kernel, context, await_rows);
 }
 
-static void want_data(struct call *call)
-{
-    tfos_collective_mark_step(call->group, TFOS_COLLECTIVE_STEP_WANTS_DATA);
-}
-
-void tfos__collective_compute_want(void *kernel, struct TF_OpKernelContext *context)
-{
-    with_group(kernel, context, want_data);
-}
-
 static void have_data(struct call *call)
 {
     tfos_collective_mark_step(call->group, TFOS_COLLECTIVE_STEP_HAS_DATA);

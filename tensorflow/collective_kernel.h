@@ -35,7 +35,6 @@ void tfos__collective_compute_close(void *kernel, struct TF_OpKernelContext *con
 void tfos__collective_compute_await_rows(void *kernel, struct TF_OpKernelContext *context);
 
 /// Without state: `kernel` is NULL.
-void tfos__collective_compute_want(void *kernel, struct TF_OpKernelContext *context);
 void tfos__collective_compute_have(void *kernel, struct TF_OpKernelContext *context);
 
 #endif

@@ -7,8 +7,8 @@
 // in the sum. It ends with OUT_OF_RANGE, on all ranks at once, when no rank has a weight, or when
 // one gives a negative weight, by which it says that it stops. TfosBroadcast gives the tensors of
 // rank `root`. TfosAllGather joins the tensors of all ranks along their first dimension, which may
-// differ from rank to rank. TfosWantData and TfosHaveData, which have no tensors, note when a step
-// asks for its data, and when it has it.
+// differ from rank to rank. TfosHaveData, which has no tensors, notes that a step has its data: it
+// runs when what it depends on has.
 //
 // Of parameters that are trained asynchronously, TfosOpenParameters gives those of rank 0,
 // TfosPullParameters and TfosCloseParameters those that all share, and TfosPushParameters adds to
@@ -31,7 +31,6 @@
 #define PUSH_OP "TfosPushParameters"
 #define CLOSE_OP "TfosCloseParameters"
 #define ROWS_OP "TfosAwaitRows"
-#define WANT_OP "TfosWantData"
 #define HAVE_OP "TfosHaveData"
 #define MODULE "libtfos_tf"
 
@@ -217,9 +216,9 @@ static struct TF_OpDefinitionBuilder *define_rows(void)
     return op;
 }
 
-static struct TF_OpDefinitionBuilder *define_mark(const char *name)
+static struct TF_OpDefinitionBuilder *define_have(void)
 {
-    struct TF_OpDefinitionBuilder *op = tfos__tf.NewOpDefinitionBuilder(name);
+    struct TF_OpDefinitionBuilder *op = tfos__tf.NewOpDefinitionBuilder(HAVE_OP);
 
     tfos__tf.OpDefinitionBuilderSetIsStateful(op, true);
     tfos__tf.OpDefinitionBuilderAddInput(op, "group: int64");
@@ -238,7 +237,6 @@ void tfos__collective_ops_register(struct TF_Status *status)
         {PUSH_OP, create_plain, tfos__collective_compute_push, free, NULL},
         {CLOSE_OP, create_plain, tfos__collective_compute_close, free, infer_parameters},
         {ROWS_OP, create_plain, tfos__collective_compute_await_rows, free, NULL},
-        {WANT_OP, NULL, tfos__collective_compute_want, NULL, NULL},
         {HAVE_OP, NULL, tfos__collective_compute_have, NULL, NULL},
     };
 
@@ -249,6 +247,5 @@ void tfos__collective_ops_register(struct TF_Status *status)
     for (int i = 4; i < 8; i++)
         tfos__op_register(define_parameters(kernels[i].name), &kernels[i], status);
     tfos__op_register(define_rows(), &kernels[8], status);
-    tfos__op_register(define_mark(WANT_OP), &kernels[9], status);
-    tfos__op_register(define_mark(HAVE_OP), &kernels[10], status);
+    tfos__op_register(define_have(), &kernels[9], status);
 }

@@ -185,8 +185,7 @@ TFOS_API void tfos_collective_get_figures(struct tfos_collective *collective,
 
 /// What a program that trains has come to.
 enum tfos_collective_mark {
-    TFOS_COLLECTIVE_STEPS_BEGIN = 1, ///< a call that takes one step or several
-    TFOS_COLLECTIVE_STEP_WANTS_DATA, ///< within the call; may be left out for the first step
+    TFOS_COLLECTIVE_STEPS_BEGIN = 1, ///< a call that takes a step or several, and wants data
     TFOS_COLLECTIVE_STEP_HAS_DATA,
     TFOS_COLLECTIVE_STEP_GRADIENTS, ///< a step's gradients are exchanged
     TFOS_COLLECTIVE_STEPS_END       ///< the call has ended

@@ -511,28 +511,17 @@ static PyObject *get_figures(PyObject *self, PyObject *unused)
                          (long long)figures.step_count, "data_us", (long long)figures.data_us);
 }
 
-static PyObject *mark(PyObject *self, enum tfos_collective_mark mark)
+static PyObject *mark_steps(PyObject *self, PyObject *is_begin)
 {
     struct tfos__py_call call;
 
     if (!tfos__py_call_enter(&call, self))
         return NULL;
-    tfos_collective_mark_step(call.object, mark);
+    tfos_collective_mark_step(call.object, is_begin == Py_True ? TFOS_COLLECTIVE_STEPS_BEGIN
+                                                               : TFOS_COLLECTIVE_STEPS_END);
     if (tfos__py_call_leave(&call) < 0)
         return NULL;
     Py_RETURN_NONE;
-}
-
-static PyObject *begin_steps(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    return mark(self, TFOS_COLLECTIVE_STEPS_BEGIN);
-}
-
-static PyObject *end_steps(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    return mark(self, TFOS_COLLECTIVE_STEPS_END);
 }
 
 typedef int64_t get_number(const struct tfos_collective *collective);
@@ -586,8 +575,7 @@ static PyMethodDef methods[] = {
     {"reduce_scatter", TFOS__KEYWORDS(reduce_scatter),
      "This rank's part of the reduction over all ranks, as bytes."},
     {"figures", get_figures, METH_NOARGS, "What the group has done since it was opened."},
-    {"begin_steps", begin_steps, METH_NOARGS, "A call that takes steps begins; for the figures."},
-    {"end_steps", end_steps, METH_NOARGS, "It has ended."},
+    {"mark_steps", mark_steps, METH_O, "A call that takes steps begins (True), or has ended."},
     TFOS__CLOSE_METHODS("Leaves the group in order."),
     {0},
 };

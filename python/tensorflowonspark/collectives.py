@@ -85,27 +85,16 @@ class Group:
     @contextlib.contextmanager
     def steps(self) -> Iterator[None]:
         """Surrounds a call that takes steps, so that waits for their data are told apart (docs/watching.md)."""
-        self._handle.begin_steps()
+        self._handle.mark_steps(True)
         try:
             yield
         finally:
-            self._handle.end_steps()
-
-    def want_data(self, dataset: Any) -> Any:
-        """The dataset; whenever a step asks it for a batch, this is noted."""
-        tf = self._tf
-
-        def want(number: Any) -> Any:
-            with tf.control_dependencies([self._ops.tfos_want_data(group=number)]):
-                return tf.identity(number)
-
-        wishes = tf.data.Dataset.from_tensors(tf.constant(self._handle.number, tf.int64)).repeat().map(want)
-        return tf.data.Dataset.zip((wishes, dataset)).map(lambda _, batch: batch)
+            self._handle.mark_steps(False)
 
     def have_data(self, data: Any) -> None:
         """Notes, in a step, when its data is there."""
         if not self._tf.executing_eagerly():
-            self._handle.end_steps()  # what follows is the time that tracing takes
+            self._handle.mark_steps(False)  # what follows is the time that tracing takes
         tensors = [leaf for leaf in self._tf.nest.flatten(data, expand_composites=True) if self._tf.is_tensor(leaf)]
         with self._tf.control_dependencies(tensors):
             self._ops.tfos_have_data(group=self._handle.number)

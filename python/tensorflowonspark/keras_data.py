@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Optional, Tuple
 
 __all__ = ["drain", "endless", "follow", "split_rows", "static_rows", "take_all", "untuned", "without_padding"]
 
@@ -42,12 +42,9 @@ def _empty(tf: Any, spec: Any) -> Any:
     return tf.zeros([0, *(size or 0 for size in (spec.shape[1:] if spec.shape.rank else ()))], spec.dtype)
 
 
-def follow(tf: Any, iterator: Any, limit: Optional[int], watched: Callable[[Any], Any]) -> None:
-    """Makes Keras's iterator over epochs take the batches of ``endless``, ``limit`` an epoch: the most that a worker has, None if unknown.
-
-    ``watched`` makes of a dataset one that notes when it is asked for a batch.
-    """
-    dataset = untuned(tf, watched(endless(tf, iterator._distributed_dataset)))
+def follow(tf: Any, iterator: Any, limit: Optional[int]) -> None:
+    """Makes Keras's iterator over epochs take the batches of ``endless``, ``limit`` an epoch: the most that a worker has, None if unknown."""
+    dataset = endless(tf, iterator._distributed_dataset)
     if limit is not None and not iterator.steps_per_epoch:
         dataset = dataset.take(limit)
     iterator._distributed_dataset = dataset

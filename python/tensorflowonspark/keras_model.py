@@ -270,7 +270,7 @@ class _InStep:
             attach_optimizer(self.optimizer, state)  # type: ignore[attr-defined]  # it may have been replaced
             steps = iterator.steps_per_epoch
             limit = agree(state.group, self, steps, iterator.data_adapter.num_batches)
-            follow(state.tf, iterator, limit, state.group.want_data)
+            follow(state.tf, iterator, limit)
             state.limit, state.steps_are_given = steps or limit, steps is not None
             return
         if iterator is not None:

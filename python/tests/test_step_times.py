@@ -45,6 +45,7 @@ def fit_slowly(args, ctx):
     distribute(model).fit(dataset, epochs=1, verbose=0, callbacks=[Dawdle()])
 
 
+@pytest.mark.long
 def test_a_straggler_is_named_with_its_cause(tmp_path):
     with Nodes(tmp_path, local(fit_slowly), str(tmp_path), 2) as cluster:
         def status():

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// From when a step wants its data until it has it, there is more to do than to wait: the framework
-// dispatches the step, or hands the data over. The least such time is taken to be that, and what
-// another has on top of it to be a wait.
+// From the beginning of a call until its first step has its data, the framework also dispatches the
+// step. The least such time is taken to be that, and what another has on top of it to be a wait.
 //
-// Steps of one call overlap: the data of the next one is asked for while a step computes. It waits
-// only from the step's last operation on.
+// A later step of the call, whose data is asked for while the step before computes, waits from that
+// one's last operation on.
 #include "collective/step_clock.h"
 
 static int64_t waiting_us(const struct tfos__collective_step_clock *clock, int64_t now_us)
@@ -42,10 +41,6 @@ void tfos__collective_step_clock_mark(struct tfos__collective_step_clock *clock,
     case TFOS_COLLECTIVE_STEPS_BEGIN:
     case TFOS_COLLECTIVE_STEPS_END:
         begin_or_end(clock, mark == TFOS_COLLECTIVE_STEPS_BEGIN, now_us);
-        break;
-    case TFOS_COLLECTIVE_STEP_WANTS_DATA:
-        if (clock->is_running)
-            clock->wanted_us = now_us;
         break;
     case TFOS_COLLECTIVE_STEP_HAS_DATA:
         take_data(clock, now_us);

@@ -51,13 +51,6 @@ static void waits_for_data_add_up(void **state)
         mark_after(&scale, 8 * MS, TFOS_COLLECTIVE_STEPS_END);
     }
     assert_int_equal(waited(&scale), 50 * MS);
-    // What is wanted later waits from then on.
-    mark_after(&scale, 0, TFOS_COLLECTIVE_STEPS_BEGIN);
-    mark_after(&scale, 700 * MS, TFOS_COLLECTIVE_STEP_WANTS_DATA);
-    mark_after(&scale, 200, TFOS_COLLECTIVE_STEP_HAS_DATA);
-    mark_after(&scale, 8 * MS, TFOS_COLLECTIVE_STEPS_END);
-    mark_after(&scale, 8 * MS, TFOS_COLLECTIVE_STEP_WANTS_DATA); // not of a step
-    assert_int_equal(waited(&scale), 50 * MS);
     // One that goes on counts until now, and until its end, if no data comes.
     mark_after(&scale, 0, TFOS_COLLECTIVE_STEPS_BEGIN);
     scale.now_us += 10200;
@@ -75,8 +68,6 @@ static void steps_of_one_call_wait_from_the_exchange_on(void **state)
     for (int call = 0; call < 4; call++) {
         mark_after(&scale, 1 * MS, TFOS_COLLECTIVE_STEPS_BEGIN);
         for (int step = 0; step < 5; step++) {
-            if (step > 0) // while the step before computed
-                scale.clock.wanted_us = scale.now_us - 15 * MS;
             mark_after(&scale, call == 3 && step == 2 ? 7100 : 100, TFOS_COLLECTIVE_STEP_HAS_DATA);
             scale.now_us += 20 * MS;
             scale.clock.operated_us = scale.now_us;
