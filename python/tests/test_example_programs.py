@@ -2,6 +2,7 @@
 """The commands in the examples' READMEs, as typed but for less data, in one Spark application of three executors."""
 
 import gzip
+import itertools
 import json
 import os
 import re
@@ -108,8 +109,8 @@ def test_mnist_as_in_tensorflow_1(run, place):
     ended = threading.Event()
 
     def move_files():
-        for number in range(100):
-            (place / "moved").write_text("".join(f"{label}|{pixels}\n" for label, pixels in digits))
+        for number in itertools.count():  # Spark takes those that appear after the stream has begun
+            (place / "moved").write_text("".join(f"{label}|{pixels}\n" for label, pixels in digits[:100]))
             os.rename(place / "moved", place / "stream" / str(number))
             if ended.wait(2):
                 break
