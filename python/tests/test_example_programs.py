@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands in the examples' READMEs, as typed but for less data, in one Spark application of three executors."""
 
+import itertools
 import json
 import os
 import re
@@ -37,7 +38,7 @@ def run(place):
     import pyspark
     from pyspark.sql import SparkSession
 
-    context = make_context("local-cluster[3,1,1024]", executorEnv_TF_ENABLE_ONEDNN_OPTS="0")
+    context = make_context("local-cluster[3,1,1024]")
     system = context._jvm.org.apache.hadoop.fs.FileSystem.getLocal(context._jsc.hadoopConfiguration())
     system.setWorkingDirectory(context._jvm.org.apache.hadoop.fs.Path(str(place)))
     with pytest.MonkeyPatch.context() as patch:
@@ -101,8 +102,8 @@ def test_mnist_as_in_tensorflow_1(run, place):
     ended = threading.Event()
 
     def move_files():
-        for number in range(100):
-            (place / "moved").write_text("".join(f"{label}|{pixels}\n" for label, pixels in digits))
+        for number in itertools.count():  # Spark takes those that appear after the stream has begun
+            (place / "moved").write_text("".join(f"{label}|{pixels}\n" for label, pixels in digits[:100]))
             os.rename(place / "moved", place / "stream" / str(number))
             if ended.wait(2):
                 break
