@@ -22,10 +22,10 @@ from test_streaming import (  # noqa: F401  fixtures, and tests that run here wi
     test_a_stream_is_one_epoch_in_the_order_of_its_batches,
     test_a_stream_that_fails_leaves_the_other_alone,
     test_a_trainer_that_fails_ends_the_query_with_its_words,
-    test_shutdown_ends_behind_a_batch_and_another_cluster_goes_on,
     test_the_query_ends_when_all_terminate,
     test_two_streams_at_once_have_each_its_queue,
     test_two_streams_at_once_take_turns,
+    test_who_asks_to_stop_ends_a_query_behind_a_batch_and_another_cluster_goes_on,
 )
 
 pytestmark = pytest.mark.long
