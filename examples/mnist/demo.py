@@ -75,7 +75,7 @@ def start_spark(log):
 
 def clear(output):
     """Removes what an earlier run left, and nothing else."""
-    for name in ("csv", "pickle", "model", "export", "predictions"):
+    for name in ("csv", "tfr", "pickle", "model", "export", "predictions"):
         shutil.rmtree(os.path.join(output, name), ignore_errors=True)
     os.makedirs(output, exist_ok=True)
 
@@ -84,6 +84,7 @@ def prepare(sc, data, output):
     """The digits as CSV; returns how many there are for training and for the test."""
     import mnist_data_setup
 
+    sc.addPyFile(mnist_data_setup.__file__)
     counts = []
     for split in ("train", "test"):
         images, labels = mnist_data_setup.read_digits(data, split)
