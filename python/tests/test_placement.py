@@ -63,6 +63,23 @@ def test_executors_whose_python_lacks_the_package(tmp_path, monkeypatch):
         context.stop()
 
 
+def test_s07_dynamic_allocation_leaves_executors_to_nodes(tmp_path):
+    """Three executors come; the one without a node goes when it is idle, and the others' nodes are fed behind that."""
+    context = make_context("local-cluster[3,1,1024]", spark_dynamicAllocation_enabled="true", spark_dynamicAllocation_shuffleTracking_enabled="true",
+                           spark_dynamicAllocation_minExecutors=0, spark_dynamicAllocation_initialExecutors=3, spark_dynamicAllocation_maxExecutors=3,
+                           spark_dynamicAllocation_executorIdleTimeout="6s")
+    try:
+        wait_until(lambda: len(executors()) == 3, 60, "the executors")
+        with TFCluster.run(context, local(add_up), None, 2, 0, input_mode=TFCluster.InputMode.SPARK) as cluster:
+            wait_until(lambda: len(executors()) == 2, 60, "the end of the executor without a node")
+            cluster.train(context.parallelize(range(100), 4), 2)
+            cluster.shutdown()
+            assert sum(cluster.results()) == 9900
+        wait_until(lambda: not executors(), 60, "the end of the others")
+    finally:
+        context.stop()
+
+
 @pytest.fixture(scope="module")
 def context():
     """Two executors with two cores each."""
@@ -120,23 +137,6 @@ def test_s41_tensorboard_not_installed(context, tmp_path, monkeypatch, caplog):
             assert cluster.tensorboard_url() is None
             cluster.train(context.parallelize(range(10), 2), num_epochs=1)
     assert len([record for record in caplog.records if "TensorBoard" in record.getMessage()]) == 1
-
-
-def test_s07_dynamic_allocation_leaves_executors_to_nodes(tmp_path):
-    """Three executors come; the one without a node goes when it is idle, and the others' nodes are fed behind that."""
-    context = make_context("local-cluster[3,1,1024]", spark_dynamicAllocation_enabled="true", spark_dynamicAllocation_shuffleTracking_enabled="true",
-                           spark_dynamicAllocation_minExecutors=0, spark_dynamicAllocation_initialExecutors=3, spark_dynamicAllocation_maxExecutors=3,
-                           spark_dynamicAllocation_executorIdleTimeout="6s")
-    try:
-        wait_until(lambda: len(executors()) == 3, 60, "the executors")
-        with TFCluster.run(context, local(add_up), None, 2, 0, input_mode=TFCluster.InputMode.SPARK) as cluster:
-            wait_until(lambda: len(executors()) == 2, 60, "the end of the executor without a node")
-            cluster.train(context.parallelize(range(100), 4), 2)
-            cluster.shutdown()
-            assert sum(cluster.results()) == 9900
-        wait_until(lambda: not executors(), 60, "the end of the others")
-    finally:
-        context.stop()
 
 
 def add_up(args, ctx):
