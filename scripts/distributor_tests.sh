@@ -6,15 +6,7 @@
 # exit status: 1 when a test fails that is not among those that differ, or when one of these passes.
 set -euo pipefail
 
-environment=new venv=.venv
-if [ "${1:-}" = --old ]; then
-    environment=old venv=.venv-old
-    shift
-fi
-if [ $# -eq 0 ]; then
-    sed -n 's/^# usage: /usage: /p' "$0" >&2
-    exit 2
-fi
+. "$(dirname "$0")/suite_options.sh"
 tests=$(realpath -e "$1/spark/spark-tensorflow-distributor/tests/integration")
 shift
 cd "$(dirname "$0")/.."

@@ -18,15 +18,7 @@ declare -A differs=(
     [test_pipeline.PipelineTest.test_spark_saved_model]="\`lr\` is deprecated|Keras since 2.11 ignores the learning rate of Adam(lr=0.2), so its model has not learned enough"
 )
 
-environment=new venv=.venv
-if [ "${1:-}" = --old ]; then
-    environment=old venv=.venv-old
-    shift
-fi
-if [ $# -eq 0 ]; then
-    sed -n 's/^# usage: /usage: /p' "$0" >&2
-    exit 2
-fi
+. "$(dirname "$0")/suite_options.sh"
 source=$(realpath -e "$1/tests")
 modules=("${@:2}")
 cd "$(dirname "$0")/.."

@@ -27,15 +27,7 @@ declare -A inner=(
     [DataFrameTfrConverterTest]=DataFrameTfrConverter
 )
 
-environment=new venv=.venv
-if [ "${1:-}" = --old ]; then
-    environment=old venv=.venv-old
-    shift
-fi
-if [ $# -eq 0 ]; then
-    sed -n 's/^# usage: /usage: /p' "$0" >&2
-    exit 2
-fi
+. "$(dirname "$0")/suite_options.sh"
 folders=()
 for folder; do folders+=("$(realpath -e "$folder")"); done
 cd "$(dirname "$0")/.."
