@@ -26,7 +26,7 @@ static int run_node(int argc, char **argv)
 {
     struct tfos_error err;
     (void)argc, (void)argv;
-    return tfos_node_run(LAUNCHER_FD, &err) < 0 ? say_error(&err) : 0;
+    return tfos_node_run(LAUNCHER_FD, NULL, &err) < 0 ? say_error(&err) : 0;
 }
 
 static const struct {

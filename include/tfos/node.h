@@ -6,14 +6,16 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <tfos/status.h>
 
 struct tfos_node_launch;
 
 /// Starts `executable` (the tfos command) as a node process in a session of its own, with this
 /// process's environment and directory, and gives it `config` (JSON; docs/protocol.md, "Node") and
-/// `payload` (any bytes, given to the trainer unchanged). On success the caller owns `*out`. One
-/// thread at a time.
+/// `payload` (any bytes, given to the trainer unchanged). With "preload" in `config` the node is
+/// forked from the executor's fork server instead, which is started if there is none; this waits
+/// until that has imported its modules. On success the caller owns `*out`. One thread at a time.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_node_launch(const char *executable, const char *config, const void *payload,
                  size_t payload_size, struct tfos_node_launch **out, struct tfos_error *err);
@@ -37,8 +39,30 @@ TFOS_API void tfos_node_launch_close(struct tfos_node_launch *launch);
 /// for one. docs/protocol.md calls it `executor_pid`.
 TFOS_API int64_t tfos_process_find_executor(int64_t pid);
 
+/// How a process of a language's interpreter is forked.
+struct tfos_node_forker {
+    pid_t (*fork)(void *context); ///< as fork(2)
+    /// Runs the trainer, in its process, and does not return. `environment` ends with NULL.
+    void (*run)(void *context, char *const *environment);
+    void *context;
+};
+
 /// The whole life of a node, in the process that tfos_node_launch() started; `fd` is the launcher's
-/// socket. Returns when all is over and nothing is left running.
-TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_node_run(int fd, struct tfos_error *err);
+/// socket. The trainer is the program that the launcher names or, with `forker`, a fork of this
+/// process. Returns when all is over and nothing is left running.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_node_run(int fd, const struct tfos_node_forker *forker, struct tfos_error *err);
+
+/// The variable that tells a trainer's program to be a fork server: the executor's pid, a space,
+/// and what to import. Descriptor 3 is the listening socket then.
+#define TFOS_FORK_SERVER_VARIABLE "TFOS_FORK_SERVER"
+
+/// The life of a fork server: a process that has imported what trainers need, of which each
+/// launch gets a fork, which is its node, whose trainer is a fork again. `listener_fd` is taken
+/// over. Returns when the executor has ended, or after ten minutes without a node; nodes that
+/// run then go on. One thread, the process's only one that is not the libraries' own.
+TFOS_API TFOS_MUST_CHECK enum tfos_status
+tfos_node_serve_forks(int listener_fd, int64_t executor_pid, const struct tfos_node_forker *forker,
+                      struct tfos_error *err);
 
 #endif

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The class Node: tfos_node_launch_*, one thread at a time.
+#include <string.h>
 #include <tfos/node.h>
+#include <unistd.h>
 
 #include "error.h"
 #include "handle.h"
@@ -93,8 +95,72 @@ static PyObject *find_executor(PyObject *module, PyObject *args, PyObject *kwarg
     return PyLong_FromLongLong(executor);
 }
 
+// The GIL is held in a fork server and in its nodes, which have no other thread of Python.
+static pid_t fork_interpreter(void *context)
+{
+    (void)context;
+    PyOS_BeforeFork();
+    pid_t pid = fork();
+    if (pid == 0)
+        PyOS_AfterFork_Child();
+    else
+        PyOS_AfterFork_Parent();
+    return pid;
+}
+
+static PyObject *make_environment(char *const *environment)
+{
+    PyObject *dictionary = PyDict_New();
+    for (; dictionary && *environment; environment++) {
+        size_t length = strcspn(*environment, "=");
+        PyObject *name = PyBytes_FromStringAndSize(*environment, (Py_ssize_t)length);
+        PyObject *value = PyBytes_FromString(*environment + length + 1);
+        if (!name || !value || PyDict_SetItem(dictionary, name, value) < 0)
+            Py_CLEAR(dictionary);
+        Py_XDECREF(name);
+        Py_XDECREF(value);
+    }
+    return dictionary;
+}
+
+/// `context` is the callable.
+static void run_trainer(void *context, char *const *environment)
+{
+    PyObject *variables = make_environment(environment);
+    PyObject *result = variables ? PyObject_CallFunctionObjArgs(context, variables, NULL) : NULL;
+    if (!result)
+        PyErr_Print();
+}
+
+static PyObject *serve_forks(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    int64_t listener_fd = 0, executor_pid = 0;
+    PyObject *run = NULL, *kept = NULL;
+    struct tfos_error err;
+    const struct tfos__py_parameter parameters[] = {
+        {"listener_fd", TFOS__INT, true, 0, INT32_MAX, &listener_fd},
+        {"executor_pid", TFOS__INT, true, 0, INT32_MAX, &executor_pid},
+        {"run", TFOS__ANY, true, 0, 0, &run},
+        {0},
+    };
+
+    (void)module;
+    if (tfos__py_parameters_read("serve_forks", parameters, args, kwargs, &kept) < 0)
+        return NULL;
+    const struct tfos_node_forker forker = {
+        .fork = fork_interpreter, .run = run_trainer, .context = run};
+    enum tfos_status status =
+        tfos_node_serve_forks((int)listener_fd, executor_pid, &forker, &err);
+    Py_DECREF(kept);
+    if (status < 0)
+        return tfos__py_raise(status, &err);
+    Py_RETURN_NONE;
+}
+
 PyMethodDef tfos__py_node_functions[] = {
     {"find_executor", TFOS__KEYWORDS(find_executor),
      "The pid of the executor that a Spark task belongs to."},
+    {"serve_forks", TFOS__KEYWORDS(serve_forks),
+     "The life of a fork server; run(environment) is called in each trainer and does not return."},
     {0},
 };

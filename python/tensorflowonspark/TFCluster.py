@@ -582,7 +582,8 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
             cluster_id=cluster_id, key=key, address=rendezvous.address, num_executors=options.num_executors, num_ps=options.num_ps,
             roles=json.loads(rendezvous.roles()), feeding=feeding, default_fs=files.before_slash(spark.default_fs()),
             working_dir=os.getcwd(), release_port=options.release_port, tensorboard=options.tensorboard, log_dir=log_dir and os.fspath(log_dir),
-            gpus=plan, queues=",".join(queues), allow_pickle=bool(allow_pickle), native_ps=options.native_ps)
+            gpus=plan, queues=",".join(queues), allow_pickle=bool(allow_pickle), native_ps=options.native_ps,
+            preload=os.environ.get("TFOS_PRELOAD", ""))
         cluster = TFCluster(spark, meta, rendezvous, options.input_mode, queues, options.tensorboard)
     except BaseException:
         rendezvous.close()

@@ -5,7 +5,7 @@ A negative status raises a subclass of ``Error`` named after it (``TimedOutError
 back as ``None`` or as said below.
 """
 
-from typing import Any, Callable, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 VERSION: str
 
@@ -89,6 +89,10 @@ def list_rdma_ports(sysfs: Optional[str] = None) -> List[Tuple[str, int, bool, s
 
 def list_gpus() -> List[bool]:
     """Of each NVIDIA GPU of this machine, whether no process computes on it. UnsupportedError: there is no driver, or it does not answer."""
+
+def serve_forks(listener_fd: int, executor_pid: int, run: Callable[[Dict[bytes, bytes]], None]) -> None:
+    """The life of a fork server; ``run(environment)`` is called in each trainer and does not return."""
+
 def find_executor(pid: int) -> int:
     """The pid of the JVM (or other process) that runs the Spark task ``pid``."""
 

@@ -73,9 +73,16 @@ def _register(tf: Any, dataset: Any, schemes: Iterable[str]) -> List[str]:
 def register_on_import() -> None:
     """As soon as this process imports TensorFlow. What fails then is a warning: the import does not."""
     if "tensorflow" in sys.modules:
-        register()
+        _register_or_warn()
     else:
         sys.meta_path.insert(0, _Finder())
+
+
+def _register_or_warn() -> None:
+    try:
+        register()
+    except Exception as error:
+        warnings.warn(f"TensorFlow reads no hdfs:// here: {error}", stacklevel=2)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -106,7 +113,4 @@ class _Loader(importlib.abc.Loader):
         if self._finder in sys.meta_path:
             sys.meta_path.remove(self._finder)
         self._loader.exec_module(module)
-        try:
-            register()
-        except Exception as error:
-            warnings.warn(f"TensorFlow reads no hdfs:// here: {error}", stacklevel=2)
+        _register_or_warn()

@@ -44,6 +44,7 @@ class ClusterMeta:
     queues: str  #: names of each fed node's queues, divided by commas
     allow_pickle: bool = True  #: rows and results that have no column form may be pickled
     native_ps: bool = False  #: parameter servers are TensorFlow's servers without Python, and do not run the function
+    preload: str = ""  #: modules, divided by commas, that each executor's fork server imports; "": trainers are started anew
 
     def public(self) -> dict:
         """As a dictionary, without the key."""
@@ -106,7 +107,7 @@ class NodeTask:
             "argv": _server_command() if is_server else [sys.executable, "-u", "-m", TRAINER_MODULE],
             "environment": _trainer_environment(), "directory": os.getcwd(), "gpus": None if is_server else meta.gpus.config(meta.job_name(executor_id)),
             "tf_port": int(os.environ.get("TENSORFLOW_PORT", 0)), "join_timeout_ms": self._join_timeout_ms,
-            "default_fs": meta.default_fs, "working_dir": meta.working_dir, "release_port": meta.release_port, "allow_pickle": meta.allow_pickle,
+            "preload": None if is_server else meta.preload or None, "default_fs": meta.default_fs, "working_dir": meta.working_dir, "release_port": meta.release_port, "allow_pickle": meta.allow_pickle,
             "tensorboard": _tensorboard_config(meta, executor_id), "user": {"spark_files": _spark_files_root()},
         }
 

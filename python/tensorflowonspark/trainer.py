@@ -20,7 +20,7 @@ import sys
 import threading
 from typing import Any, Tuple
 
-from . import _tfos, console, failures, fs, gpus
+from . import _tfos, console, failures, fork_server, fs, gpus
 from .results import parts_of
 from .TFSparkNode import TFNodeContext
 
@@ -29,6 +29,11 @@ __all__ = ["complete", "main"]
 
 def main() -> None:
     """Runs the function that the node hands over and ends the process with its outcome."""
+    fork_server.serve_if_asked(_main)
+    _main()
+
+
+def _main() -> None:
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR2, all_threads=True)
     link = _tfos.Trainer()

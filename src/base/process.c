@@ -30,6 +30,11 @@ struct spawn_plan {
     int count;
 };
 
+int tfos__process_standard_fd(int fd)
+{
+    return fcntl(fd, F_GETFD) >= 0 ? fd : -1;
+}
+
 static int source_of(const struct tfos__spawn_options *options, int target)
 {
     switch (target) {
@@ -44,6 +49,7 @@ static int source_of(const struct tfos__spawn_options *options, int target)
     }
 }
 
+/// Fills `plan->sources`, also when it fails.
 static enum tfos_status duplicate_sources(const struct tfos__spawn_options *options,
                                           struct spawn_plan *plan, struct tfos_error *err)
 {
@@ -58,7 +64,7 @@ static enum tfos_status duplicate_sources(const struct tfos__spawn_options *opti
             copy = fcntl(source, F_DUPFD_CLOEXEC, count);
             if (copy < 0)
                 return tfos__fail_errno(err, TFOS_IO, "process: cannot pass descriptor %d on to %s",
-                                        source, options->argv[0]);
+                                        source, options->argv ? options->argv[0] : "a forked process");
         }
         plan->sources[target] = copy;
         plan->count = target + 1;
@@ -173,6 +179,48 @@ enum tfos_status tfos__process_spawn(const struct tfos__spawn_options *options, 
     tfos__free(plan.sources);
     posix_spawnattr_destroy(&plan.attributes);
     posix_spawn_file_actions_destroy(&plan.actions);
+    return status;
+}
+
+static void close_from(int first)
+{
+#if __GLIBC_PREREQ(2, 34)
+    closefrom(first);
+#else
+    long limit = sysconf(_SC_OPEN_MAX);
+    for (int fd = first; fd < limit; fd++)
+        close(fd);
+#endif
+}
+
+static bool take_descriptors(const struct spawn_plan *plan)
+{
+    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    bool is_done = null_fd >= 0;
+    // Above the targets, as the other sources are.
+    int empty = is_done ? fcntl(null_fd, F_DUPFD_CLOEXEC, plan->count) : -1;
+    is_done = empty >= 0;
+    for (int target = 0; is_done && target < plan->count; target++)
+        is_done = dup2(plan->sources[target] >= 0 ? plan->sources[target] : empty, target) >= 0;
+    close_from(plan->count);
+    return is_done;
+}
+
+enum tfos_status tfos__process_become(const struct tfos__spawn_options *options,
+                                      struct tfos_error *err)
+{
+    struct spawn_plan plan = {0};
+    sigset_t none;
+    sigemptyset(&none);
+    enum tfos_status status = duplicate_sources(options, &plan, err);
+    if (status == TFOS_OK && (!take_descriptors(&plan) || sigprocmask(SIG_SETMASK, &none, NULL) != 0 ||
+                              (options->new_session && setsid() < 0)))
+        status = tfos__fail_errno(err, TFOS_IO, "process: cannot set up the forked process %d",
+                                  (int)getpid());
+    if (status == TFOS_OK && options->directory && chdir(options->directory) != 0)
+        status = tfos__fail_errno(err, TFOS_NOT_FOUND, "process: cannot work in directory %s",
+                                  options->directory);
+    tfos__free(plan.sources);
     return status;
 }
 

@@ -21,9 +21,18 @@ struct tfos__spawn_options {
     bool new_session; ///< setsid, so that signals to the parent's group do not reach it
 };
 
+/// One of this process's standard descriptors, or -1 when it is closed.
+int tfos__process_standard_fd(int fd);
+
 /// Starts a process by posix_spawn (never fork). NOT_FOUND names the program; IO otherwise.
 enum tfos_status tfos__process_spawn(const struct tfos__spawn_options *options, pid_t *pid,
                                      struct tfos_error *err);
+
+/// Makes this process, which was just forked and has one thread, what spawn() would have started:
+/// with exactly these descriptors, no blocked signals, its directory and session. `argv` and `envp`
+/// do not count. After a failure it can only end. NOT_FOUND names the directory; IO otherwise.
+enum tfos_status tfos__process_become(const struct tfos__spawn_options *options,
+                                      struct tfos_error *err);
 
 /// A pidfd (close-on-exec), readable once the process has ended. NOT_FOUND when there is none such;
 /// UNSUPPORTED before Linux 5.3.

@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,16 +28,39 @@ enum tfos_status tfos__node_child_adopt_orphans(struct tfos_error *err)
     return TFOS_OK;
 }
 
+/// In the new process it does not return.
+static enum tfos_status start_fork(const struct tfos__spawn_options *options,
+                                   const struct tfos_node_forker *forker, pid_t *pid,
+                                   struct tfos_error *err)
+{
+    *pid = forker->fork(forker->context);
+    if (*pid < 0)
+        return tfos__fail_errno(err, TFOS_IO, "node: cannot fork process %d", (int)getpid());
+    if (*pid > 0)
+        return TFOS_OK;
+    if (tfos__process_become(options, err) < 0) {
+        dprintf(STDERR_FILENO, "%s\n", err->message);
+        _exit(EXIT_FAILURE);
+    }
+    const char *slash = strrchr(options->argv[0], '/');
+    (void)prctl(PR_SET_NAME, slash ? slash + 1 : options->argv[0], 0, 0, 0);
+    forker->run(forker->context, options->envp);
+    _exit(EXIT_FAILURE);
+}
+
 enum tfos_status tfos__node_child_start(struct tfos__node_child *child,
                                         struct tfos__spawn_options *options,
-                                        struct tfos__node_output *output, struct tfos_error *err)
+                                        struct tfos__node_output *output,
+                                        const struct tfos_node_forker *forker,
+                                        struct tfos_error *err)
 {
     pid_t pid;
     options->new_session = true;
     options->stdin_fd = -1;
     options->stdout_fd = output ? tfos__node_output_writer_fd(output, TFOS__OUTPUT_STDOUT) : -1;
     options->stderr_fd = output ? tfos__node_output_writer_fd(output, TFOS__OUTPUT_STDERR) : -1;
-    enum tfos_status status = tfos__process_spawn(options, &pid, err);
+    enum tfos_status status = forker ? start_fork(options, forker, &pid, err)
+                                     : tfos__process_spawn(options, &pid, err);
     if (output)
         tfos__node_output_close_writers(output);
     if (status == TFOS_OK)

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <tfos/status.h>
+#include <tfos/node.h>
 
 #include "base/process.h"
 #include "node/output.h"
@@ -27,10 +27,12 @@ enum tfos_status tfos__node_child_adopt_orphans(struct tfos_error *err);
 
 /// Starts it as the leader of a new session, without input. What it writes goes to `output`, whose
 /// writers are closed here then, also when it fails; NULL: to nowhere. Of `options`, the rest
-/// counts.
+/// counts. With `forker` it is no new program, but a fork of this process.
 enum tfos_status tfos__node_child_start(struct tfos__node_child *child,
                                         struct tfos__spawn_options *options,
-                                        struct tfos__node_output *output, struct tfos_error *err);
+                                        struct tfos__node_output *output,
+                                        const struct tfos_node_forker *forker,
+                                        struct tfos_error *err);
 
 /// SIGTERM to the whole group, and SIGKILL `grace_ms` later by tick(); at once when 0. A second
 /// call can only bring the SIGKILL nearer.

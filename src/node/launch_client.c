@@ -21,6 +21,7 @@
 #include "base/process.h"
 #include "base/socket.h"
 #include "base/thread.h"
+#include "node/fork_server.h"
 
 #define SEND_TIMEOUT_MS 30000
 // For a node to end its trainer and itself before it is killed.
@@ -32,7 +33,7 @@ extern char **environ;
 
 struct tfos_node_launch {
     struct tfos__channel *channel; ///< owned
-    pid_t pid;                     ///< 0 once reaped
+    pid_t pid;                     ///< 0 once reaped; a fork server's child, if that forked it
     int pidfd;                     ///< owned
     bool is_detached;
 };
@@ -68,12 +69,6 @@ static enum tfos_status parse_config(const char *text, json_t **out, struct tfos
     return TFOS_OK;
 }
 
-/// One of the standard descriptors, or -1 when this process has closed it.
-static int standard_fd(int fd)
-{
-    return fcntl(fd, F_GETFD) >= 0 ? fd : -1;
-}
-
 static enum tfos_status spawn(struct tfos_node_launch *launch, const char *executable, int fd,
                               struct tfos_error *err)
 {
@@ -83,8 +78,8 @@ static enum tfos_status spawn(struct tfos_node_launch *launch, const char *execu
         .argv = argv,
         .envp = environ,
         .stdin_fd = -1,
-        .stdout_fd = standard_fd(STDOUT_FILENO),
-        .stderr_fd = standard_fd(STDERR_FILENO),
+        .stdout_fd = tfos__process_standard_fd(STDOUT_FILENO),
+        .stderr_fd = tfos__process_standard_fd(STDERR_FILENO),
         .inherited_fds = &fd,
         .inherited_count = 1,
         .new_session = true,
@@ -96,11 +91,14 @@ static enum tfos_status spawn(struct tfos_node_launch *launch, const char *execu
 }
 
 static enum tfos_status start(struct tfos_node_launch *launch, const char *executable,
-                              struct tfos_error *err)
+                              const json_t *config, struct tfos_error *err)
 {
     int fd;
     TFOS__TRY(tfos__channel_open_pair("node", &launch->channel, &fd, err));
-    enum tfos_status status = spawn(launch, executable, fd, err);
+    enum tfos_status status =
+        tfos__json_string_or(config, "preload", NULL)
+            ? tfos__node_fork_server_launch(config, fd, &launch->pid, &launch->pidfd, err)
+            : spawn(launch, executable, fd, err);
     close(fd);
     return status;
 }
@@ -122,7 +120,7 @@ enum tfos_status tfos_node_launch(const char *executable, const char *config, co
     if (payload_size > 0)
         status = make_payload(payload, payload_size, &payload_fd, err);
     if (status == TFOS_OK)
-        status = start(launch, executable, err);
+        status = start(launch, executable, message, err);
     if (status < 0)
         goto close_launch;
     status = tfos__channel_send(launch->channel, message, &payload_fd, payload_fd >= 0,

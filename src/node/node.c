@@ -272,13 +272,14 @@ static void close_all(struct tfos__node *node)
     tfos__node_config_clear(&node->config);
 }
 
-enum tfos_status tfos_node_run(int fd, struct tfos_error *err)
+enum tfos_status tfos_node_run(int fd, const struct tfos_node_forker *forker, struct tfos_error *err)
 {
     struct tfos_error local;
     err = err ? err : &local;
     struct tfos__node *node = tfos__alloc(1, sizeof(*node));
     if (!node)
         return tfos__no_memory(err, "node", "a node");
+    node->forker = forker;
     node->payload_fd = node->signal_fd = node->executor_fd = node->port_fd = -1;
     node->role_deadline = node->leftovers_end_at = TFOS__NEVER;
     sigset_t old_mask;

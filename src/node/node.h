@@ -67,6 +67,7 @@ struct tfos__node_queue {
 
 struct tfos__node {
     struct tfos__node_config config;
+    const struct tfos_node_forker *forker; ///< NULL: the trainer is a program of its own
     int payload_fd; ///< owned; -1: none
     int signal_fd;  ///< owned
 

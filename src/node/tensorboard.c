@@ -86,7 +86,7 @@ static enum tfos_status start_process(struct tfos__node *node, int port_fd, stru
         struct tfos__spawn_options options = {.argv = arguments.items,
                                               .envp = environment.items,
                                               .directory = node->config.directory};
-        status = tfos__node_child_start(&board->child, &options, board->output, err);
+        status = tfos__node_child_start(&board->child, &options, board->output, NULL, err);
     }
     tfos__node_strings_clear(&arguments);
     tfos__node_strings_clear(&environment);

@@ -120,7 +120,7 @@ static enum tfos_status spawn(struct tfos__node *node, char *const *envp, int ch
                                               .directory = node->config.directory,
                                               .inherited_fds = fds,
                                               .inherited_count = 1 + gpu_count};
-        status = tfos__node_child_start(&node->trainer, &options, node->output, err);
+        status = tfos__node_child_start(&node->trainer, &options, node->output, node->forker, err);
     }
     node->trainer_session = node->trainer.pid;
     tfos__node_strings_clear(&arguments);

@@ -2,6 +2,7 @@
 /// A trainer for the tests of nodes, through the public interface only. Its first argument says
 /// what it does.
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -187,6 +188,23 @@ static int read_in_step(void)
     return 0;
 }
 
+/// What a process has of its own: environment, directory, session, signals, descriptors.
+static int show_process(void)
+{
+    char directory[4096];
+    sigset_t blocked;
+    int count = 0;
+    sigprocmask(SIG_BLOCK, NULL, &blocked);
+    for (int fd = 0; fd < 256; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    printf("server %s, config %s, mark %s\n", getenv(TFOS_FORK_SERVER_VARIABLE),
+           getenv("TF_CONFIG") ? "set" : "unset", getenv("MARK"));
+    printf("in %s, leader %d, SIGCHLD %d, descriptors %d\n",
+           getcwd(directory, sizeof(directory)), getsid(0) == getpid(),
+           sigismember(&blocked, SIGCHLD), count);
+    return 0;
+}
+
 static int fail(void)
 {
     require(tfos_trainer_fail(trainer, "ValueError: shapes do not match", &err));
@@ -346,13 +364,8 @@ static _Noreturn void feed_for_ever(const char *address, const char *cluster_id,
     }
 }
 
-int main(int argc, char **argv)
+static int run(const char *verb, const char *argument)
 {
-    const char *verb = argc > 1 ? argv[1] : "";
-    if (strcmp(verb, "feed") == 0) // in the place of a Spark task
-        feed_for_ever(argv[2], argv[3], argv[4], strcmp(argv[5], "remote") == 0);
-    if (strcmp(verb, "serve") == 0) // in TensorBoard's place, without a link
-        return serve(argc > 2 ? atoi(argv[2]) : 0);
     require(tfos_trainer_open(TFOS_TRAINER_FD, &trainer, &err));
     int result = 2;
     if (strcmp(verb, "rows") == 0)
@@ -381,10 +394,12 @@ int main(int argc, char **argv)
         result = report();
     else if (strcmp(verb, "show") == 0)
         result = show();
+    else if (strcmp(verb, "process") == 0)
+        result = show_process();
     else if (strcmp(verb, "orphan") == 0)
         result = leave_orphan();
     else if (strcmp(verb, "daemon") == 0)
-        become_daemon(argc > 2 ? argv[2] : "");
+        become_daemon(argument);
     else if (strcmp(verb, "stall") == 0)
         stall();
     else if (strcmp(verb, "terminate") == 0)
@@ -395,4 +410,42 @@ int main(int argc, char **argv)
         pause();
     tfos_trainer_close(trainer);
     return result;
+}
+
+static pid_t fork_plainly(void *context)
+{
+    (void)context;
+    return fork();
+}
+
+static void run_forked(void *context, char *const *environment)
+{
+    char **argv = context;
+    environ = (char **)environment;
+    int result = run(argv[1] ? argv[1] : "", argv[1] && argv[2] ? argv[2] : "");
+    fflush(stdout);
+    _exit(result); // a forked process may hang in the search for leaks
+}
+
+/// The life of a fork server.
+static int serve_forks(const char *task, char **argv)
+{
+    const struct tfos_node_forker forker = {
+        .fork = fork_plainly, .run = run_forked, .context = argv};
+    unsetenv(TFOS_FORK_SERVER_VARIABLE);
+    require(tfos_node_serve_forks(TFOS_TRAINER_FD, strtol(task, NULL, 10), &forker, &err));
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *verb = argc > 1 ? argv[1] : "";
+    const char *task = getenv(TFOS_FORK_SERVER_VARIABLE);
+    if (task)
+        return serve_forks(task, argv);
+    if (strcmp(verb, "feed") == 0) // in the place of a Spark task
+        feed_for_ever(argv[2], argv[3], argv[4], strcmp(argv[5], "remote") == 0);
+    if (strcmp(verb, "serve") == 0) // in TensorBoard's place, without a link
+        return serve(argc > 2 ? atoi(argv[2]) : 0);
+    return run(verb, argc > 2 ? argv[2] : "");
 }

@@ -87,7 +87,7 @@ static void start_trainer(struct tfos__node *node)
     char *argv[] = {"/bin/sleep", "600", NULL};
     char *envp[] = {NULL};
     struct tfos__spawn_options options = {.argv = argv, .envp = envp};
-    assert_done(tfos__node_child_start(&node->trainer, &options, NULL, &err));
+    assert_done(tfos__node_child_start(&node->trainer, &options, NULL, NULL, &err));
 }
 
 static void a_trainer_that_cannot_be_told_is_ended(void **state)
