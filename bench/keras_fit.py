@@ -66,11 +66,12 @@ def main_fun(args, ctx):
         json.dump(moments, file)
 
 
-def train(cluster, frame, folder):
-    """The moments of both workers, and when TFCluster.run was called."""
+def train(cluster, frame, folder, preload=""):
+    """The moments of both workers since TFCluster.run was called; their trainers are started, or forked from a process that has imported ``preload``."""
     from tensorflowonspark import TFCluster
 
     os.mkdir(folder)
+    os.environ["TFOS_PRELOAD"] = preload
     start = time.time()
     nodes = TFCluster.run(
         cluster.context, main_fun, {"batch": BATCH, "epochs": EPOCHS, "folder": folder}, WORKERS, 0,
@@ -110,7 +111,7 @@ def side(name):
         table = pa.table({"pixels": pa.array(list(pixels.astype("int16"))), "label": pa.array(labels)})
         frame = cluster.spark.createDataFrame(table).repartition(10).cache()
         frame.count()
-        harness.serve({"versions": harness.versions, "measure": lambda folder: train(cluster, frame, folder)})
+        harness.serve({"versions": harness.versions, "measure": lambda **options: train(cluster, frame, **options)})
 
 
 def seconds_of_epochs(result):
@@ -129,15 +130,21 @@ def compete(folder, rounds):
             harness.note(f"{contender.name}: " + ", ".join(f"{name} {moment:.2f}" for name, moment in result["moments"].items()))
             if index >= 2:  # a first round, in which the executors are cold, is not counted
                 results[contender.name].append(result)
+        preloaded = [ours.ask("measure", ROUND_S, folder=os.path.join(folder, f"preloaded {index}"), preload="tensorflow") for index in range(rounds + 1)][1:]
     all_of_fit, epochs = ({name: [seconds_of_epochs(result)[which] for result in results[name]] for name in results} for which in (0, 1))
     harness.print_line("keras_fit", "epoch behind the first", "s", epochs["ours"], epochs["keras_single"], "keras_single", 1 / 1.15)
     harness.print_line("keras_fit", f"fit, {EPOCHS} epochs", "s", all_of_fit["ours"], all_of_fit["keras_single"], "keras_single")
-    moments = [result["moments"] for result in results["ours"]]
-    harness.print_line("first_step", "all", "s", [one["first step"] for one in moments], [FIRST_STEP_S], "limit", 1)
+    print_first_step("", results["ours"])
+    print_first_step(", preloaded", preloaded)
+
+
+def print_first_step(words, results):
+    moments = [result["moments"] for result in results]
+    harness.print_line("first_step", f"all{words}", "s", [one["first step"] for one in moments], [FIRST_STEP_S], "limit", 1)
     names = ["function", "imports", "model", "group", "fit", "first step"]
     for before, name in zip(["run", *names], names):
         took = [one[name] - one.get(before, 0.0) for one in moments]
-        harness.print_line("first_step", f"{before} to {name}", "s", took, [FIRST_STEP_S], "limit")
+        harness.print_line("first_step", f"{before} to {name}{words}", "s", took, [FIRST_STEP_S], "limit")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Callable, Dict
 
 from . import _tfos, failures, fs
 
-__all__ = ["serve_if_asked"]
+__all__ = ["preload", "serve_if_asked"]
 
 _VARIABLE = "TFOS_FORK_SERVER"  # as in <tfos/node.h>
 _LISTENER = 3
@@ -24,31 +24,26 @@ def serve_if_asked(run: Callable[[], None]) -> None:
         return
     executor_pid, _, modules = task.partition(" ")
     fs.register_on_import()
-    for name in filter(None, map(str.strip, modules.split(","))):
-        _preload(name)
-    gc.collect()
-    gc.freeze()  # so that collections in the forks do not touch, and so copy, the pages of what is there
+    preload(modules)
 
     def begin(environment: Dict[bytes, bytes]) -> None:
-        _take_environment(environment)
+        for name in set(os.environb) - set(environment):
+            del os.environb[name]
+        os.environb.update(environment)
         run()
 
     _tfos.serve_forks(_LISTENER, int(executor_pid), begin)
     os._exit(0)
 
 
-def _preload(name: str) -> None:
-    """Imports a module. What cannot be imported here is left to the trainers, whose function may do without it."""
-    try:
-        importlib.import_module(name)
-    except Exception as error:
-        print(f"TFOS_PRELOAD: {name} was not imported: {failures.text_of(error)}", file=sys.stderr, flush=True)
-
-
-def _take_environment(environment: Dict[bytes, bytes]) -> None:
-    """What differs between processes that were started, and would not between forks."""
-    for name in set(os.environb) - set(environment):
-        del os.environb[name]
-    os.environb.update(environment)
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed()
+def preload(modules: str) -> None:
+    """Imports modules, divided by commas, for forks of this process. One that cannot be imported here is left to the forks, which may do without it."""
+    for name in filter(None, map(str.strip, modules.split(","))):
+        try:
+            importlib.import_module(name)
+        except Exception as error:
+            print(f"TFOS_PRELOAD: {name} was not imported: {failures.text_of(error)}", file=sys.stderr, flush=True)
+    if "numpy" in sys.modules:  # the others seed themselves after a fork, or at their first use
+        os.register_at_fork(after_in_child=sys.modules["numpy"].random.seed)
+    gc.collect()
+    gc.freeze()  # collections in the forks do not touch, and so do not copy, the pages of what is there

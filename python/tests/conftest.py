@@ -51,11 +51,16 @@ def stop_shared_context():
 
 @pytest.fixture(scope="module")
 def sc():
-    """Two executors with one core each; tests share them as long as no test has needed a context of its own."""
+    """Two executors with one core each; tests share them as long as no test has needed a context of its own.
+
+    Their trainers are forked from a process that has imported TensorFlow; those of other contexts are started anew.
+    """
     global _shared_context
     if _shared_context is None:
         _shared_context = make_context("local-cluster[2,1,1024]")
-    return _shared_context
+    os.environ["TFOS_PRELOAD"] = "tensorflow"
+    yield _shared_context
+    del os.environ["TFOS_PRELOAD"]
 
 
 @pytest.fixture
@@ -136,14 +141,18 @@ def interrupt_when(condition, seconds=60):
 
 
 def our_processes():
-    """Processes on this machine that the package has started for these tests: nodes, trainers, TensorBoards."""
+    """Processes on this machine that the package has started for these tests: nodes, trainers, TensorBoards. A fork server ends with its executor."""
     from tensorflowonspark.launch import node_executable
 
     node, marks = [node_executable(), "node"], {f"{name}={os.environ[name]}" for name in OWNER if name in os.environ}
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):  # it has ended meanwhile
-            words = _words_of(pid, "cmdline")
+            words, (name, *_) = _words_of(pid, "cmdline"), _words_of(pid, "comm")
+            if name == "tfos-forkserver\n":
+                continue
+            if name == "tfos-node\n":  # forked from that, whose command it has
+                words = node
             started = words[0] == sys.executable and ("tensorflowonspark.trainer" in words or "tensorboard.main" in words)
             if (started or words[:2] == node) and marks <= set(_words_of(pid, "environ")):
                 found.append((int(pid), " ".join(words)))
@@ -151,7 +160,7 @@ def our_processes():
 
 
 def _words_of(pid, file):
-    """The command or the environment of a process; read here, since it is done before and after each test."""
+    """The command, the environment or the name of a process; read here, since it is done before and after each test."""
     with open(f"/proc/{pid}/{file}", "rb") as content:
         return os.fsdecode(content.read()).split("\0")
 

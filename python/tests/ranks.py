@@ -17,7 +17,8 @@ class Ranks:
         self._pipes, self._processes = [], []
 
     def __enter__(self):
-        context = multiprocessing.get_context("spawn")
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["tensorflow", "ranks"])
         for rank in range(self._most):
             pipe, other = context.Pipe()
             process = context.Process(target=serve, args=(other, self._folder, rank), daemon=True)

@@ -9,11 +9,22 @@ import sys
 
 import pytest
 
+from conftest import make_context
 from tensorflowonspark import TFCluster, dfutil
 from tensorflowonspark.pipeline import HasBatchSize, HasSteps, Namespace, TFEstimator, TFModel, TFParams, TFTypeConverters, get_meta_graph_def, yield_batch
 from test_cluster import local
 
 pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(scope="module")
+def sc():
+    """Its Python workers are forked from a process that has imported TensorFlow: a worker ends with a failed task."""
+    context = make_context("local-cluster[2,1,1024]", spark_python_daemon_module="tensorflowonspark.worker_daemon")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TFOS_PRELOAD", "tensorflow")
+        yield context
+    context.stop()
 
 
 @pytest.fixture(scope="module")

@@ -324,9 +324,13 @@ static enum tfos_status open_server(struct fork_server *server, int64_t executor
     server->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
     if (server->signal_fd < 0)
         return tfos__fail_errno(err, TFOS_IO, "node: cannot watch signals");
-    if (fcntl(server->listener, F_SETFD, FD_CLOEXEC) != 0)
-        return tfos__fail_errno(err, TFOS_INVALID, "node: descriptor %d is not open",
-                                server->listener);
+    int is_listening = 0;
+    socklen_t size = sizeof(is_listening);
+    (void)getsockopt(server->listener, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &size);
+    if (!is_listening || fcntl(server->listener, F_SETFD, FD_CLOEXEC) != 0)
+        return tfos__fail(err, TFOS_INVALID,
+                          "node: descriptor %d does not listen; only a launcher starts a fork server",
+                          server->listener);
     return executor_pid ? tfos__process_watch((pid_t)executor_pid, &server->executor_fd, err)
                         : TFOS_OK;
 }
