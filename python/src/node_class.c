@@ -149,8 +149,7 @@ static PyObject *serve_forks(PyObject *module, PyObject *args, PyObject *kwargs)
         return NULL;
     const struct tfos_node_forker forker = {
         .fork = fork_interpreter, .run = run_trainer, .context = run};
-    enum tfos_status status =
-        tfos_node_serve_forks((int)listener_fd, executor_pid, &forker, &err);
+    enum tfos_status status = tfos_node_serve_forks((int)listener_fd, executor_pid, &forker, &err);
     Py_DECREF(kept);
     if (status < 0)
         return tfos__py_raise(status, &err);

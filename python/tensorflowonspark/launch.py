@@ -107,7 +107,8 @@ class NodeTask:
             "argv": _server_command() if is_server else [sys.executable, "-u", "-m", TRAINER_MODULE],
             "environment": _trainer_environment(), "directory": os.getcwd(), "gpus": None if is_server else meta.gpus.config(meta.job_name(executor_id)),
             "tf_port": int(os.environ.get("TENSORFLOW_PORT", 0)), "join_timeout_ms": self._join_timeout_ms,
-            "preload": None if is_server else meta.preload or None, "default_fs": meta.default_fs, "working_dir": meta.working_dir, "release_port": meta.release_port, "allow_pickle": meta.allow_pickle,
+            "preload": None if is_server else meta.preload or None,
+            "default_fs": meta.default_fs, "working_dir": meta.working_dir, "release_port": meta.release_port, "allow_pickle": meta.allow_pickle,
             "tensorboard": _tensorboard_config(meta, executor_id), "user": {"spark_files": _spark_files_root()},
         }
 

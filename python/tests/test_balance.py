@@ -67,6 +67,7 @@ def cut(context, partitions, is_cached):
     return rows
 
 
+@pytest.mark.long
 def test_s15_steps_are_as_few_as_can_be(sc, tmp_path):
     """Few and many partitions, cached and computed as they are fed; then tasks that fail, and whose process is killed, halfway."""
     cuts = [cut(sc, partitions, is_cached) for partitions in (3, 7, 50) for is_cached in (True, False)]

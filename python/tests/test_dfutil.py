@@ -36,6 +36,7 @@ def frame(spark):  # noqa: F811
     return spark.createDataFrame(ROWS, SCHEMA).coalesce(1)
 
 
+@pytest.mark.long
 def test_s81_several_paths_in_one_text(spark, tmp_path):  # noqa: F811
     """As Hadoop's formats take them, by which TensorFlowOnSpark has read; what is there under exactly that name is meant."""
     names = ["a", "b", "a,b", "c[1]", "c1", "d,e,f", "{x,y}", "x", "y", "p-1", "p-2", "_SUCCESS"]

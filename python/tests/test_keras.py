@@ -62,6 +62,7 @@ def test_sample_weights_and_validation(ranks):
     check(good(ranks.run(keras_cases.fit, 0, **arguments))[0], good(ranks.run(keras_cases.fit, 2, **arguments)), names)
 
 
+@pytest.mark.long
 def test_parts_of_unequal_length(ranks):
     """Also a rank without rows, and padding."""
     one = good(ranks.run(keras_cases.fit_uneven, 0, names=UNEVEN))[0]

@@ -278,6 +278,7 @@ def estimator_for(models, folder):
             .setModelInputMapping({"pair": "x"}).setOutputMapping({"y": "prediction"}).setKeep(["label"]).setGraceSecs(0).setSteps(2))
 
 
+@pytest.mark.long
 def test_fit_in_a_pipeline_that_is_saved_and_loaded(models, labelled, tmp_path):
     from pyspark.ml import Pipeline, PipelineModel
 

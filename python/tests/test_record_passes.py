@@ -329,6 +329,7 @@ print(json.dumps([work(paths) for paths in json.loads(sys.argv[1])]))
 """
 
 
+@pytest.mark.long
 def test_s92_under_a_multi_worker_strategy(tmp_path):
     layouts = []
     for counts in ([40], [8] * 5):

@@ -265,6 +265,7 @@ def test_the_collector_is_left_as_it_was():
         gc.enable()
 
 
+@pytest.mark.long
 def test_packing_leaks_nothing():
     rows = [({"a": [1.0, 2.0], "b": "x", "c": np.float32(i), "d": np.ones(3), "e": {i}, "f": [1] * (i % 3), "g": None,
               "h": [i, 0.5, [1]] if i == 40 else [i, 0.5], "i": [np.float32(i)], "j": np.array([i], ">i4"), "k": Color.RED, "l": [[i] * (i % 3)]})

@@ -135,6 +135,7 @@ def test_an_evaluator_has_a_dataset_of_the_validation_alone(sc, tmp_path):
     assert read_all(tmp_path) == {"evaluator": [[10, 3]] * 2, "worker": [[10, 10, 5]] * 2}
 
 
+@pytest.mark.long
 def test_keras_validates_in_step(sc, tmp_path):
     """``fit`` with ``validation_data`` on two workers whose shares of both are unequal."""
 

@@ -64,7 +64,8 @@ static enum tfos_status duplicate_sources(const struct tfos__spawn_options *opti
             copy = fcntl(source, F_DUPFD_CLOEXEC, count);
             if (copy < 0)
                 return tfos__fail_errno(err, TFOS_IO, "process: cannot pass descriptor %d on to %s",
-                                        source, options->argv ? options->argv[0] : "a forked process");
+                                        source,
+                                        options->argv ? options->argv[0] : "a forked process");
         }
         plan->sources[target] = copy;
         plan->count = target + 1;
@@ -213,8 +214,9 @@ enum tfos_status tfos__process_become(const struct tfos__spawn_options *options,
     sigset_t none;
     sigemptyset(&none);
     enum tfos_status status = duplicate_sources(options, &plan, err);
-    if (status == TFOS_OK && (!take_descriptors(&plan) || sigprocmask(SIG_SETMASK, &none, NULL) != 0 ||
-                              (options->new_session && setsid() < 0)))
+    if (status == TFOS_OK &&
+        (!take_descriptors(&plan) || sigprocmask(SIG_SETMASK, &none, NULL) != 0 ||
+         (options->new_session && setsid() < 0)))
         status = tfos__fail_errno(err, TFOS_IO, "process: cannot set up the forked process %d",
                                   (int)getpid());
     if (status == TFOS_OK && options->directory && chdir(options->directory) != 0)

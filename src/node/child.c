@@ -59,8 +59,8 @@ enum tfos_status tfos__node_child_start(struct tfos__node_child *child,
     options->stdin_fd = -1;
     options->stdout_fd = output ? tfos__node_output_writer_fd(output, TFOS__OUTPUT_STDOUT) : -1;
     options->stderr_fd = output ? tfos__node_output_writer_fd(output, TFOS__OUTPUT_STDERR) : -1;
-    enum tfos_status status = forker ? start_fork(options, forker, &pid, err)
-                                     : tfos__process_spawn(options, &pid, err);
+    enum tfos_status status =
+        forker ? start_fork(options, forker, &pid, err) : tfos__process_spawn(options, &pid, err);
     if (output)
         tfos__node_output_close_writers(output);
     if (status == TFOS_OK)

@@ -87,14 +87,14 @@ static enum tfos_status make_command(const json_t *config, struct tfos__node_str
     json_array_foreach(json_object_get(config, "argv"), i, argument)
     {
         if (status == TFOS_OK)
-            status = tfos__node_strings_append(arguments,
-                                               tfos__strdup(json_string_value(argument)), err);
+            status = tfos__node_strings_append(arguments, tfos__strdup(json_string_value(argument)),
+                                               err);
     }
     if (status == TFOS_OK)
         status = tfos__node_environment_init(environment, environ, err);
     if (status == TFOS_OK)
-        status = tfos__node_environment_apply(environment, json_object_get(config, "environment"),
-                                              err);
+        status =
+            tfos__node_environment_apply(environment, json_object_get(config, "environment"), err);
     if (status == TFOS_OK)
         status = tfos__node_environment_set(environment, TFOS_FORK_SERVER_VARIABLE, task, err);
     tfos__free(task);
@@ -277,8 +277,8 @@ static enum tfos_status take_request(struct fork_server *server, struct tfos__ch
     enum tfos_status status =
         count == PASSED_COUNT
             ? fork_node(server, launcher, fds, err)
-            : tfos__fail(err, TFOS_CORRUPT, "node: a launcher sent %d descriptors to the fork server",
-                         count);
+            : tfos__fail(err, TFOS_CORRUPT,
+                         "node: a launcher sent %d descriptors to the fork server", count);
     for (int i = 0; i < count; i++)
         close(fds[i]);
     json_decref(request);
@@ -328,9 +328,10 @@ static enum tfos_status open_server(struct fork_server *server, int64_t executor
     socklen_t size = sizeof(is_listening);
     (void)getsockopt(server->listener, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &size);
     if (!is_listening || fcntl(server->listener, F_SETFD, FD_CLOEXEC) != 0)
-        return tfos__fail(err, TFOS_INVALID,
-                          "node: descriptor %d does not listen; only a launcher starts a fork server",
-                          server->listener);
+        return tfos__fail(
+            err, TFOS_INVALID,
+            "node: descriptor %d does not listen; only a launcher starts a fork server",
+            server->listener);
     return executor_pid ? tfos__process_watch((pid_t)executor_pid, &server->executor_fd, err)
                         : TFOS_OK;
 }

@@ -272,7 +272,8 @@ static void close_all(struct tfos__node *node)
     tfos__node_config_clear(&node->config);
 }
 
-enum tfos_status tfos_node_run(int fd, const struct tfos_node_forker *forker, struct tfos_error *err)
+enum tfos_status tfos_node_run(int fd, const struct tfos_node_forker *forker,
+                               struct tfos_error *err)
 {
     struct tfos_error local;
     err = err ? err : &local;

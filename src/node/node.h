@@ -68,8 +68,8 @@ struct tfos__node_queue {
 struct tfos__node {
     struct tfos__node_config config;
     const struct tfos_node_forker *forker; ///< NULL: the trainer is a program of its own
-    int payload_fd; ///< owned; -1: none
-    int signal_fd;  ///< owned
+    int payload_fd;                        ///< owned; -1: none
+    int signal_fd;                         ///< owned
 
     struct tfos__channel *launcher; ///< owned; NULL once it has closed
     bool is_detached;

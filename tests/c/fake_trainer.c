@@ -199,9 +199,8 @@ static int show_process(void)
         count += fcntl(fd, F_GETFD) >= 0;
     printf("server %s, config %s, mark %s\n", getenv(TFOS_FORK_SERVER_VARIABLE),
            getenv("TF_CONFIG") ? "set" : "unset", getenv("MARK"));
-    printf("in %s, leader %d, SIGCHLD %d, descriptors %d\n",
-           getcwd(directory, sizeof(directory)), getsid(0) == getpid(),
-           sigismember(&blocked, SIGCHLD), count);
+    printf("in %s, leader %d, SIGCHLD %d, descriptors %d\n", getcwd(directory, sizeof(directory)),
+           getsid(0) == getpid(), sigismember(&blocked, SIGCHLD), count);
     return 0;
 }
 

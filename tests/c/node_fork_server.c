@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Nodes that are forked from an executor's fork server, and their trainers, which are forks again.
 /// A process of the test is the executor.
-#include "nodes.h"
-
 #include <pthread.h>
+#include <sys/prctl.h>
+
+#include "nodes.h"
 
 static pid_t start_executor(void)
 {
     pid_t pid = fork();
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;)
             pause();
     }
@@ -181,8 +183,8 @@ static void what_left_the_server_is_swept(void **state)
     launch(&cluster, 0, make_preloading_config(&cluster, 0, executor, "orphan"));
     const json_t *line = await_event(&cluster, "line", "orphan ");
     int orphan = 0;
-    assert_int_equal(
-        sscanf(json_string_value(json_object_get(line, "text")), "orphan %d", &orphan), 1);
+    assert_int_equal(sscanf(json_string_value(json_object_get(line, "text")), "orphan %d", &orphan),
+                     1);
     json_decref(await_message(&cluster, 0, "ended"));
     assert_gone(orphan);
     cluster_close(&cluster);
