@@ -12,8 +12,11 @@ import ast
 import logging
 import sys
 
-import jinja2
-import jinja2.meta
+try:
+    import jinja2
+    import jinja2.meta
+except ImportError as error:
+    sys.exit(f"render_template.py: templates are Jinja2's, which {sys.executable} lacks ({error}); type: {sys.executable} -m pip install Jinja2")
 
 
 def parse_value(text):

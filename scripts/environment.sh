@@ -59,7 +59,7 @@ requirements_state() {
 package_state() {
     {
         cat CMakeLists.txt pyproject.toml README.md LICENSE
-        find include src cli java tensorflow python/src python/tensorflowonspark* python/spark_tensorflow_distributor python/hops -type f ! -name '*.pyc' -print0 |
+        find include src cli deploy java tensorflow python/src python/tensorflowonspark* python/spark_tensorflow_distributor python/hops -type f ! -name '*.pyc' -print0 |
             sort -z | xargs -0 sha256sum
     } | checksum
 }
