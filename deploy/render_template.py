@@ -36,6 +36,10 @@ def render(text, variables, logger):
         KeyError: one of the variables is not one of the template's.
     """
     environment = jinja2.Environment(undefined=jinja2.make_logging_undefined(logger))
+    # A variable may have the name of a function of Jinja2's, as "namespace" has.
+    for name in environment.parse(text).find_all(jinja2.nodes.Name):
+        if name.ctx == "store":
+            environment.globals.pop(name.name, None)
     known = jinja2.meta.find_undeclared_variables(environment.parse(text))
     unknown = sorted(set(variables) - known)
     if unknown:
