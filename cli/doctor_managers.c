@@ -287,7 +287,7 @@ static void check_yarn(struct report *report, const struct settings *settings)
     else
         has(&findings, "yarn-site.xml in %.1000s", folder);
     tell_python(&findings, settings);
-    has(&findings, "which --archives can bring");
+    has(&findings, "--archives can bring it");
     add_findings(report, &findings, is_master(settings, "yarn"), "yarn");
 }
 
@@ -343,8 +343,7 @@ static void check_kubernetes(struct report *report, const struct settings *setti
     if (read_setting(settings->folder, "spark.kubernetes.container.image", image, sizeof(image)))
         has(&findings, "image %s", image);
     else
-        has(&findings, "the image is for --conf spark.kubernetes.container.image (docs: Spark on "
-                       "Kubernetes)");
+        has(&findings, "give the image by --conf spark.kubernetes.container.image");
     has(&findings, "%s",
         is_in_path("kubectl") ? "kubectl" : "no kubectl, which takes what tfos deploy prints");
     add_findings(report, &findings, is_chosen, "kubernetes");

@@ -97,7 +97,7 @@ check 0 '^ok +yarn +.*spark-env\.sh sets the folder' run MASTER=yarn "$tfos" doc
 
 check 0 '^note +kubernetes +KUBECONFIG names no file' run KUBECONFIG=/nowhere:/neither "$tfos" doctor
 : >"$folder/home/.kube/config"
-check 0 '^ok +kubernetes +spark-kubernetes_2.*; .*/home/\.kube/config; the image is for --conf' run HOME="$folder/home" "$tfos" doctor
+check 0 '^ok +kubernetes +spark-kubernetes_2.*; .*/home/\.kube/config; give the image by --conf' run HOME="$folder/home" "$tfos" doctor
 check 0 '^ok +kubernetes +.*/home/\.kube/config' run KUBECONFIG="/nowhere:$folder/home/.kube/config" "$tfos" doctor
 printf 'spark.master=k8s://host:443\nspark.kubernetes.container.image  me/spark:v1 \n' >"$folder/spark/conf/spark-defaults.conf"
 check 1 '^missing +kubernetes +no ~' run "$tfos" doctor
