@@ -57,7 +57,8 @@ check_install() {
     as_user pip install --quiet --disable-pip-version-check --no-index --no-deps --find-links "$dist" "tfos==$version"
     as_user pip install --quiet --disable-pip-version-check "tfos==$version" "${packages[@]}"
     [ "$(as_user tfos --version)" = "tfos $version" ]
-    [ -e "$work/environment/share/man/man1/tfos.1" ] && [ -e "$work/environment/share/bash-completion/completions/tfos" ]
+    [ -e "$work/environment/share/man/man1/tfos.1" ]
+    [ -e "$work/environment/share/bash-completion/completions/tfos" ]
     as_user tfos doctor
 }
 
