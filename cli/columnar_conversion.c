@@ -16,16 +16,9 @@
     "tfos record: convert: Parquet and Arrow files are for Python with the packages tfos and "     \
     "pyarrow"
 
-/// Signals end it as they end the command, the folder where it runs has no modules of its, and it
-/// ends at once: a thread of pyarrow's that wants a file object when Python is being taken down
+/// It ends at once: a thread of pyarrow's that wants a file object when Python is being taken down
 /// ends the process in its own way.
-static const char program[] =
-    "import os, signal, sys\n"
-    "signal.signal(signal.SIGPIPE, signal.SIG_DFL)\n"
-    "if signal.getsignal(signal.SIGINT) is signal.default_int_handler:\n"
-    "    signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
-    "if sys.path[:1] == ['']:\n"
-    "    del sys.path[0]\n"
+static const char code[] =
     "try:\n"
     "    from tensorflowonspark import columnar_file\n"
     "except ImportError as error:\n"
@@ -111,19 +104,6 @@ static char *describe(const struct record_options *options, const char *from, co
     return text;
 }
 
-static int become_python(const struct record_options *options, char *asked)
-{
-    char python[4096], option[] = "-c", code[sizeof(program)];
-    choose_python(python, sizeof(python));
-    memcpy(code, program, sizeof(program));
-    char *argv[] = {python, option, code, (char *)options->files[0], (char *)options->files[1],
-                    asked,  NULL};
-    execvp(python, argv);
-    fprintf(stderr, FOR ", and %s cannot be run: %s: install Python 3.9 or later\n", python,
-            strerror(errno));
-    return 1;
-}
-
 // What comes through a pipe is kept where it is to be read twice, for its columns. The exit status.
 static int keep_input(void)
 {
@@ -153,8 +133,9 @@ int convert_columnar(const struct record_options *options, const char *from, con
         return EXIT_USAGE;
     if (is_piped && is_reading_records && !options->schema && options->type != TFOS_RECORD_BYTES)
         status = keep_input();
+    char *arguments[] = {(char *)options->files[0], (char *)options->files[1], asked, NULL};
     if (status == 0)
-        status = become_python(options, asked);
+        status = become_python(FOR, code, arguments);
     free(asked);
     return status;
 }

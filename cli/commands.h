@@ -8,6 +8,7 @@
 
 /// Take the arguments behind their name.
 int run_channels(int argc, char **argv);
+int run_deploy(int argc, char **argv);
 int run_doctor(int argc, char **argv);
 int run_fs(int argc, char **argv);
 int run_gpu(int argc, char **argv);

@@ -16,13 +16,26 @@ static void print_options(FILE *out, const char *arguments, const char *format)
     }
 }
 
-/// The words that a command takes one of, as in " bash|zsh"; nothing where it takes others.
-static void print_words(FILE *out, const char *arguments)
+static bool takes_kind(const struct help_entry *entry)
 {
-    if (!strchr(arguments, '|'))
+    return strcmp(entry->name, "deploy") == 0;
+}
+
+/// The words that a command takes one of, as in " bash|zsh"; nothing where it takes others.
+static void print_words(FILE *out, const struct help_entry *entry)
+{
+    struct help_entry kind;
+    for (size_t i = 0; takes_kind(entry) && deploy_kind_entry(i, &kind); i++)
+        fprintf(out, "%s%s", i > 0 ? " " : "", kind.name);
+    if (!strchr(entry->arguments, '|'))
         return;
-    for (const char *part = arguments; *part; part++)
+    for (const char *part = entry->arguments + 1; *part; part++)
         fputc(*part == '|' ? ' ' : *part, out);
+}
+
+static void print_options_of(FILE *out, const struct help_entry *entry)
+{
+    print_options(out, takes_kind(entry) ? "--workers --ps" : entry->arguments, " %s");
 }
 
 static const char bash_opening[] =
@@ -85,8 +98,8 @@ void print_bash_completion(FILE *out)
         if (strcmp(entry.name, "record") == 0)
             continue;
         fprintf(out, "        %s) words='", entry.name);
-        print_words(out, entry.arguments);
-        print_options(out, entry.arguments, " %s");
+        print_words(out, &entry);
+        print_options_of(out, &entry);
         fputs(" --help' ;;\n", out);
     }
     print_bash_record(out);
@@ -156,10 +169,10 @@ void print_zsh_completion(FILE *out)
         if (strcmp(entry.name, "record") == 0)
             continue;
         fprintf(out, "    %s) _arguments --help", entry.name);
-        print_options(out, entry.arguments, " %s");
-        if (strchr(entry.arguments, '|')) {
+        print_options_of(out, &entry);
+        if (takes_kind(&entry) || strchr(entry.arguments, '|')) {
             fputs(" '1:word:(", out);
-            print_words(out, entry.arguments + 1);
+            print_words(out, &entry);
             fputs(")'", out);
         }
         fputs(" ;;\n", out);

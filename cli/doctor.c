@@ -2,11 +2,9 @@
 /// tfos doctor: what this machine has of what a cluster needs, and what to type to get the rest.
 /// Nothing is imported or changed: versions come from package metadata and from the programs
 /// themselves.
-#include <dirent.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,50 +16,11 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "doctor_managers.h"
+#include "doctor_report.h"
 #include "program.h"
-#include "value_text.h"
 
 #define PROGRAM_TIMEOUT_MS 30000
-#define TEXT_SIZE 4096
-
-enum outcome {
-    FOUND,
-    NOTE,   ///< not there, and not needed by everybody
-    MISSING ///< needed
-};
-
-struct report {
-    json_t *checks; ///< an array of {name, state, detail, remedy}
-    bool has_all;
-};
-
-static void add(struct report *report, enum outcome outcome, const char *name, const char *remedy,
-                const char *format, ...) __attribute__((format(printf, 5, 6)));
-
-/// `remedy` may be NULL.
-static void add(struct report *report, enum outcome outcome, const char *name, const char *remedy,
-                const char *format, ...)
-{
-    static const char *const states[] = {"ok", "note", "missing"};
-    char detail[2 * TEXT_SIZE + 64];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(detail, sizeof(detail), format, arguments);
-    va_end(arguments);
-    json_t *check = json_pack("{s:s, s:s, s:o}", "name", name, "state", states[outcome], "detail",
-                              text_to_json(detail));
-    if (remedy && outcome != FOUND)
-        json_object_set_new(check, "remedy", json_string(remedy));
-    json_array_append_new(report->checks, check);
-    if (outcome == MISSING)
-        report->has_all = false;
-}
-
-static const char *variable(const char *name)
-{
-    const char *value = getenv(name);
-    return value && value[0] ? value : NULL;
-}
 
 static void check_java(struct report *report)
 {
@@ -71,13 +30,13 @@ static void check_java(struct report *report)
     char option[] = "-version";
     char *argv[] = {path, option, NULL};
     if (run_program(argv, PROGRAM_TIMEOUT_MS, text, sizeof(text))) {
-        add(report, FOUND, "java", NULL, "%.*s (%s)", (int)strcspn(text, "\n"), text, path);
+        report_add(report, FOUND, "java", NULL, "%.*s (%s)", (int)strcspn(text, "\n"), text, path);
     } else if (home) {
-        add(report, MISSING, "java", "unset JAVA_HOME, or set it to the folder of a JDK",
-            "JAVA_HOME is %s, but %s does not run", home, path);
+        report_add(report, MISSING, "java", "unset JAVA_HOME, or set it to the folder of a JDK",
+                   "JAVA_HOME is %s, but %s does not run", home, path);
     } else {
-        add(report, MISSING, "java", "apt-get install openjdk-17-jre-headless",
-            "no java in PATH, and JAVA_HOME is not set");
+        report_add(report, MISSING, "java", "apt-get install openjdk-17-jre-headless",
+                   "no java in PATH, and JAVA_HOME is not set");
     }
 }
 
@@ -98,13 +57,8 @@ static const char question[] =
     "    'tensorflow': version('tensorflow', 'tensorflow-cpu', 'tf-nightly', 'tf-nightly-cpu',\n"
     "        'tensorflow-intel', 'tensorflow-rocm', 'tensorflow-macos', 'tensorflow-aarch64'),\n"
     "    'keras': version('keras', 'keras-nightly'), 'tf_keras': version('tf-keras', 'tf_keras'),\n"
-    "    'tensorboard': version('tensorboard'),\n"
+    "    'tensorboard': version('tensorboard'), 'jinja2': version('Jinja2'),\n"
     "    'tfos': version('tfos')}))\n";
-
-static const char *text_of(const json_t *answer, const char *key)
-{
-    return json_string_value(json_object_get(answer, key));
-}
 
 /// What Python answered, an object that the caller owns; NULL when it does not run.
 static json_t *check_python(struct report *report)
@@ -124,13 +78,14 @@ static json_t *check_python(struct report *report)
         answer = start ? json_loads(start, JSON_DISABLE_EOF_CHECK, &cause) : NULL;
     }
     if (answer)
-        add(report, FOUND, "python", NULL, "%s (%s)", text_of(answer, "python"),
-            text_of(answer, "executable"));
+        report_add(report, FOUND, "python", NULL, "%s (%s)", text_of(answer, "python"),
+                   text_of(answer, "executable"));
     else
-        add(report, MISSING, "python",
-            chosen ? "set PYSPARK_PYTHON to a Python 3.9 or later" : "apt-get install python3",
-            "%s%s does not run, or is older than Python 3.8", chosen ? "PYSPARK_PYTHON: " : "",
-            python);
+        report_add(report, MISSING, "python",
+                   chosen ? "set PYSPARK_PYTHON to a Python 3.9 or later"
+                          : "apt-get install python3",
+                   "%s%s does not run, or is older than Python 3.8",
+                   chosen ? "PYSPARK_PYTHON: " : "", python);
     return answer;
 }
 
@@ -151,15 +106,16 @@ static void check_spark(struct report *report, const json_t *answer)
     if (home) {
         snprintf(path, sizeof(path), "%s/bin/spark-submit", home);
         bool is_there = access(path, X_OK) == 0;
-        add(report, is_there ? FOUND : MISSING, "spark",
-            "unset SPARK_HOME, or set it to the folder of a Spark distribution",
-            "SPARK_HOME is %.2000s%s%s%s", home, is_there ? "" : ", but it has no bin/spark-submit",
-            package ? "; " : "", package ? package : "");
+        report_add(report, is_there ? FOUND : MISSING, "spark",
+                   "unset SPARK_HOME, or set it to the folder of a Spark distribution",
+                   "SPARK_HOME is %.2000s%s%s%s", home,
+                   is_there ? "" : ", but it has no bin/spark-submit", package ? "; " : "",
+                   package ? package : "");
     } else if (package) {
-        add(report, FOUND, "spark", NULL, "%s (%s)", package, folder ? folder : "?");
+        report_add(report, FOUND, "spark", NULL, "%s (%s)", package, folder ? folder : "?");
     } else {
-        add(report, MISSING, "spark", remedy,
-            "no pyspark for this Python, and SPARK_HOME is not set");
+        report_add(report, MISSING, "spark", remedy,
+                   "no pyspark for this Python, and SPARK_HOME is not set");
     }
 }
 
@@ -169,8 +125,8 @@ static void check_package(struct report *report, const json_t *answer, enum outc
     char remedy[TEXT_SIZE];
     const char *version = text_of(answer, key);
     pip_remedy(answer, package, remedy, sizeof(remedy));
-    add(report, version ? FOUND : otherwise, key, remedy, "%s",
-        version ? version : "not installed for this Python");
+    report_add(report, version ? FOUND : otherwise, key, remedy, "%s",
+               version ? version : "not installed for this Python");
 }
 
 /// Which Keras trains on several workers, and by what.
@@ -184,55 +140,36 @@ static void check_keras(struct report *report, const json_t *answer)
     long minor = rest && *rest == '.' ? strtol(rest + 1, NULL, 10) : 0;
     if (!keras) {
         pip_remedy(answer, "keras", remedy, sizeof(remedy));
-        add(report, NOTE, "keras", remedy, "not installed for this Python");
+        report_add(report, NOTE, "keras", remedy, "not installed for this Python");
     } else if (major > 3 || (major == 3 && minor >= 5)) {
-        add(report, FOUND, "keras", NULL,
-            "%s: fits on several workers by tensorflowonspark.keras.distribute; %s%s", keras,
-            legacy ? legacy : "fit under tf.distribute takes tf_keras, which is not installed",
-            legacy ? " fits under tf.distribute" : "");
+        report_add(report, FOUND, "keras", NULL,
+                   "%s: fits on several workers by tensorflowonspark.keras.distribute; %s%s", keras,
+                   legacy ? legacy
+                          : "fit under tf.distribute takes tf_keras, which is not installed",
+                   legacy ? " fits under tf.distribute" : "");
     } else {
         pip_remedy(answer, "'keras>=3.5'", remedy, sizeof(remedy));
-        add(report, NOTE, "keras", remedy,
+        report_add(
+            report, NOTE, "keras", remedy,
             "%s: tensorflowonspark.keras.distribute takes Keras 3.5 or later, on TensorFlow 2.16 "
             "or later%s",
             keras, major == 2 ? "; this one fits under tf.distribute" : "");
     }
 }
 
-/// The name of the Hadoop client's jar that Spark brings, or false.
-static bool find_hadoop_jar(const char *spark_home, char *name, size_t capacity)
+static void check_hadoop(struct report *report, const char *spark_home)
 {
-    char path[TEXT_SIZE];
-    snprintf(path, sizeof(path), "%s/jars", spark_home);
-    DIR *folder = opendir(path);
-    bool is_found = false;
-    const struct dirent *entry;
-    while (folder && !is_found && (entry = readdir(folder))) {
-        is_found = strncmp(entry->d_name, "hadoop-client-api-", 18) == 0 ||
-                   strncmp(entry->d_name, "hadoop-common-", 14) == 0;
-        if (is_found)
-            snprintf(name, capacity, "%s", entry->d_name);
-    }
-    if (folder)
-        closedir(folder);
-    return is_found;
-}
-
-static void check_hadoop(struct report *report, const json_t *answer)
-{
+    static const char *const prefixes[] = {"hadoop-client-api-", "hadoop-common-", NULL};
     char jar[256];
-    const char *spark_home = variable("SPARK_HOME");
     const char *home = variable("HADOOP_HOME");
     const char *configuration = variable("HADOOP_CONF_DIR");
-    if (!spark_home)
-        spark_home = text_of(answer, "spark_home");
-    bool has_jar = spark_home && find_hadoop_jar(spark_home, jar, sizeof(jar));
+    bool has_jar = find_jar(spark_home, prefixes, jar, sizeof(jar));
     bool is_usable = (home || has_jar) && (!configuration || access(configuration, R_OK) == 0);
-    add(report, is_usable ? FOUND : NOTE, "hadoop",
-        "set HADOOP_CONF_DIR to the folder of core-site.xml (needed for hdfs:// and YARN only)",
-        "%s%s; HADOOP_HOME %.1000s; HADOOP_CONF_DIR %.1000s",
-        has_jar ? "client in Spark: " : "no client", has_jar ? jar : "", home ? home : "not set",
-        configuration ? configuration : "not set");
+    report_add(report, is_usable ? FOUND : NOTE, "hadoop",
+               "set HADOOP_CONF_DIR to the folder of core-site.xml (needed for hdfs:// only)",
+               "%s%s; HADOOP_HOME %.1000s; HADOOP_CONF_DIR %.1000s",
+               has_jar ? "client in Spark: " : "no client", has_jar ? jar : "",
+               home ? home : "not set", configuration ? configuration : "not set");
 }
 
 static void check_gpus(struct report *report)
@@ -242,14 +179,14 @@ static void check_gpus(struct report *report)
     size_t count = 0;
     char detail[TEXT_SIZE];
     if (tfos_gpu_list(&gpus, &count, &err) < 0) {
-        add(report, NOTE, "gpu", NULL, "%s", err.message);
+        report_add(report, NOTE, "gpu", NULL, "%s", err.message);
         return;
     }
     size_t size = (size_t)snprintf(detail, sizeof(detail), "%zu", count);
     for (size_t i = 0; i < count && size < sizeof(detail); i++)
         size += (size_t)snprintf(detail + size, sizeof(detail) - size, "%s%s", i ? ", " : ": ",
                                  gpus[i].name);
-    add(report, count > 0 ? FOUND : NOTE, "gpu", NULL, "%s", detail);
+    report_add(report, count > 0 ? FOUND : NOTE, "gpu", NULL, "%s", detail);
     tfos_free(gpus);
 }
 
@@ -260,8 +197,8 @@ static void check_machine(struct report *report)
                     ? CPU_COUNT(&cores)
                     : (int)sysconf(_SC_NPROCESSORS_ONLN);
     double page = (double)sysconf(_SC_PAGESIZE) / (1 << 30);
-    add(report, FOUND, "machine", NULL, "%d cores, %.1f GiB, %.1f GiB free", count,
-        (double)sysconf(_SC_PHYS_PAGES) * page, (double)sysconf(_SC_AVPHYS_PAGES) * page);
+    report_add(report, FOUND, "machine", NULL, "%d cores, %.1f GiB, %.1f GiB free", count,
+               (double)sysconf(_SC_PHYS_PAGES) * page, (double)sysconf(_SC_AVPHYS_PAGES) * page);
 }
 
 static void print_limit(int resource, char *text, size_t capacity)
@@ -280,15 +217,16 @@ static void check_limits(struct report *report)
     print_limit(RLIMIT_NOFILE, file_limit, sizeof(file_limit));
     print_limit(RLIMIT_NPROC, process_limit, sizeof(process_limit));
     bool is_low = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < 1024;
-    add(report, is_low ? NOTE : FOUND, "limits", "ulimit -n 4096", "%s open files, %s processes",
-        file_limit, process_limit);
+    report_add(report, is_low ? NOTE : FOUND, "limits", "ulimit -n 4096",
+               "%s open files, %s processes", file_limit, process_limit);
 }
 
 static void check_kernel(struct report *report)
 {
     int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
     int memfd = memfd_create("tfos-doctor", MFD_CLOEXEC);
-    add(report, pidfd >= 0 && memfd >= 0 ? FOUND : MISSING, "kernel",
+    report_add(
+        report, pidfd >= 0 && memfd >= 0 ? FOUND : MISSING, "kernel",
         "Linux 5.3 or later is needed; in a container, its seccomp profile must allow pidfd_open "
         "and memfd_create",
         "pidfd %s, memfd %s", pidfd >= 0 ? "works" : "does not work",
@@ -313,11 +251,11 @@ static void check_address(struct report *report, const char *name, const char *h
     struct tfos_rendezvous *rendezvous;
     struct tfos_error err;
     if (tfos_rendezvous_open(&options, &rendezvous, &err) < 0) {
-        add(report, MISSING, name, remedy, "%s", err.message);
+        report_add(report, MISSING, name, remedy, "%s", err.message);
         return;
     }
-    add(report, FOUND, name, NULL, "a driver here can listen on %.512s",
-        tfos_rendezvous_address(rendezvous));
+    report_add(report, FOUND, name, NULL, "a driver here can listen on %.512s",
+               tfos_rendezvous_address(rendezvous));
     tfos_rendezvous_close(rendezvous);
 }
 
@@ -360,14 +298,19 @@ int run_doctor(int argc, char **argv)
     if (argc > is_json)
         return refuse_usage("doctor does not know \"%s\"", argv[is_json]);
     struct report report = {.checks = json_array(), .has_all = true};
-    add(&report, FOUND, "tfos", NULL, "%s", tfos_version());
+    report_add(&report, FOUND, "tfos", NULL, "%s", tfos_version());
     check_java(&report);
     json_t *answer = check_python(&report);
     check_spark(&report, answer);
     check_package(&report, answer, MISSING, "tensorflow", "tensorflow");
     check_keras(&report, answer);
     check_package(&report, answer, NOTE, "tensorboard", "tensorboard");
-    check_hadoop(&report, answer);
+    const char *spark_home = variable("SPARK_HOME");
+    if (!spark_home)
+        spark_home = text_of(answer, "spark_home");
+    check_hadoop(&report, spark_home);
+    check_managers(&report, spark_home);
+    check_package(&report, answer, NOTE, "jinja2", "Jinja2");
     json_decref(answer);
     check_gpus(&report);
     check_machine(&report);

@@ -43,6 +43,7 @@ static const struct {
     {"record", " COMMAND ...", "TFRecord files: check, show, repair, convert ...", run_record,
      false},
     {"fs", " COMMAND ...", "files here and in Hadoop's file systems", run_fs, false},
+    {"deploy", " KIND ...", "what a cluster manager takes, from a template", run_deploy, false},
     {"doctor", " [--json]", "what this machine has and lacks, and how to get it", run_doctor,
      false},
     {"completion", " bash|zsh", "what makes a shell complete these words", run_completion, false},
@@ -71,9 +72,8 @@ static const struct example examples[] = {
     {"tfos doctor", "before the first run"},
     {"tfos status --watch", "while a cluster runs"},
     {"tfos record check 'data/*.tfrecord'", "is a data set whole?"},
-    {"tfos record head -n 2 part-00000", "what is in it?"},
     {"tfos record convert table.csv out.tfrecord", "from a table"},
-    {"tfos record repair bad.tfrecord good.tfrecord", "what can be saved"},
+    {"tfos deploy kubernetes --workers 4 --ps 2", "for kubectl create -f -"},
     {"source <(tfos completion bash)", "in ~/.bashrc"},
 };
 
@@ -163,8 +163,9 @@ int main(int argc, char **argv)
         i++;
     if (i == COMMAND_COUNT)
         return refuse_usage("there is no command \"%s\"", argv[1]);
-    if (argc == 3 && strcmp(argv[2], "--help") == 0 && commands[i].run != run_record &&
-        commands[i].run != run_fs)
+    bool has_own_help =
+        commands[i].run == run_record || commands[i].run == run_fs || commands[i].run == run_deploy;
+    if (argc == 3 && strcmp(argv[2], "--help") == 0 && !has_own_help)
         return flush_output(run_help(0, NULL));
     if (argc > 2 && commands[i].takes_nothing)
         return refuse_usage("%s takes no argument, but got \"%s\"",

@@ -46,8 +46,9 @@ static const char opening[] =
     ".I COMMAND\n"
     ".RI [ OPTION ]...\n"
     ".SH DESCRIPTION\n"
-    "Looks into running clusters, works on TFRecord files, and says what a machine has of what a\n"
-    "cluster needs. Clusters are started by the Python package tensorflowonspark.\n";
+    "Looks into running clusters, works on TFRecord files, renders the templates of deploy for\n"
+    "cluster managers, and says what a machine has of what a cluster needs. Clusters are started "
+    "by the Python package tensorflowonspark.\n";
 
 static const char closing[] =
     ".SH FILES NAMED\n"
@@ -75,6 +76,10 @@ void print_manual(FILE *out)
             opening);
     for (size_t i = 0; command_entry(i, &entry); i++)
         print_item(out, "", entry.name, entry.arguments, entry.help);
+    fputs(".SH KINDS OF TFOS DEPLOY\n", out);
+    for (size_t i = 0; deploy_kind_entry(i, &entry); i++)
+        print_item(out, "tfos deploy ", entry.name, " [--workers N] [--ps N] [NAME=VALUE ...]",
+                   entry.help);
     fputs(".SH COMMANDS OF TFOS RECORD\n", out);
     for (size_t i = 0; record_command_entry(i, &entry); i++) {
         char argument[64];

@@ -27,6 +27,7 @@ struct example {
 
 /// The entry with that index, in the order of the help; false behind the last one.
 bool command_entry(size_t index, struct help_entry *entry);
+bool deploy_kind_entry(size_t index, struct help_entry *entry);
 bool record_command_entry(size_t index, struct help_entry *entry);
 bool record_option_entry(size_t index, struct option_entry *entry);
 

@@ -7,10 +7,13 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bytes.h"
 #include "terminal.h"
 
 extern char **environ;
@@ -89,4 +92,33 @@ void choose_python(char *path, size_t capacity)
     memcpy(path + (size > 0 ? size : 0), name, sizeof(name));
     if (access(path, X_OK) != 0)
         memcpy(path, name, sizeof(name));
+}
+
+static const char opening[] = "import os, signal, sys\n"
+                              "signal.signal(signal.SIGPIPE, signal.SIG_DFL)\n"
+                              "if signal.getsignal(signal.SIGINT) is signal.default_int_handler:\n"
+                              "    signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+                              "if sys.path[:1] == ['']:\n"
+                              "    del sys.path[0]\n";
+
+int become_python(const char *purpose, const char *code, char *const *arguments)
+{
+    char python[4096], option[] = "-c";
+    size_t count = 0;
+    while (arguments[count])
+        count++;
+    size_t size = strlen(opening) + strlen(code) + 1;
+    char *text = allocate(size, 1), **argv = allocate(count + 4, sizeof(*argv));
+    snprintf(text, size, "%s%s", opening, code);
+    choose_python(python, sizeof(python));
+    argv[0] = python;
+    argv[1] = option;
+    argv[2] = text;
+    memcpy(argv + 3, arguments, count * sizeof(*argv));
+    execvp(python, argv);
+    fprintf(stderr, "%s, and %s cannot be run: %s: install Python 3.9 or later\n", purpose, python,
+            strerror(errno));
+    free(argv);
+    free(text);
+    return 1;
 }

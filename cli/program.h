@@ -15,4 +15,10 @@ bool run_program(char *const *argv, int timeout_ms, char *text, size_t capacity)
 /// which is that of PATH. `capacity` is more than 8.
 void choose_python(char *path, size_t capacity);
 
+/// This process becomes the Python of choose_python(), which runs `code` with `arguments` (ended by
+/// NULL) as sys.argv[1:]; os and sys are imported. Signals end it as they end the command, and the
+/// folder where it runs has no modules of its. Returns only where Python cannot be run: 1, after an
+/// error message that begins with `purpose`.
+int become_python(const char *purpose, const char *code, char *const *arguments);
+
 #endif

@@ -12,8 +12,11 @@ import ast
 import logging
 import sys
 
-import jinja2
-import jinja2.meta
+try:
+    import jinja2
+    import jinja2.meta
+except ImportError as error:
+    sys.exit(f"render_template.py: templates are Jinja2's, which {sys.executable} lacks ({error}); type: {sys.executable} -m pip install Jinja2")
 
 
 def parse_value(text):
@@ -33,6 +36,10 @@ def render(text, variables, logger):
         KeyError: one of the variables is not one of the template's.
     """
     environment = jinja2.Environment(undefined=jinja2.make_logging_undefined(logger))
+    # A variable may have the name of a function of Jinja2's, as "namespace" has.
+    for name in environment.parse(text).find_all(jinja2.nodes.Name):
+        if name.ctx == "store":
+            environment.globals.pop(name.name, None)
     known = jinja2.meta.find_undeclared_variables(environment.parse(text))
     unknown = sorted(set(variables) - known)
     if unknown:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes or refreshes a virtual environment: its requirements, and for new and old this package, built from the tree.
 # Does nothing when neither has changed. PYTHON_NEW, PYTHON_OLD ... choose the interpreter.
-# usage: environment.sh new|old|lint|docs
+# usage: environment.sh new|old|lint|docs|dist
 # exit status: 3 when this machine has no Python of a version that the environment can use.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,9 +11,9 @@ name=$1
 case "$name" in
 new) folder=.venv oldest=10 newest=13 ;;   # TensorFlow 2.21, Spark 4.3
 old) folder=.venv-old oldest=9 newest=11 ;; # TensorFlow 2.15, Spark 3.5
-lint | docs) folder=.venv-$name oldest=9 newest=99 ;;
+lint | docs | dist) folder=.venv-$name oldest=9 newest=99 ;;
 *)
-    echo "usage: environment.sh new|old|lint|docs" >&2
+    echo "usage: environment.sh new|old|lint|docs|dist" >&2
     exit 2
     ;;
 esac
@@ -59,7 +59,7 @@ requirements_state() {
 package_state() {
     {
         cat CMakeLists.txt pyproject.toml README.md LICENSE
-        find include src cli java tensorflow python/src python/tensorflowonspark* python/spark_tensorflow_distributor python/hops -type f ! -name '*.pyc' -print0 |
+        find include src cli deploy java tensorflow python/src python/tensorflowonspark* python/spark_tensorflow_distributor python/hops -type f ! -name '*.pyc' -print0 |
             sort -z | xargs -0 sha256sum
     } | checksum
 }

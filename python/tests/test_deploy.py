@@ -112,9 +112,20 @@ def test_kubernetes_takes_the_manifests(arguments):
     for document in found:
         if document["apiVersion"] in ("v1", "apps/v1", "batch/v1"):
             kubernetes_validate.validate(document, KUBERNETES, strict=True)
+        assert re.fullmatch(r"[a-z0-9-]+", document["metadata"].get("namespace", "default"))
         for spec in pods_of(document):
             pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": spec}
             kubernetes_validate.validate(pod, KUBERNETES, strict=True)
+
+
+def test_the_namespace_of_kubeflows_documents(tmp_path):
+    """Jinja2 has a function of the variable's name, which other templates may use."""
+    for template, default in [("tfjob", "kubeflow"), ("notebook", "kubeflow-user"), ("serving", "default"), ("spark_application", "default")]:
+        for given, expected in [((), default), (("namespace=mine",), "mine")]:
+            found = documents(f"kubeflow/{template}.yaml.jinja", *given)
+            assert {document["metadata"]["namespace"] for document in found} == {expected}
+    (tmp_path / "t.jinja").write_text("{%- set n = namespace(a=n) -%}{{ n.a }}")
+    assert render(str(tmp_path / "t.jinja"), "n=3") == "3\n"
 
 
 def test_services_select_the_pods():

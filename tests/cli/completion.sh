@@ -59,6 +59,8 @@ expect '' tfos record cat part
 expect '--watch' tfos status --w
 expect 'bash zsh --help' tfos completion ''
 expect '--json' tfos channels --j
+expect 'swarm' tfos deploy sw
+expect '--workers' tfos deploy --w
 expect '' tfos frobnicate ''
 
 for name in $commands; do

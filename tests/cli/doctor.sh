@@ -70,3 +70,40 @@ check 1 'SPARK_HOME is /nowhere, but it has no bin/spark-submit' run SPARK_HOME=
 check 1 'JAVA_HOME is /nowhere, but /nowhere/bin/java does not run' run JAVA_HOME=/nowhere "$tfos" doctor
 check 1 '^missing +python +PYSPARK_PYTHON: /nowhere/python does not run' \
     run PYSPARK_PYTHON=/nowhere/python "$tfos" doctor
+
+# The managers: what is found, and what a job would lack; it is missing where Spark's settings choose the manager.
+answer '"pyspark 4.3.0"' '"tensorflow 2.21.0"'
+check 0 '^ok +standalone +deploy/standalone/start_spark\.sh starts a master .*; executors run the python3 of their PATH$' run "$tfos" doctor
+check 0 '^note +yarn +this Spark has no spark-yarn; neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set' run "$tfos" doctor
+check 0 '^note +kubernetes +this Spark has no spark-kubernetes; no ~/\.kube/config, and KUBECONFIG is not set' run "$tfos" doctor
+: >"$folder/spark/jars/spark-yarn_2.13-4.3.0.jar"
+: >"$folder/spark/jars/spark-kubernetes_2.13-4.3.0.jar"
+mkdir -p "$folder/spark/conf" "$folder/spark/sbin" "$folder/hadoop" "$folder/home/.kube"
+: >"$folder/spark/sbin/start-master.sh"
+check 0 '^ok +standalone +.*/spark/sbin/start-master\.sh starts a master; executors run /opt/p$' run PYSPARK_PYTHON= SPARK_CONF_DIR="$folder/other" \
+    SPARK_HOME="$folder/spark" sh -c "mkdir -p $folder/other; echo 'spark.pyspark.python /opt/p' >$folder/other/spark-defaults.conf; $tfos doctor"
+
+check 0 'to get it: set HADOOP_CONF_DIR or YARN_CONF_DIR to' run "$tfos" doctor
+check 0 '^note +yarn +HADOOP_CONF_DIR is .*/hadoop, which has no yarn-site\.xml; spark-yarn_2' run HADOOP_CONF_DIR="$folder/hadoop" "$tfos" doctor
+echo '<configuration/>' >"$folder/hadoop/yarn-site.xml"
+check 0 '^note +yarn +yarn-site\.xml in .*/hadoop names no resource manager' run YARN_CONF_DIR="$folder/hadoop" "$tfos" doctor
+echo '<name>yarn.resourcemanager.hostname</name>' >"$folder/hadoop/yarn-site.xml"
+check 0 '^ok +yarn +spark-yarn_2\.13-4\.3\.0\.jar; yarn-site\.xml in .*/hadoop; executors run' run HADOOP_CONF_DIR="$folder/hadoop" "$tfos" doctor
+check 1 '^missing +yarn +neither' run MASTER=yarn "$tfos" doctor
+echo '# HADOOP_CONF_DIR=x' >"$folder/spark/conf/spark-env.sh"
+check 0 '^note +yarn' run "$tfos" doctor
+echo 'export HADOOP_CONF_DIR=/etc/hadoop/conf' >>"$folder/spark/conf/spark-env.sh"
+check 0 '^ok +yarn +.*spark-env\.sh sets the folder' run MASTER=yarn "$tfos" doctor
+
+check 0 '^note +kubernetes +KUBECONFIG names no file' run KUBECONFIG=/nowhere:/neither "$tfos" doctor
+: >"$folder/home/.kube/config"
+check 0 '^ok +kubernetes +spark-kubernetes_2.*; .*/home/\.kube/config; give the image by --conf' run HOME="$folder/home" "$tfos" doctor
+check 0 '^ok +kubernetes +.*/home/\.kube/config' run KUBECONFIG="/nowhere:$folder/home/.kube/config" "$tfos" doctor
+printf 'spark.master=k8s://host:443\nspark.kubernetes.container.image  me/spark:v1 \n' >"$folder/spark/conf/spark-defaults.conf"
+check 1 '^missing +kubernetes +no ~' run "$tfos" doctor
+check 0 '^ok +kubernetes +.*; image me/spark:v1; ' run HOME="$folder/home" "$tfos" doctor
+
+# A master that is chosen must answer; nothing listens at port 1.
+echo 'spark.master spark://127.0.0.1:1,localhost:1' >"$folder/spark/conf/spark-defaults.conf"
+check 1 '^missing +standalone +spark://127.0.0.1:1,localhost:1 \(set by spark-defaults.conf\) does not answer: Connection refused' run "$tfos" doctor
+check 1 'to get it: start it by deploy/standalone/start_spark.sh' run "$tfos" doctor
