@@ -17,6 +17,7 @@
 #define MESSAGE_LIMIT                                                                              \
     2000 // bytes of a trainer's own message; its end is kept, where a traceback has the error
 #define LINES_LIMIT 1200 // bytes of the last lines; the newest are kept
+#define LINE_LIMIT 400   // bytes of one of them; faulthandler names all modules in one line
 
 void tfos__cluster_failure_text_copy(char *to, size_t size, const char *text)
 {
@@ -74,7 +75,7 @@ static void append_lines(struct tfos__bounded_text *text, const json_t *lines, s
     size_t first = count, size = 0;
     while (first > 0) {
         const char *line = json_string_value(json_array_get(lines, first - 1));
-        size += (line ? strlen(line) : 0) + 3;
+        size += (line ? strnlen(line, LINE_LIMIT) : 0) + 3;
         if (size > LINES_LIMIT && first < count)
             break;
         first--;
@@ -85,7 +86,8 @@ static void append_lines(struct tfos__bounded_text *text, const json_t *lines, s
     for (; first < count; first++) {
         const char *line = json_string_value(json_array_get(lines, first));
         if (line)
-            tfos__bounded_text_append(text, "\n  %s", tfos__text_tail(line, LINES_LIMIT));
+            tfos__bounded_text_append(text, "\n  %s%s", strlen(line) > LINE_LIMIT ? "..." : "",
+                                      tfos__text_tail(line, LINE_LIMIT));
     }
 }
 

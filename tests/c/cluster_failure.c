@@ -68,6 +68,7 @@ static void a_failing_trainer_is_quoted(void **state)
     char traceback[6001];
     memset(traceback, 'x', sizeof(traceback) - 1);
     strcpy(traceback + sizeof(traceback) - 25, "\nValueError: no such é!");
+    json_array_append_new(lines, json_sprintf("Extension modules: %s", traceback));
     say(members[1],
         json_pack("{s:s, s:s, s:i, s:s, s:s, s:o}", "type", "trainer", "state", "ended",
                   "exit_status", 3, "cause", "trainer", "message", traceback, "last_lines", lines));
