@@ -31,6 +31,8 @@ static struct folder begin(void)
     set("PATH", folder.path);
     assert_int_equal(mkdir("spark", 0777) | mkdir("spark/jars", 0777) | mkdir("conf", 0777), 0);
     touch("spark/jars/a.jar");
+    touch("spark/jars/scala-library-2.13.18.jar"); // which Hadoop does not need
+    touch("spark/jars/spark-core_2.13-4.3.0.jar");
     touch("spark/jars/hadoop-client-api-3.5.0.jar");
     touch("spark/jars/harness.jar");
     set("HADOOP_CONF_DIR", "conf");
