@@ -17,6 +17,8 @@ public final class HdfsAnchor {
     private HdfsAnchor() {}
 
     public static void main(String[] args) throws IOException {
+        // After each file it asks whether the data node has told of it; by default only 400 ms later.
+        CONFIGURATION.set("dfs.client.block.write.locateFollowingBlock.initial.delay.ms", "1");
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             String[] words = line.split("\t");
