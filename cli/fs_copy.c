@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Copies between file systems. A file appears when it is whole.
+/// Copies between file systems. A file appears when it is whole, and an interrupted copy removes
+/// what it has written; a second interrupt ends the program at once.
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tfos/stream.h>
@@ -11,6 +14,33 @@
 #include "terminal.h"
 
 #define BLOCK_SIZE (1u << 20)
+#define LOOK_MS 200
+
+static volatile sig_atomic_t interrupt;
+
+static void note_interrupt(int number)
+{
+    interrupt = number;
+}
+
+static void catch_interrupts(void)
+{
+    static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};
+    const struct sigaction action = {.sa_handler = note_interrupt, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction old;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            sigaction(numbers[i], &action, NULL);
+}
+
+// Waits for the standard input, which may not come for long. False: the copy is to end.
+static bool may_go_on(const struct fs_file *source)
+{
+    struct pollfd slot = {.fd = STDIN_FILENO, .events = POLLIN};
+    while (interrupt == 0 && strcmp(source->name, "-") == 0 && poll(&slot, 1, LOOK_MS) <= 0)
+        continue;
+    return interrupt == 0;
+}
 
 static int copy_stream(struct tfos_stream *input, struct tfos_stream *output,
                        const struct fs_file *source)
@@ -20,7 +50,7 @@ static int copy_stream(struct tfos_stream *input, struct tfos_stream *output,
     size_t count = 0;
     char *block = allocate(BLOCK_SIZE, 1);
     enum tfos_status status = TFOS_OK;
-    while (status == TFOS_OK) {
+    while (status == TFOS_OK && may_go_on(source)) {
         status = input->read(input, block, BLOCK_SIZE, &count, &err);
         if (status != TFOS_OK)
             break;
@@ -31,7 +61,7 @@ static int copy_stream(struct tfos_stream *input, struct tfos_stream *output,
     if (status == TFOS_END)
         status = output->finish(output, &err);
     free(block);
-    return status < 0 ? say_error(&err) : 0;
+    return status < 0 ? say_error(&err) : interrupt != 0;
 }
 
 static int copy_file(const struct fs_file *source, const char *target, bool is_forced)
@@ -61,7 +91,7 @@ static int copy_tree(const struct fs_file *source, const char *target, bool is_f
     if (system->make_folder(system, target, &err) < 0)
         return say_error(&err);
     int status = fs_files_list(&files, source->name);
-    for (size_t i = 0; i < files.count; i++) {
+    for (size_t i = 0; i < files.count && interrupt == 0; i++) {
         char *base = fs_base(files.items[i].name), *name = fs_join(target, base);
         status |= copy_tree(&files.items[i], name, is_forced);
         free(name);
@@ -82,7 +112,7 @@ static int copy_all(const struct fs_files *sources, const char *target, bool is_
                     bool is_forced)
 {
     int status = 0;
-    for (size_t i = 0; i < sources->count; i++) {
+    for (size_t i = 0; i < sources->count && interrupt == 0; i++) {
         const struct fs_file *source = &sources->items[i];
         char *base = fs_base(source->name);
         char *name = is_folder ? fs_join(target, base) : check_memory(strdup(target));
@@ -97,7 +127,7 @@ static int copy_all(const struct fs_files *sources, const char *target, bool is_
     return status;
 }
 
-int fs_copy(const struct fs_options *options)
+static int copy(const struct fs_options *options)
 {
     struct fs_files sources = {0};
     struct tfos_file_info info;
@@ -117,5 +147,14 @@ int fs_copy(const struct fs_options *options)
     else
         status |= copy_all(&sources, target, is_folder, options->letters['f']);
     fs_files_clear(&sources);
+    return status;
+}
+
+int fs_copy(const struct fs_options *options)
+{
+    catch_interrupts();
+    int status = copy(options);
+    if (interrupt != 0)
+        raise(interrupt); // whose handling is the usual one again
     return status;
 }

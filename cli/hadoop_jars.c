@@ -1,17 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hadoop_jars.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <tfos/file_list.h>
 
 #include "program.h"
 
 #define PYTHON_TIMEOUT_MS 30000
+#define OPTIONS "LIBHDFS_OPTS"
+#define SHORT_LIVED "-XX:TieredStopAtLevel=1" // the second compiler costs more than it gives
 
 bool is_remote(const char *name)
 {
     return tfos_file_name_path_offset(name) > 0 &&
            tfos_file_system_of(name) != tfos_file_system_of("/");
+}
+
+// Before the user's own options, which have the last word.
+static void shorten_start(void)
+{
+    const char *own = getenv(OPTIONS);
+    char options[4096];
+    int size = snprintf(options, sizeof(options), SHORT_LIVED " %s", own ? own : "");
+    if (size > 0 && (size_t)size < sizeof(options))
+        setenv(OPTIONS, options, 1);
 }
 
 void find_hadoop(const char *name)
@@ -25,6 +39,7 @@ void find_hadoop(const char *name)
     if (is_done || !is_remote(name))
         return;
     is_done = true;
+    shorten_start();
     choose_python(python, sizeof(python));
     if (tfos_hadoop_is_configured() || !run_program(argv, PYTHON_TIMEOUT_MS, jars, sizeof(jars)))
         return;

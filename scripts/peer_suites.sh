@@ -24,7 +24,6 @@ declare -A inner=(
     [FeatureListDecoderTest]=*FeatureListDecoder
     [TfRecordRowEncoderTest]=DefaultTfRecordRowEncoder
     [TfRecordRowDecoderTest]=DefaultTfRecordRowDecoder
-    [DataFrameTfrConverterTest]=DataFrameTfrConverter
 )
 
 . "$(dirname "$0")/suite_options.sh"

@@ -27,8 +27,10 @@ static int code_of_errno(int code)
     case EDQUOT:
     case ENOSPC:
         return TF_RESOURCE_EXHAUSTED;
+    case EAGAIN:
     case EBUSY:
     case ECONNREFUSED:
+    case ECONNRESET:
     case EHOSTUNREACH:
         return TF_UNAVAILABLE;
     default:

@@ -132,8 +132,8 @@ def _start_yarn(jvm, conf, folder, server):
 
 
 @contextlib.contextmanager
-def serving(folder, yarn=False):
-    """A ``Server``, which keeps its files in ``folder`` and ends with the block; ``yarn``: with a resource and a node manager."""
+def serving(folder, yarn=False, nodes=1, settings=None):
+    """A ``Server`` with so many data nodes, which keeps its files in ``folder`` and ends with the block; ``yarn``: with a resource and a node manager."""
     jars = _fetch(folder, _hadoop_version())
     # On the JVM's own class path: the cluster's classes use what is private to packages of Spark's jars.
     gateway = _launch(folder, spark_driver_extraClassPath=jars, spark_driver_memory="512m")
@@ -143,9 +143,10 @@ def serving(folder, yarn=False):
         for name, place in (("test.build.data", "data"), ("hadoop.log.dir", "log")):
             jvm.java.lang.System.setProperty(name, str(folder / place))
         conf = jvm.org.apache.hadoop.conf.Configuration()
-        for name, value in (("hdfs.minidfs.basedir", folder / "dfs"), ("hadoop.tmp.dir", folder / "tmp"), ("dfs.permissions.enabled", "false")):
+        places = {"hdfs.minidfs.basedir": folder / "dfs", "hadoop.tmp.dir": folder / "tmp"}
+        for name, value in {**places, "dfs.permissions.enabled": "false", **(settings or {})}.items():
             conf.set(name, str(value))
-        cluster = jvm.org.apache.hadoop.hdfs.MiniDFSCluster.Builder(conf).numDataNodes(1).build()
+        cluster = jvm.org.apache.hadoop.hdfs.MiniDFSCluster.Builder(conf).numDataNodes(nodes).build()
         cluster.waitActive()
         server = Server(cluster.getFileSystem().getUri().toString())
         server.jvm, server.cluster = jvm, cluster

@@ -49,20 +49,38 @@ static enum tfos_status add(struct entries *entries, const char *entry, struct t
     return tfos__buffer_append(&entries->text, entry, strlen(entry), err);
 }
 
-static enum tfos_status add_matches(struct entries *entries, const char *pattern,
+// Spark's own jars, and what it alone needs: the JVM would open each of them to look for services.
+static bool is_sparks(const char *path)
+{
+    static const char *const beginnings[] = {
+        "algebra_",     "arpack",          "arrow-", "breeze",   "cats-",      "chill",
+        "datanucleus-", "datasketches-",   "derby",  "hive-",    "hk2-",       "icu4j",
+        "jakarta.",     "jersey-",         "jline",  "json4s-",  "kryo-",      "kubernetes-",
+        "lapack",       "netty-tcnative-", "orc-",   "parquet-", "rocksdbjni", "scala-",
+        "spark-",       "spire",           "vertx-", "volcano-"};
+    const char *name = strrchr(path, '/') + 1;
+    for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++)
+        if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)
+            return true;
+    return false;
+}
+
+static enum tfos_status add_matches(struct entries *entries, const char *pattern, bool is_spark,
                                     struct tfos_error *err)
 {
     glob_t found = {0};
     enum tfos_status status = TFOS_OK;
     if (glob(pattern, 0, NULL, &found) == 0)
         for (size_t i = 0; i < found.gl_pathc && status == TFOS_OK; i++)
-            status = add(entries, found.gl_pathv[i], err);
+            if (!is_spark || !is_sparks(found.gl_pathv[i]))
+                status = add(entries, found.gl_pathv[i], err);
     globfree(&found);
     return status;
 }
 
-// The jars of a folder. Hadoop's come first: classes are looked for in this order.
-static enum tfos_status add_folder(struct entries *entries, const char *folder,
+// The jars of a folder, which is Spark's or another. Hadoop's come first: classes are looked for in
+// this order.
+static enum tfos_status add_folder(struct entries *entries, const char *folder, bool is_spark,
                                    struct tfos_error *err)
 {
     static const char *const patterns[] = {"hadoop-*.jar", "[!h]*.jar", "h[!a]*.jar",
@@ -71,7 +89,7 @@ static enum tfos_status add_folder(struct entries *entries, const char *folder,
         char *pattern = tfos__format("%s/%s", folder, patterns[i]);
         if (!pattern)
             return tfos__no_memory(err, "hadoop", "a class path");
-        enum tfos_status status = add_matches(entries, pattern, err);
+        enum tfos_status status = add_matches(entries, pattern, is_spark, err);
         tfos__free(pattern);
         TFOS__TRY(status);
     }
@@ -87,7 +105,7 @@ static enum tfos_status add_path(struct entries *entries, const char *path, stru
         size_t size = strlen(entry);
         if (size > 1 && strcmp(entry + size - 2, "/*") == 0) {
             entry[size - 2] = '\0';
-            status = add_folder(entries, entry, err);
+            status = add_folder(entries, entry, false, err);
         } else if (size > 0) {
             status = add(entries, entry, err);
         }
@@ -185,7 +203,7 @@ static enum tfos_status add_spark(struct entries *entries, struct tfos_error *er
     if (home && !folder)
         return tfos__no_memory(err, "hadoop", "a class path");
     if (folder)
-        status = add_folder(entries, folder, err);
+        status = add_folder(entries, folder, true, err);
     tfos__free(folder);
     return status;
 }
@@ -195,7 +213,7 @@ static enum tfos_status add_given(struct entries *entries, struct tfos_error *er
     enum tfos_status status = TFOS_OK;
     pthread_mutex_lock(&lock);
     if (given_jars)
-        status = add_folder(entries, given_jars, err);
+        status = add_folder(entries, given_jars, true, err);
     pthread_mutex_unlock(&lock);
     return status;
 }

@@ -18,6 +18,12 @@
 
 #define OPTION "org/apache/hadoop/fs/Options$Rename"
 
+// A server that does not answer is asked five times, a second each, by its connection, and that
+// again five times by the call; one in safe mode by the call alone.
+#define RETRY_POLICY "dfs.client.retry.policy"
+#define RETRIES "1000,5"
+#define DEFAULT_RETRIES "10000,6,60000,10" // Hadoop's own, which it does not use unless told to
+
 struct tfos__hadoop tfos__hadoop;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -66,6 +72,40 @@ static void *make_overwrite(struct tfos__jni *env)
     return array ? env->call->NewGlobalRef(env, array) : NULL;
 }
 
+// HDFS's own settings are read with its classes, which may be missing.
+static void load_settings(struct tfos__jni *env)
+{
+    void *class = env->call->FindClass(env, "org/apache/hadoop/hdfs/HdfsConfiguration");
+    void *init = class ? env->call->GetStaticMethodID(env, class, "init", "()V") : NULL;
+    if (init)
+        env->call->CallStaticVoidMethodA(env, class, init, NULL);
+    env->call->ExceptionClear(env);
+}
+
+// A name node that restarts is waited for: without name services of several nodes Hadoop's client
+// would fail with the first call that it does not answer. Where the user has a policy, it stays.
+static void *make_configuration(struct tfos__jni *env)
+{
+    void *class = env->call->FindClass(env, "org/apache/hadoop/conf/Configuration");
+    void *made =
+        class ? env->call->NewObjectA(env, class, tfos__hadoop.configuration_init, NULL) : NULL;
+    if (!made)
+        return NULL;
+    union tfos__jni_value spec[] = {{.l = tfos__io_jvm_make_string(env, RETRY_POLICY ".spec")},
+                                    {.l = tfos__io_jvm_make_string(env, RETRIES)}};
+    union tfos__jni_value enabled[] = {
+        {.l = tfos__io_jvm_make_string(env, RETRY_POLICY ".enabled")},
+        {.l = tfos__io_jvm_make_string(env, "true")}};
+    char *given = tfos__io_jvm_get_text(
+        env, env->call->CallObjectMethodA(env, made, tfos__hadoop.configuration_get, spec));
+    if (!given || strcmp(given, DEFAULT_RETRIES) == 0) {
+        env->call->CallVoidMethodA(env, made, tfos__hadoop.configuration_set, spec);
+        env->call->CallVoidMethodA(env, made, tfos__hadoop.configuration_set, enabled);
+    }
+    tfos__free(given);
+    return env->call->NewGlobalRef(env, made);
+}
+
 static enum tfos_status find_all(struct tfos__jni *env, struct tfos_error *err)
 {
     if (!tfos__io_java_exceptions_find(env)) {
@@ -74,11 +114,9 @@ static enum tfos_status find_all(struct tfos__jni *env, struct tfos_error *err)
     }
     TFOS__TRY(find_methods(env, err));
     tfos__hadoop.path_class = tfos__io_jvm_find_class(env, "org/apache/hadoop/fs/Path");
-    void *class = env->call->FindClass(env, "org/apache/hadoop/conf/Configuration");
-    void *made =
-        class ? env->call->NewObjectA(env, class, tfos__hadoop.configuration_init, NULL) : NULL;
+    load_settings(env);
+    tfos__hadoop.configuration = make_configuration(env);
     TFOS__TRY(tfos__io_java_check(env, err, "cannot read Hadoop's configuration"));
-    tfos__hadoop.configuration = env->call->NewGlobalRef(env, made);
     tfos__hadoop.overwrite = make_overwrite(env);
     return tfos__io_java_check(env, err, "cannot use Hadoop's classes");
 }
@@ -109,6 +147,23 @@ void *tfos__io_hadoop_make_path(struct tfos__jni *env, const char *name)
                : NULL;
 }
 
+// A name such as hdfs:///a is in the default file system, whose host messages are to have.
+static void complete_name(struct tfos__hadoop_call *call)
+{
+    const struct tfos__jni_functions *jni = call->env->call;
+    size_t offset = tfos_file_name_path_offset(call->name);
+    union tfos__jni_value path = {.l = call->path};
+    if (offset == 0 || !strchr(":/", call->name[offset - 1]))
+        return;
+    void *full =
+        jni->CallObjectMethodA(call->env, call->system, tfos__hadoop.system_make_qualified, &path);
+    void *text =
+        full ? jni->CallObjectMethodA(call->env, full, tfos__hadoop.path_to_text, NULL) : NULL;
+    call->full_name = tfos__io_jvm_get_text(call->env, text);
+    jni->ExceptionClear(call->env);
+    call->name = call->full_name ? call->full_name : call->name;
+}
+
 enum tfos_status tfos__io_hadoop_begin(struct tfos__hadoop_call *call, const char *name,
                                        struct tfos_error *err)
 {
@@ -125,12 +180,16 @@ enum tfos_status tfos__io_hadoop_begin(struct tfos__hadoop_call *call, const cha
             call->env, call->path, tfos__hadoop.path_get_system, &configuration);
     if (status == TFOS_OK)
         status = tfos__io_hadoop_check(call, "find the file system of", err);
-    return status < 0 ? tfos__io_hadoop_end(call, status) : TFOS_OK;
+    if (status < 0)
+        return tfos__io_hadoop_end(call, status);
+    complete_name(call);
+    return TFOS_OK;
 }
 
 enum tfos_status tfos__io_hadoop_end(struct tfos__hadoop_call *call, enum tfos_status status)
 {
     tfos__io_jvm_leave(call->env);
+    tfos__free(call->full_name);
     return status;
 }
 
@@ -217,7 +276,8 @@ static char *get_path(struct tfos__jni *env, void *path)
 
 // Hands the next entry on. END: there is none.
 static enum tfos_status take_next(const struct tfos__hadoop_call *call, void *iterator,
-                                  tfos_file_taker *take, void *entries, struct tfos_error *err)
+                                  const char *folder, tfos_file_taker *take, void *entries,
+                                  struct tfos_error *err)
 {
     struct tfos__jni *env = call->env;
     const struct tfos__jni_functions *jni = env->call;
@@ -232,13 +292,12 @@ static enum tfos_status take_next(const struct tfos__hadoop_call *call, void *it
     void *path = jni->CallObjectMethodA(env, status, tfos__hadoop.status_get_path, NULL);
     char *name = tfos__io_jvm_get_text(
         env, jni->CallObjectMethodA(env, path, tfos__hadoop.path_get_name, NULL));
-    char *place = get_path(env, path), *folder = get_path(env, call->path);
+    char *place = get_path(env, path);
     enum tfos_status result = TFOS_OK;
-    if (!name || !place || !folder)
+    if (!name || !place)
         result = tfos__no_memory(err, "hadoop", "a name");
     else if (strcmp(place, folder) != 0) // a file is the only entry of itself
         result = take(entries, name, &info, err);
-    tfos__free(folder);
     tfos__free(place);
     tfos__free(name);
     return result;
@@ -248,13 +307,15 @@ static enum tfos_status take_all(const struct tfos__hadoop_call *call, void *ite
                                  tfos_file_taker *take, void *entries, struct tfos_error *err)
 {
     struct tfos__jni *env = call->env;
-    enum tfos_status status = TFOS_OK;
-    while (status == TFOS_OK) {
-        if (env->call->PushLocalFrame(env, 32) != TFOS__JNI_OK)
-            return tfos__no_memory(err, "hadoop", "references in the JVM");
-        status = take_next(call, iterator, take, entries, err);
+    char *folder = get_path(env, call->path);
+    enum tfos_status status = folder ? TFOS_OK : tfos__no_memory(err, "hadoop", "a name");
+    while (status == TFOS_OK && env->call->PushLocalFrame(env, 32) == TFOS__JNI_OK) {
+        status = take_next(call, iterator, folder, take, entries, err);
         env->call->PopLocalFrame(env, NULL);
     }
+    tfos__free(folder);
+    if (status == TFOS_OK)
+        status = tfos__no_memory(err, "hadoop", "references in the JVM");
     return status == TFOS_END ? TFOS_OK : status;
 }
 
@@ -290,7 +351,7 @@ static enum tfos_status make_folder(struct tfos_file_system *system, const char 
                                                        tfos__hadoop.system_make_folders, &path);
     enum tfos_status status = tfos__io_hadoop_check(&call, "make the folder", err);
     if (status == TFOS_OK && !is_there)
-        status = tfos__fail(err, TFOS_IO, "hadoop: cannot make the folder %s", name);
+        status = tfos__fail(err, TFOS_IO, "hadoop: cannot make the folder %s", call.name);
     return tfos__io_hadoop_end(&call, status);
 }
 
@@ -304,7 +365,7 @@ static enum tfos_status rename_file(struct tfos_file_system *system, const char 
     if (target)
         tfos__io_hadoop_rename(&call, call.path, target);
     enum tfos_status status =
-        tfos__io_java_check(call.env, err, "cannot rename %s to %s", from, to);
+        tfos__io_java_check(call.env, err, "cannot rename %s to %s", call.name, to);
     return tfos__io_hadoop_end(&call, status);
 }
 
@@ -321,8 +382,8 @@ static enum tfos_status remove_file(struct tfos_file_system *system, const char 
                                                         tfos__hadoop.system_delete, arguments);
     enum tfos_status status = tfos__io_hadoop_check(&call, "delete", err);
     if (status == TFOS_OK && !was_there)
-        status =
-            tfos__fail(err, TFOS_NOT_FOUND, "hadoop: cannot delete %s: it does not exist", name);
+        status = tfos__fail(err, TFOS_NOT_FOUND, "hadoop: cannot delete %s: it does not exist",
+                            call.name);
     return tfos__io_hadoop_end(&call, status);
 }
 

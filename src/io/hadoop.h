@@ -11,12 +11,19 @@
 /// X(member, class, name, signature)
 #define TFOS__HADOOP_METHODS(X)                                                                    \
     X(configuration_init, "org/apache/hadoop/conf/Configuration", "<init>", "()V")                 \
+    X(configuration_get, "org/apache/hadoop/conf/Configuration", "get",                            \
+      "(Ljava/lang/String;)Ljava/lang/String;")                                                    \
+    X(configuration_set, "org/apache/hadoop/conf/Configuration", "set",                            \
+      "(Ljava/lang/String;Ljava/lang/String;)V")                                                   \
     X(path_init, "org/apache/hadoop/fs/Path", "<init>", "(Ljava/lang/String;)V")                   \
     X(path_get_system, "org/apache/hadoop/fs/Path", "getFileSystem",                               \
       "(Lorg/apache/hadoop/conf/Configuration;)Lorg/apache/hadoop/fs/FileSystem;")                 \
     X(path_get_name, "org/apache/hadoop/fs/Path", "getName", "()Ljava/lang/String;")               \
+    X(path_to_text, "org/apache/hadoop/fs/Path", "toString", "()Ljava/lang/String;")               \
     X(path_to_uri, "org/apache/hadoop/fs/Path", "toUri", "()Ljava/net/URI;")                       \
     X(uri_get_path, "java/net/URI", "getPath", "()Ljava/lang/String;")                             \
+    X(system_make_qualified, "org/apache/hadoop/fs/FileSystem", "makeQualified",                   \
+      "(Lorg/apache/hadoop/fs/Path;)Lorg/apache/hadoop/fs/Path;")                                  \
     X(system_get_status, "org/apache/hadoop/fs/FileSystem", "getFileStatus",                       \
       "(Lorg/apache/hadoop/fs/Path;)Lorg/apache/hadoop/fs/FileStatus;")                            \
     X(system_list, "org/apache/hadoop/fs/FileSystem", "listStatusIterator",                        \
@@ -80,12 +87,13 @@ extern struct tfos__hadoop tfos__hadoop;
 /// Calls about a file.
 struct tfos__hadoop_call {
     struct tfos__jni *env;
-    const char *name;
+    const char *name; ///< for messages: it has a host where the file system has one
+    char *full_name;  ///< that name where it is another than the one given, or NULL; owned
     void *path, *system;
 };
 
-/// Begins calls about the file `name`: its path and its file system in Java. After a failure
-/// nothing is to be ended.
+/// Begins calls about the file `name`, which is borrowed until they end: its path and its file
+/// system in Java. After a failure nothing is to be ended.
 enum tfos_status tfos__io_hadoop_begin(struct tfos__hadoop_call *call, const char *name,
                                        struct tfos_error *err);
 

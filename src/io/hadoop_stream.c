@@ -8,10 +8,12 @@
 // and not before, and a rename is a copy.
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/hadoop.h"
@@ -19,6 +21,8 @@
 #define BUFFER_SIZE (256 << 10)
 #define LARGE (64 << 10)   // that is read straight into the caller's memory
 #define PART_NAME_SIZE 200 // of a name that has no more than 255 bytes with what is added
+#define RECOVERY_MS 30000  // that the name node may take to end what a killed writer has left
+#define RETRY_MS 250
 #define ABORTABLE "fs.capability.outputstream.abortable"
 
 struct hadoop_stream {
@@ -33,6 +37,7 @@ struct hadoop_stream {
     bool is_elsewhere;     ///< Java is to go there first
     bool has_no_buffers;   ///< Java reads into arrays only
     bool can_abort, is_finished;
+    bool has_failed; ///< something that was written is not in the file
 };
 
 static struct hadoop_stream *make_stream(const char *name, struct tfos_error *err)
@@ -122,6 +127,7 @@ static enum tfos_status read_java(struct hadoop_stream *file, struct tfos__jni *
     err = err ? err : &own;
     if (file->is_elsewhere)
         TFOS__PASS(seek_java(file, env, err));
+    file->is_elsewhere = true; // until it has read: nobody knows where a failure leaves it
     int32_t got = file->has_no_buffers ? read_array(file, env, data, size)
                                        : read_direct(file, env, data, size);
     enum tfos_status status =
@@ -131,6 +137,7 @@ static enum tfos_status read_java(struct hadoop_stream *file, struct tfos__jni *
         return read_java(file, env, data, size, count, err);
     }
     TFOS__TRY(status);
+    file->is_elsewhere = false;
     if (got <= 0)
         return TFOS_END;
     file->offset += (uint64_t)got;
@@ -213,7 +220,18 @@ static enum tfos_status refuse_folder(const char *name, enum tfos_status status,
     return status;
 }
 
+// Messages of the stream are to have the host too.
+static void take_name(struct hadoop_stream *file, struct tfos__hadoop_call *call)
+{
+    if (!call->full_name)
+        return;
+    tfos__free(file->name);
+    file->name = call->full_name;
+    call->full_name = NULL;
+}
+
 // Calls a method of the file system that opens a file; `*method` is known once calls have begun.
+// `name` is that of the file, or of its part.
 static enum tfos_status open_java(struct hadoop_stream *file, const char *name, void *const *method,
                                   const char *verb, struct tfos_error *err)
 {
@@ -221,6 +239,8 @@ static enum tfos_status open_java(struct hadoop_stream *file, const char *name, 
     TFOS__TRY(tfos__io_hadoop_begin(&call, name, err));
     const union tfos__jni_value arguments[] = {{.l = call.path}, {.z = true}}; // overwrites
     void *made = call.env->call->CallObjectMethodA(call.env, call.system, *method, arguments);
+    if (name == file->name)
+        take_name(file, &call);
     enum tfos_status status = tfos__io_java_check(call.env, err, "cannot %s %s", verb, file->name);
     if (status == TFOS_OK)
         file->java = call.env->call->NewGlobalRef(call.env, made);
@@ -235,7 +255,7 @@ enum tfos_status tfos__io_hadoop_open_reader(struct tfos_file_system *system, co
     if (!file)
         return TFOS_NO_MEMORY;
     file->base = (struct tfos_stream){.read = read_file, .seek = seek_file, .close = close_reader};
-    enum tfos_status status = open_java(file, name, &tfos__hadoop.system_open, "open", err);
+    enum tfos_status status = open_java(file, file->name, &tfos__hadoop.system_open, "open", err);
     if (status < 0) {
         free_stream(file);
         return refuse_folder(name, status, err);
@@ -259,7 +279,9 @@ static enum tfos_status write_java(struct hadoop_stream *file, struct tfos__jni 
         data += part;
         size -= (size_t)part;
     }
-    return tfos__io_java_check(env, err, "cannot write to %s", file->name);
+    enum tfos_status status = tfos__io_java_check(env, err, "cannot write to %s", file->name);
+    file->has_failed |= status < 0;
+    return status;
 }
 
 // Hands on what was gathered, and then `size` bytes.
@@ -324,6 +346,9 @@ static enum tfos_status finish_file(struct tfos_stream *stream, struct tfos_erro
 {
     struct hadoop_stream *file = (struct hadoop_stream *)stream;
     struct tfos__jni *env;
+    if (file->has_failed)
+        return tfos__fail(err, TFOS_IO, "hadoop: cannot finish %s: writing to it has failed before",
+                          file->name);
     TFOS__TRY(write_through(file, NULL, 0, err));
     TFOS__TRY(tfos__io_jvm_enter(&env, err));
     enum tfos_status status = close_java(file, env, err);
@@ -404,14 +429,22 @@ static enum tfos_status open_part(struct hadoop_stream *file, struct tfos_error 
                      &tfos__hadoop.system_create, "write to", err);
 }
 
+// Where the file's last writer was killed, asking to append is what begins the recovery of its last
+// block, and is refused until that has ended.
 static enum tfos_status open_end(struct hadoop_stream *file, struct tfos_error *err)
 {
     struct tfos_file_info info;
+    struct tfos_error own;
+    err = err ? err : &own;
     TFOS__TRY(tfos__io_hadoop_look(NULL, file->name, &info, err));
-    return open_java(file, file->name,
-                     info.kind == TFOS_FILE_NONE ? &tfos__hadoop.system_create
-                                                 : &tfos__hadoop.system_append,
-                     "append to", err);
+    void *const *method =
+        info.kind == TFOS_FILE_NONE ? &tfos__hadoop.system_create : &tfos__hadoop.system_append;
+    for (int64_t deadline = tfos__deadline(RECOVERY_MS);;) {
+        enum tfos_status status = open_java(file, file->name, method, "append to", err);
+        if (status == TFOS_OK || err->os_errno != EAGAIN || tfos__remaining_ms(deadline) == 0)
+            return status;
+        poll(NULL, 0, RETRY_MS);
+    }
 }
 
 static enum tfos_status open_to_write(struct hadoop_stream *file, enum tfos_file_writing how,
@@ -420,6 +453,7 @@ static enum tfos_status open_to_write(struct hadoop_stream *file, enum tfos_file
     struct tfos__hadoop_call call = {0};
     TFOS__TRY(tfos__io_hadoop_begin(&call, file->name, err));
     file->can_abort = can_abort(&call);
+    take_name(file, &call);
     (void)tfos__io_hadoop_end(&call, TFOS_OK);
     if (how == TFOS_FILE_REPLACE)
         return open_part(file, err);

@@ -22,19 +22,28 @@ struct meaning {
     const char *words;
 };
 
+#define NO_PERMISSION                                                                              \
+    "permission is denied: its owner can give it (hdfs dfs -chmod), and HADOOP_USER_NAME or "      \
+    "kinit "                                                                                       \
+    "says who asks"
+#define NO_TOKEN                                                                                   \
+    "the delegation token has expired or is not valid: start the application again, with "         \
+    "--principal and --keytab if it is to run longer than tokens live"
+#define NO_LOGIN "the server refuses the login: kinit gets a Kerberos ticket, klist shows it"
+
 static const struct meaning meanings[] = {
     {"FileNotFoundException", TFOS_NOT_FOUND, ENOENT, "it does not exist"},
     {"NoSuchFileException", TFOS_NOT_FOUND, ENOENT, "it does not exist"},
     {"PathNotFoundException", TFOS_NOT_FOUND, ENOENT, "it does not exist"},
-    {"AccessControlException", TFOS_DENIED, EACCES, "permission is denied"},
-    {"AccessDeniedException", TFOS_DENIED, EACCES, "permission is denied"},
-    {"PathPermissionException", TFOS_DENIED, EACCES, "permission is denied"},
-    {"AuthorizationException", TFOS_DENIED, EACCES, "permission is denied"},
-    {"InvalidToken", TFOS_DENIED, EACCES, "the delegation token has expired or is not valid"},
+    {"AccessControlException", TFOS_DENIED, EACCES, NO_PERMISSION},
+    {"AccessDeniedException", TFOS_DENIED, EACCES, NO_PERMISSION},
+    {"PathPermissionException", TFOS_DENIED, EACCES, NO_PERMISSION},
+    {"AuthorizationException", TFOS_DENIED, EACCES, NO_PERMISSION},
+    {"InvalidToken", TFOS_DENIED, EACCES, NO_TOKEN},
     {"KerberosAuthException", TFOS_DENIED, EACCES, "Kerberos refuses the login"},
     {"GSSException", TFOS_DENIED, EACCES, "there is no valid Kerberos ticket (kinit gets one)"},
-    {"SaslException", TFOS_DENIED, EACCES, "the server refuses the login"},
-    {"AuthenticationException", TFOS_DENIED, EACCES, "the server refuses the login"},
+    {"SaslException", TFOS_DENIED, EACCES, NO_LOGIN},
+    {"AuthenticationException", TFOS_DENIED, EACCES, NO_LOGIN},
     {"FileAlreadyExistsException", TFOS_IO, EEXIST, "it exists already"},
     {"PathExistsException", TFOS_IO, EEXIST, "it exists already"},
     {"PathIsNotEmptyDirectoryException", TFOS_IO, ENOTEMPTY, "the folder is not empty"},
@@ -47,15 +56,29 @@ static const struct meaning meanings[] = {
      "(hdfs dfsadmin -safemode get)"},
     {"StandbyException", TFOS_BUSY, EBUSY, "the name node is a standby one"},
     {"RetriableException", TFOS_BUSY, EBUSY, "the server asks to try again later"},
-    {"AlreadyBeingCreatedException", TFOS_BUSY, EBUSY, "another process writes it"},
-    {"RecoveryInProgressException", TFOS_BUSY, EBUSY, "what its last writer left is recovered"},
-    {"LeaseExpiredException", TFOS_IO, ESTALE, "another process has taken it over or deleted it"},
-    {"DSQuotaExceededException", TFOS_IO, EDQUOT, "the quota of space is exceeded"},
-    {"NSQuotaExceededException", TFOS_IO, EDQUOT, "the quota of names is exceeded"},
-    {"QuotaExceededException", TFOS_IO, EDQUOT, "a quota is exceeded"},
-    {"ChecksumException", TFOS_CORRUPT, 0, "a checksum is wrong"},
-    {"BlockMissingException", TFOS_IO, EIO, "no data node that is alive has one of its blocks"},
-    {"CannotObtainBlockLengthException", TFOS_IO, EIO, "its last block cannot be read"},
+    {"AlreadyBeingCreatedException", TFOS_BUSY, EBUSY,
+     "another process writes it: wait until that has closed it or, if it was killed, for a minute "
+     "(hdfs debug recoverLease -path FILE ends what it left)"},
+    {"RecoveryInProgressException", TFOS_BUSY, EAGAIN,
+     "what its last writer left is being recovered: try again in some seconds"},
+    {"LeaseExpiredException", TFOS_IO, ESTALE,
+     "another process has taken it over or deleted it: give each writer a name of its own"},
+    {"DSQuotaExceededException", TFOS_IO, EDQUOT,
+     "the quota of space is exceeded: delete files there, or have it raised (hdfs dfsadmin "
+     "-setSpaceQuota)"},
+    {"NSQuotaExceededException", TFOS_IO, EDQUOT,
+     "the quota of names is exceeded: delete files there, or have it raised (hdfs dfsadmin "
+     "-setQuota)"},
+    {"QuotaExceededException", TFOS_IO, EDQUOT,
+     "a quota is exceeded: delete files there, or have it raised (hdfs dfsadmin)"},
+    {"ChecksumException", TFOS_CORRUPT, 0,
+     "a checksum is wrong in each copy of a block: restore the file (hdfs fsck FILE says more)"},
+    {"BlockMissingException", TFOS_IO, EIO,
+     "no data node that is alive has a good copy of one of its blocks: start the node again, or "
+     "restore the file (hdfs fsck FILE -blocks -locations says which)"},
+    {"CannotObtainBlockLengthException", TFOS_IO, EIO,
+     "the data nodes of its last block, which is not complete, do not answer: start them again, or "
+     "end its writing (hdfs debug recoverLease -path FILE)"},
     {"UnsupportedFileSystemException", TFOS_UNSUPPORTED, 0,
      "Hadoop knows no file system of this scheme"},
     {"ClassNotFoundException", TFOS_UNSUPPORTED, 0,
@@ -65,7 +88,8 @@ static const struct meaning meanings[] = {
     {"UnsupportedOperationException", TFOS_UNSUPPORTED, ENOTSUP, "the file system cannot do that"},
     {"UnknownHostException", TFOS_IO, EHOSTUNREACH, "there is no such host"},
     {"NoRouteToHostException", TFOS_IO, EHOSTUNREACH, "the host cannot be reached"},
-    {"ConnectException", TFOS_IO, ECONNREFUSED, "the server does not answer"},
+    {"ConnectException", TFOS_IO, ECONNREFUSED,
+     "the server does not answer: see that it runs, and that the address is right"},
     {"SocketTimeoutException", TFOS_TIMEOUT, ETIMEDOUT, "the server has not answered in time"},
     {"ConnectTimeoutException", TFOS_TIMEOUT, ETIMEDOUT, "the server has not answered in time"},
     {"EOFException", TFOS_IO, ENODATA, "it ends too early"},
@@ -73,6 +97,23 @@ static const struct meaning meanings[] = {
     {"InvalidPathException", TFOS_INVALID, EINVAL, "it is no valid name"},
     {"InvalidPathNameException", TFOS_INVALID, EINVAL, "it is no valid name"},
     {"PathComponentTooLongException", TFOS_INVALID, ENAMETOOLONG, "its name is too long"},
+};
+
+// Of exceptions whose class says nothing, or something else: what their messages contain. In
+// `class`.
+static const struct meaning messages[] = {
+    {"End of File Exception between local host", TFOS_IO, ECONNRESET,
+     "the server has closed the connection: see that it runs, and try again"},
+    {" are bad. Aborting", TFOS_IO, EIO,
+     "all data nodes that have taken a part of it have failed: start them again (hdfs dfsadmin "
+     "-report shows them), and write it again"},
+    {"could only be written to 0 of", TFOS_IO, ENOSPC,
+     "no data node takes its blocks, since they are full or not there (hdfs dfsadmin -report)"},
+    {"Failed to replace a bad datanode", TFOS_IO, EIO,
+     "a data node has failed, and there is no other in its place: write it again, or set "
+     "dfs.client.block.write.replace-datanode-on-failure.policy to NEVER for so few nodes"},
+    {"does not have enough number of replicas", TFOS_IO, EIO,
+     "the data nodes have not reported its last block in time: write it again"},
 };
 
 // What says little, and often has a cause that says more.
@@ -168,6 +209,14 @@ static char *message_of(struct tfos__jni *env, void *exception)
     return text;
 }
 
+static const struct meaning *meaning_of_message(const char *message)
+{
+    for (size_t i = 0; message && i < sizeof(messages) / sizeof(messages[0]); i++)
+        if (strstr(message, messages[i].class))
+            return &messages[i];
+    return NULL;
+}
+
 static enum tfos_status explain(struct tfos__jni *env, void *exception, const char *what,
                                 struct tfos_error *err)
 {
@@ -183,6 +232,8 @@ static enum tfos_status explain(struct tfos__jni *env, void *exception, const ch
         meaning = meaning_of_class(env, exception, true);
     }
     char *message = message_of(env, cause);
+    if (meaning_of_message(message))
+        meaning = meaning_of_message(message);
     enum tfos_status status = meaning ? meaning->status : TFOS_IO;
     tfos__fail(err, status, "hadoop: %s: %s%s%s%s", what, meaning ? meaning->words : "",
                meaning ? " (" : "", message ? message : "an exception without a text",

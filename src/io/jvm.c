@@ -82,8 +82,15 @@ bool tfos_hadoop_is_configured(void)
 static int fill_options(struct tfos__java_vm_option options[MOST_OPTIONS], char *class_path,
                         char *copy)
 {
-    // Signals are the program's: -Xrs. Files of statistics are for servers.
-    static const char *const fixed[] = {"-Xrs", "-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData"};
+    // Signals are the program's: -Xrs. Files of statistics are for servers. What fails is told by
+    // the library, and needs no stacks of Java's before it; and setting Log4j 2 up takes long.
+    static const char *const fixed[] = {
+        "-Xrs",
+        "-Xmx512m",
+        "-XX:+UseSerialGC",
+        "-XX:-UsePerfData",
+        "-Dlog4j2.loggerContextFactory=org.apache.logging.log4j.simple.SimpleLoggerContextFactory",
+        "-Dorg.apache.logging.log4j.simplelog.level=OFF"};
     int count = 0;
     char *rest = copy, *word;
     options[count++].text = class_path;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The natives of org.tfos.ArrowNative, SurveyNative, ExampleReaderNative and ExampleWriterNative:
-// Examples as columns.
+// The natives of org.tfos.ArrowNative, SurveyNative, ExampleReaderNative, ExampleWriterNative and
+// RowEncoderNative: Examples as columns.
 #include <assert.h>
 #include <org_tfos_ArrowNative.h>
 #include <org_tfos_ExampleReaderNative.h>
 #include <org_tfos_ExampleWriterNative.h>
+#include <org_tfos_RowEncoderNative.h>
 #include <org_tfos_SurveyNative.h>
 #include <stdlib.h>
 #include <string.h>
@@ -365,4 +366,67 @@ TFOS__NATIVE(void, ExampleWriterNative, close, jlong handle)
 {
     if (handle)
         close_writing(tfos__jni_pointer(handle));
+}
+
+// ---- RowEncoderNative: an encoding's batch has no rows between two calls
+
+struct encoding {
+    struct tfos_row_batch *batch;         ///< owned
+    struct tfos_example_encoder *encoder; ///< owned
+};
+
+static void close_encoding(struct encoding *encoding)
+{
+    tfos_example_encoder_close(encoding->encoder);
+    tfos_row_batch_close(encoding->batch);
+    free(encoding);
+}
+
+TFOS__NATIVE(jlong, RowEncoderNative, open, jlong schema, jint type)
+{
+    const struct tfos_example_encoder_options options = {.type = (enum tfos_record_type)type,
+                                                         .type_names = TFOS_TYPE_NAMES_SPARK};
+    const struct ArrowSchema *columns = tfos__jni_pointer(schema);
+    struct tfos_error err = {0};
+    struct encoding *encoding = tfos__jni_alloc(env, sizeof(*encoding), "an encoder of rows");
+
+    if (!encoding)
+        return 0;
+    enum tfos_status status = tfos_row_batch_open(columns, &encoding->batch, &err);
+    if (status == TFOS_OK)
+        status = tfos_example_encoder_open(columns, &options, &encoding->encoder, &err);
+    if (tfos__jni_check(env, status, &err))
+        return tfos__jni_handle(encoding);
+    close_encoding(encoding);
+    return 0;
+}
+
+TFOS__NATIVE(jbyteArray, RowEncoderNative, encode, jlong handle, jlong address, jlong size)
+{
+    struct encoding *encoding = tfos__jni_pointer(handle);
+    const struct ArrowSchema *schema = NULL;
+    const struct ArrowArray *array = NULL;
+    const struct tfos_view *record = NULL;
+    struct tfos_view frames;
+    struct tfos_error err = {0};
+    jbyteArray bytes = NULL;
+    enum tfos_status status =
+        tfos_row_batch_append(encoding->batch, tfos__jni_pointer(address), size, 1, &err);
+
+    if (status == TFOS_OK) {
+        tfos_row_batch_show(encoding->batch, &schema, &array);
+        status = tfos_example_encoder_encode(encoding->encoder, array, &frames, &record, &err);
+    }
+    if (tfos__jni_check(env, status, &err))
+        bytes = (*env)->NewByteArray(env, (jsize)record->size);
+    if (bytes)
+        (*env)->SetByteArrayRegion(env, bytes, 0, (jsize)record->size, record->data);
+    tfos_row_batch_clear(encoding->batch);
+    return bytes;
+}
+
+TFOS__NATIVE(void, RowEncoderNative, close, jlong handle)
+{
+    if (handle)
+        close_encoding(tfos__jni_pointer(handle));
 }

@@ -9,7 +9,6 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.TaskContext;
 import org.apache.spark.TaskKilledException;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.execution.datasources.OutputWriter;
 import org.apache.spark.sql.types.StructType;
@@ -19,8 +18,7 @@ import org.apache.spark.util.LongAccumulator;
 /** Writes the rows of a task to a file. */
 final class RecordWriter extends OutputWriter {
     private final String path;
-    private final DenseVectors vectors; // null where there are none
-    private final UnsafeProjection projection;
+    private final UnsafeRows rows;
     private final LongAccumulator rounded;
     private final CollectionAccumulator<String> totals;
     private final TaskContext context = TaskContext.get();
@@ -42,8 +40,7 @@ final class RecordWriter extends OutputWriter {
         this.rounded = rounded;
         this.totals = totals;
         StructType stored = RecordColumns.stored(schema);
-        vectors = DenseVectors.of(schema);
-        projection = UnsafeProjection.create(stored);
+        rows = new UnsafeRows(schema);
         try (NativeSchema arrow = RecordColumns.arrow(stored)) {
             sink = ByteSink.createUnsummed(place, configuration);
             handle = ExampleWriterNative.open(
@@ -63,12 +60,7 @@ final class RecordWriter extends OutputWriter {
 
     @Override
     public void write(InternalRow row) {
-        UnsafeRow unsafe;
-        if (vectors != null) {
-            unsafe = projection.apply(vectors.replace(row));
-        } else {
-            unsafe = row instanceof UnsafeRow ? (UnsafeRow) row : projection.apply(row);
-        }
+        UnsafeRow unsafe = rows.of(row);
         if (!stage.takes(unsafe)) {
             flush();
         }

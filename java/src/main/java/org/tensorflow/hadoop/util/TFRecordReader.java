@@ -2,13 +2,15 @@
 package org.tensorflow.hadoop.util;
 
 import java.io.DataInput;
+import java.io.DataInputStream;
 import java.io.EOFException;
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /**
- * Reads records from any {@link DataInput}, and takes no byte from it that is not of the record: others may read on. For files
+ * Reads records from any {@link DataInput} or stream, and takes no byte from it that is not of the record: others may read on. For files
  * {@link org.tfos.RawRecordReader} is faster and knows more.
  */
 public class TFRecordReader {
@@ -21,6 +23,16 @@ public class TFRecordReader {
     public TFRecordReader(DataInput input, boolean crcCheck) {
         this.input = input;
         this.isChecked = crcCheck;
+    }
+
+    /** What programs call that were compiled with tensorflow-hadoop 1.14 and later; give it a buffered stream. */
+    public TFRecordReader(InputStream input, boolean crcCheck) {
+        this((DataInput) new DataInputStream(input), crcCheck);
+    }
+
+    /** Of what is both, such as Hadoop's FSDataInputStream. */
+    public TFRecordReader(DataInputStream input, boolean crcCheck) {
+        this((DataInput) input, crcCheck);
     }
 
     /**
@@ -50,7 +62,7 @@ public class TFRecordReader {
     }
 
     private void check(String what, int checksum, byte[] data, int size) throws IOException {
-        int right = MaskedChecksum.of(data, 0, size);
+        int right = Crc32C.maskedCrc32c(data, 0, size);
         if (isChecked && checksum != right) {
             throw new IOException(String.format("the checksum of %s is wrong: %08x, where it is %08x", what, checksum, right));
         }

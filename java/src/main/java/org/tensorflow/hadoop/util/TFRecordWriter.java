@@ -22,8 +22,8 @@ public class TFRecordWriter {
 
     public void write(byte[] record, int offset, int length) throws IOException {
         ByteBuffer head = ByteBuffer.allocate(HEAD).order(ByteOrder.LITTLE_ENDIAN).putLong(length);
-        output.write(head.putInt(MaskedChecksum.of(head.array(), 0, Long.BYTES)).array());
+        output.write(head.putInt(Crc32C.maskedCrc32c(head.array(), 0, Long.BYTES)).array());
         output.write(record, offset, length);
-        output.writeInt(Integer.reverseBytes(MaskedChecksum.of(record, offset, length)));
+        output.writeInt(Integer.reverseBytes(Crc32C.maskedCrc32c(record, offset, length)));
     }
 }
