@@ -23,8 +23,9 @@ logger = logging.getLogger(__name__)
 __all__ = ["MirroredStrategyRunner"]
 
 _IGNORE_SSL = "tensorflow.spark.distributor.ignoreSsl"
-_UNENCRYPTED = ("spark.ssl.enabled is set, and TensorFlow's servers, by which the workers of a tf.distribute strategy talk, encrypt nothing: compile and fit a Keras 3 "
-                f"model without a strategy, or by tensorflowonspark.keras.distribute, whose workers encrypt what they send, or allow it by {_IGNORE_SSL}=true")
+_UNENCRYPTED = ("spark.ssl.enabled is set, and TensorFlow's servers, by which the workers of a tf.distribute strategy talk, encrypt nothing: compile and fit a "
+                "Keras 3 model without a strategy, or by tensorflowonspark.keras.distribute, whose workers encrypt what they send, or allow it by "
+                f"{_IGNORE_SSL}=true")
 
 
 class MirroredStrategyRunner:
