@@ -13,7 +13,7 @@ import secrets
 import socket
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
-from tensorflowonspark import _tfos, collectives, launch, slots
+from tensorflowonspark import _tfos, collectives, keras_mirror, launch, slots
 from tensorflowonspark.failures import tellable
 from tensorflowonspark.sessions import ContextSpark
 from tensorflowonspark.TFParallel import run_instances
@@ -23,8 +23,9 @@ logger = logging.getLogger(__name__)
 __all__ = ["MirroredStrategyRunner"]
 
 _IGNORE_SSL = "tensorflow.spark.distributor.ignoreSsl"
-_UNENCRYPTED = (f"spark.ssl.enabled is set, and the workers of a tf.distribute strategy talk unencrypted: compile and fit a Keras 3 model without a strategy, "
-                f"whose workers encrypt what they send, or allow it by {_IGNORE_SSL}=true")
+_UNENCRYPTED = ("spark.ssl.enabled is set, and TensorFlow's servers, by which the workers of a tf.distribute strategy talk, encrypt nothing: compile and fit a "
+                "Keras 3 model without a strategy, or by tensorflowonspark.keras.distribute, whose workers encrypt what they send, or allow it by "
+                f"{_IGNORE_SSL}=true")
 
 
 class MirroredStrategyRunner:
@@ -83,9 +84,9 @@ class MirroredStrategyRunner:
 
         Raises:
             ValueError: in local mode there are fewer GPUs than ``num_slots``, or more slots than one are to do without GPUs.
-            RuntimeError: there are fewer task slots than are needed; names both. Or ``spark.ssl.enabled`` is set and the function makes its own strategy:
-                TensorFlow's servers talk unencrypted, which ``tensorflow.spark.distributor.ignoreSsl=true`` allows.
-            tensorflowonspark.errors.Error: the function failed; has its exception.
+            RuntimeError: there are fewer task slots than are needed; names both.
+            tensorflowonspark.errors.Error: the function failed; has its exception. With ``spark.ssl.enabled`` a strategy between workers fails so, as do
+                TensorFlow's servers: they talk unencrypted, which ``tensorflow.spark.distributor.ignoreSsl=true`` allows.
         """
         if self._local_mode:
             return self._run_here(train_fn, kwargs)
@@ -116,8 +117,6 @@ class MirroredStrategyRunner:
         if self._is_set(_IGNORE_SSL):
             logger.warning("%s is set: under a strategy parameters, and what they tell of the data, go unencrypted between the workers", _IGNORE_SSL)
             return False
-        if self._use_custom_strategy:
-            raise RuntimeError(_UNENCRYPTED)
         return True
 
     def _is_set(self, key: str) -> bool:
@@ -154,7 +153,8 @@ class _Worker:
             environment = _environment(CUDA_VISIBLE_DEVICES=",".join(gpus), TF_CONFIG=json.dumps(config), TF_GRPC_REUSE_PORT="true")
             with environment, collectives.provided(lambda: self._open_group(context, number, host)):
                 train_fn, kwargs = serializer.loads(self._payload)
-                result = _train(train_fn, kwargs, self._use_custom_strategy, self._must_encrypt, device_count=len(gpus))
+                with _no_servers() if self._must_encrypt else contextlib.nullcontext():
+                    result = _train(train_fn, kwargs, self._use_custom_strategy, device_count=len(gpus))
         return serializer.dumps(result if number == 0 else None)
 
     def _open_group(self, context: Any, number: int, host: str) -> _tfos.Collective:
@@ -214,29 +214,47 @@ def _owned_gpus(resources: Any, name: str) -> List[str]:
     return [devices[int(address)] for address in addresses]
 
 
-def _train(train_fn: Callable[..., Any], kwargs: Dict[str, Any], use_custom_strategy: bool, must_encrypt: bool = False, is_alone: bool = False,
-           device_count: int = 0) -> Any:
+@contextlib.contextmanager
+def _no_servers() -> Iterator[None]:
+    """Meanwhile this process's TensorFlow, if there is one, raises instead of talking to other processes."""
+    try:
+        from tensorflow.python.eager.context import Context
+        from tensorflow.python.training.server_lib import Server
+    except ImportError:
+        yield
+        return
+    configure = Context.configure_collective_ops
+
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise RuntimeError(_UNENCRYPTED)
+
+    def configure_alone(self: Any, collective_leader: str = "", *args: Any, **kwargs: Any) -> None:
+        if collective_leader:  # before anything has changed, so that the function can go on without
+            refuse()
+        configure(self, collective_leader, *args, **kwargs)
+
+    with contextlib.ExitStack() as stack:
+        for owner, name, value in ((Context, "configure_collective_ops", configure_alone), (Context, "enable_collective_ops", refuse),
+                                   (Context, "set_server_def", refuse), (Server, "__init__", refuse)):
+            stack.enter_context(keras_mirror.replaced(owner, name, value))
+        yield
+
+
+def _train(train_fn: Callable[..., Any], kwargs: Dict[str, Any], use_custom_strategy: bool, is_alone: bool = False, device_count: int = 0) -> Any:
     if use_custom_strategy:
         return train_fn(**kwargs)
     import tensorflow as tf
     from tensorflow.python.eager import context
 
-    from tensorflowonspark import keras_mirror
-
     context._reset_context()  # a worker of Spark's that has trained before knows the other workers of then
 
-    def strategy() -> Any:
-        if must_encrypt:
-            raise RuntimeError(_UNENCRYPTED)
-        return tf.distribute.MultiWorkerMirroredStrategy()
-
     if not keras_mirror.is_used(tf):
-        scope = strategy().scope()
+        scope = tf.distribute.MultiWorkerMirroredStrategy().scope()
     elif is_alone and device_count > 1:
         scope = tf.distribute.MirroredStrategy().scope()
     else:
         if device_count > 1:
             logger.warning("a task has %d GPUs, and Keras 3 in step uses its first: set spark.task.resource.gpu.amount to 1", device_count)
-        scope = keras_mirror.mirrored(tf, strategy)
+        scope = keras_mirror.mirrored(tf, tf.distribute.MultiWorkerMirroredStrategy)
     with scope:
         return train_fn(**kwargs)

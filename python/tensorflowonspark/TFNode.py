@@ -10,7 +10,7 @@ import logging
 import os
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
-from . import _tfos, compat, files, gpus
+from . import _tfos, compat, files, gpus, saved_models
 from .arguments import count, milliseconds
 from .util import tensorflow_version
 
@@ -125,6 +125,8 @@ def export_saved_model(sess: Any, export_dir: str, tag_set: str, signatures: dic
             for name, s in signatures.items()}
         builder = v1.saved_model.builder.SavedModelBuilder(export_dir)
         builder.add_meta_graph_and_variables(session, tag_set.split(","), signature_def_map=definitions, clear_devices=True)
+        for meta_graph in builder._saved_model.meta_graphs:
+            saved_models.free_functions(meta_graph)
         builder.save()
 
 

@@ -19,7 +19,7 @@ from .keras import distribute
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["is_used", "mirrored"]
+__all__ = ["is_used", "mirrored", "replaced"]
 
 _ASKED = ("get_strategy", "has_strategy", "get_replica_context", "in_cross_replica_context")
 _OWN = ("keras", "tensorflowonspark")  # who asks for other reasons
@@ -43,7 +43,7 @@ def mirrored(tf: Any, strategy: Callable[[], Any]) -> Iterator[None]:
     import keras
 
     with contextlib.ExitStack() as scopes:
-        scopes.enter_context(_replaced(keras.Model, "compile", _compile_in_step(tf, keras.Model.compile)))
+        scopes.enter_context(replaced(keras.Model, "compile", _compile_in_step(tf, keras.Model.compile)))
         asked: List[Any] = []
 
         def enter() -> None:
@@ -52,12 +52,13 @@ def mirrored(tf: Any, strategy: Callable[[], Any]) -> Iterator[None]:
                 scopes.enter_context(strategy().scope())
 
         for name in _ASKED:
-            scopes.enter_context(_replaced(tf.distribute, name, _entering(getattr(tf.distribute, name), enter)))
+            scopes.enter_context(replaced(tf.distribute, name, _entering(getattr(tf.distribute, name), enter)))
         yield
 
 
 @contextlib.contextmanager
-def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Meanwhile the attribute has another value."""
     is_own, before = name in vars(owner), getattr(owner, name)
     setattr(owner, name, value)
     try:

@@ -11,7 +11,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import files, gpus
 
-__all__ = ["InputSpec", "Model", "ModelRequest", "OutputSpec", "graphs_of", "import_tensorflow", "open_model"]
+__all__ = ["InputSpec", "Model", "ModelRequest", "OutputSpec", "free_functions", "graphs_of", "import_tensorflow", "open_model",
+           "restore_graph"]
 
 _DEFAULT_SIGNATURE = "serving_default"
 _INIT_SIGNATURE = "__saved_model_init_op"
@@ -262,10 +263,24 @@ def _load_graph(tf: Any, path: str, tags: List[str]) -> Any:
 
 def _load_checkpoint(tf: Any, path: str, request: ModelRequest) -> Model:
     session = tf.compat.v1.Session(graph=tf.Graph())
-    with session.graph.as_default():
-        saver = tf.compat.v1.train.import_meta_graph(f"{path}.meta", clear_devices=True)
-        saver.restore(session, path)
+    restore_graph(tf, session, path)
     return _graph_model(tf, session, request)
+
+
+def restore_graph(tf: Any, session: Any, checkpoint: str) -> None:
+    """Makes the session's empty graph that of a checkpoint, with its values, on this process's devices."""
+    with tf.io.gfile.GFile(f"{checkpoint}.meta", "rb") as file:
+        meta_graph = tf.compat.v1.MetaGraphDef.FromString(file.read())
+    free_functions(meta_graph)
+    with session.graph.as_default():
+        tf.compat.v1.train.import_meta_graph(meta_graph, clear_devices=True).restore(session, checkpoint)
+
+
+def free_functions(meta_graph: Any) -> None:
+    """Lets the graph's functions, such as branches of ``tf.cond``, run on any device. ``clear_devices`` of TensorFlow leaves them on the node that trained."""
+    for function in meta_graph.graph_def.library.function:
+        for node in function.node_def:
+            node.device = ""
 
 
 def _tensor(session: Any, name: str) -> Any:

@@ -5,6 +5,8 @@ import sys
 
 import tensorflow as tf
 
+from tensorflowonspark import TFNode
+
 
 def signed(**specs):
     return lambda function: tf.function(function, input_signature=list(specs.values()))
@@ -55,14 +57,17 @@ def write_keras_file(path):
 
 
 def write_graph(folder):
-    """TensorFlow 1's: a checkpoint, and a SavedModel."""
+    """TensorFlow 1's, as a worker of a cluster has them: a checkpoint, and a SavedModel. Operations and functions lie on the worker."""
     v1 = tf.compat.v1
-    with tf.Graph().as_default(), v1.Session() as session:
+    server = tf.distribute.Server({"worker": ["localhost:0"]}, job_name="worker", task_index=0)
+    with tf.Graph().as_default(), v1.Session(server.target) as session, v1.device("/job:worker/task:0"):
         x = v1.placeholder(tf.float32, [None, 2], "x")
-        tf.reduce_sum(x * v1.get_variable("gain", initializer=3.0), axis=1, name="y")
+        gain = v1.get_variable("gain", initializer=3.0)
+        y = tf.reduce_sum(x * tf.cond(tf.size(x) > 0, gain.read_value, lambda: 0.0), axis=1, name="y")
         session.run(v1.global_variables_initializer())
         v1.train.Saver().save(session, f"{folder}/checkpoint/model", global_step=7)
-        v1.saved_model.simple_save(session, f"{folder}/graph", {"given": x}, {"got": session.graph.get_tensor_by_name("y:0")})
+        signature = {"inputs": {"given": x}, "outputs": {"got": y}, "method_name": "tensorflow/serving/predict"}
+        TFNode.export_saved_model(session, f"{folder}/graph", "serve", {"serving_default": signature})
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import threading
 import time
 
 import numpy as np
+import psutil
 import pytest
 
 from conftest import wait_until
@@ -542,6 +543,8 @@ def test_s78_tensorboard_address(sc, tmp_path):
         assert url is not None
         assert b"TensorBoard" in urllib.request.urlopen(url, timeout=10).read()
         assert json.load(urllib.request.urlopen(f"{url}/data/environment", timeout=10))["data_location"] == str(folder)
+        [node] = [node for node in cluster.cluster_info if node["tb_pid"]]
+        assert "tensorboard" in " ".join(psutil.Process(node["tb_pid"]).cmdline()) and url.endswith(f":{node['tb_port']}")
 
 
 def test_ctrl_c_like_cancel_ends_the_nodes(sc):

@@ -57,6 +57,30 @@ def fit_for_one_process(rows):
     return [weight.tolist() for weight in model.get_weights()], history, model.evaluate(dataset.repeat(1), verbose=0)
 
 
+REFUSED = "by which the workers of a tf.distribute strategy talk, encrypt nothing"
+
+
+def make_servers_and_train():
+    """What each way to TensorFlow's servers says, and the losses of a training that needs none."""
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    from tensorflowonspark.keras import distribute
+
+    texts = []
+    for make in (tf.distribute.MultiWorkerMirroredStrategy, tf.distribute.Server.create_local_server,
+                 lambda: tf.config.experimental_connect_to_host("127.0.0.1:1")):
+        try:
+            make()
+        except RuntimeError as error:
+            texts.append(str(error))
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    x = np.linspace(0, 1, 64)[:, None]
+    return texts, distribute(model).fit(x, 2 * x, epochs=3, verbose=0).history["loss"]
+
+
 def ask_for_a_strategy():
     import tensorflow as tf
 
@@ -81,7 +105,10 @@ def test_a_keras_3_function_trains_as_in_one_process(sc, monkeypatch):
     for name in history:
         np.testing.assert_allclose(history[name], alone[1][name], rtol=1e-4)
     np.testing.assert_allclose(evaluation, alone[2], rtol=1e-4)
-    assert "the workers of a tf.distribute strategy talk unencrypted" in runner.run(local(ask_for_a_strategy))
+    assert REFUSED in runner.run(local(ask_for_a_strategy))
+    runner._use_custom_strategy = True
+    texts, losses = runner.run(local(make_servers_and_train))
+    assert all(REFUSED in text for text in texts) and len(texts) == 3 and losses[-1] < losses[0]
 
 
 def test_local_mode_leaves_the_environment_as_it_was(sc, monkeypatch):
@@ -143,9 +170,6 @@ def test_what_is_refused(sc):
         runner.get_num_tasks()
     runner.sc = Conf({"spark.ssl.enabled": "true"})
     assert runner._must_encrypt()
-    runner._use_custom_strategy = True
-    with pytest.raises(RuntimeError, match="ignoreSsl=true"):
-        runner._must_encrypt()
     runner.sc["tensorflow.spark.distributor.ignoreSsl"] = "TRUE"
     assert not runner._must_encrypt()
     with pytest.raises(RuntimeError, match="needs 3 tasks that run at a time, and this application has slots for 2"):

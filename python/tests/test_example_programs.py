@@ -17,6 +17,7 @@ import pytest
 
 from conftest import make_context
 from mnist_data import first_digits
+from model_server import serving
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 BRIEF = ["--epochs", "1", "--batch_size", "32"]
@@ -78,6 +79,30 @@ def saved_model_cli(line):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
+def type_lines(place, text):
+    """What a shell prints that runs the text in the folder of the data, where ``python`` is this one and runs the examples' programs."""
+    programs = re.sub(r"\bpython (examples/utils/)?(?=\w+\.py)", f"{sys.executable} {EXAMPLES}/utils/", text)
+    return subprocess.run(["bash", "-euo", "pipefail", "-c", programs], cwd=place, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def block(path, language, word):
+    """The first block of code in that language that has the word."""
+    return next(found for found in re.findall(rf"```{language}\n(.*?)```", path.read_text(), re.DOTALL) if word in found)
+
+
+def ask_the_server(place):
+    """The requests of docs/serving.md, typed in a shell and sent by its Python function."""
+    page, names = EXAMPLES.parent / "docs" / "serving.md", {}
+    with serving("mnist", str(place / "mnist_export")) as address:
+        status, metadata, answer = map(json.loads, type_lines(place, block(page, "sh", "curl").replace("localhost:8501", address)).splitlines())
+        assert status["model_version_status"][0]["state"] == "AVAILABLE" and "image" in metadata["metadata"]["signature_def"]
+        exec(block(page, "python", "urlopen").replace("localhost:8501", address), names)
+        pixels = lines_in(place / "data" / "mnist" / "csv" / "test")[0].split(",")[1:]
+        answered = names["predict"](np.array(pixels, "float32").reshape(1, 28, 28, 1) / 255)
+        assert len(answered[0]) == 10
+        np.testing.assert_allclose(answered, answer["predictions"], atol=1e-3)
+
+
 def test_mnist_with_keras(run, place):
     training = dict.fromkeys(("mnist_spark.py", "mnist_tf.py", "mnist_tf_ds.py", "mnist_pipeline.py"), BRIEF)
     run("mnist/keras", {**training, "mnist_inference.py": [], "mnist_spark_inference.py": []})
@@ -94,6 +119,7 @@ def test_mnist_with_keras(run, place):
     shown, ran = map(saved_model_cli, re.findall(r"^saved_model_cli (.*)", (EXAMPLES.parent / "docs" / "serving.md").read_text(), re.MULTILINE))
     assert "inputs['image']" in shown and "outputs['output_0']" in shown
     assert "Result for output key output_0" in ran
+    ask_the_server(place)
 
 
 def test_mnist_as_in_tensorflow_1(run, place):
@@ -121,16 +147,23 @@ def test_mnist_as_in_tensorflow_1(run, place):
     assert len(lines_in(place / "tf_predictions")) == 200
     assert len([line for line in lines_in(place / "predictions") if re.search(r"Label: \d, Prediction: \d$", line)]) == 200
     assert (place / "mnist_export" / "saved_model.pb").is_file()
+    printed = type_lines(place, "\n".join(re.findall(r"```sh\n(.*?)```", (EXAMPLES / "utils" / "README.md").read_text(), re.DOTALL)))
+    image, *operations = printed.splitlines()
+    assert np.array(json.loads(image)).shape == (28, 28, 1) and "prediction\tArgMax" in operations
+    assert "outputs['digit']" in saved_model_cli("show --dir checkpoint_export --tag_set serve --signature_def serving_default")
 
 
 def test_other_programs(run, place, capfd):
-    for folder in ("resnet", "segmentation", "wide_deep", "search"):
-        run(folder, {f"{name}_spark.py": [] for name in ("resnet_cifar", "segmentation", "wide_deep", "search")})
+    for folder in ("resnet", "segmentation", "wide_deep", "criteo", "search"):
+        run(folder, {f"{name}_spark.py": [] for name in ("resnet_cifar", "segmentation", "wide_deep", "criteo", "search")})
     printed = capfd.readouterr().out
     assert (place / "resnet_model" / "resnet.keras").is_file() and "eval_accuracy" in printed
     assert (place / "segmentation_export" / "saved_model.pb").is_file()
     first, *_, last = map(float, re.search(r"accuracy of each epoch: (.*)\n", printed).group(1).split(", "))
     assert last > first
+    assert float(re.search(r"AUC of the validation, each epoch: .*, (0\.\d+)\n", printed).group(1)) > 0.6
+    clicks = [tuple(map(float, line.split())) for line in lines_in(place / "criteo_predictions")]
+    assert len(clicks) == 500 and {label for label, _ in clicks} == {0, 1} and all(0 < click < 1 for _, click in clicks)
     assert float(re.search(r"accuracy of the test: (0\.\d+)", printed).group(1)) > 0.8
     assert float(re.search(r"^(\d\.\d+)  \{'rate': ", printed, re.MULTILINE).group(1)) > 0.5
 

@@ -3,15 +3,16 @@
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
+import types
 
 import pytest
 
 from conftest import wait_until
-from tensorflowonspark import _tfos, gpu_info, gpus, util
-from tensorflowonspark.launch import node_executable
+from tensorflowonspark import TFParallel, _tfos, gpu_info, gpus, launch, util
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FAKE = os.path.join(HERE, "..", "..", "tests", "gpu", "fake_nvml.c")
@@ -65,13 +66,13 @@ def look(folder, script):
 
 
 def doctor(folder, script):
-    checks = run([node_executable(), "doctor", "--json"], folder, script)["checks"]
+    checks = run([launch.node_executable(), "doctor", "--json"], folder, script)["checks"]
     return next((check["state"], check["detail"]) for check in checks if check["name"] == "gpu")
 
 
 def show():
     """What ``tfos gpu --json`` shows."""
-    return json.loads(subprocess.run([node_executable(), "gpu", "--json"], stdout=subprocess.PIPE, timeout=60).stdout)
+    return json.loads(subprocess.run([launch.node_executable(), "gpu", "--json"], stdout=subprocess.PIPE, timeout=60).stdout)
 
 
 # -- gpu_info and util
@@ -121,6 +122,22 @@ def test_s32_nodes_count_the_peers_of_their_own_host(worker_index, place, monkey
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "before")
     util.single_node_env(2, worker_index, nodes)
     assert os.environ["CUDA_VISIBLE_DEVICES"] == f"2 from {place}"
+
+
+def test_instances_of_one_host_take_different_gpus(monkeypatch):
+    """TFParallel tells each instance where the others run."""
+    import pyspark
+
+    infos = [types.SimpleNamespace(address=address) for address in ("10.0.0.12:1", "10.0.0.1:1", "10.0.0.12:2")]
+    context = types.SimpleNamespace(getTaskInfos=lambda: infos)
+    monkeypatch.setattr(pyspark.BarrierTaskContext, "get", classmethod(lambda cls: context))
+    monkeypatch.setattr(gpu_info, "is_gpu_available", lambda: True)
+    monkeypatch.setattr(gpu_info, "get_gpus", lambda number, index, format: [f"{number} from {index}"])
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "before")
+    monkeypatch.delenv("SPARK_EXECUTOR_POD_IP", raising=False)
+    payload = launch.pickle_function(lambda args, ctx: os.environ["CUDA_VISIBLE_DEVICES"], {})
+    instance = TFParallel._Instance(payload, 3, "file://", 1, True)
+    assert [pickle.loads(instance(number)) for number in range(3)] == ["1 from 0", "1 from 0", "1 from 1"]
 
 
 def test_the_function_of_a_node_gets_the_gpus_of_the_node(monkeypatch):
@@ -300,9 +317,9 @@ def test_a_node_holds_its_gpus_while_its_trainer_runs(machine, start, tmp_path):
         {"pid": 4242, "memory": 500 << 20}, {"pid": 4243, "memory": 500 << 20}]
     [holder] = shown[1]["holders"]
     assert holder["owner"] == f"cluster {cluster.cluster_id} worker:0" and holder["fraction"] == 0.2
-    status = subprocess.run([node_executable(), "status"], stdout=subprocess.PIPE, text=True, timeout=60).stdout
+    status = subprocess.run([launch.node_executable(), "status"], stdout=subprocess.PIPE, text=True, timeout=60).stdout
     assert "GPU 1  Fake A100  20% of it  memory 0.4 of 19.5 GiB  load 7%" in status
-    table = subprocess.run([node_executable(), "gpu"], stdout=subprocess.PIPE, text=True, timeout=60).stdout
+    table = subprocess.run([launch.node_executable(), "gpu"], stdout=subprocess.PIPE, text=True, timeout=60).stdout
     assert f"held   20.0 % by process {holder['pid']}, cluster {cluster.cluster_id} worker:0" in table
     machine("gpu busy used=1000", "gpu lost", "gpu free")  # it falls off the bus
     wait_until(lambda: json.loads(cluster.rendezvous.status())["nodes"][0]["gpus"][0]["fault"] == "GPU is lost (NVML 15)")
@@ -341,7 +358,7 @@ def _limited(start):
     """A node of a cluster that nobody waits for."""
     config = json.dumps({"type": "config", "cluster_id": "c", "key": "0" * 64, "address": "127.0.0.1:1", "executor_id": 0, "executor": "0", "argv": ["true"],
                          "gpus": {"count": 2, "required": True}})
-    return _tfos.Node(node_executable(), config, b"")
+    return _tfos.Node(launch.node_executable(), config, b"")
 
 
 def test_a_machine_with_no_gpu_trains_on_the_cpu_unless_one_is_required(machine, start, tmp_path):

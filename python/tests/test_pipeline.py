@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from conftest import make_context
-from tensorflowonspark import TFCluster, dfutil
+from tensorflowonspark import TFCluster, TFNode, dfutil, pipeline, util
 from tensorflowonspark.pipeline import HasBatchSize, HasSteps, Namespace, TFEstimator, TFModel, TFParams, TFTypeConverters, get_meta_graph_def, yield_batch
 from test_cluster import local
 
@@ -101,6 +101,11 @@ def test_defaults_and_setters(sc):
         TFTypeConverters.toDict([1])
     with pytest.raises(ValueError, match="input_mode"):
         estimator.setInputMode(2)
+
+
+def test_the_version_of_tensorflow():
+    assert TFNode.TF_VERSION == pipeline.TF_VERSION == util.tensorflow_version()
+    assert not hasattr(TFNode, "TF_VERSIONS") and not hasattr(pipeline, "TF_VERSIONS")
 
 
 def test_rows_in_batches():

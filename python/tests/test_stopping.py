@@ -3,6 +3,7 @@
 
 import json
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -57,6 +58,7 @@ def test_functions_that_read_by_themselves_get_a_signal(sc, tmp_path):
     cluster = TFCluster.run(sc, local(wait_for_signal), str(tmp_path), 2, 0)
     wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
     host, _, port = cluster.cluster_meta["server_addr"].rpartition(":")
+    subprocess.run([sys.executable, "-m", "tensorflowonspark.reservation_client", host, port], check=True, timeout=60)
     client = reservation.Client((host, int(port)))
     client.request_stop()
     client.close()

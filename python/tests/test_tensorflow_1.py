@@ -69,6 +69,18 @@ def train_in_graphs(args, ctx):
             export(session, "supervised", x, y)
             ctx.agree("second", index)
         report["asynchronous"] = float(value)
+    if is_chief:  # a model in parts
+        with tf.Graph().as_default():
+            with v1.device("/job:ps/task:0"):
+                x = v1.placeholder(tf.float32, [2])
+                first = tf.reduce_sum(x)
+            with v1.device("/job:worker/task:0"):
+                second = tf.square(first)
+            trace = v1.RunMetadata()
+            with v1.Session(server.target) as session:
+                report["square"] = float(session.run(second, {x: [1, 2]}, v1.RunOptions(trace_level=v1.RunOptions.FULL_TRACE), trace))
+            report["computed"] = {node.node_name: part.device for part in trace.step_stats.dev_stats for node in part.node_stats}
+    ctx.agree("third", index)
     with open(f"{args['out']}/{ctx.job_name}{ctx.task_index}.json", "w") as file:
         json.dump(report, file)
 
@@ -82,6 +94,8 @@ def test_sessions_of_every_kind_on_one_cluster(sc, tmp_path):
         report = json.loads((tmp_path / f"{name}.json").read_text())
         assert "/job:ps" in report["placed"]
         assert abs(report["synchronous"] - 3) < 0.5 and abs(report["asynchronous"] - 3) < 0.5, report
+    chief = json.loads((tmp_path / "chief0.json").read_text())
+    assert chief["square"] == 9 and "/job:ps" in chief["computed"]["Sum"] and "/job:worker" in chief["computed"]["Square"]
     assert tf.train.latest_checkpoint(str(tmp_path / "checkpoints"))
     for name in ("monitored", "supervised"):
         predict = tf.saved_model.load(str(tmp_path / name)).signatures["predict"]

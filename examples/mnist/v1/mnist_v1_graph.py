@@ -19,10 +19,11 @@ class Network(NamedTuple):
     accuracy: Any
     global_step: Any
     train: Any
+    optimizer: Any
 
 
-def build(images=None, labels=None):
-    """The network in the default graph, on placeholders unless tensors are given."""
+def build(images=None, labels=None, sync_workers=0):
+    """The network in the default graph, on placeholders unless tensors are given. Of so many workers the gradients of each are one step."""
     import tensorflow as tf
 
     v1 = tf.compat.v1
@@ -36,10 +37,13 @@ def build(images=None, labels=None):
     label, prediction = tf.argmax(labels, 1), tf.argmax(logits, 1, name="prediction")
     loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(labels, logits), name="loss")
     global_step = v1.train.get_or_create_global_step()
+    optimizer = v1.train.AdagradOptimizer(0.05)
+    if sync_workers:
+        optimizer = v1.train.SyncReplicasOptimizer(optimizer, sync_workers, sync_workers)
     return Network(
         images, labels, tf.nn.softmax(logits, name="scores"), label, prediction, loss,
         tf.reduce_mean(tf.cast(tf.equal(label, prediction), tf.float32), name="accuracy"), global_step,
-        v1.train.AdagradOptimizer(0.05).minimize(loss, global_step=global_step),
+        optimizer.minimize(loss, global_step=global_step), optimizer,
     )
 
 

@@ -2,10 +2,12 @@
 """MNIST in TensorFlow 1's style from files that the workers read (InputMode.TENSORFLOW), with a SavedModel at the end.
 
     spark-submit mnist_v1_tf.py --cluster_size 3 --images_labels data/mnist/tfr/train
+    spark-submit mnist_v1_tf.py --cluster_size 3 --images_labels data/mnist/tfr/train --sync_replicas
     spark-submit mnist_v1_tf.py --cluster_size 3 --images_labels data/mnist/csv2/train --format csv2
     spark-submit mnist_v1_tf.py --cluster_size 3 --images_labels data/mnist/tfr/test --mode inference
 
-``csv2`` has lines ``label|pixel,pixel,...``; ``tfr`` is what mnist_data_setup.py writes, and that of TensorFlowOnSpark 1 and 2.
+With ``--sync_replicas`` a step takes the mean of the workers' gradients (SyncReplicasOptimizer); else workers do not wait for each other. ``csv2`` has
+lines ``label|pixel,pixel,...``; ``tfr`` is what mnist_data_setup.py writes, and that of TensorFlowOnSpark 1 and 2.
 """
 
 import argparse
@@ -31,12 +33,16 @@ def run_steps(args, ctx, server):
 
     v1 = tf.compat.v1
     training = args.mode == "train"
-    network = mnist_v1_graph.build(*v1.data.make_one_shot_iterator(read(args, ctx)).get_next())
+    is_chief = ctx.task_index == 0
+    is_in_step = training and args.sync_replicas
+    network = mnist_v1_graph.build(*v1.data.make_one_shot_iterator(read(args, ctx)).get_next(), ctx.num_workers if is_in_step else 0)
     settings = {} if training else {"save_checkpoint_secs": None, "save_checkpoint_steps": None}
     hooks = [v1.train.StopAtStepHook(last_step=args.steps)] if training else []
+    if is_in_step:
+        hooks.append(network.optimizer.make_session_run_hook(is_chief))
     lines = []
     with v1.train.MonitoredTrainingSession(
-        server.target, is_chief=ctx.task_index == 0, checkpoint_dir=ctx.absolute_path(args.model), hooks=hooks, **settings
+        server.target, is_chief=is_chief, checkpoint_dir=ctx.absolute_path(args.model), hooks=hooks, **settings
     ) as session:
         while not session.should_stop():
             if training:
@@ -52,7 +58,7 @@ def run_steps(args, ctx, server):
 
 
 def read(args, ctx):
-    """A dataset of batches of images and labels: this worker's part of the rows, once for each epoch."""
+    """A dataset of batches of images and labels: this worker's part of the rows, once for each epoch, or as long as workers in step need some."""
     import tensorflow as tf
 
     def parse_record(record):
@@ -72,7 +78,7 @@ def read(args, ctx):
     files = sorted(tf.io.gfile.glob(ctx.absolute_path(args.images_labels) + "/part-*"))
     rows = kind(files, num_parallel_reads=args.readers).shard(ctx.num_workers, ctx.task_index).map(parse)
     if args.mode == "train":
-        rows = rows.shuffle(args.shuffle_size).repeat(args.epochs)
+        rows = rows.shuffle(args.shuffle_size).repeat(None if args.sync_replicas else args.epochs)
     return rows.batch(args.batch_size)
 
 
@@ -104,6 +110,7 @@ def main():
     parser.add_argument("--images_labels", help="folder of the files", required=True)
     parser.add_argument("--num_ps", help="number of parameter servers", type=int, default=1)
     parser.add_argument("--shuffle_size", help="rows among which to shuffle", type=int, default=1000)
+    parser.add_argument("--sync_replicas", help="train in step, for --steps steps, whatever --epochs says", action="store_true")
     args = parser.parse_args()
     print("args:", args)
 
