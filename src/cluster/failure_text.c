@@ -16,8 +16,8 @@
 #define LISTED_LIMIT 20 // nodes that a list names; the rest are counted
 #define MESSAGE_LIMIT                                                                              \
     2000 // bytes of a trainer's own message; its end is kept, where a traceback has the error
-#define LINES_LIMIT 1200 // bytes of the last lines; the newest are kept
-#define LINE_LIMIT 400   // bytes of one of them; faulthandler names all modules in one line
+#define LINES_LIMIT 3200 // bytes of that and of the last lines; the newest are kept
+#define LINE_LIMIT 200   // bytes of one of them; faulthandler names all modules in one line
 
 void tfos__cluster_failure_text_copy(char *to, size_t size, const char *text)
 {
@@ -69,14 +69,15 @@ static size_t count_before(const json_t *lines, const char *message)
     return json_array_size(lines);
 }
 
-/// The first `count` of the lines in order, as many of the newest as fit the limit.
-static void append_lines(struct tfos__bounded_text *text, const json_t *lines, size_t count)
+/// The first `count` of the lines in order, as many of the newest as fit `limit` bytes.
+static void append_lines(struct tfos__bounded_text *text, const json_t *lines, size_t count,
+                         size_t limit)
 {
     size_t first = count, size = 0;
     while (first > 0) {
         const char *line = json_string_value(json_array_get(lines, first - 1));
         size += (line ? strnlen(line, LINE_LIMIT) : 0) + 3;
-        if (size > LINES_LIMIT && first < count)
+        if (size > limit && first < count)
             break;
         first--;
     }
@@ -131,7 +132,8 @@ void tfos__cluster_failure_text_of_end(const struct tfos__cluster_node *node, co
         tfos__bounded_text_append(&whole, "\n%s%s", strlen(words) > MESSAGE_LIMIT ? "..." : "",
                                   tfos__text_tail(words, MESSAGE_LIMIT));
     const json_t *lines = json_object_get(message, "last_lines");
-    append_lines(&whole, lines, count_before(lines, words));
+    append_lines(&whole, lines, count_before(lines, words),
+                 LINES_LIMIT - strnlen(words, MESSAGE_LIMIT));
     tfos__bounded_text_append(&whole, "\nhint: %s", end_hint(message));
 }
 
