@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "trainer/trainer_channel.h"
 #include "trainer/trainer_member.h"
@@ -38,6 +39,16 @@ static enum tfos_status die_with_parent(struct tfos_error *err)
     if (getppid() != parent)
         return tfos__fail(err, TFOS_CLOSED, "trainer: the node (pid %d) has gone", (int)parent);
     return TFOS_OK;
+}
+
+/// A node that was killed before die_with_parent() has left its messages, and this process to
+/// another. The parent may also be a program that the user has put between the two.
+static bool is_node_gone(const struct tfos_trainer *trainer)
+{
+    struct tfos__process_stat node;
+    pid_t pid = (pid_t)tfos__json_int_or(trainer->context, "node_pid", 0);
+    return pid != 0 && pid != getppid() &&
+           (!tfos__process_get_stat(pid, &node) || node.state == 'Z');
 }
 
 /// Takes the key out of the context, which users see.
@@ -67,6 +78,8 @@ static enum tfos_status receive_context(struct tfos_trainer *trainer, struct tfo
     if (strcmp(type, "context") != 0)
         return tfos__fail(err, TFOS_CORRUPT,
                           "trainer: the node's first message is \"%s\", not \"context\"", type);
+    if (is_node_gone(trainer))
+        return tfos__fail(err, TFOS_CLOSED, "trainer: the node has gone");
     TFOS__TRY(tfos__queue_names_init(&trainer->queue_names,
                                      tfos__json_string_or(trainer->context, "queues", NULL), err));
     TFOS__TRY(take_key(trainer, err));

@@ -532,6 +532,39 @@ static void opening_checks_its_descriptor(void **state)
     assert_int_equal(count_fds(), fd_count);
 }
 
+static enum tfos_status open_under(pid_t node_pid, struct tfos_error *found)
+{
+    int fds[2];
+    struct pair pair = {0};
+    struct tfos_error err = {0};
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    assert_done(tfos__channel_open(fds[0], TFOS__CHANNEL_UNIX, NULL, "trainer", &pair.node, &err));
+    send_node(&pair, json_pack("{s:s, s:i}", "type", "context", "node_pid", (int)node_pid));
+    enum tfos_status status = tfos_trainer_open(fds[1], &pair.trainer, &err);
+    close_pair(&pair);
+    *found = err;
+    return status;
+}
+
+/// A node that was killed before its trainer could tie itself to it has left its messages.
+static void a_node_that_has_gone_is_noticed(void **state)
+{
+    (void)state;
+    struct tfos_error err;
+    pid_t gone = fork();
+    if (gone == 0)
+        _exit(0);
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)gone, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(open_under(gone, &err), TFOS_CLOSED); // not yet reaped
+    assert_non_null(strstr(err.message, "the node has gone"));
+    assert_int_equal(waitpid(gone, NULL, 0), gone);
+    assert_int_equal(open_under(gone, &err), TFOS_CLOSED);
+    assert_int_equal(open_under(getppid(), &err), TFOS_OK);
+    assert_int_equal(open_under(getpid(), &err),
+                     TFOS_OK); // a program between the two is the parent
+}
+
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s46_a_group_needs_the_key_of_a_node),
     cmocka_unit_test(s46_the_node_is_told_of_the_steps_of_a_group),
@@ -549,6 +582,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(a_forked_process_is_told_that_it_has_no_link),
     cmocka_unit_test(s73_a_forked_process_opens_no_feed),
     cmocka_unit_test(opening_checks_its_descriptor),
+    cmocka_unit_test(a_node_that_has_gone_is_noticed),
 };
 
 TEST_MAIN(cases)
