@@ -17,7 +17,7 @@
 #define MESSAGE_LIMIT                                                                              \
     2000 // bytes of a trainer's own message; its end is kept, where a traceback has the error
 #define LINES_LIMIT 3200 // bytes of that and of the last lines; the newest are kept
-#define LINE_LIMIT 200   // bytes of one of them; faulthandler names all modules in one line
+#define LINE_LIMIT 600   // bytes of one of them; faulthandler names all modules in one line
 
 void tfos__cluster_failure_text_copy(char *to, size_t size, const char *text)
 {
