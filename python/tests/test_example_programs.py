@@ -7,6 +7,7 @@ import os
 import re
 import runpy
 import shlex
+import shutil
 import subprocess
 import sys
 import threading
@@ -123,6 +124,8 @@ def test_mnist_with_keras(run, place):
 
 
 def test_mnist_as_in_tensorflow_1(run, place):
+    for folder in ("mnist_model", "mnist_export", "predictions"):  # of the programs for Keras
+        shutil.rmtree(place / folder, ignore_errors=True)
     (place / "stream").mkdir()
     digits = [line.split(",", 1) for line in lines_in(place / "data" / "mnist" / "csv" / "train")]
     ended = threading.Event()
