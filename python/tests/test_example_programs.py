@@ -123,6 +123,7 @@ def test_mnist_with_keras(run, place):
     ask_the_server(place)
 
 
+@pytest.mark.timeout(1500)  # TensorFlow gives its queue runners two minutes to end
 def test_mnist_as_in_tensorflow_1(run, place):
     for folder in ("mnist_model", "mnist_export", "predictions"):  # of the programs for Keras
         shutil.rmtree(place / folder, ignore_errors=True)
