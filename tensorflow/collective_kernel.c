@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of the ops of a group. They block: TensorFlow's C API lends an asynchronous kernel a
 // callback that is gone once the call returns. Outputs take over the memory of inputs that nobody
-// else looks at, and are reduced in place.
+// else looks at, and are reduced in place. On GPUs other outputs are filled by the operation
+// itself: the host cannot copy there.
 #include "collective_kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tfos/collective_gpu.h>
 
 #include "plugin.h"
 
@@ -79,8 +81,9 @@ static void copy_scaled(struct TF_Tensor *to, const struct TF_Tensor *from, doub
 }
 
 /// Makes an output with the values of an input times `factor`: in the input's own memory, if nobody
-/// else looks at that.
-static struct TF_Tensor *take_input(struct call *call, int input, int output, double factor)
+/// else looks at that. Another output on a GPU gets no values: `*source`, to be deleted, has them.
+static struct TF_Tensor *take_input(struct call *call, int input, int output, double factor,
+                                    struct TF_Tensor **source)
 {
     struct TF_Tensor *from = NULL, *made = NULL;
     int64_t shape[MAX_DIMENSIONS];
@@ -98,13 +101,18 @@ static struct TF_Tensor *take_input(struct call *call, int input, int output, do
     if (!tfos__op_is_ok(call->status))
         return NULL;
     if (forwarded == input) {
-        copy_scaled(made, made, factor);
+        if (!call->kernel->is_on_gpu)
+            copy_scaled(made, made, factor);
         return made;
     }
     tfos__tf.GetInput(call->context, input, &from, call->status);
     if (!tfos__op_is_ok(call->status)) {
         tfos__tf.DeleteTensor(made);
         return NULL;
+    }
+    if (call->kernel->is_on_gpu) {
+        *source = from;
+        return made;
     }
     copy_scaled(made, from, factor);
     tfos__tf.DeleteTensor(from);
@@ -113,26 +121,32 @@ static struct TF_Tensor *take_input(struct call *call, int input, int output, do
 
 /// Outputs, with the memory of each.
 struct outputs {
-    struct TF_Tensor **tensors;
-    struct tfos_collective_span *spans; ///< room for one a tensor
+    struct TF_Tensor **tensors, **sources;      ///< of a source NULL: the tensor itself
+    struct tfos_collective_span *spans;         ///< room for one a tensor
+    struct tfos_collective_gpu_span *gpu_spans; ///< the same, for operations on GPU memory
     int count;
 };
+
+static void make_room(struct call *call, int count, struct outputs *out)
+{
+    size_t room = count > 0 ? (size_t)count : 1;
+
+    *out = (struct outputs){calloc(room, sizeof(*out->tensors)),
+                            calloc(room, sizeof(*out->sources)), calloc(room, sizeof(*out->spans)),
+                            calloc(room, sizeof(*out->gpu_spans)), 0};
+    if (!out->tensors || !out->sources || !out->spans || !out->gpu_spans)
+        fail(call, TF_RESOURCE_EXHAUSTED, MODULE ": no memory for a list of tensors");
+}
 
 /// Makes the outputs from `first` on of the inputs from `first_input` on.
 static void open_outputs(struct call *call, int first_input, int first, double factor,
                          struct outputs *out)
 {
     int count = tfos__tf.NumInputs(call->context) - first_input;
-    size_t room = count > 0 ? (size_t)count : 1;
 
-    *out =
-        (struct outputs){calloc(room, sizeof(*out->tensors)), calloc(room, sizeof(*out->spans)), 0};
-    if (!out->tensors || !out->spans) {
-        fail(call, TF_RESOURCE_EXHAUSTED, MODULE ": no memory for a list of tensors");
-        return;
-    }
+    make_room(call, count, out);
     for (int i = 0; i < count && tfos__op_is_ok(call->status); i++) {
-        out->tensors[i] = take_input(call, first_input + i, first + i, factor);
+        out->tensors[i] = take_input(call, first_input + i, first + i, factor, &out->sources[i]);
         out->count += out->tensors[i] ? 1 : 0;
     }
 }
@@ -142,10 +156,7 @@ static void open_inputs(struct call *call, int first_input, struct outputs *out)
 {
     int count = tfos__tf.NumInputs(call->context) - first_input;
 
-    *out = (struct outputs){calloc((size_t)count, sizeof(*out->tensors)),
-                            calloc((size_t)count, sizeof(*out->spans)), 0};
-    if (!out->tensors || !out->spans)
-        fail(call, TF_RESOURCE_EXHAUSTED, MODULE ": no memory for a list of tensors");
+    make_room(call, count, out);
     for (int i = 0; i < count && tfos__op_is_ok(call->status); i++) {
         tfos__tf.GetInput(call->context, first_input + i, &out->tensors[i], call->status);
         out->count += out->tensors[i] ? 1 : 0;
@@ -154,10 +165,15 @@ static void open_inputs(struct call *call, int first_input, struct outputs *out)
 
 static void close_outputs(struct outputs *out)
 {
-    for (int i = 0; i < out->count; i++)
+    for (int i = 0; i < out->count; i++) {
         tfos__tf.DeleteTensor(out->tensors[i]);
+        if (out->sources[i])
+            tfos__tf.DeleteTensor(out->sources[i]);
+    }
     free(out->tensors);
+    free(out->sources);
     free(out->spans);
+    free(out->gpu_spans);
 }
 
 /// Fills the spans with the tensors of a dtype; returns how many there are.
@@ -167,23 +183,34 @@ static int64_t select_spans(struct outputs *out, enum tfos_dtype dtype)
 
     for (int i = 0; i < out->count; i++) {
         struct TF_Tensor *tensor = out->tensors[i];
-        if (tfos__op_dtype_of(tfos__tf.TensorType(tensor)) == dtype && count_elements(tensor) > 0)
-            out->spans[count++] =
-                (struct tfos_collective_span){tfos__tf.TensorData(tensor), count_elements(tensor)};
+        int64_t elements = count_elements(tensor);
+        if (tfos__op_dtype_of(tfos__tf.TensorType(tensor)) != dtype || elements == 0)
+            continue;
+        void *data = tfos__tf.TensorData(tensor);
+        out->spans[count] = (struct tfos_collective_span){data, elements};
+        out->gpu_spans[count++] = (struct tfos_collective_gpu_span){
+            data, out->sources[i] ? tfos__tf.TensorData(out->sources[i]) : data, elements};
     }
     return count;
 }
 
+/// `factor`, on a GPU: what the tensors are still to be multiplied by; NULL: by nothing.
 static void reduce(struct call *call, struct outputs *out, enum tfos_dtype dtype,
-                   enum tfos_reduction reduction)
+                   enum tfos_reduction reduction, const double *factor)
 {
     int64_t count = select_spans(out, dtype);
+    const char *name = call->kernel->operation;
     struct tfos_error err = {0};
 
-    if (count > 0)
+    if (count > 0 && call->kernel->is_on_gpu)
         (void)check(call,
-                    tfos_collective_all_reduce(call->group, call->kernel->operation, out->spans,
-                                               count, dtype, reduction, &err),
+                    tfos_collective_gpu_all_reduce(call->group, name, out->gpu_spans, count, dtype,
+                                                   reduction, factor, &err),
+                    &err);
+    else if (count > 0)
+        (void)check(call,
+                    tfos_collective_all_reduce(call->group, name, out->spans, count, dtype,
+                                               reduction, &err),
                     &err);
 }
 
@@ -194,7 +221,7 @@ static void all_reduce(struct call *call)
     open_outputs(call, TFOS__COLLECTIVE_TENSORS, 0, 1, &out);
     if (tfos__op_is_ok(call->status))
         reduce(call, &out, tfos__op_dtype_of(tfos__tf.TensorType(out.tensors[0])),
-               call->kernel->reduction);
+               call->kernel->reduction, NULL);
     close_outputs(&out);
 }
 
@@ -251,18 +278,20 @@ static void mean_gradients(struct call *call)
     struct outputs out;
     struct TF_Tensor *share = NULL;
     enum tfos_reduction reduction = TFOS_REDUCE_SUM;
+    const double *factor = &weighing.share;
 
     if (!weigh(call, &weighing))
         return;
     // Equal weights cost no pass over the gradients: the reduction divides by the number of ranks.
-    if (weighing.all_are_equal)
+    if (weighing.all_are_equal) {
         reduction = TFOS_REDUCE_MEAN;
-    open_outputs(call, TFOS__COLLECTIVE_GRADIENTS, 1, weighing.all_are_equal ? 1 : weighing.share,
-                 &out);
+        factor = NULL;
+    }
+    open_outputs(call, TFOS__COLLECTIVE_GRADIENTS, 1, factor ? *factor : 1, &out);
     if (tfos__op_is_ok(call->status))
-        reduce(call, &out, TFOS_DTYPE_FLOAT32, reduction);
+        reduce(call, &out, TFOS_DTYPE_FLOAT32, reduction, factor);
     if (tfos__op_is_ok(call->status))
-        reduce(call, &out, TFOS_DTYPE_FLOAT64, reduction);
+        reduce(call, &out, TFOS_DTYPE_FLOAT64, reduction, factor);
     if (tfos__op_is_ok(call->status) && out.count > 0)
         tfos_collective_mark_step(call->group, TFOS_COLLECTIVE_STEP_GRADIENTS);
     if (tfos__op_is_ok(call->status))
@@ -275,22 +304,33 @@ static void mean_gradients(struct call *call)
     close_outputs(&out);
 }
 
+static void send(struct call *call, struct outputs *out, enum tfos_dtype dtype)
+{
+    int64_t count = select_spans(out, dtype);
+    const char *name = call->kernel->operation;
+    int root = (int)call->kernel->root;
+    struct tfos_error err = {0};
+
+    if (count > 0 && call->kernel->is_on_gpu)
+        (void)check(call,
+                    tfos_collective_gpu_broadcast(call->group, name, out->gpu_spans, count, dtype,
+                                                  root, &err),
+                    &err);
+    else if (count > 0)
+        (void)check(
+            call,
+            tfos_collective_broadcast(call->group, name, out->spans, count, dtype, root, &err),
+            &err);
+}
+
 static void broadcast(struct call *call)
 {
     struct outputs out;
-    struct tfos_error err = {0};
 
     open_outputs(call, TFOS__COLLECTIVE_TENSORS, 0, 1, &out);
-    for (int dtype = TFOS_DTYPE_BOOL; dtype <= TFOS_DTYPE_BFLOAT16; dtype++) {
-        int64_t count =
-            tfos__op_is_ok(call->status) ? select_spans(&out, (enum tfos_dtype)dtype) : 0;
-        if (count > 0)
-            (void)check(call,
-                        tfos_collective_broadcast(call->group, call->kernel->operation, out.spans,
-                                                  count, (enum tfos_dtype)dtype,
-                                                  (int)call->kernel->root, &err),
-                        &err);
-    }
+    for (int dtype = TFOS_DTYPE_BOOL; dtype <= TFOS_DTYPE_BFLOAT16 && tfos__op_is_ok(call->status);
+         dtype++)
+        send(call, &out, (enum tfos_dtype)dtype);
     close_outputs(&out);
 }
 
@@ -332,12 +372,13 @@ static void gather(struct call *call, int index)
     struct gathering gathering = {call, NULL, NULL, index};
     struct tfos_error err = {0};
     enum tfos_status result = TFOS_OK;
+    bool is_on_gpu = call->kernel->is_on_gpu;
 
     tfos__tf.GetInput(call->context, TFOS__COLLECTIVE_TENSORS + index, &gathering.input,
                       call->status);
     if (!tfos__op_is_ok(call->status))
         return;
-    result = tfos_collective_all_gather(
+    result = (is_on_gpu ? tfos_collective_gpu_all_gather : tfos_collective_all_gather)(
         call->group, call->kernel->operation, tfos__tf.TensorData(gathering.input),
         count_elements(gathering.input), tfos__op_dtype_of(tfos__tf.TensorType(gathering.input)),
         allocate_gathered, &gathering, &err);

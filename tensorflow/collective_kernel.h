@@ -21,6 +21,7 @@ struct tfos__collective_kernel {
     char operation[256];
     enum tfos_reduction reduction;
     int64_t root;
+    bool is_on_gpu; ///< tensors are in GPU memory, but for numbers
 };
 
 /// `kernel` is a struct tfos__collective_kernel.

@@ -14,6 +14,8 @@
 // TfosPullParameters and TfosCloseParameters those that all share, and TfosPushParameters adds to
 // them. TfosAwaitRows notes that this rank waits for its data, or has it.
 //
+// Those that move tensors but parameters have kernels for GPUs, too (<tfos/collective_gpu.h>).
+//
 // All are stateful, so that a graph runs them in the order of the program, which is the same on
 // all ranks; there is never more than one operation of a group under way.
 #include <stdlib.h>
@@ -87,6 +89,13 @@ static void *create(struct TF_OpKernelConstruction *construction, const char *ot
     return kernel;
 }
 
+static void *put_on_gpu(struct tfos__collective_kernel *kernel)
+{
+    if (kernel)
+        kernel->is_on_gpu = true;
+    return kernel;
+}
+
 static void *create_reduction(struct TF_OpKernelConstruction *construction)
 {
     return create(construction, "reduction");
@@ -100,6 +109,21 @@ static void *create_broadcast(struct TF_OpKernelConstruction *construction)
 static void *create_plain(struct TF_OpKernelConstruction *construction)
 {
     return create(construction, NULL);
+}
+
+static void *create_reduction_on_gpu(struct TF_OpKernelConstruction *construction)
+{
+    return put_on_gpu(create_reduction(construction));
+}
+
+static void *create_broadcast_on_gpu(struct TF_OpKernelConstruction *construction)
+{
+    return put_on_gpu(create_broadcast(construction));
+}
+
+static void *create_plain_on_gpu(struct TF_OpKernelConstruction *construction)
+{
+    return put_on_gpu(create_plain(construction));
 }
 
 /// Gives the outputs from `first_output` on the shapes of the inputs from `first_input` on.
@@ -225,6 +249,26 @@ static struct TF_OpDefinitionBuilder *define_have(void)
     return op;
 }
 
+/// Sums of int32 stay on the CPU, where TensorFlow has such numbers.
+static void register_on_gpu(struct TF_Status *status)
+{
+    static const int types[] = {TF_HALF, TF_BFLOAT16, TF_FLOAT, TF_DOUBLE, TF_INT64};
+    static const char *const group[] = {"group", NULL};
+    static const char *const numbers[] = {"group", "weight", "share", NULL};
+    const struct tfos__op_kernel reduction = {REDUCE_OP, create_reduction_on_gpu,
+                                              tfos__collective_compute_all_reduce, free, NULL};
+    const struct tfos__op_kernel others[] = {
+        {MEAN_OP, create_plain_on_gpu, tfos__collective_compute_mean, free, NULL},
+        {BROADCAST_OP, create_broadcast_on_gpu, tfos__collective_compute_broadcast, free, NULL},
+        {GATHER_OP, create_plain_on_gpu, tfos__collective_compute_all_gather, free, NULL},
+    };
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        tfos__op_register_on_gpu(&reduction, types[i], group, status);
+    for (int i = 0; i < 3; i++)
+        tfos__op_register_on_gpu(&others[i], 0, i == 0 ? numbers : group, status);
+}
+
 void tfos__collective_ops_register(struct TF_Status *status)
 {
     const struct tfos__op_kernel kernels[] = {
@@ -248,4 +292,5 @@ void tfos__collective_ops_register(struct TF_Status *status)
         tfos__op_register(define_parameters(kernels[i].name), &kernels[i], status);
     tfos__op_register(define_rows(), &kernels[8], status);
     tfos__op_register(define_have(), &kernels[9], status);
+    register_on_gpu(status);
 }

@@ -54,6 +54,21 @@ void tfos__op_register(struct TF_OpDefinitionBuilder *op, const struct tfos__op_
                                        status);
 }
 
+void tfos__op_register_on_gpu(const struct tfos__op_kernel *kernel, int type,
+                              const char *const *host_arguments, struct TF_Status *status)
+{
+    if (!tfos__op_is_ok(status))
+        return;
+    struct TF_KernelBuilder *builder = tfos__tf.NewKernelBuilder(
+        kernel->name, "GPU", kernel->create, kernel->compute, kernel->destroy);
+    for (; *host_arguments; host_arguments++)
+        tfos__tf.KernelBuilder_HostMemory(builder, *host_arguments);
+    if (type != 0)
+        tfos__tf.KernelBuilder_TypeConstraint(builder, "T", type, status);
+    if (tfos__op_is_ok(status))
+        tfos__tf.RegisterKernelBuilder(kernel->name, builder, status);
+}
+
 bool tfos__op_is_ok(const struct TF_Status *status)
 {
     return tfos__tf.GetCode(status) == TF_OK;

@@ -27,6 +27,12 @@ struct tfos__op_kernel {
 void tfos__op_register(struct TF_OpDefinitionBuilder *op, const struct tfos__op_kernel *kernel,
                        struct TF_Status *status);
 
+/// Registers a kernel for GPUs of an op that is registered: for tensors whose attribute "T" is
+/// `type` (0: of any type), in GPU memory but for the arguments that `host_arguments` names, which
+/// a NULL ends.
+void tfos__op_register_on_gpu(const struct tfos__op_kernel *kernel, int type,
+                              const char *const *host_arguments, struct TF_Status *status);
+
 bool tfos__op_is_ok(const struct TF_Status *status);
 
 /// Makes END, or a failure of the library, the status of the op.

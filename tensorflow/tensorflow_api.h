@@ -85,6 +85,9 @@ enum tfos__tf_type {
     X(struct TF_KernelBuilder *, NewKernelBuilder,                                                 \
       (const char *op, const char *device, void *(*create)(struct TF_OpKernelConstruction *),      \
        void (*compute)(void *, struct TF_OpKernelContext *), void (*destroy)(void *)))             \
+    X(void, KernelBuilder_TypeConstraint,                                                          \
+      (struct TF_KernelBuilder *, const char *attr, int type, struct TF_Status *))                 \
+    X(void, KernelBuilder_HostMemory, (struct TF_KernelBuilder *, const char *argument))           \
     X(void, RegisterKernelBuilder,                                                                 \
       (const char *name, struct TF_KernelBuilder *, struct TF_Status *))                           \
     X(void, OpKernelConstruction_GetAttrSize,                                                      \

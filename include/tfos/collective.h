@@ -50,6 +50,7 @@ struct tfos_collective_options {
     enum tfos_status (*exchange)(void *context, const char *name, const char *value_json,
                                  char **values_json, struct tfos_error *err);
     void *context;
+    bool has_gpu; ///< this rank will call the operations of <tfos/collective_gpu.h>
 };
 
 /// Elements that take part in an operation; `data` is read and written. Several are one vector,

@@ -151,18 +151,18 @@ class _Worker:
             workers = context.allGather(f"{host}:{port}")
             config = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": number}}
             environment = _environment(CUDA_VISIBLE_DEVICES=",".join(gpus), TF_CONFIG=json.dumps(config), TF_GRPC_REUSE_PORT="true")
-            with environment, collectives.provided(lambda: self._open_group(context, number, host)):
+            with environment, collectives.provided(lambda gpu: self._open_group(context, number, host, gpu)):
                 train_fn, kwargs = serializer.loads(self._payload)
                 with _no_servers() if self._must_encrypt else contextlib.nullcontext():
                     result = _train(train_fn, kwargs, self._use_custom_strategy, device_count=len(gpus))
         return serializer.dumps(result if number == 0 else None)
 
-    def _open_group(self, context: Any, number: int, host: str) -> _tfos.Collective:
+    def _open_group(self, context: Any, number: int, host: str, gpu: bool) -> _tfos.Collective:
         """What the workers exchange gradients by; waits until all of them call this."""
         def exchange(stage: str, value: str) -> str:
             return f"[{','.join(context.allGather(value))}]"
 
-        return _tfos.Collective(number, self._num_tasks, exchange, self._key, "workers", host=host)
+        return _tfos.Collective(number, self._num_tasks, exchange, self._key, "workers", gpu=gpu, host=host)
 
     def _gpus(self, context: Any, number: int) -> List[str]:
         """As many of the task's as it is to use: where they are not a multiple, the first tasks have one more."""

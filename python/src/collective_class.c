@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <tfos/collective_gpu.h>
 #include <tfos/memory.h>
 
 #include "error.h"
@@ -524,44 +525,31 @@ static PyObject *mark_steps(PyObject *self, PyObject *is_begin)
     Py_RETURN_NONE;
 }
 
-typedef int64_t get_number(const struct tfos_collective *collective);
-
-static PyObject *get(PyObject *self, get_number *number)
+/// The numbers of a group, in the order of the properties.
+static PyObject *get_number(PyObject *self, void *closure)
 {
     struct tfos__py_call call;
 
     if (!tfos__py_call_enter(&call, self))
         return NULL;
-    int64_t value = number(call.object);
-    return tfos__py_call_leave(&call) < 0 ? NULL : PyLong_FromLongLong(value);
+    const int64_t numbers[] = {tfos_collective_rank(call.object), tfos_collective_size(call.object),
+                               tfos_collective_number(call.object)};
+    return tfos__py_call_leave(&call) < 0 ? NULL : PyLong_FromLongLong(numbers[(intptr_t)closure]);
 }
 
-static int64_t rank_of(const struct tfos_collective *collective)
+static PyObject *get_gpu_route(PyObject *self, void *closure)
 {
-    return tfos_collective_rank(collective);
-}
+    struct tfos__py_call call;
+    char text[2048] = "";
 
-static int64_t size_of(const struct tfos_collective *collective)
-{
-    return tfos_collective_size(collective);
-}
-
-static PyObject *get_rank(PyObject *self, void *closure)
-{
     (void)closure;
-    return get(self, rank_of);
-}
-
-static PyObject *get_size(PyObject *self, void *closure)
-{
-    (void)closure;
-    return get(self, size_of);
-}
-
-static PyObject *get_group_number(PyObject *self, void *closure)
-{
-    (void)closure;
-    return get(self, tfos_collective_number);
+    if (!tfos__py_call_enter(&call, self))
+        return NULL;
+    const char *route = tfos_collective_gpu_route(call.object);
+    snprintf(text, sizeof(text), "%s", route ? route : "");
+    if (tfos__py_call_leave(&call) < 0)
+        return NULL;
+    return Py_BuildValue("z", text[0] != '\0' ? text : NULL);
 }
 
 static PyMethodDef methods[] = {
@@ -581,9 +569,10 @@ static PyMethodDef methods[] = {
 };
 
 static PyGetSetDef properties[] = {
-    {"rank", get_rank, NULL, "Of this process, from 0.", NULL},
-    {"size", get_size, NULL, "Processes of the group.", NULL},
-    {"number", get_group_number, NULL, "By which TensorFlow's ops find the group.", NULL},
+    {"rank", get_number, NULL, "Of this process, from 0.", (void *)0},
+    {"size", get_number, NULL, "Processes of the group.", (void *)1},
+    {"number", get_number, NULL, "By which TensorFlow's ops find the group.", (void *)2},
+    {"gpu_route", get_gpu_route, NULL, "How tensors in GPU memory go, in words, or None.", NULL},
     {0},
 };
 

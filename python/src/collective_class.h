@@ -18,6 +18,7 @@ struct tfos__py_collective_options {
         {"transport", TFOS__TEXT, false, 0, 0, &(options).transport},                              \
         {"trusted", TFOS__BOOL, false, 0, 0, &(options).library.is_trusted_network},               \
         {"parameters", TFOS__BOOL, false, 0, 0, &(options).library.has_parameters},                \
+        {"gpu", TFOS__BOOL, false, 0, 0, &(options).library.has_gpu},                              \
         {"host", TFOS__OPTIONAL_TEXT, false, 0, 0, &(options).library.host},                       \
         {"open_timeout_ms", TFOS__INT, false, 0, INT64_MAX, &(options).library.open_timeout_ms},   \
         {"stall_timeout_ms", TFOS__INT, false, 0, INT64_MAX, &(options).library.stall_timeout_ms}, \

@@ -154,8 +154,8 @@ class Trainer:
     def agree(self, name: str, value_json: str, timeout_ms: int = 0) -> str:
         """JSON array of all members' values. 0: 600 s."""
     def open_collective(
-        self, name: str, transport: str = "auto", trusted: bool = False, parameters: bool = False, host: Optional[str] = None,
-        open_timeout_ms: int = 0, stall_timeout_ms: int = 0, silence_timeout_ms: int = 0,
+        self, name: str, transport: str = "auto", trusted: bool = False, parameters: bool = False, gpu: bool = False,
+        host: Optional[str] = None, open_timeout_ms: int = 0, stall_timeout_ms: int = 0, silence_timeout_ms: int = 0,
     ) -> "Collective":
         """A group of all chiefs, masters and workers, in the order of executor ids; all open the groups of one name in one order."""
     def report(self, values_json: str) -> None: ...
@@ -172,11 +172,13 @@ class Collective:
 
     def __init__(
         self, rank: int, size: int, exchange: "Callable[[str, str], str]", key: bytes, name: str, transport: str = "auto", trusted: bool = False,
-        parameters: bool = False, host: Optional[str] = None, open_timeout_ms: int = 0, stall_timeout_ms: int = 0, silence_timeout_ms: int = 0,
+        parameters: bool = False, gpu: bool = False, host: Optional[str] = None, open_timeout_ms: int = 0, stall_timeout_ms: int = 0,
+        silence_timeout_ms: int = 0,
     ) -> None:
         """``exchange``: gets a name and this rank's value, JSON text, and gives the array of all ranks' values. ``key``: 32 bytes. ``transport``:
         "auto" or "tcp". ``trusted``: TCP in the clear. ``parameters``: the group has some that are trained
-        asynchronously. 0: 600 s to open, 600 s without progress, 10 s without a sign of life."""
+        asynchronously. ``gpu``: ops of the group may run on a GPU of this process. 0: 600 s to open, 600 s without progress, 10 s without a
+        sign of life."""
     @property
     def rank(self) -> int: ...
     @property

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 from . import TFSparkNode, _tfos
 from .arguments import flag, milliseconds, seconds
 from .dataset import load_operations
+
+logger = logging.getLogger(__name__)
 
 __all__ = ["STOPPED", "Group", "of_process", "provided"]
 
@@ -36,7 +39,20 @@ class Group:
         self.rank: int = handle.rank
         self.size: int = handle.size
         self.is_chief = is_chief
-        self.root = self.exchange(is_chief, "the chief").index(True) if self.size > 1 else 0  #: rank of the chief
+        self.root = 0  #: rank of the chief
+        if self.size > 1:
+            chiefs, gpus = zip(*self.exchange([is_chief, _has_gpu(tf)], "the chief"))
+            self.root = chiefs.index(True)
+            if any(gpus):
+                self._find_route(gpus[self.rank])
+
+    def _find_route(self, has_gpu: bool) -> None:
+        """Finds out how tensors on GPUs go, and logs it."""
+        with self._tf.device("GPU:0" if has_gpu else "CPU:0"):
+            self.all_reduce([self._tf.zeros([1])], "the GPUs")
+        if has_gpu:
+            route = str(self._handle.gpu_route)
+            logger.log(logging.INFO if " by NCCL " in route else logging.WARNING, "%s", route)
 
     def close(self) -> None:
         """Ends the group: on other ranks operations fail from now on."""
@@ -182,7 +198,8 @@ class Group:
         """What JSON can hold, of all ranks in their order."""
         tf = self._tf
         text = json.dumps(value).encode()
-        sizes, joined = self.gather([[len(text)], tf.io.decode_raw(text, tf.uint8)], operation)
+        with tf.device("CPU:0"):  # a GPU would only have to give it back
+            sizes, joined = self.gather([[len(text)], tf.io.decode_raw(text, tf.uint8)], operation)
         left, values = joined.numpy().tobytes(), []
         for size in sizes.numpy():
             values.append(json.loads(left[:size]))
@@ -195,14 +212,17 @@ _provider: Optional[Callable[[Any], Group]] = None
 
 
 @contextlib.contextmanager
-def provided(open_handle: Callable[[], _tfos.Collective]) -> Iterator[None]:
-    """Meanwhile the group of this process is that of the handle, which is opened when the group is first asked for, and closed at the end."""
+def provided(open_handle: Callable[[bool], _tfos.Collective]) -> Iterator[None]:
+    """Meanwhile the group of this process is that of the handle, which is opened when the group is first asked for, and closed at the end.
+
+    ``open_handle`` is told whether TensorFlow has a GPU.
+    """
     global _provider
     groups: List[Group] = []
 
     def provide(tf: Any) -> Group:
         if not groups:
-            handle = open_handle()
+            handle = open_handle(_has_gpu(tf))
             groups.append(Group(tf, handle, handle.rank == 0))
         return groups[0]
 
@@ -213,6 +233,10 @@ def provided(open_handle: Callable[[], _tfos.Collective]) -> Iterator[None]:
         _provider = before
         for group in groups:
             group.close()
+
+
+def _has_gpu(tf: Any) -> bool:
+    return bool(tf.config.list_logical_devices("GPU"))
 
 
 def of_process(tf: Any, timeout: float = 600, trusted_network: bool = False, mode: str = "sync") -> Group:
@@ -231,7 +255,8 @@ def of_process(tf: Any, timeout: float = 600, trusted_network: bool = False, mod
         else:
             limit = milliseconds(seconds("timeout", timeout))
             handle = context.mgr.link.open_collective(
-                name, trusted=flag("trusted_network", trusted_network), parameters=is_asynchronous, open_timeout_ms=limit, stall_timeout_ms=limit)
+                name, trusted=flag("trusted_network", trusted_network), parameters=is_asynchronous, gpu=_has_gpu(tf),
+                open_timeout_ms=limit, stall_timeout_ms=limit)
             has_chief = any(context.cluster_spec.get(job) for job in ("chief", "master"))
             _groups[mode] = Group(tf, handle, context.job_name in ("chief", "master") if has_chief else context.task_index == 0)
     return _groups[mode]

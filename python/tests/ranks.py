@@ -108,5 +108,5 @@ def open_group(tf, folder, name, rank, size, **options):
             time.sleep(0.002)
         return "[" + ",".join(open(path).read() for path in paths) + "]"
 
-    handle = _tfos.Collective(rank, size, exchange, b"k" * 32, name, host="127.0.0.1", **options)
+    handle = _tfos.Collective(rank, size, exchange, b"k" * 32, name, host="127.0.0.1", gpu=bool(tf.config.list_logical_devices("GPU")), **options)
     return collectives.Group(tf, handle, rank == 0)

@@ -14,7 +14,7 @@ OWN_HEADERS = {
     "io": {"stream", "file_list", "file_system"},
     "gpu": {"gpu"},
     "cluster": {"rendezvous"},
-    "collective": {"collective", "dtype"},
+    "collective": {"collective", "collective_gpu", "dtype"},
     "feed": {"feed", "feeder"},
     "record": {"record", "record_index", "example", "example_file"},
     "unsafe_row": {"result_rows", "spark_schema", "unsafe_row"},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Over TCP: "TFCO", sequence, count, digest (8 bytes each), kind, dtype, reduction, root, name size
-// (1 byte each), 3 zero bytes, the name and zeros to 256 bytes. All little-endian.
+// and whether it is on GPUs (1 byte each), 2 zero bytes, the name and zeros to 256 bytes. All
+// little-endian.
 #include "collective/descriptor.h"
 
 #include <endian.h>
@@ -69,7 +70,8 @@ bool tfos__collective_descriptor_matches(const struct tfos__collective_descripto
 {
     return left->sequence == right->sequence && left->kind == right->kind &&
            left->dtype == right->dtype && left->reduction == right->reduction &&
-           left->root == right->root && left->digest == right->digest &&
+           left->root == right->root && left->is_gpu == right->is_gpu &&
+           left->digest == right->digest &&
            (left->count == right->count || left->kind == TFOS__COLLECTIVE_ALL_GATHER) &&
            strcmp(left->name, right->name) == 0;
 }
@@ -90,8 +92,9 @@ const char *tfos__collective_descriptor_print(const struct tfos__collective_desc
     if (has_reduction(descriptor->kind))
         tfos__bounded_text_append(&out, "%s of ", reductions[descriptor->reduction]);
     if (descriptor->kind != TFOS__COLLECTIVE_BARRIER)
-        tfos__bounded_text_append(&out, "%lld %s, ", (long long)descriptor->count,
-                                  dtypes[descriptor->dtype].name);
+        tfos__bounded_text_append(&out, "%lld %s%s, ", (long long)descriptor->count,
+                                  dtypes[descriptor->dtype].name,
+                                  descriptor->is_gpu ? " in GPU memory" : "");
     if (descriptor->kind == TFOS__COLLECTIVE_BROADCAST)
         tfos__bounded_text_append(&out, "from rank %d, ", descriptor->root);
     if (descriptor->kind == TFOS__COLLECTIVE_REDUCE_SCATTER)
@@ -118,8 +121,9 @@ void tfos__collective_descriptor_encode(const struct tfos__collective_descriptor
                                         unsigned char bytes[TFOS__COLLECTIVE_HEADER_SIZE])
 {
     size_t name_size = strlen(descriptor->name);
-    const unsigned char small[] = {descriptor->kind, descriptor->dtype, descriptor->reduction,
-                                   descriptor->root, (unsigned char)name_size};
+    const unsigned char small[] = {descriptor->kind,         descriptor->dtype,
+                                   descriptor->reduction,    descriptor->root,
+                                   (unsigned char)name_size, descriptor->is_gpu};
     memset(bytes, 0, TFOS__COLLECTIVE_HEADER_SIZE);
     memcpy(bytes, MAGIC, 4);
     put(bytes + 4, descriptor->sequence);
@@ -151,6 +155,8 @@ static const char *find_fault(const struct tfos__collective_descriptor *descript
     if (descriptor->root >= TFOS_COLLECTIVE_MAX_RANKS ||
         (descriptor->root != 0 && descriptor->kind != TFOS__COLLECTIVE_BROADCAST))
         return "root";
+    if (descriptor->is_gpu > 1 || (descriptor->is_gpu != 0 && is_barrier))
+        return "place";
     if (descriptor->digest != 0 && descriptor->kind != TFOS__COLLECTIVE_REDUCE_SCATTER)
         return "digest";
     return NULL;
@@ -172,12 +178,13 @@ tfos__collective_descriptor_decode(const unsigned char bytes[TFOS__COLLECTIVE_HE
         .dtype = bytes[29],
         .reduction = bytes[30],
         .root = bytes[31],
+        .is_gpu = bytes[33],
     };
     memcpy(descriptor->name, name, name_size);
     const char *fault = NULL;
     if (memcmp(bytes, MAGIC, 4) != 0)
         fault = "beginning";
-    else if (memcmp(bytes + 33, zeros, 3) != 0 || memchr(name, '\0', name_size) ||
+    else if (memcmp(bytes + 34, zeros, 2) != 0 || memchr(name, '\0', name_size) ||
              memcmp(name + name_size, zeros, sizeof(zeros) - name_size) != 0 ||
              !tfos__text_is_utf8(name, name_size))
         fault = "name";

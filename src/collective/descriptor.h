@@ -28,6 +28,7 @@ struct tfos__collective_descriptor {
     int64_t count;     ///< elements; of an all-gather this rank's, which may differ
     uint64_t digest;   ///< of a reduce-scatter's counts; else 0
     uint8_t kind, dtype, reduction, root; ///< 0 where the kind has none
+    uint8_t is_gpu; ///< 1: the elements are in GPU memory, and go by NCCL; else 0
     char name[TFOS__COLLECTIVE_NAME_LIMIT + 1];
 };
 

@@ -47,6 +47,9 @@ static enum tfos_status check_options(const struct tfos_collective_options *opti
 
 static void free_group(struct tfos_collective *group)
 {
+    bool is_orderly =
+        tfos__collective_failure_check(&group->failure, group->sequence, NULL) == TFOS_OK;
+    tfos__collective_gpu_clear(&group->gpu, is_orderly);
     tfos__collective_parameters_clear(&group->parameters);
     tfos__free(group->pulled);
     tfos__collective_ring_clear(&group->ring);
@@ -131,10 +134,12 @@ enum tfos_status tfos__collective_open(const struct tfos_collective_options *opt
     if (!group)
         return tfos__no_memory(err, "collective", "a group");
     pthread_mutex_init(&group->mutex, NULL);
+    pthread_mutex_init(&group->gpu.mutex, NULL);
     group->segment.fd = group->failure.wake_fd = group->parameters.fd = -1;
     group->roster.has_parameters = options->has_parameters;
     group->rank = options->rank;
     group->size = options->size;
+    group->is_trusted_network = options->is_trusted_network;
     group->stall_timeout_ms = or_default(options->stall_timeout_ms, STALL_TIMEOUT_MS);
     enum tfos_status status = tfos__collective_failure_init(&group->failure, err);
     if (status == TFOS_OK)

@@ -11,6 +11,7 @@
 #include "base/fork_guard.h"
 #include "base/number_table.h"
 #include "collective/failure.h"
+#include "collective/gpu_communicator.h"
 #include "collective/host_ring.h"
 #include "collective/links.h"
 #include "collective/liveness.h"
@@ -26,6 +27,7 @@ struct tfos_collective {
     struct tfos__fork_guard guard;
     char *name; ///< owned
     int rank, size;
+    bool is_trusted_network; ///< between hosts nothing needs to be encrypted
     int64_t stall_timeout_ms;
     uint64_t step; ///< of the pipeline; the operation's under way
 
@@ -40,6 +42,7 @@ struct tfos_collective {
     _Atomic int64_t met_us; ///< when the ranks had come to the operation under way; 0: not yet
     float *pulled;          ///< owned; the values as this rank has pulled them; NULL: none are open
     bool has_pulled;        ///< and not pushed since
+    struct tfos__collective_gpu gpu; ///< without a driver before the first operation on its memory
 
     pthread_mutex_t mutex; ///< guards all that follows
     bool is_used;          ///< an operation is under way

@@ -7,28 +7,6 @@
 #include "collective/operation_call.h"
 #include "collective/slab_pipeline.h"
 
-/// Waits until the ranks have come to the operation. `counts`: as the pipeline has it.
-static enum tfos_status meet(struct tfos__collective_call *call, int64_t *counts,
-                             struct tfos_error *err)
-{
-    struct tfos__collective_operation *operation = &call->operation;
-    TFOS__TRY(
-        tfos__collective_failure_check(operation->failure, operation->descriptor.sequence, err));
-    if (counts)
-        counts[call->group->rank] = operation->descriptor.count;
-    enum tfos_status status = TFOS_OK;
-    if (operation->segment->head) {
-        tfos__collective_pipeline_arrive(operation);
-        status = tfos__collective_pipeline_meet(operation, counts, err);
-    } else if (operation->ring) {
-        status = tfos__collective_ring_meet(operation, counts, err);
-    }
-    int64_t met_us = tfos__now_us();
-    operation->wait_us = met_us - call->begin_us;
-    atomic_store(&call->group->met_us, met_us);
-    return status;
-}
-
 enum tfos_status tfos_collective_all_reduce(struct tfos_collective *group, const char *name,
                                             const struct tfos_collective_span *spans,
                                             int64_t span_count, enum tfos_dtype dtype,
@@ -46,7 +24,7 @@ enum tfos_status tfos_collective_all_reduce(struct tfos_collective *group, const
     enum tfos_status status = tfos__collective_call_begin(&call, group, &descriptor, err);
     if (status == TFOS_OK) {
         const struct tfos__collective_reduction how = {dtype, reduction, group->size};
-        status = meet(&call, NULL, &cause);
+        status = tfos__collective_call_meet(&call, NULL, &cause);
         if (status == TFOS_OK && group->segment.head)
             status = tfos__collective_pipeline_all_reduce(&call.operation, &vector, &how, &cause);
         else if (status == TFOS_OK && call.operation.ring)
@@ -79,7 +57,7 @@ enum tfos_status tfos_collective_broadcast(struct tfos_collective *group, const 
     if (status == TFOS_OK) {
         // The root needs nothing of the others, so that it would not notice who calls something
         // else.
-        status = meet(&call, counts, &cause);
+        status = tfos__collective_call_meet(&call, counts, &cause);
         if (status == TFOS_OK && group->segment.head)
             status = tfos__collective_pipeline_broadcast(&call.operation, &vector, &cause);
         else if (status == TFOS_OK && call.operation.ring)
@@ -133,7 +111,7 @@ tfos_collective_all_gather(struct tfos_collective *group, const char *name, cons
     struct tfos__collective_descriptor descriptor =
         tfos__collective_call_describe(name, TFOS__COLLECTIVE_ALL_GATHER, dtype, element_count);
     TFOS__TRY(tfos__collective_call_begin(&call, group, &descriptor, err));
-    enum tfos_status status = meet(&call, counts, &cause);
+    enum tfos_status status = tfos__collective_call_meet(&call, counts, &cause);
     int64_t total = 0;
     for (int rank = 0; rank < group->size; rank++)
         total += counts[rank];
@@ -206,7 +184,7 @@ enum tfos_status tfos_collective_reduce_scatter(struct tfos_collective *group, c
     enum tfos_status status = tfos__collective_call_begin(&call, group, &descriptor, err);
     if (status == TFOS_OK) {
         const struct tfos__collective_reduction how = {dtype, reduction, group->size};
-        status = meet(&call, NULL, &cause);
+        status = tfos__collective_call_meet(&call, NULL, &cause);
         if (status == TFOS_OK)
             status = scatter(&call, &vector, counts, &how, result, &cause);
         status = tfos__collective_call_end(&call, status, &cause, err);
@@ -225,5 +203,6 @@ enum tfos_status tfos_collective_barrier(struct tfos_collective *group, const ch
     struct tfos__collective_descriptor descriptor =
         tfos__collective_call_describe(name, TFOS__COLLECTIVE_BARRIER, 0, 0);
     TFOS__TRY(tfos__collective_call_begin(&call, group, &descriptor, err));
-    return tfos__collective_call_end(&call, meet(&call, counts, &cause), &cause, err);
+    return tfos__collective_call_end(&call, tfos__collective_call_meet(&call, counts, &cause),
+                                     &cause, err);
 }

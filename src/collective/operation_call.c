@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/text.h"
+#include "collective/slab_pipeline.h"
 
 enum tfos_status tfos__collective_call_refuse(const struct tfos_collective *group,
                                               enum tfos_status status, const char *name,
@@ -81,6 +82,27 @@ enum tfos_status tfos__collective_call_begin(struct tfos__collective_call *call,
         "another operation is under way; a group has one at a time, so that all ranks "
         "have them in one order",
         err);
+}
+
+enum tfos_status tfos__collective_call_meet(struct tfos__collective_call *call, int64_t *counts,
+                                            struct tfos_error *err)
+{
+    struct tfos__collective_operation *operation = &call->operation;
+    TFOS__TRY(
+        tfos__collective_failure_check(operation->failure, operation->descriptor.sequence, err));
+    if (counts)
+        counts[call->group->rank] = operation->descriptor.count;
+    enum tfos_status status = TFOS_OK;
+    if (operation->segment->head) {
+        tfos__collective_pipeline_arrive(operation);
+        status = tfos__collective_pipeline_meet(operation, counts, err);
+    } else if (operation->ring) {
+        status = tfos__collective_ring_meet(operation, counts, err);
+    }
+    int64_t met_us = tfos__now_us();
+    operation->wait_us = met_us - call->begin_us;
+    atomic_store(&call->group->met_us, met_us);
+    return status;
 }
 
 static void count(struct tfos_collective *group, const struct tfos__collective_call *call)

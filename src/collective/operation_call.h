@@ -38,6 +38,11 @@ enum tfos_status tfos__collective_call_begin(struct tfos__collective_call *call,
                                              const struct tfos__collective_descriptor *descriptor,
                                              struct tfos_error *err);
 
+/// Waits until the ranks have come to the operation, and compares. `counts`: NULL, or room for each
+/// rank's, and then it returns when all have come.
+enum tfos_status tfos__collective_call_meet(struct tfos__collective_call *call, int64_t *counts,
+                                            struct tfos_error *err);
+
 /// Ends the operation: a failure becomes the group's, unless that has another. Then its message is
 /// this one's.
 enum tfos_status tfos__collective_call_end(struct tfos__collective_call *call,

@@ -64,13 +64,13 @@ static json_t *make_value(const struct tfos_collective_options *options, const c
 {
     char *host_id = make_host_id(options, host_label);
     json_t *value =
-        host_id
-            ? json_pack("{s:i, s:i, s:i, s:i, s:b, s:b, s:s, s:s, s:i, s:i, s:s, s:s}", "version",
-                        VERSION, "rank", options->rank, "size", options->size, "transport",
-                        (int)options->transport, "trusted", options->is_trusted_network,
-                        "parameters", options->has_parameters, "host", host_id, "address", address,
-                        "pid", (int)getpid(), "fd", fd, "token", token, "proof", proof)
-            : NULL;
+        host_id ? json_pack("{s:i, s:i, s:i, s:i, s:b, s:b, s:b, s:s, s:s, s:i, s:i, s:s, s:s}",
+                            "version", VERSION, "rank", options->rank, "size", options->size,
+                            "transport", (int)options->transport, "trusted",
+                            options->is_trusted_network, "parameters", options->has_parameters,
+                            "gpu", options->has_gpu, "host", host_id, "address", address, "pid",
+                            (int)getpid(), "fd", fd, "token", token, "proof", proof)
+                : NULL;
     tfos__free(host_id);
     return value;
 }
@@ -109,6 +109,7 @@ static enum tfos_status read_member(struct tfos__collective_member *member, cons
     member->label = tfos__format("rank %d (%.*s, pid %d)", rank, host_size, address, (int)pid);
     member->pid = (pid_t)pid;
     member->fd = (int)fd;
+    member->has_gpu = tfos__json_bool_or(value, "gpu", false);
     return member->address && member->host_id && member->token && member->label
                ? TFOS_OK
                : tfos__no_memory(err, "collective", "a rank");

@@ -18,9 +18,10 @@ struct tfos__collective_member {
     char *host_id; ///< owned; equal where memory may be shared
     char *token;   ///< owned; of its memfd
     pid_t pid;
-    int fd;    ///< of its memfd
-    int host;  ///< number of its host, in the order of their leaders
-    int index; ///< its place among the host's ranks
+    int fd;       ///< of its memfd
+    int host;     ///< number of its host, in the order of their leaders
+    int index;    ///< its place among the host's ranks
+    bool has_gpu; ///< as its options say
 };
 
 struct tfos__collective_roster {

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Allocation and sharing on a machine with one GPU, in a few minutes: with a Python that has tfos, pyspark and a TensorFlow that sees it.
+# Allocation, sharing and collectives on a machine with one GPU, in less than ten minutes: with a Python that has tfos, pyspark and a TensorFlow
+# that sees it.
 # usage: run.sh [PYTHON]
 set -euo pipefail
 python=${1:-python3}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+PYTHONPATH=$(cd "$(dirname "$0")" && pwd)${PYTHONPATH:+:$PYTHONPATH} # exchange_on_gpu.py, on the executors too
+export PYTHONPATH
 export TFOS_RUNTIME_DIR=$folder/locks SPARK_LOCAL_IP=127.0.0.1 TF_CPP_MIN_LOG_LEVEL=2
 export PYSPARK_PYTHON=$python PYSPARK_DRIVER_PYTHON=$python
 tfos=$("$python" -c 'from tensorflowonspark.launch import node_executable; print(node_executable())')
@@ -25,7 +28,7 @@ assert refused.returncode != 0 and "get_gpus" in refused.stderr, refused.stderr
 print("refused:", refused.stderr.splitlines()[-1])
 PROGRAM
 
-echo "== two trainers at 20 %, fed by Spark, then one alone, with Keras"
+echo "== two trainers at 20 %, fed by Spark, then one alone, with Keras; what they exchange on the GPU"
 cat >"$folder/train.py" <<'PROGRAM'
 import sys, time
 from pyspark.sql import SparkSession
@@ -59,6 +62,11 @@ def train(args, ctx):
         for _ in range(8):
             tf.constant(block).numpy()[:1]
         print(f"to the GPU and back: {16 * block.nbytes / (time.monotonic() - begin) / 1e9:.1f} GB/s")
+    from exchange_on_gpu import check_all
+    from tensorflowonspark.collectives import of_process
+    words = check_all(tf, of_process(tf), 64 << 20)
+    # NCCL refuses two ranks on one GPU.
+    assert ("has the same GPU" if ctx.num_workers > 1 else "by NCCL ") in words, words
 
 
 if __name__ == "__main__":
@@ -73,7 +81,7 @@ if __name__ == "__main__":
             cluster.train(frame, 1)
     spark.stop()
 PROGRAM
-"$python" "$folder/train.py"
+timeout 480 "$python" "$folder/train.py"
 
 echo "== nothing is held any more"
 "$tfos" gpu --json | "$python" -c 'import json, sys; assert not json.load(sys.stdin)[0]["holders"]'
