@@ -28,7 +28,7 @@ def libraries(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def ranks(libraries, tmp_path_factory):
-    with Ranks(tmp_path_factory.mktemp("ranks"), SIZE) as started:
+    with Ranks(tmp_path_factory.mktemp("ranks"), SIZE + 1) as started:  # the last one has no GPU
         assert good(started.run(gpu_op_cases.take_gpu, 0, everyone=SIZE, folder=str(libraries))) == [["/physical_device:GPU:0"]] * SIZE
         yield started
 
@@ -59,3 +59,9 @@ def test_weighted_means_on_gpus(ranks, way):
 def test_the_script_for_machines_with_gpus(ranks, way):
     group, words = way
     assert all(words in route for route in good(ranks.run(gpu_op_cases.check_all, SIZE, group=group)))
+
+
+def test_a_rank_without_gpu(ranks):
+    (first, route), (second, same), last = good(ranks.run(gpu_op_cases.reduce_ones, SIZE + 1, group="mixed"))
+    assert (first, second, last) == (3, 3, (3, None)) and route == same
+    assert "through the host: rank 2 (127.0.0.1, pid " in route and route.endswith(") has no GPU")
