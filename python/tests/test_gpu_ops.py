@@ -18,11 +18,12 @@ SIZE = 2
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fakes")
-    include = tensorflow.sysconfig.get_include()
     for name, library in {"fake_cuda": "libcuda.so.1", "fake_nccl": "libnccl.so.2", "fake_device": "libfake_device.so"}.items():
-        soname = [] if name == "fake_device" else [f"-Wl,-soname,{library}"]
-        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-D_GNU_SOURCE", "-I", include, *soname, "-o", str(folder / library),
-                        os.path.join(SOURCES, f"{name}.c")], check=True)
+        flags = [f"-Wl,-soname,{library}"]
+        if name == "fake_device":
+            flags = ["-I", tensorflow.sysconfig.get_include(), *tensorflow.sysconfig.get_link_flags()]
+        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", str(folder / library),
+                        os.path.join(SOURCES, f"{name}.c"), *flags], check=True)
     return folder
 
 
