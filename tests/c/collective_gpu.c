@@ -21,11 +21,13 @@ enum {
 #define FAULT_SHIFT 4
 
 static const char *const faults[][2] = {
-    {"FAKE_NCCL", "init"},   {"FAKE_NCCL_VERSION", "21304"}, {"TFOS_NCCL", "0"},
-    {"FAKE_NCCL", "launch"}, {"FAKE_NCCL", "async"},         {"FAKE_NCCL", "stuck"},
-    {"FAKE_NCCL", "die"},    {"FAKE_NCCL", "die at once"},   {"FAKE_CUDA_FAULT", "1"},
+    {"FAKE_NCCL", "init"},          {"FAKE_NCCL", "init in silence"},
+    {"FAKE_NCCL_VERSION", "21304"}, {"TFOS_NCCL", "0"},
+    {"FAKE_NCCL", "launch"},        {"FAKE_NCCL", "async"},
+    {"FAKE_NCCL", "stuck"},         {"FAKE_NCCL", "die"},
+    {"FAKE_NCCL", "die at once"},   {"FAKE_CUDA_FAULT", "1"},
 };
-enum fault { INIT, OLD, SWITCHED, LAUNCH, ASYNC, STUCK, DIE, DIE_AT_ONCE, CUDA_FAULT };
+enum fault { INIT, SILENT_INIT, OLD, SWITCHED, LAUNCH, ASYNC, STUCK, DIE, DIE_AT_ONCE, CUDA_FAULT };
 
 static void *driver;
 
@@ -275,6 +277,7 @@ static void play_fallback(struct player *player)
 {
     static const char *const reasons[] = {
         [INIT] = "NCCL: unhandled system error: Call to connect failed; NCCL_DEBUG=WARN",
+        [SILENT_INIT] = "NCCL: unhandled system error: Call to connect failed; NCCL_DEBUG=WARN",
         [OLD] = "libnccl.so.2 is of version 2.13: install NCCL 2.14 or later",
         [SWITCHED] = "TFOS_NCCL is 0"};
     reduce_one(player, TFOS_DTYPE_FLOAT32, TFOS_REDUCE_SUM);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL among processes of a host, by a file that they map. FAKE_NCCL says what goes wrong in a
-// process: "init", it cannot join; "launch", a call is refused; "async", one fails later; "stuck",
-// one does not end; "die", the process ends within one; "die at once", before it has joined.
-// FAKE_NCCL_VERSION is another version.
+// process: "init", it cannot join; "init in silence", and the others do not notice; "launch", a
+// call is refused; "async", one fails later; "stuck", one does not end; "die", the process ends
+// within one; "die at once", before it has joined. FAKE_NCCL_VERSION is another version.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -272,7 +272,7 @@ int ncclCommInitRankConfig(struct comm **out, int size, struct id id, int rank,
     struct comm *comm = *out = calloc(1, sizeof(*comm));
     *comm = (struct comm){.table = table, .rank = rank, .size = size};
     memcpy(table->path, id.path, sizeof(id.path));
-    comm->failed = is_asked("init") ? SYSTEM_ERROR : SUCCESS;
+    comm->failed = is_asked("init") || is_asked("init in silence") ? SYSTEM_ERROR : SUCCESS;
     if (atomic_fetch_add(&table->joined, 1) == size - 1)
         unlink(id.path);
     return IN_PROGRESS;
@@ -308,7 +308,8 @@ int ncclCommDestroy(struct comm *comm)
 
 int ncclCommAbort(struct comm *comm)
 {
-    atomic_store(&comm->table->is_aborted, 1);
+    if (!is_asked("init in silence"))
+        atomic_store(&comm->table->is_aborted, 1);
     if (comm->failed == SUCCESS)
         unlink(comm->table->path); // a rank that never joined cannot
     return ncclCommDestroy(comm);
