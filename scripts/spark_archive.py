@@ -9,6 +9,7 @@ The Spark is that of this Python. A JVM that the archive does not suit, since it
 import os
 import sys
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession, functions
 
 
@@ -16,7 +17,8 @@ def main():
     archive = sys.argv[1]
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable -XX:+IgnoreUnrecognizedVMOptions"
-    settings = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={archive}", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false",
+    settings = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={archive}.part", "spark.ui.enabled": "false",
+                "spark.ui.showConsoleProgress": "false",
                 "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     builder = SparkSession.builder.master("local[2]")
     for name, value in settings.items():
@@ -28,6 +30,10 @@ def main():
     frame.join(frame.select("a"), "a").mapInArrow(lambda batches: batches, "a long, b string, c array<double>").count()
     frame.select(functions.udf(lambda value: value + 1, "long")("a")).rdd.map(len).sum()
     spark.stop()
+    java = SparkContext._gateway.proc
+    java.stdin.close()  # it ends, and writes the archive
+    java.wait()
+    os.replace(f"{archive}.part", archive)
 
 
 if __name__ == "__main__":
