@@ -35,8 +35,8 @@ bool base64_decode(struct bytes *bytes, const char *text, size_t size);
 
 bool is_utf8(const char *text, size_t size);
 
-/// Value `index` of an array of int64, float, string, binary, lists or structs of these, as a
-/// survey's schema has them. Numbers that JSON does not have are the texts "nan", "inf" and "-inf";
+/// Value `index` of an array of int64, float, string, binary, lists or structs of these, as an
+/// inferred schema has them. Numbers that JSON does not have are the texts "nan", "inf" and "-inf";
 /// bytes that are no text are {"base64": ...}.
 json_t *value_to_json(const struct ArrowSchema *schema, const struct ArrowArray *array,
                       int64_t index);

@@ -349,11 +349,11 @@ def split_names(names: str) -> "list[str]":
 def split_uri(name: str) -> "tuple[str, str]":
     """Scheme and host of a URI, and its path as it is; an empty text and the name where that is a path."""
 
-def survey_examples(
+def infer_schema(
     paths: "list[str]", type: int = 0, compression: int = 0, mode: int = 0, limit: int = 0, max_record_size: int = 0, file: Any = None
 ) -> str:
-    """What files' records say of their columns, as JSON text for ``merge_surveys()``. ``limit``: records of each; 0: all. ``file``: a file object
+    """The schema inferred from files, as JSON text for ``merge_schema_inferences()``. ``limit``: records of each; 0: all. ``file``: an object
     to read in place of the only path."""
 
-def merge_surveys(surveys: "list[str]") -> Any:
-    """The Arrow schema, a capsule, of what was learned of several files."""
+def merge_schema_inferences(inferences: "list[str]") -> Any:
+    """The Arrow schema, a capsule, of that reads all files."""

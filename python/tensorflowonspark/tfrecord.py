@@ -27,7 +27,7 @@ __all__ = ["Damage", "PassedOver", "add_to", "infer_schema", "jar_path", "passed
 _TYPES = {"Example": 0, "SequenceExample": 1, "ByteArray": 2}
 _COMPRESSIONS = {None: 0, "none": 1, "gzip": 2, "zlib": 3}
 _MODES = {"error": 0, "skip_record": 1, "skip_file": 2}
-_SURVEY_FILES = 16  # that a thread looks at before it asks for others
+_INFERENCE_FILES = 16  # that a thread looks at before it asks for others
 _COLUMNS_TOLD = 10  # in a warning
 _FORMS = ("arrow", "numpy", "bytes")
 
@@ -283,21 +283,21 @@ def _infer(found: List[files.File], options: dict, limit: int, is_read_again: bo
         if is_read_again and source.is_read_once:
             raise ValueError(f"schema: {source.name} can be read only once, so its columns cannot be found first: give a schema")
 
-    def survey(run):
+    def read(run):
         if all(source.is_named for source in run):
-            return [_tfos.survey_examples([source.name for source in run], limit=limit, **options)]
-        surveys = []
+            return [_tfos.infer_schema([source.name for source in run], limit=limit, **options)]
+        inferences = []
         for source in run:
             with source.reading() as file:
-                surveys.append(_tfos.survey_examples([source.name], limit=limit, file=file, **options))
-        return surveys
+                inferences.append(_tfos.infer_schema([source.name], limit=limit, file=file, **options))
+        return inferences
 
     # To hand a file to a thread takes as long as to look at some dozens of records.
     threads = min(len(found), os.cpu_count() or 1)
-    count = max(1, min(_SURVEY_FILES, len(found) // (4 * threads)))
+    count = max(1, min(_INFERENCE_FILES, len(found) // (4 * threads)))
     runs = [found[i : i + count] for i in range(0, len(found), count)]
     with ThreadPoolExecutor(threads) as pool:
-        capsule = _tfos.merge_surveys([text for surveys in pool.map(survey, runs) for text in surveys])
+        capsule = _tfos.merge_schema_inferences([text for inferences in pool.map(read, runs) for text in inferences])
     return pyarrow.Schema._import_from_c_capsule(capsule)
 
 

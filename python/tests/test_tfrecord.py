@@ -63,7 +63,7 @@ def test_s64_tensorflow_writes_and_we_read(tmp_path, compression):
 
 
 @pytest.mark.parametrize("on_damage", ["error", "skip_record"])
-def test_files_are_surveyed_by_themselves_and_together(tmp_path, on_damage):
+def test_the_schema_of_files_is_inferred_one_by_one_and_together(tmp_path, on_damage):
     """Many files to a call, and file objects between them, each of which has the limit's records."""
     paths = [tmp_path / f"part-{i:03}" for i in range(200)]
     for i, path in enumerate(paths):
@@ -85,7 +85,7 @@ def test_files_are_surveyed_by_themselves_and_together(tmp_path, on_damage):
     with pytest.raises(_tfos.NotFoundError, match="part-151"):
         tfrecord.infer_schema(paths[149:], on_damage="skip_record")
     with pytest.raises(TypeError, match="paths: expected a list of one path"):
-        _tfos.survey_examples([])
+        _tfos.infer_schema([])
 
 
 def test_arrays_are_written_as_they_are_read(tmp_path):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The size of a message stands before it. The list of a feature is written first, into a buffer of
+// The size of a message comes before it. The list of a feature is written first, into a buffer of
 // its own: then the sizes of the messages around it are known, up to the map's entry. For the size
 // of the map of features, as many bytes are reserved as it took in the last row.
 #include <string.h>

@@ -87,7 +87,7 @@ public class RecordFormat implements FileFormat, DataSourceRegister {
             if (beside == null && options.isSidecar && !files.isEmpty()) {
                 throw new IllegalArgumentException("tfrecord: there is no schema beside " + files.get(0).getPath() + ", which schemaMode=sidecar asks for");
             }
-            return beside != null ? beside : new SchemaSurvey(session, options).infer(files);
+            return beside != null ? beside : new SchemaInference(session, options).infer(files);
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }
