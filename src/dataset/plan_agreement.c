@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A round has up to three exchanges, so that their size does not grow with the number of nodes: the
-// digests of all plans; unless all have the same one, the plan of one node, drawn by lot; unless
-// the others have none, in what theirs differ from it. All nodes decide by the same values.
+// digests of all plans; unless all have the same one, the plan of one node, chosen at random;
+// unless the others have none, in what theirs differ from it. All nodes decide by the same values.
 #include "dataset/plan_agreement.h"
 
 #include <openssl/evp.h>
