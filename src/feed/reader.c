@@ -273,7 +273,7 @@ static enum tfos_status give_epoch_end(struct tfos_feed_reader *reader, struct t
     return TFOS_OK;
 }
 
-// Whether the reader's feed is a batch of a stream, whose epoch goes on when it is complete.
+// Whether the reader's feed is a batch of a stream, whose epoch continues when it is complete.
 static bool is_in_stream(const struct tfos_feed_reader *reader)
 {
     int64_t stream_feed = atomic_load(&reader->control->page->stream_feed);
@@ -381,7 +381,7 @@ static void wait_for_rows(struct tfos_feed_reader *reader, uint32_t value, int t
                               (uint64_t)(tfos__now_us() - begin_us), memory_order_relaxed);
 }
 
-// Writers wait to hear how the reader reads.
+// Writers wait until it is known how the reader reads.
 static void begin_reading(struct tfos_feed_reader *reader)
 {
     _Atomic int64_t *step_rows = &reader->control->page->step_rows;

@@ -220,7 +220,8 @@ static enum tfos_status connect_node(const struct tfos_feeder_options *options,
     return status;
 }
 
-// Waits until a channel is free: as long as the node says, now and then, that its reader goes on.
+// Waits until a channel is free: as long as the node reports, now and then, that its reader makes
+// progress.
 static enum tfos_status wait_for_channel(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     int64_t deadline = tfos__deadline(writer->timeout_ms);
@@ -279,7 +280,7 @@ void tfos__feed_writer_close(struct tfos__feed_writer *writer)
 {
     if (!writer)
         return;
-    // Nobody hears it of a writer that has got no channel.
+    // Not sent by a writer that has got no channel.
     json_t *message = writer->ring_size == 0 ? NULL
                                              : json_pack("{ss sb sI}", "type", "close", "complete",
                                                          writer->is_finished, "rows",
