@@ -198,7 +198,7 @@ static enum tfos_status tick(struct tfos__node *node, struct tfos_error *err)
     return TFOS_OK;
 }
 
-/// Runs until the end has been reached, in order. It fails when the node cannot go on.
+/// Runs until the end has been reached, in order. It fails when the node cannot continue.
 static enum tfos_status run(struct tfos__node *node, struct tfos_error *err)
 {
     while (!node->is_ending || node->trainer.is_running) {

@@ -35,7 +35,7 @@ enum tfos__node_cause {
 };
 
 /// TensorBoard beside the trainer. It is a convenience: a failure of it is one warning, and
-/// training goes on. All zero: not wanted or not started.
+/// training continues. All zero: not wanted or not started.
 struct tfos__node_tensorboard {
     struct tfos__node_child child;
     struct tfos__node_output *output; ///< owned; NULL when not running
@@ -87,7 +87,7 @@ struct tfos__node {
     int64_t generation;
     json_t *cluster_spec; ///< owned
     json_t *report;       ///< owned; the trainer's last report
-    json_t *steps;        ///< owned; how its steps went so far; NULL: it has told nothing
+    json_t *steps;        ///< owned; the figures of its steps so far; NULL: none reported
     int64_t role_deadline;
     int64_t heartbeat_at;
 
@@ -156,7 +156,7 @@ enum tfos_status tfos__node_rendezvous_join(struct tfos__node *node, const struc
 /// Queues a message (reference taken over), unless the driver has gone.
 void tfos__node_rendezvous_send(struct tfos__node *node, json_t *message);
 
-/// Reads and follows the driver's messages. It fails when the node cannot go on.
+/// Reads and follows the driver's messages. It fails when the node cannot continue.
 enum tfos_status tfos__node_rendezvous_step(struct tfos__node *node, struct tfos_error *err);
 
 /// Sends the heartbeat and the lines that are due.
@@ -206,7 +206,7 @@ uint32_t tfos__node_trainer_events(const struct tfos__node *node);
 /// Reads and follows the trainer's messages.
 void tfos__node_trainer_step(struct tfos__node *node);
 
-/// Goes on with messages that were read, but not followed.
+/// Handles messages that were read, but not yet handled.
 void tfos__node_trainer_tick(struct tfos__node *node);
 
 /// Sends it a message (reference taken over) and descriptors. One that has gone is no failure; one
@@ -215,7 +215,7 @@ void tfos__node_trainer_send(struct tfos__node *node, json_t *message, const int
                              int fd_count);
 
 /// It has ended and was reaped: reports how to the driver, the launcher and the feeders. Where its
-/// function has made its process a daemon, a process that was forked from it goes on in its place.
+/// function has made its process a daemon, a process that was forked from it takes its place.
 void tfos__node_trainer_ended(struct tfos__node *node);
 
 /// Looks at a child of the node that is neither the trainer nor TensorBoard and has ended.

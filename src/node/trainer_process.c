@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of the trainer as its node sees it: the start, its messages, its end. Its end is
 // reported once, after everything it wrote and said has been read. A trainer whose function makes
-// its process a daemon forks and ends, and a process forked from it goes on in a session of its
-// own: that is the trainer then, and its end is the trainer's.
+// its process a daemon forks and ends, and the forked process runs on in a session of its own: that
+// is the trainer then, and its end is the trainer's.
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -267,7 +267,7 @@ static void read_messages(struct tfos__node *node, bool is_last)
         json_decref(message);
     }
     node->is_trainer_unread = !can_answer(node);
-    // A trainer may close its channel and go on; its end is that of its process. Nothing more is
+    // A trainer may close its channel and run on; its end is that of its process. Nothing more is
     // read from one that breaks the protocol.
     if (status < 0) {
         tfos__channel_close(node->trainer_channel);
@@ -394,9 +394,9 @@ void tfos__node_trainer_examine_orphan(void *context, pid_t pid, int wait_status
         node->orphan_status = wait_status;
 }
 
-/// Whether a process that was forked from the trainer, which has ended, goes on in its place. If
-/// one has failed before it, its end is the trainer's.
-static bool goes_on(struct tfos__node *node)
+/// Whether the trainer, which has ended, was made a daemon: a process that was forked from it is
+/// the trainer from now on. If one has failed before it, its end is the trainer's.
+static bool is_daemonized(struct tfos__node *node)
 {
     struct tfos__node_child *trainer = &node->trainer;
     if (node->trainer_channel)
@@ -474,7 +474,7 @@ static void report_end(struct tfos__node *node, bool is_ok, const char *words, c
 
 void tfos__node_trainer_ended(struct tfos__node *node)
 {
-    if (goes_on(node))
+    if (is_daemonized(node))
         return;
     if (node->trainer_channel)
         read_messages(node, true);
