@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The handshake is accepted only if the pre-shared key was used: a side that has no certificates to
-// check would otherwise talk to anybody who offers one. The socket is reached through a BIO of our
+// check would otherwise accept any peer that offers one. The socket is reached through a BIO of our
 // own, because OpenSSL's raises SIGPIPE.
 #include "base/tls.h"
 
@@ -242,7 +242,7 @@ enum tfos_status tfos__tls_expect_bulk(struct tfos__tls *tls, struct tfos_error 
 }
 
 // What every call does with a result that is not success: AGAIN, or the ways in which a connection
-// ends. `event` gets what to wait for. OK stands for a fault of the protocol, which only the caller
+// ends. `event` gets what to wait for. OK means a violation of the protocol, which only the caller
 // can name.
 static enum tfos_status judge(struct tfos__tls *tls, int result, short *event,
                               struct tfos_error *err)

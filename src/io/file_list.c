@@ -179,7 +179,7 @@ static enum tfos_status resolve_braces(struct finder *finder, const char *name,
     return TFOS_OK;
 }
 
-// Finds what a name stands for of which the first `settled` bytes are no pattern.
+// Finds the files of a name of which the first `settled` bytes are no pattern.
 static enum tfos_status resolve(struct finder *finder, const char *name, size_t settled,
                                 struct tfos_error *err)
 {
