@@ -162,7 +162,7 @@ def _write_table(path: str, form: str, schema: Any, batches: Iterator[Any]) -> N
                 writer.write(batch)
             writer.close()
         finally:
-            writer.is_open = False  # a writer of Parquet would go on when it is collected
+            writer.is_open = False  # a writer of Parquet would write on when it is collected
 
 
 def _row_groups(batches: Iterator[Any]) -> Iterator[Any]:

@@ -19,7 +19,7 @@ __all__ = ["File", "Path", "RemoteReader", "before_slash", "find", "find_hadoop"
 Path = Union[str, bytes, "os.PathLike[str]", Any]  # or a binary file object
 _ARROWS = ("gcs", "gs", "mock", "s3")  # schemes that pyarrow has, and Hadoop, as it comes, has not
 _HADOOPS = ("hdfs", "viewfs")  # schemes that pyarrow leaves to Hadoop
-_OPTIONS = re.compile(r"\?\w+=[^?]*$")  # of pyarrow's, for S3 and its like
+_OPTIONS = re.compile(r"\?\w+=[^?]*$")  # of pyarrow's, for S3 and similar
 
 
 class File(NamedTuple):
@@ -245,7 +245,7 @@ class _Remote:
         self._root = f"{base.rstrip('/')}/" if base else ""
 
     def place(self, name: str) -> str:
-        """In the file system. pyarrow is told no URI that has it: it would cut it at ``#`` and ``?``, and decode the rest."""
+        """In the file system. pyarrow gets no URI that has it: it would cut it at ``#`` and ``?``, and decode the rest."""
         return (self._root + name[len(self._head) + 1 :]).rstrip("/") or self._root
 
     def look(self, name: str) -> int:
@@ -263,7 +263,7 @@ class _Remote:
 
 
 def _system(head: str, options: str, uri: str) -> Tuple[Any, str]:
-    """The file system of a URI and what stands for its root there."""
+    """The file system of a URI and the name of its root there."""
     try:
         from pyarrow import fs
     except ImportError:
