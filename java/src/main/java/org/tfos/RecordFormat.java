@@ -93,7 +93,7 @@ public class RecordFormat implements FileFormat, DataSourceRegister {
         }
     }
 
-    /** Only where one path was given: of others Spark does not tell. */
+    /** Only where one path was given: Spark does not pass several. */
     private static void checkPath(Map<String, String> options, Configuration configuration) {
         Option<String> path = options.get("path");
         try {
