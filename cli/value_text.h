@@ -30,7 +30,7 @@ void real_print(float value, char text[NUMBER_TEXT_SIZE]);
 /// Adds the base64 text of `size` bytes.
 void base64_encode(struct bytes *text, const void *data, size_t size);
 
-/// Adds the bytes that the text stands for. False: it is no base64.
+/// Adds the bytes that the text encodes. False: it is no base64.
 bool base64_decode(struct bytes *bytes, const char *text, size_t size);
 
 bool is_utf8(const char *text, size_t size);
