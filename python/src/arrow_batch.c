@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each struct is released once: by whoever imported it from its capsule, else by the capsule, else
-// by the object that never gave it out.
+// by the object that never exported it.
 #include "arrow_batch.h"
 
 #include "capsule.h"

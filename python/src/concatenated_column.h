@@ -60,7 +60,7 @@ int tfos__py_concatenated_append(struct tfos__py_concatenated *column, int64_t l
 /// An array, or a dict of those of the fields; a new reference. NULL with an exception.
 PyObject *tfos__py_concatenated_finish(struct tfos__py_concatenated *column);
 
-/// The column's type in words. `is_frame`: it is a DataFrame's.
+/// The column's type as text. `is_frame`: it is a DataFrame's.
 void tfos__py_concatenated_describe(const struct tfos__py_concatenated *column, bool is_frame,
                                     char text[TFOS__VALUE_TEXT_SIZE]);
 

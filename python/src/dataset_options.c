@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of Dataset(), its structure, and the words that stand for the library's enums.
+// The arguments of Dataset(), its structure, and the words for the library's enums.
 #include "dataset_options.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Invariant: the iterator holds at most one batch, and gives it back to the ring as soon as its
-// last row was given out; rows that want results are counted in `pending` in the order in which
-// they were given out.
+// last row was returned; rows that want results are counted in `pending` in the order in which they
+// were returned.
 #include "row_iterator.h"
 
 #include <string.h>
@@ -236,7 +236,7 @@ static enum tfos_status fetch(struct tfos__py_row_iterator *iterator, int64_t sl
     return status;
 }
 
-/// Gives out rows of the batch, `limit` at most; their number, or -1.
+/// Returns rows of the batch, `limit` at most; their number, or -1.
 static int64_t give(struct tfos__py_row_iterator *iterator, int64_t limit, struct taker *taker)
 {
     const struct ArrowArray *array = &iterator->batch.array;
