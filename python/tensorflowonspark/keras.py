@@ -37,7 +37,7 @@ def distribute(model: Any, group: Optional[Group] = None, timeout: float = 600, 
         group: None: all chiefs, masters and workers of the cluster.
         timeout: seconds to wait for a worker that runs, but does not join an operation: it writes a checkpoint, or waits for data. The first
             call in a process decides.
-        trusted_network: nobody else can read or write what goes between the hosts: it is then authenticated, but not encrypted. Here, too, the first call decides.
+        trusted_network: nobody else can read or write what goes between the hosts: it is then authenticated, but not encrypted. The first call decides.
         mode: "sync", or "async": each worker takes over weights that all share, takes some steps of its own, and adds what these have changed, divided by the
             number of workers. It waits for no other, but for the staleness. Metrics are each worker's own; at the end of ``fit`` all have the same weights,
             those of the chief.

@@ -303,7 +303,7 @@ def test_files_of_features_that_contradict_are_named(tmp_path, first):
         tfrecord.infer_schema(paths, record_type="SequenceExample", on_damage="skip_file")
 
 
-def test_s84_records_that_are_other_messages_are_told(tmp_path):
+def test_s84_records_that_are_other_messages_are_errors(tmp_path):
     steps = tf.train.FeatureLists(feature_list={"steps": tf.train.FeatureList(feature=[feature([1.0])])})
     sequence = tf.train.SequenceExample(context=example(x=[1]).features, feature_lists=steps)
     write_with_tensorflow(tmp_path / "sequences", [sequence])
@@ -547,7 +547,7 @@ def test_threads_read_file_objects_side_by_side():
 
 
 def test_a_feature_of_100_mb(tmp_path):
-    """TensorFlow reads it, and we read it; a limit below it is kept, in words."""
+    """TensorFlow reads it, and we read it; a limit below it is an error."""
     path, value = str(tmp_path / "large.tfrecord"), os.urandom(1 << 20) * 100
     tfrecord.write(path, pa.table({"x": pa.array([value], pa.binary())}))
     record, = tf.data.TFRecordDataset(path)

@@ -72,7 +72,7 @@ static bool reads_nothing(struct node *node, struct tfos_feed_item *item)
     return is_right;
 }
 
-/// The child gets no row and disturbs none; the reader goes on until it looks.
+/// The child gets no row and disturbs none; the reader continues until it looks.
 static void s73_a_forked_process_reads_nothing(void **state)
 {
     struct node node;
