@@ -99,6 +99,10 @@ void tfos__trainer_channel_stop(struct tfos_trainer *trainer);
 enum tfos_status tfos__trainer_channel_lock(struct tfos_trainer *trainer, struct tfos_error *err);
 void tfos__trainer_channel_unlock(struct tfos_trainer *trainer);
 
+/// Ends the calls of the trainer's members (trainer_member.c), waits for them, and lets no further
+/// one begin.
+void tfos__trainer_member_end_all(struct tfos_trainer *trainer);
+
 /// Closes the readers and forgets the queues; once the thread has ended.
 void tfos__trainer_channel_clear_queues(struct tfos_trainer *trainer);
 
