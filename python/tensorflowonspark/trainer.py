@@ -75,7 +75,7 @@ def _run(link: _tfos.Trainer) -> int:
 def _share_cores(context: dict) -> None:
     """Gives TensorFlow, before it is imported, this trainer's share of the host's cores, if the user has not said how many it is to use.
 
-    With all cores each, trainers of one host hold each other up. A thread more, of those that run whole operations, waits for the other workers.
+    With all cores each, trainers of one host slow each other down. A thread more, of those that run whole operations, waits for the other workers.
     """
     host = _host_of(context["cluster_spec"][context["job_name"]][context["task_index"]])
     addresses = [address for job, tasks in context["cluster_spec"].items() if job != "ps" for address in tasks]

@@ -116,7 +116,7 @@ def _ask(frame: Any, task: Any) -> Any:
 
 
 class _Look:
-    """Loads the model and tells its signature; for ``mapInArrow``."""
+    """Loads the model and returns its signature; for ``mapInArrow``."""
 
     def __init__(self, request: ModelRequest) -> None:
         self._request = request
