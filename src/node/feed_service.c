@@ -95,7 +95,7 @@ static enum tfos_status follow(struct tfos__node *node, const struct tfos__feed_
         report_attempt(node, event);
         break;
     case TFOS__FEED_STALLED:
-        if (node->trainer.is_running)
+        if (node->trainer.child.is_running)
             tfos__node_trainer_ask_stack(node);
         else
             tfos__feed_host_explain(node->feed, "the trainer does not run");
