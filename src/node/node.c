@@ -31,8 +31,8 @@ enum slot {
     SLOT_FEED,
     SLOT_TRAINER,
     SLOT_OUTPUT,
-    SLOT_BOARD = SLOT_OUTPUT + TFOS__OUTPUT_STREAMS,
-    SLOT_PROBE = SLOT_BOARD + TFOS__OUTPUT_STREAMS,
+    SLOT_TENSORBOARD = SLOT_OUTPUT + TFOS__OUTPUT_STREAMS,
+    SLOT_PROBE = SLOT_TENSORBOARD + TFOS__OUTPUT_STREAMS,
     SLOT_COUNT
 };
 
@@ -126,7 +126,7 @@ static void fill(const struct tfos__node *node, struct pollfd slots[SLOT_COUNT])
     if (node->trainer.output)
         tfos__node_output_get_poll(node->trainer.output, &slots[SLOT_OUTPUT]);
     if (node->tensorboard.output)
-        tfos__node_output_get_poll(node->tensorboard.output, &slots[SLOT_BOARD]);
+        tfos__node_output_get_poll(node->tensorboard.output, &slots[SLOT_TENSORBOARD]);
     if (node->tensorboard.is_probing)
         slots[SLOT_PROBE] = (struct pollfd){.fd = node->tensorboard.probe_fd, .events = POLLOUT};
 }
@@ -211,7 +211,7 @@ static enum tfos_status run(struct tfos__node *node, struct tfos_error *err)
         }
         if (slots[SLOT_OUTPUT].revents || slots[SLOT_OUTPUT + 1].revents)
             tfos__node_output_step(node->trainer.output);
-        if (slots[SLOT_BOARD].revents || slots[SLOT_BOARD + 1].revents)
+        if (slots[SLOT_TENSORBOARD].revents || slots[SLOT_TENSORBOARD + 1].revents)
             tfos__node_output_step(node->tensorboard.output);
         if (slots[SLOT_PROBE].revents)
             tfos__node_tensorboard_step(node);
