@@ -29,7 +29,7 @@ struct tfos__py_concatenated_values {
 
 /// A None that was met where there can be none.
 struct tfos__py_concatenated_null {
-    bool is_met;
+    bool is_found;
     bool is_inside; ///< a value, though not None itself, has one
     int64_t row;    ///< of the rows given
     PyObject *path; ///< "" or the way to the field, as in ".position.x"; owned

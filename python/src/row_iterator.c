@@ -168,7 +168,7 @@ static void leave(struct tfos__py_row_iterator *iterator)
 
 /// Between two looks for rows: lets those come in that wait meanwhile, so that one thread can
 /// answer rows while another waits for more. What the iterator holds may be another's then.
-static void give_way(struct tfos__py_row_iterator *iterator)
+static void yield_lock(struct tfos__py_row_iterator *iterator)
 {
     if (!lock_is_wanted(&iterator->lock))
         return;
@@ -323,7 +323,7 @@ static enum outcome collect(struct tfos__py_row_iterator *iterator,
             if (status == TFOS_AGAIN && tfos__py_next_slice(deadline) == 0)
                 return taken > 0 ? ROWS : time_out(request);
             if (status == TFOS_AGAIN)
-                give_way(iterator);
+                yield_lock(iterator);
             else if (item.kind == TFOS_FEED_PARTITION_END && request->stop_at_partition &&
                      taken > 0 && is_same(&origin, &item))
                 return ROWS;

@@ -460,9 +460,7 @@ static enum tfos_status check_wait(const struct tfos__feed_reader_channel *chann
     enum tfos_status status = tfos__wait_check(wait, err);
     if (status == TFOS_OK && tfos__remaining_ms(wait->deadline) == 0)
         status = tfos__fail(err, TFOS_TIMEOUT, "the task took no results in time");
-    if (status < 0)
-        tfos__fail_prefix(err, "feed: partition %lld", (long long)channel->partition);
-    return status;
+    return tfos__fail_in(err, status, "feed: partition %lld", (long long)channel->partition);
 }
 
 // Waits for space in the channel's result ring.

@@ -35,12 +35,8 @@ enum tfos_status tfos__feed_writer_end(struct tfos__feed_writer *writer, enum tf
 enum tfos_status tfos__feed_writer_check_interrupt(struct tfos__feed_writer *writer,
                                                    struct tfos_error *err)
 {
-    enum tfos_status status = tfos__wait_check(&writer->wait, err);
-
-    if (status < 0)
-        tfos__fail_prefix(err, "feed: partition %lld at %s", (long long)writer->partition,
-                          writer->place);
-    return status;
+    return tfos__fail_in(err, tfos__wait_check(&writer->wait, err), "feed: partition %lld at %s",
+                         (long long)writer->partition, writer->place);
 }
 
 // The status that a refusal names.

@@ -132,7 +132,7 @@ static void fill(const struct tfos__node *node, struct pollfd slots[SLOT_COUNT])
 }
 
 // Events of those that the node depends on: the executor, senders of signals, and the launcher.
-static void follow_owners(struct tfos__node *node, const struct pollfd slots[SLOT_COUNT])
+static void handle_owners(struct tfos__node *node, const struct pollfd slots[SLOT_COUNT])
 {
     if (slots[SLOT_EXECUTOR].revents)
         tfos__node_launcher_executor_ended(node);
@@ -149,7 +149,7 @@ static bool must_end(void *context)
     struct pollfd slots[SLOT_COUNT];
     fill(node, slots);
     if (poll(slots, SLOT_COUNT, 0) > 0)
-        follow_owners(node, slots);
+        handle_owners(node, slots);
     return node->is_ending;
 }
 
@@ -217,7 +217,7 @@ static enum tfos_status run(struct tfos__node *node, struct tfos_error *err)
             tfos__node_tensorboard_step(node);
         if (slots[SLOT_TRAINER].revents)
             tfos__node_trainer_step(node);
-        follow_owners(node, slots);
+        handle_owners(node, slots);
         if (slots[SLOT_DRIVER].revents)
             TFOS__TRY(tfos__node_rendezvous_step(node, err));
         if (slots[SLOT_FEED].revents)
