@@ -128,7 +128,7 @@ def test_ps_in_the_driver(sc, tmp_path):
 
 @pytest.mark.long
 def test_nodes_have_the_grace_after_the_feed(sc, tmp_path):
-    """The worker goes on beyond the timeout, and the evaluator beyond the worker; who is ready before is not waited for."""
+    """The worker runs beyond the timeout, and the evaluator beyond the worker; who is ready before is not waited for."""
 
     def work(args, ctx):
         import os
@@ -463,7 +463,7 @@ def test_s73_a_process_forked_from_the_driver_ends_alone(sc, tmp_path):
 
 
 def test_s86_numbers_of_numpy_and_pandas(sc, tmp_path):
-    """``len(df) // np.int64(2)`` and its like, as any argument."""
+    """``len(df) // np.int64(2)`` and other integers of numpy, as any argument."""
     import pandas as pd
 
     def work(args, ctx):

@@ -409,7 +409,7 @@ def test_shuffle_map_and_unbatch(served):
 
 
 def test_in_place_kernels_do_not_touch_other_batches(served):
-    """TensorFlow may overwrite the memory that it was lent."""
+    """TensorFlow may overwrite the memory of the ring."""
     program = "[x.numpy().tolist() for x in dataset.map(lambda x: tf.sqrt((x + 1) * (x + 1)) - 1)]"
     rows = [np.full(1000, i, "float32") for i in range(40)]
     _, found = served.batches(rows, program=program, batch_size=4)

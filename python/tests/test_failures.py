@@ -85,7 +85,7 @@ def test_bad_arguments_of_feeding(sc):
 
 @pytest.mark.long
 def test_s01_too_few_executors(sc):
-    """About the timeout; says how many registered, on which executors, how many are missing and why; Spark goes on."""
+    """About the timeout; says how many registered, on which executors, how many are missing and why; the SparkContext stays usable."""
     start = time.monotonic()
     with pytest.raises(TimeoutError) as caught:
         TFCluster.run(sc, lambda args, ctx: None, None, 3, 0, input_mode=FEED, reservation_timeout=10)
@@ -154,7 +154,7 @@ def test_s11_trainer_dies_while_fed(sc, death, words):
 
 @pytest.mark.long
 def test_s12_slow_consumer_then_stopped_one(sc):
-    """Progress renews the timeout; without it feeding fails and shows where the trainer's Python stands. Time counts once a row has been taken."""
+    """Progress renews the timeout; without it feeding fails and shows the stack of the trainer's Python. Time counts once a row has been taken."""
 
     def crawl(args, ctx):
         import time

@@ -144,7 +144,7 @@ def test_model_is_built_from_the_data(ranks):
 
 
 def test_callbacks_that_write(ranks, tmp_path):
-    """They act on the chief; training goes on from its backup; its files load without the package."""
+    """They act on the chief; training continues from its backup; its files load without the package."""
     results = good(ranks.run(keras_cases.write, 2, folder=str(tmp_path), epochs=4, stop_at=2))
     assert [begun for begun, _ in results] == [[0, 1]] * 2
     results = good(ranks.run(keras_cases.write, 2, folder=str(tmp_path), epochs=4))

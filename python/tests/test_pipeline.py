@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TFEstimator and TFModel as stages of Spark ML: fits, transforms, what is saved, and what is refused in words."""
+"""TFEstimator and TFModel as stages of Spark ML: fits, transforms, what is saved, and what is refused."""
 
 import argparse
 import os

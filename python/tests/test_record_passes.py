@@ -47,7 +47,7 @@ def rows_of(elements):
 
 
 def assert_restored(make, folder, moments):
-    """An iterator that is saved after so many elements goes on, in a dataset made anew, with what the first would have given."""
+    """An iterator that is saved after so many elements continues, in a dataset made anew, with what the first would have given."""
     prefix = str(folder / "checkpoint")
     for moment in moments:
         iterator = iter(make())

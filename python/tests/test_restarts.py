@@ -67,7 +67,7 @@ def test_fit_goes_on_with_the_epoch_in_which_a_worker_was_killed(sc, tmp_path, c
 
 
 def die_at_first(args, ctx):
-    """Is killed as often as it is told to be."""
+    """Is killed as often as its argument says."""
     import os
     import signal
 

@@ -370,7 +370,7 @@ def test_a_trainer_that_fails_ends_a_dstream(sc, out):
 
 
 def test_shutdown_lets_no_batches_go_on_after_a_failure(sc, out):
-    """However it hears of it: Spark fails a batch only when there is one, and stops gracefully only once ten have had their time."""
+    """However it is notified: Spark fails a batch only when there is one, and stops gracefully only once ten have had their time."""
 
     class Stream:
         stops = []
